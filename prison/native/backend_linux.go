@@ -1,0 +1,256 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// killedStatus is the exit status of a command that the prison's end killed.
+const killedStatus = 128 + int(unix.SIGKILL)
+
+type backend struct{}
+
+// New returns the backend that makes prisons out of Linux namespaces. The program must call
+// [Reexec] first thing in main.
+func New() prison.Backend { return backend{} }
+
+func (backend) Name() string { return "native" }
+
+// check refuses what this backend cannot make.
+func check(s prison.Spec) error {
+	switch {
+	case s.ID == "", s.User == "", s.Hostname == "":
+		return errors.New("native prison: ID, User and Hostname are required")
+	case !filepath.IsAbs(s.Dir), !filepath.IsAbs(s.Workspace):
+		return errors.New("native prison: Dir and Workspace must be absolute paths")
+	case s.UID <= 0, s.GID <= 0:
+		return fmt.Errorf("native prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
+	case s.User != filepath.Base(s.User), s.User == ".", s.User == "..":
+		return fmt.Errorf("native prison: user name %q", s.User)
+	case s.Network != prison.NetworkNone:
+		return unavailable("network " + s.Network.String() + " is not built for the native backend yet")
+	}
+	return nil
+}
+
+func unavailable(reason string, mend ...string) error {
+	return &prison.Unavailable{Backend: "native", Reason: reason, Mend: mend}
+}
+
+// Start implements [prison.Backend].
+func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, err error) {
+	if err := check(s); err != nil {
+		return i, err
+	}
+	if err := checkIDs(s); err != nil {
+		return i, err
+	}
+	if c, err := dial(s.Dir); err == nil {
+		c.Close()
+		return i, errors.New("the prison is running already")
+	}
+	if err := ensureFolders(ctx, s); err != nil {
+		return i, err
+	}
+	link, err := startKeeper(s)
+	if err != nil {
+		return i, fmt.Errorf("start keeper: %w", err)
+	}
+	defer link.Close()
+	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
+	i.Weaker, err = awaitReady(link)
+	if ctx.Err() != nil {
+		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
+	}
+	return i, err
+}
+
+// startKeeper starts the keeper detached: a session of its own, the root folder, no environment.
+func startKeeper(s prison.Spec) (link conn, err error) {
+	link, theirs, err := socketPair()
+	if err != nil {
+		return conn{}, err
+	}
+	defer theirs.Close()
+	config, err := newConfig(roleKeeper, s, 1)
+	if err != nil {
+		return link, err
+	}
+	defer config.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return link, err
+	}
+	defer null.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{roleKeeper}, &os.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, config, theirs},
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return link, err
+	}
+	go p.Wait() // should it end before this process, it must not stay as a zombie
+	return link, nil
+}
+
+// newPrison starts the first process of a prison; what it announces is still to be awaited.
+func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Process, conn, error) {
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+	return child{
+		role: roleBuild,
+		config: buildConfig{
+			Spec: s, Shared: shared,
+			MemoryRlimit: l.memoryRlimit, PIDsRlimit: l.pidsRlimit, Weaker: l.weaker,
+		},
+		namespaces: namespaces,
+		uids:       []mapping{{s.UID, s.UID}},
+		gids:       []mapping{{s.GID, s.GID}},
+		files:      files,
+		enter:      l.enter,
+	}.start()
+}
+
+// Open implements [prison.Backend].
+func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	if err := check(s); err != nil {
+		return nil, err
+	}
+	if err := checkIDs(s); err != nil {
+		return nil, err
+	}
+	p, link, err := newPrison(s, false, rlimitsOnly(s))
+	if err != nil {
+		return nil, fmt.Errorf("open prison: %w", err)
+	}
+	var once sync.Once
+	end := func() error {
+		once.Do(func() {
+			link.Close()
+			p.Kill()
+			p.Wait()
+		})
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
+	_, err = awaitReady(link)
+	if !stop() && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("open prison: %w", err)
+	}
+	var mu sync.Mutex
+	connect := func() (conn, error) {
+		ours, theirs, err := socketPair()
+		if err != nil {
+			return conn{}, err
+		}
+		defer theirs.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		if err := link.send(announcement{}, theirs); err != nil {
+			ours.Close()
+			return conn{}, err
+		}
+		return ours, nil
+	}
+	return &running{connect: connect, close: end}, nil
+}
+
+// Attach implements [prison.Backend].
+func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	r := &running{
+		connect: func() (conn, error) { return dial(s.Dir) },
+		close:   func() error { return nil },
+	}
+	if err := r.ping(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Stop implements [prison.Backend]. Who holds the lock knows that no keeper runs.
+func (backend) Stop(ctx context.Context, s prison.Spec) error {
+	lock, err := openLock(s.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	begun := time.Now()
+	for asked := false; ; time.Sleep(2 * time.Millisecond) {
+		if held, err := tryLock(lock); err != nil {
+			return fmt.Errorf("lock: %w", err)
+		} else if held {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		current, err := readState(s.Dir)
+		patience := time.Since(begun)
+		switch {
+		case err != nil || current.Keeper.PID == 0: // about to start, or about to be gone
+		case !asked:
+			current.Keeper.signal(unix.SIGTERM)
+			asked = true
+		case patience > killPatience:
+			current.Keeper.signal(unix.SIGKILL)
+		}
+		if patience > 2*killPatience {
+			return errors.New("the prison's keeper does not end")
+		}
+	}
+	return finishRun(s.Dir)
+}
+
+// finishRun does what a keeper does at its end, for one that was killed. The lock must be held.
+func finishRun(dir string) error {
+	if old, err := readState(dir); err == nil {
+		if err := old.clear(dir); err != nil {
+			return fmt.Errorf("clear the prison's rest: %w", err)
+		}
+	}
+	var command launchedState
+	path := filepath.Join(dir, commandName)
+	if readJSON(path, &command) == nil && !command.Exited {
+		command.Exited, command.Status = true, killedStatus
+		return writeJSON(path, command)
+	}
+	return nil
+}
+
+// Launched implements [prison.Backend].
+func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, error) {
+	// Whether it runs is asked first: a command may end in between, but not come back.
+	c, dialErr := dial(s.Dir)
+	if dialErr == nil {
+		c.Close()
+	}
+	var command launchedState
+	err := readJSON(filepath.Join(s.Dir, commandName), &command)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if dialErr != nil && !command.Exited {
+		command.Exited, command.Status = true, killedStatus
+	}
+	return &prison.Launched{Argv: command.Argv, Exited: command.Exited, Status: command.Status}, nil
+}

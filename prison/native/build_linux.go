@@ -1,0 +1,178 @@
+package native
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// buildConfig is all the builder knows. It holds host paths, so it must be gone (it is, with the
+// memory file and the builder's memory) before anything of the agent's runs.
+type buildConfig struct {
+	Spec   prison.Spec
+	Shared bool // made by Start: writable home, workspace without its host path
+	// Limits by setrlimit(2), where there is no control group for them; zero: none.
+	MemoryRlimit, PIDsRlimit uint64
+	Weaker                   []string
+}
+
+// builder turns fresh namespaces into a prison. All methods run on one locked thread.
+type builder struct {
+	buildConfig
+	exe    int // this program, for the last execve
+	weaker []string
+}
+
+func buildMain(config []byte, inherited int) int {
+	// A duplicate for the messages; the descriptor itself stays for init.
+	fd, err := unix.FcntlInt(configFD+1, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 1
+	}
+	link, err := fileConn(os.NewFile(uintptr(fd), "link"))
+	if err != nil {
+		return 1
+	}
+	if _, err := link.recv(&announcement{}); err != nil {
+		return 1 // the parent is gone, or could not map our ids and says so itself
+	}
+	var b builder
+	if err = json.Unmarshal(config, &b.buildConfig); err == nil {
+		b.weaker = b.Weaker
+		err = b.run(inherited)
+	}
+	link.send(announcement{Error: err.Error()})
+	return 1
+}
+
+// run builds the prison and becomes its init; it returns only on failure.
+func (b *builder) run(inherited int) (err error) {
+	if b.exe, err = openProgram(); err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		do   func() error
+	}{
+		{"hide control group", hideCgroup},
+		{"file system", b.buildRoot},
+		{"host name", b.setHostname},
+		{"loopback", loopbackUp},
+		{"resource limits", b.setRlimits},
+		{"privileges", dropPrivileges},
+		{"system call filter", installFilter},
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return b.becomeInit(inherited)
+}
+
+// openProgram opens this program so that the phantom can execute it after the host's files are
+// gone: itself where everybody may run it, else a copy in memory.
+func openProgram() (int, error) {
+	exe, err := unix.Open("/proc/self/exe", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open program: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(exe, &st); err != nil {
+		return -1, fmt.Errorf("open program: %w", err)
+	}
+	if st.Mode&0o005 == 0o005 {
+		return exe, nil
+	}
+	defer unix.Close(exe)
+	copied, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("copy program: %w", err)
+	}
+	for left := st.Size; left > 0; {
+		n, err := unix.Sendfile(copied, exe, nil, int(left))
+		if err != nil || n == 0 {
+			return -1, fmt.Errorf("copy program: %w", errors.Join(err, errors.New("short copy")))
+		}
+		left -= int64(n)
+	}
+	return copied, unix.Fchmod(copied, 0o555)
+}
+
+func hideCgroup() error { return unix.Unshare(unix.CLONE_NEWCGROUP) }
+
+func (b *builder) setHostname() error {
+	if err := unix.Sethostname([]byte(b.Spec.Hostname)); err != nil {
+		return err
+	}
+	return unix.Setdomainname([]byte("(none)"))
+}
+
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr)
+}
+
+func (b *builder) setRlimits() error {
+	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
+	if b.PIDsRlimit > 0 {
+		limits[unix.RLIMIT_NPROC] = b.PIDsRlimit
+	}
+	if b.MemoryRlimit > 0 {
+		limits[unix.RLIMIT_DATA] = b.MemoryRlimit
+	}
+	for resource, limit := range limits {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// becomeInit executes this program again as PID 1's last form. Memory, threads and descriptors of
+// the builder end here; the link and the listening socket go on.
+func (b *builder) becomeInit(inherited int) error {
+	config, err := newConfig(roleInit, initConfig{
+		Env:     environment(b.Spec),
+		Weaker:  b.weaker,
+		Listens: inherited > 1,
+	}, inherited)
+	if err != nil {
+		return err
+	}
+	if err := unix.Dup3(int(config.Fd()), configFD, 0); err != nil {
+		return fmt.Errorf("hand configuration on: %w", err)
+	}
+	if err := unix.CloseRange(uint(configFD+1+inherited), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	// Credentials changed, and with them the kernel forgot this: prctl(2), PR_SET_PDEATHSIG.
+	if !b.Shared {
+		return b.exec()
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return err
+	}
+	return b.exec()
+}
+
+func (b *builder) exec() error {
+	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(b.exe), []string{roleInit}, []string{})
+	return fmt.Errorf("execute init: %w", err)
+}

@@ -1,0 +1,192 @@
+package native
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// initConfig is all that init knows.
+type initConfig struct {
+	Env     []string
+	Weaker  []string
+	Listens bool
+}
+
+// server is init at work: it answers one request per connection.
+type server struct {
+	initConfig
+	link   conn // to the keeper, or to the process that opened the prison
+	sendMu sync.Mutex
+	procs  *processes
+
+	launchMu sync.Mutex
+	launched bool // a launched command runs
+}
+
+// request asks init for one thing.
+type request struct {
+	Kind     string
+	Argv     []string         `json:",omitempty"`
+	Env      []string         `json:",omitempty"`
+	Dir      string           `json:",omitempty"`
+	Terminal *terminalRequest `json:",omitempty"`
+	// Which standard streams the caller wants an end of.
+	Stdin, Stdout, Stderr bool
+	Paths                 []string `json:",omitempty"`
+}
+
+type terminalRequest struct {
+	Rows, Cols uint16
+	Term       string
+}
+
+// Kinds of requests.
+const (
+	kindPing   = "ping"
+	kindExec   = "exec"
+	kindLaunch = "launch"
+	kindWatch  = "watch"
+)
+
+// reply answers: first that the thing was started, with descriptors, then how it ended.
+type reply struct {
+	Status int
+	Code   string `json:",omitempty"` // codeNotFound, codeNotExecutable
+	Error  string `json:",omitempty"`
+}
+
+func initMain(config []byte, _ int) int {
+	becomeNameless()
+	// This process waits nearly all the time, for days: memory counts and speed does not.
+	runtime.GOMAXPROCS(2)
+	debug.SetGCPercent(20)
+	s := &server{procs: newProcesses()}
+	if json.Unmarshal(config, &s.initConfig) != nil {
+		return 1
+	}
+	link, err := fileConn(inheritedFile(0))
+	if err != nil {
+		return 1
+	}
+	s.link = link
+	ignoreSignals()
+	go s.procs.reap()
+	if s.Listens {
+		l, err := net.FileListener(inheritedFile(1))
+		if err != nil {
+			return 1
+		}
+		go s.accept(l)
+	}
+	if s.tell(announcement{Weaker: s.Weaker}) != nil {
+		return 1
+	}
+	s.Weaker = nil
+	debug.FreeOSMemory()
+	s.serveLink()
+	return 0 // and with PID 1 every process here ends
+}
+
+// becomeNameless hides what the phantom could read about PID 1: the names of its threads, which
+// execve(2) took from the program's file, and with dumpable everything ptrace(2) would allow.
+func becomeNameless() {
+	for range 10 {
+		renamed := 0
+		tasks, _ := os.ReadDir("/proc/self/task")
+		for _, t := range tasks {
+			path := "/proc/self/task/" + t.Name() + "/comm"
+			if name, err := os.ReadFile(path); err == nil && string(name) != roleInit+"\n" {
+				os.WriteFile(path, []byte(roleInit), 0)
+				renamed++
+			}
+		}
+		if renamed == 0 {
+			break
+		}
+	}
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// ignoreSignals keeps signals sent from inside from ending PID 1 in the runtime's default way, and
+// gives processes the default actions for those that the caller ignored.
+func ignoreSignals() {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM,
+		unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTRAP, unix.SIGSYS, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+}
+
+// serveLink waits for the other side's end. Until then it may hand over connections, each as one
+// end of a socket pair.
+func (s *server) serveLink() {
+	for {
+		var a announcement
+		files, err := s.link.recv(&a)
+		if err != nil {
+			return
+		}
+		for _, f := range files {
+			if c, err := fileConn(f); err == nil {
+				go s.serve(c)
+			}
+		}
+	}
+}
+
+func (s *server) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if u, ok := c.(*net.UnixConn); ok {
+			go s.serve(conn{u})
+		}
+	}
+}
+
+// tell sends to the keeper.
+func (s *server) tell(a announcement) error {
+	s.sendMu.Lock()
+	defer s.sendMu.Unlock()
+	return s.link.send(a)
+}
+
+func (s *server) serve(c conn) {
+	defer c.Close()
+	var r request
+	files, err := c.recv(&r)
+	closeAll(files)
+	if err != nil {
+		return
+	}
+	switch r.Kind {
+	case kindPing:
+		c.send(reply{})
+	case kindExec:
+		s.exec(c, r)
+	case kindLaunch:
+		s.launch(c, r)
+	case kindWatch:
+		watch(c, r.Paths)
+	default:
+		c.send(reply{Error: "unknown request " + r.Kind})
+	}
+}
+
+// untilGone returns a channel that closes when the other side hangs up.
+func untilGone(c conn) <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		io.Copy(io.Discard, c)
+	}()
+	return gone
+}

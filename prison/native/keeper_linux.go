@@ -1,0 +1,212 @@
+package native
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lockPatience is how long a new keeper waits for the lock: a Stop may be cleaning up.
+	lockPatience = 3 * time.Second
+	// What a launched command showed last, see [prison.Prison.Launch].
+	logKept = 1 << 20
+)
+
+// keeper is the process outside that a started prison depends on.
+type keeper struct {
+	spec    prison.Spec
+	state   state
+	limits  *limits
+	init    *os.Process
+	link    conn
+	command *launchedState
+	log     *os.File
+	logged  int64
+}
+
+func keeperMain(config []byte, _ int) int {
+	unix.Umask(0o077)
+	debug.SetGCPercent(20)
+	caller, err := fileConn(inheritedFile(0))
+	if err != nil {
+		return 1
+	}
+	var k keeper
+	if err := json.Unmarshal(config, &k.spec); err != nil {
+		return 1
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, unix.SIGTERM)
+	signal.Ignore(unix.SIGHUP, unix.SIGINT)
+	lock, err := k.lock()
+	if err != nil {
+		caller.send(announcement{Error: err.Error()})
+		return 1
+	}
+	defer lock.Close()
+	weaker, err := k.start()
+	if err != nil {
+		k.cleanUp()
+		caller.send(announcement{Error: err.Error()})
+		return 1
+	}
+	caller.send(announcement{Weaker: weaker})
+	caller.Close()
+	go func() {
+		<-stop
+		k.init.Kill()
+	}()
+	k.listen()
+	k.cleanUp()
+	return 0
+}
+
+func (k *keeper) path(name string) string { return filepath.Join(k.spec.Dir, name) }
+
+func (k *keeper) lock() (*os.File, error) {
+	lock, err := openLock(k.spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
+		switch held, err := tryLock(lock); {
+		case err != nil:
+			lock.Close()
+			return nil, fmt.Errorf("lock: %w", err)
+		case held:
+			return lock, nil
+		case time.Now().After(deadline):
+			lock.Close()
+			return nil, errors.New("the prison is running already")
+		}
+	}
+}
+
+// start clears what a killed keeper left, and starts init.
+func (k *keeper) start() (weaker []string, err error) {
+	if old, err := readState(k.spec.Dir); err == nil {
+		if err := old.clear(k.spec.Dir); err != nil {
+			return nil, fmt.Errorf("clear the last run: %w", err)
+		}
+	}
+	k.state.Keeper = identify(os.Getpid())
+	k.limits = planLimits(k.spec)
+	k.state.Cgroups = k.limits.directories()
+	if err := writeJSON(k.path(stateName), k.state); err != nil {
+		return nil, err
+	}
+	socket, err := listen(k.spec.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("make socket: %w", err)
+	}
+	defer socket.Close() // init has it; with init, connecting fails
+	file, err := socket.File()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	k.init, k.link, err = newPrison(k.spec, true, k.limits, file)
+	if err != nil {
+		return nil, err
+	}
+	k.state.Init = identify(k.init.Pid)
+	if err := writeJSON(k.path(stateName), k.state); err != nil {
+		return nil, err
+	}
+	return awaitReady(k.link)
+}
+
+// listen serves init until it ends, and waits for it.
+func (k *keeper) listen() {
+	for {
+		var a announcement
+		if _, err := k.link.recv(&a); err != nil {
+			break
+		}
+		if a.State != nil {
+			k.command = a.State
+			k.note()
+		}
+		if len(a.Output) > 0 {
+			k.writeLog(a.Output)
+		}
+	}
+	k.init.Kill() // it ends on its own, but then at once
+	k.init.Wait()
+	if k.command != nil && !k.command.Exited {
+		k.command.Exited, k.command.Status = true, killedStatus
+		k.note()
+	}
+}
+
+// note writes the launched command's state; a new command gets a new log.
+func (k *keeper) note() {
+	if !k.command.Exited && k.log != nil {
+		k.log.Close()
+		k.log = nil
+	}
+	writeJSON(k.path(commandName), k.command)
+}
+
+// writeLog keeps between one and two times logKept. The bytes are the agent's: they are never looked at.
+func (k *keeper) writeLog(output []byte) {
+	if k.log == nil {
+		f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return
+		}
+		k.log, k.logged = f, 0
+	}
+	n, _ := k.log.Write(output)
+	if k.logged += int64(n); k.logged < 2*logKept {
+		return
+	}
+	tail := make([]byte, logKept)
+	if _, err := k.log.ReadAt(tail, k.logged-logKept); err != nil {
+		return
+	}
+	k.log.Close()
+	k.log = nil
+	if replaceFile(k.path(logName), tail) != nil {
+		return
+	}
+	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_APPEND, 0o600); err == nil {
+		k.log, k.logged = f, logKept
+	}
+}
+
+func (k *keeper) cleanUp() {
+	if k.init != nil {
+		k.link.Close()
+		k.init.Kill()
+		k.init.Wait()
+	}
+	k.state.clear(k.spec.Dir)
+}
+
+// clear ends what is left of a run whose keeper does not run any more, and removes its traces on the host.
+func (s state) clear(dir string) error {
+	errs := []error{s.Init.end(killPatience)}
+	for _, g := range s.Cgroups {
+		errs = append(errs, removeCgroup(g))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // the state stays, for the next attempt
+	}
+	for _, name := range []string{socketName, stateName} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+//go:build !linux
+
+package native
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// New returns a backend that is never available: namespaces are a thing of Linux.
+func New() prison.Backend { return absent{} }
+
+// Reexec does nothing here.
+func Reexec() {}
+
+type absent struct{}
+
+var errAbsent = &prison.Unavailable{Backend: "native", Reason: "it needs Linux, this is " + runtime.GOOS}
+
+func (absent) Name() string                               { return "native" }
+func (absent) Probe(context.Context) error                { return errAbsent }
+func (absent) Prepare(context.Context, prison.Spec) error { return errAbsent }
+func (absent) Stop(context.Context, prison.Spec) error    { return errAbsent }
+func (absent) Wipe(context.Context, prison.Spec) error    { return errAbsent }
+func (absent) Start(context.Context, prison.Spec) (prison.Isolation, error) {
+	return prison.Isolation{}, errAbsent
+}
+func (absent) Open(context.Context, prison.Spec) (prison.Prison, error)   { return nil, errAbsent }
+func (absent) Attach(context.Context, prison.Spec) (prison.Prison, error) { return nil, errAbsent }
+func (absent) Launched(context.Context, prison.Spec) (*prison.Launched, error) {
+	return nil, errAbsent
+}

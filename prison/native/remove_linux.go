@@ -1,0 +1,5 @@
+package native
+
+import "os"
+
+func removeTree(path string) error { return os.RemoveAll(path) }

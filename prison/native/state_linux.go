@@ -1,0 +1,154 @@
+package native
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// state is what Stop needs to know when the keeper cannot be asked: the keeper writes it.
+type state struct {
+	Keeper  processID `json:"keeper"`
+	Init    processID `json:"init"`
+	Cgroups []string  `json:"cgroups"` // directories
+}
+
+// processID names a process for good: pids come again, but not with the same start time in one boot.
+type processID struct {
+	PID   int    `json:"pid"`
+	Start string `json:"start"` // proc_pid_stat(5), field 22
+	Boot  string `json:"boot"`
+}
+
+func identify(pid int) processID {
+	start, _ := startTime(pid)
+	return processID{PID: pid, Start: start, Boot: bootID()}
+}
+
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := cutLast(string(stat), ")")
+	fields := strings.Fields(rest)
+	const field22 = 22 - 3 // the first after the name is field 3
+	if len(fields) <= field22 {
+		return "", errors.New("short stat line")
+	}
+	return fields[field22], nil
+}
+
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// open returns a pidfd of exactly that process, or false if it is gone. The start time is compared
+// after opening, when the pid can no longer change hands.
+func (p processID) open() (pidfd int, alive bool) {
+	if p.PID <= 0 || p.Boot != bootID() {
+		return -1, false
+	}
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return -1, false
+	}
+	if start, err := startTime(p.PID); err != nil || start != p.Start {
+		unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}
+
+// signal sends a signal to the process if it is still there.
+func (p processID) signal(sig unix.Signal) {
+	if fd, alive := p.open(); alive {
+		unix.PidfdSendSignal(fd, sig, nil, 0)
+		unix.Close(fd)
+	}
+}
+
+// end kills the process and waits until it is dead, which for an init means that everything in
+// its pid namespace is (pid_namespaces(7)).
+func (p processID) end(patience time.Duration) error {
+	fd, alive := p.open()
+	if !alive {
+		return nil
+	}
+	defer unix.Close(fd)
+	unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	return awaitDeath(fd, patience)
+}
+
+// awaitDeath waits until the process of a pidfd has ended.
+func awaitDeath(pidfd int, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return errors.New("a killed process does not end")
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err != nil && err != unix.EINTR {
+			return fmt.Errorf("wait for process: %w", err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+}
+
+func readState(dir string) (s state, err error) {
+	err = readJSON(filepath.Join(dir, stateName), &s)
+	return s, err
+}
+
+func readJSON(path string, v any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeJSON replaces a file so that a reader sees the old or the new content.
+func writeJSON(path string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, append(content, '\n'))
+}
+
+func replaceFile(path string, content []byte) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+// openLock opens the file that the keeper holds locked for its life.
+func openLock(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// tryLock takes the lock if nobody holds it. It ends with the descriptor.
+func tryLock(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return false, nil
+	}
+	return err == nil, err
+}
