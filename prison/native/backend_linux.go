@@ -72,7 +72,10 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if ctx.Err() != nil {
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
 	}
-	return i, err
+	if err != nil {
+		return i, errors.Join(checkKernel(), err)
+	}
+	return i, nil
 }
 
 // startKeeper starts the keeper detached: a session of its own, the root folder, no environment.
@@ -103,10 +106,12 @@ func startKeeper(s prison.Spec) (link conn, err error) {
 	return link, nil
 }
 
+// namespaces are the walls. The control group's is added later, from the group itself.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+
 // newPrison starts the first process of a prison; what it announces is still to be awaited.
 func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Process, conn, error) {
-	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
-		unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 	return child{
 		role: roleBuild,
 		config: buildConfig{
@@ -131,7 +136,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	}
 	p, link, err := newPrison(s, false, rlimitsOnly(s))
 	if err != nil {
-		return nil, fmt.Errorf("open prison: %w", err)
+		return nil, fmt.Errorf("open prison: %w", errors.Join(checkKernel(), err))
 	}
 	var once sync.Once
 	end := func() error {

@@ -67,7 +67,7 @@ func (b *builder) run(inherited int) (err error) {
 		{"loopback", loopbackUp},
 		{"resource limits", b.setRlimits},
 		{"privileges", dropPrivileges},
-		{"system call filter", installFilter},
+		{"system call filter", b.filterCalls},
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil {
@@ -143,6 +143,14 @@ func (b *builder) setRlimits() error {
 		}
 	}
 	return nil
+}
+
+func (b *builder) filterCalls() error {
+	if filterMissing != "" {
+		b.weaker = append(b.weaker, filterMissing)
+		return nil
+	}
+	return installFilter()
 }
 
 // becomeInit executes this program again as PID 1's last form. Memory, threads and descriptors of

@@ -105,6 +105,9 @@ func (k *keeper) start() (weaker []string, err error) {
 	if err := writeJSON(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
+	if err := k.limits.make(); err != nil {
+		return nil, err
+	}
 	socket, err := listen(k.spec.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)

@@ -1,23 +1,200 @@
 package native
 
 import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
 )
 
-// limits is how the bounds of [prison.Limits] are kept on this machine.
+// ownThreads is what init itself needs of the limit of processes and threads.
+const ownThreads = 16
+
+// oomScore makes the kernel, when the machine is out of memory, choose the agent's processes first.
+const oomScore = "500"
+
+// limits is how the bounds of [prison.Limits] are kept on this machine: by control groups where the
+// caller may make some, else by setrlimit(2), which bounds less.
 type limits struct {
-	groups                   []cgroup
+	groups                   []group
 	memoryRlimit, pidsRlimit uint64
 	weaker                   []string
 }
 
-type cgroup struct{ dir string }
+// group is a control group to be made, with the files to write in it.
+type group struct {
+	dir      string
+	settings []setting
+}
 
-func planLimits(s prison.Spec) *limits { return rlimitsOnly(s) }
+type setting struct {
+	file, value string
+	optional    bool // not on every kernel
+}
+
+// rlimitsOnly is for prisons that end with their caller: nothing would remove a group after a crash.
 func rlimitsOnly(s prison.Spec) *limits {
 	l := s.Limits.OrDefault()
-	return &limits{memoryRlimit: uint64(l.Memory), pidsRlimit: uint64(l.PIDs)}
+	return &limits{memoryRlimit: uint64(l.Memory), pidsRlimit: uint64(l.PIDs + ownThreads)}
 }
-func (l *limits) directories() (dirs []string) { return nil }
-func (l *limits) enter(pid int) error          { return nil }
-func removeCgroup(dir string) error            { return nil }
+
+// planLimits finds where groups could be made; it makes none.
+func planLimits(s prison.Spec) *limits {
+	want := s.Limits.OrDefault()
+	l := &limits{}
+	name := groupName(s)
+	mounts := cgroupMounts()
+	v2 := mounts.unified(name)
+	for _, c := range []struct {
+		controller, lacking string
+		v1, v2              []setting
+		fallback            func()
+	}{
+		{"memory", "memory is limited for each process, not for all together", memoryV1(want), memoryV2(want),
+			func() { l.memoryRlimit = uint64(want.Memory) }},
+		{"pids", "the number of processes is limited by the uid, not by a control group", pidsMax(want), pidsMax(want),
+			func() { l.pidsRlimit = uint64(want.PIDs + ownThreads) }},
+		{"cpu", "processor time is not limited", cpuV1(want), cpuV2(want), func() {}},
+	} {
+		if parent := mounts.legacy[c.controller]; parent != "" && unix.Access(parent, unix.W_OK) == nil {
+			l.add(filepath.Join(parent, name), c.v1)
+		} else if v2 != nil && slices.Contains(v2.controllers, c.controller) {
+			l.add(v2.dir, c.v2)
+		} else {
+			c.fallback()
+			l.weaker = append(l.weaker, c.lacking)
+		}
+	}
+	return l
+}
+
+// groupName tells nothing: where there is no namespace for control groups it is visible inside.
+func groupName(s prison.Spec) string {
+	sum := sha256.Sum256([]byte(s.ID + "\x00" + s.Dir))
+	return fmt.Sprintf("box-%x", sum[:6])
+}
+
+func (l *limits) add(dir string, settings []setting) {
+	for i := range l.groups {
+		if l.groups[i].dir == dir {
+			l.groups[i].settings = append(l.groups[i].settings, settings...)
+			return
+		}
+	}
+	l.groups = append(l.groups, group{dir, settings})
+}
+
+func memoryV1(l prison.Limits) []setting {
+	bytes := strconv.FormatInt(l.Memory, 10)
+	return []setting{{file: "memory.limit_in_bytes", value: bytes}, {"memory.memsw.limit_in_bytes", bytes, true}}
+}
+
+func memoryV2(l prison.Limits) []setting {
+	return []setting{
+		{file: "memory.max", value: strconv.FormatInt(l.Memory, 10)},
+		{"memory.swap.max", "0", true},
+		{"memory.oom.group", "0", true},
+	}
+}
+
+func pidsMax(l prison.Limits) []setting {
+	return []setting{{file: "pids.max", value: strconv.Itoa(l.PIDs + ownThreads)}}
+}
+
+const cpuPeriod = 100000 // microseconds
+
+func cpuQuota(l prison.Limits) int { return max(1000, int(math.Round(l.CPUs*cpuPeriod))) }
+
+func cpuV1(l prison.Limits) []setting {
+	return []setting{
+		{file: "cpu.cfs_period_us", value: strconv.Itoa(cpuPeriod)},
+		{file: "cpu.cfs_quota_us", value: strconv.Itoa(cpuQuota(l))},
+	}
+}
+
+func cpuV2(l prison.Limits) []setting {
+	return []setting{{file: "cpu.max", value: fmt.Sprintf("%d %d", cpuQuota(l), cpuPeriod)}}
+}
+
+func (l *limits) directories() (dirs []string) {
+	for _, g := range l.groups {
+		dirs = append(dirs, g.dir)
+	}
+	return dirs
+}
+
+// make makes the groups.
+func (l *limits) make() error {
+	for _, g := range l.groups {
+		if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("make control group: %w", err)
+		}
+		for _, s := range g.settings {
+			err := os.WriteFile(filepath.Join(g.dir, s.file), []byte(s.value), 0)
+			if err != nil && !s.optional {
+				return fmt.Errorf("limit: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// enter puts a process that has started nothing yet into the groups.
+func (l *limits) enter(pid int) error {
+	id := strconv.Itoa(pid)
+	for _, g := range l.groups {
+		if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(id), 0); err != nil {
+			return fmt.Errorf("enter control group: %w", err)
+		}
+	}
+	os.WriteFile("/proc/"+id+"/oom_score_adj", []byte(oomScore), 0) // it helps others, the prison is as good without
+	return nil
+}
+
+// removeCgroup kills what is in a group and removes it.
+func removeCgroup(dir string) error {
+	for deadline := time.Now().Add(killPatience); ; time.Sleep(2 * time.Millisecond) {
+		err := unix.Rmdir(dir)
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		if err != unix.EBUSY || time.Now().After(deadline) {
+			return fmt.Errorf("remove control group %s: %w", dir, err)
+		}
+		for _, pid := range members(dir) {
+			killMember(dir, pid)
+		}
+	}
+}
+
+func members(dir string) (pids []int) {
+	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for _, field := range strings.Fields(string(content)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// killMember kills a process if it is in the group still after its descriptor was opened.
+func killMember(dir string, pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if slices.Contains(members(dir), pid) {
+		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+}

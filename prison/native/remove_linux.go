@@ -1,5 +1,151 @@
 package native
 
-import "os"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
-func removeTree(path string) error { return os.RemoveAll(path) }
+	"golang.org/x/sys/unix"
+)
+
+// removeTree removes path and what is below it, never through a link and whatever the modes, for a
+// caller with the capabilities to. It holds one descriptor and no path: the tree was made by somebody
+// who may have made it deeper than PATH_MAX and than the limit of open files. os.RemoveAll
+// recurses, and keeps a descriptor per level.
+func removeTree(path string) error {
+	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
+	}
+	defer unix.Close(parent)
+	name := filepath.Base(path)
+	var st unix.Stat_t
+	if err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == unix.ENOENT {
+		return nil
+	} else if err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		err = unix.Unlinkat(parent, name, 0)
+	} else if err = emptyTree(parent, name); err == nil {
+		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}
+
+// level is a folder on the way down from the top.
+type level struct {
+	name     string // in the folder above
+	dev, ino uint64 // of the folder above
+}
+
+// emptyTree walks down into the first folder that is not empty and up again when it is.
+func emptyTree(parent int, name string) error {
+	dir, err := openFolder(parent, name)
+	if err != nil {
+		return err
+	}
+	defer func() { dir.Close() }()
+	var way []level
+	for {
+		sub, err := removeEntries(dir)
+		if err != nil {
+			return err
+		}
+		if sub != "" {
+			l := level{name: sub}
+			if l.dev, l.ino, err = identity(dir); err != nil {
+				return err
+			}
+			way = append(way, l)
+			if dir, err = step(dir, sub); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(way) == 0 {
+			return nil
+		}
+		l := way[len(way)-1]
+		way = way[:len(way)-1]
+		if dir, err = step(dir, ".."); err != nil {
+			return err
+		}
+		if dev, ino, err := identity(dir); err != nil || dev != l.dev || ino != l.ino {
+			return errors.Join(err, errors.New("a folder was moved meanwhile"))
+		}
+		if err := unix.Unlinkat(int(dir.Fd()), l.name, unix.AT_REMOVEDIR); err != nil {
+			return fmt.Errorf("folder %q: %w", l.name, err)
+		}
+	}
+}
+
+// step replaces an open folder by another one next to it.
+func step(dir *os.File, name string) (*os.File, error) {
+	next, err := openFolder(int(dir.Fd()), name)
+	if err != nil {
+		return dir, err
+	}
+	dir.Close()
+	return next, nil
+}
+
+func openFolder(parent int, name string) (*os.File, error) {
+	fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %q: %w", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func identity(dir *os.File) (dev, ino uint64, err error) {
+	var st unix.Stat_t
+	err = unix.Fstat(int(dir.Fd()), &st)
+	return uint64(st.Dev), st.Ino, err
+}
+
+// removeEntries removes all entries but folders that are not empty; it stops at the first of
+// those and returns its name. It reads until a pass finds nothing, as removing while reading may
+// hide entries on some file systems.
+func removeEntries(dir *os.File) (sub string, err error) {
+	fd := int(dir.Fd())
+	for {
+		names, err := dir.Readdirnames(512)
+		if err != nil && err != io.EOF {
+			return "", err
+		}
+		for _, name := range names {
+			err := unix.Unlinkat(fd, name, 0)
+			if err == unix.EISDIR || err == unix.EPERM {
+				err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+			}
+			switch {
+			case err == unix.ENOTEMPTY, err == unix.EEXIST:
+				return name, nil
+			case err != nil && err != unix.ENOENT:
+				return "", fmt.Errorf("entry %q: %w", name, err)
+			}
+		}
+		if len(names) > 0 {
+			continue
+		}
+		pos, err := unix.Seek(fd, 0, io.SeekCurrent)
+		if err != nil || pos == 0 {
+			return "", err
+		}
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return "", err
+		}
+		if names, err = dir.Readdirnames(1); len(names) == 0 {
+			return "", nil
+		}
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return "", err
+		}
+	}
+}

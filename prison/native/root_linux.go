@@ -83,7 +83,7 @@ func (b *builder) buildRoot() error {
 		func() error { return b.shareWorkspace(dirs) },
 		func() error { return b.shareHome(dirs) },
 		b.makeProc,
-		hideProgram,
+		b.hideProgram,
 		leaveHost,
 	} {
 		if err := step(); err != nil {

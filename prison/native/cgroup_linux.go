@@ -1,0 +1,115 @@
+package native
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroups is where control groups can be found from this process.
+type cgroups struct {
+	legacy map[string]string // version 1: controller to this process's own folder
+	root   string            // version 2: where it is mounted, empty if it is not
+	own    string            // version 2: this process's own folder
+}
+
+// unifiedGroup is a version 2 group to be made.
+type unifiedGroup struct {
+	dir         string
+	controllers []string
+}
+
+// cgroupMounts reads cgroups(7) from /proc/self: which hierarchies are mounted, and where we are in them.
+func cgroupMounts() cgroups {
+	c := cgroups{legacy: map[string]string{}}
+	positions := cgroupPositions()
+	mountinfo, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mountinfo)) {
+		before, after, found := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !found || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		root, point := fields[3], fields[4]
+		switch kind[0] {
+		case "cgroup2":
+			c.root, c.own = point, inside(point, root, positions[""])
+		case "cgroup":
+			for _, controller := range strings.Split(kind[2], ",") {
+				if position, ok := positions[controller]; ok {
+					c.legacy[controller] = inside(point, root, position)
+				}
+			}
+		}
+	}
+	return c
+}
+
+// cgroupPositions returns this process's group by controller; version 2's is under the empty name.
+func cgroupPositions() map[string]string {
+	positions := map[string]string{}
+	content, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(content)) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		for _, controller := range strings.Split(fields[1], ",") {
+			positions[controller] = fields[2]
+		}
+	}
+	return positions
+}
+
+// inside returns where a group appears below a mount of the hierarchy's part root, or the mount itself
+// if it does not.
+func inside(point, root, position string) string {
+	rel, err := filepath.Rel(root, position)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return point
+	}
+	return filepath.Join(point, rel)
+}
+
+// unified finds the nearest version 2 group above this process in which it may make another one
+// with controllers. A group with processes gives its children none ("no internal processes"), so the own
+// one serves only if it is the root, and to move a process one must be able to write to the common
+// ancestor's cgroup.procs.
+func (c cgroups) unified(name string) *unifiedGroup {
+	if c.root == "" {
+		return nil
+	}
+	dir := c.own
+	if dir != c.root {
+		dir = filepath.Dir(dir)
+	}
+	for {
+		if unix.Access(dir, unix.W_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil {
+			if controllers := offer(dir); len(controllers) > 0 {
+				return &unifiedGroup{filepath.Join(dir, name), controllers}
+			}
+		}
+		if dir == c.root || len(dir) <= 1 {
+			return nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// offer returns the controllers that children of a group have, after asking for those we want.
+func offer(dir string) []string {
+	control := filepath.Join(dir, "cgroup.subtree_control")
+	has := func() []string {
+		content, _ := os.ReadFile(control)
+		return strings.Fields(string(content))
+	}
+	for _, controller := range []string{"memory", "pids", "cpu"} {
+		if !slices.Contains(has(), controller) {
+			os.WriteFile(control, []byte("+"+controller), 0)
+		}
+	}
+	return has()
+}

@@ -1,0 +1,10 @@
+package native
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_AARCH64
+
+var refusedHere []uint32
+
+// legacy has nothing to add: this machine has no older forms of calls.
+func (p *program) legacy() {}
