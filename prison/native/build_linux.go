@@ -26,6 +26,7 @@ type buildConfig struct {
 // builder turns fresh namespaces into a prison. All methods run on one locked thread.
 type builder struct {
 	buildConfig
+	link   conn
 	exe    int // this program, for the last execve
 	weaker []string
 }
@@ -43,7 +44,7 @@ func buildMain(config []byte, inherited int) int {
 	if _, err := link.recv(&announcement{}); err != nil {
 		return 1 // the parent is gone, or could not map our ids and says so itself
 	}
-	var b builder
+	b := builder{link: link}
 	if err = json.Unmarshal(config, &b.buildConfig); err == nil {
 		b.weaker = b.Weaker
 		err = b.run(inherited)
@@ -61,8 +62,8 @@ func (b *builder) run(inherited int) (err error) {
 		name string
 		do   func() error
 	}{
-		{"hide control group", hideCgroup},
 		{"file system", b.buildRoot},
+		{"control group", b.hideCgroup},
 		{"host name", b.setHostname},
 		{"loopback", loopbackUp},
 		{"resource limits", b.setRlimits},
@@ -106,7 +107,14 @@ func openProgram() (int, error) {
 	return copied, unix.Fchmod(copied, 0o555)
 }
 
-func hideCgroup() error { return unix.Unshare(unix.CLONE_NEWCGROUP) }
+// hideCgroup waits until the parent has put this process into its control group, and makes that
+// the root of all it can see.
+func (b *builder) hideCgroup() error {
+	if _, err := b.link.recv(&announcement{}); err != nil {
+		return fmt.Errorf("wait to be put into it: %w", err)
+	}
+	return unix.Unshare(unix.CLONE_NEWCGROUP)
+}
 
 func (b *builder) setHostname() error {
 	if err := unix.Sethostname([]byte(b.Spec.Hostname)); err != nil {

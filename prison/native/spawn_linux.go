@@ -23,8 +23,10 @@ type child struct {
 	config     any
 	namespaces uintptr
 	uids, gids []mapping
-	files      []*os.File          // inherited after the link, which is the first
-	enter      func(pid int) error // runs after the maps are written and before the role begins
+	files      []*os.File // inherited after the link, which is the first
+	// enter, if set, puts the child into its control groups. The child is told to go on once after
+	// its maps are written, and then once more.
+	enter func(pid int) error
 }
 
 // announcement is what parent and child tell each other over the link: "go on" one way, "ready" or
@@ -66,10 +68,16 @@ func (c child) start() (p *os.Process, link conn, err error) {
 	if err := c.writeMaps(p.Pid); err != nil {
 		return p, link, err
 	}
-	if c.enter != nil {
-		if err := c.enter(p.Pid); err != nil {
-			return p, link, err
-		}
+	if err := link.send(announcement{}); err != nil {
+		return p, link, err
+	}
+	if c.enter == nil {
+		return p, link, nil
+	}
+	// Entering a control group waits for a grace period of the kernel's; the child builds meanwhile
+	// and asks only before it goes on to what must be limited.
+	if err := c.enter(p.Pid); err != nil {
+		return p, link, err
 	}
 	return p, link, link.send(announcement{})
 }
