@@ -29,7 +29,8 @@ type server struct {
 	procs  *processes
 
 	launchMu sync.Mutex
-	launched bool // a launched command runs
+	launched bool          // a launched command runs
+	noted    chan struct{} // the keeper has written down that it was started
 }
 
 // request asks init for one thing.
@@ -69,7 +70,7 @@ func initMain(config []byte, _ int) int {
 	// This process waits nearly all the time, for days: memory counts and speed does not.
 	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(20)
-	s := &server{procs: newProcesses()}
+	s := &server{procs: newProcesses(), noted: make(chan struct{}, 1)}
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
 	}
@@ -131,6 +132,12 @@ func (s *server) serveLink() {
 		files, err := s.link.recv(&a)
 		if err != nil {
 			return
+		}
+		if a.Noted {
+			select {
+			case s.noted <- struct{}{}:
+			default:
+			}
 		}
 		for _, f := range files {
 			if c, err := fileConn(f); err == nil {

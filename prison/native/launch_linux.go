@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"os"
+	"time"
 )
 
 // launchedState is what the keeper writes to [commandName].
@@ -21,6 +22,10 @@ func (s *server) launch(c conn, r request) {
 		return
 	}
 	s.tell(announcement{State: &launchedState{Argv: r.Argv}})
+	select {
+	case <-s.noted: // from here on Launched tells of it
+	case <-time.After(killPatience):
+	}
 	c.send(reply{})
 	c.Close()
 

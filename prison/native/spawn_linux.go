@@ -37,6 +37,7 @@ type announcement struct {
 	// What a launched command shows and how it fares, from init to the keeper.
 	Output []byte         `json:",omitempty"`
 	State  *launchedState `json:",omitempty"`
+	Noted  bool           `json:",omitempty"` // the keeper's answer to the state of a new command
 }
 
 // ambient is what the first process needs until it gives everything up.

@@ -36,7 +36,13 @@ func TestFigures(t *testing.T) {
 	}
 	for i := 0; i < 20; i++ {
 		tm("probe", func() { must(t, b.Probe(ctx)) })
-		tm("start", func() { iso, err := b.Start(ctx, s); must(t, err); if i == 0 { t.Log(iso) } })
+		tm("start", func() {
+			iso, err := b.Start(ctx, s)
+			must(t, err)
+			if i == 0 {
+				t.Log(iso)
+			}
+		})
 		p, err := b.Attach(ctx, s)
 		must(t, err)
 		for range 10 {

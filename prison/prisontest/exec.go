@@ -1,0 +1,172 @@
+package prisontest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+func execs(t *testing.T, x *box) {
+	t.Run("status", func(t *testing.T) { execStatus(t, x) })
+	t.Run("errors", func(t *testing.T) { execErrors(t, x) })
+	t.Run("streams", func(t *testing.T) { execStreams(t, x) })
+	t.Run("surroundings", func(t *testing.T) { execSurroundings(t, x) })
+	t.Run("cancel", func(t *testing.T) { execCancel(t, x) })
+	t.Run("background", func(t *testing.T) { execBackground(t, x) })
+	t.Run("orphans", func(t *testing.T) { execOrphans(t, x) })
+	t.Run("many", func(t *testing.T) { execMany(t, x) })
+}
+
+func execStatus(t *testing.T, x *box) {
+	for script, want := range map[string]int{
+		"true": 0, "exit 1": 1, "exit 255": 255, "kill -KILL $$": 137, "kill -TERM $$": 143,
+	} {
+		if got := x.sh(t, script).status; got != want {
+			t.Errorf("%s: status %d, want %d", script, got, want)
+		}
+	}
+}
+
+func execErrors(t *testing.T, x *box) {
+	x.must(t, "printf '#!/bin/sh\n' > plain; mkdir folder")
+	for name, want := range map[string]error{
+		"no-such-command": prison.ErrNotFound, "/no/such/file": prison.ErrNotFound,
+		"./plain": prison.ErrNotExecutable, "./folder": prison.ErrNotExecutable,
+	} {
+		if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{name}}); !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+	}
+	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"true"}, Dir: "/no/such/folder"}); err == nil {
+		t.Error("a working directory that does not exist: no error")
+	}
+	if _, err := x.Exec(t.Context(), prison.Process{}); err == nil {
+		t.Error("no command: no error")
+	}
+}
+
+func execStreams(t *testing.T, x *box) {
+	r := x.sh(t, "echo out; echo err >&2")
+	if r.out != "out" || r.errOut != "err" {
+		t.Errorf("streams: %+v", r)
+	}
+	random := make([]byte, 3<<20)
+	rand.Read(random)
+	var back bytes.Buffer
+	status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"cat"}, Stdin: bytes.NewReader(random), Stdout: &back})
+	if err != nil || status != 0 || !bytes.Equal(back.Bytes(), random) {
+		t.Errorf("cat: status %d, %v, %d of %d bytes came back equal: %v",
+			status, err, back.Len(), len(random), bytes.Equal(back.Bytes(), random))
+	}
+	if r := x.run(t, nil, "cat"); r.status != 0 || r.out != "" {
+		t.Errorf("no input: %+v", r)
+	}
+	if r := x.sh(t, "echo again > /dev/stdout; echo and > /dev/stderr"); r.out != "again" || r.errOut != "and" {
+		t.Errorf("streams reopened by name: %+v", r)
+	}
+	// Nobody reads what the process does not take.
+	endless, w := io.Pipe()
+	defer w.Close()
+	if r := x.run(t, endless, "true"); r.status != 0 {
+		t.Errorf("input without end: %+v", r)
+	}
+	for range 20 {
+		if r := x.sh(t, "head -c 100000 /dev/zero"); len(r.out) != 100000 {
+			t.Fatalf("output of a quick command: %d bytes of 100000", len(r.out))
+		}
+	}
+	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "echo x"}}); err != nil {
+		t.Errorf("discarded output: %v", err)
+	}
+}
+
+func execSurroundings(t *testing.T, x *box) {
+	var out bytes.Buffer
+	_, err := x.Exec(t.Context(), prison.Process{
+		Argv: []string{"sh", "-c", `pwd; echo "$GREETING $HOME $USER $LOGNAME $LANG"`},
+		Env:  []string{"GREETING=hi there"}, Dir: "/tmp", Stdout: &out,
+	})
+	want := "/tmp\nhi there /home/" + login + " " + login + " " + login + " C.UTF-8\n"
+	if err != nil || out.String() != want {
+		t.Errorf("%v: %q, want %q", err, out.String(), want)
+	}
+	if got := x.must(t, "pwd; umask"); got != prison.Workspace+"\n0022" {
+		t.Errorf("folder and umask: %q", got)
+	}
+}
+
+func execCancel(t *testing.T, x *box) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	pr, pw := io.Pipe()
+	go func() {
+		io.ReadFull(pr, make([]byte, 2)) // it has started
+		cancel()
+	}()
+	begun := time.Now()
+	_, err := x.Exec(ctx, prison.Process{
+		Argv: []string{"sh", "-c", "sleep 7777 & sh -c 'sleep 7777; true' & echo; echo; sleep 7777"}, Stdout: pw, Stderr: &out,
+	})
+	if !errors.Is(err, context.Canceled) || time.Since(begun) > patience/2 {
+		t.Errorf("error %v after %v", err, time.Since(begun))
+	}
+	eventually(t, "the tree is dead", func() bool {
+		return !strings.Contains(x.must(t, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; true"), "sleep 7777 ")
+	})
+	expired, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := x.Exec(expired, prison.Process{Argv: []string{"true"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
+	}
+}
+
+// execBackground checks that what a process leaves running neither holds Exec up nor dies.
+func execBackground(t *testing.T, x *box) {
+	begun := time.Now()
+	r := x.sh(t, "sleep 6666 & echo $!")
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("a background process held Exec for %v", took)
+	}
+	x.must(t, "kill -0 "+r.out+" && kill "+r.out)
+}
+
+// execOrphans checks that somebody reaps.
+func execOrphans(t *testing.T, x *box) {
+	x.must(t, "for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 & ) ; done")
+	eventually(t, "no zombies", func() bool {
+		return x.must(t, "cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z ' || true") == "0"
+	})
+}
+
+func execMany(t *testing.T, x *box) {
+	var wg sync.WaitGroup
+	problems := make(chan string, 1000)
+	for worker := range 20 {
+		wg.Go(func() {
+			for i := range 25 {
+				var out bytes.Buffer
+				want := fmt.Sprintf("%d.%d", worker, i)
+				status, err := x.Exec(t.Context(), prison.Process{
+					Argv: []string{"sh", "-c", "echo " + want + "; exit " + fmt.Sprint(i)}, Stdout: &out,
+				})
+				if err != nil || status != i || out.String() != want+"\n" {
+					problems <- fmt.Sprintf("%s: %v, status %d, %q", want, err, status, out.String())
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(problems)
+	for p := range problems {
+		t.Error(p)
+	}
+}

@@ -1,0 +1,183 @@
+// Package prisontest is the suite of promises that every prison backend must keep.
+//
+// It goes through the port only, and judges from inside with the commands every system has.
+package prisontest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// Options say what the suite runs with.
+type Options struct {
+	UID, GID int // a phantom's that the backend can be
+	// Network is set for backends and machines on which NetworkOpen must work.
+	Network bool
+	// Dir is where workspaces and host state go, a new folder in the test's own if empty.
+	Dir string
+}
+
+// login and host are what the prisons of the suite show inside.
+const (
+	login = "dev"
+	host  = "workbench"
+)
+
+// patience bounds everything in the suite that should be quick.
+const patience = 20 * time.Second
+
+// Run checks every promise of a backend.
+func Run(t *testing.T, b prison.Backend, o Options) {
+	t.Run("lifecycle", func(t *testing.T) { lifecycle(t, b, o) })
+	t.Run("working", func(t *testing.T) {
+		x := start(t, b, o)
+		t.Run("exec", func(t *testing.T) { execs(t, x) })
+		t.Run("terminal", func(t *testing.T) { terminals(t, x) })
+		t.Run("walls", func(t *testing.T) { walls(t, x) })
+		t.Run("watch", func(t *testing.T) { watches(t, x) })
+	})
+	t.Run("looking", func(t *testing.T) { looking(t, b, o) })
+	t.Run("wipe", func(t *testing.T) { wipes(t, b, o) })
+}
+
+// box is a prison under test.
+type box struct {
+	backend   prison.Backend
+	spec      prison.Spec
+	isolation prison.Isolation
+	prison.Prison
+}
+
+// NewSpec returns the spec of a prison that does not exist yet; its folders vanish with the test.
+func NewSpec(t *testing.T, b prison.Backend, o Options) prison.Spec {
+	t.Helper()
+	dir := o.Dir
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	s := prison.Spec{
+		ID:  fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
+		Dir: filepath.Join(dir, "state"), Workspace: filepath.Join(dir, "work"),
+		UID: o.UID, GID: o.GID, User: login, Hostname: host,
+		Limits: prison.Limits{Memory: 1 << 30, PIDs: 256},
+	}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		if err := b.Stop(ctx, s); err != nil {
+			t.Errorf("stop at the end: %v", err)
+		}
+		if err := b.Wipe(ctx, s); err != nil {
+			t.Errorf("wipe at the end: %v", err)
+		}
+	})
+	return s
+}
+
+func start(t *testing.T, b prison.Backend, o Options) *box {
+	t.Helper()
+	s := NewSpec(t, b, o)
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	return restart(t, b, s)
+}
+
+func restart(t *testing.T, b prison.Backend, s prison.Spec) *box {
+	t.Helper()
+	isolation, err := b.Start(t.Context(), s)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatalf("attach: %v", err)
+	}
+	return &box{backend: b, spec: s, isolation: isolation, Prison: p}
+}
+
+func open(t *testing.T, b prison.Backend, s prison.Spec) *box {
+	t.Helper()
+	s.ReadOnly = true
+	p, err := b.Open(t.Context(), s)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return &box{backend: b, spec: s, Prison: p}
+}
+
+// result is how a command ended.
+type result struct {
+	status      int
+	out, errOut string
+}
+
+// sh runs a script inside that must start; its output comes without the last line's end.
+func (x *box) sh(t *testing.T, script string) result {
+	t.Helper()
+	return x.run(t, nil, "sh", "-c", script)
+}
+
+func (x *box) run(t *testing.T, stdin io.Reader, argv ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out, errOut bytes.Buffer
+	status, err := x.Exec(ctx, prison.Process{Argv: argv, Stdin: stdin, Stdout: &out, Stderr: &errOut})
+	if err != nil {
+		t.Fatalf("%q: %v", argv, err)
+	}
+	return result{status, strings.TrimSuffix(out.String(), "\n"), strings.TrimSuffix(errOut.String(), "\n")}
+}
+
+// must runs a script that must succeed and returns what it says.
+func (x *box) must(t *testing.T, script string) string {
+	t.Helper()
+	r := x.sh(t, script)
+	if r.status != 0 {
+		t.Fatalf("%s: status %d: %s%s", script, r.status, r.out, r.errOut)
+	}
+	return r.out
+}
+
+// processesOf counts the host's processes with a uid.
+func processesOf(t *testing.T, uid int) (found []string) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if strings.Contains(string(content), fmt.Sprintf("\nUid:\t%d\t", uid)) {
+			name, _, _ := strings.Cut(string(content), "\n")
+			found = append(found, filepath.Base(filepath.Dir(path))+" "+name)
+		}
+	}
+	return found
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package prisontest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// walls walks into every wall from inside.
+func walls(t *testing.T, x *box) {
+	t.Run("identity", func(t *testing.T) { wallIdentity(t, x) })
+	t.Run("privileges", func(t *testing.T) { wallPrivileges(t, x) })
+	t.Run("system", func(t *testing.T) { wallSystem(t, x) })
+	t.Run("refusals", func(t *testing.T) { wallRefusals(t, x) })
+	t.Run("network", func(t *testing.T) { wallNetwork(t, x) })
+	t.Run("host", func(t *testing.T) { wallHost(t, x) })
+	t.Run("names", func(t *testing.T) { wallNames(t, x) })
+	t.Run("limits", func(t *testing.T) { wallLimits(t, x) })
+}
+
+func wallIdentity(t *testing.T, x *box) {
+	id := fmt.Sprintf("%d %d %d", x.spec.UID, x.spec.GID, x.spec.GID)
+	for script, want := range map[string]string{
+		"echo $(id -u) $(id -g) $(id -G)":                   id,
+		"id -un":                                            login,
+		"hostname || cat /etc/hostname":                     host,
+		"cat /proc/sys/kernel/hostname":                     host,
+		"echo ~":                                            "/home/" + login,
+		"stat -c '%u %g %a' .":                              fmt.Sprintf("%d %d 700", x.spec.UID, x.spec.GID),
+		"touch mine; stat -c '%u %g' mine":                  fmt.Sprintf("%d %d", x.spec.UID, x.spec.GID),
+		"cut -c1- /proc/self/uid_map | wc -l":               "1",
+		"touch ~/x /tmp/x /var/tmp/x /dev/shm/x && echo ok": "ok",
+		"cat /etc/resolv.conf":                              "",
+		"date +%Z":                                          "UTC",
+	} {
+		if got := x.must(t, script); got != want {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+	}
+	// On the host's disk they are the phantom's as well.
+	info, err := os.Stat(x.spec.Workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(ownerOf(info)); got != fmt.Sprint(x.spec.UID) {
+		t.Errorf("the workspace on disk belongs to %s", got)
+	}
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("the workspace on disk has mode %v", info.Mode())
+	}
+}
+
+func wallPrivileges(t *testing.T, x *box) {
+	status := x.must(t, "cat /proc/self/status")
+	for _, want := range []string{
+		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+	} {
+		if !strings.Contains(status, "\n"+want+"\n") {
+			t.Errorf("no %q in the status", want)
+		}
+	}
+	if m := regexp.MustCompile(`(?m)^Groups:(.*)$`).FindStringSubmatch(status); m == nil ||
+		strings.Trim(m[1], " \t") != "" && strings.TrimSpace(m[1]) != fmt.Sprint(x.spec.GID) {
+		t.Errorf("groups: %q", m)
+	}
+	if got := x.must(t, "ulimit -c"); got != "0" {
+		t.Errorf("core files: %s", got)
+	}
+}
+
+func wallSystem(t *testing.T, x *box) {
+	for _, path := range []string{"/", "/usr", "/usr/bin", "/etc", "/proc/sys/kernel", "/bin", "/home"} {
+		if x.sh(t, "touch "+path+"/new 2>/dev/null").status == 0 {
+			t.Errorf("could write in %s", path)
+		}
+	}
+	for _, path := range []string{"/etc/passwd", "/etc/hosts", "/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/1/oom_score_adj"} {
+		if x.sh(t, "echo x > "+path).status == 0 {
+			t.Errorf("could write to %s", path)
+		}
+	}
+	for _, path := range []string{"environ", "root/", "cwd/", "exe", "fd/", "maps", "mem"} {
+		if x.sh(t, "ls -d /proc/1/"+path+"/. || cat /proc/1/"+path+" > /dev/null").status == 0 {
+			t.Errorf("could read /proc/1/%s", path)
+		}
+	}
+	for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list"} {
+		if out := x.sh(t, "head -c 100 "+path).out; out != "" {
+			t.Errorf("%s says %q", path, out)
+		}
+	}
+	// Devices work, and are few.
+	x.must(t, "echo x > /dev/null && head -c 5 /dev/zero /dev/urandom > /dev/null && test -c /dev/tty")
+	if got := x.must(t, "find /dev -type b"); got != "" {
+		t.Errorf("block devices: %q", got)
+	}
+}
+
+// wallRefusals tries what would widen an agent's powers, where the commands for it exist.
+func wallRefusals(t *testing.T, x *box) {
+	for _, script := range []string{
+		"mount -t tmpfs none /tmp", "umount /proc", "umount -l /tmp", "unshare -U true", "unshare -Ur true", "unshare -n true",
+		"chroot / true", "mknod dev b 8 0", "mknod dev c 1 1", "touch f && chown 0:0 f", "touch g && chmod 4755 g",
+		"touch g && chmod 2755 g", "touch g && chmod u+s g", "su -c true", "sudo -n true", "hostname other",
+		"nsenter -t 1 -m true", "setpriv --reuid 0 true", "setpriv --inh-caps +all true", "dmesg", "insmod x",
+		"ip link add d type dummy",
+	} {
+		if r := x.sh(t, script); r.status == 0 {
+			t.Errorf("%s: succeeded: %s", script, r.out)
+		}
+	}
+	if got := x.must(t, "find . -perm /6000"); got != "" {
+		t.Errorf("set-id files: %q", got)
+	}
+}
+
+func wallNetwork(t *testing.T, x *box) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	interfaces := x.must(t, "tail -n +3 /proc/net/dev | cut -d: -f1")
+	if strings.TrimSpace(interfaces) != "lo" {
+		t.Errorf("interfaces: %q", interfaces)
+	}
+	if got := x.must(t, "tail -n +2 /proc/net/route"); got != "" {
+		t.Errorf("routes: %q", got)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if x.sh(t, "command -v bash").status != 0 {
+		return
+	}
+	for _, address := range []string{fmt.Sprintf("127.0.0.1/%d", port), "192.0.2.1/80", "169.254.169.254/80"} {
+		if x.sh(t, "timeout 2 bash -c 'exec 3<>/dev/tcp/"+address+"'").status == 0 {
+			t.Errorf("connected to %s", address)
+		}
+	}
+	// The own loopback is up: nobody listens, which only an interface can say.
+	if r := x.sh(t, "timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/1'"); !strings.Contains(r.errOut, "refused") {
+		t.Errorf("loopback: %q", r.errOut)
+	}
+}
+
+// wallHost looks for the host in what can be read inside.
+func wallHost(t *testing.T, x *box) {
+	home, err := os.UserHomeDir()
+	if err == nil && x.sh(t, "ls "+home).status == 0 {
+		t.Errorf("could read %s", home)
+	}
+	for _, path := range []string{x.spec.Dir, "/root", "/var/run/docker.sock", "/run/docker.sock", "/run/dbus", "/sys/kernel/debug", "/etc/shadow"} {
+		if x.sh(t, "ls "+path+"/. || cat "+path).status == 0 && path != "/root" {
+			t.Errorf("could read %s", path)
+		}
+	}
+	mounts := x.must(t, "cat /proc/self/mountinfo /proc/self/mounts /proc/self/cgroup")
+	hidden := !strings.Contains(mounts, x.spec.Workspace) && !strings.Contains(mounts, filepath.Dir(x.spec.Dir))
+	if !hidden && !strings.Contains(strings.Join(x.isolation.Weaker, "\n"), "mountinfo") {
+		t.Errorf("a host path is in mountinfo, and nothing says so")
+	}
+	if strings.Contains(mounts, x.spec.ID) && hidden {
+		t.Error("the prison's ID is visible")
+	}
+	t.Setenv("PRISONTEST_SECRET", "x")
+	env := x.must(t, "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'")
+	for line := range strings.Lines(env) {
+		name, _, _ := strings.Cut(line, "=")
+		switch strings.TrimSpace(name) {
+		case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "PWD", "OLDPWD", "SHLVL", "_", "TERM", "":
+		default:
+			t.Errorf("environment: %q", line)
+		}
+	}
+	if got := x.must(t, "ls -l /proc/self/fd | wc -l"); got > "6" {
+		t.Errorf("descriptors: %s", x.must(t, "ls -l /proc/self/fd"))
+	}
+	for _, pid := range []int{os.Getpid(), os.Getppid()} {
+		if pid > 1000 && x.sh(t, fmt.Sprintf("ls /proc/%d", pid)).status == 0 {
+			t.Errorf("could see process %d", pid)
+		}
+	}
+}
+
+// wallNames looks for names that tell what this is.
+func wallNames(t *testing.T, x *box) {
+	names := []string{"airlock", "prison"}
+	if host, err := os.Hostname(); err == nil && len(host) > 3 {
+		names = append(names, host)
+	}
+	seen := x.must(t, `cat /proc/[0-9]*/comm /proc/[0-9]*/task/*/comm /proc/[0-9]*/cmdline /proc/self/mountinfo \
+		/proc/self/cgroup /etc/passwd /etc/group /etc/hosts /etc/hostname 2>/dev/null | tr '\0' ' '; env
+		find /usr/bin /usr/local/bin /usr/sbin /run /tmp /etc -maxdepth 1 2>/dev/null; true`)
+	for _, name := range names {
+		for line := range strings.Lines(seen) {
+			if strings.Contains(line, name) {
+				t.Errorf("inside one can read %q", line)
+			}
+		}
+	}
+}
+
+// wallLimits starts more processes than it may.
+func wallLimits(t *testing.T, x *box) {
+	if r := x.sh(t, "i=0; while [ $i -lt 600 ]; do sleep 1 & i=$((i+1)); done"); r.status == 0 {
+		t.Errorf("could start 600 processes with a limit of %d", x.spec.Limits.PIDs)
+	}
+	eventually(t, "the processes are gone", func() bool { return len(processesOf(t, x.spec.UID)) < 20 })
+	x.must(t, "true")
+}

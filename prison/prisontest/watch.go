@@ -1,0 +1,127 @@
+package prisontest
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// quick is how soon a change must be told: sooner than any poll would.
+const quick = 400 * time.Millisecond
+
+// expectWake waits for a change and returns how long it took.
+func expectWake(t *testing.T, what string, changes <-chan struct{}, limit time.Duration) {
+	t.Helper()
+	begun := time.Now()
+	select {
+	case _, open := <-changes:
+		if !open {
+			t.Fatalf("%s: the watch ended", what)
+		}
+		t.Logf("%s: told after %v", what, time.Since(begun).Round(time.Millisecond/10))
+	case <-time.After(limit):
+		t.Errorf("%s: nothing in %v", what, limit)
+	}
+	settle(changes)
+}
+
+// settle takes changes until there are none for a while.
+func settle(changes <-chan struct{}) {
+	for {
+		select {
+		case _, open := <-changes:
+			if !open {
+				return
+			}
+		case <-time.After(30 * time.Millisecond):
+			return
+		}
+	}
+}
+
+func watches(t *testing.T, x *box) {
+	x.must(t, "mkdir refs; echo 1 > head")
+	ctx, cancel := context.WithCancel(t.Context())
+	paths := []string{prison.Workspace + "/refs", prison.Workspace + "/head", prison.Workspace + "/later/refs"}
+	changes, err := x.Watch(ctx, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(changes)
+	change := func(what, script string) {
+		t.Helper()
+		x.must(t, script)
+		expectWake(t, what, changes, quick)
+	}
+	change("a new file", "echo 1 > refs/x.lock; mv refs/x.lock refs/x")
+	change("a file replaced", "echo 2 > head.lock; mv head.lock head")
+	change("a folder that comes later", "mkdir -p later/refs")
+	change("a file in it", "echo > later/refs/y")
+	change("a file removed", "rm refs/x")
+	x.must(t, "rm -r later")
+	settle(changes)
+	change("the folder again", "mkdir -p later/refs")
+	change("a file in it again", "echo > later/refs/y")
+	x.must(t, "echo > elsewhere")
+	select {
+	case <-changes:
+		t.Error("told of a change elsewhere")
+	case <-time.After(50 * time.Millisecond):
+	}
+	cancel()
+	select {
+	case <-changes:
+	case <-time.After(patience):
+		t.Error("the watch does not end with its context")
+	}
+}
+
+// looking checks a read-only prison beside a working one.
+func looking(t *testing.T, b prison.Backend, o Options) {
+	x := start(t, b, o)
+	look := open(t, b, x.spec)
+	x.must(t, "mkdir refs; echo content > file")
+	if got := look.must(t, "cat file"); got != "content" {
+		t.Errorf("read %q", got)
+	}
+	for _, script := range []string{"touch new", "echo > file", "rm file", "mkdir d", "chmod 777 file", "mv file other"} {
+		if look.sh(t, script).status == 0 {
+			t.Errorf("%s: succeeded", script)
+		}
+	}
+	changes, err := look.Watch(t.Context(), []string{prison.Workspace + "/refs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle(changes)
+	x.must(t, "echo 1 > refs/x.lock; mv refs/x.lock refs/x")
+	expectWake(t, "a change made in the other prison", changes, quick)
+
+	second := open(t, b, x.spec)
+	if got := second.must(t, "cat file"); got != "content" {
+		t.Errorf("a second one reads %q", got)
+	}
+	before := len(processesOf(t, x.spec.UID))
+	if err := look.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if after := len(processesOf(t, x.spec.UID)); after >= before {
+		t.Errorf("%d processes before the end, %d after it", before, after)
+	}
+	if err := b.Stop(t.Context(), x.spec); err != nil {
+		t.Errorf("stop beside an open one: %v", err)
+	}
+	var out bytes.Buffer
+	if _, err := second.Exec(t.Context(), prison.Process{Argv: []string{"cat", "file"}, Stdout: &out}); err != nil || out.String() != "content\n" {
+		t.Errorf("the open one after the other's end: %v, %q", err, out.String())
+	}
+	if err := second.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if left := processesOf(t, x.spec.UID); len(left) > 0 {
+		t.Errorf("processes left: %q", left)
+	}
+}
