@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -110,12 +111,13 @@ func startKeeper(s prison.Spec) (link conn, err error) {
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 
-// newPrison starts the first process of a prison; what it announces is still to be awaited.
+// newPrison starts the first process of a prison from this thread's working directory, which must be the
+// [baseFolder]; what it announces is still to be awaited.
 func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Process, conn, error) {
 	return child{
 		role: roleBuild,
 		config: buildConfig{
-			Spec: s, Shared: shared,
+			Spec: s, Base: baseFolder(s), Shared: shared,
 			MemoryRlimit: l.memoryRlimit, PIDsRlimit: l.pidsRlimit, Weaker: l.weaker,
 		},
 		namespaces: namespaces,
@@ -126,6 +128,23 @@ func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Pr
 	}.start()
 }
 
+// openPrison starts a prison from a thread with a working directory of its own, which ends then.
+func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
+		if err = unix.Unshare(unix.CLONE_FS); err != nil {
+			return
+		}
+		if err = unix.Chdir(baseFolder(s)); err == nil {
+			p, link, err = newPrison(s, false, rlimitsOnly(s))
+		}
+	}()
+	<-done
+	return p, link, err
+}
+
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	if err := check(s); err != nil {
@@ -134,7 +153,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	if err := checkIDs(s); err != nil {
 		return nil, err
 	}
-	p, link, err := newPrison(s, false, rlimitsOnly(s))
+	p, link, err := openPrison(s)
 	if err != nil {
 		return nil, fmt.Errorf("open prison: %w", errors.Join(checkKernel(), err))
 	}

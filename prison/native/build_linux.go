@@ -17,7 +17,8 @@ import (
 // memory file and the builder's memory) before anything of the agent's runs.
 type buildConfig struct {
 	Spec   prison.Spec
-	Shared bool // made by Start: writable home, workspace without its host path
+	Base   string // the working directory: a folder above all host folders, see [baseFolder]
+	Shared bool   // made by Start: writable home, workspace without its host path
 	// Limits by setrlimit(2), where there is no control group for them; zero: none.
 	MemoryRlimit, PIDsRlimit uint64
 	Weaker                   []string
@@ -138,7 +139,9 @@ func loopbackUp() error {
 }
 
 func (b *builder) setRlimits() error {
-	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
+	// 1 and not 0: where core dumps go to a program, the kernel heeds no limit but that one
+	// (fs/coredump.c), and the program is the host's and runs as root.
+	limits := map[int]uint64{unix.RLIMIT_CORE: 1}
 	if b.PIDsRlimit > 0 {
 		limits[unix.RLIMIT_NPROC] = b.PIDsRlimit
 	}

@@ -118,6 +118,10 @@ func (k *keeper) start() (weaker []string, err error) {
 		return nil, err
 	}
 	defer file.Close()
+	if err := os.Chdir(baseFolder(k.spec)); err != nil {
+		return nil, err
+	}
+	defer os.Chdir("/")
 	k.init, k.link, err = newPrison(k.spec, true, k.limits, file)
 	if err != nil {
 		return nil, err

@@ -31,12 +31,30 @@ const (
 	privateFlags = unix.MS_NOSUID | unix.MS_NODEV
 )
 
+// baseFolder returns the folder above the two. The builder starts with it as working directory: root
+// without capabilities over the host (the builder has them in its namespaces only) may not come down to
+// it from / when it lies in somebody's closed home.
+func baseFolder(s prison.Spec) string {
+	base := filepath.Dir(s.Workspace)
+	for {
+		rel, err := filepath.Rel(base, s.Dir)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") || base == "/" {
+			return base
+		}
+		base = filepath.Dir(base)
+	}
+}
+
 // hostDirs are the folders of the host that a prison shares, opened while the process still is the
 // host's user: the phantom could not reach them.
 type hostDirs struct{ workspace, work, home, homeWork, lower int }
 
 func (b *builder) openHostDirs() (d hostDirs, err error) {
 	open := func(path string) int {
+		path, relErr := filepath.Rel(b.Base, path)
+		if relErr != nil && err == nil {
+			err = relErr
+		}
 		fd, openErr := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if openErr != nil && err == nil {
 			err = &os.PathError{Op: "open", Path: path, Err: openErr}
