@@ -56,9 +56,8 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if err := checkIDs(s); err != nil {
 		return i, err
 	}
-	if c, err := dial(s.Dir); err == nil {
-		c.Close()
-		return i, errors.New("the prison is running already")
+	if err := checkStopped(s); err != nil {
+		return i, err
 	}
 	if err := ensureFolders(ctx, s); err != nil {
 		return i, err
@@ -78,6 +77,30 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	}
 	return i, nil
 }
+
+// checkStopped refuses to start what runs: what has a socket that answers and a lock that is held. Either
+// alone does not tell, as Stop holds the lock for a moment, and parts of a killed prison take one to end.
+func checkStopped(s prison.Spec) error {
+	lock, err := openLock(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	for range 10 {
+		c, err := dial(s.Dir)
+		if err != nil {
+			return nil
+		}
+		c.Close()
+		if free, err := tryLock(lock); err != nil || free {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errRunning
+}
+
+var errRunning = errors.New("the prison is running already")
 
 // startKeeper starts the keeper detached: a session of its own, the root folder, no environment.
 func startKeeper(s prison.Spec) (link conn, err error) {

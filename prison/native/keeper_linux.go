@@ -87,7 +87,7 @@ func (k *keeper) lock() (*os.File, error) {
 			return lock, nil
 		case time.Now().After(deadline):
 			lock.Close()
-			return nil, errors.New("the prison is running already")
+			return nil, errRunning
 		}
 	}
 }

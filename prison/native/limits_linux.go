@@ -45,8 +45,12 @@ type setting struct {
 // rlimitsOnly is for prisons that end with their caller: nothing would remove a group after a crash.
 func rlimitsOnly(s prison.Spec) *limits {
 	l := s.Limits.OrDefault()
-	return &limits{memoryRlimit: uint64(l.Memory), pidsRlimit: uint64(l.PIDs + ownThreads)}
+	return &limits{memoryRlimit: dataLimit(l), pidsRlimit: uint64(l.PIDs + ownThreads)}
 }
+
+// dataLimit is RLIMIT_DATA of every process. RLIMIT_AS would count what Go and JavaScript only reserve.
+// Init is under it, too, and its runtime maps more than it uses.
+func dataLimit(l prison.Limits) uint64 { return uint64(max(l.Memory, 256<<20)) }
 
 // planLimits finds where groups could be made; it makes none.
 func planLimits(s prison.Spec) *limits {
@@ -61,7 +65,7 @@ func planLimits(s prison.Spec) *limits {
 		fallback            func()
 	}{
 		{"memory", "memory is limited for each process, not for all together", memoryV1(want), memoryV2(want),
-			func() { l.memoryRlimit = uint64(want.Memory) }},
+			func() { l.memoryRlimit = dataLimit(want) }},
 		{"pids", "the number of processes is limited by the uid, not by a control group", pidsMax(want), pidsMax(want),
 			func() { l.pidsRlimit = uint64(want.PIDs + ownThreads) }},
 		{"cpu", "processor time is not limited", cpuV1(want), cpuV2(want), func() {}},

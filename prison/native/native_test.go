@@ -24,10 +24,16 @@ import (
 // starterEnv, with a spec, makes the test binary start that prison and exit.
 const starterEnv = "PRISONTEST_START"
 
+// openerEnv, with a spec, makes it open that prison and wait inside.
+const openerEnv = "PRISONTEST_OPEN"
+
 func TestMain(m *testing.M) {
 	native.Reexec()
 	if spec := os.Getenv(starterEnv); spec != "" {
 		os.Exit(startAndLeave(spec))
+	}
+	if spec := os.Getenv(openerEnv); spec != "" {
+		os.Exit(openAndWait(spec))
 	}
 	os.Exit(m.Run())
 }

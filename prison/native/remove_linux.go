@@ -42,47 +42,60 @@ func removeTree(path string) error {
 type level struct {
 	name     string // in the folder above
 	dev, ino uint64 // of the folder above
+	left     []string
 }
 
-// emptyTree walks down into the first folder that is not empty and up again when it is.
+// emptyTree walks down into every folder, and up again when it is empty.
 func emptyTree(parent int, name string) error {
 	dir, err := openFolder(parent, name)
 	if err != nil {
 		return err
 	}
 	defer func() { dir.Close() }()
-	var way []level
-	for {
-		sub, err := removeEntries(dir)
-		if err != nil {
-			return err
-		}
-		if sub != "" {
-			l := level{name: sub}
+	top := level{}
+	if top.left, err = removeEntries(dir); err != nil {
+		return err
+	}
+	for way := []level{top}; ; {
+		here := &way[len(way)-1]
+		switch last := len(here.left) - 1; {
+		case last >= 0:
+			l := level{name: here.left[last]}
+			here.left = here.left[:last]
 			if l.dev, l.ino, err = identity(dir); err != nil {
 				return err
 			}
-			way = append(way, l)
-			if dir, err = step(dir, sub); err != nil {
+			if dir, err = step(dir, l.name); err != nil {
 				return err
 			}
-			continue
-		}
-		if len(way) == 0 {
+			if l.left, err = removeEntries(dir); err != nil {
+				return err
+			}
+			way = append(way, l)
+		case len(way) == 1:
 			return nil
-		}
-		l := way[len(way)-1]
-		way = way[:len(way)-1]
-		if dir, err = step(dir, ".."); err != nil {
-			return err
-		}
-		if dev, ino, err := identity(dir); err != nil || dev != l.dev || ino != l.ino {
-			return errors.Join(err, errors.New("a folder was moved meanwhile"))
-		}
-		if err := unix.Unlinkat(int(dir.Fd()), l.name, unix.AT_REMOVEDIR); err != nil {
-			return fmt.Errorf("folder %q: %w", l.name, err)
+		default:
+			if dir, err = leave(dir, *here); err != nil {
+				return err
+			}
+			way = way[:len(way)-1]
 		}
 	}
+}
+
+// leave goes up from an empty folder and removes it.
+func leave(dir *os.File, l level) (*os.File, error) {
+	dir, err := step(dir, "..")
+	if err != nil {
+		return dir, err
+	}
+	if dev, ino, err := identity(dir); err != nil || dev != l.dev || ino != l.ino {
+		return dir, errors.Join(err, errors.New("a folder was moved meanwhile"))
+	}
+	if err := unix.Unlinkat(int(dir.Fd()), l.name, unix.AT_REMOVEDIR); err != nil {
+		return dir, fmt.Errorf("folder %q: %w", l.name, err)
+	}
+	return dir, nil
 }
 
 // step replaces an open folder by another one next to it.
@@ -109,43 +122,28 @@ func identity(dir *os.File) (dev, ino uint64, err error) {
 	return uint64(st.Dev), st.Ino, err
 }
 
-// removeEntries removes all entries but folders that are not empty; it stops at the first of
-// those and returns its name. It reads until a pass finds nothing, as removing while reading may
-// hide entries on some file systems.
-func removeEntries(dir *os.File) (sub string, err error) {
+// removeEntries removes all entries but folders that are not empty, and returns the names of those.
+func removeEntries(dir *os.File) (left []string, err error) {
 	fd := int(dir.Fd())
 	for {
 		names, err := dir.Readdirnames(512)
-		if err != nil && err != io.EOF {
-			return "", err
-		}
 		for _, name := range names {
 			err := unix.Unlinkat(fd, name, 0)
-			if err == unix.EISDIR || err == unix.EPERM {
+			if err == unix.EISDIR || err == unix.EPERM { // EPERM is what POSIX says for folders
 				err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
 			}
 			switch {
 			case err == unix.ENOTEMPTY, err == unix.EEXIST:
-				return name, nil
+				left = append(left, name)
 			case err != nil && err != unix.ENOENT:
-				return "", fmt.Errorf("entry %q: %w", name, err)
+				return nil, fmt.Errorf("entry %q: %w", name, err)
 			}
 		}
-		if len(names) > 0 {
-			continue
+		if err == io.EOF {
+			return left, nil
 		}
-		pos, err := unix.Seek(fd, 0, io.SeekCurrent)
-		if err != nil || pos == 0 {
-			return "", err
-		}
-		if _, err := dir.Seek(0, io.SeekStart); err != nil {
-			return "", err
-		}
-		if names, err = dir.Readdirnames(1); len(names) == 0 {
-			return "", nil
-		}
-		if _, err := dir.Seek(0, io.SeekStart); err != nil {
-			return "", err
+		if err != nil {
+			return nil, err
 		}
 	}
 }

@@ -1,0 +1,333 @@
+//go:build linux
+
+package native_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+
+	"golang.org/x/sys/unix"
+)
+
+// startElsewhere starts a prison from another process that has ended on return.
+func startElsewhere(t *testing.T, s prison.Spec) {
+	t.Helper()
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), starterEnv+"="+string(encoded), "SECRET_OF_THE_CALLER=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("start: %v: %s", err, out)
+	}
+}
+
+func prepared(t *testing.T) (prison.Backend, prison.Spec) {
+	t.Helper()
+	b := needNative(t)
+	s := prisontest.NewSpec(t, b, options(t))
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return b, s
+}
+
+func output(t *testing.T, b prison.Backend, s prison.Spec, script string) string {
+	t.Helper()
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if _, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// keptState is the part of the keeper's notes that these tests look at.
+type keptState struct {
+	Keeper, Init struct{ PID int }
+	Cgroups      []string
+}
+
+func stateOf(t *testing.T, s prison.Spec) (k keptState) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(s.Dir, "state.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, &k); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func running(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// expectNothing checks what must not exist when no prison runs.
+func expectNothing(t *testing.T, s prison.Spec, k keptState) {
+	t.Helper()
+	for _, pid := range []int{k.Keeper.PID, k.Init.PID} {
+		if running(pid) {
+			t.Errorf("process %d runs", pid)
+		}
+	}
+	for _, path := range append(k.Cgroups, filepath.Join(s.Dir, "control"), filepath.Join(s.Dir, "state.json")) {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is there", path)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(mounts), s.Workspace) || strings.Contains(string(mounts), s.Dir) {
+		t.Error("something is mounted")
+	}
+}
+
+func TestOutlivesStarter(t *testing.T) {
+	b, s := prepared(t)
+	startElsewhere(t, s)
+	if got := output(t, b, s, "id -u"); got != strconv.Itoa(s.UID) {
+		t.Errorf("id: %q", got)
+	}
+	k := stateOf(t, s)
+	for _, file := range []string{"environ", "cmdline"} {
+		content, err := os.ReadFile("/proc/" + strconv.Itoa(k.Keeper.PID) + "/" + file)
+		if err != nil || bytes.Contains(content, []byte("SECRET")) || bytes.Contains(content, []byte(s.Dir)) {
+			t.Errorf("the keeper's %s: %q, %v", file, content, err)
+		}
+	}
+	session, err := unix.Getsid(k.Keeper.PID)
+	if err != nil || session != k.Keeper.PID {
+		t.Errorf("the keeper's session: %d, %v", session, err)
+	}
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	expectNothing(t, s, k)
+}
+
+func TestKeeperKilled(t *testing.T) {
+	b, s := prepared(t)
+	startElsewhere(t, s)
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sleep", "2222"}}); err != nil {
+		t.Fatal(err)
+	}
+	k := stateOf(t, s)
+	unix.Kill(k.Keeper.PID, unix.SIGKILL)
+	begun := time.Now()
+	for running(k.Init.PID) {
+		if time.Since(begun) > 5*time.Second {
+			t.Fatal("init outlives its keeper")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := b.Attach(t.Context(), s); !errors.Is(err, prison.ErrNotRunning) {
+		t.Errorf("attach: %v", err)
+	}
+	if l, err := b.Launched(t.Context(), s); err != nil || l == nil || !l.Exited || l.Status != 137 {
+		t.Errorf("launched: %+v, %v", l, err)
+	}
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	expectNothing(t, s, k)
+}
+
+// TestStartAfterKill starts without a Stop in between.
+func TestStartAfterKill(t *testing.T) {
+	b, s := prepared(t)
+	startElsewhere(t, s)
+	k := stateOf(t, s)
+	unix.Kill(k.Keeper.PID, unix.SIGKILL)
+	for running(k.Keeper.PID) {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	if got := output(t, b, s, "echo on"); got != "on" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestInitKilled(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	k := stateOf(t, s)
+	if err := unix.Kill(k.Init.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); running(k.Keeper.PID); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 5*time.Second {
+			t.Fatal("the keeper outlives its init")
+		}
+	}
+	expectNothing(t, s, k)
+}
+
+// TestSignalsFromInside sends init what would end an ordinary program.
+func TestSignalsFromInside(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	output(t, b, s, "for n in HUP INT QUIT ABRT TERM USR1 KILL STOP TSTP PIPE ALRM; do kill -$n 1; done; kill -KILL -1; true")
+	if got := output(t, b, s, "echo on"); got != "on" {
+		t.Errorf("output %q", got)
+	}
+}
+
+// TestDeepDir has a state folder whose socket no address could hold.
+func TestDeepDir(t *testing.T) {
+	b := needNative(t)
+	o := options(t)
+	o.Dir = filepath.Join(t.TempDir(), strings.Repeat("deep/", 60))
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := prisontest.NewSpec(t, b, o)
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, b, s, "echo on"); got != "on" {
+		t.Errorf("output %q", got)
+	}
+}
+
+// TestOpenEndsWithCaller kills a process that has a prison open.
+func TestOpenEndsWithCaller(t *testing.T) {
+	_, s := prepared(t)
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), openerEnv+"="+string(encoded))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	children, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
+	if err != nil {
+		t.Skip("this kernel does not list children")
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		if left := uidProcesses(s.UID); left == 0 {
+			break
+		}
+		if time.Since(begun) > 5*time.Second {
+			t.Fatalf("the open prison outlives its caller (%s)", children)
+		}
+	}
+}
+
+func openAndWait(encoded string) int {
+	var s prison.Spec
+	if err := json.Unmarshal([]byte(encoded), &s); err != nil {
+		panic(err)
+	}
+	p, err := native.New().Open(context.Background(), s)
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("x")
+	p.Exec(context.Background(), prison.Process{Argv: []string{"sleep", "1111"}})
+	return 0
+}
+
+func uidProcesses(uid int) (n int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, path := range paths {
+		content, _ := os.ReadFile(path)
+		if strings.Contains(string(content), "\nUid:\t"+strconv.Itoa(uid)+"\t") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestMemoryLimit uses more than there is, all together.
+func TestMemoryLimit(t *testing.T) {
+	b, s := prepared(t)
+	s.Limits = prison.Limits{Memory: 64 << 20}
+	i, err := b.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(strings.Join(i.Weaker, "\n"), "memory") {
+		t.Skipf("no control group for memory: %q", i.Weaker)
+	}
+	got := output(t, b, s, "head -c 200M /dev/zero | tail -c 190M > /dev/null; echo $?")
+	if got == "0" {
+		t.Error("190 MB fitted in 64")
+	}
+	if got := output(t, b, s, "echo on"); got != "on" {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestCommandLog(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end"
+	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.Dir, "command.log")
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		content, _ := os.ReadFile(path)
+		if bytes.HasSuffix(content, []byte("the end\r\n")) {
+			if len(content) < 1<<20 || len(content) > 2<<20 {
+				t.Errorf("the log has %d bytes", len(content))
+			}
+			return
+		}
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("the log's end did not come; it has %d bytes", len(content))
+		}
+	}
+}
