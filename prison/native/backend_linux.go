@@ -19,6 +19,10 @@ import (
 // killedStatus is the exit status of a command that the prison's end killed.
 const killedStatus = 128 + int(unix.SIGKILL)
 
+// stopPatience is how long a prison may take to end. Unmounting an overlay writes all that is dirty in
+// the file system below it, the host's, to the disk.
+const stopPatience = 2 * time.Minute
+
 type backend struct{}
 
 // New returns the backend that makes prisons out of Linux namespaces. The program must call
@@ -228,7 +232,7 @@ func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error)
 	return r, nil
 }
 
-// Stop implements [prison.Backend]. Who holds the lock knows that no keeper runs.
+// Stop implements [prison.Backend]. Who holds the lock knows that no keeper works any more.
 func (backend) Stop(ctx context.Context, s prison.Spec) error {
 	lock, err := openLock(s.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -238,31 +242,41 @@ func (backend) Stop(ctx context.Context, s prison.Spec) error {
 		return err
 	}
 	defer lock.Close()
+	keeper, err := askToEnd(ctx, s.Dir, lock)
+	if err != nil {
+		return err
+	}
+	if err := keeper.end(stopPatience); err != nil { // it releases the lock a moment before it is gone
+		return fmt.Errorf("end keeper: %w", err)
+	}
+	return finishRun(s.Dir)
+}
+
+// askToEnd waits for the lock, asks the keeper that holds it to end, and after a while kills it.
+func askToEnd(ctx context.Context, dir string, lock *os.File) (keeper processID, err error) {
 	begun := time.Now()
 	for asked := false; ; time.Sleep(2 * time.Millisecond) {
 		if held, err := tryLock(lock); err != nil {
-			return fmt.Errorf("lock: %w", err)
+			return keeper, fmt.Errorf("lock: %w", err)
 		} else if held {
-			break
+			return keeper, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return keeper, err
 		}
-		current, err := readState(s.Dir)
-		patience := time.Since(begun)
-		switch {
-		case err != nil || current.Keeper.PID == 0: // about to start, or about to be gone
-		case !asked:
-			current.Keeper.signal(unix.SIGTERM)
+		if current, err := readState(dir); err == nil { // else it is about to start, or about to be gone
+			keeper = current.Keeper
+		}
+		switch patience := time.Since(begun); {
+		case patience > stopPatience:
+			return keeper, errors.New("the prison's keeper does not end")
+		case patience > stopPatience/2:
+			keeper.signal(unix.SIGKILL)
+		case keeper.PID != 0 && !asked:
+			keeper.signal(unix.SIGTERM)
 			asked = true
-		case patience > killPatience:
-			current.Keeper.signal(unix.SIGKILL)
-		}
-		if patience > 2*killPatience {
-			return errors.New("the prison's keeper does not end")
 		}
 	}
-	return finishRun(s.Dir)
 }
 
 // finishRun does what a keeper does at its end, for one that was killed. The lock must be held.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -53,7 +54,7 @@ func keeperMain(config []byte, _ int) int {
 		caller.send(announcement{Error: err.Error()})
 		return 1
 	}
-	defer lock.Close()
+	defer runtime.KeepAlive(lock) // the end of the process releases it, and nothing before
 	weaker, err := k.start()
 	if err != nil {
 		k.cleanUp()
@@ -206,7 +207,7 @@ func (k *keeper) cleanUp() {
 
 // clear ends what is left of a run whose keeper does not run any more, and removes its traces on the host.
 func (s state) clear(dir string) error {
-	errs := []error{s.Init.end(killPatience)}
+	errs := []error{s.Init.end(stopPatience)}
 	for _, g := range s.Cgroups {
 		errs = append(errs, removeCgroup(g))
 	}

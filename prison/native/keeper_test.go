@@ -287,13 +287,19 @@ func uidProcesses(uid int) (n int) {
 // TestMemoryLimit uses more than there is, all together.
 func TestMemoryLimit(t *testing.T) {
 	b, s := prepared(t)
-	s.Limits = prison.Limits{Memory: 64 << 20}
 	i, err := b.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(strings.Join(i.Weaker, "\n"), "memory") {
 		t.Skipf("no control group for memory: %q", i.Weaker)
+	}
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	s.Limits = prison.Limits{Memory: 64 << 20}
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
 	}
 	got := output(t, b, s, "head -c 200M /dev/zero | tail -c 190M > /dev/null; echo $?")
 	if got == "0" {

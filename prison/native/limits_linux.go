@@ -167,7 +167,7 @@ func (l *limits) enter(pid int) error {
 
 // removeCgroup kills what is in a group and removes it.
 func removeCgroup(dir string) error {
-	for deadline := time.Now().Add(killPatience); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(stopPatience); ; time.Sleep(2 * time.Millisecond) {
 		err := unix.Rmdir(dir)
 		if err == nil || err == unix.ENOENT {
 			return nil

@@ -35,7 +35,47 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(openerEnv); spec != "" {
 		os.Exit(openAndWait(spec))
 	}
+	if os.Getenv(proberEnv) != "" {
+		os.Exit(probeAndTell())
+	}
 	os.Exit(m.Run())
+}
+
+// proberEnv makes it print, as JSON, what Probe says.
+const proberEnv = "PRISONTEST_PROBE"
+
+func probeAndTell() int {
+	var u *prison.Unavailable
+	err := native.New().Probe(context.Background())
+	if err != nil && !errors.As(err, &u) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	json.NewEncoder(os.Stdout).Encode(u)
+	return 0
+}
+
+// TestWithoutRange probes as somebody who has no subordinate ids.
+func TestWithoutRange(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	needNative(t)
+	cmd := exec.Command("runuser", "-u", "nobody", "--", copyOfTest(t))
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), proberEnv+"=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u *prison.Unavailable
+	if err := json.Unmarshal(out, &u); err != nil || u == nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if u.Backend != "native" || u.Reason == "" || len(u.Mend) != 1 || !strings.HasPrefix(u.Mend[0], "sudo ") {
+		t.Errorf("%+v", u)
+	}
+	t.Logf("%v; to mend it: %s", u, u.Mend)
 }
 
 func startAndLeave(encoded string) int {
@@ -73,7 +113,7 @@ func needNative(t *testing.T) prison.Backend {
 }
 
 // options returns a phantom for the current user.
-func options(t *testing.T) prisontest.Options {
+func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	if os.Geteuid() == 0 {
 		return prisontest.Options{UID: 1879100000, GID: 1879100000}
@@ -81,7 +121,7 @@ func options(t *testing.T) prisontest.Options {
 	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid")}
 }
 
-func firstSubID(t *testing.T, path string) int {
+func firstSubID(t testing.TB, path string) int {
 	t.Helper()
 	u, err := user.Current()
 	if err != nil {

@@ -58,7 +58,7 @@ type box struct {
 }
 
 // NewSpec returns the spec of a prison that does not exist yet; its folders vanish with the test.
-func NewSpec(t *testing.T, b prison.Backend, o Options) prison.Spec {
+func NewSpec(t testing.TB, b prison.Backend, o Options) prison.Spec {
 	t.Helper()
 	dir := o.Dir
 	if dir == "" {
