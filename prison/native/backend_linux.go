@@ -113,7 +113,7 @@ func startKeeper(s prison.Spec) (link conn, err error) {
 		return conn{}, err
 	}
 	defer theirs.Close()
-	config, err := newConfig(roleKeeper, s, 1)
+	config, err := newConfig(roleKeeper, packSpec(s), 1)
 	if err != nil {
 		return link, err
 	}
@@ -144,7 +144,7 @@ func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Pr
 	return child{
 		role: roleBuild,
 		config: buildConfig{
-			Spec: s, Base: baseFolder(s), Shared: shared,
+			Spec: packSpec(s), Base: pack(baseFolder(s)), Shared: shared,
 			MemoryRlimit: l.memoryRlimit, PIDsRlimit: l.pidsRlimit, Weaker: l.weaker,
 		},
 		namespaces: namespaces,
@@ -226,7 +226,7 @@ func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error)
 		connect: func() (conn, error) { return dial(s.Dir) },
 		close:   func() error { return nil },
 	}
-	if err := r.ping(); err != nil {
+	if err := r.ping(ctx); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -47,6 +47,7 @@ func buildMain(config []byte, inherited int) int {
 	}
 	b := builder{link: link}
 	if err = json.Unmarshal(config, &b.buildConfig); err == nil {
+		b.Spec, b.Base = unpackSpec(b.Spec), unpack(b.Base)
 		b.weaker = b.Weaker
 		err = b.run(inherited)
 	}
@@ -168,7 +169,7 @@ func (b *builder) filterCalls() error {
 // the builder end here; the link and the listening socket go on.
 func (b *builder) becomeInit(inherited int) error {
 	config, err := newConfig(roleInit, initConfig{
-		Env:     environment(b.Spec),
+		Env:     packAll(environment(b.Spec)),
 		Weaker:  b.weaker,
 		Listens: inherited > 1,
 	}, inherited)

@@ -23,21 +23,23 @@ type running struct {
 func (r *running) Close() error { return r.close() }
 
 // ask connects, sends a request and returns the connection with the descriptors of the first answer.
-func (r *running) ask(q request) (conn, []*os.File, error) {
+func (r *running) ask(ctx context.Context, q request) (conn, []*os.File, error) {
+	if err := ctx.Err(); err != nil {
+		return conn{}, nil, err
+	}
 	c, err := r.connect()
 	if err != nil {
 		return conn{}, nil, prison.ErrNotRunning
 	}
-	var a reply
-	if err = c.send(q); err != nil {
-		c.Close()
-		return conn{}, nil, lost(err)
-	}
-	files, err := c.recv(&a)
-	if err == nil {
-		err = a.err()
-	} else {
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
+	a, files, err := roundTrip(c, q)
+	switch {
+	case !stop():
+		err = ctx.Err()
+	case err != nil:
 		err = lost(err)
+	default:
+		err = a.err()
 	}
 	if err != nil {
 		closeAll(files)
@@ -45,6 +47,14 @@ func (r *running) ask(q request) (conn, []*os.File, error) {
 		return conn{}, nil, err
 	}
 	return c, files, nil
+}
+
+func roundTrip(c conn, q request) (a reply, files []*os.File, err error) {
+	if err := c.send(q.pack()); err != nil {
+		return a, nil, err
+	}
+	files, err = c.recv(&a)
+	return a, files, err
 }
 
 // lost reads the end of a connection as the end of the prison.
@@ -69,8 +79,8 @@ func (a reply) err() error {
 	return errors.New(a.Error)
 }
 
-func (r *running) ping() error {
-	c, files, err := r.ask(request{Kind: kindPing})
+func (r *running) ping(ctx context.Context) error {
+	c, files, err := r.ask(ctx, request{Kind: kindPing})
 	if err != nil {
 		return err
 	}
@@ -94,7 +104,7 @@ func (r *running) Launch(ctx context.Context, p prison.Process) error {
 	if p.Terminal == nil {
 		p.Terminal = &prison.Terminal{Size: prison.Size{Rows: 24, Cols: 80}}
 	}
-	c, files, err := r.ask(newRequest(kindLaunch, p))
+	c, files, err := r.ask(ctx, newRequest(kindLaunch, p))
 	if err != nil {
 		return err
 	}
@@ -104,7 +114,7 @@ func (r *running) Launch(ctx context.Context, p prison.Process) error {
 
 // Watch implements [prison.Prison].
 func (r *running) Watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
-	c, files, err := r.ask(request{Kind: kindWatch, Paths: paths})
+	c, files, err := r.ask(ctx, request{Kind: kindWatch, Paths: paths})
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +141,14 @@ func (r *running) Watch(ctx context.Context, paths []string) (<-chan struct{}, e
 
 // Exec implements [prison.Prison].
 func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
 	q := newRequest(kindExec, p)
 	if p.Terminal == nil {
 		q.Stdin, q.Stdout, q.Stderr = p.Stdin != nil, p.Stdout != nil, p.Stderr != nil
+		if q.Merged = q.Stdout && sameWriter(p.Stdout, p.Stderr); q.Merged {
+			p.Stderr, q.Stderr = nil, false
+		}
 	}
-	c, ends, err := r.ask(q)
+	c, ends, err := r.ask(ctx, q)
 	if err != nil {
 		return 0, err
 	}
@@ -164,6 +174,12 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 		return 0, lost(err)
 	}
 	return a.Status, copyErr
+}
+
+// sameWriter tells whether two writers are one, which two copies at a time could not write to.
+func sameWriter(a, b io.Writer) bool {
+	defer func() { recover() }() // some types cannot be compared
+	return a == b
 }
 
 const (

@@ -107,7 +107,11 @@ func streams(r request) (files, ends []*os.File, err error) {
 	} else {
 		writer.Close()
 	}
-	for _, wanted := range []bool{r.Stdout, r.Stderr} {
+	for i, wanted := range []bool{r.Stdout, r.Stderr} {
+		if i == 1 && r.Merged {
+			files = append(files, files[1])
+			continue
+		}
 		if !wanted {
 			null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 			if err != nil {

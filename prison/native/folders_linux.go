@@ -22,6 +22,11 @@ type folderTask struct {
 	Trial    bool // nothing but an attempt at what every prison needs
 }
 
+func (t folderTask) pack() folderTask {
+	t.Make, t.Remove = packAll(t.Make), packAll(t.Remove)
+	return t
+}
+
 func (t folderTask) run() error {
 	if t.Trial {
 		return tryNamespaces(t.UID, t.GID)
@@ -58,7 +63,7 @@ func (t folderTask) do(ctx context.Context) error {
 		return t.run()
 	}
 	return child{
-		role: roleHelper, config: t, namespaces: unix.CLONE_NEWUSER,
+		role: roleHelper, config: t.pack(), namespaces: unix.CLONE_NEWUSER,
 		uids: []mapping{{0, os.Getuid()}, {t.UID, t.UID}},
 		gids: []mapping{{0, os.Getgid()}, {t.GID, t.GID}},
 	}.help(ctx)
@@ -89,6 +94,7 @@ func helperMain(config []byte, _ int) int {
 	}
 	var t folderTask
 	if err = json.Unmarshal(config, &t); err == nil {
+		t.Make, t.Remove = unpackAll(t.Make), unpackAll(t.Remove)
 		err = t.run()
 	}
 	var a announcement

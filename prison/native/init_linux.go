@@ -42,6 +42,7 @@ type request struct {
 	Terminal *terminalRequest `json:",omitempty"`
 	// Which standard streams the caller wants an end of.
 	Stdin, Stdout, Stderr bool
+	Merged                bool     // standard error goes where standard output goes
 	Paths                 []string `json:",omitempty"`
 }
 
@@ -74,6 +75,7 @@ func initMain(config []byte, _ int) int {
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
 	}
+	s.Env = unpackAll(s.Env)
 	link, err := fileConn(inheritedFile(0))
 	if err != nil {
 		return 1
@@ -174,6 +176,7 @@ func (s *server) serve(c conn) {
 	if err != nil {
 		return
 	}
+	r = r.unpack()
 	switch r.Kind {
 	case kindPing:
 		c.send(reply{})

@@ -46,6 +46,7 @@ func keeperMain(config []byte, _ int) int {
 	if err := json.Unmarshal(config, &k.spec); err != nil {
 		return 1
 	}
+	k.spec = unpackSpec(k.spec)
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGTERM)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT)

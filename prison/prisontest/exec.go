@@ -84,6 +84,13 @@ func execStreams(t *testing.T, x *box) {
 			t.Fatalf("output of a quick command: %d bytes of 100000", len(r.out))
 		}
 	}
+	var both bytes.Buffer
+	_, err = x.Exec(t.Context(), prison.Process{
+		Argv: []string{"sh", "-c", "for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done"}, Stdout: &both, Stderr: &both,
+	})
+	if err != nil || both.String() != "o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n" {
+		t.Errorf("both streams to one writer: %v, %q", err, both.String())
+	}
 	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "echo x"}}); err != nil {
 		t.Errorf("discarded output: %v", err)
 	}
@@ -98,6 +105,9 @@ func execSurroundings(t *testing.T, x *box) {
 	want := "/tmp\nhi there /home/" + login + " " + login + " " + login + " C.UTF-8\n"
 	if err != nil || out.String() != want {
 		t.Errorf("%v: %q, want %q", err, out.String(), want)
+	}
+	if r := x.run(t, nil, "printf", "%s", "\xffé\n\x80"); r.out != "\xffé\n\x80" {
+		t.Errorf("arguments that are not text came out as %q", r.out)
 	}
 	if got := x.must(t, "pwd; umask"); got != prison.Workspace+"\n0022" {
 		t.Errorf("folder and umask: %q", got)

@@ -152,7 +152,7 @@ func (x *box) must(t *testing.T, script string) string {
 	return r.out
 }
 
-// processesOf counts the host's processes with a uid.
+// processesOf lists the host's living processes with a uid.
 func processesOf(t *testing.T, uid int) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/status")
@@ -164,7 +164,8 @@ func processesOf(t *testing.T, uid int) (found []string) {
 		if err != nil {
 			continue
 		}
-		if strings.Contains(string(content), fmt.Sprintf("\nUid:\t%d\t", uid)) {
+		status := string(content)
+		if strings.Contains(status, fmt.Sprintf("\nUid:\t%d\t", uid)) && !strings.Contains(status, "\nState:\tZ") {
 			name, _, _ := strings.Cut(string(content), "\n")
 			found = append(found, filepath.Base(filepath.Dir(path))+" "+name)
 		}
