@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(openerEnv); spec != "" {
 		os.Exit(openAndWait(spec))
 	}
+	if os.Getenv(attemptEnv) != "" {
+		os.Exit(tryAll())
+	}
 	if os.Getenv(proberEnv) != "" {
 		os.Exit(probeAndTell())
 	}

@@ -37,6 +37,20 @@ func terminals(t *testing.T, x *box) {
 	t.Run("interactive", func(t *testing.T) { terminalSession(t, x) })
 	t.Run("interrupt", func(t *testing.T) { terminalInterrupt(t, x) })
 	t.Run("cancel", func(t *testing.T) { terminalCancel(t, x) })
+	t.Run("whole output", func(t *testing.T) { terminalOutput(t, x) })
+}
+
+// terminalOutput checks that what a quick command shows last is seen.
+func terminalOutput(t *testing.T, x *box) {
+	for range 30 {
+		var show screen
+		status, err := x.Exec(t.Context(), prison.Process{
+			Argv: []string{"sh", "-c", "head -c 20000 /dev/zero | tr '\\0' x; exit 3"}, Stdout: &show, Terminal: &prison.Terminal{},
+		})
+		if err != nil || status != 3 || len(show.String()) != 20000 {
+			t.Fatalf("status %d, %v, %d bytes of 20000", status, err, len(show.String()))
+		}
+	}
 }
 
 func terminalSession(t *testing.T, x *box) {
