@@ -15,12 +15,13 @@ import (
 const emptyName = ".empty"
 
 // etcShared are files and folders of the host's /etc that programs need and that say nothing about
-// the user. /etc/localtime is not among them: a time zone is a place.
+// the user. /etc/localtime is not among them: a time zone is a place. Nor is what may hold passwords or
+// names, such as the system's own settings of git, npm or Maven.
 var etcShared = []string{
-	"alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "pki", "ssl",
+	"alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "pki/ca-trust", "pki/tls", "ssl",
 	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "bash.bashrc", "inputrc", "terminfo", "fonts",
 	"debian_version", "os-release", "mime.types", "protocols", "services", "login.defs", "shells",
-	"java-*", "openjdk*", "maven", "python3*", "perl",
+	"java-*", "openjdk*", "python3*", "perl",
 }
 
 func (b *builder) makeEtc() error {
@@ -48,7 +49,11 @@ func (b *builder) makeEtc() error {
 			return err
 		}
 		for _, path := range paths {
-			if err := shareAsIs(path, strings.TrimPrefix(path, "/")); err != nil {
+			target := strings.TrimPrefix(path, "/")
+			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+				return err
+			}
+			if err := shareAsIs(path, target); err != nil {
 				return fmt.Errorf("share %s: %w", path, err)
 			}
 		}
