@@ -1,0 +1,192 @@
+// Package prison describes the closed box in which an agent works on one workspace.
+//
+// A [Spec] says what a prison is made of; the zero value of every optional field
+// is the tightest choice. A [Backend] makes prisons (package native with Linux
+// namespaces); a [Prison] is one that runs. The package knows directories and
+// processes and nothing of git.
+package prison
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Workspace is the path under which the shared directory appears inside every prison.
+const Workspace = "/workspace"
+
+var (
+	// ErrNotRunning says that the prison does not run (never started, stopped, or killed).
+	ErrNotRunning = errors.New("the prison is not running")
+	// ErrNotFound says that a command does not exist inside (exit status 127 of a shell).
+	ErrNotFound = errors.New("command not found")
+	// ErrNotExecutable says that a command exists inside and cannot be executed (126).
+	ErrNotExecutable = errors.New("command not executable")
+)
+
+// Unavailable says that a backend cannot give the isolation asked for on this machine.
+type Unavailable struct {
+	Backend string
+	Reason  string   // what is missing, in words
+	Mend    []string // commands that would mend it, ready to paste
+}
+
+func (u *Unavailable) Error() string {
+	return fmt.Sprintf("%s prison is not available here: %s", u.Backend, u.Reason)
+}
+
+// Network is what a prison can reach.
+type Network int
+
+const (
+	// NetworkNone is an own loopback interface and nothing else.
+	NetworkNone Network = iota
+	// NetworkOpen reaches the internet, but neither the host's loopback nor link-local addresses.
+	NetworkOpen
+)
+
+var networks = [...]string{NetworkNone: "none", NetworkOpen: "open"}
+
+func (n Network) String() string { return networks[n] }
+
+// ParseNetwork reads the name of a network setting.
+func ParseNetwork(name string) (Network, error) {
+	for n, known := range networks {
+		if name == known {
+			return Network(n), nil
+		}
+	}
+	return NetworkNone, fmt.Errorf("network %q: want one of %s", name, strings.Join(networks[:], ", "))
+}
+
+// Limits bound what a prison may use. A zero field means the backend's default, never "no limit".
+type Limits struct {
+	Memory int64   // bytes
+	CPUs   float64 // cores
+	PIDs   int     // processes and threads
+}
+
+// DefaultLimits are what zero fields of [Limits] mean.
+var DefaultLimits = Limits{Memory: 4 << 30, CPUs: 2, PIDs: 512}
+
+// OrDefault returns l with the zero fields filled from [DefaultLimits].
+func (l Limits) OrDefault() Limits {
+	if l.Memory == 0 {
+		l.Memory = DefaultLimits.Memory
+	}
+	if l.CPUs == 0 {
+		l.CPUs = DefaultLimits.CPUs
+	}
+	if l.PIDs == 0 {
+		l.PIDs = DefaultLimits.PIDs
+	}
+	return l
+}
+
+// Spec says what a prison is made of.
+type Spec struct {
+	// ID names the prison on the host: control group, runtime files. It is not visible inside. Required.
+	ID string
+	// Dir is an existing host-owned directory (mode 0700) in which the backend keeps what it
+	// needs beside the workspace: sockets, locks, the prison's writable home. Required.
+	Dir string
+	// Workspace is the absolute host path of the only directory shared with the host.
+	// It is owned by UID and GID on disk, mode 0700 (see [Backend.Prepare]). Required.
+	Workspace string
+	// UID and GID are the phantom's, the same numbers inside and on the host. Required.
+	UID, GID int
+	// User and Hostname are the login name and the host name seen inside. Required.
+	User, Hostname string
+	// Env is added to the fixed environment (PATH, HOME, USER, LOGNAME, SHELL, LANG), as NAME=VALUE.
+	Env []string
+	// ReadOnly shares the workspace read-only and keeps no home: a prison for looking, not for working.
+	ReadOnly bool
+	Network  Network
+	Limits   Limits
+}
+
+// Isolation says what a started prison gives.
+type Isolation struct {
+	Runtime string   // the container runtime, empty for native
+	Weaker  []string // every measure this machine could not give, in words
+}
+
+// Backend makes prisons of one kind.
+type Backend interface {
+	// Name is the backend's name in flags, notes and status.
+	Name() string
+	// Probe returns an *[Unavailable] if this machine cannot provide the backend's prisons
+	// to the calling user. It changes nothing.
+	Probe(ctx context.Context) error
+	// Prepare makes the workspace directory: empty, mode 0700, owned by the phantom.
+	// It fails if something exists at that path.
+	Prepare(ctx context.Context, spec Spec) error
+	// Start starts a prison that outlives the caller. It returns once Exec would work.
+	Start(ctx context.Context, spec Spec) (Isolation, error)
+	// Open starts a prison that ends with the calling process, whatever ends that, or with Stop.
+	// It can run beside a started one on the same workspace. Used with Spec.ReadOnly.
+	Open(ctx context.Context, spec Spec) (Prison, error)
+	// Attach connects to the prison made by Start; [ErrNotRunning] if there is none.
+	Attach(ctx context.Context, spec Spec) (Prison, error)
+	// Stop ends the prison made by Start, if there is one, with every process in it, and removes
+	// what it left on the host (sockets, control groups) also after crashes; the workspace
+	// and the prison's writable files stay. When it returns nothing of the prison runs.
+	Stop(ctx context.Context, spec Spec) error
+	// Wipe removes the workspace directory and the prison's writable files without ever following
+	// a link. The prison must be stopped. Nothing there is not an error.
+	Wipe(ctx context.Context, spec Spec) error
+	// Launched tells of the command given to [Prison.Launch], nil if there was none. It also
+	// answers when the prison has ended.
+	Launched(ctx context.Context, spec Spec) (*Launched, error)
+}
+
+// Prison is a running prison.
+type Prison interface {
+	// Exec runs a process to its end and returns its exit status, 128+n when signal n ended it.
+	// The error tells of a failure to run it at all ([ErrNotFound], [ErrNotExecutable],
+	// [ErrNotRunning], ...). When ctx ends, the process is killed and the context's error returned.
+	// Neither the caller's terminal nor its files are handed in: everything is copied through pipes.
+	Exec(ctx context.Context, p Process) (status int, err error)
+	// Launch runs a process detached, with a terminal of its own.
+	Launch(ctx context.Context, p Process) error
+	// Watch sends on the channel whenever one of the paths inside (files or directories, directories
+	// not recursively) may have changed; sends coalesce. It uses inotify where possible and a poll once
+	// a second in any case, costs no process, and tolerates paths that do not exist yet or vanish.
+	// The channel is closed when ctx or the prison ends.
+	Watch(ctx context.Context, paths []string) (<-chan struct{}, error)
+	// Close releases the connection; a prison made by Open ends with it, completely.
+	Close() error
+}
+
+// Process is one command inside a prison.
+type Process struct {
+	Argv []string // looked up in the prison's PATH unless it holds a slash. Required.
+	Env  []string // added to the prison's environment, NAME=VALUE
+	Dir  string   // working directory inside; empty means Workspace
+
+	Stdin          io.Reader // nil: empty
+	Stdout, Stderr io.Writer // nil: discarded
+
+	// Terminal, if not nil, gives the process a pseudo terminal of the prison's: Stdin is what is
+	// typed, Stdout what is shown, Stderr stays unused.
+	Terminal *Terminal
+}
+
+// Size is a terminal's size in characters.
+type Size struct{ Rows, Cols uint16 }
+
+// Terminal is how a process's pseudo terminal looks.
+type Terminal struct {
+	Size   Size
+	Resize <-chan Size // later sizes; may be nil
+	Term   string      // value of TERM inside; empty means xterm-256color
+}
+
+// Launched is the state of a detached command.
+type Launched struct {
+	Argv   []string
+	Exited bool
+	Status int // exit status once Exited; 128+n for signal n, also when the prison's end killed it (137)
+}
