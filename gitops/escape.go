@@ -1,0 +1,57 @@
+package gitops
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// escapeLimit caps the length of any single text that is shown.
+const escapeLimit = 4096
+
+// Escape makes text from a workspace fit to be shown: control, bidirectional and invisible
+// characters and bytes that are not UTF-8 become backslash escapes, newlines and tabs too,
+// and what is longer than 4,096 bytes is cut.
+func Escape(text string) string {
+	cut := ""
+	if len(text) > escapeLimit {
+		text, cut = text[:escapeLimit], "..."
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && n <= 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case Hidden(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		i += n
+	}
+	return b.String() + cut
+}
+
+// Hidden tells whether a character does not show, or moves others: control characters (Unicode Cc),
+// format characters (Cf, among them the bidirectional ones of the "Trojan Source" report) and
+// line and paragraph separators.
+func Hidden(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
+}
+
+// ShellQuote quotes a word so that it can be pasted into a POSIX shell.
+func ShellQuote(word string) string {
+	plain := func(r rune) bool {
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("@%+=:,./_-", r))
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

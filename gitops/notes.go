@@ -1,0 +1,38 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+)
+
+// Note is a text to be attached to a commit.
+type Note struct {
+	Commit OID
+	Text   string
+}
+
+// DraftNotes makes the commit that adds notes to the notes ref in one go, whatever their number, and
+// returns it with the value of the notes ref it was built on; nothing shows until the caller moves the ref.
+// draft is a ref that holds the new commit meanwhile; git fast-import needs one.
+func (r *Repository) DraftNotes(ctx context.Context, ref, draft, who string, notes []Note) (old, drafted OID, err error) {
+	if old, err = r.Ref(ctx, ref); err != nil {
+		return "", "", err
+	}
+	const message = "Notes added by 'git airlock'\n"
+	var in bytes.Buffer
+	fmt.Fprintf(&in, "commit %s\ncommitter %s %d +0000\ndata %d\n%s", draft, who, time.Now().Unix(), len(message), message)
+	if old != "" {
+		fmt.Fprintf(&in, "from %s\n", old)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(&in, "N inline %s\ndata %d\n%s\n", n.Commit, len(n.Text), n.Text)
+	}
+	in.WriteString("done\n")
+	if err := r.Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--force", "--done"}, Stdin: &in}); err != nil {
+		return "", "", fmt.Errorf("write notes: %w", err)
+	}
+	drafted, err = r.Ref(ctx, draft)
+	return old, drafted, err
+}

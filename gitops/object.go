@@ -1,0 +1,113 @@
+package gitops
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // git's object name, not a protection
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// OID is an object's name in hexadecimal; empty is "none".
+type OID string
+
+var oidPattern = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// ParseOID accepts exactly a full SHA-1 or SHA-256 object name.
+func ParseOID(text string) (OID, error) {
+	if !oidPattern.MatchString(text) {
+		return "", fmt.Errorf("%q is not an object name", Escape(text))
+	}
+	return OID(text), nil
+}
+
+// zero returns the name that stands for "no object" beside o.
+func (o OID) zero() OID { return OID(strings.Repeat("0", len(o))) }
+
+// HashObject names an object as git does: the hash of "<type> <size>\0<content>".
+func HashObject(format, kind string, content []byte) OID {
+	header := fmt.Sprintf("%s %d\x00", kind, len(content))
+	if format == "sha256" {
+		h := sha256.New()
+		h.Write([]byte(header))
+		h.Write(content)
+		return OID(hex.EncodeToString(h.Sum(nil)))
+	}
+	h := sha1.New() //nolint:gosec
+	h.Write([]byte(header))
+	h.Write(content)
+	return OID(hex.EncodeToString(h.Sum(nil)))
+}
+
+// Commit is a commit object, its bytes kept as they are.
+type Commit struct {
+	Tree      OID
+	Parents   []OID
+	Author    string // the author line's value: name, mail, seconds, zone
+	Committer string
+	Encoding  string // of the message; empty when there is no such header
+	Message   []byte
+}
+
+// ParseCommit reads a commit object. It knows tree, parent, author, committer and encoding and
+// leaves every other header (signatures, mergetags, unknown ones) behind.
+func ParseCommit(raw []byte) (Commit, error) {
+	var c Commit
+	header, message, found := bytes.Cut(raw, []byte("\n\n"))
+	if !found {
+		// A commit may end with its headers; its message is empty then.
+		header = bytes.TrimSuffix(raw, []byte("\n"))
+	}
+	c.Message = message
+	for _, line := range strings.Split(string(header), "\n") {
+		key, value, _ := strings.Cut(line, " ")
+		switch key {
+		case "tree":
+			c.Tree = OID(value)
+		case "parent":
+			c.Parents = append(c.Parents, OID(value))
+		case "author":
+			c.Author = value
+		case "committer":
+			c.Committer = value
+		case "encoding":
+			c.Encoding = value
+		}
+	}
+	if c.Tree == "" || c.Author == "" || c.Committer == "" {
+		return c, fmt.Errorf("a commit object lacks its tree, author or committer")
+	}
+	return c, nil
+}
+
+// Bytes is the commit as an object's content.
+func (c Commit) Bytes() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", c.Tree)
+	for _, p := range c.Parents {
+		fmt.Fprintf(&b, "parent %s\n", p)
+	}
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n", c.Author, c.Committer)
+	if c.Encoding != "" {
+		fmt.Fprintf(&b, "encoding %s\n", c.Encoding)
+	}
+	b.WriteByte('\n')
+	b.Write(c.Message)
+	return b.Bytes()
+}
+
+// SplitIdent splits an author line's value into who ("Name <mail>") and when ("seconds zone").
+func SplitIdent(ident string) (who, when string) {
+	if i := strings.LastIndex(ident, "> "); i >= 0 {
+		return ident[:i+1], ident[i+2:]
+	}
+	return ident, ""
+}
+
+// Subject is the first line of the message, as it may be shown.
+func (c Commit) Subject() string {
+	line, _, _ := bytes.Cut(bytes.TrimLeft(c.Message, "\n"), []byte("\n"))
+	return Escape(string(line))
+}

@@ -1,0 +1,52 @@
+package gitops
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1" //nolint:gosec // the pack format's own checksum
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"io"
+)
+
+// unpackLimit is the number of objects up to which objects are stored loose, as git fetch
+// does (fetch.unpackLimit): a pack for each small landing would slow the user's git down.
+const unpackLimit = 100
+
+// packOf writes commit objects as one pack (gitformat-pack(5)): the quickest way to store many
+// ready objects, for which git has no command that leaves their bytes alone.
+func packOf(format string, objects [][]byte) []byte {
+	var b bytes.Buffer
+	b.WriteString("PACK")
+	_ = binary.Write(&b, binary.BigEndian, [2]uint32{2, uint32(len(objects))})
+	for _, content := range objects {
+		// The first byte holds the type (1: commit) and four bits of the size, the others seven each.
+		size := len(content)
+		head := byte(1<<4 | size&15)
+		for size >>= 4; size > 0; size >>= 7 {
+			b.WriteByte(head | 0x80)
+			head = byte(size & 0x7f)
+		}
+		b.WriteByte(head)
+		z := zlib.NewWriter(&b)
+		_, _ = z.Write(content)
+		_ = z.Close()
+	}
+	var h hash.Hash = sha1.New() //nolint:gosec
+	if format == "sha256" {
+		h = sha256.New()
+	}
+	h.Write(b.Bytes())
+	return h.Sum(b.Bytes())
+}
+
+// storePack stores a pack whose objects the repository may trust.
+func (g *Git) storePack(ctx context.Context, pack io.Reader, objects int) error {
+	args := []string{"unpack-objects", "-q"}
+	if objects > unpackLimit {
+		args = []string{"index-pack", "--stdin", "--fix-thin"}
+	}
+	return g.Change(ctx, Call{Args: args, Stdin: pack, Stdout: io.Discard})
+}

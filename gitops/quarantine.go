@@ -1,0 +1,304 @@
+package gitops
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Quarantine is a host-owned bare repository for objects an agent wrote. It has the snapshot's
+// objects and what was exported, and borrows nothing: an object that is named and not there
+// is missing, whatever the outer repository holds.
+type Quarantine struct {
+	Dir    string
+	Format string
+	*Git
+}
+
+// Limits bound what the quarantine takes in.
+type Limits struct {
+	Pack    int64         // bytes of one export
+	Commit  int64         // bytes of one commit object
+	Blob    int64         // bytes of one file
+	Time    time.Duration // for one export
+	Entries int           // tree entries of one commit
+	Paths   int           // changed paths of one commit
+	Depth   int           // of a tree
+}
+
+// DefaultLimits are those of the contract.
+var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 50 << 20, Time: 60 * time.Second,
+	Entries: 1_000_000, Paths: 200_000, Depth: 128}
+
+// Invalid says that what a workspace gave was refused, which object or ref, and why.
+type Invalid struct{ Reason string }
+
+func (e *Invalid) Error() string { return e.Reason }
+
+func invalid(format string, args ...any) error {
+	return &Invalid{Reason: fmt.Sprintf(format, args...)}
+}
+
+// OpenQuarantine returns the quarantine in dir, which [Repository.CreateQuarantine] made.
+func OpenQuarantine(dir, format string) *Quarantine {
+	git := newClosedGit(dir, filepath.Join(dir, "empty-config"))
+	return &Quarantine{Dir: dir, Format: format, Git: git}
+}
+
+// CreateQuarantine makes a quarantine in dir for objects of r's format.
+func (r *Repository) CreateQuarantine(ctx context.Context, dir string) (*Quarantine, error) {
+	if r.dry {
+		return nil, ErrDryRun
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	q := OpenQuarantine(dir, r.Format)
+	if err := os.WriteFile(filepath.Join(dir, "empty-config"), nil, 0o444); err != nil {
+		return nil, err
+	}
+	return q, q.Change(ctx, Call{Args: []string{"init", "-q", "--bare", "--template=", "--object-format=" + r.Format}, Stdout: io.Discard})
+}
+
+// TakeTree copies a tree and all it holds from the outer repository, history and commits excepted,
+// and the commit object base itself, beyond which the quarantine is shallow. It returns the path of the
+// tree's pack without its extension.
+func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID) (string, error) {
+	dir := filepath.Join(q.Dir, "objects", "pack")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	var name bytes.Buffer
+	// Objects the user's repository only promises to have are fetched here, as a checkout would.
+	err := r.with("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
+		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
+		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
+	})
+	if err != nil {
+		return "", fmt.Errorf("pack tree %s: %w", tree, err)
+	}
+	var commit bytes.Buffer
+	if err := r.Look(ctx, Call{Args: []string{"cat-file", "commit", string(base)}, Stdout: &commit}); err != nil {
+		return "", err
+	}
+	if _, err := q.store(ctx, commit.Bytes()); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(base+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), nil
+}
+
+// StoreCommit stores a commit object and returns its name.
+func (q *Quarantine) StoreCommit(ctx context.Context, c Commit) (OID, error) {
+	return q.store(ctx, c.Bytes())
+}
+
+func (q *Quarantine) store(ctx context.Context, content []byte) (OID, error) {
+	return HashObject(q.Format, "commit", content), q.storePack(ctx, bytes.NewReader(packOf(q.Format, [][]byte{content})), 1)
+}
+
+// StoreCommits stores ready commit objects in one go.
+func (q *Quarantine) StoreCommits(ctx context.Context, commits [][]byte) error {
+	return q.storePack(ctx, bytes.NewReader(packOf(q.Format, commits)), len(commits))
+}
+
+// Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
+// ("--strict"), and nothing is kept of a pack that fails.
+func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
+	err := q.Change(ctx, Call{
+		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
+		Stdin: pack, Stdout: io.Discard, For: limits.Time,
+	})
+	var failed *Error
+	if errors.As(err, &failed) {
+		return invalid("the exported objects are refused: %s", failed.Stderr)
+	}
+	return err
+}
+
+// Connected proves that everything reachable from tip is in the quarantine.
+func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits Limits) error {
+	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, texts(known)...)
+	err := q.Look(ctx, Call{Args: args, For: limits.Time})
+	var failed *Error
+	if errors.As(err, &failed) {
+		return invalid("history of %s is not complete: %s", tip, failed.Stderr)
+	}
+	return err
+}
+
+// CheckSizes refuses objects of the range that are larger than the limits, before anything reads them.
+func (q *Quarantine) CheckSizes(ctx context.Context, tip OID, known []OID, limits Limits) error {
+	list := Call{Args: append([]string{"rev-list", "--objects", "--no-object-names", string(tip), "--not"}, texts(known)...), For: limits.Time}
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() {
+		list.Stdout = w
+		w.CloseWithError(q.Look(ctx, list))
+	}()
+	check := &sizeChecker{limits: limits}
+	err := q.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)"}, Stdin: r, Stdout: check, For: limits.Time})
+	if check.refused != nil {
+		return check.refused
+	}
+	return err
+}
+
+// sizeChecker reads "type size name" lines and fails on the first that is too large.
+type sizeChecker struct {
+	limits  Limits
+	rest    []byte
+	refused error
+}
+
+func (s *sizeChecker) Write(p []byte) (int, error) {
+	s.rest = append(s.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(s.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		s.rest = rest
+		var kind, name string
+		var size int64
+		if _, err := fmt.Sscanf(string(line), "%s %d %s", &kind, &size, &name); err != nil {
+			continue // "<name> missing" is Connected's to say
+		}
+		limit, key := s.limits.Blob, "airlock.maxFileSize"
+		if kind == "commit" || kind == "tag" {
+			limit, key = s.limits.Commit, "airlock.limit.commit"
+		}
+		if kind != "tree" && size > limit {
+			s.refused = invalid("%s %s has %d bytes, more than %s allows (%d)", kind, name, size, key, limit)
+			return 0, s.refused
+		}
+	}
+}
+
+// Link is a commit's place in a history.
+type Link struct {
+	Commit  OID
+	Parents []OID
+}
+
+// History lists what tip reaches and none of known does, parents before children.
+func (q *Quarantine) History(ctx context.Context, tip OID, known []OID) ([]Link, error) {
+	text, err := q.output(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip), "--not"}, texts(known)...)...)
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		l := Link{Commit: OID(fields[0])}
+		for _, p := range fields[1:] {
+			l.Parents = append(l.Parents, OID(p))
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}
+
+// FirstParents lists the first-parent history of tip, newest first, until found says stop.
+func (q *Quarantine) FirstParents(ctx context.Context, tip OID, found func(OID) bool) ([]OID, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() {
+		w.CloseWithError(q.Look(ctx, Call{Args: []string{"rev-list", "--first-parent", string(tip)}, Stdout: w}))
+	}()
+	var chain []OID
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		id := OID(lines.Text())
+		chain = append(chain, id)
+		if found(id) {
+			return chain, nil
+		}
+	}
+	return chain, lines.Err()
+}
+
+// Commits calls each with the content of every named commit, in order.
+func (q *Quarantine) Commits(ctx context.Context, names []OID, each func(OID, Commit) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() {
+		in := strings.NewReader(strings.Join(texts(names), "\n") + "\n")
+		w.CloseWithError(q.Look(ctx, Call{Args: []string{"cat-file", "--batch"}, Stdin: in, Stdout: w}))
+	}()
+	out := bufio.NewReader(r)
+	for _, name := range names {
+		content, err := readBatched(out, "commit")
+		if err != nil {
+			return fmt.Errorf("read commit %s: %w", name, err)
+		}
+		c, err := ParseCommit(content)
+		if err != nil {
+			return invalid("commit %s: %s", name, err)
+		}
+		if err := each(name, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBatched reads one answer of "git cat-file --batch".
+func readBatched(out *bufio.Reader, want string) ([]byte, error) {
+	line, err := out.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	var name, kind string
+	var size int64
+	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 || kind != want {
+		return nil, fmt.Errorf("cat-file answered %q", Escape(strings.TrimSpace(line)))
+	}
+	content := make([]byte, size+1)
+	if _, err := io.ReadFull(out, content); err != nil {
+		return nil, err
+	}
+	return content[:size], nil
+}
+
+// Give copies what tip reaches and the outer commit base does not into the outer repository.
+func (q *Quarantine) Give(ctx context.Context, r *Repository, tip, base OID, commits int) error {
+	if r.dry {
+		return ErrDryRun
+	}
+	revs := strings.NewReader(string(tip) + "\n^" + string(base) + "\n")
+	if commits > unpackLimit/3 {
+		// The pack is written where it belongs: its objects are ready and need no second look.
+		dir := filepath.Join(r.CommonDir, "objects", "pack")
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		return q.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")}, Stdin: revs, Stdout: io.Discard})
+	}
+	pack := Call{Args: []string{"pack-objects", "-q", "--revs", "--thin", "--window=0", "--delta-base-offset", "--stdout"}, Stdin: revs}
+	outer := *r.Git
+	outer.config = append(append([]string(nil), outer.config...), "core.fsync=all", "core.fsyncMethod=batch")
+	return pipe(ctx, q.Git, pack, &outer, Call{Args: []string{"unpack-objects", "-q"}, Stdout: io.Discard})
+}
+
+func texts(ids []OID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}

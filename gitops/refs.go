@@ -1,0 +1,142 @@
+package gitops
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+)
+
+// ErrRefMoved says that a ref was not at the value a change was decided on, or is locked.
+var ErrRefMoved = errors.New("a ref moved meanwhile")
+
+// RefUpdate moves one ref from a known value to another. An empty Old means that the ref
+// must not exist, an empty New that it is deleted.
+type RefUpdate struct {
+	Ref      string // full name; required
+	Old, New OID
+}
+
+// line is the update as git-update-ref(1) reads it with -z.
+func (u RefUpdate) line(zero OID) string {
+	switch {
+	case u.New == "" && u.Old == "":
+		return "verify " + u.Ref + "\x00" + string(zero) + "\x00"
+	case u.New == "":
+		return "delete " + u.Ref + "\x00" + string(u.Old) + "\x00"
+	case u.Old == "":
+		return "create " + u.Ref + "\x00" + string(u.New) + "\x00"
+	}
+	return "update " + u.Ref + "\x00" + string(u.New) + "\x00" + string(u.Old) + "\x00"
+}
+
+// Ref reads a ref; empty if it does not exist.
+func (r *Repository) Ref(ctx context.Context, ref string) (OID, error) {
+	refs, err := r.Refs(ctx, ref)
+	return refs[ref], err
+}
+
+// Refs reads the refs with the given full names or below the given prefixes ("refs/airlock/7f3a").
+func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error) {
+	text, err := g.output(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]OID{}
+	for line := range strings.Lines(text) {
+		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		refs[name] = OID(id)
+	}
+	return refs, nil
+}
+
+// UpdateRefs makes all updates in one transaction, or none of them.
+func (g *Git) UpdateRefs(ctx context.Context, message string, updates ...RefUpdate) error {
+	tx, err := g.prepareRefs(ctx, message, updates)
+	if err != nil {
+		return err
+	}
+	return tx.commit()
+}
+
+// transaction is a prepared ref transaction: every ref in it, and HEAD where it points to one
+// of them, is locked until commit or abort. If this process dies, git aborts it.
+type transaction struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *headTail
+}
+
+// prepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] says that
+// one is elsewhere or locked by somebody else.
+func (g *Git) prepareRefs(ctx context.Context, message string, updates []RefUpdate) (*transaction, error) {
+	if g.dry {
+		return nil, ErrDryRun
+	}
+	t := &transaction{stderr: &headTail{}}
+	t.cmd = g.command(ctx, Call{Args: []string{"update-ref", "-m", message, "--create-reflog", "--no-deref", "-z", "--stdin"}})
+	t.cmd.Stderr = t.stderr
+	var err error
+	if t.in, err = t.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := t.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	t.out = bufio.NewReader(out)
+	if err := t.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("git update-ref: %w", err)
+	}
+	var zero OID
+	for _, u := range updates {
+		if zero = u.New.zero(); zero != "" {
+			break
+		}
+		zero = u.Old.zero()
+	}
+	if err := t.say("start\x00", "start: ok"); err != nil {
+		return nil, err
+	}
+	var lines strings.Builder
+	for _, u := range updates {
+		lines.WriteString(u.line(zero))
+	}
+	if err := t.say(lines.String()+"prepare\x00", "prepare: ok"); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefMoved, err)
+	}
+	return t, nil
+}
+
+func (t *transaction) say(words, answer string) error {
+	if _, err := io.WriteString(t.in, words); err != nil {
+		return t.end(err)
+	}
+	got, err := t.out.ReadString('\n')
+	if err != nil || strings.TrimSpace(got) != answer {
+		return t.end(fmt.Errorf("update-ref answered %q", got))
+	}
+	return nil
+}
+
+// end waits for git and returns what it had to say, or cause if it said nothing.
+func (t *transaction) end(cause error) error {
+	t.in.Close()
+	if err := t.cmd.Wait(); err != nil && t.stderr.String() != "" {
+		return fmt.Errorf("git update-ref: %s", t.stderr)
+	}
+	return cause
+}
+
+func (t *transaction) commit() error {
+	if err := t.say("commit\x00", "commit: ok"); err != nil {
+		return err
+	}
+	return t.end(nil)
+}
+
+func (t *transaction) abort() { _ = t.end(nil) }

@@ -1,0 +1,189 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+var (
+	// ErrNoRepository says that a directory is in no git repository's work tree.
+	ErrNoRepository = errors.New("not inside the work tree of a git repository")
+	// ErrBare says that the repository has no work tree.
+	ErrBare = errors.New("the repository is bare: it has no work tree")
+	// ErrDetached says that HEAD names no branch.
+	ErrDetached = errors.New("HEAD is detached")
+	// ErrUnborn says that the checked-out branch has no commit yet.
+	ErrUnborn = errors.New("the branch has no commit yet")
+	// ErrOldGit says that git is older than the oldest one supported (2.39).
+	ErrOldGit = errors.New("git 2.39 or newer is needed")
+)
+
+// Repository is the user's outer repository, seen from one of its worktrees.
+type Repository struct {
+	Top       string // top of the work tree
+	GitDir    string // this worktree's git directory
+	CommonDir string // the repository's own git directory
+	Format    string // object format: sha1 or sha256
+	*Git
+}
+
+// Open finds the repository whose work tree holds dir.
+func Open(ctx context.Context, dir string) (*Repository, error) {
+	g := newUserGit(dir)
+	var out bytes.Buffer
+	err := g.Look(ctx, Call{Stdout: &out, Args: []string{"rev-parse", "--is-bare-repository", "--absolute-git-dir",
+		"--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"}})
+	fields := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	switch {
+	case len(fields) >= 1 && fields[0] == "true":
+		return nil, ErrBare
+	case err != nil && len(fields) < 4:
+		return nil, fmt.Errorf("%w: %s", ErrNoRepository, reason(err))
+	case err != nil:
+		return nil, fmt.Errorf("%w (this is the git directory)", ErrNoRepository)
+	case len(fields) != 5:
+		return nil, fmt.Errorf("%w: a path with a line break in it", ErrNoRepository)
+	}
+	return &Repository{GitDir: fields[1], CommonDir: fields[2], Format: fields[3], Top: fields[4], Git: newUserGit(fields[4])}, nil
+}
+
+func reason(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return strings.TrimPrefix(e.Stderr, "fatal: ")
+	}
+	return err.Error()
+}
+
+// CheckVersion returns [ErrOldGit] if the git on PATH is too old, and the reason if there is none.
+func CheckVersion(ctx context.Context) error {
+	text, err := newUserGit("/").output(ctx, "version")
+	if err != nil {
+		return err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(text, "git version %d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("git version %q: %w", text, err)
+	}
+	if major < 2 || major == 2 && minor < 39 {
+		return fmt.Errorf("%w, this is %d.%d", ErrOldGit, major, minor)
+	}
+	return nil
+}
+
+// DryRun makes every later Change on r fail with [ErrDryRun].
+func (r *Repository) DryRun() { r.dry = true }
+
+// WorktreeID names this worktree within its repository: empty for the main one. It survives moves.
+func (r *Repository) WorktreeID() string {
+	if rel, err := filepath.Rel(filepath.Join(r.CommonDir, "worktrees"), r.GitDir); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return ""
+}
+
+// Head is where a worktree stands.
+type Head struct {
+	Branch string // full ref name; empty when detached
+	Commit OID    // empty when the branch is unborn
+	Tree   OID
+}
+
+// Head tells what is checked out.
+func (r *Repository) Head(ctx context.Context) (Head, error) {
+	var h Head
+	branch, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
+	if err != nil && status(err) != 1 {
+		return h, err
+	}
+	h.Branch = branch
+	ids, err := r.output(ctx, "rev-parse", "-q", "--verify", "HEAD^{commit}")
+	if status(err) == 1 || status(err) == 128 {
+		return h, nil
+	}
+	if err != nil {
+		return h, err
+	}
+	h.Commit = OID(ids)
+	tree, err := r.output(ctx, "rev-parse", "-q", "--verify", ids+"^{tree}")
+	h.Tree = OID(tree)
+	return h, err
+}
+
+// Changes counts the user's uncommitted changes, untracked files among them.
+func (r *Repository) Changes(ctx context.Context) (int, error) {
+	records, err := r.records(ctx, Call{Args: []string{"status", "--porcelain", "-z", "--no-renames"}})
+	return len(records), err
+}
+
+// Config is a repository's configuration as git resolves it at one moment.
+type Config map[string]string
+
+// Config reads the configuration; of keys with several values the last one counts, as for git.
+func (r *Repository) Config(ctx context.Context) (Config, error) {
+	records, err := r.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	if err != nil {
+		return nil, err
+	}
+	c := make(Config, len(records))
+	for _, rec := range records {
+		key, value, valued := strings.Cut(rec, "\n")
+		if !valued {
+			value = "true" // a key without "=" is a true boolean, git-config(1)
+		}
+		c[key] = value
+	}
+	return c, nil
+}
+
+// Bool reads a boolean the way git does.
+func (c Config) Bool(key string, otherwise bool) (bool, error) {
+	value, ok := c[strings.ToLower(key)]
+	if !ok {
+		return otherwise, nil
+	}
+	switch strings.ToLower(value) {
+	case "true", "yes", "on":
+		return true, nil
+	case "false", "no", "off", "":
+		return false, nil
+	}
+	if n, err := strconv.Atoi(value); err == nil {
+		return n != 0, nil
+	}
+	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
+}
+
+// String reads a text.
+func (c Config) String(key, otherwise string) string {
+	if value, ok := c[strings.ToLower(key)]; ok {
+		return value
+	}
+	return otherwise
+}
+
+// Operation names what the user is in the middle of in this worktree, empty for nothing.
+// The files are those of git's own wt-status.
+func (r *Repository) Operation() string {
+	for _, op := range []struct{ file, name string }{
+		{"rebase-merge", "rebase"},
+		{"rebase-apply/applying", "am"},
+		{"rebase-apply", "rebase"},
+		{"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"},
+		{"sequencer", "cherry-pick"},
+		{"BISECT_LOG", "bisect"},
+	} {
+		if _, err := os.Lstat(filepath.Join(r.GitDir, op.file)); err == nil {
+			return op.name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,280 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// ErrDryRun is returned by Change on a Git opened for a dry run.
+var ErrDryRun = errors.New("not done in a dry run")
+
+// Error is a git command that ended with a status other than zero.
+type Error struct {
+	Args   []string
+	Status int
+	Stderr string // head and tail, escaped
+}
+
+func (e *Error) Error() string {
+	verb := "git"
+	for _, a := range e.Args {
+		if !strings.HasPrefix(a, "-") {
+			verb = "git " + a
+			break
+		}
+	}
+	if e.Stderr == "" {
+		return fmt.Sprintf("%s: exit status %d", verb, e.Status)
+	}
+	return fmt.Sprintf("%s: %s", verb, e.Stderr)
+}
+
+// status returns the exit status of a git command's error, -1 if it is no such error.
+func status(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return -1
+}
+
+// Git runs git in one place with one environment.
+type Git struct {
+	dir    string
+	env    []string
+	config []string // "-c key=value" pairs given to every command
+	dry    bool
+}
+
+// Call is one run of git.
+type Call struct {
+	Args   []string // without "git"; required
+	Env    []string // added to the environment
+	Stdin  io.Reader
+	Stdout io.Writer
+	Limit  int64         // bytes of standard output after which the command is ended; 0: outputLimit
+	For    time.Duration // deadline; 0: none but the context's
+}
+
+const (
+	// outputLimit bounds what any command may print; what is larger is streamed in pieces.
+	outputLimit = 1 << 30
+	stderrLimit = 4 << 10
+)
+
+// alwaysConfig holds for every command on the host: no hook (a path below a device can hold none),
+// no fsmonitor, no housekeeping in the middle of a landing, no remote helper.
+var alwaysConfig = []string{
+	"core.hooksPath=/dev/null",
+	"core.fsmonitor=false",
+	"gc.auto=0",
+	"maintenance.auto=false",
+	"submodule.recurse=false",
+	"advice.graftFileDeprecated=false",
+}
+
+// alwaysEnv holds for every command: replacement refs and lazy fetches would let objects lie
+// about themselves, optional locks would race the user's own commands.
+var alwaysEnv = []string{
+	"LC_ALL=C",
+	"GIT_NO_REPLACE_OBJECTS=1",
+	"GIT_NO_LAZY_FETCH=1",
+	"GIT_OPTIONAL_LOCKS=0",
+	"GIT_TERMINAL_PROMPT=0",
+	"GIT_LITERAL_PATHSPECS=1",
+}
+
+// configVariables are the GIT_ variables that say where the user's configuration is; every
+// other GIT_ variable is scrubbed, because hooks and aliases run us with theirs set.
+func isConfigVariable(name string) bool {
+	switch name {
+	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_PARAMETERS",
+		"GIT_CONFIG_COUNT", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH":
+		return true
+	}
+	return strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
+}
+
+// userEnvironment is the caller's environment without git's variables, except those of configuration.
+func userEnvironment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, "GIT_") && !isConfigVariable(name) || name == "LC_ALL" {
+			continue
+		}
+		env = append(env, v)
+	}
+	return append(env, alwaysEnv...)
+}
+
+// newUserGit runs git in dir with the user's own configuration.
+func newUserGit(dir string) *Git {
+	return &Git{dir: dir, env: userEnvironment(), config: alwaysConfig}
+}
+
+// newClosedGit runs git in dir with no configuration but the repository's own, which the host wrote.
+// empty is an empty file that stands for the global configuration.
+func newClosedGit(dir, empty string) *Git {
+	env := append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + dir,
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=" + empty,
+		"GIT_DIR=" + dir,
+		"GIT_ALLOW_PROTOCOL=none",
+	}, alwaysEnv...)
+	config := append([]string{"core.fsync=all", "core.fsyncMethod=batch"}, alwaysConfig...)
+	return &Git{dir: dir, env: env, config: config}
+}
+
+// with returns a Git that also has the given variables.
+func (g *Git) with(env ...string) *Git {
+	c := *g
+	c.env = append(append([]string(nil), g.env...), env...)
+	return &c
+}
+
+func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
+	var args []string
+	for _, kv := range g.config {
+		args = append(args, "-c", kv)
+	}
+	cmd := exec.CommandContext(ctx, "git", append(args, c.Args...)...)
+	cmd.Dir = g.dir
+	cmd.Env = append(append([]string(nil), g.env...), c.Env...)
+	cmd.Stdin = c.Stdin
+	// A helper of git's that keeps a pipe open must not keep us.
+	cmd.WaitDelay = 2 * time.Second
+	return cmd
+}
+
+// Look runs a command that only looks.
+func (g *Git) Look(ctx context.Context, c Call) error { return g.run(ctx, c) }
+
+// Change runs a command that changes something.
+func (g *Git) Change(ctx context.Context, c Call) error {
+	if g.dry {
+		return ErrDryRun
+	}
+	return g.run(ctx, c)
+}
+
+func (g *Git) run(ctx context.Context, c Call) error {
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
+	cmd := g.command(ctx, c)
+	var stderr headTail
+	cmd.Stderr = &stderr
+	if c.Stdout != nil {
+		limit := c.Limit
+		if limit == 0 {
+			limit = outputLimit
+		}
+		cmd.Stdout = &cappedWriter{w: c.Stdout, left: limit}
+	}
+	return callError(ctx, c, cmd.Run(), stderr.String())
+}
+
+func callError(ctx context.Context, c Call, err error, stderr string) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
+	case errors.As(err, &exit):
+		return &Error{Args: c.Args, Status: exit.ExitCode(), Stderr: stderr}
+	}
+	return fmt.Errorf("git %s: %w", c.Args[0], err)
+}
+
+// output is Look with the standard output as a string, without a final newline.
+func (g *Git) output(ctx context.Context, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := g.Look(ctx, Call{Args: args, Stdout: &out})
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// records is Look with the NUL-terminated records of the standard output.
+func (g *Git) records(ctx context.Context, c Call) ([]string, error) {
+	var out bytes.Buffer
+	c.Stdout = &out
+	if err := g.Look(ctx, c); err != nil {
+		return nil, err
+	}
+	text := strings.TrimSuffix(out.String(), "\x00")
+	if text == "" {
+		return nil, nil
+	}
+	return strings.Split(text, "\x00"), nil
+}
+
+// pipe runs from, feeding its output to into, and returns the first error of either.
+func pipe(ctx context.Context, from *Git, a Call, into *Git, b Call) error {
+	if into.dry {
+		return ErrDryRun
+	}
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		a.Stdout = w
+		err := from.Look(ctx, a)
+		w.CloseWithError(err)
+		done <- err
+	}()
+	b.Stdin = r
+	err := into.Change(ctx, b)
+	r.Close() // a writer that is still at it ends now
+	if fromErr := <-done; fromErr != nil && !errors.Is(fromErr, io.ErrClosedPipe) {
+		return fromErr
+	}
+	return err
+}
+
+// cappedWriter fails once more than left bytes were written.
+type cappedWriter struct {
+	w    io.Writer
+	left int64
+}
+
+// errOutput says that a command printed more than it may.
+var errOutput = errors.New("more output than allowed")
+
+func (c *cappedWriter) Write(p []byte) (int, error) {
+	if c.left -= int64(len(p)); c.left < 0 {
+		return 0, errOutput
+	}
+	return c.w.Write(p)
+}
+
+// headTail keeps the beginning and the end of what is written to it.
+type headTail struct{ head, tail []byte }
+
+func (h *headTail) Write(p []byte) (int, error) {
+	n := len(p)
+	if room := stderrLimit/2 - len(h.head); room > 0 {
+		k := min(room, len(p))
+		h.head = append(h.head, p[:k]...)
+		p = p[k:]
+	}
+	h.tail = append(h.tail, p...)
+	if over := len(h.tail) - stderrLimit/2; over > 0 {
+		h.tail = append([]byte(nil), h.tail[over:]...)
+	}
+	return n, nil
+}
+
+func (h *headTail) String() string {
+	return Escape(strings.TrimSpace(string(h.head) + string(h.tail)))
+}

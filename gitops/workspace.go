@@ -1,0 +1,211 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Process is a program to be run inside a prison.
+type Process struct {
+	Argv, Env      []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Workspace drives git inside a prison, where the inner repository is all that git can see.
+// What it answers was written by an agent: it is bounded and checked here.
+type Workspace struct {
+	// Dir is the path of the workspace inside.
+	Dir string
+	// Run runs a process inside to its end and returns its exit status.
+	Run func(context.Context, Process) (int, error)
+}
+
+// InnerMain is the inner branch that lands.
+const InnerMain = "refs/heads/main"
+
+const (
+	// lookTime bounds a look into the workspace: a FIFO in the place of a ref must not hold us.
+	lookTime = 4 * time.Second
+	// lookLimit bounds what such a look may print.
+	lookLimit = 1 << 20
+	// refsLimit bounds how many refs are listed.
+	refsLimit = 1000
+)
+
+// innerEnv holds for git inside; the inner configuration is obeyed there and can only hurt itself.
+func (w Workspace) innerEnv() []string {
+	return append([]string{
+		"GIT_DIR=" + path.Join(w.Dir, ".git"),
+		"GIT_WORK_TREE=" + w.Dir,
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_ALLOW_PROTOCOL=none",
+	}, alwaysEnv...)
+}
+
+// git runs git inside; a status other than zero is an *[Error].
+func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
+	var stderr headTail
+	argv := []string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1"}
+	code, err := w.Run(ctx, Process{Argv: append(argv, args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+	if err != nil {
+		return fmt.Errorf("git %s in the workspace: %w", args[0], err)
+	}
+	if code != 0 {
+		return &Error{Args: args, Status: code, Stderr: stderr.String()}
+	}
+	return nil
+}
+
+func (w Workspace) look(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var out bytes.Buffer
+	err := w.git(ctx, nil, &cappedWriter{w: &out, left: lookLimit}, args...)
+	var failed *Error
+	switch {
+	case errors.As(err, &failed):
+		return "", invalid("git %s in the workspace: %s", args[0], failed.Stderr)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "", invalid("git %s in the workspace did not answer within %s (a FIFO or an endless file in .git?)", args[0], lookTime)
+	}
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// InnerRef is a ref of the inner repository.
+type InnerRef struct {
+	Name   string
+	Commit OID
+}
+
+// Branches lists the inner branches, at most 1,000 of them; main comes whatever their number.
+func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]InnerRef, error) {
+	args := append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--count=" + strconv.Itoa(refsLimit)}, patterns...)
+	text, err := w.look(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	var refs []InnerRef
+	for line := range strings.Lines(text) {
+		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		oid, err := ParseOID(id)
+		if err != nil {
+			return nil, invalid("ref %s: %s", Escape(name), err)
+		}
+		refs = append(refs, InnerRef{name, oid})
+	}
+	return refs, nil
+}
+
+// Main returns the tip of the inner main; empty if there is none.
+func (w Workspace) Main(ctx context.Context) (OID, error) {
+	refs, err := w.Branches(ctx, InnerMain)
+	for _, r := range refs {
+		if r.Name == InnerMain {
+			return r.Commit, err
+		}
+	}
+	return "", err
+}
+
+// Count counts the commits that ref reaches and main does not.
+func (w Workspace) Count(ctx context.Context, ref string) (int, error) {
+	text, err := w.look(ctx, "rev-list", "--count", ref, "--not", InnerMain, "--")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// Uncommitted counts the paths the agent changed and did not commit. Beyond a megabyte
+// of names it counts no further.
+func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	counter := &nulCounter{left: lookLimit}
+	err := w.git(ctx, nil, counter, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
+	if counter.left < 0 {
+		return counter.n, nil
+	}
+	return counter.n, err
+}
+
+type nulCounter struct{ n, left int }
+
+func (c *nulCounter) Write(p []byte) (int, error) {
+	c.n += bytes.Count(p, []byte{0})
+	if c.left -= len(p); c.left < 0 {
+		return 0, errOutput
+	}
+	return len(p), nil
+}
+
+// Pack writes a pack of what want reaches and have does not. Objects of have serve as delta bases.
+func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer) error {
+	var revs strings.Builder
+	fmt.Fprintln(&revs, want)
+	for _, h := range have {
+		fmt.Fprintf(&revs, "^%s\n", h)
+	}
+	err := w.git(ctx, strings.NewReader(revs.String()), out,
+		"pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset", "--window=10")
+	var failed *Error
+	if errors.As(err, &failed) {
+		return invalid("%s cannot be exported: %s", want, failed.Stderr)
+	}
+	return err
+}
+
+// fill makes an inner repository of a pack and a root commit; it is run by sh inside a prison
+// nobody has worked in yet. Arguments: object format, name, mail, root.
+const fill = `set -e
+git init -q -b main --template= --object-format="$1" .
+git config user.name "$2"
+git config user.email "$3"
+mkdir -p .git/objects/pack .git/info
+tar -x -f - -C .git/objects
+git update-ref refs/heads/main "$4"
+git -c checkout.workers=0 read-tree --reset -u "$4"`
+
+// Fill makes the inner repository: the objects of the packs (paths without extension) and the root commit on main,
+// checked out with no configuration but the inner repository's own.
+func (w Workspace) Fill(ctx context.Context, format, name, mail string, root OID, commit []byte, packs ...string) error {
+	var stderr headTail
+	r, pw := io.Pipe()
+	defer r.Close()
+	go func() { pw.CloseWithError(tarObjects(pw, format, commit, packs)) }()
+	code, err := w.Run(ctx, Process{
+		Argv:  []string{"sh", "-c", fill, "sh", format, name, mail, string(root)},
+		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="}, alwaysEnv...),
+		Stdin: r, Stdout: io.Discard, Stderr: &stderr,
+	})
+	if err == nil && code != 0 {
+		err = errors.New(stderr.String())
+	}
+	if err != nil {
+		return fmt.Errorf("fill the workspace: %w", err)
+	}
+	return nil
+}
+
+// Mapped files of a pack.
+var packExtensions = []string{".pack", ".idx"}
+
+func openPack(base string) (files []*os.File, err error) {
+	for _, ext := range packExtensions {
+		f, err := os.Open(base + ext)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
