@@ -1,0 +1,100 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxID is the highest id used: positive as a signed 32-bit number, which some file systems and tools need.
+const maxID = 1<<31 - 2
+
+// accounts is what a host says about the ids in use.
+type accounts struct {
+	names  map[int]string // login by uid, of /etc/passwd
+	ids    idSet          // every uid and gid of an account or group
+	subUID []subordinate  // /etc/subuid
+	subGID []subordinate  // /etc/subgid
+}
+
+// subordinate is one line of subuid(5) or subgid(5).
+type subordinate struct {
+	owner string // login or uid in decimal
+	ids   span
+}
+
+// readAccounts reads the host's files below root ("/" but for tests). A missing file is an empty one;
+// lines that cannot be read are skipped, as the shadow tools do.
+func readAccounts(root string) (*accounts, error) {
+	a := &accounts{names: make(map[int]string)}
+	// 0 is root's, 65534 nobody's, 65535 is -1 to old system calls (systemd's UIDS-GIDS.md).
+	used := []span{{0, 1}, {65534, 65536}}
+	use := func(text string) int {
+		id, err := parseID(text)
+		if err != nil {
+			return -1
+		}
+		used = append(used, span{id, id + 1})
+		return id
+	}
+	err := errors.Join(
+		eachLine(root, "etc/passwd", 4, func(f []string) {
+			uid := use(f[2])
+			use(f[3])
+			if _, known := a.names[uid]; !known {
+				a.names[uid] = f[0]
+			}
+		}),
+		eachLine(root, "etc/group", 3, func(f []string) { use(f[2]) }),
+		eachLine(root, "etc/subuid", 3, func(f []string) { a.subUID = appendRange(a.subUID, f) }),
+		eachLine(root, "etc/subgid", 3, func(f []string) { a.subGID = appendRange(a.subGID, f) }),
+	)
+	a.ids = newIDs(used...)
+	return a, err
+}
+
+// eachLine calls f with the colon-separated fields of each line that has at least as many as wanted.
+func eachLine(root, name string, fields int, f func(fields []string)) error {
+	content, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read accounts: %w", err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if parts := strings.Split(strings.TrimSpace(line), ":"); len(parts) >= fields {
+			f(parts)
+		}
+	}
+	return nil
+}
+
+func parseID(text string) (int, error) {
+	id, err := strconv.ParseUint(text, 10, 32)
+	return int(id), err
+}
+
+// appendRange adds the range of one line: owner, first id, count.
+func appendRange(ranges []subordinate, f []string) []subordinate {
+	first, err1 := parseID(f[1])
+	count, err2 := parseID(f[2])
+	if err1 != nil || err2 != nil {
+		return ranges
+	}
+	return append(ranges, subordinate{owner: f[0], ids: span{first, min(first+count, maxID+1)}})
+}
+
+// split divides ranges into a user's own ids and everybody else's.
+func split(ranges []subordinate, login string, uid int) (own, foreign idSet) {
+	var mine, others []span
+	for _, r := range ranges {
+		if r.owner == login || r.owner == strconv.Itoa(uid) {
+			mine = append(mine, r.ids)
+		} else {
+			others = append(others, r.ids)
+		}
+	}
+	return newIDs(mine...), newIDs(others...)
+}

@@ -1,0 +1,106 @@
+package identity
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/user"
+	"strings"
+)
+
+// Ghost is the invented author of inner commits, and the agent's login inside its prison.
+// No such person exists. It is made once per airlock and kept in its state.
+type Ghost struct {
+	Name string `json:"name"`
+	Mail string `json:"mail"`
+}
+
+// NewGhost invents a ghost. It avoids the calling user's login and the host's name, so that
+// finding one of them inside a prison is always a leak and never a coincidence.
+func NewGhost() Ghost {
+	var g Ghost
+	hidden := hostNames()
+	// A one-letter login is in every name; after enough tries any ghost will do.
+	for range 100 {
+		if g = inventGhost(); !g.mentions(hidden) {
+			break
+		}
+	}
+	return g
+}
+
+func inventGhost() Ghost {
+	first, last := one(firstNames), one(lastNames)
+	f, l := strings.ToLower(first), strings.ToLower(last)
+	local := one([]string{f + "." + l, f[:1] + l, f + l[:1], f, l + "." + f, f + "_" + l})
+	// Two digits as of a year of birth; they also keep the addresses of namesakes apart.
+	return Ghost{
+		Name: first + " " + last,
+		Mail: fmt.Sprintf("%s%d@%s", local, 60+random(40), one(mailDomains)),
+	}
+}
+
+// mentions says whether a word appears, in any case, in anything shown of the ghost.
+func (g Ghost) mentions(words []string) bool {
+	shown := strings.ToLower(g.String() + " " + g.Login() + " " + g.Hostname())
+	for _, word := range words {
+		if word != "" && strings.Contains(shown, strings.ToLower(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostNames returns what names the user and the host.
+func hostNames() []string {
+	host, _ := os.Hostname()
+	host, _, _ = strings.Cut(host, ".")
+	names := []string{host, os.Getenv("USER"), os.Getenv("SUDO_USER")}
+	if u, err := user.Current(); err == nil {
+		names = append(names, u.Username)
+	}
+	return names
+}
+
+// Login is a login name made from the ghost's name, as in "akeller" for Anna Keller: 1 to 32
+// characters of a-z and 0-9, the first one a letter, which useradd(8) accepts everywhere.
+func (g Ghost) Login() string {
+	words := strings.Fields(g.Name)
+	var login string
+	for i, word := range words {
+		word = loginLetters(word)
+		if i < len(words)-1 && word != "" {
+			word = word[:1]
+		}
+		login += word
+	}
+	login = strings.TrimLeft(login, "0123456789")
+	switch {
+	case login == "":
+		return "dev"
+	case len(login) > 32:
+		return login[:32]
+	}
+	return login
+}
+
+func loginLetters(word string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(word))
+}
+
+// Hostname is the name of the ghost's machine, as in "devbox42": always the same for one ghost.
+func (g Ghost) Hostname() string {
+	h := fnv.New64a()
+	h.Write([]byte(g.String()))
+	n := h.Sum64()
+	words := uint64(len(hostWords))
+	return fmt.Sprintf("%s%02d", hostWords[n%words], n/words%100)
+}
+
+// String is the ghost as in a commit: "Name <mail>".
+func (g Ghost) String() string { return g.Name + " <" + g.Mail + ">" }

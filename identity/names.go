@@ -1,0 +1,42 @@
+package identity
+
+// The lists hold common names, so that no combination points to one person. ASCII letters only:
+// they become login names and mail addresses as they are.
+var (
+	firstNames = []string{
+		"Adam", "Aisha", "Alejandro", "Amara", "Ana", "Andrei", "Anna", "Arjun", "Ayumi", "Beatriz",
+		"Bruno", "Carmen", "Chen", "Chiara", "Daniel", "David", "Diego", "Elena", "Emeka", "Emma",
+		"Erik", "Fatima", "Felix", "Grace", "Hana", "Hassan", "Helena", "Hiroshi", "Ibrahim", "Ines",
+		"Ingrid", "Ivan", "James", "Jonas", "Julia", "Kamal", "Karin", "Kofi", "Laura", "Leila",
+		"Linh", "Lucas", "Maria", "Marta", "Mateo", "Mei", "Milan", "Nadia", "Nikhil", "Noah",
+		"Olga", "Omar", "Paula", "Peter", "Priya", "Rosa", "Samir", "Sofia", "Tomas", "Wanjiru",
+		"Yara", "Yusuf", "Zoe", "Zofia",
+	}
+	lastNames = []string{
+		"Abebe", "Ahmed", "Almeida", "Andersen", "Banerjee", "Becker", "Bianchi", "Carvalho", "Castillo", "Chowdhury",
+		"Costa", "Dubois", "Eriksson", "Fernandez", "Fischer", "Garcia", "Gupta", "Haddad", "Hansen", "Horvat",
+		"Hughes", "Ibarra", "Ito", "Ivanov", "Jansen", "Johnson", "Kamau", "Keller", "Kimura", "Kovacs",
+		"Kowalski", "Kumar", "Larsen", "Lindgren", "Lopez", "Mahmoud", "Martin", "Mendoza", "Mensah", "Moreau",
+		"Murphy", "Nakamura", "Nguyen", "Novak", "Okafor", "Okonkwo", "Pereira", "Petrov", "Popescu", "Rahman",
+		"Rossi", "Santos", "Schneider", "Sharma", "Silva", "Suzuki", "Tanaka", "Torres", "Tran", "Virtanen",
+		"Walker", "Weber", "Yilmaz", "Zhang",
+	}
+
+	// mailDomains are reserved for documentation (RFC 2606, section 3). An address there has the form
+	// of a person's, can never be registered by anybody, and mail to it goes nowhere. A free-mail
+	// domain would look even more ordinary, but its addresses belong to people.
+	mailDomains = []string{"example.com", "example.net", "example.org"}
+
+	hostWords = []string{"desktop", "devbox", "machine", "office", "station", "studio", "tower", "workstation"}
+
+	// workspaceWords are neutral: none hints at isolation, at an agent or at this tool.
+	workspaceWords = []string{
+		"acorn", "amber", "anchor", "aspen", "atlas", "aurora", "basalt", "beacon", "birch", "bramble",
+		"canyon", "cedar", "cobalt", "copper", "coral", "delta", "devspace", "draft", "ember", "falcon",
+		"fern", "fjord", "garnet", "glacier", "granite", "harbor", "hazel", "heron", "indigo", "iris",
+		"jasper", "juniper", "kestrel", "lagoon", "lantern", "lattice", "laurel", "linden", "lotus", "maple",
+		"marble", "meadow", "mosaic", "nimbus", "oasis", "onyx", "opal", "orchard", "pebble", "pine",
+		"prairie", "quartz", "raven", "ridge", "river", "saffron", "sierra", "spruce", "summit", "thistle",
+		"tundra", "walnut", "willow", "workbench",
+	}
+)

@@ -1,0 +1,187 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Phantom is the uid and gid an agent runs as; no account on the host has them.
+type Phantom struct {
+	UID int `json:"uid"`
+	GID int `json:"gid"`
+}
+
+// rootIDs is where root's phantoms come from: above the ids systemd gives to containers
+// (systemd's UIDS-GIDS.md) and far above those useradd(8) gives to accounts.
+var rootIDs = newIDs(span{1879048192, maxID + 1})
+
+// errNoFreeID says that other airlocks use every id there is for phantoms.
+var errNoFreeID = errors.New("no free user id for an airlock is left")
+
+// NewPhantom chooses the ids of a new airlock at random, uid and gid equal where the host allows it;
+// taken tells of the uids that other airlocks use, nil means none. Root's phantoms have ids from
+// 1879048192 to 2147483646 that nobody on the host has; anybody else's come from the user's own
+// ranges in subuid(5) and subgid(5), [*NoRange] being the error if there are none.
+func NewPhantom(taken func(uid int) bool) (Phantom, error) {
+	return chooser{root: "/", uid: os.Geteuid(), path: os.Getenv("PATH"), known: known}.choose(taken)
+}
+
+// chooser is where a phantom is chosen: the host, or a test's.
+type chooser struct {
+	root  string            // the directory that holds etc
+	uid   int               // who asks
+	path  string            // where that user's programs are, as in PATH
+	known func(id int) bool // whether an account or group has the id that is not in root's files
+}
+
+// known asks the system for accounts, which also finds those of a directory service if the
+// program was built with cgo.
+func known(id int) bool {
+	_, noUser := user.LookupId(strconv.Itoa(id))
+	_, noGroup := user.LookupGroupId(strconv.Itoa(id))
+	return noUser == nil || noGroup == nil
+}
+
+func (c chooser) choose(taken func(uid int) bool) (Phantom, error) {
+	a, err := readAccounts(c.root)
+	if err != nil {
+		return Phantom{}, err
+	}
+	busy := func(id int) bool { return taken != nil && taken(id) || c.known(id) }
+	if c.uid == 0 {
+		return choosePrivileged(a, busy)
+	}
+	return c.chooseOwn(a, busy)
+}
+
+func choosePrivileged(a *accounts, busy func(id int) bool) (Phantom, error) {
+	_, subUID := split(a.subUID, "", -1)
+	_, subGID := split(a.subGID, "", -1)
+	id, ok := rootIDs.minus(a.ids).minus(subUID).minus(subGID).pick(busy)
+	if !ok {
+		return Phantom{}, errNoFreeID
+	}
+	return Phantom{id, id}, nil
+}
+
+// chooseOwn chooses from the user's own ranges, leaving out what accounts or other users' ranges have too.
+func (c chooser) chooseOwn(a *accounts, busy func(id int) bool) (Phantom, error) {
+	login := c.login(a)
+	uids, foreignUIDs := split(a.subUID, login, c.uid)
+	gids, foreignGIDs := split(a.subGID, login, c.uid)
+	freeUIDs, freeGIDs := uids.minus(foreignUIDs).minus(a.ids), gids.minus(foreignGIDs).minus(a.ids)
+	if freeUIDs.size() == 0 || freeGIDs.size() == 0 {
+		return Phantom{}, c.noRange(a, login, uids, gids)
+	}
+	highUIDs, highGIDs := freeUIDs.minus(starts(uids)), freeGIDs.minus(starts(gids))
+	for _, same := range []idSet{highUIDs.and(highGIDs), freeUIDs.and(freeGIDs)} {
+		if id, ok := same.pick(busy); ok {
+			return Phantom{id, id}, nil
+		}
+	}
+	uid, foundUID := pickFirst(busy, highUIDs, freeUIDs)
+	gid, foundGID := pickFirst(c.known, highGIDs, freeGIDs)
+	if !foundUID || !foundGID {
+		return Phantom{}, errNoFreeID
+	}
+	return Phantom{uid, gid}, nil
+}
+
+// starts returns the first 1000 ids of each range. Rootless containers map an image's system accounts
+// to them, so they are in use although no file says so.
+func starts(ranges idSet) idSet {
+	var s idSet
+	for _, r := range ranges {
+		s = append(s, span{r.first, min(r.first+1000, r.end)})
+	}
+	return s
+}
+
+func pickFirst(busy func(id int) bool, sets ...idSet) (id int, ok bool) {
+	for _, s := range sets {
+		if id, ok = s.pick(busy); ok {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+func (c chooser) login(a *accounts) string {
+	if name, ok := a.names[c.uid]; ok {
+		return name
+	}
+	if u, err := user.LookupId(strconv.Itoa(c.uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(c.uid)
+}
+
+// NoRange says that a user has no subordinate ids (subuid(5), subgid(5)) for a phantom.
+type NoRange struct {
+	User   string
+	Reason string   // what is missing, in words
+	Mend   []string // commands that would mend it, ready to paste, in this order
+}
+
+func (e *NoRange) Error() string {
+	return fmt.Sprintf("user %q has %s", e.User, e.Reason)
+}
+
+func (c chooser) noRange(a *accounts, login string, uids, gids idSet) *NoRange {
+	e := &NoRange{User: login, Reason: "no subordinate ids that are nobody else's (/etc/subuid, /etc/subgid)"}
+	switch {
+	case uids.size() == 0 && gids.size() == 0:
+		e.Reason = "no subordinate ids (/etc/subuid, /etc/subgid)"
+	case uids.size() == 0:
+		e.Reason = "no subordinate user ids (/etc/subuid)"
+	case gids.size() == 0:
+		e.Reason = "no subordinate group ids (/etc/subgid)"
+	}
+	if !onPath(c.path, "newuidmap") || !onPath(c.path, "newgidmap") {
+		e.Mend = append(e.Mend, "sudo apt-get install uidmap")
+	}
+	e.Mend = append(e.Mend, a.grant(login, c.uid))
+	return e
+}
+
+// grant is the command that gives a user a range which is free in both files.
+func (a *accounts) grant(login string, uid int) string {
+	first := a.freeRange()
+	if _, local := a.names[uid]; !local {
+		// usermod(8) knows local accounts only.
+		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", gitops.ShellQuote(login), first, rangeSize)
+	}
+	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s",
+		first, first+rangeSize-1, gitops.ShellQuote(login))
+}
+
+// rangeSize is login.defs(5)'s SUB_UID_COUNT, rangeStart its SUB_UID_MIN.
+const rangeSize, rangeStart = 65536, 100000
+
+// freeRange returns the start of the lowest range that no account, group or other range touches.
+func (a *accounts) freeRange() int {
+	_, subUID := split(a.subUID, "", -1)
+	_, subGID := split(a.subGID, "", -1)
+	for _, free := range newIDs(span{rangeStart, maxID + 1}).minus(a.ids).minus(subUID).minus(subGID) {
+		if free.end-free.first >= rangeSize {
+			return free.first
+		}
+	}
+	return rangeStart // every id below 2^31 is given away: usermod will say so
+}
+
+// onPath says whether a program is in one of the folders of path.
+func onPath(path, program string) bool {
+	for _, dir := range filepath.SplitList(path) {
+		if info, err := os.Stat(filepath.Join(dir, program)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return true
+		}
+	}
+	return false
+}

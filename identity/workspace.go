@@ -1,0 +1,45 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+const workspaceIDs = 1 << 16 // an id is four hexadecimal digits
+
+var workspacePattern = regexp.MustCompile(`^\.[a-z]+-([0-9a-f]{4})$`)
+
+// errNoID says that every one of the 65,536 workspace ids is taken.
+var errNoID = errors.New("every workspace id is taken")
+
+// WorkspaceName invents the name of a workspace's directory, as in ".cedar-7f3a", and returns it with
+// its id, "7f3a". taken tells of the ids in use; nil means none. It fails only if all of them are.
+func WorkspaceName(taken func(id string) bool) (name, id string, err error) {
+	// A random start instead of random tries: this ends, and finds the last free one.
+	start := random(workspaceIDs)
+	for i := range workspaceIDs {
+		id = fmt.Sprintf("%04x", (start+i)%workspaceIDs)
+		if taken == nil || !taken(id) {
+			return "." + one(workspaceWords) + "-" + id, id, nil
+		}
+	}
+	return "", "", errNoID
+}
+
+// ParseWorkspaceName returns the id in the name of a workspace's directory; ok is false
+// if the name is not one that [WorkspaceName] could have made, whatever the word.
+func ParseWorkspaceName(name string) (id string, ok bool) {
+	m := workspacePattern.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+// SessionID names the airlock that began at now in the workspace id, as in
+// "20261120T201501Z-7f3a": UTC, to the second.
+func SessionID(now time.Time, id string) string {
+	return now.UTC().Format("20060102T150405Z") + "-" + id
+}
