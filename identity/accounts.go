@@ -50,8 +50,8 @@ func readAccounts(root string) (*accounts, error) {
 			}
 		}),
 		eachLine(root, "etc/group", 3, func(f []string) { use(f[2]) }),
-		eachLine(root, "etc/subuid", 3, func(f []string) { a.subUID = appendRange(a.subUID, f) }),
-		eachLine(root, "etc/subgid", 3, func(f []string) { a.subGID = appendRange(a.subGID, f) }),
+		eachLine(root, "etc/subuid", 3, func(f []string) { a.subUID = addRange(a.subUID, f) }),
+		eachLine(root, "etc/subgid", 3, func(f []string) { a.subGID = addRange(a.subGID, f) }),
 	)
 	a.ids = newIDs(used...)
 	return a, err
@@ -76,8 +76,11 @@ func parseID(text string) (int, error) {
 	return int(id), err
 }
 
-// appendRange adds the range of one line: owner, first id, count.
-func appendRange(ranges []subordinate, f []string) []subordinate {
+// addRange adds the range of one line: owner, first id, count.
+func addRange(ranges []subordinate, f []string) []subordinate {
+	if len(f) != 3 {
+		return ranges
+	}
 	first, err1 := parseID(f[1])
 	count, err2 := parseID(f[2])
 	if err1 != nil || err2 != nil {

@@ -15,7 +15,7 @@ type Ghost struct {
 	Mail string `json:"mail"`
 }
 
-// NewGhost invents a ghost. It avoids the calling user's login and the host's name, so that
+// NewGhost invents a ghost. It avoids the calling user's login and full name and the host's name, so that
 // finding one of them inside a prison is always a leak and never a coincidence.
 func NewGhost() Ghost {
 	var g Ghost
@@ -57,7 +57,7 @@ func hostNames() []string {
 	host, _, _ = strings.Cut(host, ".")
 	names := []string{host, os.Getenv("USER"), os.Getenv("SUDO_USER")}
 	if u, err := user.Current(); err == nil {
-		names = append(names, u.Username)
+		names = append(names, u.Username, u.Name)
 	}
 	return names
 }

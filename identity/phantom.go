@@ -2,13 +2,9 @@ package identity
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
-
-	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // Phantom is the uid and gid an agent runs as; no account on the host has them.
@@ -120,68 +116,4 @@ func (c chooser) login(a *accounts) string {
 		return u.Username
 	}
 	return strconv.Itoa(c.uid)
-}
-
-// NoRange says that a user has no subordinate ids (subuid(5), subgid(5)) for a phantom.
-type NoRange struct {
-	User   string
-	Reason string   // what is missing, in words
-	Mend   []string // commands that would mend it, ready to paste, in this order
-}
-
-func (e *NoRange) Error() string {
-	return fmt.Sprintf("user %q has %s", e.User, e.Reason)
-}
-
-func (c chooser) noRange(a *accounts, login string, uids, gids idSet) *NoRange {
-	e := &NoRange{User: login, Reason: "no subordinate ids that are nobody else's (/etc/subuid, /etc/subgid)"}
-	switch {
-	case uids.size() == 0 && gids.size() == 0:
-		e.Reason = "no subordinate ids (/etc/subuid, /etc/subgid)"
-	case uids.size() == 0:
-		e.Reason = "no subordinate user ids (/etc/subuid)"
-	case gids.size() == 0:
-		e.Reason = "no subordinate group ids (/etc/subgid)"
-	}
-	if !onPath(c.path, "newuidmap") || !onPath(c.path, "newgidmap") {
-		e.Mend = append(e.Mend, "sudo apt-get install uidmap")
-	}
-	e.Mend = append(e.Mend, a.grant(login, c.uid))
-	return e
-}
-
-// grant is the command that gives a user a range which is free in both files.
-func (a *accounts) grant(login string, uid int) string {
-	first := a.freeRange()
-	if _, local := a.names[uid]; !local {
-		// usermod(8) knows local accounts only.
-		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", gitops.ShellQuote(login), first, rangeSize)
-	}
-	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s",
-		first, first+rangeSize-1, gitops.ShellQuote(login))
-}
-
-// rangeSize is login.defs(5)'s SUB_UID_COUNT, rangeStart its SUB_UID_MIN.
-const rangeSize, rangeStart = 65536, 100000
-
-// freeRange returns the start of the lowest range that no account, group or other range touches.
-func (a *accounts) freeRange() int {
-	_, subUID := split(a.subUID, "", -1)
-	_, subGID := split(a.subGID, "", -1)
-	for _, free := range newIDs(span{rangeStart, maxID + 1}).minus(a.ids).minus(subUID).minus(subGID) {
-		if free.end-free.first >= rangeSize {
-			return free.first
-		}
-	}
-	return rangeStart // every id below 2^31 is given away: usermod will say so
-}
-
-// onPath says whether a program is in one of the folders of path.
-func onPath(path, program string) bool {
-	for _, dir := range filepath.SplitList(path) {
-		if info, err := os.Stat(filepath.Join(dir, program)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return true
-		}
-	}
-	return false
 }
