@@ -116,9 +116,9 @@ func (w Workspace) Main(ctx context.Context) (OID, error) {
 	return "", err
 }
 
-// Count counts the commits that ref reaches and main does not.
-func (w Workspace) Count(ctx context.Context, ref string) (int, error) {
-	text, err := w.look(ctx, "rev-list", "--count", ref, "--not", InnerMain, "--")
+// Count counts the commits that want reaches and none of have does.
+func (w Workspace) Count(ctx context.Context, want string, have ...string) (int, error) {
+	text, err := w.look(ctx, append([]string{"rev-list", "--count", want, "--not"}, append(have, "--")...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +165,8 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 }
 
 // fill makes an inner repository of a pack and a root commit; it is run by sh inside a prison
-// nobody has worked in yet. Arguments: object format, name, mail, root.
+// nobody has worked in yet. Arguments: object format, name, mail, root. The attributes of its own, which go
+// before those of the tree, make the checkout write the blobs byte for byte.
 const fill = `set -e
 git init -q -b main --template= --object-format="$1" .
 git config user.name "$2"
@@ -173,7 +174,9 @@ git config user.email "$3"
 mkdir -p .git/objects/pack .git/info
 tar -x -f - -C .git/objects
 git update-ref refs/heads/main "$4"
-git -c checkout.workers=0 read-tree --reset -u "$4"`
+echo '* -text -ident -filter' >.git/info/attributes
+git -c checkout.workers=0 read-tree --reset -u "$4"
+rm .git/info/attributes`
 
 // Fill makes the inner repository: the objects of the packs (paths without extension) and the root commit on main,
 // checked out with no configuration but the inner repository's own.

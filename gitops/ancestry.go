@@ -1,0 +1,30 @@
+package gitops
+
+import (
+	"context"
+	"strings"
+)
+
+// MergeBase is the best common ancestor of two commits, empty if there is none.
+func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
+	text, err := g.output(ctx, "merge-base", string(a), string(b))
+	if status(err) == 1 {
+		return "", nil
+	}
+	return OID(text), err
+}
+
+// Steps lists the first-parent history from one commit, excluded, to a descendant, included, oldest first. With
+// paths it lists only those steps that change one of them or what lies below.
+func (g *Git) Steps(ctx context.Context, from, to OID, paths ...string) ([]OID, error) {
+	args := []string{"rev-list", "--first-parent", "--reverse", string(from) + ".." + string(to), "--"}
+	text, err := g.output(ctx, append(args, paths...)...)
+	if err != nil {
+		return nil, err
+	}
+	var steps []OID
+	for line := range strings.Lines(text) {
+		steps = append(steps, OID(strings.TrimSpace(line)))
+	}
+	return steps, nil
+}

@@ -1,0 +1,56 @@
+package airlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrBusy says that another command of the program is at work on the same thing.
+var ErrBusy = errors.New("another git airlock command is at work here")
+
+// Lock lets one command at a time start, stop or clear airlocks of the repository. The lock is
+// one of flock(2) on the repository's git directory itself: it leaves nothing behind.
+func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
+	return lock(ctx, s.repo.CommonDir, os.O_RDONLY)
+}
+
+// TryLock is Lock for those who will not wait: [ErrBusy].
+func (s Store) TryLock() (unlock func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return s.Lock(ctx)
+}
+
+// LockFile locks a file of an airlock's host state, making it if necessary. It waits until ctx ends: [ErrBusy].
+func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
+	return lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE)
+}
+
+// lock polls, since flock(2) knows no deadline.
+func lock(ctx context.Context, path string, flags int) (func(), error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %q: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ErrBusy
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// Package airlock keeps the record of a repository's airlocks.
+//
+// An airlock binds one workspace to one outer branch, from start to clear. Its [Record] is the file
+// state.json in the host state, which only this package reads and writes; the [Store] finds
+// records, creates them and removes every trace of them.
+package airlock
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+)
+
+// version of the record's format.
+const version = 1
+
+// Phase is how far an airlock's life has come.
+type Phase string
+
+const (
+	// Starting is an airlock whose first start has not ended; if nobody is at it, it is a leftover.
+	Starting Phase = "starting"
+	// Running is an airlock whose prison and daemon should be there.
+	Running Phase = "running"
+	// Stopped is an airlock whose workspace is kept and whose prison is not.
+	Stopped Phase = "stopped"
+	// Clearing is an airlock that is being removed; whoever finds it so goes on removing.
+	Clearing Phase = "clearing"
+)
+
+// Limits are the prison's, as they were asked for and given.
+type Limits struct {
+	Memory int64   `json:"memory"` // bytes
+	CPUs   float64 `json:"cpus"`   // cores
+	PIDs   int     `json:"pids"`   // processes and threads
+}
+
+// Isolation is what the prison of an airlock gives.
+type Isolation struct {
+	Network string   `json:"network"`
+	Runtime string   `json:"runtime"`
+	Limits  Limits   `json:"limits"`
+	Weaker  []string `json:"weaker"`
+}
+
+// Record is what is known of one airlock.
+type Record struct {
+	Version   int               `json:"version"`
+	ID        string            `json:"id"`
+	Session   string            `json:"session"`
+	Phase     Phase             `json:"phase"`
+	Branch    string            `json:"branch"`    // full name of the outer branch
+	Worktree  string            `json:"worktree"`  // id within the repository, empty for the main one
+	Workspace string            `json:"workspace"` // name of the workspace's folder
+	Inside    bool              `json:"inside"`    // the workspace is in the work tree, not in the host state
+	Format    string            `json:"format"`    // object format
+	Base      gitops.OID        `json:"base"`
+	Root      gitops.OID        `json:"root"`
+	Ghost     identity.Ghost    `json:"ghost"`
+	Phantom   identity.Phantom  `json:"phantom"`
+	Backend   string            `json:"backend"`
+	Reason    string            `json:"backend_reason"`
+	Isolation Isolation         `json:"isolation"`
+	Env       []string          `json:"env"`      // names and values passed into the prison
+	Settings  map[string]string `json:"settings"` // settings given by flag at the start, which go before the configuration
+}
+
+// BranchName is the outer branch as its user calls it.
+func (r Record) BranchName() string { return strings.TrimPrefix(r.Branch, "refs/heads/") }
+
+// Ref is the full name of one of the airlock's own refs: base, promoted, pending.
+func (r Record) Ref(name string) string { return refsOf(r.ID) + "/" + name }
+
+func refsOf(id string) string { return "refs/airlock/" + id }
+
+func decode(content []byte, from string) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(content, &r); err != nil {
+		return r, fmt.Errorf("read %q: %w", from, err)
+	}
+	if r.Version != version {
+		return r, fmt.Errorf("read %q: version %d, this program knows %d", from, r.Version, version)
+	}
+	return r, nil
+}

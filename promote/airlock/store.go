@@ -1,0 +1,190 @@
+package airlock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+)
+
+// Store is where the airlocks of one repository are recorded.
+type Store struct{ repo *gitops.Repository }
+
+// Open returns the store of a repository, seen from one of its worktrees.
+func Open(repo *gitops.Repository) Store { return Store{repo} }
+
+func (s Store) root() string { return filepath.Join(s.repo.CommonDir, "airlock") }
+
+// Dir is the host state of one airlock.
+func (s Store) Dir(id string) string { return filepath.Join(s.root(), id) }
+
+func (s Store) file(id string) string { return filepath.Join(s.Dir(id), "state.json") }
+
+// Workspace is the path of an airlock's workspace. The airlock must belong to the worktree from which
+// the store was opened.
+func (s Store) Workspace(r Record) string {
+	if r.Inside {
+		return filepath.Join(s.repo.Top, r.Workspace)
+	}
+	return filepath.Join(s.Dir(r.ID), r.Workspace)
+}
+
+// List returns every airlock of the repository.
+func (s Store) List() ([]Record, error) {
+	entries, err := os.ReadDir(s.root())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var records []Record
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		r, err := s.Load(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a start that was killed before its first word, or a clear after its last
+		}
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// Load reads one record; an error that wraps [fs.ErrNotExist] says that there is none.
+func (s Store) Load(id string) (Record, error) {
+	content, err := os.ReadFile(s.file(id))
+	if err != nil {
+		return Record{}, err
+	}
+	return decode(content, s.file(id))
+}
+
+// Here returns the airlock of this worktree, nil if there is none.
+func (s Store) Here() (*Record, error) {
+	records, err := s.List()
+	for _, r := range records {
+		if r.Worktree == s.repo.WorktreeID() {
+			return &r, err
+		}
+	}
+	return nil, err
+}
+
+// Save writes a record.
+func (s Store) Save(r Record) error {
+	r.Version = version
+	content, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return gitops.WriteFile(s.file(r.ID), append(content, '\n'), 0o600)
+}
+
+// Create records a new airlock as starting and hides its workspace from the user's git. The name of the
+// workspace, the id and the phantom are chosen here, so that they are nobody else's.
+func (s Store) Create(ctx context.Context, r Record) (Record, error) {
+	refs, err := s.repo.Refs(ctx, "refs/airlock")
+	if err != nil {
+		return r, err
+	}
+	others, err := s.List()
+	if err != nil {
+		return r, err
+	}
+	r.Phantom, err = identity.NewPhantom(func(uid int) bool { return phantomTaken(others, uid) })
+	if err != nil {
+		return r, err
+	}
+	r.Workspace, r.ID, err = identity.WorkspaceName(func(id string) bool { return s.idTaken(id, refs) })
+	if err != nil {
+		return r, err
+	}
+	r.Phase = Starting
+	if err := os.MkdirAll(s.Dir(r.ID), 0o700); err != nil {
+		return r, err
+	}
+	// The folder above is ours too, whatever the umask and core.sharedRepository would make of it.
+	if err := errors.Join(os.Chmod(s.root(), 0o700), os.Chmod(s.Dir(r.ID), 0o700), s.Save(r)); err != nil {
+		return r, err
+	}
+	if r.Inside {
+		err = s.exclude(r.Workspace)
+	}
+	return r, err
+}
+
+func phantomTaken(records []Record, uid int) bool {
+	for _, r := range records {
+		if r.Phantom.UID == uid || r.Phantom.GID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Store) idTaken(id string, refs map[string]gitops.OID) bool {
+	if _, err := os.Lstat(s.Dir(id)); err == nil {
+		return true
+	}
+	for _, name := range []string{"base", "promoted", "pending"} {
+		if _, ok := refs[refsOf(id)+"/"+name]; ok {
+			return true
+		}
+	}
+	here, _ := filepath.Glob(filepath.Join(s.repo.Top, ".*-"+id))
+	return len(here) > 0
+}
+
+// Remove removes every trace of an airlock but its workspace: refs, the exclude line, the host state. It can
+// be repeated after it was interrupted; the record goes last.
+func (s Store) Remove(ctx context.Context, r Record) error {
+	refs, err := s.repo.Refs(ctx, refsOf(r.ID))
+	if err != nil {
+		return err
+	}
+	var updates []gitops.RefUpdate
+	for name, at := range refs {
+		updates = append(updates, gitops.RefUpdate{Ref: name, Old: at})
+	}
+	if len(updates) > 0 {
+		if err := s.repo.UpdateRefs(ctx, "airlock: clear", updates...); err != nil {
+			return fmt.Errorf("remove the refs of airlock %s: %w", r.ID, err)
+		}
+	}
+	if r.Inside {
+		if err := s.include(r.Workspace); err != nil {
+			return err
+		}
+	}
+	return s.removeState(r.ID)
+}
+
+func (s Store) removeState(id string) error {
+	dir := s.Dir(id)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == filepath.Base(s.file(id)) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	// The last one out leaves nothing behind; while there are others this fails, as it should.
+	_ = os.Remove(s.root())
+	return nil
+}

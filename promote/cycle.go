@@ -1,0 +1,213 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// NotesRef is where provenance is kept.
+const NotesRef = "refs/notes/airlock"
+
+// Engine makes promotion cycles for one airlock.
+type Engine struct {
+	Repo   *gitops.Repository // seen from the airlock's worktree; required
+	Store  airlock.Store      // required
+	Record airlock.Record     // required
+	// Open opens an exporter; it stays open until Close or until it fails. Required.
+	Open func(context.Context) (Exporter, error)
+
+	exporter Exporter
+	received gitops.OID // last inner tip that the quarantine accepted
+}
+
+// Options of one cycle.
+type Options struct {
+	// Land lands what would otherwise wait for a review.
+	Land bool
+}
+
+// cycle holds the facts of one cycle.
+type cycle struct {
+	*Engine
+	options  Options
+	settings Settings
+	tip      gitops.OID // of the outer branch; empty if it is deleted
+	promoted gitops.OID
+	pending  gitops.OID
+	inner    gitops.OID // of the inner main; empty if it is not fit to be promoted
+	ledger   *ledger
+	fresh    []pair          // built by this cycle
+	notes    []gitops.Note   // for them, and removals of those that were dropped
+	base     pair            // root and base
+	q        *gitops.Quarantine
+	holds    []Hold
+	outcome  Outcome
+}
+
+// Dir is the airlock's host state.
+func (e *Engine) Dir() string { return e.Store.Dir(e.Record.ID) }
+
+// Close closes the exporter.
+func (e *Engine) Close() error {
+	if e.exporter == nil {
+		return nil
+	}
+	err := e.exporter.Close()
+	e.exporter = nil
+	return err
+}
+
+// Cycle makes one promotion cycle and returns what it left. It waits for a cycle of another process to end.
+// What holds is no error; an error says that the cycle could not be made, and that what waits still waits.
+func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, "cycle.lock")
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer unlock()
+	before, err := readOutcome(e.Dir())
+	if err != nil {
+		return before, err
+	}
+	c := &cycle{Engine: e, options: options, outcome: before}
+	err = c.run(ctx)
+	if err != nil && ctx.Err() == nil && diskFull(e.Dir()) {
+		c.hold(c.diskFull(err))
+		err = nil
+	}
+	if err != nil {
+		return before, err
+	}
+	return c.finish(before)
+}
+
+// run goes the data path. Each step leaves what can be thrown away, until the last.
+func (c *cycle) run(ctx context.Context) error {
+	if err := c.recover(ctx); err != nil || len(c.holds) > 0 {
+		return err
+	}
+	for _, step := range []func(context.Context) error{c.configure, c.look, c.settle, c.export, c.build, c.announce, c.land} {
+		err := step(ctx)
+		var invalid *gitops.Invalid
+		if errors.As(err, &invalid) {
+			// What was pending before can still land.
+			c.inner = ""
+			c.hold(c.innerInvalid(invalid))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cycle) hold(h Hold) { c.holds = append(c.holds, h) }
+
+// recover finishes or takes back a landing that a crash interrupted.
+func (c *cycle) recover(ctx context.Context) error {
+	err := c.Repo.Recover(ctx, c.Dir())
+	var collision *gitops.CollisionError
+	if errors.As(err, &collision) {
+		c.hold(c.interrupted(collision.Paths))
+		return nil
+	}
+	return err
+}
+
+// configure reads the user's settings as they are now.
+func (c *cycle) configure(ctx context.Context) error {
+	config, err := c.Repo.Config(ctx)
+	if err != nil {
+		return err
+	}
+	c.settings, err = ReadSettings(config, c.Record.Settings)
+	return err
+}
+
+// look reads where everything stands.
+func (c *cycle) look(ctx context.Context) error {
+	refs, err := c.Repo.Refs(ctx, c.Record.Branch, c.Record.Ref("promoted"), c.Record.Ref("pending"))
+	if err != nil {
+		return err
+	}
+	c.tip, c.pending = refs[c.Record.Branch], refs[c.Record.Ref("pending")]
+	c.base = pair{inner: c.Record.Root, outer: c.Record.Base}
+	if c.promoted = refs[c.Record.Ref("promoted")]; c.promoted == "" {
+		return errors.New("the airlock's ref promoted is gone; to put it back: git update-ref " +
+			c.Record.Ref("promoted") + " <the last commit with an airlock note>")
+	}
+	c.q = gitops.OpenQuarantine(filepath.Join(c.Dir(), "quarantine"), c.Record.Format)
+	c.ledger, err = readLedger(filepath.Join(c.Dir(), "ledger"), c.base.inner, c.base.outer, c.promoted, c.pending)
+	return err
+}
+
+// settle takes note of pending commits that the user merged or fast-forwarded to by hand.
+func (c *cycle) settle(ctx context.Context) error {
+	if len(c.ledger.tail) == 0 || c.tip == "" || c.tip == c.promoted {
+		return nil
+	}
+	common, err := c.Repo.MergeBase(ctx, c.tip, c.pending)
+	if err != nil {
+		return err
+	}
+	landed := c.ledger.land(common)
+	if landed == 0 {
+		return nil
+	}
+	updates := []gitops.RefUpdate{{Ref: c.Record.Ref("promoted"), Old: c.promoted, New: common}}
+	if len(c.ledger.tail) == 0 {
+		updates = append(updates, gitops.RefUpdate{Ref: c.Record.Ref("pending"), Old: c.pending})
+		c.pending = ""
+	}
+	if err := c.Repo.UpdateRefs(ctx, "airlock: landed by hand", updates...); err != nil {
+		return err
+	}
+	c.promoted = common
+	c.countLanded(landed)
+	return nil
+}
+
+func (c *cycle) countLanded(n int) {
+	now := time.Now().UTC().Truncate(time.Second)
+	c.outcome.Landed += n
+	c.outcome.LastLandedAt = &now
+}
+
+// finish writes down what the cycle left.
+func (c *cycle) finish(before Outcome) (Outcome, error) {
+	c.outcome.Holds = sortHolds(c.holds, before.Holds, time.Now())
+	if c.inner != "" {
+		c.outcome.Inner = c.inner
+	}
+	if c.ledger != nil {
+		c.outcome.Pending = len(c.ledger.tail)
+	}
+	return c.outcome, c.outcome.write(c.Dir())
+}
+
+const (
+	// mendedPoll is how often the workspace is looked at while its repository is broken: what mends it
+	// (an object put back, say) need not touch a ref.
+	mendedPoll = 900 * time.Millisecond
+	// unsettledPoll is for what should be over in a moment: another git command at work.
+	unsettledPoll = 60 * time.Millisecond
+	// diskFloor is the free space below which a failure is taken for a full disk.
+	diskFloor = 4 << 20
+)
+
+// diskFull tells whether the file system that holds path has no room.
+func diskFull(path string) bool {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return false
+	}
+	return uint64(s.Bavail)*uint64(s.Bsize) < diskFloor //nolint:unconvert // the types differ between systems
+}

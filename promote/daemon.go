@@ -1,0 +1,183 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+const daemonLock = "daemon.lock"
+
+// Daemon makes promotion cycles whenever something has changed inside or outside, until ctx ends or the
+// airlock is gone. It calls ready once it holds the airlock's daemon lock; if another daemon holds
+// that, it returns [airlock.ErrBusy].
+func (e *Engine) Daemon(ctx context.Context, logger *log.Logger, ready func()) error {
+	// Whoever asks whether the daemon lives holds the lock for an instant.
+	waiting, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	unlock, err := e.Store.LockFile(waiting, e.Record.ID, daemonLock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	defer e.Close()
+	lockFile := filepath.Join(e.Dir(), daemonLock)
+	if err := os.WriteFile(lockFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return err
+	}
+	ready()
+	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record)}
+	defer d.outer.close()
+	for ctx.Err() == nil && exists(lockFile) {
+		d.cycle(ctx)
+		d.wait(ctx)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// daemon is a Daemon at work.
+type daemon struct {
+	*Engine
+	log     *log.Logger
+	outer   *outerWatch
+	last    Outcome
+	failure string // of the last cycle, said once
+	inner   <-chan struct{}
+	seen    string // what the outer files looked like before the last cycle
+}
+
+// failedPoll is how long the daemon waits after a cycle that could not be made.
+const failedPoll = time.Second
+
+func (d *daemon) cycle(ctx context.Context) {
+	if d.inner == nil {
+		d.watchInner(ctx)
+	}
+	d.seen = d.outer.signature(d.last.Holds)
+	outcome, err := d.Cycle(ctx, Options{})
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		if d.failure != err.Error() {
+			d.log.Print(err)
+		}
+		d.failure = err.Error()
+		d.last.Retry = failedPoll
+		return
+	}
+	if d.failure != "" {
+		d.log.Print("works again")
+		d.failure = ""
+	}
+	d.tell(outcome)
+	if len(outcome.Holds) != len(d.last.Holds) {
+		// Files in the way are watched from now on; a change between the cycle and this line is found by the next one.
+		d.seen = ""
+	}
+	d.last = outcome
+}
+
+// tell logs what changed.
+func (d *daemon) tell(o Outcome) {
+	if o.Landed > 0 {
+		d.log.Printf("landed %d commits", o.Landed)
+	}
+	for i, h := range o.Holds {
+		if i >= len(d.last.Holds) || d.last.Holds[i].Reason != h.Reason || d.last.Holds[i].Message != h.Message {
+			d.log.Printf("held: %s: %s", h.Reason, h.Message)
+		}
+	}
+}
+
+// watchInner asks to be woken by the workspace. Without an exporter the cycle will say why there is none.
+func (d *daemon) watchInner(ctx context.Context) {
+	exporter, err := d.open(ctx)
+	if err != nil {
+		return
+	}
+	if d.inner, err = exporter.Watch(ctx); err != nil {
+		d.inner = nil
+	}
+}
+
+const (
+	// poll is how often the outer files are looked at whatever inotify says; it costs a few stat calls.
+	poll = time.Second
+	// heldPoll is the same while something holds: a file in the way gives no other sign when it goes.
+	heldPoll = 250 * time.Millisecond
+)
+
+// wait returns when there may be something to do.
+func (d *daemon) wait(ctx context.Context) {
+	pause := poll
+	if len(d.last.Holds) > 0 {
+		pause = heldPoll
+	}
+	retry := (<-chan time.Time)(nil)
+	if d.last.Retry > 0 {
+		retry = time.After(d.last.Retry)
+	}
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-d.inner:
+			if !open {
+				// The exporter has ended; the next cycle opens another.
+				d.inner = nil
+				_ = d.Close()
+			}
+			return
+		case <-retry:
+			return
+		case <-d.outer.events():
+		case <-tick.C:
+			if !exists(filepath.Join(d.Dir(), daemonLock)) {
+				return
+			}
+		}
+		if d.outer.signature(d.last.Holds) != d.seen {
+			return
+		}
+	}
+}
+
+// DaemonPID tells the process id of the daemon of an airlock, 0 if none runs. The lock is the
+// truth, the number in it a help.
+func DaemonPID(store airlock.Store, id string) (int, error) {
+	none, cancel := context.WithCancel(context.Background())
+	cancel()
+	unlock, err := store.LockFile(none, id, daemonLock)
+	if err == nil {
+		unlock()
+		return 0, nil
+	}
+	if !errors.Is(err, airlock.ErrBusy) {
+		return 0, err
+	}
+	content, err := os.ReadFile(filepath.Join(store.Dir(id), daemonLock))
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return 0, fmt.Errorf("read %q: %w", daemonLock, err)
+	}
+	return pid, nil
+}

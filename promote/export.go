@@ -1,0 +1,105 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// export brings the inner main into the quarantine. A [gitops.Invalid] says that the quarantine refused it.
+func (c *cycle) export(ctx context.Context) error {
+	exporter, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	main, err := exporter.Main(ctx)
+	if err != nil {
+		return c.failed(err)
+	}
+	if main == "" {
+		refs, err := exporter.Branches(ctx)
+		if err != nil {
+			return c.failed(err)
+		}
+		c.hold(c.innerMain(refs))
+		return nil
+	}
+	if main != c.received && main != c.base.inner {
+		if err := c.receive(ctx, exporter, main); err != nil {
+			return err
+		}
+	}
+	c.received, c.inner = main, main
+	return nil
+}
+
+// receive takes what main reaches into the quarantine and looks at all of it.
+func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID) error {
+	have := c.have()
+	if err := c.transfer(ctx, exporter, main, have); err != nil {
+		var invalid *gitops.Invalid
+		if !errors.As(err, &invalid) {
+			return err
+		}
+		// The inner repository may have lost what it had exported; then everything comes out again.
+		if err := c.transfer(ctx, exporter, main, nil); err != nil {
+			return err
+		}
+	}
+	limits := c.settings.Limits
+	if err := c.q.Connected(ctx, main, have, limits); err != nil {
+		return err
+	}
+	return c.q.CheckSizes(ctx, main, have, limits)
+}
+
+// have are inner commits that the quarantine has whole.
+func (c *cycle) have() []gitops.OID {
+	have := []gitops.OID{c.base.inner}
+	if n := len(c.ledger.landed); n > 0 {
+		have = append(have, c.ledger.landed[n-1].inner)
+	}
+	if n := len(c.ledger.tail); n > 0 {
+		have = append(have, c.ledger.tail[n-1].inner)
+	}
+	return have
+}
+
+func (c *cycle) transfer(ctx context.Context, exporter Exporter, main gitops.OID, have []gitops.OID) error {
+	r, w := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, c.settings.Limits.Time)
+		defer cancel()
+		err := exporter.Pack(ctx, main, have, w)
+		w.CloseWithError(err)
+		packed <- err
+	}()
+	err := c.q.Receive(ctx, r, c.settings.Limits)
+	r.Close()
+	// What went wrong inside explains why the pack was refused.
+	if inside := <-packed; inside != nil && !errors.Is(inside, io.ErrClosedPipe) {
+		return c.failed(inside)
+	}
+	return err
+}
+
+func (e *Engine) open(ctx context.Context) (Exporter, error) {
+	if e.exporter != nil {
+		return e.exporter, nil
+	}
+	var err error
+	e.exporter, err = e.Open(ctx)
+	return e.exporter, err
+}
+
+// failed gives up an exporter that could not even look, so that the next cycle opens another.
+func (e *Engine) failed(err error) error {
+	var invalid *gitops.Invalid
+	if !errors.As(err, &invalid) {
+		_ = e.Close()
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// Position returns the hold that follows from where the user stands: in the middle of an operation, on
+// another branch, on none, or without the airlock's branch. Nil if they stand where landing needs them. tip is
+// the outer branch's commit, empty if it is deleted.
+func Position(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (*Hold, error) {
+	branch := r.BranchName()
+	if op := repo.Operation(); op != "" {
+		return &Hold{Reason: OperationInProgress,
+			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)}, nil
+	}
+	if tip == "" {
+		return &Hold{Reason: BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
+			Next: []string{"git branch " + gitops.ShellQuote(branch) + " " + string(promoted)}}, nil
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	back := []string{"git checkout " + gitops.ShellQuote(branch)}
+	switch head.Branch {
+	case r.Branch:
+		return nil, nil
+	case "":
+		return &Hold{Reason: DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}, nil
+	}
+	return &Hold{Reason: BranchSwitched, Next: back,
+		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(head.Branch, "refs/heads/")), gitops.Escape(branch))}, nil
+}
+
+func operationNext(op string) []string {
+	switch op {
+	case "bisect":
+		return []string{"git bisect reset"}
+	case "merge":
+		return []string{"git merge --continue", "git merge --abort"}
+	}
+	return []string{"git " + op + " --continue", "git " + op + " --abort"}
+}
+
+// pathsNamed bounds how many paths a command in a hold's next step names.
+const pathsNamed = 50
+
+func quoted(paths []string) string {
+	var b strings.Builder
+	for _, p := range paths {
+		b.WriteString(" " + gitops.ShellQuote(p))
+	}
+	return b.String()
+}
+
+func escaped(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = gitops.Escape(p)
+	}
+	return out
+}
+
+func (c *cycle) collision(paths []string) Hold {
+	h := Hold{Reason: Collision, Paths: escaped(paths),
+		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
+	if len(paths) == 1 {
+		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
+	}
+	if len(paths) <= pathsNamed {
+		h.Next = []string{"git --literal-pathspecs stash push --all --" + quoted(paths)}
+	} else {
+		h.Next = []string{"git stash push --include-untracked"}
+	}
+	return h
+}
+
+// interrupted is the hold of a landing that a crash interrupted and that cannot be finished or taken back without
+// writing over something that was changed since.
+func (c *cycle) interrupted(paths []string) Hold {
+	h := c.collision(paths)
+	h.Message = "a landing was interrupted, and files it was writing have been changed since; put them aside to let it be finished"
+	return h
+}
+
+// diverged is the hold of a branch with commits that are not the airlock's.
+func (c *cycle) diverged(ctx context.Context) error {
+	h := Hold{Reason: Conflict, Next: []string{"git merge " + c.Record.Ref("pending")}}
+	if c.Repo.IsAncestor(ctx, c.promoted, c.tip) {
+		h.Message = fmt.Sprintf("%s has commits of your own; what is pending is for you to merge", gitops.Escape(c.Record.BranchName()))
+	} else {
+		h.Message = fmt.Sprintf("%s no longer holds what landed last (%.12s); what is pending is for you to merge", gitops.Escape(c.Record.BranchName()), c.promoted)
+	}
+	c.hold(h)
+	return nil
+}
+
+func (c *cycle) indexLocked() Hold {
+	return Hold{Reason: IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
+		Next: []string{"rm " + gitops.ShellQuote(c.Repo.GitDir+"/index.lock")}}
+}
+
+func (c *cycle) diskFull(cause error) Hold {
+	return Hold{Reason: DiskFull, Message: "no space left on the device of the repository: " + gitops.Escape(cause.Error()),
+		Next: []string{"df -h " + gitops.ShellQuote(c.Repo.CommonDir)}}
+}
+
+func (c *cycle) innerInvalid(cause *gitops.Invalid) Hold {
+	c.outcome.Retry = mendedPoll
+	return Hold{Reason: InnerInvalid, Message: cause.Reason, Next: []string{"git airlock visit -- git fsck", "git airlock visit"}}
+}
+
+func (c *cycle) innerMain(refs []gitops.InnerRef) Hold {
+	c.outcome.Retry = mendedPoll
+	h := Hold{Reason: InnerMain, Message: "the inner repository has no branch main"}
+	var names []string
+	for _, r := range refs[:min(len(refs), 10)] {
+		names = append(names, gitops.Escape(r.Name))
+	}
+	if len(names) == 0 {
+		h.Message += ", and no other ref"
+		return h
+	}
+	h.Message += "; it has " + strings.Join(names, ", ")
+	h.Next = []string{"git airlock visit -- git branch main " + gitops.ShellQuote(refs[0].Name)}
+	return h
+}
+
+func (c *cycle) review() Hold {
+	return Hold{Reason: Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
+		Next: []string{"git log -p " + gitops.ShellQuote(c.Record.BranchName()) + ".." + strings.TrimPrefix(c.Record.Ref("pending"), "refs/"), "git airlock promote"}}
+}

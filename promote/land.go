@@ -1,0 +1,114 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// land lands what is pending, unless something holds it.
+func (c *cycle) land(ctx context.Context) error {
+	if len(c.ledger.tail) == 0 {
+		return nil
+	}
+	position, err := Position(ctx, c.Repo, c.Record, c.tip, c.promoted)
+	if err != nil {
+		return err
+	}
+	review := !c.settings.AutoLand && !c.options.Land
+	if position != nil {
+		c.hold(*position)
+	}
+	if c.tip != "" && c.tip != c.promoted {
+		if err := c.diverged(ctx); err != nil {
+			return err
+		}
+	}
+	if review {
+		c.hold(c.review())
+	}
+	if position != nil || review || c.tip != c.promoted {
+		return nil
+	}
+	return c.landUpTo(ctx, c.pending)
+}
+
+// landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
+func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
+	err := c.swing(ctx, to)
+	var collision *gitops.CollisionError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &collision):
+		c.hold(c.collision(collision.Paths))
+		return c.landBefore(ctx, to, collision.Paths)
+	case errors.Is(err, gitops.ErrIndexLocked):
+		c.hold(c.indexLocked())
+		c.outcome.Retry = unsettledPoll
+		return nil
+	case errors.Is(err, gitops.ErrUnsettled), errors.Is(err, gitops.ErrElsewhere), errors.Is(err, gitops.ErrRefMoved):
+		c.outcome.Retry = unsettledPoll
+		return nil
+	}
+	return err
+}
+
+// landBefore lands the pending commits before the first one that changes one of the paths.
+func (c *cycle) landBefore(ctx context.Context, to gitops.OID, paths []string) error {
+	steps, err := c.Repo.Steps(ctx, c.promoted, to)
+	if err != nil {
+		return err
+	}
+	touching, err := c.Repo.Steps(ctx, c.promoted, to, paths[:min(len(paths), 100)]...)
+	if err != nil {
+		return err
+	}
+	end := len(steps) - 1
+	if len(touching) > 0 {
+		end = slices.Index(steps, touching[0])
+	}
+	// A path can be in the way without being changed itself (a folder of the user's where a file must be): then
+	// one step less is tried at a time.
+	for ; end > 0; end-- {
+		err := c.swing(ctx, steps[end-1])
+		var collision *gitops.CollisionError
+		if !errors.As(err, &collision) {
+			return c.settled(err)
+		}
+	}
+	return nil
+}
+
+// settled leaves what another git command at work stopped to the next cycle.
+func (c *cycle) settled(err error) error {
+	if errors.Is(err, gitops.ErrUnsettled) || errors.Is(err, gitops.ErrElsewhere) ||
+		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, gitops.ErrIndexLocked) {
+		c.outcome.Retry = unsettledPoll
+		return nil
+	}
+	return err
+}
+
+// swing lands one pending commit and all before it.
+func (c *cycle) swing(ctx context.Context, to gitops.OID) error {
+	refs := []gitops.RefUpdate{{Ref: c.Record.Ref("promoted"), Old: c.promoted, New: to}}
+	if to == c.pending {
+		refs = append(refs, gitops.RefUpdate{Ref: c.Record.Ref("pending"), Old: c.pending})
+	}
+	err := c.Repo.Land(ctx, gitops.Landing{
+		Branch: c.Record.Branch, Old: c.tip, New: to, Refs: refs,
+		Message: "airlock: land from " + c.Record.ID, Dir: c.Dir(),
+	})
+	if err != nil {
+		return err
+	}
+	if to == c.pending {
+		c.pending = ""
+	}
+	c.tip, c.promoted = to, to
+	c.countLanded(c.ledger.land(to))
+	return nil
+}

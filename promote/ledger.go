@@ -1,0 +1,175 @@
+package promote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// pair is an inner commit and its image outside.
+type pair struct {
+	inner, outer gitops.OID
+	supersedes   []gitops.OID // landed outer commits that this one undoes
+}
+
+func (p pair) line() string {
+	line := string(p.inner) + " " + string(p.outer)
+	for _, s := range p.supersedes {
+		line += " " + string(s)
+	}
+	return line + "\n"
+}
+
+// ledger maps inner commits to outer ones, in the order in which they were built.
+type ledger struct {
+	file       string
+	landed     []pair
+	tail       []pair // pending
+	stored     int    // entries of the file that are still right
+	whole      bool   // the file holds those and nothing else
+	images     map[gitops.OID]gitops.OID
+	superseded map[gitops.OID]bool
+}
+
+// readLedger reads the ledger and lets the refs say what of it counts: promoted is the last landed commit
+// (base, if none has landed), pending the last pending one. root and base are the first pair.
+func readLedger(file string, root, base, promoted, pending gitops.OID) (*ledger, error) {
+	l := &ledger{file: file, images: map[gitops.OID]gitops.OID{root: base}, superseded: map[gitops.OID]bool{}}
+	content, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	entries, whole, err := parseLedger(string(content))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", file, err)
+	}
+	landed := 0
+	for i, p := range entries {
+		if p.outer == promoted {
+			landed = i + 1
+		}
+	}
+	if landed == 0 && promoted != base {
+		return nil, fmt.Errorf("read %q: %s, which the airlock's ref promoted names, is not in it", file, promoted)
+	}
+	l.landed, l.tail = entries[:landed:landed], entries[landed:]
+	if len(l.tail) == 0 || l.tail[len(l.tail)-1].outer != pending {
+		l.tail = nil
+	}
+	l.stored = len(l.landed) + len(l.tail)
+	l.whole = whole && l.stored == len(entries)
+	l.index(l.landed)
+	l.index(l.tail)
+	return l, nil
+}
+
+// parseLedger reads the entries; whole is false if the last line is torn, as a crash leaves it.
+func parseLedger(content string) (entries []pair, whole bool, err error) {
+	for line := range strings.Lines(content) {
+		text, terminated := strings.CutSuffix(line, "\n")
+		if !terminated {
+			return entries, false, nil
+		}
+		var ids []gitops.OID
+		for _, field := range strings.Fields(text) {
+			id, err := gitops.ParseOID(field)
+			if err != nil {
+				return nil, false, err
+			}
+			ids = append(ids, id)
+		}
+		if len(ids) < 2 {
+			return nil, false, fmt.Errorf("entry %q", gitops.Escape(text))
+		}
+		entries = append(entries, pair{ids[0], ids[1], ids[2:]})
+	}
+	return entries, true, nil
+}
+
+func (l *ledger) index(pairs []pair) {
+	for _, p := range pairs {
+		l.images[p.inner] = p.outer
+		for _, s := range p.supersedes {
+			l.superseded[s] = true
+		}
+	}
+}
+
+// last is the last landed pair, or the root's.
+func (l *ledger) last(root pair) pair {
+	if len(l.landed) == 0 {
+		return root
+	}
+	return l.landed[len(l.landed)-1]
+}
+
+// drop forgets what is pending.
+func (l *ledger) drop() []pair {
+	dropped := l.tail
+	l.tail = nil
+	for _, p := range dropped {
+		delete(l.images, p.inner)
+		for _, s := range p.supersedes {
+			delete(l.superseded, s)
+		}
+	}
+	if len(dropped) > 0 {
+		l.stored, l.whole = len(l.landed), false
+	}
+	return dropped
+}
+
+// add makes pairs pending.
+func (l *ledger) add(pairs []pair) {
+	l.tail = append(l.tail, pairs...)
+	l.index(pairs)
+}
+
+// land marks the pending pairs up to the outer commit as landed and returns how many they were.
+func (l *ledger) land(outer gitops.OID) int {
+	for i, p := range l.tail {
+		if p.outer == outer {
+			l.landed = append(l.landed, l.tail[:i+1]...)
+			l.tail = l.tail[i+1:]
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// save makes the file durable. Usually that is one appended block.
+func (l *ledger) save() error {
+	all := append(l.landed[:len(l.landed):len(l.landed)], l.tail...)
+	if l.whole && l.stored == len(all) {
+		return nil
+	}
+	var text strings.Builder
+	from := 0
+	if l.whole {
+		from = l.stored
+	}
+	for _, p := range all[from:] {
+		text.WriteString(p.line())
+	}
+	var err error
+	if from > 0 {
+		err = appendFile(l.file, text.String())
+	} else {
+		err = gitops.WriteFile(l.file, []byte(text.String()), 0o600)
+	}
+	l.stored, l.whole = len(all), err == nil
+	return err
+}
+
+func appendFile(name, text string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}

@@ -1,0 +1,54 @@
+package promote
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Outcome is what the last cycle left.
+type Outcome struct {
+	Version      int        `json:"version"`
+	Inner        gitops.OID `json:"inner"` // tip of the inner main that was promoted last
+	Holds        []Hold     `json:"holds"`
+	LastLandedAt *time.Time `json:"last_landed_at"`
+	Hinted       bool       `json:"hinted"` // the hint on notes has been printed
+
+	Landed  int           `json:"-"` // commits landed by this cycle
+	Pending int           `json:"-"` // commits that wait
+	Retry   time.Duration `json:"-"` // after which another cycle may get further; 0: when something changes
+}
+
+const outcomeVersion = 1
+
+func outcomeFile(dir string) string { return filepath.Join(dir, "outcome.json") }
+
+// readOutcome reads what the last cycle left; before the first one that is nothing.
+func readOutcome(dir string) (Outcome, error) {
+	o := Outcome{Version: outcomeVersion}
+	content, err := os.ReadFile(outcomeFile(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	if err := json.Unmarshal(content, &o); err != nil || o.Version != outcomeVersion {
+		return o, fmt.Errorf("read %q: version %d: %w", outcomeFile(dir), o.Version, err)
+	}
+	return o, nil
+}
+
+func (o Outcome) write(dir string) error {
+	content, err := json.MarshalIndent(o, "", "\t")
+	if err != nil {
+		return err
+	}
+	return gitops.WriteFile(outcomeFile(dir), append(content, '\n'), 0o600)
+}

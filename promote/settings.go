@@ -1,0 +1,70 @@
+package promote
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+)
+
+// Settings are what the user's configuration says about promotion, as it is now.
+type Settings struct {
+	AutoLand bool // land without being asked; else commits wait as pending
+	User     identity.User
+	Limits   gitops.Limits
+}
+
+// SettingError says that a setting cannot be read.
+type SettingError struct{ Key, Value, Want string }
+
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Escape(e.Value), e.Want)
+}
+
+// ReadSettings reads the settings of a repository; overrides go before the configuration.
+func ReadSettings(config gitops.Config, overrides map[string]string) (Settings, error) {
+	c := maps.Clone(config)
+	maps.Copy(c, overrides)
+	s := Settings{Limits: gitops.DefaultLimits}
+	var err error
+	if s.AutoLand, err = c.Bool("airlock.autoLand", true); err != nil {
+		return s, &SettingError{"airlock.autoLand", c.String("airlock.autoLand", ""), "a boolean"}
+	}
+	if s.Limits.Blob, err = ReadSize(c, "airlock.maxFileSize", s.Limits.Blob); err != nil {
+		return s, err
+	}
+	s.User, err = identity.ResolveUser(c)
+	return s, err
+}
+
+// ReadSize reads a number of bytes with git's suffixes k, m and g (powers of 1024, git-config(1)).
+func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
+	text := c.String(key, "")
+	if text == "" {
+		return otherwise, nil
+	}
+	size, err := ParseSize(text)
+	if err != nil {
+		return 0, &SettingError{key, text, "a size such as 4g, 512m or 100000"}
+	}
+	return size, nil
+}
+
+// ParseSize reads a positive number of bytes with an optional suffix k, m or g (powers of 1024).
+func ParseSize(text string) (int64, error) {
+	number, shift := strings.ToLower(text), 0
+	for suffix, bits := range map[string]int{"k": 10, "m": 20, "g": 30} {
+		if n, ok := strings.CutSuffix(number, suffix); ok {
+			number, shift = n, bits
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > (1<<62)>>shift {
+		return 0, fmt.Errorf("%q is not a size", gitops.Escape(text))
+	}
+	return n << shift, nil
+}

@@ -1,0 +1,127 @@
+package promote
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// State is what can be said of an airlock's promotion at one moment.
+type State struct {
+	Promoted     gitops.OID
+	InnerTip     gitops.OID
+	Holds        []Hold
+	Landed       int // commits, since the airlock was made
+	Pending      int // commits promoted or awaiting promotion
+	Uncommitted  int // paths the agent has changed and not committed
+	Waiting      []Waiting
+	LastLandedAt *time.Time
+}
+
+// Waiting are commits on an inner ref that does not land by itself.
+type Waiting struct {
+	Ref     string `json:"ref"`
+	Commits int    `json:"commits"`
+}
+
+// refsWatched bounds how many inner refs are counted.
+const refsWatched = 50
+
+// State looks at everything and changes nothing. If looking into the workspace fails, it returns what could be
+// seen outside, with the error.
+func (e *Engine) State(ctx context.Context) (State, error) {
+	c := &cycle{Engine: e}
+	s, err := e.outside(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	err = e.inside(ctx, c, &s)
+	if s.Pending > 0 {
+		position, posErr := Position(ctx, e.Repo, e.Record, c.tip, c.promoted)
+		if posErr != nil {
+			return s, posErr
+		}
+		if position != nil {
+			before := s.Holds
+			s.Holds = sortHolds(append(withoutPosition(s.Holds), *position), before, time.Now())
+			return s, err
+		}
+	}
+	s.Holds = withoutPosition(s.Holds)
+	return s, err
+}
+
+func withoutPosition(holds []Hold) []Hold {
+	kept := []Hold{}
+	for _, h := range holds {
+		if !h.Reason.position() {
+			kept = append(kept, h)
+		}
+	}
+	return kept
+}
+
+// outside reads refs, ledger and outcome, between cycles if one does not last too long.
+func (e *Engine) outside(ctx context.Context, c *cycle) (State, error) {
+	waiting, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, "cycle.lock"); err == nil {
+		defer unlock()
+	}
+	var s State
+	if err := c.look(ctx); err != nil {
+		return s, err
+	}
+	outcome, err := readOutcome(e.Dir())
+	if err != nil {
+		return s, err
+	}
+	s = State{Promoted: c.promoted, InnerTip: outcome.Inner, Holds: append([]Hold{}, outcome.Holds...), Landed: len(c.ledger.landed),
+		Pending: len(c.ledger.tail), LastLandedAt: outcome.LastLandedAt, Waiting: []Waiting{}}
+	return s, nil
+}
+
+// inside looks into the workspace.
+func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
+	exporter, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	refs, err := exporter.Branches(ctx, "refs/heads")
+	if err != nil {
+		return err
+	}
+	last := string(c.ledger.last(c.base).inner)
+	for _, r := range refs {
+		if r.Name != gitops.InnerMain {
+			continue
+		}
+		s.InnerTip = r.Commit
+		if s.Pending, err = exporter.Count(ctx, r.Name, last); err != nil {
+			return err
+		}
+	}
+	for _, r := range refs[:min(len(refs), refsWatched)] {
+		if r.Name == gitops.InnerMain {
+			continue
+		}
+		have := []string{last}
+		if s.InnerTip != "" {
+			have = append(have, string(s.InnerTip))
+		}
+		n, err := exporter.Count(ctx, r.Name, have...)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			s.Waiting = append(s.Waiting, Waiting{gitops.Escape(r.Name), n})
+		}
+	}
+	s.Uncommitted, err = exporter.Uncommitted(ctx)
+	return err
+}
+
+// LogFile is where the daemon of an airlock writes.
+func LogFile(dir string) string { return filepath.Join(dir, "log") }

@@ -1,0 +1,95 @@
+package promote
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// outerWatch notices what the user does with their repository. inotify is a hint, the signature the truth.
+type outerWatch struct {
+	watcher *fsnotify.Watcher // nil where the system gives no more of them
+	repo    *gitops.Repository
+	files   []string
+}
+
+// watchOuter watches where HEAD, the index, the branch, operations in progress and settings are kept.
+func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
+	w := &outerWatch{repo: repo}
+	for _, name := range []string{"HEAD", "index", "index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
+		"BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer", "config.worktree"} {
+		w.files = append(w.files, filepath.Join(repo.GitDir, name))
+	}
+	for _, name := range []string{r.Branch, r.Ref("pending"), "packed-refs", "reftable", "config"} {
+		w.files = append(w.files, filepath.Join(repo.CommonDir, name))
+	}
+	w.files = append(w.files, userConfigFiles()...)
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return w // the poll remains
+	}
+	w.watcher = watcher
+	dirs := map[string]bool{repo.GitDir: true, repo.CommonDir: true, filepath.Dir(filepath.Join(repo.CommonDir, r.Branch)): true}
+	for dir := range dirs {
+		_ = watcher.Add(dir)
+	}
+	return w
+}
+
+// userConfigFiles are where git looks for the user's configuration (git-config(1), FILES).
+func userConfigFiles() []string {
+	files := []string{os.Getenv("GIT_CONFIG_GLOBAL")}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".gitconfig"))
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		files = append(files, filepath.Join(dir, "git", "config"))
+	}
+	return files
+}
+
+// events is a channel that never sends where there is no inotify.
+func (w *outerWatch) events() <-chan fsnotify.Event {
+	if w.watcher == nil {
+		return nil
+	}
+	return w.watcher.Events
+}
+
+func (w *outerWatch) close() {
+	if w.watcher != nil {
+		_ = w.watcher.Close()
+	}
+}
+
+// signature says what the files look like, those that a hold names among them, and whether the disk is full.
+func (w *outerWatch) signature(holds []Hold) string {
+	var b strings.Builder
+	for _, name := range w.files {
+		sign(&b, name)
+	}
+	for _, h := range holds {
+		for _, p := range h.Paths {
+			sign(&b, filepath.Join(w.repo.Top, p))
+		}
+		if h.Reason == DiskFull {
+			fmt.Fprint(&b, diskFull(w.repo.CommonDir))
+		}
+	}
+	return b.String()
+}
+
+func sign(b *strings.Builder, name string) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		b.WriteString("-\n")
+		return
+	}
+	fmt.Fprintln(b, info.Mode(), info.Size(), info.ModTime().UnixNano(), inode(info))
+}
