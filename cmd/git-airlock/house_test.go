@@ -1,0 +1,251 @@
+package main_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// module is the path of this module.
+const module = "github.com/git-airlock/git-airlock"
+
+// rooms is the import table: each folder with those of ours that it may import. Subfolders count
+// with their top folder.
+var rooms = map[string][]string{
+	"cmd/git-airlock": {"gitops", "identity", "snapshot", "prison", "promote"},
+	"gitops":          nil,
+	"identity":        {"gitops"},
+	"snapshot":        {"gitops", "identity"},
+	"prison":          nil,
+	"promote":         {"gitops", "identity"},
+}
+
+// doors names, for each thing that is outside, the packages it is touched by. A key ending
+// in a slash counts for everything below it.
+var doors = map[string][]string{
+	"os/exec":                          {"gitops", "prison/native", "cmd/git-airlock"},
+	"net":                              {"prison/native", "prison/prisontest"},
+	"net/":                             nil,
+	"plugin":                           nil,
+	"C":                                nil,
+	"golang.org/x/sys/":                {"gitops", "prison/native", "promote", "promote/airlock", "cmd/git-airlock"},
+	"golang.org/x/term":                {"cmd/git-airlock"},
+	"github.com/urfave/cli/":           {"cmd/git-airlock"},
+	"github.com/fsnotify/fsnotify":     {"promote", "prison/native"},
+	"github.com/rogpeppe/go-internal/": nil, // tests only
+	"github.com/cpuguy83/go-md2man/":   nil, // comes with urfave/cli
+	"github.com/russross/blackfriday/": nil,
+	"github.com/xrash/smetrics":        nil,
+	"github.com/go-git/go-git/":        {"gitops"},
+	"github.com/libgit2/git2go/":       {"gitops"},
+	"github.com/docker/":               {"prison/docker"},
+	"github.com/pelletier/go-toml/":    {"prison/recipe"},
+}
+
+// maxLines is how long a file may be: beyond it there is a second idea in it.
+const maxLines = 500
+
+// source is one Go file of this module, whatever its build tags.
+type source struct {
+	name  string // slash-separated, from the top
+	lines int
+	*ast.File
+}
+
+func (s source) test() bool     { return strings.HasSuffix(s.name, "_test.go") }
+func (s source) folder() string { return path.Dir(s.name) }
+
+// room is the top folder that a folder counts with; empty if there is none.
+func room(folder string) string {
+	for name := range rooms {
+		if folder == name || strings.HasPrefix(folder, name+"/") {
+			return name
+		}
+	}
+	return ""
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	const top = "../.."
+	var all []source
+	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		if d.IsDir() && name != top && (base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(base) != ".go" {
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, content, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, name)
+		all = append(all, source{filepath.ToSlash(rel), bytes.Count(content, []byte("\n")), file})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("no Go files found")
+	}
+	return all
+}
+
+func imports(t *testing.T, f source) []string {
+	t.Helper()
+	var paths []string
+	for _, spec := range f.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// TestImportTable keeps the drawing of the house true: who imports whom.
+func TestImportTable(t *testing.T) {
+	for _, f := range sources(t) {
+		from := room(f.folder())
+		if from == "" {
+			t.Errorf("%s: a folder that the house does not have", f.name)
+			continue
+		}
+		if f.test() {
+			continue
+		}
+		for _, p := range imports(t, f) {
+			ours, ok := strings.CutPrefix(p, module+"/")
+			if !ok {
+				continue
+			}
+			if to := room(ours); to != from && !slices.Contains(rooms[from], to) {
+				t.Errorf("%s imports %s: %s may import %q", f.name, ours, from, rooms[from])
+			}
+		}
+	}
+}
+
+// TestDoors keeps each outside thing in the packages that are its door.
+func TestDoors(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() {
+			continue
+		}
+		for _, p := range imports(t, f) {
+			allowed, known := door(p)
+			if known && !slices.Contains(allowed, f.folder()) {
+				t.Errorf("%s imports %s, which belongs to %q", f.name, p, allowed)
+			}
+			// A first element with a dot is a host name: not the standard library.
+			first, _, _ := strings.Cut(p, "/")
+			if !known && strings.Contains(first, ".") && !strings.HasPrefix(p, module+"/") {
+				t.Errorf("%s imports %s, for which there is no door", f.name, p)
+			}
+		}
+	}
+}
+
+func door(p string) (allowed []string, known bool) {
+	if allowed, known = doors[p]; known {
+		return allowed, true
+	}
+	for key, allowed := range doors {
+		if strings.HasSuffix(key, "/") && strings.HasPrefix(p, key) {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+// TestFileLength keeps files short enough to hold one idea.
+func TestFileLength(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.lines > maxLines {
+			t.Errorf("%s has %d lines; at most %d", f.name, f.lines, maxLines)
+		}
+	}
+}
+
+// TestPackageDocs wants a doc comment for every package.
+func TestPackageDocs(t *testing.T) {
+	documented := map[string]bool{}
+	for _, f := range sources(t) {
+		if !f.test() {
+			documented[f.folder()] = documented[f.folder()] || f.Doc.Text() != ""
+		}
+	}
+	for folder, ok := range documented {
+		if !ok {
+			t.Errorf("%s: the package has no doc comment", folder)
+		}
+	}
+}
+
+// TestExportedDocs wants a doc comment for every exported top-level name.
+func TestExportedDocs(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() {
+			continue
+		}
+		for _, d := range f.Decls {
+			for _, name := range undocumented(d) {
+				t.Errorf("%s: %s has no doc comment", f.name, name)
+			}
+		}
+	}
+}
+
+func undocumented(d ast.Decl) []string {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil && d.Name.IsExported() && d.Doc.Text() == "" {
+			return []string{d.Name.Name}
+		}
+	case *ast.GenDecl:
+		var names []string
+		for _, s := range d.Specs {
+			names = append(names, undocumentedSpec(d, s)...)
+		}
+		return names
+	}
+	return nil
+}
+
+// undocumentedSpec lets the comment of a group of constants or variables stand for all of them.
+func undocumentedSpec(d *ast.GenDecl, s ast.Spec) []string {
+	var names []string
+	switch s := s.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() && s.Doc.Text() == "" && (d.Lparen.IsValid() || d.Doc.Text() == "") {
+			names = append(names, s.Name.Name)
+		}
+	case *ast.ValueSpec:
+		for _, n := range s.Names {
+			if n.IsExported() && s.Doc.Text() == "" && s.Comment.Text() == "" && d.Doc.Text() == "" {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return names
+}
