@@ -18,6 +18,10 @@ func Escape(text string) string {
 	if len(text) > escapeLimit {
 		text, cut = text[:escapeLimit], "..."
 	}
+	return escapeWhole(text) + cut
+}
+
+func escapeWhole(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
@@ -35,7 +39,7 @@ func Escape(text string) string {
 		}
 		i += n
 	}
-	return b.String() + cut
+	return b.String()
 }
 
 // Hidden tells whether a character does not show, or moves others: control characters (Unicode Cc),

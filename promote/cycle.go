@@ -43,9 +43,9 @@ type cycle struct {
 	pending  gitops.OID
 	inner    gitops.OID // of the inner main; empty if it is not fit to be promoted
 	ledger   *ledger
-	fresh    []pair          // built by this cycle
-	notes    []gitops.Note   // for them, and removals of those that were dropped
-	base     pair            // root and base
+	fresh    []pair        // built by this cycle
+	notes    []gitops.Note // for them, and removals of those that were dropped
+	base     pair          // root and base
 	q        *gitops.Quarantine
 	holds    []Hold
 	outcome  Outcome
@@ -86,6 +86,24 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 		return before, err
 	}
 	return c.finish(before)
+}
+
+// drainTime is how long Drain waits for other git commands to end.
+const drainTime = 3 * time.Second
+
+// Drain makes cycles until one is not kept from landing by what should be over in a moment.
+func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
+	var total Outcome
+	for end := time.Now().Add(drainTime); ; {
+		o, err := e.Cycle(ctx, options)
+		o.Landed += total.Landed
+		o.FirstLanding = o.FirstLanding || total.FirstLanding
+		total = o
+		if err != nil || o.Retry != unsettledPoll || time.Now().After(end) {
+			return total, err
+		}
+		time.Sleep(unsettledPoll)
+	}
 }
 
 // run goes the data path. Each step leaves what can be thrown away, until the last.
@@ -144,7 +162,7 @@ func (c *cycle) look(ctx context.Context) error {
 		return errors.New("the airlock's ref promoted is gone; to put it back: git update-ref " +
 			c.Record.Ref("promoted") + " <the last commit with an airlock note>")
 	}
-	c.q = gitops.OpenQuarantine(filepath.Join(c.Dir(), "quarantine"), c.Record.Format)
+	c.q = gitops.OpenQuarantine(QuarantineDir(c.Dir()), c.Record.Format)
 	c.ledger, err = readLedger(filepath.Join(c.Dir(), "ledger"), c.base.inner, c.base.outer, c.promoted, c.pending)
 	return err
 }
@@ -178,6 +196,7 @@ func (c *cycle) settle(ctx context.Context) error {
 func (c *cycle) countLanded(n int) {
 	now := time.Now().UTC().Truncate(time.Second)
 	c.outcome.Landed += n
+	c.outcome.FirstLanding = c.outcome.FirstLanding || c.outcome.LastLandedAt == nil
 	c.outcome.LastLandedAt = &now
 }
 

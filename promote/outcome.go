@@ -18,11 +18,11 @@ type Outcome struct {
 	Inner        gitops.OID `json:"inner"` // tip of the inner main that was promoted last
 	Holds        []Hold     `json:"holds"`
 	LastLandedAt *time.Time `json:"last_landed_at"`
-	Hinted       bool       `json:"hinted"` // the hint on notes has been printed
 
-	Landed  int           `json:"-"` // commits landed by this cycle
-	Pending int           `json:"-"` // commits that wait
-	Retry   time.Duration `json:"-"` // after which another cycle may get further; 0: when something changes
+	Landed       int           `json:"-"` // commits landed by this cycle
+	FirstLanding bool          `json:"-"` // among them the airlock's first
+	Pending      int           `json:"-"` // commits that wait
+	Retry        time.Duration `json:"-"` // after which another cycle may get further; 0: when something changes
 }
 
 const outcomeVersion = 1

@@ -125,3 +125,6 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 
 // LogFile is where the daemon of an airlock writes.
 func LogFile(dir string) string { return filepath.Join(dir, "log") }
+
+// QuarantineDir is where the quarantine of an airlock is.
+func QuarantineDir(dir string) string { return filepath.Join(dir, "quarantine") }

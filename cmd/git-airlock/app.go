@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// app is one invocation in one repository.
+type app struct {
+	repo    *gitops.Repository
+	store   airlock.Store
+	config  gitops.Config
+	dry     bool
+	out     io.Writer // what was asked for
+	message io.Writer // messages
+}
+
+// open finds the repository of the current folder.
+func open(c *cli.Context) (*app, error) {
+	if err := gitops.CheckVersion(c.Context); err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	if insideWorkspace(c.Context, cwd) {
+		return nil, errInside
+	}
+	repo, err := gitops.Open(c.Context, cwd)
+	if err != nil {
+		return nil, err
+	}
+	a := &app{repo: repo, store: airlock.Open(repo), dry: c.Bool(dryRunFlag.Name), out: c.App.Writer, message: c.App.ErrWriter}
+	for _, parent := range c.Lineage() {
+		a.dry = a.dry || parent.Bool(dryRunFlag.Name)
+	}
+	if a.dry {
+		repo.DryRun()
+	}
+	a.config, err = repo.Config(c.Context)
+	return a, err
+}
+
+// insideWorkspace tells whether a folder is in a workspace, without running git there: what git would obey in
+// it was written by an agent.
+func insideWorkspace(ctx context.Context, dir string) bool {
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		id, ok := identity.ParseWorkspaceName(filepath.Base(dir))
+		if !ok {
+			continue
+		}
+		state := filepath.Dir(dir) // host state, if the workspace is there
+		if repo, err := gitops.Open(ctx, state); err == nil {
+			state = airlock.Open(repo).Dir(id)
+		}
+		if _, err := os.Lstat(filepath.Join(state, "state.json")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// here returns the airlock of this worktree, finishing a clear that was interrupted first.
+func (a *app) here(ctx context.Context) (airlock.Record, error) {
+	r, err := a.store.Here()
+	if err != nil {
+		return airlock.Record{}, err
+	}
+	if r == nil || r.Phase == airlock.Starting {
+		return airlock.Record{}, errNoAirlock
+	}
+	if r.Phase == airlock.Clearing {
+		return airlock.Record{}, errors.Join(errNoAirlock, a.finishClearing(ctx, *r))
+	}
+	return *r, nil
+}
+
+// finishClearing removes what an interrupted clear left, unless another command is at it.
+func (a *app) finishClearing(ctx context.Context, r airlock.Record) error {
+	if a.dry {
+		return nil
+	}
+	unlock, err := a.store.TryLock()
+	if errors.Is(err, airlock.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if again, err := a.store.Load(r.ID); err != nil || again.Phase != airlock.Clearing {
+		return nil
+	}
+	return a.erase(ctx, r)
+}
+
+// backend returns the backend of an airlock.
+func (a *app) backend(airlock.Record) prison.Backend { return native.New() }
+
+// spec describes the prison of an airlock.
+func (a *app) spec(r airlock.Record) (prison.Spec, error) {
+	network, err := prison.ParseNetwork(r.Isolation.Network)
+	return prison.Spec{
+		ID: r.ID, Dir: filepath.Join(a.store.Dir(r.ID), "prison"), Workspace: a.store.Workspace(r),
+		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
+		Env: r.Env, Network: network, Limits: prison.Limits(r.Isolation.Limits),
+	}, err
+}
+
+// engine returns what promotes the commits of an airlock. It is to be closed.
+func (a *app) engine(r airlock.Record) *promote.Engine {
+	return &promote.Engine{Repo: a.repo, Store: a.store, Record: r, Open: func(ctx context.Context) (promote.Exporter, error) {
+		return a.openExporter(ctx, r)
+	}}
+}
+
+// attach connects to the running prison of an airlock.
+func (a *app) attach(ctx context.Context, r airlock.Record) (prison.Prison, error) {
+	spec, err := a.spec(r)
+	if err != nil {
+		return nil, err
+	}
+	return a.backend(r).Attach(ctx, spec)
+}
+
+// prisonRuns tells whether the prison of an airlock answers.
+func (a *app) prisonRuns(ctx context.Context, r airlock.Record) (bool, error) {
+	p, err := a.attach(ctx, r)
+	if errors.Is(err, prison.ErrNotRunning) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, p.Close()
+}
+
+// quarantine is where an airlock's inner objects are checked.
+func (a *app) quarantine(r airlock.Record) string { return promote.QuarantineDir(a.store.Dir(r.ID)) }

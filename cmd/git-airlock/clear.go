@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+const discardFlag = "discard-pending"
+
+func clearCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "clear", Usage: "land what can land, then remove prison, workspace and refs",
+		UsageText:   "git airlock clear [--discard-pending]",
+		Description: "Landed commits and their notes stay. Refuses (exit status 3) while anything would be lost.\n\n" + exitStatusHelp,
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: discardFlag, Usage: "lose what has not landed and what is not committed"}},
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			r, err := a.store.Here()
+			if err != nil {
+				return err
+			}
+			if r == nil {
+				return errNoAirlock
+			}
+			return a.clear(c.Context, *r, c.Bool(discardFlag))
+		},
+	}, inside, false)
+}
+
+// clear removes an airlock once nothing of it would be lost, or if it may be.
+func (a *app) clear(ctx context.Context, r airlock.Record, discard bool) error {
+	if a.dry {
+		say(a.message, "would remove airlock %s on %s with its workspace %s", r.ID, gitops.Escape(r.BranchName()), r.Workspace)
+		return nil
+	}
+	unlock, err := a.store.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if r, err = a.store.Load(r.ID); errors.Is(err, fs.ErrNotExist) {
+		return errNoAirlock
+	} else if err != nil {
+		return err
+	}
+	if r.Phase == airlock.Running || r.Phase == airlock.Stopped {
+		if err := a.letGo(ctx, &r, discard); err != nil {
+			return err
+		}
+	}
+	r.Phase = airlock.Clearing
+	if err := a.store.Save(r); err != nil {
+		return err
+	}
+	if err := a.erase(ctx, r); err != nil {
+		return err
+	}
+	say(a.message, "%s is cleared; what landed on %s stays", r.ID, gitops.Escape(r.BranchName()))
+	return nil
+}
+
+// letGo stops an airlock of which nothing would be lost; else it refuses and changes nothing.
+func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error {
+	if discard {
+		return a.halt(ctx, *r)
+	}
+	if err := a.losses(ctx, *r); err != nil {
+		return err
+	}
+	if err := a.halt(ctx, *r); err != nil {
+		return err
+	}
+	// The agent may have gone on until a moment ago.
+	if r.Phase == airlock.Running {
+		r.Phase = airlock.Stopped
+		if err := a.store.Save(*r); err != nil {
+			return err
+		}
+		return a.losses(ctx, *r)
+	}
+	return nil
+}
+
+// losses lands what can land and returns a [refusal] that says what would be lost.
+func (a *app) losses(ctx context.Context, r airlock.Record) error {
+	discard := "to lose it: git airlock clear --" + discardFlag
+	engine := a.engine(r)
+	defer engine.Close()
+	outcome, err := engine.Drain(ctx, promote.Options{})
+	var state promote.State
+	if err == nil {
+		state, err = engine.State(ctx)
+	}
+	var refused *refusal
+	switch {
+	case err != nil:
+		return &refusal{"what is in the workspace cannot be seen: " + err.Error(), []string{discard}}
+	case errors.As(heldIn(outcome), &refused):
+		refused.hints = append(refused.hints, "git airlock clear", discard)
+		return refused
+	case state.Uncommitted > 0:
+		return &refusal{count(state.Uncommitted, "change") + " in the workspace would be lost: not committed",
+			[]string{"git airlock visit -- git status", discard}}
+	case len(state.Waiting) > 0:
+		w := state.Waiting[0]
+		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref),
+			[]string{"git airlock visit -- git merge " + gitops.ShellQuote(w.Ref), discard}}
+	}
+	return nil
+}
+
+func heldIn(o promote.Outcome) error {
+	if len(o.Holds) == 0 && o.Pending == 0 {
+		return nil
+	}
+	return held(o)
+}
+
+// erase removes whatever there is of an airlock. It can be repeated after an interruption.
+func (a *app) erase(ctx context.Context, r airlock.Record) error {
+	if err := a.halt(ctx, r); err != nil {
+		return err
+	}
+	spec, err := a.spec(r)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(spec.Dir); err == nil {
+		if err := a.backend(r).Wipe(ctx, spec); err != nil {
+			return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)
+		}
+	}
+	return a.store.Remove(ctx, r)
+}

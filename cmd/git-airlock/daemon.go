@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// daemonCommand is the daemon's own command; users never type it.
+func daemonCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "daemon", Hidden: true, Usage: "promote until told to stop",
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			r, err := a.here(c.Context)
+			if err != nil {
+				return err
+			}
+			ready := os.NewFile(readyDescriptor, "ready")
+			logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
+			engine := a.engine(r)
+			err = engine.Daemon(c.Context, logger, func() {
+				_, _ = io.WriteString(ready, "ready")
+				_ = ready.Close()
+			})
+			if errors.Is(err, airlock.ErrBusy) {
+				return nil
+			}
+			return err
+		},
+	}, inside, false)
+}
+
+const (
+	// readyDescriptor is where the daemon says that it holds its lock: the first of exec.Cmd's ExtraFiles.
+	readyDescriptor = 3
+	readyTime       = 10 * time.Second
+	// logLimit is the size at which a daemon's log starts anew.
+	logLimit = 1 << 20
+)
+
+// startDaemon starts the daemon of an airlock, if none runs, and returns once it holds its lock. It is a
+// session of its own, so that it outlives the terminal.
+func (a *app) startDaemon(r airlock.Record) error {
+	if pid, err := promote.DaemonPID(a.store, r.ID); err != nil || pid != 0 {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	logFile, err := openLog(promote.LogFile(a.store.Dir(r.ID)))
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	ready, said, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	cmd := exec.Command(self, "daemon")
+	cmd.Dir = a.repo.Top
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{said}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	said.Close()
+	if err != nil {
+		return fmt.Errorf("start the daemon: %w", err)
+	}
+	defer func() { _ = cmd.Process.Release() }()
+	_ = ready.SetReadDeadline(time.Now().Add(readyTime))
+	if text, _ := io.ReadAll(ready); string(text) == "ready" {
+		return nil
+	}
+	if pid, err := promote.DaemonPID(a.store, r.ID); err == nil && pid != 0 {
+		return nil // another command was quicker
+	}
+	return fmt.Errorf("the daemon did not start; its log is %q", logFile.Name())
+}
+
+func openLog(name string) (*os.File, error) {
+	flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY
+	if info, err := os.Lstat(name); err == nil && info.Size() > logLimit {
+		flags |= os.O_TRUNC
+	}
+	return os.OpenFile(name, flags, 0o600)
+}
+
+// heal starts the daemon of a running airlock again if it has died.
+func (a *app) heal(_ context.Context, r airlock.Record) error {
+	if a.dry || r.Phase != airlock.Running {
+		return nil
+	}
+	return a.startDaemon(r)
+}

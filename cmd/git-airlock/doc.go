@@ -1,0 +1,57 @@
+/*
+Git-airlock lets a coding agent work unattended on a repository. It is used as a git command:
+
+	git airlock start -- claude
+	git airlock status
+	git airlock log --graph
+
+# The model
+
+The user's repository is the outer repository. "start" takes a snapshot of the checked-out branch, its files
+without its history, into a workspace: a folder of the work tree that git does not see and that belongs
+to a phantom UID, which no account has. It starts a prison in which only that folder exists. What the agent
+commits there, on the inner branch main, a daemon on the host takes out through a quarantine,
+rewrites to the user's identity, and lands on the outer branch as a fast-forward.
+
+When landing would touch something of the user's, or the user stands elsewhere, it holds: commits wait
+as pending, "status" says why and what to type, and landing goes on by itself when the cause is gone.
+
+	outer branch --snapshot--> workspace (prison: agent commits)
+	     ^                         |
+	     +-- land <- build <- check <- quarantine <- export
+
+# Reading the code
+
+Each command is a file of its own: start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
+log.go. What they share is the [app]. Package snapshot makes the workspace, package prison the box, package
+promote the way back; only package gitops runs git.
+
+# Settings
+
+Every option of "start" is also a git configuration key, with the option before the key and the key before
+the default:
+
+	[airlock]
+		backend = auto
+		network = none
+		memory = 4g
+		cpus = 2
+		pids = 512
+		autoLand = true
+		workspace = inside
+		name = ...	; who landed commits are by, instead of user.name
+		email = ...
+
+# Exit statuses
+
+	0	done
+	1	it went wrong
+	2	wrong usage or a setting that cannot be read
+	3	held, or refused until the user acts
+	4	no airlock here
+	5	the isolation asked for cannot be provided on this machine
+
+"visit" and "run" return the status of the command they ran, 126 and 127 as a shell does, and 125 for
+every failure of their own.
+*/
+package main

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func listCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "list", Usage: "list every airlock of this repository's worktrees",
+		UsageText:   "git airlock list [--json]",
+		Description: exitStatusHelp,
+		Flags:       []cli.Flag{jsonFlag},
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			documents, err := a.list(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool(jsonFlag.Name) {
+				return printJSON(a.out, map[string]any{"version": documentVersion, "airlocks": documents})
+			}
+			for _, d := range documents {
+				hold := ""
+				if d.Hold != nil {
+					hold = ", held: " + string(d.Hold.Reason)
+				}
+				fmt.Fprintf(a.out, "%s  %-8s %s: %d landed, %d pending%s\n", d.ID, d.State, gitops.Escape(d.Branch), d.Landed, d.Pending, hold)
+			}
+			return nil
+		},
+	}, inside, false)
+}
+
+// list looks at every airlock, each from its own worktree.
+func (a *app) list(ctx context.Context) ([]document, error) {
+	records, err := a.store.List()
+	if err != nil {
+		return nil, err
+	}
+	worktrees, err := a.worktrees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	documents := []document{}
+	for _, r := range records {
+		if r.Phase == airlock.Starting || r.Phase == airlock.Clearing {
+			continue
+		}
+		there, ok := worktrees[r.Worktree]
+		if !ok {
+			say(a.message, "%s on %s: its worktree is gone", r.ID, gitops.Escape(r.BranchName()))
+			continue
+		}
+		d, err := there.document(ctx, r)
+		if err != nil {
+			return nil, fmt.Errorf("look at %s: %w", r.ID, err)
+		}
+		documents = append(documents, d)
+	}
+	return documents, nil
+}
+
+// worktrees opens the repository's worktrees, by their ids.
+func (a *app) worktrees(ctx context.Context) (map[string]*app, error) {
+	paths, err := a.repo.Worktrees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	apps := map[string]*app{}
+	for _, path := range paths {
+		repo, err := gitops.Open(ctx, path)
+		if err != nil {
+			continue // pruned, or on a disk that is not mounted
+		}
+		if a.dry {
+			repo.DryRun()
+		}
+		there := *a
+		there.repo, there.store = repo, airlock.Open(repo)
+		apps[repo.WorktreeID()] = &there
+	}
+	return apps, nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/prison/native"
+)
+
+func main() {
+	native.Reexec() // does not return in a process that is part of a prison
+	os.Exit(run(os.Args))
+}
+
+// run runs one command line and returns its exit status.
+func run(argv []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	own, inside := splitCommand(argv)
+	err := newCLI(inside).RunContext(ctx, own)
+	return report(os.Stderr, err)
+}
+
+// splitCommand splits an argument list at the first "--": what follows is the agent's command, whose options are
+// none of ours. For git log it is part of its arguments.
+func splitCommand(argv []string) (own, inside []string) {
+	i := slices.Index(argv, "--")
+	if i < 0 || slices.Contains(argv[:i], "log") {
+		return argv, nil
+	}
+	return argv[:i], append([]string{}, argv[i+1:]...)
+}
+
+// newCLI describes the command line. inside is the command for the prison: nil without "--".
+func newCLI(inside []string) *cli.App {
+	return &cli.App{
+		Name:                   "git airlock",
+		Usage:                  "let a coding agent work on a snapshot and land what it commits",
+		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]",
+		Description:            exitStatusHelp,
+		HideVersion:            true,
+		UseShortOptionHandling: true,
+		Flags:                  []cli.Flag{dryRunFlag},
+		Writer:                 os.Stdout,
+		ErrWriter:              os.Stderr,
+		OnUsageError:           onUsageError,
+		ExitErrHandler:         func(*cli.Context, error) {}, // statuses are decided in one place, see report
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("%q is not a git airlock command", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Commands: []*cli.Command{
+			startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
+			stopCommand(inside), clearCommand(inside), listCommand(inside), logCommand(), daemonCommand(inside),
+		},
+	}
+}
+
+var (
+	dryRunFlag = &cli.BoolFlag{Name: "dry-run", Usage: "print what would be done and change nothing"}
+	jsonFlag   = &cli.BoolFlag{Name: "json", Usage: "print one JSON document"}
+)
+
+func onUsageError(_ *cli.Context, err error, _ bool) error {
+	return &usageError{err.Error()}
+}
+
+const exitStatusHelp = `Exit status: 0 done; 1 it went wrong; 2 wrong usage or unreadable settings; 3 held or refused until
+you act; 4 no airlock here; 5 the isolation asked for cannot be provided. "visit" and "run" return the
+command's own status, and 125 for every failure of their own.`
+
+// command gives a command what all have: -h, --dry-run, errors of ours for wrong flags, no stray arguments.
+// takes says whether it takes a command for the prison.
+func command(c *cli.Command, inside []string, takes bool) *cli.Command {
+	action := c.Action
+	c.HideHelpCommand = true
+	c.OnUsageError = onUsageError
+	c.UseShortOptionHandling = true
+	c.Flags = append(c.Flags, dryRunFlag)
+	c.Action = func(ctx *cli.Context) error {
+		switch {
+		case ctx.Args().Present():
+			return usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", c.Name, ctx.Args().First())
+		case inside != nil && !takes:
+			return usagef("%s takes no command", c.Name)
+		case inside != nil && len(inside) == 0:
+			return usagef("%s: no command after \"--\"", c.Name)
+		}
+		return action(ctx)
+	}
+	return c
+}
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+// refusal is what waits for the user to act: status 3.
+type refusal struct {
+	text  string
+	hints []string
+}
+
+func (e *refusal) Error() string { return e.text }
+
+// hinted is an error with what to type next.
+type hinted struct {
+	error
+	hints []string
+}
+
+func (e *hinted) Unwrap() error { return e.error }
+
+// childStatus is the exit status of the command that visit and run ran.
+type childStatus int
+
+func (s childStatus) Error() string { return fmt.Sprintf("the command ended with status %d", int(s)) }
+
+// ownFailure is a failure of visit and run themselves, which is kept apart from the command's statuses.
+type ownFailure struct{ error }
+
+func (e ownFailure) Unwrap() error { return e.error }
+
+var (
+	errNoAirlock = errors.New("no airlock here")
+	errInside    = errors.New("this is the workspace of an airlock; git airlock works from outside")
+	errNoBackend = errors.New("this backend is not part of this version")
+)
+
+// report tells the user of an error and returns the exit status, which is decided here and nowhere else.
+func report(w io.Writer, err error) int {
+	var child childStatus
+	var usage *usageError
+	var refused *refusal
+	var setting *promote.SettingError
+	var unavailable *prison.Unavailable
+	var noRange *identity.NoRange
+	var own ownFailure
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &child):
+		return int(child)
+	}
+	say(w, "%s", gitops.Escape(err.Error()))
+	for _, h := range hints(err) {
+		fmt.Fprintln(w, "hint: "+h)
+	}
+	switch {
+	case errors.Is(err, prison.ErrNotExecutable):
+		return 126
+	case errors.Is(err, prison.ErrNotFound):
+		return 127
+	case errors.As(err, &own):
+		return 125
+	case errors.Is(err, context.Canceled):
+		return 130
+	case errors.As(err, &usage), errors.As(err, &setting):
+		return 2
+	case errors.As(err, &refused):
+		return 3
+	case errors.Is(err, errNoAirlock):
+		return 4
+	case errors.As(err, &unavailable), errors.As(err, &noRange), errors.Is(err, errNoBackend):
+		return 5
+	}
+	return 1
+}
+
+// hints says what to type next after an error.
+func hints(err error) []string {
+	var refused *refusal
+	var unavailable *prison.Unavailable
+	var noRange *identity.NoRange
+	var withHints *hinted
+	var usage *usageError
+	switch {
+	case errors.As(err, &withHints):
+		return withHints.hints
+	case errors.As(err, &refused):
+		return refused.hints
+	case errors.As(err, &unavailable):
+		return unavailable.Mend
+	case errors.As(err, &noRange):
+		return noRange.Mend
+	case errors.As(err, &usage):
+		return []string{"git airlock -h"}
+	case errors.Is(err, errNoAirlock):
+		return []string{"git airlock start"}
+	case errors.Is(err, prison.ErrNotRunning):
+		return []string{"git airlock start"}
+	case errors.Is(err, identity.ErrNoUser):
+		return []string{`git config --global user.name "Your Name"`, "git config --global user.email you@example.com"}
+	case errors.Is(err, gitops.ErrUnborn):
+		return []string{"git commit --allow-empty -m 'Initial commit'"}
+	case errors.Is(err, gitops.ErrDetached):
+		return []string{"git switch -c <branch>"}
+	case errors.Is(err, gitops.ErrBare):
+		return []string{"git worktree add <path> <branch>"}
+	case errors.Is(err, airlock.ErrBusy):
+		return []string{"git airlock status"}
+	}
+	return nil
+}
+
+// say prints one message in the program's voice.
+func say(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "airlock: "+format+"\n", args...)
+}

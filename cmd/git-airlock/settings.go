@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// startRequest is what start and run were asked for.
+type startRequest struct {
+	backend   string
+	isolation airlock.Isolation
+	env       []string
+	inside    bool
+	overrides map[string]string // settings of promotion given as options
+	command   []string
+}
+
+// startFlags are the options of start and run.
+func startFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native`"},
+		&cli.StringFlag{Name: "network", Usage: "what the prison can reach: `none`"},
+		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
+		&cli.StringFlag{Name: "cpus", Usage: "`number` of cores the prison may use"},
+		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
+		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
+		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
+	}
+}
+
+// request reads the options, and the configuration for what they leave open.
+func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
+	options := gitops.Config{}
+	for key, value := range a.config {
+		options[key] = value
+	}
+	for _, name := range []string{"backend", "network", "memory", "cpus", "pids"} {
+		if c.IsSet(name) {
+			options["airlock."+name] = c.String(name)
+		}
+	}
+	r := startRequest{command: command, overrides: map[string]string{}}
+	if c.Bool("no-auto-land") {
+		r.overrides["airlock.autoland"] = "false"
+	}
+	var err error
+	if r.env, err = environment(c.StringSlice("env")); err != nil {
+		return r, err
+	}
+	if r.isolation.Limits, err = limits(options); err != nil {
+		return r, err
+	}
+	r.isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
+	if _, err := prison.ParseNetwork(r.isolation.Network); err != nil {
+		return r, &promote.SettingError{Key: "airlock.network", Value: r.isolation.Network, Want: "none or open"}
+	}
+	switch place := options.String("airlock.workspace", "inside"); place {
+	case "inside", "gitdir":
+		r.inside = place == "inside"
+	default:
+		return r, &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
+	}
+	switch r.backend = options.String("airlock.backend", "auto"); r.backend {
+	case "auto", "native", "docker":
+	default:
+		return r, &promote.SettingError{Key: "airlock.backend", Value: r.backend, Want: "auto, native or docker"}
+	}
+	return r, nil
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// environment completes NAME to NAME=VALUE from the caller's environment.
+func environment(asked []string) ([]string, error) {
+	var env []string
+	for _, v := range asked {
+		name, _, valued := strings.Cut(v, "=")
+		if !envName.MatchString(name) {
+			return nil, usagef("--env: %q is not the name of a variable", name)
+		}
+		if !valued {
+			value, set := os.LookupEnv(name)
+			if !set {
+				return nil, usagef("--env: %s is not set here", name)
+			}
+			v = name + "=" + value
+		}
+		env = append(env, v)
+	}
+	return env, nil
+}
+
+// limits reads the limits, completed by the defaults.
+func limits(c gitops.Config) (airlock.Limits, error) {
+	l := prison.DefaultLimits
+	var err error
+	if l.Memory, err = promote.ReadSize(c, "airlock.memory", l.Memory); err != nil {
+		return airlock.Limits{}, err
+	}
+	if text := c.String("airlock.cpus", ""); text != "" {
+		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs > 0 && l.CPUs < 1<<16) {
+			return airlock.Limits{}, &promote.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5"}
+		}
+	}
+	if text := c.String("airlock.pids", ""); text != "" {
+		if l.PIDs, err = strconv.Atoi(text); err != nil || l.PIDs <= 0 {
+			return airlock.Limits{}, &promote.SettingError{Key: "airlock.pids", Value: text, Want: "a number of processes"}
+		}
+	}
+	return airlock.Limits(l), nil
+}
+
+// size prints a number of bytes the way it is given.
+func size(n int64) string {
+	for _, unit := range []struct {
+		suffix string
+		bits   int
+	}{{"g", 30}, {"m", 20}, {"k", 10}} {
+		if n>>unit.bits<<unit.bits == n {
+			return fmt.Sprintf("%d%s", n>>unit.bits, unit.suffix)
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// count says a number of things: "1 commit", "2 commits".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

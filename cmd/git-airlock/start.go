@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot"
+)
+
+func startCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
+		UsageText: "git airlock start [options] [-- COMMAND...]",
+		Description: "Again on a running airlock: heals what has died. On a stopped one: resumes the same workspace.\n" +
+			"With a command, runs it detached in the prison, with a terminal of its own.\n\n" + exitStatusHelp,
+		Flags: startFlags(),
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			request, err := a.request(c, inside)
+			if err != nil {
+				return err
+			}
+			_, err = a.start(c.Context, request)
+			return err
+		},
+	}, inside, true)
+}
+
+// start makes sure that an airlock runs here and launches the command asked for.
+func (a *app) start(ctx context.Context, request startRequest) (airlock.Record, error) {
+	unlock, err := a.lock(ctx)
+	if err != nil {
+		return airlock.Record{}, err
+	}
+	defer unlock()
+	r, err := a.store.Here()
+	if err != nil {
+		return airlock.Record{}, err
+	}
+	if r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
+		// Nobody is at it, since the lock was free: it was interrupted.
+		if err := a.erase(ctx, *r); err != nil {
+			return *r, err
+		}
+		r = nil
+	}
+	if r == nil {
+		begun, err := a.begin(ctx, request)
+		if err != nil {
+			return begun, err
+		}
+		r = &begun
+	} else if err := a.resume(ctx, r, request); err != nil {
+		return *r, err
+	}
+	return *r, a.launch(ctx, *r, request.command)
+}
+
+// lock keeps other starts, stops and clears in this repository out.
+func (a *app) lock(ctx context.Context) (func(), error) {
+	if a.dry {
+		return func() {}, nil
+	}
+	return a.store.Lock(ctx)
+}
+
+// begin makes a new airlock, or nothing.
+func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, error) {
+	base, err := a.base(ctx)
+	if err != nil {
+		return airlock.Record{}, err
+	}
+	if _, err := promote.ReadSettings(a.config, request.overrides); err != nil {
+		return airlock.Record{}, err
+	}
+	r := airlock.Record{
+		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Inside: request.inside, Format: a.repo.Format,
+		Isolation: request.isolation, Env: request.env, Settings: request.overrides, Ghost: identity.NewGhost(),
+	}
+	if err := a.choose(ctx, &r, request.backend); err != nil {
+		return r, err
+	}
+	outside, err := a.repo.Changes(ctx)
+	if err != nil {
+		return r, err
+	}
+	if a.dry {
+		say(a.message, "would snapshot %s at %.12s and start a %s prison (%s); %s",
+			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(outside))
+		return r, nil
+	}
+	r, err = a.store.Create(ctx, r)
+	if err == nil {
+		err = a.build(ctx, &r, base)
+	}
+	if err != nil {
+		if r.ID != "" {
+			err = errors.Join(err, a.erase(context.WithoutCancel(ctx), r))
+		}
+		return r, err
+	}
+	say(a.message, "%s: snapshot of %s at %.12s in %s, %s prison, network %s",
+		r.ID, gitops.Escape(r.BranchName()), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
+	if outside > 0 {
+		say(a.message, "%s", stayOutside(outside))
+	}
+	for _, weaker := range r.Isolation.Weaker {
+		say(a.message, "weaker here: %s", weaker)
+	}
+	return r, nil
+}
+
+func stayOutside(changes int) string {
+	return count(changes, "uncommitted change") + " of yours stay outside"
+}
+
+// base is what is checked out, if a snapshot can be taken of it.
+func (a *app) base(ctx context.Context) (gitops.Head, error) {
+	head, err := a.repo.Head(ctx)
+	switch {
+	case err != nil:
+		return head, err
+	case head.Branch == "":
+		return head, gitops.ErrDetached
+	case head.Commit == "":
+		return head, gitops.ErrUnborn
+	}
+	return head, nil
+}
+
+// choose chooses the backend and makes sure that it works here.
+func (a *app) choose(ctx context.Context, r *airlock.Record, asked string) error {
+	if asked == "docker" {
+		return fmt.Errorf("backend docker: %w", errNoBackend)
+	}
+	b := native.New()
+	r.Backend, r.Reason = b.Name(), "asked for"
+	if asked == "auto" {
+		r.Reason = "no image was asked for and namespaces work here"
+	}
+	if r.Isolation.Network != prison.NetworkNone.String() {
+		return &prison.Unavailable{Backend: r.Backend, Reason: "this version gives no network but none"}
+	}
+	return b.Probe(ctx)
+}
+
+// build makes all there is to an airlock, from the snapshot to the daemon.
+func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head) error {
+	r.Session = identity.SessionID(time.Now(), r.ID)
+	spec, err := a.spec(*r)
+	if err != nil {
+		return err
+	}
+	b := a.backend(*r)
+	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
+		return err
+	}
+	type taken struct {
+		*snapshot.Snapshot
+		error
+	}
+	snapshots := make(chan taken, 1)
+	go func() {
+		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), base, r.Ghost)
+		snapshots <- taken{s, err}
+	}()
+	isolation, err := startPrison(ctx, b, spec)
+	s := <-snapshots
+	if err := errors.Join(err, s.error); err != nil {
+		return err
+	}
+	r.Isolation.Runtime, r.Isolation.Weaker, r.Root = isolation.Runtime, isolation.Weaker, s.Root
+	if err := a.fill(ctx, b, spec, s.Snapshot); err != nil {
+		return err
+	}
+	err = a.repo.UpdateRefs(ctx, "airlock: start",
+		gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
+	if err != nil {
+		return err
+	}
+	r.Phase = airlock.Running
+	if err := a.store.Save(*r); err != nil {
+		return err
+	}
+	return a.startDaemon(*r)
+}
+
+func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (prison.Isolation, error) {
+	if err := b.Prepare(ctx, spec); err != nil {
+		return prison.Isolation{}, err
+	}
+	return b.Start(ctx, spec)
+}
+
+func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *snapshot.Snapshot) error {
+	box, err := b.Attach(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Fill(ctx, workspaceIn(box)), box.Close())
+}
+
+// resume makes a stopped or broken airlock run again.
+func (a *app) resume(ctx context.Context, r *airlock.Record, request startRequest) error {
+	runs, err := a.prisonRuns(ctx, *r)
+	if err != nil {
+		return err
+	}
+	word := "already runs"
+	if !runs {
+		word = "runs again"
+	}
+	if a.dry {
+		say(a.message, "%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
+		return nil
+	}
+	if !runs {
+		if err := a.restart(ctx, r, request); err != nil {
+			return err
+		}
+	}
+	if err := a.startDaemon(*r); err != nil {
+		return err
+	}
+	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
+	return nil
+}
+
+// restart starts the prison of a workspace again, as the options are now.
+func (a *app) restart(ctx context.Context, r *airlock.Record, request startRequest) error {
+	r.Isolation.Network, r.Isolation.Limits = request.isolation.Network, request.isolation.Limits
+	if err := a.choose(ctx, r, request.backend); err != nil {
+		return err
+	}
+	for key, value := range request.overrides {
+		if r.Settings == nil {
+			r.Settings = map[string]string{}
+		}
+		r.Settings[key] = value
+	}
+	if len(request.env) > 0 {
+		r.Env = request.env
+	}
+	spec, err := a.spec(*r)
+	if err != nil {
+		return err
+	}
+	b := a.backend(*r)
+	if err := b.Stop(ctx, spec); err != nil { // what a crash left
+		return err
+	}
+	isolation, err := b.Start(ctx, spec)
+	if err != nil {
+		return err
+	}
+	r.Isolation.Runtime, r.Isolation.Weaker, r.Phase = isolation.Runtime, isolation.Weaker, airlock.Running
+	return a.store.Save(*r)
+}
+
+// launch runs the agent's command detached.
+func (a *app) launch(ctx context.Context, r airlock.Record, command []string) error {
+	if len(command) == 0 || a.dry {
+		return nil
+	}
+	spec, err := a.spec(r)
+	if err != nil {
+		return err
+	}
+	running, err := a.backend(r).Launched(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if running != nil && !running.Exited {
+		return &refusal{fmt.Sprintf("the prison is running %q already", running.Argv), []string{"git airlock status", "git airlock stop"}}
+	}
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: &prison.Terminal{}}); err != nil {
+		return err
+	}
+	say(a.message, "launched %s", gitops.Escape(fmt.Sprintf("%q", command)))
+	return nil
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func statusCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "status", Usage: "show what runs, what landed, what is held and why",
+		UsageText:   "git airlock status [--json]",
+		Description: exitStatusHelp,
+		Flags:       []cli.Flag{jsonFlag},
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			asJSON := c.Bool(jsonFlag.Name)
+			r, err := a.here(c.Context)
+			if errors.Is(err, errNoAirlock) && asJSON {
+				if err := printJSON(a.out, map[string]any{"version": documentVersion, "state": "none"}); err != nil {
+					return err
+				}
+				return childStatus(4)
+			}
+			if err != nil {
+				return err
+			}
+			d, err := a.document(c.Context, r)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, d)
+			}
+			d.print(a.out, time.Now())
+			return nil
+		},
+	}, inside, false)
+}
+
+const documentVersion = 1
+
+// document is version 1 of what status --json prints.
+type document struct {
+	Version       int               `json:"version"`
+	Session       string            `json:"session"`
+	Branch        string            `json:"branch"`
+	State         string            `json:"state"`
+	Backend       string            `json:"backend"`
+	BackendReason string            `json:"backend_reason"`
+	ID            string            `json:"id"`
+	Workspace     string            `json:"workspace"`
+	UID           int               `json:"uid"`
+	Base          gitops.OID        `json:"base"`
+	Promoted      gitops.OID        `json:"promoted"`
+	InnerTip      gitops.OID        `json:"inner_tip"`
+	Daemon        daemonState       `json:"daemon"`
+	Command       *commandState     `json:"command"`
+	Hold          *promote.Hold     `json:"hold"`
+	Holds         []promote.Hold    `json:"holds"`
+	Pending       int               `json:"pending"`
+	Uncommitted   int               `json:"uncommitted"`
+	Waiting       []promote.Waiting `json:"waiting"`
+	Landed        int               `json:"landed"`
+	LastLandedAt  *time.Time        `json:"last_landed_at"`
+	Isolation     isolationState    `json:"isolation"`
+}
+
+type daemonState struct {
+	Running bool `json:"running"`
+	PID     int  `json:"pid"`
+}
+
+type commandState struct {
+	Argv  []string `json:"argv"`
+	State string   `json:"state"`
+	Exit  *int     `json:"exit"`
+}
+
+type isolationState struct {
+	Network string      `json:"network"`
+	Runtime string      `json:"runtime"`
+	Limits  limitsState `json:"limits"`
+	Weaker  []string    `json:"weaker"`
+}
+
+type limitsState struct {
+	Memory string `json:"memory"`
+	CPUs   string `json:"cpus"`
+	PIDs   int    `json:"pids"`
+}
+
+// document looks at an airlock of this worktree, and heals its daemon.
+func (a *app) document(ctx context.Context, r airlock.Record) (document, error) {
+	d := document{
+		Version: documentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
+		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
+		Holds: []promote.Hold{}, Waiting: []promote.Waiting{},
+		Isolation: isolationState{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: append([]string{}, r.Isolation.Weaker...),
+			Limits: limitsState{size(r.Isolation.Limits.Memory), strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), r.Isolation.Limits.PIDs}},
+	}
+	if err := a.heal(ctx, r); err != nil {
+		return d, err
+	}
+	if r.Phase == airlock.Running {
+		runs, err := a.prisonRuns(ctx, r)
+		if err != nil {
+			return d, err
+		}
+		if !runs {
+			d.State = "broken"
+		}
+	}
+	pid, err := promote.DaemonPID(a.store, r.ID)
+	if err != nil {
+		return d, err
+	}
+	d.Daemon = daemonState{pid != 0, pid}
+	if d.Command, err = a.launched(ctx, r); err != nil {
+		return d, err
+	}
+	return d, a.promotion(ctx, r, &d)
+}
+
+// promotion fills in what is known of landing. That the workspace cannot be looked into is said, and
+// keeps nothing else from being shown.
+func (a *app) promotion(ctx context.Context, r airlock.Record, d *document) error {
+	engine := a.engine(r)
+	defer engine.Close()
+	s, err := engine.State(ctx)
+	if err != nil && s.Promoted == "" {
+		return err
+	}
+	if err != nil {
+		say(a.message, "look into the workspace: %s", gitops.Escape(err.Error()))
+	}
+	d.Promoted, d.InnerTip, d.Holds, d.Pending = s.Promoted, s.InnerTip, s.Holds, s.Pending
+	d.Uncommitted, d.Waiting, d.Landed, d.LastLandedAt = s.Uncommitted, s.Waiting, s.Landed, s.LastLandedAt
+	if len(d.Holds) > 0 {
+		d.Hold = &d.Holds[0]
+	}
+	return nil
+}
+
+func (a *app) launched(ctx context.Context, r airlock.Record) (*commandState, error) {
+	spec, err := a.spec(r)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.backend(r).Launched(ctx, spec)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	state := &commandState{Argv: l.Argv, State: "running"}
+	if l.Exited {
+		state.State, state.Exit = "exited", &l.Status
+	}
+	return state, nil
+}
+
+func printJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
+}
+
+// print shows a document to people, one fact a line.
+func (d document) print(w io.Writer, now time.Time) {
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(w, "%-10s %s\n", key, fmt.Sprintf(format, args...))
+	}
+	line("airlock", "%s on %s, %s", d.ID, gitops.Escape(d.Branch), d.State)
+	line("prison", "%s (%s), network %s, %s memory, %s cpus, %d pids", d.Backend, d.BackendReason,
+		d.Isolation.Network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
+	for _, weaker := range d.Isolation.Weaker {
+		line("weaker", "%s", weaker)
+	}
+	line("landed", "%s%s", count(d.Landed, "commit"), ago(d.LastLandedAt, now))
+	if d.Pending > 0 {
+		line("pending", "%s: git log -p ..airlock/%s/pending", count(d.Pending, "commit"), d.ID)
+	}
+	for _, h := range d.Holds {
+		printHold(h, line)
+	}
+	if d.Uncommitted > 0 {
+		line("inside", "%s not committed", count(d.Uncommitted, "changed path"))
+	}
+	for _, x := range d.Waiting {
+		line("inside", "%s on %s, which does not land by itself", count(x.Commits, "commit"), x.Ref)
+	}
+	if c := d.Command; c != nil {
+		state := c.State
+		if c.Exit != nil {
+			state = fmt.Sprintf("exited with status %d", *c.Exit)
+		}
+		line("command", "%s: %s", gitops.Escape(strings.Join(c.Argv, " ")), state)
+	}
+	if d.State == "broken" {
+		line("next", "git airlock start")
+	}
+}
+
+// pathsShown bounds how many paths of a hold are shown to people; the JSON document has all.
+const pathsShown = 10
+
+func printHold(h promote.Hold, line func(key, format string, args ...any)) {
+	line("held", "%s: %s", h.Reason, h.Message)
+	for i, p := range h.Paths {
+		if i == pathsShown {
+			line("", "  and %d more", len(h.Paths)-i)
+			break
+		}
+		line("", "  %s", p)
+	}
+	for _, next := range h.Next {
+		line("next", "%s", next)
+	}
+}
+
+func ago(t *time.Time, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf(", the last %s ago", now.Sub(*t).Truncate(time.Second))
+}

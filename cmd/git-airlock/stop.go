@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func stopCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "stop", Usage: "land what can land, stop the daemon and the prison, keep the workspace",
+		UsageText:   "git airlock stop",
+		Description: "\"git airlock start\" resumes the same workspace.\n\n" + exitStatusHelp,
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			r, err := a.here(c.Context)
+			if err != nil {
+				return err
+			}
+			err = a.stop(c.Context, r)
+			var refused *refusal
+			if errors.As(err, &refused) {
+				// Stopped it is, as asked; what is held waits with it.
+				say(a.message, "%s", refused.text)
+				return nil
+			}
+			return err
+		},
+	}, inside, false)
+}
+
+// stop stops prison and daemon, then lands what the agent had committed by then. A [refusal] says that
+// something is held; the airlock is stopped all the same.
+func (a *app) stop(ctx context.Context, r airlock.Record) error {
+	if a.dry {
+		say(a.message, "would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
+		return nil
+	}
+	unlock, err := a.store.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := a.halt(ctx, r); err != nil {
+		return err
+	}
+	r.Phase = airlock.Stopped
+	if err := a.store.Save(r); err != nil {
+		return err
+	}
+	engine := a.engine(r)
+	defer engine.Close()
+	outcome, err := engine.Drain(ctx, promote.Options{})
+	if err != nil {
+		return err
+	}
+	state, err := engine.State(ctx)
+	if err != nil {
+		return err
+	}
+	if state.Uncommitted > 0 {
+		say(a.message, "%s of the agent's are not committed; they stay in the workspace", count(state.Uncommitted, "change"))
+	}
+	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
+	return a.tell(r, outcome)
+}
+
+// halt ends daemon and prison.
+func (a *app) halt(ctx context.Context, r airlock.Record) error {
+	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
+		return err
+	}
+	spec, err := a.spec(r)
+	if err != nil {
+		return err
+	}
+	return a.backend(r).Stop(ctx, spec)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// connectTerminal gives a process a terminal inside if ours is one: keys go through raw, ^C among them, and
+// the size follows ours. restore puts our terminal back.
+func connectTerminal(p *prison.Process) (restore func(), err error) {
+	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
+	if !term.IsTerminal(in) || !term.IsTerminal(out) {
+		return func() {}, nil
+	}
+	before, err := term.MakeRaw(in)
+	if err != nil {
+		return nil, err
+	}
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	sizes := make(chan prison.Size, 1)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-resized:
+				select {
+				case sizes <- terminalSize(out):
+				case <-done:
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	p.Stderr = nil
+	p.Terminal = &prison.Terminal{Size: terminalSize(out), Resize: sizes, Term: os.Getenv("TERM")}
+	return func() {
+		signal.Stop(resized)
+		close(done)
+		_ = term.Restore(in, before)
+	}, nil
+}
+
+func terminalSize(fd int) prison.Size {
+	cols, rows, err := term.GetSize(fd)
+	if err != nil || rows <= 0 || cols <= 0 {
+		return prison.Size{Rows: 24, Cols: 80}
+	}
+	return prison.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // a terminal's size fits, TIOCGWINSZ(2)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func visitCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
+		UsageText:   "git airlock visit [-- COMMAND...]",
+		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison.\n\n" + exitStatusHelp,
+		Action: func(c *cli.Context) error {
+			return separate(func() error {
+				a, err := open(c)
+				if err != nil {
+					return err
+				}
+				r, err := a.here(c.Context)
+				if err != nil {
+					return err
+				}
+				if err := a.heal(c.Context, r); err != nil {
+					return err
+				}
+				return a.visit(c.Context, r, inside)
+			})
+		},
+	}, inside, true)
+}
+
+// separate keeps failures of our own apart from the statuses of the command that was run.
+func separate(f func() error) error {
+	err := f()
+	var child childStatus
+	if err == nil || errors.As(err, &child) {
+		return err
+	}
+	return ownFailure{err}
+}
+
+// shell is the agent's own.
+var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
+
+// visit runs a command in the prison with our standard streams; its status is returned as a [childStatus].
+func (a *app) visit(ctx context.Context, r airlock.Record, argv []string) error {
+	if len(argv) == 0 {
+		argv = shell
+	}
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if a.dry {
+		say(a.message, "would run %q in the prison of %s", argv, r.ID)
+		return nil
+	}
+	p := prison.Process{Argv: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	restore, err := connectTerminal(&p)
+	if err != nil {
+		return err
+	}
+	status, err := box.Exec(ctx, p)
+	restore()
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		return childStatus(status)
+	}
+	return nil
+}

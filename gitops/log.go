@@ -1,0 +1,154 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Log shows git log in dir, with everything escaped that is no plain text. Where colour is wanted, git's own
+// colours are let through.
+func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour bool, args ...string) error {
+	want := "--color=never"
+	if colour {
+		want = "--color=always"
+	}
+	g := *r.Git
+	g.dir = dir
+	escaper := &escapingWriter{w: out, colour: colour}
+	g.env = append(append([]string(nil), g.env...), "GIT_LITERAL_PATHSPECS=0")
+	err := g.Look(ctx, Call{Args: append([]string{"log", want}, args...), Stdout: escaper, Limit: 1 << 50})
+	if flushErr := escaper.flush(); err == nil {
+		err = flushErr
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		return nil // the reader has seen enough
+	}
+	return err
+}
+
+// Pager is the command that git would page with, as git-var(1) resolves it.
+func (r *Repository) Pager(ctx context.Context) (string, error) {
+	if pager, set := os.LookupEnv("GIT_PAGER"); set {
+		return pager, nil
+	}
+	return r.output(ctx, "var", "GIT_PAGER")
+}
+
+// Worktrees lists the paths of the repository's work trees.
+func (r *Repository) Worktrees(ctx context.Context) ([]string, error) {
+	records, err := r.records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
+	var paths []string
+	for _, rec := range records {
+		if path, ok := strings.CutPrefix(rec, "worktree "); ok {
+			paths = append(paths, path)
+		}
+	}
+	return paths, err
+}
+
+// Colour tells whether a colour setting wants colour on a terminal: not with "false" or "never", git-config(1).
+func (c Config) Colour(key string) (bool, error) {
+	switch value := c.String(key, "auto"); value {
+	case "auto", "always":
+		return true, nil
+	case "never":
+		return false, nil
+	default:
+		return c.Bool(key, true)
+	}
+}
+
+// lineLimit caps the length of a line of a log.
+const lineLimit = 16 << 10
+
+// escapingWriter escapes text line by line.
+type escapingWriter struct {
+	w      io.Writer
+	colour bool
+	line   []byte
+	cut    bool
+}
+
+func (e *escapingWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		chunk, rest, found := bytes.Cut(p, []byte("\n"))
+		if room := lineLimit - len(e.line); len(chunk) > room {
+			chunk, e.cut = chunk[:max(room, 0)], true
+		}
+		e.line = append(e.line, chunk...)
+		if found {
+			if err := e.end("\n"); err != nil {
+				return 0, err
+			}
+		}
+		p = rest
+	}
+	return n, nil
+}
+
+func (e *escapingWriter) flush() error {
+	if len(e.line) == 0 {
+		return nil
+	}
+	return e.end("")
+}
+
+func (e *escapingWriter) end(newline string) error {
+	text := e.escape(string(e.line))
+	if e.cut {
+		text += "..."
+	}
+	e.line, e.cut = e.line[:0], false
+	_, err := fmt.Fprint(e.w, text, newline)
+	return err
+}
+
+// escape escapes one line, tabs and git's colours excepted.
+func (e *escapingWriter) escape(line string) string {
+	var b strings.Builder
+	for line != "" {
+		if line[0] == '\t' {
+			b.WriteByte('\t')
+			line = line[1:]
+			continue
+		}
+		if sequence := colourSequence(line); e.colour && sequence != "" {
+			b.WriteString(sequence)
+			line = line[len(sequence):]
+			continue
+		}
+		end := 1
+		for end < len(line) && line[end] != '\t' && line[end] != '\x1b' {
+			end++
+		}
+		b.WriteString(escapeWhole(line[:end]))
+		line = line[end:]
+	}
+	return b.String()
+}
+
+// colourSequence returns the colour (SGR, ECMA-48) that text starts with, if it is one that cannot hide what
+// follows: "conceal" (8) can.
+func colourSequence(text string) string {
+	body, ok := strings.CutPrefix(text, "\x1b[")
+	if !ok {
+		return ""
+	}
+	end := strings.IndexFunc(body, func(r rune) bool { return r != ';' && (r < '0' || r > '9') })
+	if end < 0 || body[end] != 'm' {
+		return ""
+	}
+	for _, n := range strings.Split(body[:end], ";") {
+		if strings.TrimLeft(n, "0") == "8" {
+			return ""
+		}
+	}
+	return text[:2+end+1]
+}
