@@ -32,6 +32,8 @@ func escapeWhole(text string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
+		case r > 0xffff && Hidden(r):
+			fmt.Fprintf(&b, `\U%08x`, r)
 		case Hidden(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
@@ -43,10 +45,18 @@ func escapeWhole(text string) string {
 }
 
 // Hidden tells whether a character does not show, or moves others: control characters (Unicode Cc),
-// format characters (Cf, among them the bidirectional ones of the "Trojan Source" report) and
-// line and paragraph separators.
+// format characters (Cf, among them the bidirectional ones of the "Trojan Source" report), line and
+// paragraph separators, private ones, and letters and marks that are drawn as nothing. The variation selectors
+// that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text.
 func Hidden(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
+	switch {
+	case r == '\uFE0E' || r == '\uFE0F':
+		return false
+	case r == '\u2800': // the empty braille pattern
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // ShellQuote quotes a word so that it can be pasted into a POSIX shell.

@@ -1,13 +1,9 @@
 package gitops
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +30,7 @@ func (e *CollisionError) Error() string {
 type Landing struct {
 	Branch   string      // full ref name; required
 	Old, New OID         // required
-	Refs     []RefUpdate // moved in the same transaction as the branch
+	Refs     []RefUpdate // moved in the same transaction as the branch; to be seen no earlier than it
 	Message  string      // for the reflog
 	Dir      string      // host-owned directory for the journal and what is prepared, on the repository's file system; required
 }
@@ -43,49 +39,39 @@ type Landing struct {
 // a moment later, and what lies between looks like staged changes of the user's.
 const settle = 100 * time.Millisecond
 
-// Steps, in order, at which a kill test can stop a landing; see [stopAt].
-const (
-	stepPrepared = "prepared"
-	stepLocked   = "locked"
-	stepJournal  = "journal"
-	stepSwing    = "swing"
-	stepTree     = "tree"
-	stepRefs     = "refs"
-	stepIndex    = "index"
-)
-
-// stopAt kills the process at the named step when AIRLOCK_TEST_KILL names it, so that tests can
-// prove that every step is recovered from. A counter after a colon picks the n-th time ("swing:3").
-func stopAt(step string) {
-	if want := os.Getenv("AIRLOCK_TEST_KILL"); want != "" && killNow(want, step) {
-		p, _ := os.FindProcess(os.Getpid())
-		_ = p.Kill()
-		select {}
-	}
-}
-
 // landing is one Land under way.
 type landing struct {
 	Landing
 	r       *Repository
 	changes []Change
 	index   string // the user's index
-	next    string // the index to be
-	staging string // new files, ready to be renamed into place
+	scratch string // what is prepared for this landing, and removed with it
 	before  os.FileInfo
 	seen    map[string]os.FileInfo
 }
 
+// next is the index to be, staged the folder of new files, ready to be renamed into place.
+func (l *landing) next() string   { return filepath.Join(l.scratch, "index") }
+func (l *landing) staged() string { return filepath.Join(l.scratch, "tree") }
+
 // Land makes the landing, or changes nothing and says why: [ErrElsewhere], [ErrRefMoved],
 // [ErrIndexLocked], [ErrUnsettled] or a *[CollisionError]. Everything is built first; then index and refs
 // are locked, all is checked once more, a journal is written, and the swing is made. After a
-// crash [Repository.Recover] finishes it or takes it back.
+// crash [Repository.Recover] finishes it or takes it back. The caller sees to it that one
+// process at a time uses a Dir.
 func (r *Repository) Land(ctx context.Context, request Landing) error {
 	if r.dry {
 		return ErrDryRun
 	}
-	l := &landing{Landing: request, r: r, index: filepath.Join(r.GitDir, "index"),
-		next: filepath.Join(request.Dir, "index"), staging: filepath.Join(request.Dir, "staging")}
+	if err := r.Recover(ctx, request.Dir); err != nil {
+		return err
+	}
+	// The folder's name is new each time: a git that outlived its landing writes into no other's.
+	scratch, err := os.MkdirTemp(request.Dir, scratchPrefix)
+	if err != nil {
+		return err
+	}
+	l := &landing{Landing: request, r: r, index: filepath.Join(r.GitDir, "index"), scratch: scratch}
 	defer l.discard()
 	if err := l.prepare(ctx); err != nil {
 		return err
@@ -96,53 +82,38 @@ func (r *Repository) Land(ctx context.Context, request Landing) error {
 
 // prepare builds the next index and the new files beside the user's, without a lock.
 func (l *landing) prepare(ctx context.Context) error {
-	if err := l.check(ctx); err != nil {
-		return err
-	}
 	var err error
-	if l.changes, err = l.r.Diff(ctx, l.Old, l.New); err != nil {
+	if l.before, err = copyIndex(l.index, l.next()); err != nil {
 		return err
 	}
-	if l.before, err = copyIndex(l.index, l.next); err != nil {
+	guard := &guard{r: l.r, copy: l.next()}
+	var filters []string
+	err = together(
+		func() error { return l.check(ctx) },
+		func() (err error) { l.changes, err = l.r.Diff(ctx, l.Old, l.New); return },
+		func() (err error) { guard.staged, err = guard.stagedPaths(ctx, l.Old); return },
+		func() (err error) { filters, err = l.r.filtersAtTop(ctx); return },
+	)
+	if err != nil {
 		return err
 	}
 	l.seen = l.r.lstatAll(l.changes)
-	g := l.r.with("GIT_INDEX_FILE=" + l.next)
-	if err := l.r.collisions(ctx, g, l.Old, l.changes); err != nil {
-		var collision *CollisionError
-		if errors.As(err, &collision) && time.Since(l.before.ModTime()) < settle {
-			return fmt.Errorf("%w: %w", ErrUnsettled, err)
-		}
+	if err := l.collisions(ctx, guard); err != nil {
 		return err
 	}
-	// -i: the index alone; the working tree was checked above, with better words.
-	if err := g.Change(ctx, Call{Args: []string{"read-tree", "-i", "-m", string(l.Old), string(l.New)}}); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsettled, err)
-	}
-	return l.stage(ctx)
+	return l.build(ctx, filters)
 }
 
-// stage writes the new files below the staging directory as a checkout would write them, smudged
-// by the user's own filters. Renamed into place later, each is at any instant old or new, never half.
-func (l *landing) stage(ctx context.Context) error {
-	if err := os.RemoveAll(l.staging); err != nil {
-		return err
-	}
-	if err := os.Mkdir(l.staging, 0o700); err != nil {
-		return err
-	}
-	var names bytes.Buffer
-	for _, c := range l.changes {
-		if c.New.present() && !c.New.gitlink() {
-			names.WriteString(c.Path + "\x00")
+// collisions tells a collision with the user's work from a look at a command half-way through.
+func (l *landing) collisions(ctx context.Context, guard *guard) error {
+	err := guard.check(ctx, l.changes)
+	var collision *CollisionError
+	if errors.As(err, &collision) && l.before != nil {
+		if age := time.Since(l.before.ModTime()); age >= 0 && age < settle {
+			return fmt.Errorf("%w: %w", ErrUnsettled, err)
 		}
 	}
-	if names.Len() == 0 {
-		return nil
-	}
-	g := l.r.with("GIT_INDEX_FILE="+l.next, "GIT_DIR="+l.r.GitDir, "GIT_WORK_TREE="+l.staging)
-	g.dir = l.staging
-	return g.Change(ctx, Call{Args: []string{"checkout-index", "-q", "-z", "--stdin"}, Stdin: &names, Stdout: io.Discard})
+	return err
 }
 
 // check looks where the worktree stands.
@@ -150,16 +121,25 @@ func (l *landing) check(ctx context.Context) error {
 	if op := l.r.Operation(); op != "" {
 		return fmt.Errorf("%w: %s in progress", ErrElsewhere, op)
 	}
-	branch, err := l.r.output(ctx, "symbolic-ref", "-q", "HEAD")
-	if err != nil || branch != l.Branch {
+	if !l.r.standsOn(ctx, l.Branch) {
 		return fmt.Errorf("%w: HEAD is not %s", ErrElsewhere, l.Branch)
 	}
 	return nil
 }
 
+// standsOn tells whether HEAD names the branch. Where refs are files a look into one is enough.
+func (r *Repository) standsOn(ctx context.Context, branch string) bool {
+	content, err := os.ReadFile(filepath.Join(r.GitDir, "HEAD"))
+	if err == nil && strings.TrimSpace(string(content)) == "ref: "+branch {
+		return true
+	}
+	head, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
+	return err == nil && head == branch
+}
+
 // swing is the one place where a landing becomes visible.
 func (l *landing) swing(ctx context.Context) error {
-	token, err := newToken()
+	token, err := ownToken(l.Dir)
 	if err != nil {
 		return err
 	}
@@ -169,6 +149,7 @@ func (l *landing) swing(ctx context.Context) error {
 	}
 	defer unlockIndex(lock, token)
 	stopAt(stepLocked)
+	// The branch goes first: whether it has moved is what recovery goes by.
 	updates := append([]RefUpdate{{l.Branch, l.Old, l.New}}, l.Refs...)
 	tx, err := l.r.prepareRefs(ctx, l.Message, updates)
 	if err != nil {
@@ -179,28 +160,30 @@ func (l *landing) swing(ctx context.Context) error {
 		tx.abort()
 		return err
 	}
-	j := journal{Version: 1, Branch: l.Branch, Old: l.Old, New: l.New, Refs: l.Refs, Token: token}
+	j := journal{Version: 1, Branch: l.Branch, Old: l.Old, New: l.New, Refs: l.Refs, Message: l.Message,
+		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.cmd.Process.Pid), Locks: l.r.refLocks(updates)}
 	if err := j.write(l.Dir); err != nil {
 		tx.abort()
 		return err
 	}
 	stopAt(stepJournal)
+	// From here on it is finished or taken back, whoever cancels.
+	ctx = context.WithoutCancel(ctx)
 	if err := l.commit(ctx, tx); err != nil {
-		return errors.Join(err, l.r.Recover(context.WithoutCancel(ctx), l.Dir))
+		return l.mend(ctx, err)
 	}
-	unlockIndex(lock, token)
-	return removeJournal(l.Dir)
+	return l.r.removeJournal(l.Dir)
 }
 
 // commit moves files, refs and index, in this order; the journal undoes the first without the second and
 // finishes the third.
 func (l *landing) commit(ctx context.Context, tx *transaction) error {
-	if err := l.r.moveIn(l.changes, l.staging); err != nil {
+	if err := l.r.moveIn(l.changes, l.staged()); err != nil {
 		tx.abort()
 		return fmt.Errorf("update the working tree: %w", err)
 	}
 	stopAt(stepTree)
-	if err := l.r.refresh(ctx, l.next, l.changes); err != nil {
+	if err := l.r.refresh(ctx, l.next(), l.changes); err != nil {
 		tx.abort()
 		return err
 	}
@@ -208,21 +191,32 @@ func (l *landing) commit(ctx context.Context, tx *transaction) error {
 		return fmt.Errorf("move %s: %w", l.Branch, err)
 	}
 	stopAt(stepRefs)
-	if err := os.Rename(l.next, l.index); err != nil {
+	if err := os.Rename(l.next(), l.index); err != nil {
 		return fmt.Errorf("replace the index: %w", err)
 	}
 	stopAt(stepIndex)
 	return nil
 }
 
+// mend takes a swing that failed back, or finishes it; then it has not failed.
+func (l *landing) mend(ctx context.Context, cause error) error {
+	if err := l.r.Recover(ctx, l.Dir); err != nil {
+		return errors.Join(cause, err)
+	}
+	if tip, err := l.r.Ref(ctx, l.Branch); err != nil || tip != l.New {
+		return errors.Join(cause, err)
+	}
+	return nil
+}
+
 // unchanged makes sure that nothing moved between prepare and the locks.
 func (l *landing) unchanged() error {
 	now, err := os.Stat(l.index)
-	if err != nil || !sameFile(l.before, now) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) || !sameFile(l.before, now) {
 		return fmt.Errorf("%w: the index changed", ErrUnsettled)
 	}
 	for _, c := range l.changes {
-		info, _ := os.Lstat(filepath.Join(l.r.Top, c.Path))
+		info, _ := l.r.lstat(c.Path)
 		if !sameFile(l.seen[c.Path], info) {
 			return fmt.Errorf("%w: %s changed", ErrUnsettled, Escape(c.Path))
 		}
@@ -232,17 +226,15 @@ func (l *landing) unchanged() error {
 
 // discard removes what was prepared and not used, unless a journal still needs it.
 func (l *landing) discard() {
-	if hasJournal(l.Dir) {
-		return
+	if !hasJournal(l.Dir) {
+		_ = os.RemoveAll(l.scratch)
 	}
-	_ = os.RemoveAll(l.staging)
-	_ = os.Remove(l.next)
 }
 
 func (r *Repository) lstatAll(changes []Change) map[string]os.FileInfo {
 	seen := make(map[string]os.FileInfo, len(changes))
 	for _, c := range changes {
-		seen[c.Path], _ = os.Lstat(filepath.Join(r.Top, c.Path))
+		seen[c.Path], _ = r.lstat(c.Path)
 	}
 	return seen
 }
@@ -254,9 +246,13 @@ func sameFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
 }
 
-// copyIndex copies the user's index and returns what the original looked like before it was read.
+// copyIndex copies the user's index and returns what the original looked like before it was read: nil
+// if there is none, which git takes for an empty one.
 func copyIndex(from, to string) (os.FileInfo, error) {
 	f, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -265,48 +261,10 @@ func copyIndex(from, to string) (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(f)
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, info.Mode().Perm())
 	if err != nil {
 		return nil, err
 	}
-	return info, os.WriteFile(to, content, info.Mode().Perm())
+	_, err = out.ReadFrom(f)
+	return info, errors.Join(err, out.Close())
 }
-
-func newToken() (string, error) {
-	var b [16]byte
-	_, err := rand.Read(b[:])
-	return "airlock " + hex.EncodeToString(b[:]) + "\n", err
-}
-
-// lockIndex takes the index lock the way git does. The token inside proves later that it is ours.
-func lockIndex(lock, token string) error {
-	f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	if errors.Is(err, os.ErrExist) {
-		return ErrIndexLocked
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = f.WriteString(token)
-	return err
-}
-
-// unlockIndex removes the lock if it is ours.
-func unlockIndex(lock, token string) {
-	if content, err := os.ReadFile(lock); err == nil && string(content) == token {
-		_ = os.Remove(lock)
-	}
-}
-
-// killNow counts the calls for a step and tells whether it is the wanted one.
-func killNow(want, step string) bool {
-	name, nth, _ := strings.Cut(want, ":")
-	if name != step {
-		return false
-	}
-	kills++
-	return nth == "" || fmt.Sprint(kills) == nth
-}
-
-var kills int

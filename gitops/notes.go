@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Note is a text to be attached to a commit.
+// Note is a text to be attached to a commit; an empty one removes the commit's note.
 type Note struct {
 	Commit OID
 	Text   string
 }
 
-// DraftNotes makes the commit that adds notes to the notes ref in one go, whatever their number, and
+// DraftNotes makes the commit that adds notes to the notes ref, or removes them, in one go, whatever their number, and
 // returns it with the value of the notes ref it was built on; nothing shows until the caller moves the ref.
 // draft is a ref that holds the new commit meanwhile; git fast-import needs one.
 func (r *Repository) DraftNotes(ctx context.Context, ref, draft, who string, notes []Note) (old, drafted OID, err error) {
@@ -27,10 +27,14 @@ func (r *Repository) DraftNotes(ctx context.Context, ref, draft, who string, not
 		fmt.Fprintf(&in, "from %s\n", old)
 	}
 	for _, n := range notes {
+		if n.Text == "" {
+			fmt.Fprintf(&in, "N %s %s\n", n.Commit.zero(), n.Commit)
+			continue
+		}
 		fmt.Fprintf(&in, "N inline %s\ndata %d\n%s\n", n.Commit, len(n.Text), n.Text)
 	}
 	in.WriteString("done\n")
-	if err := r.Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--force", "--done"}, Stdin: &in}); err != nil {
+	if err := r.durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--force", "--done"}, Stdin: &in}); err != nil {
 		return "", "", fmt.Errorf("write notes: %w", err)
 	}
 	drafted, err = r.Ref(ctx, draft)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // ErrRefMoved says that a ref was not at the value a change was decided on, or is locked.
@@ -77,8 +78,14 @@ func (g *Git) prepareRefs(ctx context.Context, message string, updates []RefUpda
 	if g.dry {
 		return nil, ErrDryRun
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	t := &transaction{stderr: &headTail{}}
-	t.cmd = g.command(ctx, Call{Args: []string{"update-ref", "-m", message, "--create-reflog", "--no-deref", "-z", "--stdin"}})
+	// Whoever cancels in the middle gets the transaction ended, not git killed with the refs locked: git sees
+	// the end of its input. In a process group of its own it outlives an interrupt at the terminal, too.
+	t.cmd = g.durable().command(context.WithoutCancel(ctx), Call{Args: []string{"update-ref", "-m", message, "--no-deref", "-z", "--stdin"}})
+	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	t.cmd.Stderr = t.stderr
 	var err error
 	if t.in, err = t.cmd.StdinPipe(); err != nil {

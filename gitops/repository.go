@@ -103,17 +103,22 @@ func (r *Repository) Head(ctx context.Context) (Head, error) {
 		return h, err
 	}
 	h.Branch = branch
-	ids, err := r.output(ctx, "rev-parse", "-q", "--verify", "HEAD^{commit}")
-	if status(err) == 1 || status(err) == 128 {
-		return h, nil
-	}
+	var out bytes.Buffer
+	err = r.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objectname)"}, Stdin: strings.NewReader("HEAD^{commit}\nHEAD^{tree}\n"), Stdout: &out})
 	if err != nil {
 		return h, err
 	}
-	h.Commit = OID(ids)
-	tree, err := r.output(ctx, "rev-parse", "-q", "--verify", ids+"^{tree}")
-	h.Tree = OID(tree)
-	return h, err
+	commit, tree, _ := strings.Cut(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if h.Commit, err = ParseOID(commit); err == nil {
+		h.Tree, err = ParseOID(tree)
+		return h, err
+	}
+	// Unborn is a branch that is not there; one that names something else than a commit is broken.
+	h.Commit = ""
+	if there, err := r.Ref(ctx, h.Branch); h.Branch == "" || err != nil || there != "" {
+		return h, errors.Join(errors.New("HEAD names no commit"), err)
+	}
+	return h, nil
 }
 
 // Changes counts the user's uncommitted changes, untracked files among them.
@@ -125,9 +130,12 @@ func (r *Repository) Changes(ctx context.Context) (int, error) {
 // Config is a repository's configuration as git resolves it at one moment.
 type Config map[string]string
 
-// Config reads the configuration; of keys with several values the last one counts, as for git.
+// Config reads the configuration; of keys with several values the last one counts, as for git. What this
+// package imposes on its own commands is not in it.
 func (r *Repository) Config(ctx context.Context) (Config, error) {
-	records, err := r.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	own := *r.Git
+	own.config = nil
+	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
 	if err != nil {
 		return nil, err
 	}
@@ -142,9 +150,18 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 	return c, nil
 }
 
+// canonical is a key as git lists it: section and name in lower case, what is between them as it is.
+func canonical(key string) string {
+	first, last := strings.Index(key, "."), strings.LastIndex(key, ".")
+	if first < 0 {
+		return strings.ToLower(key)
+	}
+	return strings.ToLower(key[:first]) + key[first:last] + strings.ToLower(key[last:])
+}
+
 // Bool reads a boolean the way git does.
 func (c Config) Bool(key string, otherwise bool) (bool, error) {
-	value, ok := c[strings.ToLower(key)]
+	value, ok := c[canonical(key)]
 	if !ok {
 		return otherwise, nil
 	}
@@ -162,7 +179,7 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 
 // String reads a text.
 func (c Config) String(key, otherwise string) string {
-	if value, ok := c[strings.ToLower(key)]; ok {
+	if value, ok := c[canonical(key)]; ok {
 		return value
 	}
 	return otherwise

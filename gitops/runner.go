@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 )
 
@@ -131,7 +133,7 @@ func newClosedGit(dir, empty string) *Git {
 		"GIT_DIR=" + dir,
 		"GIT_ALLOW_PROTOCOL=none",
 	}, alwaysEnv...)
-	config := append([]string{"core.fsync=all", "core.fsyncMethod=batch"}, alwaysConfig...)
+	config := append(append([]string(nil), durableConfig...), alwaysConfig...)
 	return &Git{dir: dir, env: env, config: config}
 }
 
@@ -142,6 +144,20 @@ func (g *Git) with(env ...string) *Git {
 	return &c
 }
 
+// configured returns a Git that also has the given configuration ("key=value").
+func (g *Git) configured(pairs ...string) *Git {
+	c := *g
+	c.config = append(append([]string(nil), g.config...), pairs...)
+	return &c
+}
+
+// durableConfig makes git sync all that it writes. By default it trusts that the machine stays up
+// for the index, refs and loose objects (core.fsync in git-config(1)).
+var durableConfig = []string{"core.fsync=all", "core.fsyncMethod=batch"}
+
+// durable returns a Git whose writes survive a power loss.
+func (g *Git) durable() *Git { return g.configured(durableConfig...) }
+
 func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	var args []string
 	for _, kv := range g.config {
@@ -151,6 +167,8 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	cmd.Dir = g.dir
 	cmd.Env = append(append([]string(nil), g.env...), c.Env...)
 	cmd.Stdin = c.Stdin
+	// Asked to end, git removes its lock files; killed, it leaves them behind.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	// A helper of git's that keeps a pipe open must not keep us.
 	cmd.WaitDelay = 2 * time.Second
 	return cmd
@@ -240,6 +258,18 @@ func pipe(ctx context.Context, from *Git, a Call, into *Git, b Call) error {
 		return fromErr
 	}
 	return err
+}
+
+// together runs functions at the same time and returns their errors: git spends most of a short
+// command on starting and on reading the index, and several can do that side by side.
+func together(functions ...func() error) error {
+	errs := make([]error, len(functions))
+	var wg sync.WaitGroup
+	for i, f := range functions {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // cappedWriter fails once more than left bytes were written.

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Entry is one side of a changed path; the zero Entry is "not there".
@@ -28,9 +30,11 @@ type Change struct {
 	Old, New Entry
 }
 
-// Diff lists the paths in which two trees differ, renames as a removal and an addition.
+// Diff lists the paths in which two trees differ, renames as a removal and an addition, submodules whatever
+// a .gitmodules file says of hiding them.
 func (g *Git) Diff(ctx context.Context, old, new OID) ([]Change, error) {
-	records, err := g.records(ctx, Call{Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", string(old), string(new)}})
+	records, err := g.records(ctx, Call{Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
+		"--ignore-submodules=none", string(old), string(new)}})
 	if err != nil {
 		return nil, err
 	}
@@ -52,141 +56,27 @@ func entry(mode, id string) Entry {
 	return Entry{mode, OID(id)}
 }
 
-// pathspecLimit is the number of paths up to which git is told them; git matches each index
-// entry against each pathspec, so that beyond it asking for everything is cheaper.
-const pathspecLimit = 100
-
-func pathspecs(changes []Change) []string {
-	if len(changes) > pathspecLimit {
-		return nil
+// lstat looks at a path of the working tree and follows no link on the way, as git does: below a
+// link there is nothing.
+func (r *Repository) lstat(name string) (fs.FileInfo, error) {
+	for i, char := range name {
+		if char != '/' {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(r.Top, name[:i]))
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			return nil, fs.ErrNotExist
+		}
 	}
-	args := []string{"--"}
-	for _, c := range changes {
-		args = append(args, c.Path)
-	}
-	return args
+	return os.Lstat(filepath.Join(r.Top, name))
 }
 
-// collisions returns a *[CollisionError] if moving the working tree along changes would overwrite a
-// staged, unstaged, untracked or ignored change of the user's. g uses a copy of the user's index.
-func (r *Repository) collisions(ctx context.Context, g *Git, old OID, changes []Change) error {
-	if len(changes) == 0 {
-		return nil
-	}
-	touched := make(map[string]Change, len(changes))
-	for _, c := range changes {
-		touched[c.Path] = c
-	}
-	found := map[string]bool{}
-	staged, err := g.records(ctx, Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", string(old)}})
-	if err != nil {
-		return err
-	}
-	for _, p := range staged {
-		if inTheWay(p, touched) {
-			found[p] = true
-		}
-	}
-	unstaged, err := r.unstaged(ctx, g, changes)
-	if err != nil {
-		return err
-	}
-	for _, p := range unstaged {
-		if _, ok := touched[p]; ok {
-			found[p] = true
-		}
-	}
-	for _, c := range changes {
-		if c.New.present() {
-			for _, p := range r.untracked(c, touched) {
-				found[p] = true
-			}
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	paths := make([]string, 0, len(found))
-	for p := range found {
-		paths = append(paths, p)
-	}
-	slices.Sort(paths)
-	return &CollisionError{paths}
-}
-
-// inTheWay tells whether a staged path is one of the touched, below one or above one.
-func inTheWay(p string, touched map[string]Change) bool {
-	if _, ok := touched[p]; ok {
-		return true
-	}
-	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-		if c, ok := touched[dir]; ok && c.New.present() {
-			return true
-		}
-	}
-	for t, c := range touched {
-		if c.New.present() && strings.HasPrefix(t, p+"/") {
-			return true
-		}
-	}
-	return false
-}
-
-// unstaged lists changed paths whose working tree files are not what the index says. Only if
-// there seem to be any the index copy is refreshed, which reads the whole working tree's stat data.
-func (r *Repository) unstaged(ctx context.Context, g *Git, changes []Change) ([]string, error) {
-	call := Call{Args: append([]string{"diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"}, pathspecs(changes)...)}
-	paths, err := g.records(ctx, call)
-	if err != nil || len(paths) == 0 {
-		return paths, err
-	}
-	err = g.Change(ctx, Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: discard{}})
-	if err != nil && status(err) != 1 { // 1: some are not up to date, which is the question
-		return nil, err
-	}
-	return g.records(ctx, call)
-}
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
-// untracked lists what lies at the path of a new file, or where a folder above it must be,
-// and would be lost. Ignored files count.
-func (r *Repository) untracked(c Change, touched map[string]Change) []string {
-	gone := func(p string) bool { t, ok := touched[p]; return ok && t.Old.present() }
-	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
-		info, err := os.Lstat(filepath.Join(r.Top, dir))
-		if err == nil && !info.IsDir() && !gone(dir) {
-			return []string{dir}
-		}
-	}
-	full := filepath.Join(r.Top, c.Path)
-	info, err := os.Lstat(full)
-	switch {
-	case err != nil:
-		return nil
-	case !info.IsDir():
-		if c.Old.present() {
-			return nil // tracked: staged and unstaged changes are told apart above
-		}
-		return []string{c.Path}
-	case c.Old.gitlink() && c.New.gitlink():
-		return nil
-	}
-	var lost []string
-	_ = filepath.WalkDir(full, func(p string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(r.Top, p)
-		if err != nil || relErr != nil {
-			lost = append(lost, c.Path)
-			return fs.SkipAll
-		}
-		if !d.IsDir() && !gone(filepath.ToSlash(rel)) {
-			lost = append(lost, filepath.ToSlash(rel))
-		}
-		return nil
-	})
-	return lost
+func (r *Repository) there(name string) bool {
+	_, err := r.lstat(name)
+	return err == nil
 }
 
 // moveIn makes the working tree new: removals first, so that a folder can become a file, then
@@ -201,65 +91,67 @@ func (r *Repository) moveIn(changes []Change, staging string) error {
 		}
 	}
 	for _, c := range changes {
-		if !c.New.present() {
-			continue
-		}
-		to := filepath.Join(r.Top, c.Path)
-		if err := r.makeRoom(c, to); err != nil {
-			return err
-		}
-		if c.New.gitlink() {
-			if err := os.MkdirAll(to, 0o777); err != nil {
+		if c.New.present() {
+			if err := r.moveOne(c, filepath.Dir(staging), filepath.Join(staging, c.Path)); err != nil {
 				return err
 			}
-			continue
-		}
-		from := filepath.Join(staging, c.Path)
-		if _, err := os.Lstat(from); errors.Is(err, os.ErrNotExist) {
-			continue // outside a sparse checkout
-		}
-		stopAt(stepSwing)
-		if err := moveFile(from, to); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// makeRoom makes the folder of a new file and removes empty folders at its place.
-func (r *Repository) makeRoom(c Change, to string) error {
+// moveOne puts one new or changed file into its place.
+func (r *Repository) moveOne(c Change, scratch, from string) error {
+	to := filepath.Join(r.Top, c.Path)
+	if c.New.gitlink() {
+		stopAt(stepSwing)
+		// A file that was there becomes the folder of a submodule.
+		if c.Old.present() && !c.Old.gitlink() {
+			if err := r.removeFile(c); err != nil {
+				return err
+			}
+		}
+		return os.MkdirAll(to, 0o777)
+	}
+	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil // outside a sparse checkout
+	}
+	stopAt(stepSwing)
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
-	info, err := os.Lstat(to)
-	if err != nil || !info.IsDir() || c.New.gitlink() {
-		return nil
-	}
-	return removeEmptyFolders(to)
-}
-
-func removeEmptyFolders(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			return fmt.Errorf("%s is in the way", filepath.Join(dir, e.Name()))
-		}
-		if err := removeEmptyFolders(filepath.Join(dir, e.Name())); err != nil {
+	if info, err := os.Lstat(to); err == nil && info.IsDir() {
+		if err := removeEmptyFolders(to); err != nil {
 			return err
 		}
 	}
-	return os.Remove(dir)
+	return moveFile(from, to, waitingName(scratch))
+}
+
+// removeEmptyFolders removes a folder in which there is nothing but folders; if there is something else,
+// it changes nothing.
+func removeEmptyFolders(dir string) error {
+	var folders []string
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = fmt.Errorf("%s is in the way", p)
+		}
+		folders = append(folders, p)
+		return err
+	})
+	for _, p := range slices.Backward(folders) {
+		if err == nil {
+			err = os.Remove(p)
+		}
+	}
+	return err
 }
 
 // removeFile removes a file and the folders it leaves empty. An unpopulated or still populated
 // submodule folder is left to its owner.
 func (r *Repository) removeFile(c Change) error {
-	full := filepath.Join(r.Top, c.Path)
-	err := os.Remove(full)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !c.Old.gitlink() {
+	err := os.Remove(filepath.Join(r.Top, c.Path))
+	if err != nil && !notThere(err) && !c.Old.gitlink() {
 		return err
 	}
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
@@ -270,40 +162,73 @@ func (r *Repository) removeFile(c Change) error {
 	return nil
 }
 
+// notThere tells whether nothing is at a path, or a file is where one of its folders would be.
+func notThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// waitingName is the name under which a file of a landing waits beside its place when it could not be renamed there
+// from another file system; at most one at a time does. It is as random as the landing's scratch folder.
+func waitingName(scratch string) string { return "." + filepath.Base(scratch) }
+
 // moveFile renames; across file systems it copies to a name beside the target first.
-func moveFile(from, to string) error {
+func moveFile(from, to, waiting string) error {
+	inherit(from, filepath.Dir(to))
 	err := os.Rename(from, to)
-	if err == nil || !isCrossDevice(err) {
+	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	info, err := os.Lstat(from)
-	if err != nil {
-		return err
-	}
-	beside := filepath.Join(filepath.Dir(to), stagedPrefix+filepath.Base(from))
-	if info.Mode()&fs.ModeSymlink != 0 {
-		target, err := os.Readlink(from)
-		if err != nil {
-			return err
-		}
-		_ = os.Remove(beside)
-		if err := os.Symlink(target, beside); err != nil {
-			return err
-		}
-		return os.Rename(beside, to)
-	}
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(beside, content, info.Mode().Perm()); err != nil {
+	beside := filepath.Join(filepath.Dir(to), waiting)
+	if err := copyFile(from, beside); err != nil {
 		return err
 	}
 	return os.Rename(beside, to)
 }
 
-// stagedPrefix begins the name under which a file waits beside its place when it could not be renamed there.
-const stagedPrefix = ".~landing~"
+// inherit gives a file the group that a file made in a set-group-ID folder has.
+func inherit(name, dir string) {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode()&fs.ModeSetgid == 0 {
+		return
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		_ = os.Lchown(name, -1, int(stat.Gid))
+	}
+}
+
+// copyFile makes a new file or link like another one, durably.
+func copyFile(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = out.ReadFrom(in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// sweepWaiting removes what a crash left of a copy beside its place. It is called under a journal, and
+// only for folders in which the landing put files.
+func (r *Repository) sweepWaiting(scratch string, changes []Change) {
+	for _, c := range changes {
+		_ = os.Remove(filepath.Join(r.Top, path.Dir(c.Path), waitingName(scratch)))
+	}
+}
 
 // refresh writes the stat data of the changed paths into an index.
 func (r *Repository) refresh(ctx context.Context, index string, changes []Change) error {
@@ -318,7 +243,7 @@ func (r *Repository) refresh(ctx context.Context, index string, changes []Change
 	case len(kept) == 0:
 		return nil
 	case len(kept) > pathspecLimit:
-		err := g.Change(ctx, Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: discard{}})
+		err := g.Change(ctx, Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard})
 		if status(err) == 1 {
 			return nil
 		}
@@ -328,7 +253,7 @@ func (r *Repository) refresh(ctx context.Context, index string, changes []Change
 	for _, c := range kept {
 		names.WriteString(c.Path + "\x00")
 	}
-	err := g.Change(ctx, Call{Args: []string{"add", "--refresh", "--ignore-errors", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}, Stdin: &names, Stdout: discard{}})
+	err := g.Change(ctx, Call{Args: []string{"add", "--refresh", "--ignore-errors", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}, Stdin: &names, Stdout: io.Discard})
 	if status(err) > 0 {
 		return nil // stat data that is missing costs the user's next git status a look, nothing more
 	}

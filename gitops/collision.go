@@ -1,0 +1,218 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// pathspecLimit is the number of paths up to which git is told them; git matches each index
+// entry against each pathspec, so that beyond it asking for everything is cheaper.
+const pathspecLimit = 100
+
+func pathspecs(changes []Change) []string {
+	if len(changes) > pathspecLimit {
+		return nil
+	}
+	args := []string{"--"}
+	for _, c := range changes {
+		args = append(args, c.Path)
+	}
+	return args
+}
+
+// guard looks for what of the user's a landing would overwrite.
+type guard struct {
+	r      *Repository
+	copy   string   // of the user's index
+	staged []string // paths that differ between the index and the commit a landing starts from
+}
+
+func (g *guard) git() *Git { return g.r.with("GIT_INDEX_FILE=" + g.copy) }
+
+// stagedPaths lists the paths that differ between the index and a commit, conflicts among them.
+func (g *guard) stagedPaths(ctx context.Context, commit OID) ([]string, error) {
+	return g.git().records(ctx, Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", string(commit)}})
+}
+
+// check returns a *[CollisionError] if moving the working tree along changes would overwrite a
+// staged, unstaged, untracked or ignored change of the user's.
+func (g *guard) check(ctx context.Context, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	touched := make(map[string]Change, len(changes))
+	for _, c := range changes {
+		touched[c.Path] = c
+	}
+	found := map[string]bool{}
+	var unstaged, hidden []string
+	err := together(
+		func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
+		func() (err error) { hidden, err = g.hidden(ctx, changes); return },
+	)
+	if err != nil {
+		return err
+	}
+	for _, p := range append(unstaged, hidden...) {
+		if _, ok := touched[p]; ok {
+			found[p] = true
+		}
+	}
+	above := foldersAbove(changes)
+	for _, p := range g.staged {
+		if inTheWay(p, touched, above) {
+			found[p] = true
+		}
+	}
+	for _, c := range changes {
+		if c.New.present() {
+			for _, p := range g.r.untracked(c, touched) {
+				found[p] = true
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return &CollisionError{slices.Sorted(maps.Keys(found))}
+}
+
+// foldersAbove is the set of folders that must be there for the new files.
+func foldersAbove(changes []Change) map[string]bool {
+	above := map[string]bool{}
+	for _, c := range changes {
+		if !c.New.present() {
+			continue
+		}
+		for dir := path.Dir(c.Path); dir != "." && !above[dir]; dir = path.Dir(dir) {
+			above[dir] = true
+		}
+	}
+	return above
+}
+
+// inTheWay tells whether a staged path is one of the touched, below one or above one.
+func inTheWay(p string, touched map[string]Change, above map[string]bool) bool {
+	if _, ok := touched[p]; ok || above[p] {
+		return true
+	}
+	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		if c, ok := touched[dir]; ok && c.New.present() {
+			return true
+		}
+	}
+	return false
+}
+
+// unstagedPaths lists changed paths whose working tree files are not what the index says. Only if
+// there seem to be any the index copy is refreshed, which reads the whole working tree's stat data.
+func unstagedPaths(ctx context.Context, g *Git, changes []Change) ([]string, error) {
+	call := Call{Args: append([]string{"diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"}, pathspecs(changes)...)}
+	paths, err := g.records(ctx, call)
+	if err != nil || len(paths) == 0 {
+		return paths, err
+	}
+	err = g.Change(ctx, Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard})
+	if err != nil && status(err) != 1 { // 1: some are not up to date, which is the question
+		return nil, err
+	}
+	return g.records(ctx, call)
+}
+
+// hidden lists changed paths that the user told git not to look at (assume-unchanged, skip-worktree), that
+// are there, and that are not what the index says.
+func (g *guard) hidden(ctx context.Context, changes []Change) ([]string, error) {
+	entries, err := g.git().records(ctx, Call{Args: append([]string{"ls-files", "-v", "-z"}, pathspecs(changes)...)})
+	if err != nil {
+		return nil, err
+	}
+	flagged := map[string]bool{}
+	for _, e := range entries {
+		if tag, name, _ := strings.Cut(e, " "); tag == "S" || strings.ToUpper(tag) != tag {
+			flagged[name] = true
+		}
+	}
+	var there []Change
+	for _, c := range changes {
+		if flagged[c.Path] && g.r.there(c.Path) {
+			there = append(there, c)
+		}
+	}
+	if len(there) == 0 {
+		return nil, nil
+	}
+	return g.unhidden(ctx, there)
+}
+
+// unhidden asks again with an index in which nothing is hidden.
+func (g *guard) unhidden(ctx context.Context, changes []Change) ([]string, error) {
+	open, err := os.CreateTemp(filepath.Dir(g.copy), "open-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(open.Name())
+	if _, err := copyIndex(g.copy, open.Name()); errors.Join(err, open.Close()) != nil {
+		return nil, err
+	}
+	var names strings.Builder
+	for _, c := range changes {
+		names.WriteString(c.Path + "\x00")
+	}
+	git := g.r.with("GIT_INDEX_FILE=" + open.Name())
+	for _, flag := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
+		if err := git.Change(ctx, Call{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: strings.NewReader(names.String())}); err != nil {
+			return nil, err
+		}
+	}
+	return unstagedPaths(ctx, git, changes)
+}
+
+// untracked lists what lies at the path of a new file, or where a folder above it must be,
+// and would be lost. Ignored files count.
+func (r *Repository) untracked(c Change, touched map[string]Change) []string {
+	gone := func(p string) bool { t, ok := touched[p]; return ok && t.Old.present() }
+	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
+		info, err := os.Lstat(filepath.Join(r.Top, dir))
+		if err == nil && !info.IsDir() && !gone(dir) {
+			return []string{dir}
+		}
+	}
+	info, err := r.lstat(c.Path)
+	switch {
+	case err != nil:
+		return nil
+	case !info.IsDir():
+		if c.Old.present() {
+			return nil // tracked: staged and unstaged changes are told apart above
+		}
+		return []string{c.Path}
+	case c.Old.gitlink() && c.New.gitlink():
+		return nil
+	}
+	return r.lostBelow(filepath.Join(r.Top, c.Path), gone)
+}
+
+// lostBelow lists what lies in a folder and is not gone by then.
+func (r *Repository) lostBelow(folder string, gone func(string) bool) []string {
+	var lost []string
+	_ = filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(r.Top, p)
+		if err != nil || relErr != nil {
+			lost = append(lost, filepath.ToSlash(rel)) // what cannot be read cannot be spared either
+			return nil
+		}
+		if !d.IsDir() && !gone(filepath.ToSlash(rel)) {
+			lost = append(lost, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	return lost
+}

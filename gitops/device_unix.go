@@ -1,8 +1,0 @@
-package gitops
-
-import (
-	"errors"
-	"syscall"
-)
-
-func isCrossDevice(err error) bool { return errors.Is(err, syscall.EXDEV) }

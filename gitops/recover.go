@@ -1,0 +1,313 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Recover finishes or takes back a landing that a crash interrupted, if there is one in dir: finished
+// if the branch has moved, taken back if it has not. It removes only locks that are proved to be the
+// landing's, and never writes a path whose bytes are neither the old nor the new ones. Taking back, those
+// are returned in a *[CollisionError] and the journal stays until the user has staged, restored or committed them;
+// finishing, they stay as changes of the user's.
+func (r *Repository) Recover(ctx context.Context, dir string) error {
+	j, err := readJournal(dir)
+	if err != nil {
+		return err
+	}
+	if r.dry {
+		if j != nil {
+			return ErrDryRun
+		}
+		return nil
+	}
+	token, err := ownToken(dir)
+	if err != nil {
+		return err
+	}
+	lock := filepath.Join(r.GitDir, "index.lock")
+	if j == nil {
+		unlockIndex(lock, token)
+		sweep(dir)
+		return nil
+	}
+	if err := release(j.Holder, j.Locks); err != nil {
+		return err
+	}
+	rec := &recovery{journal: *j, r: r, held: ownsLock(lock, token), scratch: filepath.Join(dir, j.Scratch)}
+	if !rec.held {
+		// The user may be at work by now; from here on nobody is.
+		if err := lockIndex(lock, token); err != nil {
+			return fmt.Errorf("recover the landing of %s: %w", j.New, err)
+		}
+	}
+	err = rec.run(ctx)
+	if err == nil {
+		err = r.removeJournal(dir)
+	}
+	// Left unfinished, the user gets their index back nevertheless: they may need it to mend what hinders.
+	unlockIndex(lock, token)
+	if err != nil {
+		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
+	}
+	sweep(dir)
+	return nil
+}
+
+// recovery is one Recover under way.
+type recovery struct {
+	journal
+	r       *Repository
+	held    bool // our lock has been on the index all the time
+	scratch string
+	changes []Change
+}
+
+func (c *recovery) run(ctx context.Context) error {
+	tip, err := c.r.Ref(ctx, c.Branch)
+	if err != nil {
+		return err
+	}
+	if c.changes, err = c.r.Diff(ctx, c.Old, c.New); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.scratch, 0o700); err != nil {
+		return err
+	}
+	c.r.sweepWaiting(c.scratch, c.changes)
+	if tip == c.New || tip != c.Old && tip != "" && c.r.IsAncestor(ctx, c.New, tip) {
+		return c.forward(ctx)
+	}
+	return c.back(ctx)
+}
+
+// IsAncestor tells whether a commit is reachable from another.
+func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
+	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil
+}
+
+// forward completes what follows the move of the branch: other refs of the transaction (git moves the
+// refs of one transaction one file after the other), the index, and files that a power loss kept back.
+func (c *recovery) forward(ctx context.Context) error {
+	for _, u := range c.Refs {
+		now, err := c.r.Ref(ctx, u.Ref)
+		if err != nil {
+			return err
+		}
+		if now == u.Old && now != u.New {
+			if err := c.r.UpdateRefs(ctx, c.Message, u); err != nil {
+				return err
+			}
+		}
+	}
+	if !c.r.standsOn(ctx, c.Branch) {
+		return nil // the user is elsewhere by now; what is there is theirs
+	}
+	if err := c.forwardIndex(ctx); err != nil {
+		return err
+	}
+	old, err := c.side(ctx, "old", c.Old, c.changes)
+	if err != nil {
+		return err
+	}
+	skipped, err := c.skipped(ctx)
+	if err != nil {
+		return err
+	}
+	var rest []Change
+	for _, change := range c.changes {
+		if old[change.Path] && !skipped[change.Path] {
+			rest = append(rest, change)
+		}
+	}
+	return c.move(ctx, "new", c.New, rest)
+}
+
+// forwardIndex puts the prepared index into place. If others had the index meanwhile, theirs is
+// carried over, path by path: what they have staged counts.
+func (c *recovery) forwardIndex(ctx context.Context) error {
+	index, next := filepath.Join(c.r.GitDir, "index"), filepath.Join(c.scratch, "index")
+	if c.held {
+		if err := os.Rename(next, index); err == nil || errors.Is(err, os.ErrNotExist) {
+			return err2nil(err, os.ErrNotExist) // not there: renamed before the crash
+		}
+	}
+	moved, err := c.moved(ctx)
+	if err != nil {
+		return err
+	}
+	var entries bytes.Buffer
+	for _, change := range c.changes {
+		if moved[change.Path] {
+			continue
+		}
+		mode, id := change.New.Mode, change.New.OID
+		if !change.New.present() {
+			mode, id = "0", c.New.zero()
+		}
+		fmt.Fprintf(&entries, "%s %s\t%s\x00", mode, id, change.Path)
+	}
+	if entries.Len() == 0 {
+		return nil
+	}
+	if _, err := copyIndex(index, next); err != nil {
+		return err
+	}
+	g := c.r.durable().with("GIT_INDEX_FILE=" + next)
+	if err := g.Change(ctx, Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &entries}); err != nil {
+		return err
+	}
+	if err := c.r.refresh(ctx, next, c.changes); err != nil {
+		return err
+	}
+	return os.Rename(next, index)
+}
+
+func err2nil(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
+}
+
+// back gives every changed path its old bytes again, as far as the user has not gone on from there.
+func (c *recovery) back(ctx context.Context) error {
+	moved, err := c.moved(ctx)
+	if err != nil {
+		return err
+	}
+	skipped, err := c.skipped(ctx)
+	if err != nil {
+		return err
+	}
+	old, err := c.side(ctx, "old", c.Old, c.changes)
+	if err != nil {
+		return err
+	}
+	var rest []Change
+	for _, change := range c.changes {
+		if p := change.Path; !old[p] && !moved[p] && !skipped[p] {
+			rest = append(rest, Change{Path: p, Old: change.New, New: change.Old})
+		}
+	}
+	landed, err := c.side(ctx, "new", c.New, c.changes)
+	if err != nil {
+		return err
+	}
+	var undo []Change
+	var strange []string
+	for _, change := range rest {
+		if landed[change.Path] {
+			undo = append(undo, change)
+		} else {
+			strange = append(strange, change.Path)
+		}
+	}
+	if err := c.move(ctx, "old", c.Old, undo); err != nil {
+		return err
+	}
+	if len(strange) > 0 {
+		return &CollisionError{strange}
+	}
+	return nil
+}
+
+// move moves the working tree along changes to what a commit holds, the same way a landing does.
+func (c *recovery) move(ctx context.Context, name string, commit OID, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	_, tree, err := c.r.stageCommit(ctx, c.scratch, name, commit, present(changes))
+	if err != nil {
+		return err
+	}
+	return c.r.moveIn(changes, tree)
+}
+
+// moved is the set of changed paths at which the user's index no longer has what it had before the landing.
+func (c *recovery) moved(ctx context.Context) (map[string]bool, error) {
+	paths, err := c.r.records(ctx, Call{Args: append([]string{"diff-index", "--cached", "--name-only", "-z", "--no-renames",
+		"--ignore-submodules=none", string(c.Old)}, pathspecs(c.changes)...)})
+	return set(paths), err
+}
+
+// skipped is the set of paths that a sparse checkout leaves out.
+func (c *recovery) skipped(ctx context.Context) (map[string]bool, error) {
+	entries, err := c.r.records(ctx, Call{Args: append([]string{"ls-files", "-t", "-z"}, pathspecs(c.changes)...)})
+	skipped := map[string]bool{}
+	for _, e := range entries {
+		if name, found := strings.CutPrefix(e, "S "); found {
+			skipped[name] = true
+		}
+	}
+	return skipped, err
+}
+
+func set(names []string) map[string]bool {
+	s := make(map[string]bool, len(names))
+	for _, n := range names {
+		s[n] = true
+	}
+	return s
+}
+
+// side is the set of changed paths that are in the working tree what they are in a commit, in the eyes of
+// git or byte for byte as a checkout writes them. The second sees what the first does not when
+// .gitattributes itself is among the changes.
+func (c *recovery) side(ctx context.Context, name string, commit OID, changes []Change) (map[string]bool, error) {
+	entryOf := func(change Change) Entry {
+		if commit == c.Old {
+			return change.Old
+		}
+		return change.New
+	}
+	var files []string
+	for _, change := range changes {
+		if e := entryOf(change); e.present() && !e.gitlink() {
+			files = append(files, change.Path)
+		}
+	}
+	index, tree, err := c.r.stageCommit(ctx, c.scratch, name, commit, files)
+	if err != nil {
+		return nil, err
+	}
+	unstaged, err := unstagedPaths(ctx, c.r.with("GIT_INDEX_FILE="+index), changes)
+	if err != nil {
+		return nil, err
+	}
+	differs, is := set(unstaged), map[string]bool{}
+	for _, change := range changes {
+		info, err := c.r.lstat(change.Path)
+		switch e := entryOf(change); {
+		case e.present():
+			is[change.Path] = !differs[change.Path] ||
+				err == nil && sameContent(filepath.Join(c.r.Top, change.Path), filepath.Join(tree, change.Path))
+		default:
+			// Not in the commit: it is as it should be if no file is there. A folder is what other paths make it.
+			is[change.Path] = err != nil || info.IsDir()
+		}
+	}
+	return is, nil
+}
+
+// sameContent tells whether two files or links are equal, the permission to execute included.
+func sameContent(a, b string) bool {
+	x, errX := os.Lstat(a)
+	y, errY := os.Lstat(b)
+	if errX != nil || errY != nil || x.Mode().Type() != y.Mode().Type() || x.Size() != y.Size() || (x.Mode()^y.Mode())&0o100 != 0 {
+		return false
+	}
+	if x.Mode()&os.ModeSymlink != 0 {
+		s, errS := os.Readlink(a)
+		t, errT := os.Readlink(b)
+		return errS == nil && errT == nil && s == t
+	}
+	s, errS := os.ReadFile(a)
+	t, errT := os.ReadFile(b)
+	return errS == nil && errT == nil && bytes.Equal(s, t)
+}

@@ -1,0 +1,17 @@
+package gitops
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncFileSystem writes out the file system that holds dir.
+func syncFileSystem(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return unix.Syncfs(int(d.Fd()))
+}
