@@ -95,7 +95,7 @@ func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error 
 
 // losses lands what can land and returns a [refusal] that says what would be lost.
 func (a *app) losses(ctx context.Context, r airlock.Record) error {
-	discard := "to lose it: git airlock clear --" + discardFlag
+	discard := "git airlock clear --" + discardFlag + "  # loses it"
 	engine := a.engine(r)
 	defer engine.Close()
 	outcome, err := engine.Drain(ctx, promote.Options{})
