@@ -247,7 +247,8 @@ func sameFile(a, b os.FileInfo) bool {
 }
 
 // copyIndex copies the user's index and returns what the original looked like before it was read: nil
-// if there is none, which git takes for an empty one.
+// if there is none, which git takes for an empty one. The copy is as old as the original: git looks twice at
+// files that are not older than the index, as they may have been changed in the same second (Documentation/technical/racy-git).
 func copyIndex(from, to string) (os.FileInfo, error) {
 	f, err := os.Open(from)
 	if errors.Is(err, os.ErrNotExist) {
@@ -266,5 +267,5 @@ func copyIndex(from, to string) (os.FileInfo, error) {
 		return nil, err
 	}
 	_, err = out.ReadFrom(f)
-	return info, errors.Join(err, out.Close())
+	return info, errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }

@@ -296,7 +296,10 @@ func (w *world) picture() picture {
 	index, err := os.ReadFile(filepath.Join(w.GitDir, "index"))
 	check(w.t, err)
 	p["[index]"] = string(index)
-	p["[refs]"] = w.git("for-each-ref") + "\n" + w.git("rev-parse", "HEAD")
+	p["[refs]"] = w.git("for-each-ref")
+	head, err := os.ReadFile(filepath.Join(w.GitDir, "HEAD"))
+	check(w.t, err)
+	p["[HEAD]"] = string(head)
 	return p
 }
 

@@ -1,0 +1,362 @@
+package gitops
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// killFixture is a landing with one of each kind of change.
+type killFixture struct {
+	*world
+	old, new OID
+	request  Landing
+	before   picture
+}
+
+func newKillFixture(t *testing.T) *killFixture {
+	w := newWorld(t)
+	w.git("update-ref", "refs/airlock/7f3a/pending", string(w.commit(files{"z": "1"})))
+	old := w.commit(files{".gitattributes": "", "mod.txt": "1\n", "rm": "1", "dir/a": "1", "dir/b": "1", "file": "1", "link": linkTo + "rm", "mode": "1", "keep": "1"})
+	new := w.built(old, files{".gitattributes": "*.txt text eol=crlf\n", "mod.txt": "2\n", "rm": absent, "dir/a": absent, "dir/b": absent, "dir": "2",
+		"file": absent, "file/x": "2", "file/y": "2", "link": linkTo + "keep", "mode": execute + "1", "add/deep/f": "2"})
+	// Work of the user's that has nothing to do with it.
+	w.write(files{"keep": "mine", "untracked": "mine", "added": "mine"})
+	w.git("add", "added")
+	rest()
+	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
+	k.request.Refs = append(k.request.Refs, RefUpdate{Ref: "refs/airlock/7f3a/pending", Old: w.ref("refs/airlock/7f3a/pending")})
+	k.before = w.picture()
+	return k
+}
+
+// kill runs the landing (or what else Land does first: a recovery) in another process that kills itself at a
+// step; it returns false if it got to its end.
+func (k *killFixture) kill(step string) bool {
+	k.t.Helper()
+	request, err := json.Marshal(helperRequest{Top: k.Top, Landing: k.request})
+	check(k.t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "AIRLOCK_TEST_LAND="+string(request), "AIRLOCK_TEST_KILL="+step)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled() {
+		return true
+	}
+	if err != nil {
+		k.t.Fatalf("landing to be killed at %s: %v\n%s", step, err, out)
+	}
+	return false
+}
+
+func (k *killFixture) recover() error {
+	k.t.Helper()
+	return k.Recover(k.t.Context(), k.dir)
+}
+
+// isBefore demands that all is as it was.
+func (k *killFixture) isBefore() {
+	k.t.Helper()
+	k.picture().equals(k.t, k.before)
+	k.nothingLeft()
+}
+
+// isAfter demands that all is as after a landing that nobody killed.
+func (k *killFixture) isAfter() {
+	k.t.Helper()
+	k.landed(k.new)
+	if id := k.ref("refs/airlock/7f3a/pending"); id != "" {
+		k.t.Errorf("pending is still at %s", id)
+	}
+	if got, want := k.git("status", "--porcelain"), "A  added\n M keep\n?? untracked"; got != want {
+		k.t.Errorf("git status says\n%s\nwant\n%s", got, want)
+	}
+	tree := k.tree()
+	for name, want := range map[string]string{"mod.txt": "-rw-r--r-- 2\r\n", "dir": "-rw-r--r-- 2", "file/x": "-rw-r--r-- 2", "mode": "-rwxr-xr-x 1",
+		"link": "Lrwxrwxrwx keep", "add/deep/f": "-rw-r--r-- 2", "keep": "-rw-r--r-- mine", "untracked": "-rw-r--r-- mine"} {
+		if tree[name] != want {
+			k.t.Errorf("%s is %q, want %q", name, tree[name], want)
+		}
+	}
+	if _, there := tree["rm"]; there {
+		k.t.Error("rm is still there")
+	}
+}
+
+// swings is the number of files that the fixture's landing moves or removes.
+const swings = 12
+
+func killSteps() []string {
+	steps := []string{stepPrepared, stepLocked, stepJournal}
+	for i := range swings {
+		steps = append(steps, fmt.Sprint(stepSwing, ":", i+1))
+	}
+	return append(steps, stepTree, stepRefs, stepIndex)
+}
+
+func TestKilledLandingIsBeforeOrAfter(t *testing.T) {
+	t.Parallel()
+	for _, step := range killSteps() {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			k := newKillFixture(t)
+			if !k.kill(step) {
+				t.Fatal("not killed: the step is not there")
+			}
+			for range 2 { // once more does no harm
+				check(t, k.recover())
+				if step == stepRefs || step == stepIndex {
+					k.isAfter()
+				} else {
+					k.isBefore()
+				}
+			}
+			if step == stepRefs || step == stepIndex {
+				return
+			}
+			// What was taken back can be done again.
+			check(t, k.Land(t.Context(), k.request))
+			k.isAfter()
+		})
+	}
+}
+
+func TestLandingHasNoOtherSteps(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	if k.kill(fmt.Sprint(stepSwing, ":", swings+1)) {
+		t.Errorf("there are more than %d swings", swings)
+	}
+	k.isAfter()
+}
+
+// Recovery is no safer from kill -9 than a landing is.
+func TestKilledRecovery(t *testing.T) {
+	t.Parallel()
+	for _, at := range []int{1, 4, swings} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			t.Parallel()
+			k := newKillFixture(t)
+			if !k.kill(stepTree) {
+				t.Fatal("not killed")
+			}
+			for range 3 {
+				k.kill(fmt.Sprint(stepSwing, ":", at)) // dies in the recovery that a landing begins with, or after it
+			}
+			check(t, k.recover())
+			k.isBefore()
+		})
+	}
+}
+
+// A power loss can keep back files that the killed process had moved.
+func TestRecoveryFinishesFiles(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	if !k.kill(stepRefs) {
+		t.Fatal("not killed")
+	}
+	k.write(files{"rm": "1", "mod.txt": "1\n", "dir": absent, "file": absent, "add/deep/f": absent})
+	k.write(files{"dir/a": "1", "dir/b": "1", "file": "1"})
+	check(t, k.recover())
+	k.isAfter()
+}
+
+func TestRecoveryNeverOverwrites(t *testing.T) {
+	t.Parallel()
+	strange := func(paths ...string) func(*killFixture, error) {
+		return func(k *killFixture, err error) {
+			k.t.Helper()
+			var collision *CollisionError
+			if !errors.As(err, &collision) || !slices.Equal(collision.Paths, paths) {
+				k.t.Fatalf("Recover: %v, want a collision at %q", err, paths)
+			}
+			if _, err := os.Stat(filepath.Join(k.GitDir, "index.lock")); err == nil {
+				k.t.Error("the user cannot mend it: the index is locked")
+			}
+			if err := k.Land(k.t.Context(), k.request); !errors.As(err, &collision) {
+				k.t.Errorf("Land over an unfinished journal: %v, want a collision", err)
+			}
+		}
+	}
+	fine := func(k *killFixture, err error) { k.t.Helper(); check(k.t, err) }
+	for name, c := range map[string]struct {
+		step    string
+		user    func(*killFixture)
+		want    func(*killFixture, error)
+		mend    func(*killFixture) // what lets recovery end
+		content map[string]string  // of files in the end
+	}{
+		"changed": {stepTree, func(k *killFixture) { k.write(files{"mod.txt": "user"}) }, strange("mod.txt"),
+			func(k *killFixture) { k.git("checkout", "--", "mod.txt") }, map[string]string{"mod.txt": "1\n", "rm": "1", "file": "1"}},
+		"changed, then staged": {stepTree, func(k *killFixture) { k.write(files{"mod.txt": "user"}) }, strange("mod.txt"),
+			func(k *killFixture) { k.git("add", "mod.txt") }, map[string]string{"mod.txt": "user", "rm": "1"}},
+		"changed, not yet moved": {stepSwing + ":1", func(k *killFixture) { k.write(files{"mod.txt": "user"}) }, strange("mod.txt"),
+			func(k *killFixture) { k.write(files{"mod.txt": "1\n"}) }, map[string]string{"mod.txt": "1\n", "rm": "1"}},
+		"made anew": {stepTree, func(k *killFixture) { k.write(files{"rm": "user"}) }, strange("rm"),
+			func(k *killFixture) { k.write(files{"rm": "1"}) }, map[string]string{"rm": "1", "mod.txt": "1\n"}},
+		"deleted": {stepTree, func(k *killFixture) { k.write(files{"mod.txt": absent}) }, strange("mod.txt"),
+			func(k *killFixture) { k.git("rm", "-q", "--cached", "mod.txt") }, map[string]string{"rm": "1"}},
+		"new file changed": {stepTree, func(k *killFixture) { k.write(files{"add/deep/f": "user"}) }, strange("add/deep/f"),
+			func(k *killFixture) { k.write(files{"add": absent}) }, map[string]string{"rm": "1"}},
+		"file beside a new one": {stepTree, func(k *killFixture) { k.write(files{"add/deep/g": "user"}) }, fine, nil, map[string]string{"add/deep/g": "user", "rm": "1"}},
+		"changed after the refs": {stepRefs, func(k *killFixture) { k.write(files{"mod.txt": "user", "add/deep/f": "user2"}) }, fine, nil,
+			map[string]string{"mod.txt": "user", "add/deep/f": "user2", "mode": "1"}},
+		"lock removed, committed": {stepTree, func(k *killFixture) {
+			check(k.t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+			k.git("add", "mode", "mod.txt")
+			k.git("commit", "-q", "-m", "mine")
+		}, fine, nil, map[string]string{"mod.txt": "2\r\n", "rm": "1", "file": "1"}},
+		"lock removed, staged after the refs": {stepRefs, func(k *killFixture) {
+			check(k.t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+			k.write(files{"mod.txt": "user", "other": "user"})
+			k.git("add", "mod.txt", "other")
+		}, fine, nil, map[string]string{"mod.txt": "user", "other": "user", "dir": "2"}},
+		"branch switched": {stepTree, func(k *killFixture) {
+			check(k.t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+			k.git("checkout", "-q", "-f", "-b", "other")
+		}, fine, nil, map[string]string{"mod.txt": "1\n", "rm": "1", "file": "1", "keep": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKillFixture(t)
+			if !k.kill(c.step) {
+				t.Fatal("not killed")
+			}
+			c.user(k)
+			c.want(k, k.recover())
+			if c.mend != nil {
+				c.mend(k)
+				check(t, k.recover())
+			}
+			for name, want := range c.content {
+				if got, err := os.ReadFile(filepath.Join(k.Top, name)); string(got) != want {
+					t.Errorf("%s is %q (%v), want %q", name, got, err, want)
+				}
+			}
+			k.nothingLeft()
+			k.git("fsck", "--no-dangling")
+		})
+	}
+}
+
+func TestRecoveryLeavesTheIndexWhole(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	if !k.kill(stepRefs) {
+		t.Fatal("not killed")
+	}
+	check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+	k.write(files{"mod.txt": "user"})
+	k.git("add", "mod.txt")
+	check(t, k.recover())
+	if got, want := k.git("status", "--porcelain"), "A  added\n M keep\nM  mod.txt\n?? untracked"; got != want {
+		t.Errorf("git status says\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{stepLocked, stepTree, stepRefs} {
+		k := newKillFixture(t)
+		if !k.kill(step) {
+			t.Fatal("not killed")
+		}
+		lock := filepath.Join(k.GitDir, "index.lock")
+		check(t, os.WriteFile(lock, []byte("somebody's"), 0o644))
+		err := k.recover()
+		if want := step != stepLocked; errors.Is(err, ErrIndexLocked) != want {
+			t.Errorf("%s: Recover: %v, want ErrIndexLocked: %v", step, err, want)
+		}
+		if content, _ := os.ReadFile(lock); string(content) != "somebody's" {
+			t.Errorf("%s: the lock holds %q", step, content)
+		}
+		check(t, os.Remove(lock))
+		check(t, k.recover())
+		if step == stepRefs {
+			k.isAfter()
+		} else {
+			k.isBefore()
+		}
+	}
+}
+
+// A git that dies with the machine leaves its locks on the refs. Recovery knows them again, and only them.
+func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	updates := append([]RefUpdate{{"refs/heads/main", k.old, k.new}}, k.request.Refs...)
+	tx, err := k.prepareRefs(t.Context(), "test", updates)
+	check(t, err)
+	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Refs: k.request.Refs, Scratch: scratchPrefix + "x",
+		Holder: holderOf(tx.cmd.Process.Pid), Locks: k.refLocks(updates)}
+	check(t, j.write(k.dir))
+	if want := 5; len(j.Locks) != want { // HEAD, packed-refs, the branch, promoted, pending
+		t.Errorf("%d locks found, want %d: %v", len(j.Locks), want, j.Locks)
+	}
+	check(t, tx.cmd.Process.Kill())
+	tx.abort()
+	if _, err := tryCommand(k.Top, nil, "update-ref", "refs/heads/main", string(k.old)); err == nil {
+		t.Fatal("the refs are not locked: nothing to be shown here")
+	}
+	// Somebody else's lock in the place of one of ours.
+	head := filepath.Join(k.GitDir, "HEAD.lock")
+	check(t, os.Remove(head))
+	check(t, os.WriteFile(head, []byte("somebody's"), 0o644))
+	check(t, k.recover())
+	if content, _ := os.ReadFile(head); string(content) != "somebody's" {
+		t.Errorf("HEAD.lock holds %q", content)
+	}
+	check(t, os.Remove(head))
+	k.isBefore()
+}
+
+// As long as the git that holds the refs lives, nobody knows where the branch will be.
+func TestRecoveryWaitsForTheHolder(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	updates := []RefUpdate{{"refs/heads/main", k.old, k.new}}
+	tx, err := k.prepareRefs(t.Context(), "test", updates)
+	check(t, err)
+	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Scratch: scratchPrefix + "x",
+		Holder: holderOf(tx.cmd.Process.Pid), Locks: k.refLocks(updates)}
+	check(t, j.write(k.dir))
+	recovered := make(chan error)
+	go func() { recovered <- k.recover() }()
+	time.Sleep(50 * time.Millisecond)
+	select {
+	case err := <-recovered:
+		t.Fatal("recovery did not wait:", err)
+	default:
+	}
+	check(t, tx.commit())
+	check(t, <-recovered)
+	if tip := k.ref("refs/heads/main"); tip != k.new {
+		t.Errorf("main is at %s, want %s", tip, k.new)
+	}
+	if got := k.git("status", "--porcelain"); strings.Contains(got, "mod.txt") {
+		t.Errorf("git status says\n%s", got)
+	}
+}
+
+func TestRecoverReadsNoForeignJournal(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"", "{", `{"version":2}`, `{"version":1,"scratch":"../../outer"}`, `{"version":1,"scratch":"landing-/.."}`} {
+		w := newWorld(t)
+		w.commit(files{"a": "1"})
+		check(t, os.WriteFile(journalPath(w.dir), []byte(content), 0o600))
+		before := w.picture()
+		if err := w.Recover(t.Context(), w.dir); err == nil {
+			t.Errorf("journal %q: no error", content)
+		}
+		w.picture().equals(t, before)
+	}
+}
