@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// world is what the commands of one script remember.
+type world struct {
+	kept     map[string]string // path to a description of what was there
+	excludes map[string]string // top of a work tree to its info/exclude
+	airlocks []remembered
+}
+
+type worldKey struct{}
+
+func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
+
+// patience is how long a script waits for what should come; on a loaded machine that can take long.
+const patience = 20 * time.Second
+
+// scriptCommands are the words that the scripts add to testscript's.
+var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"git":        cmdGit,
+	"sh":         cmdShell,
+	"agent":      cmdAgent,
+	"exits":      cmdExits,
+	"repo":       cmdRepo,
+	"start":      cmdStart,
+	"status":     cmdStatus,
+	"waitstatus": cmdWaitStatus,
+	"waitfor":    cmdWaitFor,
+	"landed":     cmdLanded,
+	"keep":       cmdKeep,
+	"kept":       cmdKept,
+	"next":       cmdNext,
+	"exact":      cmdExact,
+	"remember":   cmdRemember,
+	"noairlock":  cmdNoAirlock,
+	"terminal":   cmdTerminal,
+	"getenv":     cmdGetenv,
+}
+
+func usage(ts *testscript.TestScript, wrong bool, text string) {
+	if wrong {
+		ts.Fatalf("usage: %s", text)
+	}
+}
+
+// succeed runs a program; "!" wants it to fail.
+func succeed(ts *testscript.TestScript, neg bool, program string, args ...string) {
+	err := ts.Exec(program, args...)
+	if (err != nil) != neg {
+		ts.Fatalf("%s: unexpected result: %v", program, err)
+	}
+}
+
+// git ARGS runs git.
+func cmdGit(ts *testscript.TestScript, neg bool, args []string) { succeed(ts, neg, "git", args...) }
+
+// sh TEXT runs a shell script as the user.
+func cmdShell(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, len(args) == 0, "sh TEXT [ARGS]")
+	succeed(ts, neg, "sh", append([]string{"-euc", args[0], "sh"}, args[1:]...)...)
+}
+
+// agent TEXT runs a shell script in the prison as the agent.
+func cmdAgent(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, len(args) == 0, "agent TEXT [ARGS]")
+	succeed(ts, neg, "git", append([]string{"airlock", "visit", "--", "sh", "-euc", args[0], "sh"}, args[1:]...)...)
+}
+
+// exits STATUS PROGRAM ARGS wants exactly that exit status.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) < 2, "exits STATUS PROGRAM [ARGS]")
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	got := 0
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// repo DIR makes a repository of what the archive has put there, and goes into it.
+func cmdRepo(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "repo DIR")
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	ts.Check(ts.Chdir(dir))
+	succeed(ts, false, "git", "init", "-q")
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 1 {
+		ts.Check(os.WriteFile(filepath.Join(dir, "README"), []byte("one\ntwo\nthree\n"), 0o644))
+	}
+	succeed(ts, false, "git", "add", "-A")
+	succeed(ts, false, "git", "commit", "-q", "-m", "base")
+	worldOf(ts).excludes[dir] = readOr(filepath.Join(dir, ".git", "info", "exclude"), "missing")
+}
+
+func readOr(name, otherwise string) string {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return otherwise
+	}
+	return string(content)
+}
+
+// start ARGS is git airlock start, and remembers the airlock.
+func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg, "start ARGS")
+	succeed(ts, false, "git", append([]string{"airlock", "start"}, args...)...)
+	stderr := ts.ReadFile("stderr")
+	cmdRemember(ts, false, nil)
+	fmt.Fprint(ts.Stderr(), stderr)
+}
+
+// document runs status --json, whose status must be 0 or 4.
+func statusDocument(ts *testscript.TestScript) any {
+	cmd := exec.Command("git", "airlock", "status", "--json")
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 4) {
+		ts.Fatalf("status --json: %v\n%s%s", err, out, &stderr)
+	}
+	var d any
+	if err := json.Unmarshal(out, &d); err != nil {
+		ts.Fatalf("status --json: %v in %s", err, out)
+	}
+	return d
+}
+
+// environ is the script's environment, as far as the program looks at it.
+func environ(ts *testscript.TestScript) []string {
+	env := os.Environ()
+	for _, name := range []string{"HOME", "PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES", "LC_ALL",
+		"TMPDIR", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "AIRLOCK_TEST_KILL"} {
+		if value := ts.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// field follows a path such as hold.next.0 through a document; "len" is a length. What is not there is "none".
+func field(document any, path string) string {
+	for _, key := range strings.Split(path, ".") {
+		switch d := document.(type) {
+		case map[string]any:
+			document = d[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			switch {
+			case key == "len":
+				document = len(d)
+			case err == nil && i < len(d):
+				document = d[i]
+			default:
+				return "none"
+			}
+		default:
+			return "none"
+		}
+	}
+	switch d := document.(type) {
+	case string:
+		return d
+	case float64:
+		return strconv.FormatFloat(d, 'f', -1, 64)
+	}
+	text, _ := json.Marshal(document)
+	return string(text)
+}
+
+// mismatch says which of PATH VALUE pairs a document does not have.
+func mismatch(document any, pairs []string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		if got := field(document, pairs[i]); got != pairs[i+1] {
+			return fmt.Sprintf("%s is %q, want %q", pairs[i], got, pairs[i+1])
+		}
+	}
+	return ""
+}
+
+// status PATH VALUE... compares fields of status --json.
+func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) == 0 || len(args)%2 != 0, "status PATH VALUE...")
+	d := statusDocument(ts)
+	if wrong := mismatch(d, args); wrong != "" {
+		text, _ := json.MarshalIndent(d, "", " ")
+		ts.Fatalf("%s in\n%s", wrong, text)
+	}
+}
+
+// waitstatus PATH VALUE... waits until status --json has these fields.
+func cmdWaitStatus(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) == 0 || len(args)%2 != 0, "waitstatus PATH VALUE...")
+	for end := time.Now().Add(patience); mismatch(statusDocument(ts), args) != ""; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			cmdStatus(ts, false, args)
+			return
+		}
+	}
+}
+
+// waitfor [-within DURATION] TEXT waits until a shell script succeeds.
+func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
+	within := patience
+	if len(args) > 2 && args[0] == "-within" {
+		d, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		within, args = d, args[2:]
+	}
+	usage(ts, neg || len(args) == 0, "waitfor [-within DURATION] TEXT [ARGS]")
+	begin := time.Now()
+	for {
+		cmd := exec.Command("sh", append([]string{"-euc", args[0], "sh"}, args[1:]...)...)
+		cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+		at := time.Now()
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			ts.Logf("after %s", at.Sub(begin).Round(time.Millisecond))
+			return
+		}
+		if at.Sub(begin) > within {
+			ts.Fatalf("not within %s: %v\n%s", within, err, out)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// landed N waits until the outer branch has exactly N commits since the base, by git alone: nobody but the
+// daemon may be needed for it.
+func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "landed N")
+	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$1..$2"); echo "$n landed"; test "$n" = "$3"`,
+		ts.Getenv("BASE"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
+}
+
+// keep PATHS remembers what is there: bytes, modes, links, everything below a folder.
+func cmdKeep(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) == 0, "keep PATH...")
+	clear(worldOf(ts).kept)
+	for _, path := range args {
+		worldOf(ts).kept[ts.MkAbs(path)] = describe(ts.MkAbs(path))
+	}
+}
+
+// kept wants all that to be as it was.
+func cmdKept(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 0, "kept")
+	for path, before := range worldOf(ts).kept {
+		if now := describe(path); now != before {
+			ts.Fatalf("%s has changed:\n%s\nbefore:\n%s", path, now, before)
+		}
+	}
+}
+
+// describe tells what is at a path, a file or a tree.
+func describe(path string) string {
+	var b strings.Builder
+	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", p, errors.Unwrap(err))
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := ""
+		switch {
+		case info.Mode().IsRegular():
+			bytes, err := os.ReadFile(p)
+			content = fmt.Sprintf("%d bytes %x %v", len(bytes), sha256.Sum256(bytes), err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			content, err = os.Readlink(p)
+		}
+		fmt.Fprintln(&b, p, info.Mode(), content)
+		return err
+	})
+	fmt.Fprint(&b, err)
+	return b.String()
+}
+
+// next runs what the first hold says to type next, through a shell as if it was pasted.
+func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) > 1, "next [N]")
+	n := "0"
+	if len(args) == 1 {
+		n = args[0]
+	}
+	line := field(statusDocument(ts), "hold.next."+n)
+	ts.Logf("$ %s", line)
+	succeed(ts, false, "sh", "-ec", line)
+}
+
+// getenv NAME TEXT sets a variable to what a shell script prints.
+func cmdGetenv(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 2, "getenv NAME TEXT")
+	succeed(ts, false, "sh", "-euc", args[1])
+	ts.Setenv(args[0], strings.TrimSuffix(ts.ReadFile("stdout"), "\n"))
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// remembered is an airlock that a script has started, with all that must be gone after clear.
+type remembered struct {
+	id, uid, workspace string
+	processes          []process
+	cgroups            []string
+}
+
+// process is a process, told apart from a later one with the same number.
+type process struct {
+	PID   int    `json:"pid"`
+	Start string `json:"start"`
+}
+
+func (p process) alive() bool { return p.PID > 0 && startTime(p.PID) == p.Start }
+
+// startTime is field 22 of proc_pid_stat(5), counted after the name, which may hold anything.
+func startTime(pid int) string {
+	stat := readOr("/proc/"+strconv.Itoa(pid)+"/stat", "")
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	if len(fields) < 20 || fields[0] == "Z" {
+		return "gone"
+	}
+	return fields[19]
+}
+
+// remember notes the airlock here, and gives the script ID, WS, AGENTUID, BASE, BRANCH, DAEMON and KEEPER.
+func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 0, "remember")
+	d := statusDocument(ts)
+	r := remembered{id: field(d, "id"), uid: field(d, "uid"), workspace: field(d, "workspace")}
+	daemon, _ := strconv.Atoi(field(d, "daemon.pid"))
+	top := topOf(ts)
+	var prison struct {
+		Keeper, Init process
+		Cgroups      []string
+	}
+	state := filepath.Join(top, ".git", "airlock", r.id, "prison", "state.json")
+	if content, err := os.ReadFile(state); err == nil {
+		ts.Check(json.Unmarshal(content, &prison))
+	}
+	r.cgroups = prison.Cgroups
+	r.processes = []process{prison.Keeper, prison.Init, {daemon, startTime(daemon)}}
+	worldOf(ts).airlocks = append(worldOf(ts).airlocks, r)
+	for name, value := range map[string]string{"ID": r.id, "WS": r.workspace, "AGENTUID": r.uid, "BASE": field(d, "base"),
+		"BRANCH": field(d, "branch"), "DAEMON": strconv.Itoa(daemon), "KEEPER": strconv.Itoa(prison.Keeper.PID)} {
+		ts.Setenv(name, value)
+	}
+}
+
+// topOf is the top of the work tree: the nearest folder above with a .git.
+func topOf(ts *testscript.TestScript) string {
+	dir := ts.MkAbs(".")
+	for dir != "/" {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	ts.Fatalf("in no repository")
+	return ""
+}
+
+// noairlock wants no trace of an airlock here but what landed.
+func cmdNoAirlock(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 0, "noairlock")
+	top := topOf(ts)
+	for _, trace := range traces(ts, top) {
+		ts.Fatalf("left behind: %s", trace)
+	}
+	if wrong := mismatch(statusDocument(ts), []string{"state", "none", "version", "1"}); wrong != "" {
+		ts.Fatalf("status: %s", wrong)
+	}
+}
+
+var workspaceName = regexp.MustCompile(`^\.[a-z]+-[0-9a-f]{4}$`)
+
+func traces(ts *testscript.TestScript, top string) (found []string) {
+	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	if _, err := os.Lstat(filepath.Join(top, ".git", "airlock")); err == nil {
+		add(".git/airlock")
+	}
+	entries, err := os.ReadDir(top)
+	ts.Check(err)
+	for _, e := range entries {
+		if workspaceName.MatchString(e.Name()) {
+			add("workspace %s", e.Name())
+		}
+	}
+	if now := readOr(filepath.Join(top, ".git", "info", "exclude"), "missing"); now != worldOf(ts).excludes[top] {
+		add("info/exclude is now %q", now)
+	}
+	ts.Check(ts.Exec("git", "for-each-ref", "refs/airlock"))
+	if refs := ts.ReadFile("stdout"); refs != "" {
+		add("refs %s", refs)
+	}
+	ts.Check(ts.Exec("git", "status", "--porcelain", "--ignored", "--", ":/.*-????"))
+	if status := ts.ReadFile("stdout"); status != "" {
+		add("git status: %s", status)
+	}
+	for _, r := range worldOf(ts).airlocks {
+		for _, p := range r.processes {
+			if p.alive() {
+				add("process %d of airlock %s", p.PID, r.id)
+			}
+		}
+		for _, dir := range r.cgroups {
+			if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+				add("cgroup %s", dir)
+			}
+		}
+	}
+	return append(found, processesAndMounts(ts, top)...)
+}
+
+// processesAndMounts looks through all of /proc for the phantoms, and for anything that holds on to the
+// repository's host state or a workspace. What runs in passing (another script's child) gets a moment to end.
+func processesAndMounts(ts *testscript.TestScript, top string) (found []string) {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		found = nil
+		if strings.Contains(readOr("/proc/self/mounts", ""), top) {
+			found = append(found, "a mount below "+top)
+		}
+		dirs, err := filepath.Glob("/proc/[0-9]*")
+		ts.Check(err)
+		for _, dir := range dirs {
+			if why := holds(ts, dir, top); why != "" {
+				found = append(found, fmt.Sprintf("%s (%q): %s", dir, readOr(dir+"/cmdline", ""), why))
+			}
+		}
+		if len(found) == 0 || time.Now().After(end) {
+			return found
+		}
+	}
+}
+
+func holds(ts *testscript.TestScript, dir, top string) string {
+	status := readOr(dir+"/status", "")
+	for _, r := range worldOf(ts).airlocks {
+		if strings.Contains(status, "\nUid:\t"+r.uid+"\t") {
+			return "runs as " + r.uid
+		}
+	}
+	links, _ := filepath.Glob(dir + "/fd/*")
+	for _, link := range append(links, dir+"/cwd", dir+"/root", dir+"/exe") {
+		target, _ := os.Readlink(link)
+		rest, below := strings.CutPrefix(target, top+"/")
+		first, _, _ := strings.Cut(rest, "/")
+		if below && (strings.HasPrefix(rest, ".git/airlock") || workspaceName.MatchString(first)) {
+			return "has " + target
+		}
+	}
+	if strings.Contains(readOr(dir+"/mountinfo", ""), top) {
+		return "mounts something below " + top
+	}
+	return ""
+}

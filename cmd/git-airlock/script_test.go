@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
+)
+
+// TestMain makes this test binary the program under test as well: linked as git-airlock on PATH it is main,
+// so that "git airlock" in a script goes all the way through git.
+func TestMain(m *testing.M) {
+	native.Reexec() // the prison's own processes are this binary, too
+	testscript.Main(m, map[string]func(){"git-airlock": main})
+}
+
+// TestScript runs the scripts in testdata/script, each in a world of its own.
+func TestScript(t *testing.T) {
+	needNative(t)
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setup(t), Cmds: scriptCommands, Condition: condition,
+		RequireUniqueNames: true, UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != ""})
+}
+
+// TestPromptly runs the scripts that measure time, alone.
+func TestPromptly(t *testing.T) {
+	needNative(t)
+	files, err := filepath.Glob("testdata/script/promptly/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, file := range files {
+		testscript.Run(t, testscript.Params{Files: []string{file}, Setup: setup(t), Cmds: scriptCommands, Condition: condition})
+	}
+}
+
+// needNative skips a test, or fails it where CI promised the machine for it, if there can be no prison here.
+func needNative(t *testing.T) {
+	t.Helper()
+	err := native.New().Probe(t.Context())
+	if err == nil {
+		return
+	}
+	var unavailable *prison.Unavailable
+	mend := ""
+	if errors.As(err, &unavailable) {
+		mend = strings.Join(unavailable.Mend, "; ")
+	}
+	if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
+		t.Fatalf("%v (%s)", err, mend)
+	}
+	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
+}
+
+// userConfig is the configuration of the scripts' user. Their names must not turn up inside.
+const userConfig = `[user]
+	name = Ursula User
+	email = ursula@host.example
+[init]
+	defaultBranch = main
+[core]
+	editor = true
+[advice]
+	detachedHead = false
+`
+
+// setup gives a script a home, an identity and nothing of the caller's git.
+func setup(t *testing.T) func(*testscript.Env) error {
+	return func(env *testscript.Env) error {
+		home := filepath.Join(env.WorkDir, "home")
+		config := filepath.Join(home, ".gitconfig")
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(config, []byte(userConfig), 0o600); err != nil {
+			return err
+		}
+		env.Setenv("HOME", home)
+		env.Setenv("GIT_CONFIG_GLOBAL", config)
+		env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+		env.Setenv("GIT_CEILING_DIRECTORIES", env.WorkDir)
+		env.Setenv("LC_ALL", "C.UTF-8")
+		env.Setenv("TMPDIR", filepath.Join(env.WorkDir, ".tmp"))
+		env.Values[worldKey{}] = &world{kept: map[string]string{}, excludes: map[string]string{}}
+		vars := slices.Clone(env.Vars)
+		env.Defer(func() { clearAll(t, env.WorkDir, vars) })
+		return nil
+	}
+}
+
+// clearAll ends what a script left running: the prisons and daemons of its own repositories.
+func clearAll(t *testing.T, workDir string, vars []string) {
+	program, err := exec.LookPath("git-airlock")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_ = filepath.WalkDir(workDir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fs.SkipDir // a workspace is closed to an ordinary user
+		}
+		if d.IsDir() && workspaceName.MatchString(d.Name()) {
+			return fs.SkipDir
+		}
+		if d.Name() != ".git" {
+			return nil
+		}
+		cmd := exec.Command(program, "clear", "--discard-pending")
+		cmd.Dir, cmd.Env = filepath.Dir(path), vars
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !(errors.As(err, &exit) && exit.ExitCode() != 1) {
+			t.Logf("clear %s: %v\n%s", path, err, out)
+		}
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+func condition(name string) (bool, error) {
+	if name == "root" {
+		return os.Geteuid() == 0, nil
+	}
+	return false, errors.New("unknown condition " + name)
+}
