@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,25 +33,32 @@ func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*w
 const patience = 20 * time.Second
 
 // scriptCommands are the words that the scripts add to testscript's.
-var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	"git":        cmdGit,
-	"sh":         cmdShell,
-	"agent":      cmdAgent,
-	"exits":      cmdExits,
-	"repo":       cmdRepo,
-	"start":      cmdStart,
-	"status":     cmdStatus,
-	"waitstatus": cmdWaitStatus,
-	"waitfor":    cmdWaitFor,
-	"landed":     cmdLanded,
-	"keep":       cmdKeep,
-	"kept":       cmdKept,
-	"next":       cmdNext,
-	"exact":      cmdExact,
-	"remember":   cmdRemember,
-	"noairlock":  cmdNoAirlock,
-	"terminal":   cmdTerminal,
-	"getenv":     cmdGetenv,
+var scriptCommands map[string]func(ts *testscript.TestScript, neg bool, args []string)
+
+func init() {
+	scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"git":        cmdGit,
+		"sh":         cmdShell,
+		"agent":      cmdAgent,
+		"exits":      cmdExits,
+		"repo":       cmdRepo,
+		"start":      cmdStart,
+		"status":     cmdStatus,
+		"waitstatus": cmdWaitStatus,
+		"waitfor":    cmdWaitFor,
+		"landed":     cmdLanded,
+		"keep":       cmdKeep,
+		"kept":       cmdKept,
+		"next":       cmdNext,
+		"exact":      cmdExact,
+		"remember":   cmdRemember,
+		"noairlock":  cmdNoAirlock,
+		"terminal":   cmdTerminal,
+		"getenv":     cmdGetenv,
+		"for":        cmdFor,
+		"help":       cmdHelp,
+		"refused":    cmdRefused,
+	}
 }
 
 func usage(ts *testscript.TestScript, wrong bool, text string) {
@@ -320,4 +328,35 @@ func cmdGetenv(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 2, "getenv NAME TEXT")
 	succeed(ts, false, "sh", "-euc", args[1])
 	ts.Setenv(args[0], strings.TrimSuffix(ts.ReadFile("stdout"), "\n"))
+}
+
+// for WORD... : COMMAND runs a command of these for each word, in the place of "{}".
+func cmdFor(ts *testscript.TestScript, neg bool, args []string) {
+	colon := slices.Index(args, ":")
+	usage(ts, neg || colon < 0 || len(args) < colon+2 || scriptCommands[args[colon+1]] == nil, "for WORD... : COMMAND [ARGS]")
+	for _, word := range args[:colon] {
+		var line []string
+		for _, arg := range args[colon+2:] {
+			line = append(line, strings.ReplaceAll(arg, "{}", word))
+		}
+		ts.Logf("> %s %q", args[colon+1], line)
+		scriptCommands[args[colon+1]](ts, false, line)
+	}
+}
+
+// help PROGRAM ARGS wants a help text on standard output that lists the exit statuses.
+func cmdHelp(ts *testscript.TestScript, neg bool, args []string) {
+	succeed(ts, neg, args[0], args[1:]...)
+	out := ts.ReadFile("stdout")
+	if !strings.Contains(out, "USAGE") || !strings.Contains(out, "Exit status") || ts.ReadFile("stderr") != "" {
+		ts.Fatalf("no help")
+	}
+}
+
+// refused PROGRAM ARGS wants a failure that is told in the program's voice on standard error and nowhere else.
+func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
+	succeed(ts, true, args[0], args[1:]...)
+	if !strings.HasPrefix(ts.ReadFile("stderr"), "airlock: ") || ts.ReadFile("stdout") != "" {
+		ts.Fatalf("not told as it should be")
+	}
 }

@@ -16,7 +16,7 @@ func logCommand() *cli.Command {
 	return &cli.Command{
 		Name: "log", Usage: "git log with the provenance of landed commits",
 		UsageText:   "git airlock log [git log options]",
-		Description: "Takes every option of git log. What would move the cursor or hide text is escaped.",
+		Description: "Takes every option of git log. What would move the cursor or hide text is escaped.\n\n" + exitStatusHelp,
 		// The options are git's.
 		SkipFlagParsing: true,
 		HideHelpCommand: true,

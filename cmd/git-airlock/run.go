@@ -11,28 +11,26 @@ import (
 )
 
 func runCommand(inside []string) *cli.Command {
-	return command(&cli.Command{
+	return apart(command(&cli.Command{
 		Name: "run", Usage: "run a command in a prison to its end and land what it commits",
 		UsageText:   "git airlock run [options] -- COMMAND...",
 		Description: "Uses the running airlock, or starts one and stops it afterwards.\n\n" + exitStatusHelp,
 		Flags:       startFlags(),
 		Action: func(c *cli.Context) error {
-			return separate(func() error {
-				if len(inside) == 0 {
-					return usagef("run: which command? git airlock run -- COMMAND...")
-				}
-				a, err := open(c)
-				if err != nil {
-					return err
-				}
-				request, err := a.request(c, nil)
-				if err != nil {
-					return err
-				}
-				return a.run(c.Context, request, inside)
-			})
+			if len(inside) == 0 {
+				return usagef("run: which command? git airlock run -- COMMAND...")
+			}
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			request, err := a.request(c, nil)
+			if err != nil {
+				return err
+			}
+			return a.run(c.Context, request, inside)
 		},
-	}, inside, true)
+	}, inside, true))
 }
 
 // run starts an airlock if none runs, runs the command, promotes, and stops what it started.

@@ -12,37 +12,42 @@ import (
 )
 
 func visitCommand(inside []string) *cli.Command {
-	return command(&cli.Command{
+	return apart(command(&cli.Command{
 		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
 		UsageText:   "git airlock visit [-- COMMAND...]",
 		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison.\n\n" + exitStatusHelp,
 		Action: func(c *cli.Context) error {
-			return separate(func() error {
-				a, err := open(c)
-				if err != nil {
-					return err
-				}
-				r, err := a.here(c.Context)
-				if err != nil {
-					return err
-				}
-				if err := a.heal(c.Context, r); err != nil {
-					return err
-				}
-				return a.visit(c.Context, r, inside)
-			})
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			r, err := a.here(c.Context)
+			if err != nil {
+				return err
+			}
+			if err := a.heal(c.Context, r); err != nil {
+				return err
+			}
+			return a.visit(c.Context, r, inside)
 		},
-	}, inside, true)
+	}, inside, true))
 }
 
-// separate keeps failures of our own apart from the statuses of the command that was run.
-func separate(f func() error) error {
-	err := f()
-	var child childStatus
-	if err == nil || errors.As(err, &child) {
-		return err
+// apart keeps the failures of a command's own, wrong usage among them, apart from the statuses of what it runs.
+func apart(c *cli.Command) *cli.Command {
+	action, wrongUsage := c.Action, c.OnUsageError
+	c.Action = func(ctx *cli.Context) error {
+		err := action(ctx)
+		var child childStatus
+		if err == nil || errors.As(err, &child) {
+			return err
+		}
+		return ownFailure{err}
 	}
-	return ownFailure{err}
+	c.OnUsageError = func(ctx *cli.Context, err error, isSubcommand bool) error {
+		return ownFailure{wrongUsage(ctx, err, isSubcommand)}
+	}
+	return c
 }
 
 // shell is the agent's own.
