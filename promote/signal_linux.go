@@ -25,17 +25,8 @@ func StopDaemon(ctx context.Context, store airlock.Store, id string) error {
 		signal unix.Signal
 		within time.Duration
 	}{{unix.SIGTERM, stopTime}, {unix.SIGKILL, killTime}} {
-		if err := signalDaemon(store, id, try.signal); err != nil {
-			return err
-		}
-		waiting, cancel := context.WithTimeout(ctx, try.within)
-		unlock, err := store.LockFile(waiting, id, daemonLock)
-		cancel()
-		if err == nil {
-			unlock()
-			return nil
-		}
-		if !errors.Is(err, airlock.ErrBusy) || ctx.Err() != nil {
+		ended, err := signalDaemon(ctx, store, id, try.signal, try.within)
+		if err != nil || ended {
 			return err
 		}
 	}
@@ -43,25 +34,43 @@ func StopDaemon(ctx context.Context, store airlock.Store, id string) error {
 }
 
 // signalDaemon signals the process that holds the lock and no other: the descriptor keeps its number from
-// being given to somebody else between the look and the signal (pidfd_open(2)).
-func signalDaemon(store airlock.Store, id string, signal unix.Signal) error {
+// being given to somebody else between the look and the signal (pidfd_open(2)). It tells whether the process has
+// ended by the deadline; that it lets go of the lock is not enough, since it has more to close.
+func signalDaemon(ctx context.Context, store airlock.Store, id string, signal unix.Signal, within time.Duration) (ended bool, err error) {
 	pid, err := DaemonPID(store, id)
 	if err != nil || pid == 0 {
-		return err
+		return err == nil, err
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("find the daemon %d: %w", pid, err)
+		return false, fmt.Errorf("find the daemon %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
 	if still, err := DaemonPID(store, id); err != nil || still != pid {
-		return err
+		return still == 0, err
 	}
 	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("signal the daemon %d: %w", pid, err)
+		return false, fmt.Errorf("signal the daemon %d: %w", pid, err)
 	}
-	return nil
+	return awaitEnd(ctx, fd, within)
+}
+
+// awaitEnd waits until the process of a pidfd has ended, which makes it readable.
+func awaitEnd(ctx context.Context, pidfd int, within time.Duration) (ended bool, err error) {
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 50)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false, fmt.Errorf("wait for the daemon: %w", err)
+		}
+		if n > 0 {
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
 }
