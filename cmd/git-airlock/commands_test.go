@@ -58,6 +58,7 @@ func init() {
 		"for":        cmdFor,
 		"help":       cmdHelp,
 		"refused":    cmdRefused,
+		"dead":       cmdDead,
 	}
 }
 

@@ -170,3 +170,15 @@ func holds(ts *testscript.TestScript, dir, top string) string {
 	}
 	return ""
 }
+
+// dead PID waits until a process has ended; whether its parent has noticed is not our matter.
+func cmdDead(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "dead PID")
+	pid, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for end := time.Now().Add(patience); startTime(pid) != "gone"; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("process %d lives", pid)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if state.Uncommitted > 0 {
-		say(a.message, "%s of the agent's are not committed; they stay in the workspace", count(state.Uncommitted, "change"))
+		say(a.message, "the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
 	}
 	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
 	return a.tell(r, outcome)
