@@ -174,7 +174,7 @@ git config user.email "$3"
 mkdir -p .git/objects/pack .git/info
 tar -x -f - -C .git/objects
 git update-ref refs/heads/main "$4"
-echo '* -text -ident -filter' >.git/info/attributes
+echo '* -text -ident -filter -working-tree-encoding' >.git/info/attributes
 git -c checkout.workers=0 read-tree --reset -u "$4"
 rm .git/info/attributes`
 
