@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,7 @@ func init() {
 		"help":       cmdHelp,
 		"refused":    cmdRefused,
 		"dead":       cmdDead,
+		"absent":     cmdAbsent,
 	}
 }
 
@@ -359,5 +361,17 @@ func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
 	succeed(ts, true, args[0], args[1:]...)
 	if !strings.HasPrefix(ts.ReadFile("stderr"), "airlock: ") || ts.ReadFile("stdout") != "" {
 		ts.Fatalf("not told as it should be")
+	}
+}
+
+// absent PATTERN FILE wants no match, and shows what there is.
+func cmdAbsent(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 2, "absent PATTERN FILE")
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		if pattern.MatchString(line) {
+			ts.Fatalf("%s: %q", args[0], line)
+		}
 	}
 }
