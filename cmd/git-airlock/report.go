@@ -70,9 +70,9 @@ func report(w io.Writer, err error) int {
 		fmt.Fprintln(w, "hint: "+h)
 	}
 	switch {
-	case errors.Is(err, prison.ErrNotExecutable):
+	case errors.As(err, &own) && errors.Is(err, prison.ErrNotExecutable):
 		return 126
-	case errors.Is(err, prison.ErrNotFound):
+	case errors.As(err, &own) && errors.Is(err, prison.ErrNotFound):
 		return 127
 	case errors.As(err, &own):
 		return 125
