@@ -124,7 +124,7 @@ func (w *world) git(args ...string) string {
 	return command(w.t, w.Top, nil, args...)
 }
 
-// files maps a path to its content; "" content with a trailing "->" is not a thing: see the helpers below.
+// files maps a path to its content, or to one of the meanings below.
 type files map[string]string
 
 // Contents with a meaning: a link, an executable file, and nothing at all.

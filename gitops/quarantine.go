@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -78,7 +79,8 @@ func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID
 	}
 	var name bytes.Buffer
 	// Objects the user's repository only promises to have are fetched here, as a checkout would.
-	err := r.with("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
+	// One pack, whatever size the user wants theirs to have.
+	err := r.configured("pack.packSizeLimit=0").with("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
 		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
 	})
@@ -119,6 +121,10 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
 	})
+	if err == nil {
+		return nil
+	}
+	q.sweep()
 	var failed *Error
 	if errors.As(err, &failed) {
 		return invalid("the exported objects are refused: %s", failed.Stderr)
@@ -126,8 +132,23 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	return err
 }
 
-// Connected proves that everything reachable from tip is in the quarantine.
+// sweep removes what git leaves behind of a pack that it refused: with one after the other, a workspace could
+// fill the disk.
+func (q *Quarantine) sweep() {
+	left, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "tmp_*"))
+	for _, name := range left {
+		_ = os.Remove(name)
+	}
+}
+
+// Connected proves that tip is a commit and that everything reachable from it is in the quarantine.
 func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits Limits) error {
+	if kind, err := q.output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {
+		if err != nil && status(err) < 0 {
+			return err
+		}
+		return invalid("%s is no commit that was exported", tip)
+	}
 	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, texts(known)...)
 	err := q.Look(ctx, Call{Args: args, For: limits.Time})
 	var failed *Error
@@ -146,7 +167,8 @@ func (q *Quarantine) CheckSizes(ctx context.Context, tip OID, known []OID, limit
 		list.Stdout = w
 		w.CloseWithError(q.Look(ctx, list))
 	}()
-	check := &sizeChecker{limits: limits}
+	// A refusal ends the listing, too.
+	check := &sizeChecker{limits: limits, stop: func() { r.CloseWithError(errOutput) }}
 	err := q.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)"}, Stdin: r, Stdout: check, For: limits.Time})
 	if check.refused != nil {
 		return check.refused
@@ -159,6 +181,7 @@ type sizeChecker struct {
 	limits  Limits
 	rest    []byte
 	refused error
+	stop    func()
 }
 
 func (s *sizeChecker) Write(p []byte) (int, error) {
@@ -180,6 +203,7 @@ func (s *sizeChecker) Write(p []byte) (int, error) {
 		}
 		if kind != "tree" && size > limit {
 			s.refused = invalid("%s %s has %d bytes, more than %s allows (%d)", kind, name, size, key, limit)
+			s.stop()
 			return 0, s.refused
 		}
 	}
@@ -287,12 +311,37 @@ func (q *Quarantine) Give(ctx context.Context, r *Repository, tip, base OID, com
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return err
 		}
-		return q.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")}, Stdin: revs, Stdout: io.Discard})
+		err := q.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")}, Stdin: revs, Stdout: io.Discard})
+		if err == nil || !otherDevice(q.Dir, dir) {
+			return err
+		}
+		q.sweep() // git renames the pack into place and cannot do so across file systems
+		revs.Reset(string(tip) + "\n^" + string(base) + "\n")
 	}
-	pack := Call{Args: []string{"pack-objects", "-q", "--revs", "--thin", "--window=0", "--delta-base-offset", "--stdout"}, Stdin: revs}
-	outer := *r.Git
-	outer.config = append(append([]string(nil), outer.config...), "core.fsync=all", "core.fsyncMethod=batch")
-	return pipe(ctx, q.Git, pack, &outer, Call{Args: []string{"unpack-objects", "-q"}, Stdout: io.Discard})
+	return q.send(ctx, r, revs)
+}
+
+// send streams a pack of the revisions into the outer repository.
+func (q *Quarantine) send(ctx context.Context, r *Repository, revs io.Reader) error {
+	from, w := io.Pipe()
+	defer from.Close()
+	done := make(chan error, 1)
+	go func() {
+		err := q.Look(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--thin", "--window=0", "--delta-base-offset", "--stdout"}, Stdin: revs, Stdout: w})
+		w.CloseWithError(err)
+		done <- err
+	}()
+	var head [12]byte // "PACK", version, number of objects; gitformat-pack(5)
+	_, err := io.ReadFull(from, head[:])
+	if err == nil {
+		objects := binary.BigEndian.Uint32(head[8:])
+		err = r.durable().storePack(ctx, io.MultiReader(bytes.NewReader(head[:]), from), int(objects))
+	}
+	from.Close()
+	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) {
+		return sent
+	}
+	return err
 }
 
 func texts(ids []OID) []string {

@@ -166,7 +166,6 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", append(args, c.Args...)...)
 	cmd.Dir = g.dir
 	cmd.Env = append(append([]string(nil), g.env...), c.Env...)
-	cmd.Stdin = c.Stdin
 	// Asked to end, git removes its lock files; killed, it leaves them behind.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	// A helper of git's that keeps a pipe open must not keep us.
@@ -201,7 +200,39 @@ func (g *Git) run(ctx context.Context, c Call) error {
 		}
 		cmd.Stdout = &cappedWriter{w: c.Stdout, left: limit}
 	}
-	return callError(ctx, c, cmd.Run(), stderr.String())
+	return callError(ctx, c, feed(cmd, c.Stdin), stderr.String())
+}
+
+// feed runs a command with a reader as its standard input. Unlike [exec.Cmd.Run] it does not wait for a reader
+// that says nothing more once the command has ended: such a stream may come from a workspace.
+func feed(cmd *exec.Cmd, stdin io.Reader) error {
+	if stdin == nil {
+		return cmd.Run()
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(in, stdin)
+		if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) {
+			failed <- err
+		}
+		in.Close() // after failed: a command that ends well because of it is seen to have been cut short
+	}()
+	err = cmd.Wait()
+	select {
+	case cut := <-failed:
+		if err == nil {
+			err = fmt.Errorf("read its input: %w", cut)
+		}
+	default:
+	}
+	return err
 }
 
 func callError(ctx context.Context, c Call, err error, stderr string) error {
@@ -236,28 +267,6 @@ func (g *Git) records(ctx context.Context, c Call) ([]string, error) {
 		return nil, nil
 	}
 	return strings.Split(text, "\x00"), nil
-}
-
-// pipe runs from, feeding its output to into, and returns the first error of either.
-func pipe(ctx context.Context, from *Git, a Call, into *Git, b Call) error {
-	if into.dry {
-		return ErrDryRun
-	}
-	r, w := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		a.Stdout = w
-		err := from.Look(ctx, a)
-		w.CloseWithError(err)
-		done <- err
-	}()
-	b.Stdin = r
-	err := into.Change(ctx, b)
-	r.Close() // a writer that is still at it ends now
-	if fromErr := <-done; fromErr != nil && !errors.Is(fromErr, io.ErrClosedPipe) {
-		return fromErr
-	}
-	return err
 }
 
 // together runs functions at the same time and returns their errors: git spends most of a short

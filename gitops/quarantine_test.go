@@ -1,0 +1,489 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inner is an inner repository in its barest form and the quarantine for what comes out of it.
+type inner struct {
+	*world
+	outer      *world
+	q          *Quarantine
+	base, root OID
+	packs      string
+}
+
+// newInner makes an outer repository with the files, takes its tree into a quarantine, and makes an inner one.
+func newInner(t *testing.T, f files, initArgs ...string) *inner {
+	outer := newWorld(t, initArgs...)
+	outer.commit(files{"history": "x"})
+	base := outer.commit(f)
+	q, err := outer.CreateQuarantine(t.Context(), filepath.Join(outer.dir, "quarantine"))
+	check(t, err)
+	i := &inner{outer: outer, q: q, base: base, world: newWorld(t, initArgs...)}
+	tree := OID(outer.git("rev-parse", "HEAD^{tree}"))
+	i.packs, err = q.TakeTree(t.Context(), outer.Repository, tree, base)
+	check(t, err)
+	i.root, err = q.StoreCommit(t.Context(), Commit{Tree: tree, Author: "G <g@x> 1 +0000", Committer: "G <g@x> 1 +0000", Message: []byte("root\n")})
+	check(t, err)
+	for _, ext := range packExtensions {
+		content, err := os.ReadFile(i.packs + ext)
+		check(t, err)
+		check(t, os.WriteFile(filepath.Join(i.GitDir, "objects/pack", filepath.Base(i.packs)+ext), content, 0o444))
+	}
+	commit := input(t, q.Dir, []string{"GIT_DIR=" + q.Dir}, "", "cat-file", "commit", string(i.root)) + "\n"
+	if got := input(t, i.Top, nil, commit, "hash-object", "-t", "commit", "-w", "--stdin"); OID(got) != i.root {
+		t.Fatalf("root is %s inside, %s in the quarantine", got, i.root)
+	}
+	i.git("reset", "-q", "--hard", string(i.root))
+	return i
+}
+
+// pack is what an exporter would bring of want.
+func (i *inner) pack(want OID, have ...OID) []byte {
+	i.t.Helper()
+	var out bytes.Buffer
+	w := Workspace{Dir: i.Top, Run: func(ctx context.Context, p Process) (int, error) {
+		g := &Git{dir: i.Top, env: append(os.Environ(), p.Env...)}
+		err := g.Look(ctx, Call{Args: p.Argv[1:], Stdin: p.Stdin, Stdout: p.Stdout})
+		if s := status(err); s > 0 {
+			return s, nil
+		}
+		return 0, err
+	}}
+	check(i.t, w.Pack(i.t.Context(), want, have, &out))
+	return out.Bytes()
+}
+
+func (i *inner) receive(want OID, have ...OID) {
+	i.t.Helper()
+	check(i.t, i.q.Receive(i.t.Context(), bytes.NewReader(i.pack(want, have...)), DefaultLimits))
+}
+
+// plant stores an object of the agent's whatever git thinks of it.
+func (i *inner) plant(kind, content string) OID {
+	i.t.Helper()
+	return OID(input(i.t, i.Top, nil, content, "hash-object", "-t", kind, "-w", "--stdin", "--literally"))
+}
+
+// tree is a tree object with one entry.
+func (i *inner) tree(mode, name string, id OID) OID {
+	i.t.Helper()
+	return i.plant("tree", mode+" "+name+"\x00"+string(raw(i.t, id)))
+}
+
+func raw(t testing.TB, id OID) []byte {
+	t.Helper()
+	var b []byte
+	for k := 0; k < len(id); k += 2 {
+		var c byte
+		if _, err := fmt.Sscanf(string(id[k:k+2]), "%02x", &c); err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+func (i *inner) commitOf(tree OID, parents ...OID) OID {
+	i.t.Helper()
+	c := Commit{Tree: tree, Parents: parents, Author: "G <g@x> 2 +0000", Committer: "G <g@x> 2 +0000", Message: []byte("m\n")}
+	return i.plant("commit", string(c.Bytes()))
+}
+
+func isInvalid(err error) bool {
+	var refused *Invalid
+	return errors.As(err, &refused)
+}
+
+func TestTakeTreeTakesTheSnapshotOnly(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			i := newInner(t, files{"a": "1", "d/b": "2", "l": linkTo + "a", "x": execute + "3"}, "--object-format="+format)
+			if got, want := i.git("rev-parse", "HEAD^{tree}"), i.outer.git("rev-parse", "HEAD^{tree}"); got != want {
+				t.Errorf("the root's tree is %s, want %s", got, want)
+			}
+			q := &world{t: t, Repository: &Repository{Top: i.q.Dir}}
+			if got := q.git("rev-list", "--all"); got != "" {
+				t.Errorf("the quarantine has refs at %s", got)
+			}
+			history := i.outer.git("rev-parse", "HEAD~1")
+			if _, err := tryCommand(i.q.Dir, nil, "cat-file", "-e", history); err == nil {
+				t.Error("the quarantine has the history")
+			}
+			q.git("fsck", "--no-dangling", string(i.base), string(i.root))
+			i.outer.git("fsck", "--no-dangling")
+		})
+	}
+}
+
+func TestTakeTreeMakesOnePack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := files{}
+	for i := range 20 {
+		f[fmt.Sprint(i)] = randomText(i, 200<<10)
+	}
+	base := w.commit(f)
+	w.git("config", "pack.packSizeLimit", "1m")
+	q, err := w.CreateQuarantine(t.Context(), filepath.Join(w.dir, "q"))
+	check(t, err)
+	pack, err := q.TakeTree(t.Context(), w.Repository, OID(w.git("rev-parse", "HEAD^{tree}")), base)
+	check(t, err)
+	for _, ext := range packExtensions {
+		if _, err := os.Stat(pack + ext); err != nil {
+			t.Error(err)
+		}
+	}
+	check(t, q.Connected(t.Context(), base, nil, DefaultLimits))
+}
+
+// randomText is text that does not compress to nothing.
+func randomText(seed, size int) string {
+	var b strings.Builder
+	x := uint64(seed)*2654435761 + 88172645463325252
+	for b.Len() < size {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		fmt.Fprintf(&b, "%016x", x)
+	}
+	return b.String()
+}
+
+func TestReceiveAndGive(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		for name, n := range map[string]int{"loose": 1, "many": 2 * unpackLimit} {
+			t.Run(format+" "+name, func(t *testing.T) {
+				t.Parallel()
+				i := newInner(t, files{"a": "1", "big": randomText(1, 20<<10)}, "--object-format="+format)
+				for k := range n {
+					i.write(files{"a": fmt.Sprint(k), fmt.Sprint("d/", k): "new", "big": randomText(1, 20<<10) + fmt.Sprint(k)})
+					i.git("add", "-A")
+					i.git("commit", "-q", "-m", "c")
+				}
+				tip := OID(i.git("rev-parse", "HEAD"))
+				i.receive(tip, i.root)
+				check(t, i.q.Connected(t.Context(), tip, []OID{i.root}, DefaultLimits))
+				check(t, i.q.CheckSizes(t.Context(), tip, []OID{i.root}, DefaultLimits))
+				links, err := i.q.History(t.Context(), tip, []OID{i.root})
+				if err != nil || len(links) != n {
+					t.Fatalf("History: %d links, %v", len(links), err)
+				}
+				outer := i.mapped(links)
+				check(t, i.q.Give(t.Context(), i.outer.Repository, outer, i.base, n))
+				i.outer.git("update-ref", "refs/heads/got", string(outer))
+				i.outer.git("fsck", "--no-dangling", "--strict")
+				if got, want := i.outer.git("rev-parse", "got^{tree}"), i.git("rev-parse", "HEAD^{tree}"); got != want {
+					t.Errorf("tree %s, want %s", got, want)
+				}
+				loose := i.outer.git("count-objects", "-v")
+				if packed := !strings.Contains(loose, "packs: 0"); packed != (n > unpackLimit/3) {
+					t.Errorf("%d commits: %s", n, loose)
+				}
+			})
+		}
+	}
+}
+
+// mapped builds the outer images of links on top of the base, in the quarantine.
+func (i *inner) mapped(links []Link) OID {
+	i.t.Helper()
+	var names []OID
+	for _, l := range links {
+		names = append(names, l.Commit)
+	}
+	last, contents := i.base, [][]byte(nil)
+	check(i.t, i.q.Commits(i.t.Context(), names, func(_ OID, c Commit) error {
+		c.Parents = []OID{last}
+		contents = append(contents, c.Bytes())
+		last = HashObject(i.q.Format, "commit", c.Bytes())
+		return nil
+	}))
+	check(i.t, i.q.StoreCommits(i.t.Context(), contents))
+	return last
+}
+
+// One commit can bring more objects than belong loose into the user's repository.
+func TestGiveOneLargeCommit(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	f := files{}
+	for k := range 3 * unpackLimit {
+		f[fmt.Sprint("d/", k)] = fmt.Sprint(k)
+	}
+	tip := i.commit(f)
+	i.receive(tip, i.root)
+	outer := i.mapped([]Link{{Commit: tip, Parents: []OID{i.root}}})
+	check(t, i.q.Give(t.Context(), i.outer.Repository, outer, i.base, 1))
+	i.outer.git("update-ref", "refs/heads/got", string(outer))
+	i.outer.git("fsck", "--no-dangling", "--strict")
+	if count := i.outer.git("count-objects", "-v"); !strings.Contains(count, "packs: 1") {
+		t.Errorf("stored loose: %s", count)
+	}
+}
+
+func TestGiveReportsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	missing := OID(strings.Repeat("12", 20))
+	for _, n := range []int{1, unpackLimit} {
+		if err := i.q.Give(t.Context(), i.outer.Repository, missing, i.base, n); err == nil {
+			t.Errorf("%d commits: no error for an object that is not there", n)
+		}
+	}
+	i.outer.git("fsck", "--strict")
+}
+
+func TestReceiveRefuses(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1", "big": randomText(2, 30<<10)})
+	good := i.pack(i.commit(files{"a": "2", "c": randomText(3, 30<<10)}), i.root)
+	corrupt := slices.Clone(good)
+	corrupt[len(corrupt)/2] ^= 0x20
+	for name, pack := range map[string][]byte{
+		"nothing":   {},
+		"garbage":   []byte(randomText(4, 10<<10)),
+		"truncated": good[:len(good)/2],
+		"no end":    good[:len(good)-4],
+		"corrupt":   corrupt,
+	} {
+		started := time.Now()
+		if err := i.q.Receive(t.Context(), bytes.NewReader(pack), DefaultLimits); !isInvalid(err) {
+			t.Errorf("%s: %v, want *Invalid", name, err)
+		}
+		if took := time.Since(started); took > time.Second {
+			t.Errorf("%s: refused after %s", name, took)
+		}
+	}
+	limits := DefaultLimits
+	limits.Pack = 1000
+	if err := i.q.Receive(t.Context(), bytes.NewReader(good), limits); !isInvalid(err) {
+		t.Errorf("too large: %v, want *Invalid", err)
+	}
+	i.nothingKept()
+}
+
+// nothingKept demands that the quarantine holds nothing but what it began with.
+func (i *inner) nothingKept() {
+	i.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(i.q.Dir, "objects/pack"))
+	check(i.t, err)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), filepath.Base(i.packs)) {
+			i.t.Errorf("kept: %s", e.Name())
+		}
+	}
+}
+
+func TestReceiveRefusesObjectsThatLie(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	blob := i.plant("blob", "x")
+	sub := i.tree("100644", "config", blob)
+	ident := "author G <g@x> 2 +0000\ncommitter G <g@x> 2 +0000\n"
+	plain := i.tree("100644", "f", blob)
+	for name, tip := range map[string]OID{
+		".git":           i.commitOf(i.tree("40000", ".git", sub), i.root),
+		".GIT":           i.commitOf(i.tree("40000", ".GIT", sub), i.root),
+		"git~1":          i.commitOf(i.tree("40000", "git~1", sub), i.root),
+		"..":             i.commitOf(i.tree("40000", "..", sub), i.root),
+		".":              i.commitOf(i.tree("40000", ".", sub), i.root),
+		"a slash":        i.commitOf(i.tree("100644", "a/b", blob), i.root),
+		"hidden .git":    i.commitOf(i.tree("40000", ".g\u200cit", sub), i.root),
+		"no author":      i.plant("commit", "tree "+string(plain)+"\nparent "+string(i.root)+"\ncommitter G <g@x> 2 +0000\n\nm\n"),
+		"two authors":    i.plant("commit", "tree "+string(plain)+"\nparent "+string(i.root)+"\nauthor A <a@x> 2 +0000\n"+ident+"\nm\n"),
+		"no date":        i.plant("commit", "tree "+string(plain)+"\nparent "+string(i.root)+"\nauthor G <g@x>\ncommitter G <g@x> 2 +0000\n\nm\n"),
+		"NUL in headers": i.plant("commit", "tree "+string(plain)+"\nparent "+string(i.root)+"\nauthor G\x00 <g@x> 2 +0000\ncommitter G <g@x> 2 +0000\n\nm\n"),
+	} {
+		if err := i.q.Receive(t.Context(), bytes.NewReader(i.pack(tip, i.root)), DefaultLimits); !isInvalid(err) {
+			t.Errorf("%s: %v, want *Invalid", name, err)
+		}
+	}
+	i.nothingKept()
+}
+
+func TestReceiveEndsInTime(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	limits := DefaultLimits
+	limits.Time = 200 * time.Millisecond
+	r, w := io.Pipe()
+	defer w.Close()
+	started := time.Now()
+	if err := i.q.Receive(t.Context(), r, limits); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Receive: %v, want a deadline", err)
+	}
+	if took := time.Since(started); took > 4*time.Second {
+		t.Errorf("ended after %s", took)
+	}
+	i.nothingKept()
+}
+
+func TestConnectedRefuses(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	// The outer repository has these; the snapshot does not hold them, and nobody exported them.
+	secret := OID(i.outer.git("rev-parse", "HEAD~1:history"))
+	history := OID(i.outer.git("rev-parse", "HEAD~1"))
+	missing := OID(strings.Repeat("ab", 20))
+	snapshot := OID(i.git("rev-parse", "HEAD^{tree}"))
+	secret = OID(i.outer.blob("a secret"))
+	for name, tip := range map[string]OID{
+		"a blob of the outer repository":   i.commitOf(i.tree("100644", "f", secret), i.root),
+		"a commit of the outer repository": i.commitOf(snapshot, history),
+		"a tree that nobody has":           i.commitOf(missing, i.root),
+		"a blob that nobody has":           i.commitOf(i.tree("100644", "f", missing), i.root),
+		"a parent that nobody has":         i.commitOf(snapshot, i.root, missing),
+	} {
+		// Only the commit and its tree come out: what they name is not there to be packed.
+		content := input(t, i.Top, nil, "", "cat-file", "commit", string(tip)) + "\n"
+		objects := string(tip) + "\n"
+		if tree, _, _ := strings.Cut(strings.TrimPrefix(content, "tree "), "\n"); OID(tree) != missing {
+			objects += tree + "\n"
+		}
+		var pack bytes.Buffer
+		check(t, i.Look(t.Context(), Call{Args: []string{"pack-objects", "--stdout", "-q"}, Stdin: strings.NewReader(objects), Stdout: &pack}))
+		err := i.q.Receive(t.Context(), &pack, DefaultLimits)
+		if err == nil {
+			err = i.q.Connected(t.Context(), tip, []OID{i.root}, DefaultLimits)
+		}
+		if !isInvalid(err) {
+			t.Errorf("%s: %v, want *Invalid", name, err)
+		}
+	}
+	for name, tip := range map[string]OID{"a tree": snapshot, "a blob": OID(i.git("rev-parse", "HEAD:a")), "nothing": missing, "history": history} {
+		if err := i.q.Connected(t.Context(), tip, nil, DefaultLimits); !isInvalid(err) {
+			t.Errorf("%s as the tip: %v, want *Invalid", name, err)
+		}
+	}
+	check(t, i.q.Connected(t.Context(), i.root, nil, DefaultLimits))
+}
+
+func TestCheckSizes(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	blob := i.commit(files{"big": strings.Repeat("0", 5000)})
+	i.write(files{"big": absent, "small": "1"})
+	i.git("add", "-A")
+	i.git("commit", "-q", "-m", strings.Repeat("m", 5000))
+	tip := OID(i.git("rev-parse", "HEAD"))
+	i.receive(tip, i.root)
+	limits := DefaultLimits
+	limits.Blob, limits.Commit = 6000, 6000
+	check(t, i.q.CheckSizes(t.Context(), tip, []OID{i.root}, limits))
+	for name, change := range map[string]func(*Limits){
+		"blob":   func(l *Limits) { l.Blob = 4999 },
+		"commit": func(l *Limits) { l.Commit = 4999 },
+	} {
+		small := limits
+		change(&small)
+		started := time.Now()
+		err := i.q.CheckSizes(t.Context(), tip, []OID{i.root}, small)
+		if !isInvalid(err) || !strings.HasPrefix(err.Error(), name+" ") {
+			t.Errorf("%s: %v, want *Invalid that names it", name, err)
+		}
+		if took := time.Since(started); took > time.Second {
+			t.Errorf("%s: refused after %s", name, took)
+		}
+	}
+	// What is known already is not looked at again.
+	limits.Blob = 4999
+	check(t, i.q.CheckSizes(t.Context(), tip, []OID{blob}, limits))
+}
+
+func TestHistoryOfMerges(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	tree := OID(i.git("rev-parse", "HEAD^{tree}"))
+	c := func(message, encoding string, parents ...OID) OID {
+		commit := Commit{Tree: tree, Parents: parents, Author: "A <a@x> 3 +0130", Committer: "C <c@x> 4 -0200", Encoding: encoding, Message: []byte(message)}
+		return i.plant("commit", string(commit.Bytes()))
+	}
+	one := c("one\n", "", i.root)
+	two := c("", "", i.root)
+	three := c("caf\xe9\n\n\n", "ISO-8859-1", one)
+	other := c("another root, no newline at the end", "")
+	octopus := c("\n\n  lead\r\n", "", three, two, other)
+	tip := c("tip\n", "", octopus)
+	i.receive(tip, i.root)
+	links, err := i.q.History(t.Context(), tip, []OID{i.root})
+	check(t, err)
+	seen := map[OID]int{}
+	for n, l := range links {
+		for _, p := range l.Parents {
+			if _, ok := seen[p]; !ok && p != i.root {
+				t.Errorf("%s comes before its parent %s", l.Commit, p)
+			}
+		}
+		seen[l.Commit] = n
+		if l.Commit == octopus && !slices.Equal(l.Parents, []OID{three, two, other}) {
+			t.Errorf("octopus has the parents %v", l.Parents)
+		}
+	}
+	if len(seen) != 6 || seen[tip] != 5 {
+		t.Errorf("history %v", links)
+	}
+	names := []OID{octopus, two, three, other, octopus}
+	var got []OID
+	check(t, i.q.Commits(t.Context(), names, func(id OID, c Commit) error {
+		if HashObject("sha1", "commit", c.Bytes()) != id {
+			t.Errorf("%s: not its bytes: %q", id, c.Bytes())
+		}
+		got = append(got, id)
+		return nil
+	}))
+	if !slices.Equal(got, names) {
+		t.Errorf("Commits gave %v, want %v", got, names)
+	}
+	chain, err := i.q.FirstParents(t.Context(), tip, func(id OID) bool { return id == i.root })
+	if want := []OID{tip, octopus, three, one, i.root}; err != nil || !slices.Equal(chain, want) {
+		t.Errorf("FirstParents: %v, %v, want %v", chain, err, want)
+	}
+	chain, err = i.q.FirstParents(t.Context(), tip, func(OID) bool { return false })
+	if err != nil || len(chain) != 5 {
+		t.Errorf("FirstParents to the end: %v, %v", chain, err)
+	}
+	if _, err := i.q.FirstParents(t.Context(), OID(strings.Repeat("ab", 20)), func(OID) bool { return false }); err == nil {
+		t.Error("FirstParents of nothing: no error")
+	}
+	stop := errors.New("stop")
+	if err := i.q.Commits(t.Context(), names, func(OID, Commit) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("Commits: %v, want the callback's error", err)
+	}
+	if err := i.q.Commits(t.Context(), []OID{tree}, func(OID, Commit) error { return nil }); err == nil {
+		t.Error("Commits of a tree: no error")
+	}
+}
+
+// The quarantine's git obeys nothing of the user's and nothing of the caller's.
+func TestQuarantineIsClosed(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	config, err := i.q.output(t.Context(), "config", "--list", "--show-scope")
+	check(t, err)
+	for line := range strings.Lines(config) {
+		if !strings.HasPrefix(line, "local\t") && !strings.HasPrefix(line, "command\t") {
+			t.Errorf("obeyed: %s", line)
+		}
+	}
+	if content, err := os.ReadFile(filepath.Join(i.q.Dir, "objects/info/alternates")); err == nil {
+		t.Errorf("the quarantine borrows objects from %s", content)
+	}
+	if info, err := os.Stat(i.q.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the quarantine has mode %v, %v", info.Mode(), err)
+	}
+}
