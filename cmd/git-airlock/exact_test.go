@@ -139,8 +139,7 @@ func cmdExact(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 1 && strconv.Itoa(len(landed)) != args[0] {
 		ts.Fatalf("%d commits have landed, not %s", len(landed), args[0])
 	}
-	root := strings.TrimSpace(gitOutput(ts, true, "", "rev-list", "--max-parents=0", "main"))
-	images := map[string]string{root: ts.Getenv("BASE")}
+	images := map[string]string{}
 	notes := map[string]map[string]string{}
 	var inner []string
 	for _, id := range landed {
@@ -148,7 +147,12 @@ func cmdExact(ts *testscript.TestScript, neg bool, args []string) {
 		inner = append(inner, notes[id]["Inner-Commit"])
 		images[notes[id]["Inner-Commit"]] = id
 	}
-	for _, id := range strings.Fields(gitOutput(ts, true, "", "rev-list", "main")) {
+	for _, id := range strings.Fields(gitOutput(ts, true, "", "rev-list", "--max-parents=0", "refs/heads/main", "--")) {
+		if images[id] == "" {
+			images[id] = ts.Getenv("BASE") // the first commit; others are of the agent's making
+		}
+	}
+	for _, id := range strings.Fields(gitOutput(ts, true, "", "rev-list", "refs/heads/main", "--")) {
 		if images[id] == "" {
 			ts.Fatalf("the inner commit %s has not landed", id)
 		}
