@@ -84,7 +84,11 @@ func (g *Git) prepareRefs(ctx context.Context, message string, updates []RefUpda
 	t := &transaction{stderr: &headTail{}}
 	// Whoever cancels in the middle gets the transaction ended, not git killed with the refs locked: git sees
 	// the end of its input. In a process group of its own it outlives an interrupt at the terminal, too.
-	t.cmd = g.durable().command(context.WithoutCancel(ctx), Call{Args: []string{"update-ref", "-m", message, "--no-deref", "-z", "--stdin"}})
+	args := []string{"update-ref", "--no-deref", "-z", "--stdin"}
+	if message != "" { // git refuses an empty one
+		args = append(args, "-m", message)
+	}
+	t.cmd = g.durable().command(context.WithoutCancel(ctx), Call{Args: args})
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	t.cmd.Stderr = t.stderr
 	var err error

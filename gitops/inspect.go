@@ -1,0 +1,168 @@
+package gitops
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// treeLimit bounds the bytes of one tree object that is read: a folder of about a million entries.
+const treeLimit = 64 << 20
+
+// TreeEntry is one entry of a tree object; Mode has six digits.
+type TreeEntry struct {
+	Name string
+	Entry
+}
+
+// Folder tells whether the entry is a tree itself.
+func (e Entry) Folder() bool { return e.Mode == "040000" }
+
+// Inspector reads single objects of a quarantine through one git process, which starts with the first
+// question and lives until Close: an answer costs a pipe's round trip and not a process. It is not for
+// use by several goroutines.
+type Inspector struct {
+	q      *Quarantine
+	ctx    context.Context
+	cancel context.CancelFunc
+	ask    *io.PipeWriter
+	answer *bufio.Reader
+	end    *io.PipeReader
+	broken error
+}
+
+// Inspect returns an inspector. The context bounds its process; Close ends it.
+func (q *Quarantine) Inspect(ctx context.Context) *Inspector {
+	ctx, cancel := context.WithCancel(ctx)
+	return &Inspector{q: q, ctx: ctx, cancel: cancel}
+}
+
+// Close ends the inspector's process.
+func (i *Inspector) Close() error {
+	i.cancel()
+	if i.ask != nil {
+		i.ask.Close()
+		i.end.Close()
+	}
+	i.broken = io.ErrClosedPipe
+	return nil
+}
+
+func (i *Inspector) start() {
+	stdin, ask := io.Pipe()
+	end, stdout := io.Pipe()
+	go func() {
+		err := i.q.Look(i.ctx, Call{Args: []string{"cat-file", "--batch-command"}, Stdin: stdin, Stdout: stdout, Limit: math.MaxInt64})
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		stdin.CloseWithError(err)
+		stdout.CloseWithError(err)
+	}()
+	i.ask, i.end, i.answer = ask, end, bufio.NewReaderSize(end, 64<<10)
+}
+
+// question asks for one object and reads the first line of the answer.
+func (i *Inspector) question(ctx context.Context, verb string, id OID) (kind string, size int64, err error) {
+	if err := errors.Join(ctx.Err(), i.broken); err != nil {
+		return "", 0, err
+	}
+	if _, err := ParseOID(string(id)); err != nil {
+		return "", 0, err // a line break in a name would be a second question
+	}
+	if i.ask == nil {
+		i.start()
+	}
+	if _, err := io.WriteString(i.ask, verb+" "+string(id)+"\n"); err != nil {
+		return "", 0, i.fail(id, err)
+	}
+	line, err := i.answer.ReadString('\n')
+	if err != nil {
+		return "", 0, i.fail(id, err)
+	}
+	var name string
+	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 {
+		return "", 0, fmt.Errorf("object %s: cat-file answered %q", id, Escape(strings.TrimSpace(line)))
+	}
+	return kind, size, nil
+}
+
+// fail remembers that the process is lost: what it would still say belongs to an older question.
+func (i *Inspector) fail(id OID, err error) error {
+	i.broken = fmt.Errorf("read object %s: %w", id, err)
+	return i.broken
+}
+
+// contents reads the first limit bytes of an object and passes over the rest.
+func (i *Inspector) contents(ctx context.Context, id OID, want string, limit int64) ([]byte, int64, error) {
+	kind, size, err := i.question(ctx, "contents", id)
+	if err != nil {
+		return nil, 0, err
+	}
+	keep := min(size, limit)
+	if kind != want {
+		keep = 0
+	}
+	content := make([]byte, keep)
+	if _, err := io.ReadFull(i.answer, content); err != nil {
+		return nil, 0, i.fail(id, err)
+	}
+	if _, err := io.CopyN(io.Discard, i.answer, size-keep+1); err != nil {
+		return nil, 0, i.fail(id, err)
+	}
+	if kind != want {
+		return nil, 0, invalid("object %s is a %s where a %s belongs", id, kind, want)
+	}
+	return content, size, nil
+}
+
+// Size tells how many bytes a blob has, without reading it.
+func (i *Inspector) Size(ctx context.Context, id OID) (int64, error) {
+	_, size, err := i.question(ctx, "info", id)
+	return size, err
+}
+
+// Blob reads the first limit bytes of a blob. size is what the whole has.
+func (i *Inspector) Blob(ctx context.Context, id OID, limit int64) (head []byte, size int64, err error) {
+	return i.contents(ctx, id, "blob", limit)
+}
+
+// Tree reads the entries of one tree object, in git's order.
+func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
+	content, size, err := i.contents(ctx, id, "tree", treeLimit)
+	if err != nil {
+		return nil, err
+	}
+	if size > treeLimit {
+		return nil, invalid("tree %s has %d bytes, more than %d", id, size, treeLimit)
+	}
+	entries, err := parseTree(content, len(id)/2)
+	if err != nil {
+		return nil, invalid("tree %s: %s", id, err)
+	}
+	return entries, nil
+}
+
+var errTree = errors.New("an entry is not complete")
+
+// parseTree reads a tree object, whose entries are "<mode> <name>\0<hash>".
+func parseTree(content []byte, hash int) ([]TreeEntry, error) {
+	var entries []TreeEntry
+	for len(content) > 0 {
+		head, rest, found := bytes.Cut(content, []byte{0})
+		mode, name, spaced := bytes.Cut(head, []byte(" "))
+		if !found || !spaced || len(mode) == 0 || len(mode) > 6 || len(rest) < hash {
+			return nil, errTree
+		}
+		full := strings.Repeat("0", 6-len(mode)) + string(mode)
+		entries = append(entries, TreeEntry{string(name), Entry{full, OID(hex.EncodeToString(rest[:hash]))}})
+		content = rest[hash:]
+	}
+	return entries, nil
+}

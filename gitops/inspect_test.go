@@ -1,0 +1,113 @@
+package gitops
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestInspector(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			i := newInner(t, files{"a": "0123456789", "d/b": "2", "l": linkTo + "a", "x": execute + "3", "empty": ""}, "--object-format="+format)
+			look := i.q.Inspect(t.Context())
+			defer look.Close()
+			entries, err := look.Tree(t.Context(), OID(i.git("rev-parse", "HEAD^{tree}")))
+			check(t, err)
+			var got []string
+			for _, e := range entries {
+				got = append(got, e.Mode+" "+e.Name)
+				if want := i.git("rev-parse", "HEAD:"+e.Name); string(e.OID) != want {
+					t.Errorf("%s is %s, want %s", e.Name, e.OID, want)
+				}
+			}
+			want := "100644 a, 040000 d, 100644 empty, 120000 l, 100755 x"
+			if strings.Join(got, ", ") != want {
+				t.Errorf("entries %q, want %q", got, want)
+			}
+			a := OID(i.git("rev-parse", "HEAD:a"))
+			for limit, want := range map[int64]string{0: "", 4: "0123", 10: "0123456789", 100: "0123456789"} {
+				head, size, err := look.Blob(t.Context(), a, limit)
+				if err != nil || string(head) != want || size != 10 {
+					t.Errorf("limit %d: %q, %d, %v", limit, head, size, err)
+				}
+			}
+			if size, err := look.Size(t.Context(), a); size != 10 || err != nil {
+				t.Errorf("Size: %d, %v", size, err)
+			}
+			if head, size, err := look.Blob(t.Context(), OID(i.git("rev-parse", "HEAD:empty")), 10); len(head) != 0 || size != 0 || err != nil {
+				t.Errorf("empty blob: %q, %d, %v", head, size, err)
+			}
+		})
+	}
+}
+
+// What an inspector refuses leaves it ready for the next question.
+func TestInspectorRefuses(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1", "d/b": "2"})
+	look := i.q.Inspect(t.Context())
+	defer look.Close()
+	tree, blob := OID(i.git("rev-parse", "HEAD^{tree}")), OID(i.git("rev-parse", "HEAD:a"))
+	if _, err := look.Tree(t.Context(), blob); !isInvalid(err) {
+		t.Errorf("a blob as a tree: %v, want *Invalid", err)
+	}
+	if _, _, err := look.Blob(t.Context(), tree, 10); !isInvalid(err) {
+		t.Errorf("a tree as a blob: %v, want *Invalid", err)
+	}
+	for _, id := range []OID{"", "HEAD", OID(strings.Repeat("ab", 20)), blob + "\ninfo " + blob, OID(i.outer.git("rev-parse", "HEAD~1:history"))} {
+		if _, _, err := look.Blob(t.Context(), id, 10); err == nil {
+			t.Errorf("%q: no error", id)
+		}
+	}
+	if head, _, err := look.Blob(t.Context(), blob, 10); string(head) != "1" || err != nil {
+		t.Errorf("afterwards: %q, %v", head, err)
+	}
+	check(t, look.Close())
+	if _, err := look.Size(t.Context(), blob); err == nil {
+		t.Error("no error after Close")
+	}
+}
+
+func TestInspectorEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	bad := *i.q
+	bad.Git = bad.with("GIT_DIR=/nonexistent")
+	look := bad.Inspect(t.Context())
+	defer look.Close()
+	for range 2 {
+		if _, err := look.Size(t.Context(), OID(strings.Repeat("ab", 20))); err == nil {
+			t.Error("no error without a repository")
+		}
+	}
+}
+
+func FuzzParseTree(f *testing.F) {
+	f.Add([]byte("100644 a\x00"+strings.Repeat("h", 20)), false)
+	f.Add([]byte("40000 d\x00"+strings.Repeat("h", 32)), true)
+	f.Add([]byte("40000 d"), true)
+	f.Fuzz(func(t *testing.T, content []byte, long bool) {
+		hash := 20
+		if long {
+			hash = 32
+		}
+		entries, err := parseTree(content, hash)
+		if err != nil {
+			return
+		}
+		// What was read says all that was there, but for leading zeros of modes.
+		total := 0
+		for _, e := range entries {
+			if len(e.Mode) != 6 || strings.Contains(e.Name, "\x00") {
+				t.Errorf("entry %+v", e)
+			}
+			total += len(fmt.Sprintf("%s %s", strings.TrimLeft(e.Mode, "0"), e.Name)) + 1 + hash
+		}
+		if total > len(content) || total < len(content)-6*len(entries) {
+			t.Errorf("%d bytes of entries from %d", total, len(content))
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package gitops
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/quick"
+	"unicode"
+	"unicode/utf8"
+)
+
+const someTree = OID("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+
+func TestCommitRoundTrip(t *testing.T) {
+	t.Parallel()
+	property := func(parents uint8, name, encoding string, message []byte) bool {
+		plain := strings.NewReplacer("\n", "", "\x00", "", " ", "")
+		c := Commit{Tree: someTree, Author: "A" + plain.Replace(name) + " <a@x> 1 +0000", Committer: "C <c@x> 2 -0130",
+			Encoding: plain.Replace(encoding), Message: message}
+		for range parents % 5 {
+			c.Parents = append(c.Parents, someTree)
+		}
+		back, err := ParseCommit(c.Bytes())
+		return err == nil && back.Tree == c.Tree && slices.Equal(back.Parents, c.Parents) && back.Author == c.Author &&
+			back.Committer == c.Committer && back.Encoding == c.Encoding && bytes.Equal(back.Message, c.Message)
+	}
+	if err := quick.Check(property, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParseCommitLeavesHeadersBehind(t *testing.T) {
+	t.Parallel()
+	head := "tree " + string(someTree) + "\nparent " + string(someTree) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n"
+	signed := head + "gpgsig -----BEGIN-----\n author Evil <e@x> 9 +0000\n tree 0\n \n -----END-----\nmergetag object x\n type commit\n committer Evil <e@x> 9 +0000\nencoding latin1\nunknown x\n\nmessage\n\nauthor Evil <e@x> 9 +0000\n"
+	c, err := ParseCommit([]byte(signed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(c.Bytes()), head+"encoding latin1\n\nmessage\n\nauthor Evil <e@x> 9 +0000\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for name, content := range map[string]string{
+		"no tree":      "author A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm",
+		"no author":    "tree " + string(someTree) + "\ncommitter C <c@x> 2 +0000\n\nm",
+		"no committer": "tree " + string(someTree) + "\nauthor A <a@x> 1 +0000\n\nm",
+		"empty":        "",
+		"in message":   "\n\ntree " + string(someTree) + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n",
+	} {
+		if _, err := ParseCommit([]byte(content)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if c, err := ParseCommit([]byte(head)); err != nil || len(c.Message) != 0 {
+		t.Errorf("headers alone: %q, %v", c.Message, err)
+	}
+}
+
+// Whatever parses is written so that it parses to the same, and never to more than was there.
+func FuzzParseCommit(f *testing.F) {
+	f.Add([]byte("tree " + someTree + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm\n"))
+	f.Add([]byte("tree t\nparent p\nparent q\nauthor A\ncommitter C\nencoding e\n\n\n\n"))
+	f.Add([]byte("tree t\nauthor A\ncommitter C\ngpgsig a\n b\n\nm"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := ParseCommit(raw)
+		if err != nil {
+			return
+		}
+		written := c.Bytes()
+		back, err := ParseCommit(written)
+		if err != nil {
+			t.Fatalf("%q parses, and %q does not: %v", raw, written, err)
+		}
+		if !bytes.Equal(back.Bytes(), written) {
+			t.Errorf("%q becomes %q", written, back.Bytes())
+		}
+		if !bytes.HasSuffix(raw, c.Message) {
+			t.Errorf("message %q is not the end of %q", c.Message, raw)
+		}
+	})
+}
+
+func TestSplitIdent(t *testing.T) {
+	t.Parallel()
+	for ident, want := range map[string][2]string{
+		"A U Thor <a@x> 1700000000 +0130": {"A U Thor <a@x>", "1700000000 +0130"},
+		" <> 0 +0000":                     {" <>", "0 +0000"},
+		"A > B <a> 1 -0000":               {"A > B <a>", "1 -0000"},
+		"A <a@x>":                         {"A <a@x>", ""},
+		"":                                {"", ""},
+	} {
+		if who, when := SplitIdent(ident); who != want[0] || when != want[1] {
+			t.Errorf("%q: %q, %q", ident, who, when)
+		}
+	}
+}
+
+func TestHashObjectIsGits(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		w := newWorld(t, "--object-format="+format)
+		for _, content := range []string{"", "x", "\x00\xff\n", randomText(7, 100_000)} {
+			if got, want := HashObject(format, "blob", []byte(content)), w.blob(content); got != want {
+				t.Errorf("%s of %d bytes: %s, git says %s", format, len(content), got, want)
+			}
+		}
+	}
+}
+
+func TestParseOID(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		strings.Repeat("a", 40): true, strings.Repeat("0", 64): true, strings.Repeat("a", 39): false, strings.Repeat("a", 41): false,
+		strings.Repeat("A", 40): false, strings.Repeat("a", 40) + "\n": false, "": false, "HEAD": false, strings.Repeat("g", 40): false,
+		" " + strings.Repeat("a", 39): false, "--upload-pack=x": false,
+	} {
+		if _, err := ParseOID(text); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A pack of ours is read by git to the very objects that were put in.
+func TestPackOf(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		w := newWorld(t, "--object-format="+format)
+		tree := OID(w.git("hash-object", "-t", "tree", "-w", "--stdin"))
+		var objects [][]byte
+		for _, n := range []int{0, 1, 15, 16, 2047, 2048, 300_000} {
+			objects = append(objects, Commit{Tree: tree, Author: "A <a@x> 1 +0000", Committer: "C <c@x> 2 +0000", Message: []byte(strings.Repeat("m", n))}.Bytes())
+		}
+		for _, pretended := range []int{1, unpackLimit + 1} {
+			check(t, w.storePack(t.Context(), bytes.NewReader(packOf(format, objects)), pretended))
+			for _, o := range objects {
+				if got := w.git("cat-file", "commit", string(HashObject(format, "commit", o))) + "\n"; strings.TrimSuffix(got, "\n") != strings.TrimSuffix(string(o), "\n") {
+					t.Errorf("an object of %d bytes came back as %d", len(o), len(got))
+				}
+			}
+		}
+		w.git("fsck", "--strict", "--no-dangling")
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	for _, seed := range []string{"plain", "\x1b[31m", "a\u202eb", "\u200b", "\xff\xfe", "é\u0301", "\U000e0041", "\ufe0f", "\u3164", "\u00ad", "\r\n\t\x00", strings.Repeat("é", 3000)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		out := Escape(text)
+		if !utf8.ValidString(out) {
+			t.Fatalf("%q gives %q: not UTF-8", text, out)
+		}
+		if len(out) > 4*escapeLimit+3 {
+			t.Errorf("%d bytes give %d", len(text), len(out))
+		}
+		for _, r := range out {
+			if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Bidi_Control) {
+				t.Fatalf("%q gives %q with %U in it", text, out, r)
+			}
+		}
+	})
+}
+
+func TestEscape(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"plain ü 漢 ❤\ufe0f":       "plain ü 漢 ❤\ufe0f",
+		"\x1b]0;x\a":              `\u001b]0;x\u0007`,
+		"a\nb\tc\r":               `a\nb\tc\u000d`,
+		"\xff":                    `\xff`,
+		"\u202e\u2066\u200b":      `\u202e\u2066\u200b`,
+		"\u3164\u115f\u034f":      `\u3164\u115f\u034f`,
+		"\U000e0041\U000e0100":    `\U000e0041\U000e0100`,
+		"\u0085\u2028":            `\u0085\u2028`,
+		strings.Repeat("x", 5000): strings.Repeat("x", escapeLimit) + "...",
+	} {
+		if got := Escape(text); got != want {
+			t.Errorf("%.40q: %.200q, want %.200q", text, got, want)
+		}
+	}
+}
+
+func TestShellQuoteThroughTheShell(t *testing.T) {
+	t.Parallel()
+	words := []string{"", "plain", "a b", "it's", "$HOME", "`id`", "\\", "\n", "a\nb\n", "*", "~", "#x", "-n", "ü", "\xff", "!!", "''", "a\"b", ";", "&", "|", "=x", "{a,b}", "\t", "\x01"}
+	for n := range 255 {
+		words = append(words, "x"+string([]byte{byte(n + 1)})+"y")
+	}
+	var script strings.Builder
+	for _, w := range words {
+		fmt.Fprintf(&script, "printf '%%s\\0' %s\n", ShellQuote(w))
+	}
+	cmd := exec.Command("sh")
+	cmd.Stdin = strings.NewReader(script.String())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, words) {
+		for i := range min(len(got), len(words)) {
+			if got[i] != words[i] {
+				t.Fatalf("%q came back as %q", words[i], got[i])
+			}
+		}
+		t.Fatalf("%d words came back, want %d", len(got), len(words))
+	}
+}
