@@ -117,15 +117,22 @@ func (i *Inspector) contents(ctx context.Context, id OID, want string, limit int
 		return nil, 0, i.fail(id, err)
 	}
 	if kind != want {
-		return nil, 0, invalid("object %s is a %s where a %s belongs", id, kind, want)
+		return nil, 0, notA(want, kind, id)
 	}
 	return content, size, nil
 }
 
 // Size tells how many bytes a blob has, without reading it.
 func (i *Inspector) Size(ctx context.Context, id OID) (int64, error) {
-	_, size, err := i.question(ctx, "info", id)
+	kind, size, err := i.question(ctx, "info", id)
+	if err == nil && kind != "blob" {
+		return 0, notA("blob", kind, id)
+	}
 	return size, err
+}
+
+func notA(want, kind string, id OID) error {
+	return invalid("object %s is a %s where a %s belongs", id, kind, want)
 }
 
 // Blob reads the first limit bytes of a blob. size is what the whole has.

@@ -23,7 +23,7 @@ func TestInspector(t *testing.T) {
 					t.Errorf("%s is %s, want %s", e.Name, e.OID, want)
 				}
 			}
-			want := "100644 a, 040000 d, 100644 empty, 120000 l, 100755 x"
+			want := "100644 a, 040000 d, 100644 empty, 100644 history, 120000 l, 100755 x"
 			if strings.Join(got, ", ") != want {
 				t.Errorf("entries %q, want %q", got, want)
 			}
@@ -57,7 +57,7 @@ func TestInspectorRefuses(t *testing.T) {
 	if _, _, err := look.Blob(t.Context(), tree, 10); !isInvalid(err) {
 		t.Errorf("a tree as a blob: %v, want *Invalid", err)
 	}
-	for _, id := range []OID{"", "HEAD", OID(strings.Repeat("ab", 20)), blob + "\ninfo " + blob, OID(i.outer.git("rev-parse", "HEAD~1:history"))} {
+	for _, id := range []OID{"", "HEAD", OID(strings.Repeat("ab", 20)), blob + "\ninfo " + blob, OID(i.outer.blob("not taken"))} {
 		if _, _, err := look.Blob(t.Context(), id, 10); err == nil {
 			t.Errorf("%q: no error", id)
 		}
