@@ -81,16 +81,20 @@ func succeed(ts *testscript.TestScript, neg bool, program string, args ...string
 // git ARGS runs git.
 func cmdGit(ts *testscript.TestScript, neg bool, args []string) { succeed(ts, neg, "git", args...) }
 
+// prelude goes before each shell script: "set -e" lets a failing "! command" pass, and a failing "not command" not.
+const prelude = `not() { ! "$@"; }
+`
+
 // sh TEXT runs a shell script as the user.
 func cmdShell(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, len(args) == 0, "sh TEXT [ARGS]")
-	succeed(ts, neg, "sh", append([]string{"-euc", args[0], "sh"}, args[1:]...)...)
+	succeed(ts, neg, "sh", append([]string{"-euc", prelude + args[0], "sh"}, args[1:]...)...)
 }
 
 // agent TEXT runs a shell script in the prison as the agent.
 func cmdAgent(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, len(args) == 0, "agent TEXT [ARGS]")
-	succeed(ts, neg, "git", append([]string{"airlock", "visit", "--", "sh", "-euc", args[0], "sh"}, args[1:]...)...)
+	succeed(ts, neg, "git", append([]string{"airlock", "visit", "--", "sh", "-euc", prelude + args[0], "sh"}, args[1:]...)...)
 }
 
 // exits STATUS PROGRAM ARGS wants exactly that exit status.
@@ -245,7 +249,7 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0, "waitfor [-within DURATION] TEXT [ARGS]")
 	begin := time.Now()
 	for {
-		cmd := exec.Command("sh", append([]string{"-euc", args[0], "sh"}, args[1:]...)...)
+		cmd := exec.Command("sh", append([]string{"-euc", prelude + args[0], "sh"}, args[1:]...)...)
 		cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
 		at := time.Now()
 		out, err := cmd.CombinedOutput()
@@ -329,7 +333,7 @@ func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
 // getenv NAME TEXT sets a variable to what a shell script prints.
 func cmdGetenv(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 2, "getenv NAME TEXT")
-	succeed(ts, false, "sh", "-euc", args[1])
+	succeed(ts, false, "sh", "-euc", prelude+args[1])
 	ts.Setenv(args[0], strings.TrimSuffix(ts.ReadFile("stdout"), "\n"))
 }
 
