@@ -35,6 +35,7 @@ var doors = map[string][]string{
 	"os/exec":                          {"gitops", "prison/native", "cmd/git-airlock"},
 	"net":                              {"prison/native", "prison/prisontest"},
 	"net/":                             nil,
+	"net/netip":                        {"prison/native"},
 	"plugin":                           nil,
 	"C":                                nil,
 	"golang.org/x/sys/":                {"gitops", "prison/native", "promote", "promote/airlock", "cmd/git-airlock"},
