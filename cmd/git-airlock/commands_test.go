@@ -265,10 +265,10 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // landed N waits until the outer branch has exactly N commits since the base, by git alone: nobody but the
-// daemon may be needed for it.
+// daemon may be needed for it. The index is locked for some moments after the branch has moved.
 func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "landed N")
-	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$1..$2"); echo "$n landed"; test "$n" = "$3"`,
+	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$1..$2"); echo "$n landed"; test "$n" = "$3"; not test -e "$(git rev-parse --git-path index.lock)"`,
 		ts.Getenv("BASE"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
 }
 
