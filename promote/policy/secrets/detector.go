@@ -1,0 +1,217 @@
+package secrets
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+//go:embed rules.toml
+var published []byte
+
+// Match is one place that holds what looks like a secret. The secret itself is not in it, so that it can be
+// shown.
+type Match struct {
+	Rule  string // gitleaks' id, as in "github-pat"
+	Line  int    // counted from 1
+	Guess bool   // the rule goes by the words around, not by the form of the secret
+}
+
+// matchLimit bounds the matches in one text.
+const matchLimit = 100
+
+// Detector applies a set of rules.
+type Detector struct {
+	rules    []*rule
+	allowed  *allowlist
+	keywords *words
+	always   []int // rules without keywords
+}
+
+// rule is one of the file's rules, compiled when it is first wanted: most never are.
+type rule struct {
+	id      string
+	regex   func() *regexp.Regexp // nil: the path alone decides
+	path    func() *regexp.Regexp
+	group   int
+	entropy float64
+	allowed []*allowlist
+	guess   bool
+}
+
+// Default returns the detector with the published rules. They are read once.
+var Default = sync.OnceValue(func() *Detector {
+	d, err := parse(published)
+	if err != nil {
+		panic("secrets: rules.toml: " + err.Error()) // part of the program, and tested
+	}
+	return d
+})
+
+// file is the form of gitleaks.toml.
+type file struct {
+	Allowlist listFile
+	Rules     []struct {
+		ID          string
+		Regex, Path string
+		SecretGroup int
+		Entropy     float64
+		Keywords    []string
+		Allowlists  []listFile
+	}
+}
+
+func parse(content []byte) (*Detector, error) {
+	var f file
+	if err := toml.Unmarshal(content, &f); err != nil {
+		return nil, err
+	}
+	d := &Detector{allowed: newAllowlist(f.Allowlist)}
+	keywords := newWordsBuilder()
+	for n, r := range f.Rules {
+		if r.ID == "" || r.Regex == "" && r.Path == "" {
+			return nil, fmt.Errorf("rule %d (%q) says nothing", n, r.ID)
+		}
+		made := &rule{id: r.ID, regex: lazily(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
+		for _, a := range r.Allowlists {
+			made.allowed = append(made.allowed, newAllowlist(a))
+		}
+		d.rules = append(d.rules, made)
+		if len(r.Keywords) == 0 {
+			d.always = append(d.always, n)
+		}
+		for _, k := range r.Keywords {
+			keywords.add(k, n)
+		}
+	}
+	d.keywords = keywords.build()
+	return d, nil
+}
+
+// lazily compiles an expression when it is first asked for; an empty one gives nil.
+func lazily(expression string) func() *regexp.Regexp {
+	if expression == "" {
+		return nil
+	}
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
+// guessPrefix is how gitleaks' generator begins each rule that looks for a name, an assignment and a value.
+const guessPrefix = `[\w.-]{0,50}?`
+
+// guessing are rules of the same kind in another form.
+var guessing = map[string]bool{
+	"curl-auth-header":       true,
+	"curl-auth-user":         true,
+	"kubernetes-secret-yaml": true,
+	"nuget-config-password":  true,
+	"pkcs12-file":            true,
+	"sidekiq-sensitive-url":  true,
+}
+
+func guesses(id, expression string) bool {
+	return guessing[id] || strings.HasPrefix(strings.TrimPrefix(expression, "(?i)"), guessPrefix)
+}
+
+// Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
+// that is no file.
+func (d *Detector) Find(path string, text []byte) []Match {
+	if path != "" && d.allowed.allowsPath(path) {
+		return nil
+	}
+	wanted := append(d.keywords.in(text), make([]bool, len(d.rules))...)[:len(d.rules)]
+	for _, n := range d.always {
+		wanted[n] = true
+	}
+	var found []Match
+	for n, r := range d.rules { // in the file's order, so that equal texts give equal answers
+		if wanted[n] && len(found) < matchLimit {
+			found = d.apply(r, path, text, found)
+		}
+	}
+	return found
+}
+
+func (d *Detector) apply(r *rule, path string, text []byte, found []Match) []Match {
+	if r.path != nil && !r.path().MatchString(path) {
+		return found
+	}
+	for _, a := range r.allowed {
+		if !a.all && path != "" && a.allowsPath(path) {
+			return found
+		}
+	}
+	if r.regex == nil {
+		return append(found, Match{Rule: r.id, Line: 1, Guess: r.guess})
+	}
+	for _, at := range r.regex().FindAllSubmatchIndex(text, matchLimit) {
+		c := r.candidate(path, text, at)
+		if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
+			continue
+		}
+		found = append(found, Match{Rule: r.id, Line: 1 + bytes.Count(text[:at[0]], []byte("\n")), Guess: r.guess})
+		if len(found) == matchLimit {
+			break
+		}
+	}
+	return found
+}
+
+// candidate is what an expression matched.
+type candidate struct {
+	path                string
+	secret, match, line []byte
+}
+
+// candidate takes the secret from a match: the group that the rule names, else the first that holds something,
+// else all of it.
+func (r *rule) candidate(path string, text []byte, at []int) candidate {
+	start, end := at[0], at[1]
+	c := candidate{path: path, match: bytes.Trim(text[start:end], "\n")}
+	c.secret = c.match
+	for g := 1; 2*g+1 < len(at); g++ {
+		if at[2*g] >= 0 && (g == r.group || r.group == 0 && at[2*g] < at[2*g+1]) {
+			c.secret = text[at[2*g]:at[2*g+1]]
+			break
+		}
+	}
+	from := bytes.LastIndexByte(text[:start], '\n') + 1
+	to := len(text)
+	if i := bytes.IndexByte(text[end:], '\n'); i >= 0 {
+		to = end + i
+	}
+	c.line = text[from:to]
+	return c
+}
+
+func (c candidate) allowedBy(lists []*allowlist) bool {
+	for _, a := range lists {
+		if a.allows(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// entropy is Shannon's, in bits a character.
+func entropy(text []byte) float64 {
+	counts := map[rune]int{}
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		counts[r]++
+		i += n
+	}
+	sum := 0.0
+	for _, n := range counts {
+		f := float64(n) / float64(len(text))
+		sum -= f * math.Log2(f)
+	}
+	return sum
+}

@@ -1,0 +1,104 @@
+package secrets
+
+// words finds which of many words are in a text, in one pass and whatever their number, without regard to
+// the case of ASCII letters: the automaton of Aho and Corasick.
+type words struct {
+	class [256]byte // of each byte; 0 for those in no word
+	next  [][]int32 // state and class to state
+	tags  [][]int   // of the words that end in a state
+	most  int       // the largest tag
+}
+
+type wordsBuilder struct {
+	class   [256]byte
+	classes int
+	edges   []map[byte]int32
+	tags    [][]int
+	most    int
+}
+
+func newWordsBuilder() *wordsBuilder {
+	return &wordsBuilder{classes: 1, edges: []map[byte]int32{{}}, tags: [][]int{nil}}
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// add adds a word with the tag that finding it gives.
+func (b *wordsBuilder) add(word string, tag int) {
+	b.most = max(b.most, tag)
+	state := int32(0)
+	for i := range len(word) {
+		c := lower(word[i])
+		if b.class[c] == 0 {
+			b.class[c] = byte(b.classes)
+			b.classes++
+		}
+		to, ok := b.edges[state][b.class[c]]
+		if !ok {
+			to = int32(len(b.edges))
+			b.edges, b.tags = append(b.edges, map[byte]int32{}), append(b.tags, nil)
+			b.edges[state][b.class[c]] = to
+		}
+		state = to
+	}
+	b.tags[state] = append(b.tags[state], tag)
+}
+
+// build completes the edges: where a word breaks off, the longest word that may have begun within goes on.
+func (b *wordsBuilder) build() *words {
+	w := &words{class: b.class, next: make([][]int32, len(b.edges)), tags: b.tags, most: b.most}
+	for c := byte('A'); c <= 'Z'; c++ {
+		w.class[c] = w.class[lower(c)]
+	}
+	fallback := make([]int32, len(b.edges))
+	queue := []int32{0}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		w.next[s] = make([]int32, b.classes)
+		for c := 1; c < b.classes; c++ {
+			back := int32(0)
+			if s != 0 {
+				back = w.next[fallback[s]][c]
+			}
+			to, ok := b.edges[s][byte(c)]
+			if !ok {
+				w.next[s][c] = back
+				continue
+			}
+			w.next[s][c], fallback[to] = to, back
+			w.tags[to] = append(w.tags[to], w.tags[back]...)
+			queue = append(queue, to)
+		}
+	}
+	return w
+}
+
+// in tells, for each tag, whether a word with it is in the text.
+func (w *words) in(text []byte) []bool {
+	found := make([]bool, w.most+1)
+	state := int32(0)
+	for _, c := range text {
+		state = w.next[state][w.class[c]]
+		for _, tag := range w.tags[state] {
+			found[tag] = true
+		}
+	}
+	return found
+}
+
+// any tells whether one of the words is in the text.
+func (w *words) any(text []byte) bool {
+	state := int32(0)
+	for _, c := range text {
+		if state = w.next[state][w.class[c]]; len(w.tags[state]) > 0 {
+			return true
+		}
+	}
+	return false
+}
