@@ -89,6 +89,12 @@ func (l Limits) OrDefault() Limits {
 type Spec struct {
 	// ID names the prison on the host: control group, runtime files. It is not visible inside. Required.
 	ID string
+	// Name is what people see a prison called in the lists of other tools on the host, such as those of
+	// containers; empty means one made of ID. Backends without such lists ignore it.
+	Name string
+	// Image is the container image that the prison's system is taken from, and Runtime the container runtime
+	// that runs it, empty for the engine's own. A backend without images refuses both.
+	Image, Runtime string
 	// Dir is an existing host-owned directory (mode 0700) in which the backend keeps what it
 	// needs beside the workspace: sockets, locks, the prison's writable home. Required.
 	Dir string

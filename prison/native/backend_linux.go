@@ -42,10 +42,8 @@ func check(s prison.Spec) error {
 		return fmt.Errorf("native prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
 	case s.User != filepath.Base(s.User), s.User == ".", s.User == "..":
 		return fmt.Errorf("native prison: user name %q", s.User)
-	case s.Network != prison.NetworkNone:
-		return unavailable("network " + s.Network.String() + " is not built for the native backend yet")
 	}
-	return nil
+	return checkNetwork(s)
 }
 
 func unavailable(reason string, mend ...string) error {
@@ -72,7 +70,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	}
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
-	i.Weaker, err = awaitReady(link)
+	i.Weaker, err = awaitReady(link, nil)
 	if ctx.Err() != nil {
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
 	}
@@ -174,6 +172,9 @@ func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
 
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	if s.ReadOnly {
+		s.Network = prison.NetworkNone
+	}
 	if err := check(s); err != nil {
 		return nil, err
 	}
@@ -185,16 +186,22 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		return nil, fmt.Errorf("open prison: %w", errors.Join(checkKernel(), err))
 	}
 	var once sync.Once
+	var relay *os.Process
+	var wire conn
 	end := func() error {
 		once.Do(func() {
 			link.Close()
 			p.Kill()
 			p.Wait()
+			endRelay(relay, wire)
 		})
 		return nil
 	}
 	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
-	_, err = awaitReady(link)
+	_, err = awaitReady(link, func(tap *os.File) (err error) {
+		relay, wire, err = startRelay(s, tap)
+		return err
+	})
 	if !stop() && ctx.Err() != nil {
 		err = ctx.Err()
 	}
