@@ -69,3 +69,26 @@ func ShellQuote(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// Pasteable quotes a word that is shown to be pasted into a POSIX shell: what would not be seen is written as escapes
+// of printf(1), which the shell turns back. It drops newlines at the end of what a command prints; there a
+// pattern stands for them.
+func Pasteable(word string) string {
+	visible := strings.TrimRight(word, "\n")
+	if visible == word && utf8.ValidString(word) && strings.IndexFunc(word, Hidden) < 0 {
+		return ShellQuote(word)
+	}
+	var b strings.Builder
+	for len(visible) > 0 {
+		r, n := utf8.DecodeRuneInString(visible)
+		if r == utf8.RuneError && n == 1 || Hidden(r) || r == '\'' || r == '\\' {
+			for _, c := range []byte(visible[:n]) {
+				fmt.Fprintf(&b, `\0%03o`, c)
+			}
+		} else {
+			b.WriteString(visible[:n])
+		}
+		visible = visible[n:]
+	}
+	return `"$(printf %b '` + b.String() + `')"` + strings.Repeat("?", len(word)-len(strings.TrimRight(word, "\n")))
+}

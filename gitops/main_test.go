@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,12 +22,16 @@ func TestMain(m *testing.M) {
 	if request := os.Getenv("AIRLOCK_TEST_LAND"); request != "" {
 		os.Exit(landHelper(request))
 	}
+	if os.Getenv("TMPDIR") == "" && roomy(memory) {
+		_ = os.Setenv("TMPDIR", memory)
+	}
 	home, err := os.MkdirTemp("", "gitops-home-")
 	if err != nil {
 		panic(err)
 	}
-	empty := filepath.Join(home, "gitconfig")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+	config := filepath.Join(home, "gitconfig")
+	// Housekeeping in the background would race the removal of a test's folder.
+	if err := os.WriteFile(config, []byte("[gc]\n\tauto = 0\n"), 0o600); err != nil {
 		panic(err)
 	}
 	for _, v := range os.Environ() {
@@ -35,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	for name, value := range map[string]string{
-		"HOME": home, "GIT_CONFIG_GLOBAL": empty, "GIT_CONFIG_NOSYSTEM": "1",
+		"HOME": home, "GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org",
 		"GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org",
 	} {
@@ -44,6 +49,24 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(home)
 	os.Exit(code)
+}
+
+// memory is where Linux keeps files in memory: the tests make some ten thousand.
+const memory = "/dev/shm"
+
+// roomy tells whether a folder has room for the tests and lets programs be run, as hooks and filters are.
+func roomy(dir string) bool {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < 1<<30 {
+		return false
+	}
+	probe, err := os.MkdirTemp(dir, "probe-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(probe)
+	script := filepath.Join(probe, "true")
+	return os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700) == nil && exec.Command(script).Run() == nil
 }
 
 // helperRequest is what a kill test asks of its helper.
@@ -185,23 +208,30 @@ func (w *world) built(on OID, f files) OID {
 	index := filepath.Join(w.t.TempDir(), "built-index")
 	env := []string{"GIT_INDEX_FILE=" + index}
 	command(w.t, w.Top, env, "read-tree", string(on))
-	var info strings.Builder
-	for _, name := range sortedNames(f) {
-		if f[name] == absent {
-			fmt.Fprintf(&info, "0 %s\t%s\x00", on.zero(), name)
-		}
-	}
-	for _, name := range sortedNames(f) {
+	var info, names strings.Builder
+	var modes, paths []string
+	contents := w.t.TempDir()
+	for n, name := range sortedNames(f) {
 		content, mode := f[name], "100644"
 		switch {
 		case content == absent:
+			fmt.Fprintf(&info, "0 %s\t%s\x00", on.zero(), name)
 			continue
 		case strings.HasPrefix(content, linkTo):
 			content, mode = strings.TrimPrefix(content, linkTo), "120000"
 		case strings.HasPrefix(content, execute):
 			content, mode = strings.TrimPrefix(content, execute), "100755"
 		}
-		fmt.Fprintf(&info, "%s %s\t%s\x00", mode, w.blob(content), name)
+		at := filepath.Join(contents, fmt.Sprint(n))
+		check(w.t, os.WriteFile(at, []byte(content), 0o600))
+		names.WriteString(at + "\n")
+		modes, paths = append(modes, mode), append(paths, name)
+	}
+	if len(paths) > 0 {
+		blobs := input(w.t, w.Top, nil, names.String(), "hash-object", "-w", "--no-filters", "--stdin-paths")
+		for n, id := range strings.Fields(blobs) {
+			fmt.Fprintf(&info, "%s %s\t%s\x00", modes[n], id, paths[n])
+		}
 	}
 	input(w.t, w.Top, env, info.String(), "update-index", "-z", "--index-info")
 	tree := command(w.t, w.Top, env, "write-tree")

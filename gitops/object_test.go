@@ -3,7 +3,9 @@ package gitops
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -184,15 +186,41 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-func TestShellQuoteThroughTheShell(t *testing.T) {
+func TestQuotedWordsThroughTheShell(t *testing.T) {
 	t.Parallel()
-	words := []string{"", "plain", "a b", "it's", "$HOME", "`id`", "\\", "\n", "a\nb\n", "*", "~", "#x", "-n", "ü", "\xff", "!!", "''", "a\"b", ";", "&", "|", "=x", "{a,b}", "\t", "\x01"}
+	words := []string{"", "plain", "a b", "it's", "$HOME", "`id`", "\\", "a\nb", "*", "~", "#x", "-n", "ü", "\xff", "!!", "''", "a\"b", ";", "&", "|", "=x",
+		"{a,b}", "\t", "\x01", "%s%%\x1b", "\x1b7", "\\033\x1b", "\u202egnp", "it's\x7f"}
 	for n := range 255 {
 		words = append(words, "x"+string([]byte{byte(n + 1)})+"y")
 	}
+	for name, quote := range map[string]func(string) string{"ShellQuote": ShellQuote, "Pasteable": Pasteable} {
+		t.Run(name, func(t *testing.T) { throughTheShell(t, words, quote) })
+	}
+	throughTheShell(t, []string{"\n", "a\nb\n"}, ShellQuote)
+}
+
+func TestPasteableShowsAll(t *testing.T) {
+	t.Parallel()
+	for _, w := range []string{"a\x1b[2J", "\u202e", "\xff", "a\nb", "a\n", "\u200b", "\x7f"} {
+		if got := Pasteable(w); Escape(got) != got {
+			t.Errorf("%q is shown as %q", w, got)
+		}
+	}
+	// A pattern finds the file whose name ends in newlines.
+	dir := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(dir, "a\n\n"), nil, 0o644))
+	cmd := exec.Command("sh", "-c", "rm "+Pasteable("a\n\n"))
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func throughTheShell(t *testing.T, words []string, quote func(string) string) {
+	t.Helper()
 	var script strings.Builder
 	for _, w := range words {
-		fmt.Fprintf(&script, "printf '%%s\\0' %s\n", ShellQuote(w))
+		fmt.Fprintf(&script, "printf '%%s\\0' %s\n", quote(w))
 	}
 	cmd := exec.Command("sh")
 	cmd.Stdin = strings.NewReader(script.String())

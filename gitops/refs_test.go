@@ -84,7 +84,7 @@ func TestUpdateRefsWithManyRefs(t *testing.T) {
 	w := newWorld(t)
 	a := w.commit(files{"a": "1"})
 	var updates []RefUpdate
-	for i := range 3000 {
+	for i := range 1000 {
 		updates = append(updates, RefUpdate{Ref: fmt.Sprintf("refs/t/%064d", i), New: a})
 	}
 	check(t, w.UpdateRefs(t.Context(), "", updates...))

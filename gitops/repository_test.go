@@ -191,7 +191,7 @@ func TestConfig(t *testing.T) {
 	c, err := r.Config(t.Context())
 	check(t, err)
 	for key, want := range map[string]string{"airlock.memory": "last\nline", "airlock.cpus": "2", "Airlock.CPUs": "2", "airlock.backend": "docker",
-		"core.hooksPath": ".husky", "filter.LFS.smudge": "x", "filter.lfs.smudge": "none", "airlock.none": "none", "airlock.empty": "", "core.fsmonitor": "none", "gc.auto": "none"} {
+		"core.hooksPath": ".husky", "filter.LFS.smudge": "x", "filter.lfs.smudge": "none", "airlock.none": "none", "airlock.empty": "", "core.fsmonitor": "none"} {
 		if got := c.String(key, "none"); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}

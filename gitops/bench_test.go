@@ -1,0 +1,59 @@
+package gitops
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// large is a repository of 20,000 files and two commits to go to and fro between, which differ in one of them.
+func large(b *testing.B, changed int) (w *world, one, two OID) {
+	w = newWorld(b)
+	f, g := files{}, files{}
+	for i := range 20_000 {
+		name := fmt.Sprintf("d%d/e%d/f%d", i%20, i%400, i)
+		f[name] = fmt.Sprint("content ", i)
+		if i < changed {
+			g[name] = fmt.Sprint("changed ", i)
+		}
+	}
+	one = w.commit(f)
+	w.git("status")
+	w.git("gc", "-q")
+	return w, one, w.built(one, g)
+}
+
+// BenchmarkLand measures landings in a repository of 20,000 files and reports how they compare
+// with git merge --ff-only, which neither journals nor syncs nor spares ignored files.
+func BenchmarkLand(b *testing.B) {
+	for _, changed := range []int{1, 50, 2000} {
+		b.Run(fmt.Sprint(changed), func(b *testing.B) {
+			w, one, two := large(b, changed)
+			back := func() {
+				b.Helper()
+				w.git("reset", "-q", "--hard", string(one))
+				w.git("update-ref", "-d", "refs/airlock/7f3a/promoted")
+				rest()
+			}
+			landing := w.landing(one, two)
+			var landed, merged time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				back()
+				started := time.Now()
+				w.git("merge", "-q", "--ff-only", string(two))
+				merged += time.Since(started)
+				back()
+				b.StartTimer()
+				started = time.Now()
+				if err := w.Land(b.Context(), landing); err != nil {
+					b.Fatal(err)
+				}
+				landed += time.Since(started)
+			}
+			b.ReportMetric(float64(merged.Microseconds())/float64(b.N)/1000, "merge-ms/op")
+			b.ReportMetric(float64(landed.Microseconds())/float64(b.N)/1000, "land-ms/op")
+			b.ReportMetric(float64(landed)/float64(merged), "land/merge")
+		})
+	}
+}
