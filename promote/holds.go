@@ -20,13 +20,13 @@ func Position(ctx context.Context, repo *gitops.Repository, r airlock.Record, ti
 	}
 	if tip == "" {
 		return &Hold{Reason: BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
-			Next: []string{"git branch " + gitops.ShellQuote(branch) + " " + string(promoted)}}, nil
+			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}}, nil
 	}
 	head, err := repo.Head(ctx)
 	if err != nil {
 		return nil, err
 	}
-	back := []string{"git checkout " + gitops.ShellQuote(branch)}
+	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	switch head.Branch {
 	case r.Branch:
 		return nil, nil
@@ -53,7 +53,7 @@ const pathsNamed = 50
 func quoted(paths []string) string {
 	var b strings.Builder
 	for _, p := range paths {
-		b.WriteString(" " + gitops.ShellQuote(p))
+		b.WriteString(" " + gitops.Pasteable(p))
 	}
 	return b.String()
 }
@@ -102,12 +102,12 @@ func (c *cycle) diverged(ctx context.Context) error {
 
 func (c *cycle) indexLocked() Hold {
 	return Hold{Reason: IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
-		Next: []string{"rm " + gitops.ShellQuote(c.Repo.GitDir+"/index.lock")}}
+		Next: []string{"rm " + gitops.Pasteable(c.Repo.GitDir+"/index.lock")}}
 }
 
 func (c *cycle) diskFull(cause error) Hold {
 	return Hold{Reason: DiskFull, Message: "no space left on the device of the repository: " + gitops.Escape(cause.Error()),
-		Next: []string{"df -h " + gitops.ShellQuote(c.Repo.CommonDir)}}
+		Next: []string{"df -h " + gitops.Pasteable(c.Repo.CommonDir)}}
 }
 
 func (c *cycle) innerInvalid(cause *gitops.Invalid) Hold {
@@ -127,11 +127,11 @@ func (c *cycle) innerMain(refs []gitops.InnerRef) Hold {
 		return h
 	}
 	h.Message += "; it has " + strings.Join(names, ", ")
-	h.Next = []string{"git airlock visit -- git branch main " + gitops.ShellQuote(refs[0].Name)}
+	h.Next = []string{"git airlock visit -- git branch main " + gitops.Pasteable(refs[0].Name)}
 	return h
 }
 
 func (c *cycle) review() Hold {
 	return Hold{Reason: Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
-		Next: []string{"git log -p " + gitops.ShellQuote(c.Record.BranchName()) + ".." + strings.TrimPrefix(c.Record.Ref("pending"), "refs/"), "git airlock promote"}}
+		Next: []string{"git log -p " + gitops.Pasteable(c.Record.BranchName()) + ".." + strings.TrimPrefix(c.Record.Ref("pending"), "refs/"), "git airlock promote"}}
 }

@@ -22,8 +22,9 @@ type State struct {
 
 // Waiting are commits on an inner ref that does not land by itself.
 type Waiting struct {
-	Ref     string `json:"ref"`
+	Ref     string `json:"ref"` // fit to be shown
 	Commits int    `json:"commits"`
+	Name    string `json:"-"` // the ref's very name
 }
 
 // refsWatched bounds how many inner refs are counted.
@@ -116,7 +117,7 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 			return err
 		}
 		if n > 0 {
-			s.Waiting = append(s.Waiting, Waiting{gitops.Escape(r.Name), n})
+			s.Waiting = append(s.Waiting, Waiting{gitops.Escape(r.Name), n, r.Name})
 		}
 	}
 	s.Uncommitted, err = exporter.Uncommitted(ctx)

@@ -116,7 +116,7 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 	case len(state.Waiting) > 0:
 		w := state.Waiting[0]
 		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref),
-			[]string{"git airlock visit -- git merge " + gitops.ShellQuote(w.Ref), discard}}
+			[]string{"git airlock visit -- git merge " + gitops.Pasteable(w.Name), discard}}
 	}
 	return nil
 }
