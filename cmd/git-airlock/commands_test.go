@@ -61,6 +61,8 @@ func init() {
 		"refused":    cmdRefused,
 		"dead":       cmdDead,
 		"absent":     cmdAbsent,
+		"plain":      cmdPlain,
+		"keys":       cmdKeys,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -179,6 +181,41 @@ func cmdDead(ts *testscript.TestScript, neg bool, args []string) {
 	for end := time.Now().Add(patience); startTime(pid) != "gone"; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			ts.Fatalf("process %d lives", pid)
+		}
+	}
+}
+
+// plain FILE wants text in which nothing is hidden and nothing moves the cursor.
+func cmdPlain(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "plain FILE")
+	text := ts.ReadFile(args[0])
+	if text == "" {
+		ts.Fatalf("%s is empty", args[0])
+	}
+	for i, r := range text {
+		if r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' && r != '\t' {
+			ts.Fatalf("%U at %d of %q", r, i, text)
+		}
+	}
+}
+
+// keys FILE PATH... wants a JSON document with these fields. The fields at its top must be those that are named,
+// in their order.
+func cmdKeys(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) < 2, "keys FILE PATH...")
+	text := ts.ReadFile(args[0])
+	var document any
+	ts.Check(json.Unmarshal([]byte(text), &document))
+	for _, path := range args[1:] {
+		parent, last := document, path
+		if i := strings.LastIndex(path, "."); i >= 0 {
+			last = path[i+1:]
+			ts.Check(json.Unmarshal([]byte(field(document, path[:i])), &parent))
+		}
+		if object, ok := parent.(map[string]any); !ok {
+			ts.Fatalf("%s: its parent is no object", path)
+		} else if _, ok := object[last]; !ok {
+			ts.Fatalf("no %s", path)
 		}
 	}
 }
