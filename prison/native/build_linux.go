@@ -29,6 +29,7 @@ type builder struct {
 	buildConfig
 	link   conn
 	exe    int // this program, for the last execve
+	tap    int // an open network's interface, or -1
 	weaker []string
 }
 
@@ -68,6 +69,7 @@ func (b *builder) run(inherited int) (err error) {
 		{"control group", b.hideCgroup},
 		{"host name", b.setHostname},
 		{"loopback", loopbackUp},
+		{"network", b.openNetwork},
 		{"resource limits", b.setRlimits},
 		{"privileges", dropPrivileges},
 		{"system call filter", b.filterCalls},

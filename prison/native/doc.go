@@ -3,7 +3,7 @@
 //
 // # Processes
 //
-// The program runs itself again in three roles, see [Reexec]:
+// The program runs itself again in roles, see [Reexec]:
 //
 //   - the keeper, a detached session leader outside, holds the lock of the prison for its whole
 //     life, writes down what a launched command shows and cleans up at the end;
@@ -14,6 +14,10 @@
 // Requests reach init through a socket that the keeper made and handed in, so neither the keeper
 // nor anything else on the host parses what the agent writes. Nobody ever joins the namespaces:
 // init starts every process and passes the ends of its pipes, or its terminal, out.
+//
+// An open network adds the relay, which stands on the host between an interface inside and a program
+// that makes ordinary connections of packets, slirp4netns(1) or passt(1). Every packet passes it, so what
+// it refuses (loopback, link-local addresses) nobody inside can reach whatever they do to their sockets.
 //
 // A prison made by Open has no keeper: init is a child of the caller, and a socket pair whose end
 // of file is its end.

@@ -78,7 +78,7 @@ func (c child) help(ctx context.Context) error {
 	defer p.Wait()
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { p.Kill() })()
-	if _, err := awaitReady(link); err != nil {
+	if _, err := awaitReady(link, nil); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	return nil

@@ -147,17 +147,25 @@ func ownRanges() (uids, gids []idRange, err error) {
 		fmt.Sprintf("sudo usermod --add-subuids %s --add-subgids %s %s", span, span, quote(userName())))
 }
 
-// installMappers returns the command that installs the two programs with what this system installs with.
+// installMappers returns the command that installs the two programs.
 func installMappers() []string {
+	return installation(map[string]string{
+		"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap",
+	})
+}
+
+// installation returns the command that installs a package with what this system installs with; the
+// package's name may differ from system to system.
+func installation(packages map[string]string) []string {
 	for _, m := range []struct{ manager, command string }{
-		{"apt-get", "sudo apt-get install uidmap"},
-		{"dnf", "sudo dnf install shadow-utils"},
-		{"zypper", "sudo zypper install shadow"},
-		{"pacman", "sudo pacman -S shadow"},
-		{"apk", "sudo apk add shadow-uidmap"},
+		{"apt-get", "sudo apt-get install "},
+		{"dnf", "sudo dnf install "},
+		{"zypper", "sudo zypper install "},
+		{"pacman", "sudo pacman -S "},
+		{"apk", "sudo apk add "},
 	} {
 		if _, err := exec.LookPath(m.manager); err == nil {
-			return []string{m.command}
+			return []string{m.command + packages[m.manager]}
 		}
 	}
 	return nil

@@ -30,6 +30,8 @@ type keeper struct {
 	limits  *limits
 	init    *os.Process
 	link    conn
+	relay   *os.Process // of an open network
+	wire    conn        // to it
 	command *launchedState
 	log     *os.File
 	logged  int64
@@ -132,7 +134,16 @@ func (k *keeper) start() (weaker []string, err error) {
 	if err := writeJSON(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
-	return awaitReady(k.link)
+	return awaitReady(k.link, k.connect)
+}
+
+// connect starts the relay of an open network.
+func (k *keeper) connect(tap *os.File) (err error) {
+	if k.relay, k.wire, err = startRelay(k.spec, tap); err != nil {
+		return err
+	}
+	k.state.Relay = identify(k.relay.Pid)
+	return writeJSON(k.path(stateName), k.state)
 }
 
 // listen serves init until it ends, and waits for it.
@@ -203,12 +214,13 @@ func (k *keeper) cleanUp() {
 		k.init.Kill()
 		k.init.Wait()
 	}
+	endRelay(k.relay, k.wire)
 	k.state.clear(k.spec.Dir)
 }
 
 // clear ends what is left of a run whose keeper does not run any more, and removes its traces on the host.
 func (s state) clear(dir string) error {
-	errs := []error{s.Init.end(stopPatience)}
+	errs := []error{s.Init.end(stopPatience), s.Relay.end(stopPatience)}
 	for _, g := range s.Cgroups {
 		errs = append(errs, removeCgroup(g))
 	}

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(attemptEnv) != "" {
 		os.Exit(tryAll())
 	}
+	if address := os.Getenv(dialEnv); address != "" {
+		os.Exit(dialAndTell(address))
+	}
 	if os.Getenv(proberEnv) != "" {
 		os.Exit(probeAndTell())
 	}
@@ -119,9 +122,9 @@ func needNative(t *testing.T) prison.Backend {
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	if os.Geteuid() == 0 {
-		return prisontest.Options{UID: 1879100000, GID: 1879100000}
+		return prisontest.Options{UID: 1879100000, GID: 1879100000, Network: required("network")}
 	}
-	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid")}
+	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid"), Network: required("network")}
 }
 
 func firstSubID(t testing.TB, path string) int {
@@ -172,6 +175,9 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	require := "native"
+	if required("network") {
+		require += ",network"
+	}
 	cmd := exec.CommandContext(t.Context(), "runuser", "-u", name, "--", binary, "-test.v="+fmt.Sprint(testing.Verbose()), "-test.timeout=120s")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")

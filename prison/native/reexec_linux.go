@@ -24,6 +24,7 @@ const (
 	roleBuild  = "builder"
 	roleInit   = "init"
 	roleHelper = "helper"
+	roleRelay  = "relay"
 )
 
 var roles = map[string]func(config []byte, inherited int) int{
@@ -31,6 +32,7 @@ var roles = map[string]func(config []byte, inherited int) int{
 	roleBuild:  buildMain,
 	roleInit:   initMain,
 	roleHelper: helperMain,
+	roleRelay:  relayMain,
 }
 
 // envelope is what the sealed memory file holds.

@@ -77,6 +77,9 @@ func (b *builder) buildRoot() error {
 	if err != nil {
 		return err
 	}
+	if err := b.openTun(); err != nil {
+		return err
+	}
 	if err := becomePhantom(b.Spec.UID, b.Spec.GID); err != nil {
 		return err
 	}

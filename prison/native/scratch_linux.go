@@ -35,7 +35,7 @@ func (b *builder) makeEtc() error {
 		"group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", s.User, s.GID),
 		"hosts":         fmt.Sprintf("127.0.0.1\tlocalhost\n::1\tlocalhost\n127.0.1.1\t%s\n", s.Hostname),
 		"hostname":      s.Hostname + "\n",
-		"resolv.conf":   "",
+		"resolv.conf":   b.resolvers(),
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
 	}
 	for name, content := range files {
@@ -59,6 +59,14 @@ func (b *builder) makeEtc() error {
 		}
 	}
 	return os.Symlink("/proc/mounts", "etc/mtab")
+}
+
+// resolvers is resolv.conf(5): an open network's name server asks the host's.
+func (b *builder) resolvers() string {
+	if b.Spec.Network != prison.NetworkOpen {
+		return ""
+	}
+	return "nameserver " + dnsAddress.String() + "\n"
 }
 
 // shell is the login shell inside.

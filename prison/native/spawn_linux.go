@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,7 @@ type mapping struct{ inside, outside int }
 type child struct {
 	role       string
 	config     any
-	namespaces uintptr
+	namespaces uintptr // none: uids and gids are not used
 	uids, gids []mapping
 	files      []*os.File // inherited after the link, which is the first
 	// enter, if set, puts the child into its control groups. The child is told to go on once after
@@ -34,6 +35,7 @@ type child struct {
 type announcement struct {
 	Error  string   `json:",omitempty"`
 	Weaker []string `json:",omitempty"`
+	Tap    bool     `json:",omitempty"` // the interface's other end comes with this message
 	// What a launched command shows and how it fares, from init to the keeper.
 	Output []byte         `json:",omitempty"`
 	State  *launchedState `json:",omitempty"`
@@ -66,8 +68,10 @@ func (c child) start() (p *os.Process, link conn, err error) {
 	if p, err = c.exec(theirs); err != nil {
 		return nil, conn{}, fmt.Errorf("create namespaces: %w", err)
 	}
-	if err := c.writeMaps(p.Pid); err != nil {
-		return p, link, err
+	if c.namespaces != 0 {
+		if err := c.writeMaps(p.Pid); err != nil {
+			return p, link, err
+		}
 	}
 	if err := link.send(announcement{}); err != nil {
 		return p, link, err
@@ -94,11 +98,14 @@ func (c child) exec(link *os.File) (*os.Process, error) {
 		return nil, err
 	}
 	defer null.Close()
-	files := append([]*os.File{null, null, null, config, link}, c.files...)
+	sys := &syscall.SysProcAttr{Cloneflags: c.namespaces, Setsid: true}
+	if c.namespaces != 0 {
+		sys.AmbientCaps = ambient
+	}
 	return os.StartProcess("/proc/self/exe", []string{c.role}, &os.ProcAttr{
 		Env:   []string{},
-		Files: files,
-		Sys:   &syscall.SysProcAttr{Cloneflags: c.namespaces, AmbientCaps: ambient, Setsid: true},
+		Files: append([]*os.File{null, null, null, config, link}, c.files...),
+		Sys:   sys,
 	})
 }
 
@@ -148,28 +155,43 @@ func runMapper(tool string, pid int, m []mapping) error {
 }
 
 // findMapper looks where a user's PATH may not.
-func findMapper(tool string) (string, error) {
-	if path, err := exec.LookPath(tool); err == nil {
+func findMapper(tool string) (string, error) { return findProgram(tool) }
+
+// findProgram looks in PATH, and where a user's PATH may not.
+func findProgram(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil && filepath.IsAbs(path) {
 		return path, nil
 	}
 	for _, dir := range []string{"/usr/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/"} {
-		if path, err := exec.LookPath(dir + tool); err == nil {
+		if path, err := exec.LookPath(dir + name); err == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s: %w", tool, exec.ErrNotFound)
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }
 
-// awaitReady waits for the child's announcement that it serves, or why it does not.
-func awaitReady(link conn) (weaker []string, err error) {
-	var a announcement
-	switch _, err := link.recv(&a); {
-	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
-		return nil, errors.New("the first process ended before it was ready")
-	case err != nil:
-		return nil, fmt.Errorf("wait for the first process: %w", err)
-	case a.Error != "":
-		return nil, errors.New(a.Error)
+// awaitReady waits for the child's announcement that it serves, or why it does not. On the way it may
+// hand over an interface's other end, which connect gets.
+func awaitReady(link conn, connect func(tap *os.File) error) (weaker []string, err error) {
+	for {
+		var a announcement
+		files, err := link.recv(&a)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+			return nil, errors.New("the first process ended before it was ready")
+		case err != nil:
+			return nil, fmt.Errorf("wait for the first process: %w", err)
+		case a.Error != "":
+			return nil, errors.New(a.Error)
+		case !a.Tap:
+			return a.Weaker, nil
+		}
+		if connect == nil || len(files) != 1 {
+			closeAll(files)
+			return nil, errors.New("the first process hands over what nobody asked for")
+		}
+		if err := connect(files[0]); err != nil {
+			return nil, fmt.Errorf("connect the network: %w", err)
+		}
 	}
-	return a.Weaker, nil
 }

@@ -17,6 +17,7 @@ import (
 type state struct {
 	Keeper  processID `json:"keeper"`
 	Init    processID `json:"init"`
+	Relay   processID `json:"relay"`   // of an open network
 	Cgroups []string  `json:"cgroups"` // directories
 }
 

@@ -145,22 +145,6 @@ func launches(t *testing.T, b prison.Backend, o Options) {
 	}
 }
 
-func networks(t *testing.T, b prison.Backend, o Options) {
-	s := NewSpec(t, b, o)
-	if err := b.Prepare(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	s.Network = prison.NetworkOpen
-	_, err := b.Start(t.Context(), s)
-	var unavailable *prison.Unavailable
-	if !o.Network && !errors.As(err, &unavailable) {
-		t.Errorf("an open network was not refused: %v", err)
-	}
-	if o.Network && err != nil {
-		t.Errorf("open network: %v", err)
-	}
-}
-
 // wipes lets an agent leave what is hard to remove, and links to what must stay.
 func wipes(t *testing.T, b prison.Backend, o Options) {
 	x := start(t, b, o)

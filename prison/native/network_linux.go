@@ -1,0 +1,180 @@
+package native
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"unsafe"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// An open network is an Ethernet interface, tap(4) of this kernel, whose other end is in the hands of the
+// relay on the host, see [relayMain]. These are its addresses, as every such program has them by default.
+var (
+	ownAddress     = netip.AddrFrom4([4]byte{10, 0, 2, 100})
+	gatewayAddress = netip.AddrFrom4([4]byte{10, 0, 2, 2})
+	dnsAddress     = netip.AddrFrom4([4]byte{10, 0, 2, 3})
+	ownNetwork     = netip.PrefixFrom(gatewayAddress, 24).Masked()
+
+	// ownMAC is locally administered, and the same in every prison.
+	ownMAC = [6]byte{0x52, 0x55, 10, 0, 2, 100}
+)
+
+const (
+	interfaceName = "eth0"
+	// interfaceMTU is what passt(1) advises: fewer, larger packets.
+	interfaceMTU = 65520
+	tunDevice    = "/dev/net/tun"
+)
+
+// closed are the destinations that an open network does not lead to: what is local to the host, what
+// answers with the machine's own secrets in a cloud, and what reaches everybody near by. The relay
+// enforces it on every packet; the routes inside only make refusals quick.
+var closed = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("169.254.0.0/16"),
+	netip.MustParsePrefix("224.0.0.0/4"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+}
+
+// openTun opens the device that makes interfaces, while the process still is the host's user.
+func (b *builder) openTun() (err error) {
+	b.tap = -1
+	if b.Spec.Network == prison.NetworkOpen {
+		b.tap, err = unix.Open(tunDevice, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: tunDevice, Err: err}
+	}
+	return nil
+}
+
+// openNetwork makes the interface and hands its other end out.
+func (b *builder) openNetwork() error {
+	if b.tap < 0 {
+		return nil
+	}
+	if err := makeTap(b.tap); err != nil {
+		return fmt.Errorf("make interface: %w", err)
+	}
+	if err := configureInterface(); err != nil {
+		return err
+	}
+	tap := os.NewFile(uintptr(b.tap), "tap")
+	defer tap.Close()
+	return b.link.send(announcement{Tap: true}, tap)
+}
+
+// makeTap turns a descriptor of the device into an interface's other end: Linux's
+// Documentation/networking/tuntap.rst.
+func makeTap(fd int) error {
+	ifr, err := unix.NewIfreq(interfaceName)
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	return unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr)
+}
+
+// configureInterface gives the interface its addresses and routes: netdevice(7), route(8).
+func configureInterface() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	if err := setMAC(s, ownMAC); err != nil {
+		return fmt.Errorf("set hardware address: %w", err)
+	}
+	for _, step := range []struct {
+		what    string
+		request uint
+		set     func(*unix.Ifreq) error
+	}{
+		{"set address", unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(ownAddress.AsSlice()) }},
+		{"set netmask", unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error { return r.SetInet4Addr(netmask(ownNetwork)) }},
+		{"set size of packets", unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(interfaceMTU); return nil }},
+		{"bring up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }},
+	} {
+		ifr, err := unix.NewIfreq(interfaceName)
+		if err != nil {
+			return err
+		}
+		if err := step.set(ifr); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+		if err := unix.IoctlIfreq(s, step.request, ifr); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return addRoutes(s)
+}
+
+// hardwareRequest is struct ifreq with ifr_hwaddr, which x/sys does not offer.
+type hardwareRequest struct {
+	name   [unix.IFNAMSIZ]byte
+	family uint16
+	mac    [6]byte
+	_      [16]byte
+}
+
+func setMAC(socket int, mac [6]byte) error {
+	r := hardwareRequest{family: unix.ARPHRD_ETHER, mac: mac}
+	copy(r.name[:], interfaceName)
+	return ioctl(socket, unix.SIOCSIFHWADDR, unsafe.Pointer(&r))
+}
+
+// routeEntry is struct rtentry of linux/route.h.
+type routeEntry struct {
+	_                     uintptr
+	dst, gateway, netmask unix.RawSockaddrInet4
+	flags                 uint16
+	_                     int16
+	_                     uintptr
+	_                     uintptr
+	metric                int16
+	device                *byte
+	mtu, window           uintptr
+	irtt                  uint16
+}
+
+func addRoutes(socket int) error {
+	everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	routes := []routeEntry{newRoute(everywhere, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)}
+	for _, p := range closed {
+		routes = append(routes, newRoute(p, netip.IPv4Unspecified(), unix.RTF_UP|unix.RTF_REJECT))
+	}
+	for i := range routes {
+		if err := ioctl(socket, unix.SIOCADDRT, unsafe.Pointer(&routes[i])); err != nil {
+			return fmt.Errorf("add route: %w", err)
+		}
+	}
+	return nil
+}
+
+func newRoute(to netip.Prefix, via netip.Addr, flags uint16) routeEntry {
+	address := func(b []byte) (a unix.RawSockaddrInet4) {
+		a.Family = unix.AF_INET
+		copy(a.Addr[:], b)
+		return a
+	}
+	return routeEntry{
+		dst: address(to.Addr().AsSlice()), gateway: address(via.AsSlice()), netmask: address(netmask(to)), flags: flags,
+	}
+}
+
+func netmask(p netip.Prefix) []byte {
+	bits := ^uint32(0) << (32 - p.Bits())
+	return []byte{byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits)}
+}
+
+func ioctl(fd int, request uint, argument unsafe.Pointer) error {
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(request), uintptr(argument)); e != 0 {
+		return e
+	}
+	return nil
+}
