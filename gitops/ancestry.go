@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"io"
 	"strings"
 )
 
@@ -27,4 +28,23 @@ func (g *Git) Steps(ctx context.Context, from, to OID, paths ...string) ([]OID, 
 		steps = append(steps, OID(strings.TrimSpace(line)))
 	}
 	return steps, nil
+}
+
+// StartMerge merges a commit into the checked-out branch, as far as that goes without the user: up to the conflict
+// they are to resolve, or the commit they are to make.
+func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
+	err := r.Change(ctx, Call{Args: []string{"merge", "--no-ff", "--no-commit", string(commit)}, Stdout: io.Discard})
+	if r.Operation() == "merge" {
+		return nil
+	}
+	return err
+}
+
+// Commit is the commit that a revision stands for.
+func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
+	text, err := r.output(ctx, "rev-parse", "--verify", "--end-of-options", revision+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	return ParseOID(text)
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -297,51 +296,6 @@ func readBatched(out *bufio.Reader, want string) ([]byte, error) {
 		return nil, err
 	}
 	return content[:size], nil
-}
-
-// Give copies what tip reaches and the outer commit base does not into the outer repository.
-func (q *Quarantine) Give(ctx context.Context, r *Repository, tip, base OID, commits int) error {
-	if r.dry {
-		return ErrDryRun
-	}
-	revs := strings.NewReader(string(tip) + "\n^" + string(base) + "\n")
-	if commits > unpackLimit/3 {
-		// The pack is written where it belongs: its objects are ready and need no second look.
-		dir := filepath.Join(r.CommonDir, "objects", "pack")
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return err
-		}
-		err := q.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")}, Stdin: revs, Stdout: io.Discard})
-		if err == nil || !otherDevice(q.Dir, dir) {
-			return err
-		}
-		q.sweep() // git renames the pack into place and cannot do so across file systems
-		revs.Reset(string(tip) + "\n^" + string(base) + "\n")
-	}
-	return q.send(ctx, r, revs)
-}
-
-// send streams a pack of the revisions into the outer repository.
-func (q *Quarantine) send(ctx context.Context, r *Repository, revs io.Reader) error {
-	from, w := io.Pipe()
-	defer from.Close()
-	done := make(chan error, 1)
-	go func() {
-		err := q.Look(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--thin", "--window=0", "--delta-base-offset", "--stdout"}, Stdin: revs, Stdout: w})
-		w.CloseWithError(err)
-		done <- err
-	}()
-	var head [12]byte // "PACK", version, number of objects; gitformat-pack(5)
-	_, err := io.ReadFull(from, head[:])
-	if err == nil {
-		objects := binary.BigEndian.Uint32(head[8:])
-		err = r.durable().storePack(ctx, io.MultiReader(bytes.NewReader(head[:]), from), int(objects))
-	}
-	from.Close()
-	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) {
-		return sent
-	}
-	return err
 }
 
 func texts(ids []OID) []string {

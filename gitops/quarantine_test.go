@@ -184,7 +184,7 @@ func TestReceiveAndGive(t *testing.T) {
 					t.Fatalf("History: %d links, %v", len(links), err)
 				}
 				outer := i.mapped(links)
-				check(t, i.q.Give(t.Context(), i.outer.Repository, outer, i.base, n))
+				check(t, i.give(t, outer, n))
 				i.outer.git("update-ref", "refs/heads/got", string(outer))
 				i.outer.git("fsck", "--no-dangling", "--strict")
 				if got, want := i.outer.git("rev-parse", "got^{tree}"), i.git("rev-parse", "HEAD^{tree}"); got != want {
@@ -228,7 +228,7 @@ func TestGiveOneLargeCommit(t *testing.T) {
 	tip := i.commit(f)
 	i.receive(tip, i.root)
 	outer := i.mapped([]Link{{Commit: tip, Parents: []OID{i.root}}})
-	check(t, i.q.Give(t.Context(), i.outer.Repository, outer, i.base, 1))
+	check(t, i.give(t, outer, 1))
 	i.outer.git("update-ref", "refs/heads/got", string(outer))
 	i.outer.git("fsck", "--no-dangling", "--strict")
 	if count := i.outer.git("count-objects", "-v"); !strings.Contains(count, "packs: 1") {
@@ -241,7 +241,7 @@ func TestGiveReportsWhatIsMissing(t *testing.T) {
 	i := newInner(t, files{"a": "1"})
 	missing := OID(strings.Repeat("12", 20))
 	for _, n := range []int{1, unpackLimit} {
-		if err := i.q.Give(t.Context(), i.outer.Repository, missing, i.base, n); err == nil {
+		if err := i.give(t, missing, n); err == nil {
 			t.Errorf("%d commits: no error for an object that is not there", n)
 		}
 	}
@@ -486,4 +486,13 @@ func TestQuarantineIsClosed(t *testing.T) {
 	if info, err := os.Stat(i.q.Dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the quarantine has mode %v, %v", info.Mode(), err)
 	}
+}
+
+// give gives by a bridge of its own.
+func (i *inner) give(t *testing.T, tip OID, commits int) error {
+	t.Helper()
+	b, err := i.q.Bridge(i.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+	check(t, err)
+	defer b.Close()
+	return b.Give(t.Context(), tip, []OID{i.base}, commits)
 }

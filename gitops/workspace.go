@@ -105,6 +105,19 @@ func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]InnerRef
 	return refs, nil
 }
 
+// Resolve returns the commit that a name stands for, empty if there is none.
+func (w Workspace) Resolve(ctx context.Context, name string) (OID, error) {
+	text, err := w.look(ctx, "for-each-ref", "--format=%(objectname)", "--count=1", name, "refs/heads/"+name)
+	if err != nil || text != "" {
+		return OID(text), err
+	}
+	text, err = w.look(ctx, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	return ParseOID(text)
+}
+
 // Main returns the tip of the inner main; empty if there is none.
 func (w Workspace) Main(ctx context.Context) (OID, error) {
 	refs, err := w.Branches(ctx, InnerMain)
@@ -166,7 +179,8 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 
 // fill makes an inner repository of a pack and a root commit; it is run by sh inside a prison
 // nobody has worked in yet. Arguments: object format, name, mail, root. The attributes of its own, which go
-// before those of the tree, make the checkout write the blobs byte for byte.
+// before those of the tree, make the checkout write the blobs byte for byte. Only working-tree-encoding
+// is obeyed: a file in another encoding than its attribute says makes every later git add fail.
 const fill = `set -e
 git init -q -b main --template= --object-format="$1" .
 git config user.name "$2"
@@ -174,7 +188,7 @@ git config user.email "$3"
 mkdir -p .git/objects/pack .git/info
 tar -x -f - -C .git/objects
 git update-ref refs/heads/main "$4"
-echo '* -text -ident -filter -working-tree-encoding' >.git/info/attributes
+echo '* -text -ident -filter' >.git/info/attributes
 git -c checkout.workers=0 read-tree --reset -u "$4"
 rm .git/info/attributes`
 

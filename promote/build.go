@@ -3,67 +3,58 @@ package promote
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
+	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// build makes outer-ready commits of what is new inside: the same trees, messages and author dates, the
-// user's identity, parents mapped.
+// build makes outer-ready commits of what has not landed. They are built on the branch as it is now, so that they
+// can land. If the user's own commits and the agent's conflict, what comes before the conflict is
+// built, and if nothing does, all of it without the user's commits, for the user to merge.
 func (c *cycle) build(ctx context.Context) error {
 	if c.inner == "" {
-		return nil
+		c.inner = c.accepted()
 	}
 	p, err := c.plan(ctx)
-	if err != nil || len(p.links) == 0 {
+	if err != nil {
 		return err
 	}
-	return p.commits(ctx)
+	tail := c.ledger.tail
+	if len(p.links) == 0 || len(tail) > 0 && !p.keeps(tail) {
+		c.forget()
+		tail = nil
+	}
+	if len(p.links) == 0 {
+		return nil
+	}
+	if c.bridge, err = c.q.Bridge(c.Repo, filepath.Join(c.Dir(), "bridge")); err != nil {
+		return err
+	}
+	defer c.bridge.Close()
+	if c.outcome.Apart && len(tail) > 0 {
+		return p.apart(ctx, tail)
+	}
+	if c.outcome.Onto != c.onto() {
+		c.forget()
+		tail = nil
+	}
+	return p.together(ctx, tail)
 }
 
-// plan is what a build has to do.
-type plan struct {
-	*cycle
-	links      []gitops.Link // to be built, parents first
-	first      gitops.OID    // first new commit of the first-parent history
-	last       pair          // what first lands on
-	supersedes []gitops.OID  // landed outer commits that first undoes
+// onto is what new commits are built on: the branch, or where it was if it is gone.
+func (c *cycle) onto() gitops.OID {
+	if c.tip == "" {
+		return c.promoted
+	}
+	return c.tip
 }
 
-// plan finds F, the newest commit of the inner first-parent history that has an image outside. What follows
-// F is new. If F is not the last one that landed, the agent has rewritten its history: then the first new
-// commit goes on top of the last landed one all the same, and says which ones it supersedes.
-func (c *cycle) plan(ctx context.Context) (*plan, error) {
-	chain, err := c.q.FirstParents(ctx, c.inner, func(id gitops.OID) bool { return c.ledger.images[id] != "" })
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{cycle: c, last: c.ledger.last(c.base)}
-	found := chain[len(chain)-1]
-	if c.ledger.images[found] == "" {
-		p.first, found = found, c.base.inner // a history of its own: it follows the root
-	} else if len(chain) > 1 {
-		p.first = chain[len(chain)-2]
-	}
+// accepted is the newest inner commit that the quarantine accepted and that is known to be main's.
+func (c *cycle) accepted() gitops.OID {
 	if n := len(c.ledger.tail); n > 0 {
-		if found == c.ledger.tail[n-1].inner {
-			p.last = c.ledger.tail[n-1]
-		} else {
-			// What was pending is no longer what the agent has: it is built again from what landed.
-			c.forget()
-			return c.plan(ctx)
-		}
+		return c.ledger.tail[n-1].inner
 	}
-	if p.first == "" {
-		return p, nil
-	}
-	if found != p.last.inner {
-		if err := p.undone(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return p, p.history(ctx)
+	return c.ledger.last(c.base).inner
 }
 
 // forget drops what is pending, with its notes.
@@ -71,117 +62,104 @@ func (c *cycle) forget() {
 	for _, dropped := range c.ledger.drop() {
 		c.notes = append(c.notes, gitops.Note{Commit: dropped.outer})
 	}
+	c.outcome.Apart = false
 }
 
-// undone lists the landed commits that the first new one undoes, oldest first.
-func (p *plan) undone(ctx context.Context) error {
-	links, err := p.q.History(ctx, p.last.inner, []gitops.OID{p.first})
-	for _, l := range links {
-		outer := p.ledger.images[l.Commit]
-		if outer != "" && l.Commit != p.base.inner && !p.ledger.superseded[outer] {
-			p.supersedes = append(p.supersedes, outer)
-		}
+// together builds on the branch what is not pending yet.
+func (p *plan) together(ctx context.Context, tail []pair) error {
+	links := p.after(tail)
+	if len(links) == 0 {
+		return nil
 	}
-	return err
-}
-
-// history lists what is to be built.
-func (p *plan) history(ctx context.Context) error {
-	links, err := p.q.History(ctx, p.inner, []gitops.OID{p.base.inner, p.last.inner})
-	for _, l := range links {
-		if p.ledger.images[l.Commit] == "" {
-			p.links = append(p.links, l)
-		}
-	}
-	return err
-}
-
-// parents are the images of a commit's parents, each once.
-func (p *plan) parents(l gitops.Link, images map[gitops.OID]gitops.OID) ([]gitops.OID, error) {
-	var outer []gitops.OID
-	inner := l.Parents
-	if l.Commit == p.first {
-		outer = append(outer, p.last.outer)
-		inner = inner[min(1, len(inner)):]
-	}
-	for _, i := range inner {
-		o := images[i]
-		if o == "" {
-			o = p.ledger.images[i]
-		}
-		if o == "" {
-			return nil, &gitops.Invalid{Reason: fmt.Sprintf("commit %s names the parent %s, which is no commit of this workspace", l.Commit, i)}
-		}
-		if !slices.Contains(outer, o) {
-			outer = append(outer, o)
-		}
-	}
-	return outer, nil
-}
-
-// commits builds the commits and keeps them in the quarantine.
-func (p *plan) commits(ctx context.Context) error {
-	names := make([]gitops.OID, len(p.links))
-	for i, l := range p.links {
-		names[i] = l.Commit
-	}
-	b := &builder{plan: p, now: time.Now(), images: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}}
-	next := 0
-	err := p.q.Commits(ctx, names, func(_ gitops.OID, inner gitops.Commit) error {
-		next++
-		return b.commit(p.links[next-1], inner)
-	})
+	b, err := p.commits(ctx, links, tail, p.onto(), true)
 	if err != nil {
 		return err
 	}
-	if err := p.q.StoreCommits(ctx, b.objects); err != nil {
+	if b.stopped != nil {
+		p.hold(p.conflict(b.stopped))
+		whole := b.newestWhole()
+		if whole == "" {
+			return p.separate(ctx, nil)
+		}
+		b.keep(whole)
+	}
+	p.outcome.Onto, p.outcome.Apart = p.onto(), false
+	return b.store(ctx)
+}
+
+// apart looks again at what conflicted: it may not any more.
+func (p *plan) apart(ctx context.Context, tail []pair) error {
+	fresh := p.after(tail)
+	if p.outcome.Onto == p.onto() && len(fresh) == 0 {
+		for _, h := range p.outcome.Holds {
+			if h.Reason == Conflict {
+				p.hold(h)
+			}
+		}
+		return nil
+	}
+	b, err := p.commits(ctx, p.links, nil, p.onto(), true)
+	if err != nil {
+		return err
+	}
+	if b.stopped != nil && b.newestWhole() == "" {
+		p.hold(p.conflict(b.stopped))
+		return p.separate(ctx, tail)
+	}
+	p.forget()
+	return p.together(ctx, nil)
+}
+
+// separate builds without the user's commits what is not pending yet: on what landed last, or, if that has
+// changes of the user's in it with which the agent's conflict, on the newest landed commit that has not.
+func (p *plan) separate(ctx context.Context, tail []pair) error {
+	p.outcome.Onto, p.outcome.Apart = p.onto(), true
+	links := p.after(tail)
+	if len(links) == 0 {
+		return nil
+	}
+	if tail == nil && p.last.merged {
+		b, err := p.commits(ctx, links, nil, p.last.outer, true)
+		if err != nil {
+			return err
+		}
+		if b.stopped == nil {
+			return b.store(ctx)
+		}
+	}
+	b, err := p.commits(ctx, links, tail, p.ledger.exact(p.base).outer, false)
+	if err != nil {
+		return err
+	}
+	return b.store(ctx)
+}
+
+// store keeps the built commits and makes them pending.
+func (b *builder) store(ctx context.Context) error {
+	if len(b.pairs) == 0 {
+		return nil
+	}
+	if err := b.deliver(ctx); err != nil {
+		return err
+	}
+	b.ledger.add(b.pairs)
+	for i, p := range b.pairs {
+		b.cycle.notes = append(b.cycle.notes, gitops.Note{Commit: p.outer, Text: b.note(p, b.authors[i], b.now)})
+	}
+	return nil
+}
+
+// deliver gives the built commits to the outer repository with all that they hold.
+func (b *builder) deliver(ctx context.Context) error {
+	if err := b.bridge.StoreCommits(ctx, b.objects); err != nil {
 		return fmt.Errorf("store built commits: %w", err)
 	}
-	p.ledger.add(b.pairs)
-	p.fresh, p.cycle.notes = b.pairs, append(p.cycle.notes, b.notes...)
+	known := []gitops.OID{b.base.outer}
+	for o := range b.outside {
+		known = append(known, o)
+	}
+	if err := b.bridge.Give(ctx, b.pairs[len(b.pairs)-1].outer, known, len(b.pairs)); err != nil {
+		return fmt.Errorf("give commits to the repository: %w", err)
+	}
 	return nil
-}
-
-// builder collects what commits makes.
-type builder struct {
-	*plan
-	now     time.Time
-	images  map[gitops.OID]gitops.OID
-	taken   map[gitops.OID]bool
-	objects [][]byte
-	pairs   []pair
-	notes   []gitops.Note
-}
-
-func (b *builder) commit(l gitops.Link, inner gitops.Commit) error {
-	parents, err := b.parents(l, b.images)
-	if err != nil {
-		return err
-	}
-	author, written := gitops.SplitIdent(inner.Author)
-	user := b.settings.User.String()
-	outer := gitops.Commit{Tree: inner.Tree, Parents: parents, Author: user + " " + written, Encoding: inner.Encoding, Message: inner.Message}
-	content, id := b.name(outer, user)
-	p := pair{inner: l.Commit, outer: id}
-	if l.Commit == b.first {
-		p.supersedes = b.supersedes
-	}
-	b.images[l.Commit] = id
-	b.objects, b.pairs = append(b.objects, content), append(b.pairs, p)
-	b.notes = append(b.notes, gitops.Note{Commit: id, Text: b.note(p, author, b.now)})
-	return nil
-}
-
-// name finishes a commit. Two inner commits that differ in nothing but what stays inside (the ghost's
-// committer date, say) would become one; a second later they are two.
-func (b *builder) name(c gitops.Commit, user string) ([]byte, gitops.OID) {
-	for at := b.now; ; at = at.Add(time.Second) {
-		c.Committer = fmt.Sprintf("%s %d %s", user, at.Unix(), at.Format("-0700"))
-		content := c.Bytes()
-		id := gitops.HashObject(b.Record.Format, "commit", content)
-		if !b.taken[id] {
-			b.taken[id] = true
-			return content, id
-		}
-	}
 }

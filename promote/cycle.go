@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,10 @@ type Engine struct {
 type Options struct {
 	// Land lands what would otherwise wait for a review.
 	Land bool
+	// UpTo is the last pending commit to be landed; empty means all.
+	UpTo gitops.OID
+	// From is the inner branch or revision that is promoted in the place of main; empty means main.
+	From string
 }
 
 // cycle holds the facts of one cycle.
@@ -43,10 +48,10 @@ type cycle struct {
 	pending  gitops.OID
 	inner    gitops.OID // of the inner main; empty if it is not fit to be promoted
 	ledger   *ledger
-	fresh    []pair        // built by this cycle
-	notes    []gitops.Note // for them, and removals of those that were dropped
+	notes    []gitops.Note // for what was built, and removals for what was dropped
 	base     pair          // root and base
 	q        *gitops.Quarantine
+	bridge   *gitops.Bridge
 	holds    []Hold
 	outcome  Outcome
 }
@@ -129,6 +134,10 @@ func (c *cycle) run(ctx context.Context) error {
 
 func (c *cycle) hold(h Hold) { c.holds = append(c.holds, h) }
 
+func (c *cycle) held(r Reason) bool {
+	return slices.ContainsFunc(c.holds, func(h Hold) bool { return h.Reason == r })
+}
+
 // recover finishes or takes back a landing that a crash interrupted.
 func (c *cycle) recover(ctx context.Context) error {
 	err := c.Repo.Recover(ctx, c.Dir())
@@ -163,7 +172,7 @@ func (c *cycle) look(ctx context.Context) error {
 			c.Record.Ref("promoted") + " <the last commit with an airlock note>")
 	}
 	c.q = gitops.OpenQuarantine(QuarantineDir(c.Dir()), c.Record.Format)
-	c.ledger, err = readLedger(filepath.Join(c.Dir(), "ledger"), c.base.inner, c.base.outer, c.promoted, c.pending)
+	c.ledger, err = readLedger(filepath.Join(c.Dir(), "ledger"), c.base, c.promoted, c.pending)
 	return err
 }
 

@@ -14,7 +14,7 @@ func (c *cycle) export(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	main, err := exporter.Main(ctx)
+	main, err := c.wanted(ctx, exporter)
 	if err != nil {
 		return c.failed(err)
 	}
@@ -33,6 +33,14 @@ func (c *cycle) export(ctx context.Context) error {
 	}
 	c.received, c.inner = main, main
 	return nil
+}
+
+// wanted is the inner commit to be promoted.
+func (c *cycle) wanted(ctx context.Context, exporter Exporter) (gitops.OID, error) {
+	if c.options.From != "" {
+		return exporter.Resolve(ctx, c.options.From)
+	}
+	return exporter.Main(ctx)
 }
 
 // receive takes what main reaches into the quarantine and looks at all of it.

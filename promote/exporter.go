@@ -14,6 +14,8 @@ type Exporter interface {
 	Branches(ctx context.Context, patterns ...string) ([]gitops.InnerRef, error)
 	// Main is the tip of the inner main, empty if there is none.
 	Main(ctx context.Context) (gitops.OID, error)
+	// Resolve is the commit an inner branch or revision stands for.
+	Resolve(ctx context.Context, name string) (gitops.OID, error)
 	// Count counts the commits reachable from want and from none of have.
 	Count(ctx context.Context, want string, have ...string) (int, error)
 	// Uncommitted counts the paths changed and not committed.

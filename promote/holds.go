@@ -88,16 +88,11 @@ func (c *cycle) interrupted(paths []string) Hold {
 	return h
 }
 
-// diverged is the hold of a branch with commits that are not the airlock's.
-func (c *cycle) diverged(ctx context.Context) error {
-	h := Hold{Reason: Conflict, Next: []string{"git merge " + c.Record.Ref("pending")}}
-	if c.Repo.IsAncestor(ctx, c.promoted, c.tip) {
-		h.Message = fmt.Sprintf("%s has commits of your own; what is pending is for you to merge", gitops.Escape(c.Record.BranchName()))
-	} else {
-		h.Message = fmt.Sprintf("%s no longer holds what landed last (%.12s); what is pending is for you to merge", gitops.Escape(c.Record.BranchName()), c.promoted)
-	}
-	c.hold(h)
-	return nil
+// conflict is the hold of commits that change what the user's own commits changed, too.
+func (c *cycle) conflict(paths []string) Hold {
+	h := Hold{Reason: Conflict, Paths: escaped(paths), Next: []string{"git airlock promote --resolve", "git merge " + c.Record.Ref("pending")},
+		Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", gitops.Escape(c.Record.BranchName()))}
+	return h
 }
 
 func (c *cycle) indexLocked() Hold {

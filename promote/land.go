@@ -3,10 +3,14 @@ package promote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
+
+// ErrNotPending says that a commit is none of those that wait on the line that lands.
+var ErrNotPending = errors.New("not one of the pending commits")
 
 // land lands what is pending, unless something holds it.
 func (c *cycle) land(ctx context.Context) error {
@@ -21,18 +25,24 @@ func (c *cycle) land(ctx context.Context) error {
 	if position != nil {
 		c.hold(*position)
 	}
-	if c.tip != "" && c.tip != c.promoted {
-		if err := c.diverged(ctx); err != nil {
-			return err
-		}
-	}
 	if review {
 		c.hold(c.review())
 	}
-	if position != nil || review || c.tip != c.promoted {
+	if position != nil || review || c.outcome.Apart || c.outcome.Onto != c.tip {
 		return nil
 	}
-	return c.landUpTo(ctx, c.pending)
+	to := c.pending
+	if c.options.UpTo != "" {
+		to = c.options.UpTo
+		steps, err := c.Repo.Steps(ctx, c.tip, c.pending)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(steps, to) {
+			return fmt.Errorf("commit %s: %w", to, ErrNotPending)
+		}
+	}
+	return c.landUpTo(ctx, to)
 }
 
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
@@ -58,11 +68,11 @@ func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 
 // landBefore lands the pending commits before the first one that changes one of the paths.
 func (c *cycle) landBefore(ctx context.Context, to gitops.OID, paths []string) error {
-	steps, err := c.Repo.Steps(ctx, c.promoted, to)
+	steps, err := c.Repo.Steps(ctx, c.tip, to)
 	if err != nil {
 		return err
 	}
-	touching, err := c.Repo.Steps(ctx, c.promoted, to, paths[:min(len(paths), 100)]...)
+	touching, err := c.Repo.Steps(ctx, c.tip, to, paths[:min(len(paths), 100)]...)
 	if err != nil {
 		return err
 	}
@@ -108,7 +118,10 @@ func (c *cycle) swing(ctx context.Context, to gitops.OID) error {
 	if to == c.pending {
 		c.pending = ""
 	}
-	c.tip, c.promoted = to, to
+	c.tip, c.promoted, c.outcome.Onto = to, to, to
+	if c.held(Conflict) {
+		c.outcome.Retry = unsettledPoll // what conflicts is now the first that waits
+	}
 	c.countLanded(c.ledger.land(to))
 	return nil
 }

@@ -13,11 +13,22 @@ import (
 // pair is an inner commit and its image outside.
 type pair struct {
 	inner, outer gitops.OID
+	merged       bool         // the trees differ: the outer one has the user's own changes as well
 	supersedes   []gitops.OID // landed outer commits that this one undoes
 }
 
+const exactTree, mergedTree = "exact", "merged"
+
+// tree words how the trees of the pair relate.
+func (p pair) tree() string {
+	if p.merged {
+		return mergedTree
+	}
+	return exactTree
+}
+
 func (p pair) line() string {
-	line := string(p.inner) + " " + string(p.outer)
+	line := string(p.inner) + " " + string(p.outer) + " " + p.tree()
 	for _, s := range p.supersedes {
 		line += " " + string(s)
 	}
@@ -28,17 +39,17 @@ func (p pair) line() string {
 type ledger struct {
 	file       string
 	landed     []pair
-	tail       []pair // pending
-	stored     int    // entries of the file that are still right
-	whole      bool   // the file holds those and nothing else
-	images     map[gitops.OID]gitops.OID
+	tail       []pair              // pending
+	stored     int                 // entries of the file that are still right
+	whole      bool                // the file holds those and nothing else
+	pairs      map[gitops.OID]pair // those that have landed, and the base, by their inner commits
 	superseded map[gitops.OID]bool
 }
 
 // readLedger reads the ledger and lets the refs say what of it counts: promoted is the last landed commit
-// (base, if none has landed), pending the last pending one. root and base are the first pair.
-func readLedger(file string, root, base, promoted, pending gitops.OID) (*ledger, error) {
-	l := &ledger{file: file, images: map[gitops.OID]gitops.OID{root: base}, superseded: map[gitops.OID]bool{}}
+// (the base, if none has landed), pending the last pending one.
+func readLedger(file string, base pair, promoted, pending gitops.OID) (*ledger, error) {
+	l := &ledger{file: file, pairs: map[gitops.OID]pair{base.inner: base}, superseded: map[gitops.OID]bool{}}
 	content, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -53,7 +64,7 @@ func readLedger(file string, root, base, promoted, pending gitops.OID) (*ledger,
 			landed = i + 1
 		}
 	}
-	if landed == 0 && promoted != base {
+	if landed == 0 && promoted != base.outer {
 		return nil, fmt.Errorf("read %q: %s, which the airlock's ref promoted names, is not in it", file, promoted)
 	}
 	l.landed, l.tail = entries[:landed:landed], entries[landed:]
@@ -63,7 +74,6 @@ func readLedger(file string, root, base, promoted, pending gitops.OID) (*ledger,
 	l.stored = len(l.landed) + len(l.tail)
 	l.whole = whole && l.stored == len(entries)
 	l.index(l.landed)
-	l.index(l.tail)
 	return l, nil
 }
 
@@ -74,35 +84,49 @@ func parseLedger(content string) (entries []pair, whole bool, err error) {
 		if !terminated {
 			return entries, false, nil
 		}
-		var ids []gitops.OID
-		for _, field := range strings.Fields(text) {
-			id, err := gitops.ParseOID(field)
-			if err != nil {
-				return nil, false, err
-			}
-			ids = append(ids, id)
+		p, err := parsePair(strings.Fields(text))
+		if err != nil {
+			return nil, false, fmt.Errorf("entry %q: %w", gitops.Escape(text), err)
 		}
-		if len(ids) < 2 {
-			return nil, false, fmt.Errorf("entry %q", gitops.Escape(text))
-		}
-		entries = append(entries, pair{ids[0], ids[1], ids[2:]})
+		entries = append(entries, p)
 	}
 	return entries, true, nil
 }
 
+func parsePair(fields []string) (p pair, err error) {
+	if len(fields) < 3 || fields[2] != exactTree && fields[2] != mergedTree {
+		return p, errors.New("not an inner commit, an outer one and how their trees relate")
+	}
+	p.merged = fields[2] == mergedTree
+	var ids []gitops.OID
+	for i, field := range fields {
+		if i == 2 {
+			continue
+		}
+		id, err := gitops.ParseOID(field)
+		if err != nil {
+			return p, err
+		}
+		ids = append(ids, id)
+	}
+	p.inner, p.outer, p.supersedes = ids[0], ids[1], ids[2:]
+	return p, nil
+}
+
+// index makes landed pairs known.
 func (l *ledger) index(pairs []pair) {
 	for _, p := range pairs {
-		l.images[p.inner] = p.outer
+		l.pairs[p.inner] = p
 		for _, s := range p.supersedes {
 			l.superseded[s] = true
 		}
 	}
 }
 
-// last is the last landed pair, or the root's.
-func (l *ledger) last(root pair) pair {
+// last is the last landed pair, or the base.
+func (l *ledger) last(base pair) pair {
 	if len(l.landed) == 0 {
-		return root
+		return base
 	}
 	return l.landed[len(l.landed)-1]
 }
@@ -111,12 +135,6 @@ func (l *ledger) last(root pair) pair {
 func (l *ledger) drop() []pair {
 	dropped := l.tail
 	l.tail = nil
-	for _, p := range dropped {
-		delete(l.images, p.inner)
-		for _, s := range p.supersedes {
-			delete(l.superseded, s)
-		}
-	}
 	if len(dropped) > 0 {
 		l.stored, l.whole = len(l.landed), false
 	}
@@ -126,7 +144,6 @@ func (l *ledger) drop() []pair {
 // add makes pairs pending.
 func (l *ledger) add(pairs []pair) {
 	l.tail = append(l.tail, pairs...)
-	l.index(pairs)
 }
 
 // land marks the pending pairs up to the outer commit as landed and returns how many they were.
@@ -134,11 +151,22 @@ func (l *ledger) land(outer gitops.OID) int {
 	for i, p := range l.tail {
 		if p.outer == outer {
 			l.landed = append(l.landed, l.tail[:i+1]...)
+			l.index(l.tail[:i+1])
 			l.tail = l.tail[i+1:]
 			return i + 1
 		}
 	}
 	return 0
+}
+
+// exact is the newest landed pair whose trees are the same, or the base.
+func (l *ledger) exact(base pair) pair {
+	for i := len(l.landed) - 1; i >= 0; i-- {
+		if !l.landed[i].merged {
+			return l.landed[i]
+		}
+	}
+	return base
 }
 
 // save makes the file durable. Usually that is one appended block.

@@ -26,7 +26,7 @@ func (c *cycle) note(p pair, innerAuthor string, now time.Time) string {
 		{"Base", r.Base},
 		{"Backend", r.Backend},
 		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},
-		{"Tree", "exact"},
+		{"Tree", p.tree()},
 		{"Policy", "clean"},
 		{"Landed-At", now.UTC().Format(time.RFC3339)},
 	} {
@@ -45,8 +45,8 @@ func orNone(text string) string {
 	return text
 }
 
-// announce gives the built commits to the outer repository with their notes and makes them pending: one
-// transaction, after which they can be seen and nothing has landed.
+// announce makes the built commits pending, with their notes: one transaction, after which they can be seen
+// and nothing has landed.
 func (c *cycle) announce(ctx context.Context) error {
 	want := gitops.OID("")
 	if n := len(c.ledger.tail); n > 0 {
@@ -54,11 +54,6 @@ func (c *cycle) announce(ctx context.Context) error {
 	}
 	if err := c.ledger.save(); err != nil || want == c.pending && len(c.notes) == 0 {
 		return err
-	}
-	if len(c.fresh) > 0 {
-		if err := c.q.Give(ctx, c.Repo, want, c.promoted, len(c.fresh)); err != nil {
-			return fmt.Errorf("give commits to the repository: %w", err)
-		}
 	}
 	updates := []gitops.RefUpdate{{Ref: c.Record.Ref("pending"), Old: c.pending, New: want}}
 	if len(c.notes) > 0 {

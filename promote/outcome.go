@@ -17,6 +17,8 @@ type Outcome struct {
 	Version      int        `json:"version"`
 	Inner        gitops.OID `json:"inner"` // tip of the inner main that was promoted last
 	Holds        []Hold     `json:"holds"`
+	Onto         gitops.OID `json:"onto"`  // where the branch stood when what is pending was built
+	Apart        bool       `json:"apart"` // it was built without the user's own commits, since they conflict
 	LastLandedAt *time.Time `json:"last_landed_at"`
 
 	Landed       int           `json:"-"` // commits landed by this cycle

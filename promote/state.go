@@ -120,6 +120,10 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 			s.Waiting = append(s.Waiting, Waiting{gitops.Escape(r.Name), n, r.Name})
 		}
 	}
+	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
+	if n, err := exporter.Count(ctx, "HEAD", "--branches", last); err == nil && n > 0 {
+		s.Waiting = append(s.Waiting, Waiting{"HEAD", n, "HEAD"})
+	}
 	s.Uncommitted, err = exporter.Uncommitted(ctx)
 	return err
 }

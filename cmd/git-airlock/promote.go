@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -14,8 +16,14 @@ import (
 func promoteCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "promote", Usage: "land what can land, now",
-		UsageText:   "git airlock promote",
+		UsageText:   "git airlock promote [--upto REV | --from REF | --rescue | --resolve]",
 		Description: "Lands what waits for a review, too. Exit status 3 if something is held.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
+			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` in the place of main"},
+			&cli.BoolFlag{Name: "rescue", Usage: "first commit, as the agent, what it has not committed"},
+			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first commit that conflicts, for you to finish"},
+		},
 		Action: func(c *cli.Context) error {
 			a, err := open(c)
 			if err != nil {
@@ -28,13 +36,27 @@ func promoteCommand(inside []string) *cli.Command {
 			if err := a.heal(c.Context, r); err != nil {
 				return err
 			}
-			return a.promote(c.Context, r)
+			if c.Bool("resolve") {
+				return a.resolve(c.Context, r)
+			}
+			if c.Bool("rescue") {
+				if err := a.rescue(c.Context, r); err != nil {
+					return err
+				}
+			}
+			options := promote.Options{Land: true, From: c.String("from")}
+			if upto := c.String("upto"); upto != "" {
+				if options.UpTo, err = a.repo.Commit(c.Context, upto); err != nil {
+					return usagef("--upto: %s", err)
+				}
+			}
+			return a.promote(c.Context, r, options)
 		},
 	}, inside, false)
 }
 
 // promote makes cycles until nothing more can land. A [refusal] says what is held.
-func (a *app) promote(ctx context.Context, r airlock.Record) error {
+func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Options) error {
 	engine := a.engine(r)
 	defer engine.Close()
 	if a.dry {
@@ -42,7 +64,7 @@ func (a *app) promote(ctx context.Context, r airlock.Record) error {
 		say(a.message, "would promote %s to %s", count(s.Pending, "commit"), gitops.Escape(r.BranchName()))
 		return err
 	}
-	outcome, err := engine.Drain(ctx, promote.Options{Land: true})
+	outcome, err := engine.Drain(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -70,7 +92,7 @@ func (a *app) tell(r airlock.Record, o promote.Outcome) error {
 // held words an outcome that holds.
 func held(o promote.Outcome) error {
 	if len(o.Holds) == 0 {
-		return &refusal{count(o.Pending, "commit") + " wait while another git command is at work", []string{"git airlock promote"}}
+		return &refusal{count(o.Pending, "commit") + " still pending", []string{"git airlock promote"}}
 	}
 	h := o.Holds[0]
 	text := fmt.Sprintf("held (%s): %s", h.Reason, h.Message)
@@ -78,4 +100,62 @@ func held(o promote.Outcome) error {
 		text = fmt.Sprintf("%s pending, %s", count(o.Pending, "commit"), text)
 	}
 	return &refusal{text, h.Next}
+}
+
+// resolve hands the user the conflict that is held. They finish it as they finish any merge.
+func (a *app) resolve(ctx context.Context, r airlock.Record) error {
+	if a.dry {
+		say(a.message, "would start a merge of the first commit that conflicts into %s", gitops.Escape(r.BranchName()))
+		return nil
+	}
+	engine := a.engine(r)
+	defer engine.Close()
+	if _, err := engine.Drain(ctx, promote.Options{}); err != nil {
+		return err
+	}
+	commit, err := engine.Resolve(ctx)
+	if errors.Is(err, promote.ErrNoConflict) {
+		say(a.message, "%s", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &refusal{fmt.Sprintf("merging %.12s into %s; resolve what conflicts and commit, then landing goes on", commit, gitops.Escape(r.BranchName())),
+		[]string{"git status", "git commit", "git merge --abort"}}
+}
+
+// rescueScript commits everything, with no hook of the workspace's.
+var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A &&
+if ! git diff --cached --quiet; then git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work'; fi`}
+
+// rescue makes one commit of what the agent has not committed.
+func (a *app) rescue(ctx context.Context, r airlock.Record) error {
+	if a.dry {
+		say(a.message, "would commit what is not committed in the workspace")
+		return nil
+	}
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	var said capped
+	status, err := box.Exec(ctx, prison.Process{Argv: rescueScript, Stdout: &said, Stderr: &said})
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		return fmt.Errorf("commit what is not committed: %s", gitops.Escape(string(said)))
+	}
+	return nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped []byte
+
+func (c *capped) Write(p []byte) (int, error) {
+	const limit = 4096
+	*c = append(*c, p[:min(len(p), max(0, limit-len(*c)))]...)
+	return len(p), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -50,7 +51,7 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	if ours {
 		held = a.stop(after, r)
 	} else {
-		held = a.promote(after, r)
+		held = a.promote(after, r, promote.Options{Land: true})
 	}
 	if ran != nil {
 		return ran

@@ -1,0 +1,203 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// builder makes outer-ready commits of links: the messages and author dates of the inner ones, the user's identity,
+// parents mapped, and trees that are the same, or merged with what the user did.
+type builder struct {
+	*plan
+	onto   gitops.OID // what the first new commit lands on: the image of the last landed one
+	merges bool       // merge trees with what is in onto; else trees are the agent's as they are
+	now    time.Time
+
+	done    map[gitops.OID]pair // pending or built, by their inner commits
+	trees   map[gitops.OID]gitops.OID
+	taken   map[gitops.OID]bool
+	outside map[gitops.OID]bool // parents that are not built here
+	objects [][]byte
+	pairs   []pair
+	authors []string
+	// stopped are the paths at which a merge conflicted; what was built before that stays.
+	stopped []string
+}
+
+// commits builds links on top of what is pending already.
+func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair, onto gitops.OID, merges bool) (*builder, error) {
+	b := &builder{plan: p, onto: onto, merges: merges, now: time.Now(), done: map[gitops.OID]pair{},
+		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
+	for _, t := range pending {
+		b.done[t.inner] = t
+	}
+	names := make([]gitops.OID, len(links))
+	for i, l := range links {
+		names[i] = l.Commit
+	}
+	next := 0
+	err := p.q.Commits(ctx, names, func(_ gitops.OID, inner gitops.Commit) error {
+		if b.stopped != nil {
+			return nil
+		}
+		next++
+		return b.commit(ctx, links[next-1], inner)
+	})
+	return b, err
+}
+
+func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit) error {
+	parents, err := b.parents(l)
+	if err != nil {
+		return err
+	}
+	b.trees[l.Commit] = inner.Tree
+	tree, err := b.tree(ctx, l, inner.Tree, parents)
+	if err != nil || b.stopped != nil {
+		return err
+	}
+	author, written := gitops.SplitIdent(inner.Author)
+	user := b.settings.User.String()
+	content, id := b.name(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
+		Encoding: inner.Encoding, Message: inner.Message}, user)
+	p := pair{inner: l.Commit, outer: id, merged: tree != inner.Tree}
+	if l.Commit == b.chain[0] {
+		p.supersedes = b.supersedes
+	}
+	b.done[l.Commit], b.trees[id] = p, tree
+	b.objects, b.pairs, b.authors = append(b.objects, content), append(b.pairs, p), append(b.authors, author)
+	return nil
+}
+
+// parents are the images of a commit's parents, each once.
+func (b *builder) parents(l gitops.Link) ([]gitops.OID, error) {
+	var outer []gitops.OID
+	add := func(o gitops.OID, built bool) {
+		if !slices.Contains(outer, o) {
+			outer = append(outer, o)
+		}
+		if !built {
+			b.outside[o] = true
+		}
+	}
+	inner := l.Parents
+	if l.Commit == b.chain[0] {
+		add(b.onto, false)
+		inner = inner[min(1, len(inner)):]
+	}
+	for _, i := range inner {
+		if p, built := b.done[i]; built {
+			add(p.outer, b.trees[p.outer] != "")
+		} else if p, landed := b.ledger.pairs[i]; landed {
+			add(b.image(p), false)
+		} else {
+			return nil, &gitops.Invalid{Reason: fmt.Sprintf("commit %s names the parent %s, which is no commit of this workspace", l.Commit, i)}
+		}
+	}
+	return outer, nil
+}
+
+// image is the outer commit of a landed pair; that of the last one is where the branch stands.
+func (b *builder) image(p pair) gitops.OID {
+	if p.inner == b.last.inner {
+		return b.onto
+	}
+	return p.outer
+}
+
+// tree is the tree of an outer commit: the three-way merge of what the agent changed since the first parent, and
+// what the first parent's image has.
+func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
+	first := b.last.inner
+	if l.Commit != b.chain[0] {
+		if len(l.Parents) == 0 {
+			return theirs, nil
+		}
+		first = l.Parents[0]
+	}
+	if !b.merges || b.same(first, parents[0]) {
+		return theirs, nil
+	}
+	base, err := b.treeOf(ctx, first)
+	if err != nil {
+		return "", err
+	}
+	ours, err := b.treeOf(ctx, parents[0])
+	switch {
+	case err != nil:
+		return "", err
+	case ours == base || ours == theirs:
+		return theirs, nil
+	case base == theirs:
+		return ours, nil
+	}
+	tree, conflicts, err := b.bridge.Merge(ctx, gitops.Merge{Base: base, Ours: ours, Theirs: theirs})
+	b.stopped = conflicts
+	return tree, err
+}
+
+// same tells, without a look at any tree, that an inner commit and its image have the same one.
+func (b *builder) same(inner, image gitops.OID) bool {
+	p, ok := b.done[inner]
+	if !ok {
+		p = b.ledger.pairs[inner]
+	}
+	return p.outer == image && !p.merged
+}
+
+func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
+	if tree, ok := b.trees[commit]; ok {
+		return tree, nil
+	}
+	tree, err := b.bridge.Tree(ctx, commit)
+	b.trees[commit] = tree
+	return tree, err
+}
+
+// name finishes a commit. Two inner commits that differ in nothing but what stays inside (the ghost's
+// committer date, say) would become one; a second later they are two.
+func (b *builder) name(c gitops.Commit, user string) ([]byte, gitops.OID) {
+	for at := b.now; ; at = at.Add(time.Second) {
+		c.Committer = fmt.Sprintf("%s %d %s", user, at.Unix(), at.Format("-0700"))
+		content := c.Bytes()
+		id := gitops.HashObject(b.Record.Format, "commit", content)
+		if !b.taken[id] {
+			b.taken[id] = true
+			return content, id
+		}
+	}
+}
+
+// newestWhole is the newest commit of the first-parent history that was built with all it reaches; empty if
+// there is none.
+func (b *builder) newestWhole() gitops.OID {
+	whole := gitops.OID("")
+	for _, id := range b.chain {
+		for _, l := range b.reach(id) {
+			if _, built := b.done[l.Commit]; !built {
+				return whole
+			}
+		}
+		whole = id
+	}
+	return whole
+}
+
+// keep leaves out what was built and is not reached by commit.
+func (b *builder) keep(commit gitops.OID) {
+	wanted := map[gitops.OID]bool{}
+	for _, l := range b.reach(commit) {
+		wanted[l.Commit] = true
+	}
+	var kept builder
+	for i, p := range b.pairs {
+		if wanted[p.inner] {
+			kept.pairs, kept.objects, kept.authors = append(kept.pairs, p), append(kept.objects, b.objects[i]), append(kept.authors, b.authors[i])
+		}
+	}
+	b.pairs, b.objects, b.authors = kept.pairs, kept.objects, kept.authors
+}
