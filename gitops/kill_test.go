@@ -138,6 +138,61 @@ func TestLandingHasNoOtherSteps(t *testing.T) {
 	k.isAfter()
 }
 
+// Killed between any two system calls, with all the gits it runs.
+func TestLandingKilledAtRandom(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	request, err := json.Marshal(helperRequest{Top: k.Top, Landing: k.request})
+	check(t, err)
+	landed := 0
+	for round := range 40 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "AIRLOCK_TEST_LAND="+string(request))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		check(t, cmd.Start())
+		time.Sleep(time.Duration(round) * 1500 * time.Microsecond)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		check(t, k.recover())
+		if k.ref("refs/heads/main") == k.old {
+			k.awaitUnlocked()
+			k.isBefore()
+		} else {
+			k.isAfter()
+			landed++
+			k.undo()
+		}
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	t.Logf("%d of 40 landed", landed)
+}
+
+// awaitUnlocked waits for an update-ref that was killed by nobody and has not yet seen the end of its input:
+// before there is a journal, recovery need not know of it.
+func (k *killFixture) awaitUnlocked() {
+	for range 200 {
+		if _, err := os.Stat(filepath.Join(k.GitDir, "HEAD.lock")); err != nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// undo puts everything back for another try.
+func (k *killFixture) undo() {
+	k.t.Helper()
+	k.git("stash", "push", "-q", "--include-untracked")
+	k.git("reset", "-q", "--hard", string(k.old))
+	k.git("stash", "pop", "-q", "--index")
+	k.git("update-ref", "-d", "refs/stash")
+	k.git("update-ref", "-d", "refs/airlock/7f3a/promoted")
+	k.git("update-ref", "refs/airlock/7f3a/pending", string(k.request.Refs[1].Old))
+	rest()
+	k.before = k.picture()
+}
+
 // Recovery is no safer from kill -9 than a landing is.
 func TestKilledRecovery(t *testing.T) {
 	t.Parallel()

@@ -232,7 +232,7 @@ func (r *Repository) sweepWaiting(scratch string, changes []Change) {
 
 // refresh writes the stat data of the changed paths into an index.
 func (r *Repository) refresh(ctx context.Context, index string, changes []Change) error {
-	g := r.with("GIT_INDEX_FILE=" + index)
+	g := r.durable().with("GIT_INDEX_FILE=" + index)
 	var kept []Change
 	for _, c := range changes {
 		if c.New.present() {

@@ -1,0 +1,80 @@
+package gitops
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// What cannot be renamed across file systems is copied beside its place.
+func TestCopyFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	check(t, os.WriteFile(at("plain"), []byte("1\n"), 0o644))
+	check(t, os.WriteFile(at("program"), []byte("2\n"), 0o755))
+	check(t, os.Symlink("nowhere", at("link")))
+	for _, name := range []string{"plain", "program", "link"} {
+		check(t, copyFile(at(name), at(name+".copy")))
+		if !sameContent(at(name), at(name+".copy")) {
+			t.Errorf("%s was not copied as it is", name)
+		}
+		if err := copyFile(at(name), at(name+".copy")); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s copied over something: %v", name, err)
+		}
+	}
+	if sameContent(at("plain"), at("program")) || sameContent(at("plain"), at("link")) || sameContent(at("plain"), at("none")) {
+		t.Error("sameContent takes different files for equal")
+	}
+	if otherDevice(dir, at("plain")) {
+		t.Error("one folder on two devices")
+	}
+}
+
+// A landing from a git directory on another file system than the work tree's, as /var/tmp usually is
+// when the tests run in memory.
+func TestLandAcrossFileSystems(t *testing.T) {
+	t.Parallel()
+	elsewhere, err := os.MkdirTemp("/var/tmp", "elsewhere-")
+	check(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
+	top := filepath.Join(t.TempDir(), "top")
+	command(t, "", nil, "init", "-q", "-b", "main", "--separate-git-dir="+filepath.Join(elsewhere, "git"), top)
+	w := openWorld(t, top)
+	old := w.commit(files{"a": "1", "d/x": "1"})
+	new := w.built(old, files{"a": execute + "2", "d/x": absent, "d/y": linkTo + "../a", "n/z": "3"})
+	rest()
+	before := w.picture()
+	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: before}
+	if !k.kill(stepSwing + ":3") {
+		t.Fatal("not killed")
+	}
+	check(t, k.recover())
+	k.isBefore()
+	w.land(old, new)
+	w.likeCheckout(new)
+}
+
+// Folders with the set-group-ID bit, as shared work trees have them, give their group to what is checked out.
+func TestLandKeepsGroupsOfFolders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.commit(files{"d/a": "1"})
+	gid := os.Getegid()
+	if os.Geteuid() == 0 {
+		gid = 12345 // who is not root may only give away to groups of their own
+	}
+	check(t, os.Chown(filepath.Join(w.Top, "d"), -1, gid))
+	check(t, os.Chmod(filepath.Join(w.Top, "d"), 0o755|fs.ModeSetgid))
+	w.land(old, w.built(old, files{"d/a": "2", "d/b": "3"}))
+	for _, name := range []string{"d/a", "d/b"} {
+		info, err := os.Stat(filepath.Join(w.Top, name))
+		check(t, err)
+		if got := info.Sys().(*syscall.Stat_t).Gid; int(got) != gid {
+			t.Errorf("%s belongs to group %d, want %d", name, got, gid)
+		}
+	}
+}
