@@ -142,8 +142,37 @@ func (c *cycle) held(r Reason) bool {
 func (c *cycle) recover(ctx context.Context) error {
 	err := c.Repo.Recover(ctx, c.Dir())
 	var collision *gitops.CollisionError
-	if errors.As(err, &collision) {
+	switch {
+	case errors.As(err, &collision):
 		c.hold(c.interrupted(collision.Paths))
+		return nil
+	case errors.Is(err, gitops.ErrIndexLocked):
+		c.hold(c.indexLocked())
+		c.outcome.Retry = unsettledPoll
+		return nil
+	}
+	return err
+}
+
+// recoverTime is how long Recover waits for a cycle at work, which has begun by recovering.
+const recoverTime = 200 * time.Millisecond
+
+// Recover finishes or takes back a landing that a crash interrupted, so that nobody sees half of one. What
+// hinders it is for the next cycle to say, as a hold.
+func (e *Engine) Recover(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, recoverTime)
+	defer cancel()
+	unlock, err := e.Store.LockFile(waiting, e.Record.ID, "cycle.lock")
+	if errors.Is(err, airlock.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	err = e.Repo.Recover(ctx, e.Dir())
+	var collision *gitops.CollisionError
+	if errors.As(err, &collision) || errors.Is(err, gitops.ErrIndexLocked) || errors.Is(err, gitops.ErrUnsettled) {
 		return nil
 	}
 	return err

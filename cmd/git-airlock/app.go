@@ -50,8 +50,19 @@ func open(c *cli.Context) (*app, error) {
 	if a.dry {
 		repo.DryRun()
 	}
-	a.config, err = repo.Config(c.Context)
-	return a, err
+	if a.config, err = repo.Config(c.Context); err != nil {
+		return nil, err
+	}
+	return a, a.recover(c.Context)
+}
+
+// recover finishes or takes back a landing that was killed half-way: whatever command comes next does.
+func (a *app) recover(ctx context.Context) error {
+	r, err := a.store.Here()
+	if err != nil || r == nil || a.dry || r.Phase != airlock.Running && r.Phase != airlock.Stopped {
+		return err
+	}
+	return a.engine(*r).Recover(ctx)
 }
 
 // insideWorkspace tells whether a folder is in a workspace, without running git there: what git would obey in
