@@ -31,10 +31,15 @@ func clearCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if r == nil {
-				return errNoAirlock
+			if r != nil {
+				return a.clear(c.Context, *r, c.Bool(discardFlag))
 			}
-			return a.clear(c.Context, *r, c.Bool(discardFlag))
+			unlock, err := a.lock(c.Context)
+			if err != nil {
+				return err
+			}
+			unlock()
+			return errNoAirlock
 		},
 	}, inside, false)
 }
@@ -45,7 +50,7 @@ func (a *app) clear(ctx context.Context, r airlock.Record, discard bool) error {
 		say(a.message, "would remove airlock %s on %s with its workspace %s", r.ID, gitops.Escape(r.BranchName()), r.Workspace)
 		return nil
 	}
-	unlock, err := a.store.Lock(ctx)
+	unlock, err := a.lock(ctx)
 	if err != nil {
 		return err
 	}

@@ -70,12 +70,20 @@ func (a *app) start(ctx context.Context, request startRequest) (airlock.Record, 
 	return *r, a.launch(ctx, *r, request.command)
 }
 
-// lock keeps other starts, stops and clears in this repository out.
+// lock keeps other starts, stops and clears in this repository out, and sweeps up after those that were killed.
 func (a *app) lock(ctx context.Context) (func(), error) {
 	if a.dry {
 		return func() {}, nil
 	}
-	return a.store.Lock(ctx)
+	unlock, err := a.store.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.store.Sweep(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // begin makes a new airlock, or nothing.

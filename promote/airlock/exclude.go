@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
@@ -110,7 +112,8 @@ func (s Store) restoreExclude(memory, rest string) error {
 	return s.replaceExclude([]byte(rest))
 }
 
-// replaceExclude keeps the file's mode, and a link a link: people keep this file elsewhere.
+// replaceExclude keeps the file's mode, and a link a link: people keep this file elsewhere. The new one is
+// written in the host state, where a crash leaves it to Sweep.
 func (s Store) replaceExclude(content []byte) error {
 	name := s.excludeFile()
 	if target, err := filepath.EvalSymlinks(name); err == nil {
@@ -120,5 +123,12 @@ func (s Store) replaceExclude(content []byte) error {
 	if info, err := os.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}
-	return gitops.WriteFile(name, content, mode)
+	next := filepath.Join(s.root(), "info-exclude"+newSuffix)
+	if err := gitops.WriteFile(next, content, mode); err != nil {
+		return err
+	}
+	if err := os.Rename(next, name); !errors.Is(err, unix.EXDEV) {
+		return err
+	}
+	return errors.Join(gitops.WriteFile(name, content, mode), os.Remove(next))
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
@@ -78,6 +79,33 @@ func (s Store) Here() (*Record, error) {
 	return nil, err
 }
 
+// newSuffix is what files are called before they are renamed into place.
+const newSuffix = ".new"
+
+// Sweep removes what a start, stop or clear left that was killed between two of its words: folders without a record, and
+// files that were not renamed into place yet. The caller holds Lock.
+func (s Store) Sweep() error {
+	entries, err := os.ReadDir(s.root())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := filepath.Join(s.root(), e.Name())
+		_, err := os.Lstat(s.file(e.Name()))
+		if e.IsDir() && errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(name, newSuffix) {
+			if err := os.RemoveAll(name); err != nil {
+				return err
+			}
+		}
+	}
+	// The last one out leaves nothing behind; while there are others this fails, as it should.
+	_ = os.Remove(s.root())
+	return nil
+}
+
 // Save writes a record.
 func (s Store) Save(r Record) error {
 	r.Version = version
@@ -144,7 +172,7 @@ func (s Store) idTaken(id string, refs map[string]gitops.OID) bool {
 }
 
 // Remove removes every trace of an airlock but its workspace: refs, the exclude line, the host state. It can
-// be repeated after it was interrupted; the record goes last.
+// be repeated after it was interrupted; the record goes last. The caller holds Lock.
 func (s Store) Remove(ctx context.Context, r Record) error {
 	refs, err := s.repo.Refs(ctx, refsOf(r.ID))
 	if err != nil {
@@ -184,7 +212,5 @@ func (s Store) removeState(id string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	// The last one out leaves nothing behind; while there are others this fails, as it should.
-	_ = os.Remove(s.root())
-	return nil
+	return s.Sweep()
 }
