@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -127,13 +126,9 @@ func (l *landing) check(ctx context.Context) error {
 	return nil
 }
 
-// standsOn tells whether HEAD names the branch. Where refs are files a look into one is enough.
+// standsOn tells whether HEAD names the branch.
 func (r *Repository) standsOn(ctx context.Context, branch string) bool {
-	content, err := os.ReadFile(filepath.Join(r.GitDir, "HEAD"))
-	if err == nil && strings.TrimSpace(string(content)) == "ref: "+branch {
-		return true
-	}
-	head, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
+	head, err := r.Branch(ctx)
 	return err == nil && head == branch
 }
 

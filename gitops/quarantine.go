@@ -232,27 +232,6 @@ func (q *Quarantine) History(ctx context.Context, tip OID, known []OID) ([]Link,
 	return links, nil
 }
 
-// FirstParents lists the first-parent history of tip, newest first, until found says stop.
-func (q *Quarantine) FirstParents(ctx context.Context, tip OID, found func(OID) bool) ([]OID, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r, w := io.Pipe()
-	defer r.Close()
-	go func() {
-		w.CloseWithError(q.Look(ctx, Call{Args: []string{"rev-list", "--first-parent", string(tip)}, Stdout: w}))
-	}()
-	var chain []OID
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		id := OID(lines.Text())
-		chain = append(chain, id)
-		if found(id) {
-			return chain, nil
-		}
-	}
-	return chain, lines.Err()
-}
-
 // Commits calls each with the content of every named commit, in order.
 func (q *Quarantine) Commits(ctx context.Context, names []OID, each func(OID, Commit) error) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -449,17 +449,6 @@ func TestHistoryOfMerges(t *testing.T) {
 	if !slices.Equal(got, names) {
 		t.Errorf("Commits gave %v, want %v", got, names)
 	}
-	chain, err := i.q.FirstParents(t.Context(), tip, func(id OID) bool { return id == i.root })
-	if want := []OID{tip, octopus, three, one, i.root}; err != nil || !slices.Equal(chain, want) {
-		t.Errorf("FirstParents: %v, %v, want %v", chain, err, want)
-	}
-	chain, err = i.q.FirstParents(t.Context(), tip, func(OID) bool { return false })
-	if err != nil || len(chain) != 5 {
-		t.Errorf("FirstParents to the end: %v, %v", chain, err)
-	}
-	if _, err := i.q.FirstParents(t.Context(), OID(strings.Repeat("ab", 20)), func(OID) bool { return false }); err == nil {
-		t.Error("FirstParents of nothing: no error")
-	}
 	stop := errors.New("stop")
 	if err := i.q.Commits(t.Context(), names, func(OID, Commit) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("Commits: %v, want the callback's error", err)

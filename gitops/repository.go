@@ -95,14 +95,27 @@ type Head struct {
 	Tree   OID
 }
 
+// Branch is the full name of the branch that is checked out, empty when HEAD is detached.
+func (r *Repository) Branch(ctx context.Context) (string, error) {
+	// Where refs are files a look into one is enough; elsewhere the file names a branch that cannot be.
+	content, err := os.ReadFile(filepath.Join(r.GitDir, "HEAD"))
+	if ref, ok := strings.CutPrefix(string(content), "ref: "); err == nil && ok && !strings.HasSuffix(ref, "/.invalid\n") {
+		return strings.TrimSpace(ref), nil
+	}
+	branch, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
+	if status(err) == 1 {
+		return "", nil
+	}
+	return branch, err
+}
+
 // Head tells what is checked out.
 func (r *Repository) Head(ctx context.Context) (Head, error) {
 	var h Head
-	branch, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
-	if err != nil && status(err) != 1 {
+	var err error
+	if h.Branch, err = r.Branch(ctx); err != nil {
 		return h, err
 	}
-	h.Branch = branch
 	var out bytes.Buffer
 	err = r.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objectname)"}, Stdin: strings.NewReader("HEAD^{commit}\nHEAD^{tree}\n"), Stdout: &out})
 	if err != nil {

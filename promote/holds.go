@@ -22,19 +22,19 @@ func Position(ctx context.Context, repo *gitops.Repository, r airlock.Record, ti
 		return &Hold{Reason: BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
 			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}}, nil
 	}
-	head, err := repo.Head(ctx)
+	there, err := repo.Branch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	back := []string{"git checkout " + gitops.Pasteable(branch)}
-	switch head.Branch {
+	switch there {
 	case r.Branch:
 		return nil, nil
 	case "":
 		return &Hold{Reason: DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}, nil
 	}
 	return &Hold{Reason: BranchSwitched, Next: back,
-		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(head.Branch, "refs/heads/")), gitops.Escape(branch))}, nil
+		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}, nil
 }
 
 func operationNext(op string) []string {

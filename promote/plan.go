@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -20,27 +21,34 @@ type plan struct {
 // the last landed one all the same, and says which ones it supersedes.
 func (c *cycle) plan(ctx context.Context) (*plan, error) {
 	p := &plan{cycle: c, last: c.ledger.last(c.base)}
-	newest, err := c.q.FirstParents(ctx, c.inner, func(id gitops.OID) bool { _, landed := c.ledger.pairs[id]; return landed })
-	if err != nil {
+	if err := p.history(ctx); err != nil {
 		return nil, err
 	}
-	found := c.base.inner // of a history of its own, too: it follows the root
-	for _, id := range newest {
-		if _, landed := c.ledger.pairs[id]; landed {
-			found = id
-			break
+	if found := p.follow(); len(p.chain) > 0 && found != p.last.inner {
+		return p, p.undone(ctx)
+	}
+	return p, nil
+}
+
+// follow finds what is new of the first-parent history, and returns F. A history of its own follows the root.
+func (p *plan) follow() gitops.OID {
+	parents := map[gitops.OID][]gitops.OID{}
+	for _, l := range p.links {
+		parents[l.Commit] = l.Parents
+	}
+	for id := p.inner; ; {
+		of, waiting := parents[id]
+		if !waiting {
+			slices.Reverse(p.chain)
+			return id
 		}
-		p.chain = append([]gitops.OID{id}, p.chain...)
-	}
-	if len(p.chain) == 0 {
-		return p, nil
-	}
-	if found != p.last.inner {
-		if err := p.undone(ctx); err != nil {
-			return nil, err
+		p.chain = append(p.chain, id)
+		if len(of) == 0 {
+			slices.Reverse(p.chain)
+			return p.base.inner
 		}
+		id = of[0]
 	}
-	return p, p.history(ctx)
 }
 
 // undone lists the landed commits that the first new one undoes.
@@ -75,11 +83,12 @@ func (p *plan) reach(commit gitops.OID) []gitops.Link {
 		if !wanted[l.Commit] {
 			continue
 		}
-		reached = append([]gitops.Link{l}, reached...)
+		reached = append(reached, l)
 		for _, parent := range l.Parents {
 			wanted[parent] = true
 		}
 	}
+	slices.Reverse(reached)
 	return reached
 }
 
