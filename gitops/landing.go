@@ -139,10 +139,10 @@ func (l *landing) swing(ctx context.Context) error {
 		return err
 	}
 	lock := l.index + ".lock"
-	if err := lockIndex(lock, token); err != nil {
+	if err := token.lock(lock); err != nil {
 		return err
 	}
-	defer unlockIndex(lock, token)
+	defer token.unlock(lock)
 	stopAt(stepLocked)
 	// The branch goes first: whether it has moved is what recovery goes by.
 	updates := append([]RefUpdate{{l.Branch, l.Old, l.New}}, l.Refs...)

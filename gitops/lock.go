@@ -13,51 +13,68 @@ import (
 	"time"
 )
 
-// ownToken returns what our lock on an index holds: a text that is drawn once for each directory
-// of host state and kept there, so that a lock left by a crash at any moment proves whose it is.
-func ownToken(dir string) (string, error) {
-	name := filepath.Join(dir, "token")
-	content, err := os.ReadFile(name)
+// token is what our lock on an index holds: a text that is drawn once for each directory of host state and
+// kept there, so that a lock left by a crash at any moment proves whose it is.
+type token struct{ file, text string }
+
+func ownToken(dir string) (token, error) {
+	t := token{file: filepath.Join(dir, "token")}
+	content, err := os.ReadFile(t.file)
 	if err == nil && len(content) > 0 {
-		return string(content), nil
+		t.text = string(content)
+		return t, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+		return token{}, err
 	}
 	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
+		return token{}, err
 	}
-	token := "airlock " + hex.EncodeToString(b[:]) + "\n"
-	return token, WriteFile(name, []byte(token), 0o600)
+	t.text = "airlock " + hex.EncodeToString(b[:]) + "\n"
+	return t, WriteFile(t.file, []byte(t.text), 0o600)
 }
 
-// lockIndex takes the index lock the way git does.
-func lockIndex(lock, token string) error {
-	f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+// lock takes an index lock the way git does. Linked into place, it has its text from the first instant; where
+// the file system has no hard links, a crash in between leaves an empty lock that proves nothing, and the
+// user is told of it as of any command's.
+func (t token) lock(name string) error {
+	written := t.file + ".new"
+	if err := os.WriteFile(written, []byte(t.text), 0o600); err != nil {
+		return err
+	}
+	err := os.Link(written, name)
+	_ = os.Remove(written) // left by a crash, it is written over by the next
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, os.ErrExist) {
+		return ErrIndexLocked
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if errors.Is(err, os.ErrExist) {
 		return ErrIndexLocked
 	}
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(token)
+	_, err = f.WriteString(t.text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(lock) // created above, and of no use without its token
+		_ = os.Remove(name) // created above, and of no use without its text
 	}
 	return err
 }
 
-// ownsLock tells whether the lock is there and ours.
-func ownsLock(lock, token string) bool {
-	content, err := os.ReadFile(lock)
-	return err == nil && token != "" && string(content) == token
+// owns tells whether the lock is there and ours.
+func (t token) owns(name string) bool {
+	content, err := os.ReadFile(name)
+	return err == nil && string(content) == t.text
 }
 
-// unlockIndex removes the lock if it is ours.
-func unlockIndex(lock, token string) {
-	if ownsLock(lock, token) {
-		_ = os.Remove(lock)
+// unlock removes the lock if it is ours.
+func (t token) unlock(name string) {
+	if t.owns(name) {
+		_ = os.Remove(name)
 	}
 }
 

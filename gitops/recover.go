@@ -32,17 +32,17 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 	}
 	lock := filepath.Join(r.GitDir, "index.lock")
 	if j == nil {
-		unlockIndex(lock, token)
+		token.unlock(lock)
 		sweep(dir)
 		return nil
 	}
 	if err := release(j.Holder, j.Locks); err != nil {
 		return err
 	}
-	rec := &recovery{journal: *j, r: r, held: ownsLock(lock, token), scratch: filepath.Join(dir, j.Scratch)}
+	rec := &recovery{journal: *j, r: r, held: token.owns(lock), scratch: filepath.Join(dir, j.Scratch)}
 	if !rec.held {
 		// The user may be at work by now; from here on nobody is.
-		if err := lockIndex(lock, token); err != nil {
+		if err := token.lock(lock); err != nil {
 			return fmt.Errorf("recover the landing of %s: %w", j.New, err)
 		}
 	}
@@ -51,7 +51,7 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 		err = r.removeJournal(dir)
 	}
 	// Left unfinished, the user gets their index back nevertheless: they may need it to mend what hinders.
-	unlockIndex(lock, token)
+	token.unlock(lock)
 	if err != nil {
 		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
 	}
