@@ -78,6 +78,7 @@ func sweep(dir string) {
 		_ = os.RemoveAll(name)
 	}
 	_ = os.Remove(journalPath(dir) + ".new")
+	_ = os.Remove(filepath.Join(dir, "token.new"))
 }
 
 // globQuote takes the meaning from the characters that [filepath.Glob] knows.

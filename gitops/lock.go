@@ -44,7 +44,7 @@ func (t token) lock(name string) error {
 		return err
 	}
 	err := os.Link(written, name)
-	_ = os.Remove(written) // left by a crash, it is written over by the next
+	_ = os.Remove(written) // left by a crash, it is swept up with what was prepared
 	if err == nil {
 		return nil
 	}
