@@ -48,6 +48,7 @@ func init() {
 		"waitstatus": cmdWaitStatus,
 		"waitfor":    cmdWaitFor,
 		"landed":     cmdLanded,
+		"settled":    cmdSettled,
 		"keep":       cmdKeep,
 		"kept":       cmdKept,
 		"next":       cmdNext,
@@ -272,6 +273,12 @@ func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "landed N")
 	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$1..$2"); echo "$n landed"; test "$n" = "$3"; not test -e "$(git rev-parse --git-path index.lock)"`,
 		ts.Getenv("BASE"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
+}
+
+// settled waits until nothing is being written: no lock is held on the index or a ref.
+func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 0, "settled")
+	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path '*/.git/airlock/*')"`, filepath.Join(topOf(ts), ".git")})
 }
 
 // keep PATHS remembers what is there: bytes, modes, links, everything below a folder.
