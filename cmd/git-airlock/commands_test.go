@@ -55,7 +55,6 @@ func init() {
 		"exact":      cmdExact,
 		"remember":   cmdRemember,
 		"noairlock":  cmdNoAirlock,
-		"terminal":   cmdTerminal,
 		"getenv":     cmdGetenv,
 		"for":        cmdFor,
 		"help":       cmdHelp,

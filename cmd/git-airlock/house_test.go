@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -186,6 +187,16 @@ func TestFileLength(t *testing.T) {
 		if f.lines > maxLines {
 			t.Errorf("%s has %d lines; at most %d", f.name, f.lines, maxLines)
 		}
+	}
+}
+
+// TestOtherSystems keeps what only Linux has in files that are named so: all else, the tests too, compiles without.
+func TestOtherSystems(t *testing.T) {
+	cmd := exec.Command("go", "vet", "./...")
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("GOOS=darwin go vet ./...: %v\n%s", err, out)
 	}
 }
 

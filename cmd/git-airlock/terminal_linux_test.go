@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func init() { scriptCommands["terminal"] = cmdTerminal }
+
 // openTerminal opens a pseudo-terminal, pts(4).
 func openTerminal() (ours, theirs *os.File, err error) {
 	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
