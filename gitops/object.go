@@ -52,7 +52,9 @@ type Commit struct {
 }
 
 // ParseCommit reads a commit object. It knows tree, parent, author, committer and encoding and
-// leaves every other header (signatures, mergetags, unknown ones) behind.
+// leaves every other header (signatures, mergetags, unknown ones) behind. As for git, which checks no header after
+// the committer, the first of a name counts, and a parent only before the author: a second tree would be
+// one that nobody has looked at.
 func ParseCommit(raw []byte) (Commit, error) {
 	var c Commit
 	header, message, found := bytes.Cut(raw, []byte("\n\n"))
@@ -63,16 +65,16 @@ func ParseCommit(raw []byte) (Commit, error) {
 	c.Message = message
 	for _, line := range strings.Split(string(header), "\n") {
 		key, value, _ := strings.Cut(line, " ")
-		switch key {
-		case "tree":
+		switch {
+		case key == "tree" && c.Tree == "":
 			c.Tree = OID(value)
-		case "parent":
+		case key == "parent" && c.Author == "":
 			c.Parents = append(c.Parents, OID(value))
-		case "author":
+		case key == "author" && c.Author == "":
 			c.Author = value
-		case "committer":
+		case key == "committer" && c.Committer == "":
 			c.Committer = value
-		case "encoding":
+		case key == "encoding" && c.Encoding == "":
 			c.Encoding = value
 		}
 	}

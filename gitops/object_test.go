@@ -61,6 +61,17 @@ func TestParseCommitLeavesHeadersBehind(t *testing.T) {
 	}
 }
 
+// git index-pack --strict looks at no header after the committer: one of a name that was there already is nothing to
+// git, and must be nothing to us.
+func TestParseCommitTakesTheFirstHeader(t *testing.T) {
+	t.Parallel()
+	head := "tree " + string(someTree) + "\nparent p\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\nencoding latin1\n"
+	c, err := ParseCommit([]byte(head + "tree 0000\nparent q\nauthor Evil <e@x> 9 +0000\ncommitter Evil <e@x> 9 +0000\nencoding utf-7\n\nm\n"))
+	if err != nil || string(c.Bytes()) != head+"\nm\n" {
+		t.Errorf("got %q, %v; want %q", c.Bytes(), err, head+"\nm\n")
+	}
+}
+
 // Whatever parses is written so that it parses to the same, and never to more than was there.
 func FuzzParseCommit(f *testing.F) {
 	f.Add([]byte("tree " + someTree + "\nauthor A <a@x> 1 +0000\ncommitter C <c@x> 2 +0000\n\nm\n"))
