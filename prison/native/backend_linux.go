@@ -64,7 +64,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if err := ensureFolders(ctx, s); err != nil {
 		return i, err
 	}
-	link, err := startKeeper(s)
+	keeper, link, err := startKeeper(s)
 	if err != nil {
 		return i, fmt.Errorf("start keeper: %w", err)
 	}
@@ -72,6 +72,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
 	i.Weaker, err = awaitReady(link, nil)
 	if ctx.Err() != nil {
+		keeper.Kill() // it may not have the lock yet by which Stop knows it
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
 	}
 	if err != nil {
@@ -83,19 +84,18 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 // checkStopped refuses to start what runs: what has a socket that answers and a lock that is held. Either
 // alone does not tell, as Stop holds the lock for a moment, and parts of a killed prison take one to end.
 func checkStopped(s prison.Spec) error {
-	lock, err := openLock(s.Dir)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
 	for range 10 {
 		c, err := dial(s.Dir)
 		if err != nil {
 			return nil
 		}
 		c.Close()
-		if free, err := tryLock(lock); err != nil || free {
+		lock, err := tryLock(s.Dir)
+		if err != nil {
 			return err
+		}
+		if lock != nil {
+			return lock.Close()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -105,31 +105,36 @@ func checkStopped(s prison.Spec) error {
 var errRunning = errors.New("the prison is running already")
 
 // startKeeper starts the keeper detached: a session of its own, the root folder, no environment.
-func startKeeper(s prison.Spec) (link conn, err error) {
+func startKeeper(s prison.Spec) (p *os.Process, link conn, err error) {
 	link, theirs, err := socketPair()
 	if err != nil {
-		return conn{}, err
+		return nil, conn{}, err
 	}
 	defer theirs.Close()
+	defer func() {
+		if err != nil {
+			link.Close()
+		}
+	}()
 	config, err := newConfig(roleKeeper, packSpec(s), 1)
 	if err != nil {
-		return link, err
+		return nil, conn{}, err
 	}
 	defer config.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return link, err
+		return nil, conn{}, err
 	}
 	defer null.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{roleKeeper}, &os.ProcAttr{
+	p, err = os.StartProcess("/proc/self/exe", []string{roleKeeper}, &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, config, theirs},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return link, err
+		return nil, conn{}, err
 	}
 	go p.Wait() // should it end before this process, it must not stay as a zombie
-	return link, nil
+	return p, link, nil
 }
 
 // namespaces are the walls. The control group's is added later, from the group itself.
@@ -241,42 +246,42 @@ func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error)
 
 // Stop implements [prison.Backend]. Who holds the lock knows that no keeper works any more.
 func (backend) Stop(ctx context.Context, s prison.Spec) error {
-	lock, err := openLock(s.Dir)
-	if errors.Is(err, os.ErrNotExist) {
+	if neverStarted(s.Dir) {
 		return nil
 	}
+	lock, keeper, err := askToEnd(ctx, s.Dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	keeper, err := askToEnd(ctx, s.Dir, lock)
-	if err != nil {
-		return err
-	}
 	if err := keeper.end(stopPatience); err != nil { // it releases the lock a moment before it is gone
 		return fmt.Errorf("end keeper: %w", err)
 	}
 	return finishRun(s.Dir)
 }
 
+// neverStarted tells whether there is not even a lock.
+func neverStarted(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, lockName))
+	return errors.Is(err, os.ErrNotExist)
+}
+
 // askToEnd waits for the lock, asks the keeper that holds it to end, and after a while kills it.
-func askToEnd(ctx context.Context, dir string, lock *os.File) (keeper processID, err error) {
+func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID, err error) {
 	begun := time.Now()
 	for asked := false; ; time.Sleep(2 * time.Millisecond) {
-		if held, err := tryLock(lock); err != nil {
-			return keeper, fmt.Errorf("lock: %w", err)
-		} else if held {
-			return keeper, nil
+		if lock, err := tryLock(dir); lock != nil || err != nil {
+			return lock, keeper, err
 		}
 		if err := ctx.Err(); err != nil {
-			return keeper, err
+			return nil, keeper, err
 		}
 		if current, err := readState(dir); err == nil { // else it is about to start, or about to be gone
 			keeper = current.Keeper
 		}
 		switch patience := time.Since(begun); {
 		case patience > stopPatience:
-			return keeper, errors.New("the prison's keeper does not end")
+			return nil, keeper, errors.New("the prison's keeper does not end")
 		case patience > stopPatience/2:
 			keeper.signal(unix.SIGKILL)
 		case keeper.PID != 0 && !asked:

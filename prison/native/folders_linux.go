@@ -159,18 +159,14 @@ func missingFolders(s prison.Spec) (t folderTask, err error) {
 
 // Wipe implements [prison.Backend].
 func (backend) Wipe(ctx context.Context, s prison.Spec) error {
-	lock, err := openLock(s.Dir)
-	if err == nil {
+	lock, err := tryLock(s.Dir)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("wipe: %w", err)
+	case err == nil && lock == nil:
+		return errors.New("wipe: the prison is running")
+	case lock != nil:
 		defer lock.Close()
-		held, err := tryLock(lock)
-		if err != nil {
-			return fmt.Errorf("lock: %w", err)
-		}
-		if !held {
-			return errors.New("wipe: the prison is running")
-		}
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return err
 	}
 	t := folderTask{UID: s.UID, GID: s.GID}
 	paths := []string{s.Workspace}
@@ -184,6 +180,9 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	}
 	if err := t.do(ctx); err != nil {
 		return fmt.Errorf("wipe: %w", err)
+	}
+	if err := os.Remove(filepath.Join(s.Dir, lockName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("wipe: %w", err) // the last thing: until here it keeps others away
 	}
 	return nil
 }

@@ -78,19 +78,11 @@ func keeperMain(config []byte, _ int) int {
 func (k *keeper) path(name string) string { return filepath.Join(k.spec.Dir, name) }
 
 func (k *keeper) lock() (*os.File, error) {
-	lock, err := openLock(k.spec.Dir)
-	if err != nil {
-		return nil, err
-	}
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
-		switch held, err := tryLock(lock); {
-		case err != nil:
-			lock.Close()
-			return nil, fmt.Errorf("lock: %w", err)
-		case held:
-			return lock, nil
-		case time.Now().After(deadline):
-			lock.Close()
+		if lock, err := tryLock(k.spec.Dir); lock != nil || err != nil {
+			return lock, err
+		}
+		if time.Now().After(deadline) {
 			return nil, errRunning
 		}
 	}

@@ -3,7 +3,9 @@
 package native_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -50,4 +52,27 @@ func TestKilledAnyTime(t *testing.T) {
 		}
 	}
 	t.Logf("%d of 30 had started", started)
+}
+
+// TestStartCancelled gives up at any moment of a start.
+func TestStartCancelled(t *testing.T) {
+	b, s := prepared(t)
+	for i := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(40))*time.Millisecond)
+		_, err := b.Start(ctx, s)
+		cancel()
+		if err == nil {
+			err = b.Stop(t.Context(), s)
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		for begun := time.Now(); uidProcesses(s.UID) > 0; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 5*time.Second {
+				t.Fatalf("%d: processes left", i)
+			}
+		}
+	}
 }

@@ -161,7 +161,6 @@ func (l *limits) enter(pid int) error {
 			return fmt.Errorf("enter control group: %w", err)
 		}
 	}
-	os.WriteFile("/proc/"+id+"/oom_score_adj", []byte(oomScore), 0) // it helps others, the prison is as good without
 	return nil
 }
 

@@ -118,11 +118,14 @@ func needNative(t *testing.T) prison.Backend {
 	return b
 }
 
+// ownOffset gives each run of these tests a phantom of its own: they count its processes.
+var ownOffset = os.Getpid() % 60000
+
 // options returns a phantom for the current user.
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	if os.Geteuid() == 0 {
-		return prisontest.Options{UID: 1879100000, GID: 1879100000, Network: required("network")}
+		return prisontest.Options{UID: 1879100000 + ownOffset, GID: 1879100000 + ownOffset, Network: required("network")}
 	}
 	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid"), Network: required("network")}
 }
@@ -141,7 +144,7 @@ func firstSubID(t testing.TB, path string) int {
 		var start int
 		name, rest, _ := strings.Cut(line, ":")
 		if _, err := fmt.Sscanf(rest, "%d:", &start); err == nil && (name == u.Username || name == u.Uid) {
-			return start + 77
+			return start + 77 + ownOffset
 		}
 	}
 	t.Fatalf("no range for %s in %s", u.Username, path)

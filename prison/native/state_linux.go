@@ -140,16 +140,28 @@ func replaceFile(path string, content []byte) error {
 	return os.Rename(temp, path)
 }
 
-// openLock opens the file that the keeper holds locked for its life.
-func openLock(dir string) (*os.File, error) {
-	return os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-}
-
-// tryLock takes the lock if nobody holds it. It ends with the descriptor.
-func tryLock(f *os.File) (bool, error) {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK {
-		return false, nil
+// tryLock takes the lock that the keeper holds for its life; it ends with the file. Nil: somebody else
+// holds it. A lock whose file was removed is nobody's: Wipe removes it, who came meanwhile starts again.
+func tryLock(dir string) (lock *os.File, err error) {
+	for {
+		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		fd := int(f.Fd())
+		var st unix.Stat_t
+		if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			err = unix.Fstat(fd, &st)
+		}
+		if err == nil && st.Nlink > 0 {
+			return f, nil
+		}
+		f.Close()
+		switch {
+		case err == unix.EWOULDBLOCK:
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("lock: %w", err)
+		}
 	}
-	return err == nil, err
 }
