@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -335,5 +336,99 @@ func TestCommandLog(t *testing.T) {
 		if time.Since(begun) > 10*time.Second {
 			t.Fatalf("the log's end did not come; it has %d bytes", len(content))
 		}
+	}
+}
+
+// TestCourtesy checks that the host's own programs come first.
+func TestCourtesy(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	got := output(t, b, s, "cat /proc/self/oom_score_adj; cut -d' ' -f19 /proc/self/stat; umask; echo -1000 > /proc/self/oom_score_adj")
+	if got != "500\n5\n0022" {
+		t.Errorf("score, niceness, mask: %q", got)
+	}
+}
+
+// TestLookingFirst starts a prison on a workspace at which another one already looks.
+func TestLookingFirst(t *testing.T) {
+	b, s := prepared(t)
+	looking := s
+	looking.ReadOnly = true
+	look, err := b.Open(t.Context(), looking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	changes, err := look.Watch(t.Context(), []string{prison.Workspace + "/refs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		if _, err := b.Start(t.Context(), s); err != nil {
+			t.Fatalf("start %d: %v", round, err)
+		}
+		output(t, b, s, "mkdir -p refs; echo "+strconv.Itoa(round)+" > refs/x")
+		select {
+		case <-changes:
+		case <-time.After(5 * time.Second):
+			t.Errorf("round %d: no change seen", round)
+		}
+		var out bytes.Buffer
+		if _, err := look.Exec(t.Context(), prison.Process{Argv: []string{"cat", "refs/x"}, Stdout: &out}); err != nil || out.String() != strconv.Itoa(round)+"\n" {
+			t.Errorf("round %d: %v, %q", round, err, out.String())
+		}
+		if err := b.Stop(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWipeLeavesNothing looks at the state folder after everything.
+func TestWipeLeavesNothing(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"echo", "shown"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := errors.Join(b.Stop(t.Context(), s), b.Wipe(t.Context(), s)); err != nil {
+			t.Fatal(err)
+		}
+		if entries, err := os.ReadDir(s.Dir); err != nil || len(entries) > 0 {
+			t.Errorf("left in the state folder: %v, %v", entries, err)
+		}
+	}
+}
+
+// TestLockRemoved starts, stops and wipes at the same time: whoever waits for a lock must not come away
+// with one that nobody else sees.
+func TestLockRemoved(t *testing.T) {
+	b, s := prepared(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				if b.Prepare(t.Context(), s) == nil {
+					b.Start(t.Context(), s)
+				}
+				b.Stop(t.Context(), s)
+				b.Wipe(t.Context(), s)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(b.Stop(t.Context(), s), b.Wipe(t.Context(), s)); err != nil {
+		t.Fatal(err)
+	}
+	if n := uidProcesses(s.UID); n > 0 {
+		t.Errorf("%d processes left", n)
 	}
 }

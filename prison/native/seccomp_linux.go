@@ -4,6 +4,7 @@ package native
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,16 +19,13 @@ const (
 )
 
 const (
-	retAllow = unix.SECCOMP_RET_ALLOW
-	retKill  = unix.SECCOMP_RET_KILL_PROCESS
-	retEPERM = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	retNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
-	retNoAF  = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	retAllow      = unix.SECCOMP_RET_ALLOW
+	retKill       = unix.SECCOMP_RET_KILL_PROCESS
+	retEPERM      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	retNoSys      = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retNoFamily   = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	retNoProtocol = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
 )
-
-// lastKnown is the highest system call number that this filter was written for. What a newer kernel
-// adds does not exist inside until somebody has looked at it.
-const lastKnown = 469
 
 const (
 	namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
@@ -36,22 +34,6 @@ const (
 	setIDBits = unix.S_ISUID | unix.S_ISGID
 	createBit = unix.O_CREAT | 0x400000 // and __O_TMPFILE, which O_TMPFILE contains
 )
-
-// refused are calls that nothing an agent does needs, and that open much of the kernel to it.
-var refused = append([]uint32{
-	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_UNSHARE, unix.SYS_SETNS,
-	unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
-	unix.SYS_MOUNT_SETATTR, sysOpenTreeAttr,
-	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
-	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
-	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_NAME_TO_HANDLE_AT,
-	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
-	unix.SYS_SYSLOG, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_VHANGUP, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
-}, refusedHere...)
-
-const sysOpenTreeAttr = 467 // not in x/sys yet
 
 // program is a filter in the making. Every rule ends in a return or leaves the call's number loaded.
 type program []unix.SockFilter
@@ -122,6 +104,61 @@ func (p *program) never(number uint32, arg int, values ...uint32) {
 	p.ret(retAllow)
 }
 
+// families allows a socket of a family with certain protocols; a family without any may have all.
+func (p *program) families(list []socketFamily) {
+	var body program
+	for _, f := range list {
+		if len(f.protocols) == 0 {
+			body.answer(f.number, retAllow)
+			continue
+		}
+		body.ifEqual(f.number, uint8(2+2*len(f.protocols)))
+		body.loadArg(2)
+		for _, protocol := range f.protocols {
+			body.answer(protocol, retAllow)
+		}
+		body.ret(retNoProtocol)
+	}
+	p.ifEqual(unix.SYS_SOCKET, uint8(len(body)+2))
+	p.loadArg(0)
+	*p = append(*p, body...)
+	p.ret(retNoFamily)
+}
+
+// socketFamily is a family of sockets with the protocols that a prison has of it. The others are parts of the
+// kernel that a socket would load, and that few programs and many attacks use.
+type socketFamily struct {
+	number    uint32
+	protocols []uint32
+}
+
+var socketFamilies = []socketFamily{
+	{unix.AF_UNIX, nil},
+	{unix.AF_INET, []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_MPTCP}},
+	{unix.AF_INET6, []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP}},
+	{unix.AF_NETLINK, []uint32{unix.NETLINK_ROUTE}}, // for getifaddrs(3)
+}
+
+// personalities are those of Docker's profile, from linux/personality.h: PER_LINUX and PER_LINUX32, each
+// also with UNAME26, and asking for the present one.
+var personalities = []uint32{0, 8, 0x20000, 0x20008, 0xffffffff}
+
+// allow lets numbers pass and refuses those between them.
+func (p *program) allow(numbers []uint32) {
+	sorted := slices.Sorted(slices.Values(numbers))
+	for len(sorted) > 0 {
+		first, n := sorted[0], 1
+		for n < len(sorted) && sorted[n] <= sorted[n-1]+1 {
+			n++
+		}
+		p.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 3, 0, sorted[n-1]+1) // on to the next run
+		p.ifAtLeast(first, 1)
+		p.ret(retAllow)
+		p.ret(retEPERM)
+		sorted = sorted[n:]
+	}
+}
+
 func filter() program {
 	var p program
 	p.load(dataArch)
@@ -129,11 +166,10 @@ func filter() program {
 	p.emit(unix.BPF_JMP|unix.BPF_JA, 0, 0, 1)
 	p.ret(retKill) // another machine's calls have other numbers
 	p.load(dataNumber)
-	p.ifAtLeast(lastKnown+1, 1) // x32's numbers are higher, too
+	// What a newer kernel adds does not exist inside until somebody has looked at it. The numbers of
+	// x32 are higher, too.
+	p.ifAtLeast(slices.Max(allowed)+1, 1)
 	p.ret(retNoSys)
-	for _, number := range refused {
-		p.answer(number, retEPERM)
-	}
 	// What cannot be looked into does not exist: callers then use the older call.
 	p.answer(unix.SYS_CLONE3, retNoSys)
 	p.answer(unix.SYS_OPENAT2, retNoSys)
@@ -143,10 +179,13 @@ func filter() program {
 	p.refuseBits(unix.SYS_FCHMODAT2, 2, setIDBits)
 	p.refuseBits(unix.SYS_MKNODAT, 2, setIDBits)
 	p.refuseSetIDCreate(unix.SYS_OPENAT, 2, 3)
-	p.only(unix.SYS_SOCKET, 0, retNoAF, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
+	p.families(socketFamilies)
+	p.only(unix.SYS_SOCKETPAIR, 0, retNoFamily, unix.AF_UNIX)
+	p.only(unix.SYS_PERSONALITY, 0, retEPERM, personalities...)
 	p.never(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX) // typing into a terminal for somebody else
 	p.legacy()
-	p.ret(retAllow)
+	p.allow(allowed)
+	p.ret(retEPERM)
 	return p
 }
 
