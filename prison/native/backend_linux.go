@@ -143,7 +143,7 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 
 // newPrison starts the first process of a prison from this thread's working directory, which must be the
 // [baseFolder]; what it announces is still to be awaited.
-func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Process, conn, error) {
+func newPrison(s prison.Spec, shared bool, l *limits, enter func(pid int) error, files ...*os.File) (*os.Process, conn, error) {
 	return child{
 		role: roleBuild,
 		config: buildConfig{
@@ -154,7 +154,7 @@ func newPrison(s prison.Spec, shared bool, l *limits, files ...*os.File) (*os.Pr
 		uids:       []mapping{{s.UID, s.UID}},
 		gids:       []mapping{{s.GID, s.GID}},
 		files:      files,
-		enter:      l.enter,
+		enter:      enter,
 	}.start()
 }
 
@@ -168,7 +168,8 @@ func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
 			return
 		}
 		if err = unix.Chdir(baseFolder(s)); err == nil {
-			p, link, err = newPrison(s, false, rlimitsOnly(s))
+			limits := rlimitsOnly(s)
+			p, link, err = newPrison(s, false, limits, limits.enter)
 		}
 	}()
 	<-done

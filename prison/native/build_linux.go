@@ -50,6 +50,9 @@ func buildMain(config []byte, inherited int) int {
 	if err = json.Unmarshal(config, &b.buildConfig); err == nil {
 		b.Spec, b.Base = unpackSpec(b.Spec), unpack(b.Base)
 		b.weaker = b.Weaker
+		if b.Shared {
+			inherited-- // the lock is not for init
+		}
 		err = b.run(inherited)
 	}
 	link.send(announcement{Error: err.Error()})
@@ -58,6 +61,9 @@ func buildMain(config []byte, inherited int) int {
 
 // run builds the prison and becomes its init; it returns only on failure.
 func (b *builder) run(inherited int) (err error) {
+	if err := b.endWithKeeper(); err != nil {
+		return err
+	}
 	if b.exe, err = openProgram(); err != nil {
 		return err
 	}
@@ -199,14 +205,24 @@ func (b *builder) becomeInit(inherited int) error {
 	if err := unix.CloseRange(uint(configFD+1+inherited), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
-	// Credentials changed, and with them the kernel forgot this: prctl(2), PR_SET_PDEATHSIG.
+	return b.exec()
+}
+
+// endWithKeeper lets the kernel kill this process when the keeper ends. A change of credentials makes it forget
+// that, see PR_SET_PDEATHSIG(2const). Who opened a prison is no keeper: the thread that started it ends at once.
+func (b *builder) endWithKeeper() error {
 	if !b.Shared {
-		return b.exec()
+		return nil
 	}
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}
-	return b.exec()
+	// It may have ended before.
+	link := []unix.PollFd{{Fd: configFD + 1}}
+	if n, err := unix.Poll(link, 0); err == nil && n > 0 && link[0].Revents&unix.POLLHUP != 0 {
+		return errors.New("the keeper is gone")
+	}
+	return nil
 }
 
 func (b *builder) exec() error {

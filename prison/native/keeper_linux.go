@@ -58,7 +58,7 @@ func keeperMain(config []byte, _ int) int {
 		return 1
 	}
 	defer runtime.KeepAlive(lock) // the end of the process releases it, and nothing before
-	weaker, err := k.start()
+	weaker, err := k.start(lock)
 	if err != nil {
 		k.cleanUp()
 		caller.send(announcement{Error: err.Error()})
@@ -88,8 +88,9 @@ func (k *keeper) lock() (*os.File, error) {
 	}
 }
 
-// start clears what a killed keeper left, and starts init.
-func (k *keeper) start() (weaker []string, err error) {
+// start clears what a killed keeper left, and starts init. Until it is written down which process that is, init
+// holds the lock as well: whoever gets it knows all that could still run.
+func (k *keeper) start(lock *os.File) (weaker []string, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
 		if err := old.clear(k.spec.Dir); err != nil {
 			return nil, fmt.Errorf("clear the last run: %w", err)
@@ -118,12 +119,12 @@ func (k *keeper) start() (weaker []string, err error) {
 		return nil, err
 	}
 	defer os.Chdir("/")
-	k.init, k.link, err = newPrison(k.spec, true, k.limits, file)
-	if err != nil {
-		return nil, err
+	enter := func(pid int) error {
+		k.state.Init = identify(pid)
+		return errors.Join(writeJSON(k.path(stateName), k.state), k.limits.enter(pid))
 	}
-	k.state.Init = identify(k.init.Pid)
-	if err := writeJSON(k.path(stateName), k.state); err != nil {
+	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, file, lock)
+	if err != nil {
 		return nil, err
 	}
 	return awaitReady(k.link, k.connect)

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (b *builder) buildRoot() error {
 	if err := b.openTun(); err != nil {
 		return err
 	}
-	if err := becomePhantom(b.Spec.UID, b.Spec.GID); err != nil {
+	if err := errors.Join(becomePhantom(b.Spec.UID, b.Spec.GID), b.endWithKeeper()); err != nil {
 		return err
 	}
 	unix.Umask(0o022)
