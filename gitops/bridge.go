@@ -17,8 +17,9 @@ import (
 // neither store gets what it should not have.
 type Bridge struct {
 	*Git
-	dir   string
-	outer *Repository
+	dir        string
+	quarantine string
+	outer      *Repository
 }
 
 // Bridge makes a bridge between the quarantine and a repository; dir must not exist.
@@ -33,7 +34,7 @@ func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
 		return nil, err
 	}
 	stores := quoteStore(filepath.Join(q.Dir, "objects")) + ":" + quoteStore(filepath.Join(r.CommonDir, "objects"))
-	return &Bridge{q.with("GIT_OBJECT_DIRECTORY="+dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+stores), dir, r}, nil
+	return &Bridge{q.with("GIT_OBJECT_DIRECTORY="+dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+stores), dir, q.Dir, r}, nil
 }
 
 // quoteStore quotes a path for GIT_ALTERNATE_OBJECT_DIRECTORIES, git(1).

@@ -140,6 +140,19 @@ func (q *Quarantine) sweep() {
 	}
 }
 
+// packsKept is the number of packs beyond which they are made one: each export brings one, and git looks into each.
+const packsKept = 100
+
+// Tidy keeps the number of packs small, however many exports there were. Nothing is thrown away.
+func (q *Quarantine) Tidy(ctx context.Context) error {
+	packs, err := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "*.pack"))
+	if err != nil || len(packs) <= packsKept {
+		return err
+	}
+	// No ref names any of it: -k keeps what is not reachable.
+	return q.Change(ctx, Call{Args: []string{"repack", "-a", "-d", "-k", "-q", "--window=0"}, Stdout: io.Discard})
+}
+
 // Connected proves that tip is a commit and that everything reachable from it is in the quarantine.
 func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits Limits) error {
 	if kind, err := q.output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {

@@ -151,8 +151,10 @@ func (b *builder) store(ctx context.Context) error {
 
 // deliver gives the built commits to the outer repository with all that they hold.
 func (b *builder) deliver(ctx context.Context) error {
-	if err := b.bridge.StoreCommits(ctx, b.objects); err != nil {
-		return fmt.Errorf("store built commits: %w", err)
+	if len(b.objects) > 0 {
+		if err := b.bridge.StoreCommits(ctx, b.objects); err != nil {
+			return fmt.Errorf("store built commits: %w", err)
+		}
 	}
 	known := []gitops.OID{b.base.outer}
 	for o := range b.outside {

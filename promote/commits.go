@@ -21,7 +21,7 @@ type builder struct {
 	trees   map[gitops.OID]gitops.OID
 	taken   map[gitops.OID]bool
 	outside map[gitops.OID]bool // parents that are not built here
-	objects [][]byte
+	objects [][]byte            // commits to be stored together
 	pairs   []pair
 	authors []string
 	// stopped are the paths at which a merge conflicted; what was built before that stays.
@@ -62,14 +62,18 @@ func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit
 	}
 	author, written := gitops.SplitIdent(inner.Author)
 	user := b.settings.User.String()
-	content, id := b.name(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
+	outer := b.date(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
 		Encoding: inner.Encoding, Message: inner.Message}, user)
+	id, err := b.keepCommit(ctx, outer)
+	if err != nil {
+		return err
+	}
 	p := pair{inner: l.Commit, outer: id, merged: tree != inner.Tree}
 	if l.Commit == b.chain[0] {
 		p.supersedes = b.supersedes
 	}
 	b.done[l.Commit], b.trees[id] = p, tree
-	b.objects, b.pairs, b.authors = append(b.objects, content), append(b.pairs, p), append(b.authors, author)
+	b.pairs, b.authors = append(b.pairs, p), append(b.authors, author)
 	return nil
 }
 
@@ -158,18 +162,27 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 	return tree, err
 }
 
-// name finishes a commit. Two inner commits that differ in nothing but what stays inside (the ghost's
+// date gives a commit its committer. Two inner commits that differ in nothing but what stays inside (the ghost's
 // committer date, say) would become one; a second later they are two.
-func (b *builder) name(c gitops.Commit, user string) ([]byte, gitops.OID) {
+func (b *builder) date(c gitops.Commit, user string) gitops.Commit {
 	for at := b.now; ; at = at.Add(time.Second) {
 		c.Committer = fmt.Sprintf("%s %d %s", user, at.Unix(), at.Format("-0700"))
-		content := c.Bytes()
-		id := gitops.HashObject(b.Record.Format, "commit", content)
+		id := gitops.HashObject(b.Record.Format, "commit", c.Bytes())
 		if !b.taken[id] {
 			b.taken[id] = true
-			return content, id
+			return c
 		}
 	}
+}
+
+// keepCommit names a commit and keeps it: signed at once, or with the others.
+func (b *builder) keepCommit(ctx context.Context, c gitops.Commit) (gitops.OID, error) {
+	if b.settings.Sign {
+		return b.bridge.Sign(ctx, c)
+	}
+	content := c.Bytes()
+	b.objects = append(b.objects, content)
+	return gitops.HashObject(b.Record.Format, "commit", content), nil
 }
 
 // newestWhole is the newest commit of the first-parent history that was built with all it reaches; empty if
@@ -196,8 +209,8 @@ func (b *builder) keep(commit gitops.OID) {
 	var kept builder
 	for i, p := range b.pairs {
 		if wanted[p.inner] {
-			kept.pairs, kept.objects, kept.authors = append(kept.pairs, p), append(kept.objects, b.objects[i]), append(kept.authors, b.authors[i])
+			kept.pairs, kept.authors = append(kept.pairs, p), append(kept.authors, b.authors[i])
 		}
 	}
-	b.pairs, b.objects, b.authors = kept.pairs, kept.objects, kept.authors
+	b.pairs, b.authors = kept.pairs, kept.authors
 }

@@ -88,8 +88,9 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 		err = nil
 	}
 	if err != nil {
-		return before, err
+		return before, errors.Join(err, before.fail(ctx, e.Dir(), err))
 	}
+	c.outcome.Failure = ""
 	return c.finish(before)
 }
 

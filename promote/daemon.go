@@ -54,13 +54,18 @@ type daemon struct {
 	log     *log.Logger
 	outer   *outerWatch
 	last    Outcome
-	failure string // of the last cycle, said once
+	failure string        // of the last cycle, said once
+	failing time.Duration // to wait before the next try, longer each time
 	inner   <-chan struct{}
 	seen    string // what the outer files looked like before the last cycle
 }
 
-// failedPoll is how long the daemon waits after a cycle that could not be made.
-const failedPoll = time.Second
+// failedPoll is how long the daemon waits after a cycle that could not be made; after the next one twice as long,
+// up to failedPollMax: what failed may ask the user for a passphrase.
+const (
+	failedPoll    = time.Second
+	failedPollMax = 32 * time.Second
+)
 
 func (d *daemon) cycle(ctx context.Context) {
 	if d.inner == nil {
@@ -76,9 +81,11 @@ func (d *daemon) cycle(ctx context.Context) {
 			d.log.Print(err)
 		}
 		d.failure = err.Error()
-		d.last.Retry = failedPoll
+		d.failing = min(max(2*d.failing, failedPoll), failedPollMax)
+		d.last.Retry = d.failing
 		return
 	}
+	d.failing = 0
 	if d.failure != "" {
 		d.log.Print("works again")
 		d.failure = ""

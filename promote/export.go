@@ -60,7 +60,10 @@ func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID)
 	if err := c.q.Connected(ctx, main, have, limits); err != nil {
 		return err
 	}
-	return c.q.CheckSizes(ctx, main, have, limits)
+	if err := c.q.CheckSizes(ctx, main, have, limits); err != nil {
+		return err
+	}
+	return c.q.Tidy(ctx)
 }
 
 // have are inner commits that the quarantine has whole.

@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type Outcome struct {
 	Onto         gitops.OID `json:"onto"`  // where the branch stood when what is pending was built
 	Apart        bool       `json:"apart"` // it was built without the user's own commits, since they conflict
 	LastLandedAt *time.Time `json:"last_landed_at"`
+	// Failure is why the last cycle could not be made, empty if it could.
+	Failure string `json:"failure,omitempty"`
 
 	Landed       int           `json:"-"` // commits landed by this cycle
 	FirstLanding bool          `json:"-"` // among them the airlock's first
@@ -45,6 +48,20 @@ func readOutcome(dir string) (Outcome, error) {
 		return o, fmt.Errorf("read %q: version %d: %w", outcomeFile(dir), o.Version, err)
 	}
 	return o, nil
+}
+
+// failureLimit is how many characters of a failure are kept: enough for what git says.
+const failureLimit = 2000
+
+// fail writes down that a cycle could not be made after this outcome; an interruption is no failure.
+func (o Outcome) fail(ctx context.Context, dir string, cause error) error {
+	said := gitops.Escape(cause.Error())
+	said = said[:min(len(said), failureLimit)]
+	if ctx.Err() != nil || said == o.Failure {
+		return nil
+	}
+	o.Failure = said
+	return o.write(dir)
 }
 
 func (o Outcome) write(dir string) error {

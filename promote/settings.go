@@ -13,6 +13,7 @@ import (
 // Settings are what the user's configuration says about promotion, as it is now.
 type Settings struct {
 	AutoLand bool // land without being asked; else commits wait as pending
+	Sign     bool // sign landed commits with the user's key
 	User     identity.User
 	Limits   gitops.Limits
 }
@@ -30,8 +31,13 @@ func ReadSettings(config gitops.Config, overrides map[string]string) (Settings, 
 	maps.Copy(c, overrides)
 	s := Settings{Limits: gitops.DefaultLimits}
 	var err error
-	if s.AutoLand, err = c.Bool("airlock.autoLand", true); err != nil {
-		return s, &SettingError{"airlock.autoLand", c.String("airlock.autoLand", ""), "a boolean"}
+	for key, value := range map[string]struct {
+		into      *bool
+		otherwise bool
+	}{"airlock.autoLand": {&s.AutoLand, true}, "airlock.sign": {&s.Sign, false}} {
+		if *value.into, err = c.Bool(key, value.otherwise); err != nil {
+			return s, &SettingError{key, c.String(key, ""), "a boolean"}
+		}
 	}
 	if s.Limits.Blob, err = ReadSize(c, "airlock.maxFileSize", s.Limits.Blob); err != nil {
 		return s, err

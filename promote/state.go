@@ -18,6 +18,7 @@ type State struct {
 	Uncommitted  int // paths the agent has changed and not committed
 	Waiting      []Waiting
 	LastLandedAt *time.Time
+	Failure      string // why the last cycle could not be made, empty if it could; fit to be shown
 }
 
 // Waiting are commits on an inner ref that does not land by itself.
@@ -80,7 +81,8 @@ func (e *Engine) outside(ctx context.Context, c *cycle) (State, error) {
 		return s, err
 	}
 	s = State{Promoted: c.promoted, InnerTip: outcome.Inner, Holds: append([]Hold{}, outcome.Holds...), Landed: len(c.ledger.landed),
-		Pending: len(c.ledger.tail), LastLandedAt: outcome.LastLandedAt, Waiting: []Waiting{}}
+		Pending: len(c.ledger.tail), LastLandedAt: outcome.LastLandedAt,
+		Waiting: []Waiting{}, Failure: outcome.Failure}
 	return s, nil
 }
 

@@ -77,6 +77,7 @@ type document struct {
 	Waiting       []promote.Waiting `json:"waiting"`
 	Landed        int               `json:"landed"`
 	LastLandedAt  *time.Time        `json:"last_landed_at"`
+	Failure       string            `json:"failure,omitempty"`
 	Isolation     isolationState    `json:"isolation"`
 }
 
@@ -150,6 +151,7 @@ func (a *app) promotion(ctx context.Context, r airlock.Record, d *document) erro
 	}
 	d.Promoted, d.InnerTip, d.Holds, d.Pending = s.Promoted, s.InnerTip, s.Holds, s.Pending
 	d.Uncommitted, d.Waiting, d.Landed, d.LastLandedAt = s.Uncommitted, s.Waiting, s.Landed, s.LastLandedAt
+	d.Failure = s.Failure
 	if len(d.Holds) > 0 {
 		d.Hold = &d.Holds[0]
 	}
@@ -196,6 +198,10 @@ func (d document) print(w io.Writer, now time.Time) {
 	}
 	for _, h := range d.Holds {
 		printHold(h, line)
+	}
+	if d.Failure != "" {
+		line("failing", "%s", d.Failure)
+		line("next", "git airlock promote  # tries again, as the daemon does")
 	}
 	if d.Uncommitted > 0 {
 		line("inside", "%s not committed", count(d.Uncommitted, "changed path"))
