@@ -61,14 +61,20 @@ func reason(err error) string {
 	return err.Error()
 }
 
+// Version returns the version of the git on PATH.
+func Version(ctx context.Context) (string, error) {
+	text, err := newUserGit("/").output(ctx, "version")
+	return strings.TrimPrefix(strings.TrimSpace(text), "git version "), err
+}
+
 // CheckVersion returns [ErrOldGit] if the git on PATH is too old, and the reason if there is none.
 func CheckVersion(ctx context.Context) error {
-	text, err := newUserGit("/").output(ctx, "version")
+	text, err := Version(ctx)
 	if err != nil {
 		return err
 	}
 	var major, minor int
-	if _, err := fmt.Sscanf(text, "git version %d.%d", &major, &minor); err != nil {
+	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil {
 		return fmt.Errorf("git version %q: %w", text, err)
 	}
 	if major < 2 || major == 2 && minor < 39 {

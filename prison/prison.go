@@ -119,6 +119,16 @@ type Isolation struct {
 	Weaker  []string // every measure this machine could not give, in words
 }
 
+// Finding is one fact about this machine on which a backend's prisons depend.
+type Finding struct {
+	Name  string // such as "user namespaces"
+	Value string // such as "yes", or a version
+	// Lack says what a prison here is without because of it, as [Isolation.Weaker] would. Empty: nothing.
+	Lack string
+	// Mend are commands, ready to paste, that would give what is missing.
+	Mend []string
+}
+
 // Backend makes prisons of one kind.
 type Backend interface {
 	// Name is the backend's name in flags, notes and status.
@@ -126,6 +136,8 @@ type Backend interface {
 	// Probe returns an *[Unavailable] if this machine cannot provide the backend's prisons
 	// to the calling user. It changes nothing.
 	Probe(ctx context.Context) error
+	// Examine is a slower Probe that tells all it looks at, also when it fails. It changes nothing.
+	Examine(ctx context.Context) ([]Finding, error)
 	// Prepare makes the workspace directory: empty, mode 0700, owned by the phantom.
 	// It fails if something exists at that path.
 	Prepare(ctx context.Context, spec Spec) error

@@ -23,7 +23,7 @@ as pending, "status" says why and what to type, and landing goes on by itself wh
 # Reading the code
 
 Each command is a file of its own: start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-log.go. What they share is the [app]. Package snapshot makes the workspace, package prison the box, package
+doctor.go, log.go. What they share is the [app]. Package snapshot makes the workspace, package prison the box, package
 promote the way back; only package gitops runs git.
 
 # Settings

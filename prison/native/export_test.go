@@ -24,3 +24,6 @@ func OnlyUserNetwork(name string) (restore func()) {
 	}
 	return func() { userNetworks = all }
 }
+
+// AppArmorProfile is apparmorProfile.
+var AppArmorProfile = apparmorProfile

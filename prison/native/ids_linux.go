@@ -29,15 +29,11 @@ func (backend) Probe(ctx context.Context) error {
 	if err := checkKernel(); err != nil {
 		return err
 	}
-	uid, gid := trialID, trialID
-	if os.Geteuid() != 0 {
-		uids, gids, err := ownRanges()
-		if err != nil {
-			return err
-		}
-		uid, gid = uids[0].start, gids[0].start
+	uid, gid, err := phantomForTrial()
+	if err != nil {
+		return err
 	}
-	err := child{
+	err = child{
 		role: roleHelper, config: folderTask{UID: uid, GID: gid, Trial: true}, namespaces: namespaces,
 		uids: []mapping{{uid, uid}}, gids: []mapping{{gid, gid}},
 	}.help(ctx)
@@ -48,6 +44,18 @@ func (backend) Probe(ctx context.Context) error {
 		return refusedBy(err)
 	}
 	return nil
+}
+
+// phantomForTrial returns ids that the caller may be in a trial.
+func phantomForTrial() (uid, gid int, err error) {
+	if os.Geteuid() == 0 {
+		return trialID, trialID, nil
+	}
+	uids, gids, err := ownRanges()
+	if err != nil {
+		return 0, 0, err
+	}
+	return uids[0].start, gids[0].start, nil
 }
 
 // tryNamespaces does the parts of building a root that machines refuse.
@@ -72,12 +80,37 @@ func tryNamespaces(uid, gid int) error {
 	return bind(unix.AT_FDCWD, "/etc", "/tmp/etc", readOnlyAttr)
 }
 
+// apparmorSysctl lets only programs with a profile make user namespaces, as Ubuntu does since 23.10.
+const apparmorSysctl = "kernel.apparmor_restrict_unprivileged_userns"
+
+// apparmorProfile returns commands that install a profile which lets a program make user namespaces, and
+// restricts nothing.
+func apparmorProfile(program string) []string {
+	// A path in a profile is a pattern, see apparmor.d(5), and printf(1) reads its format.
+	pattern := backslashed(program, `\"*?[]{}^@`)
+	format := strings.ReplaceAll(backslashed(pattern, `\`), "%", "%%")
+	const file = "/etc/apparmor.d/git-airlock"
+	profile := `abi <abi/4.0>,\nprofile git-airlock "` + format + `" flags=(unconfined) {\n  userns,\n}\n`
+	return []string{"printf " + quote(profile) + " | sudo tee " + file, "sudo apparmor_parser -r " + file}
+}
+
+func backslashed(text, special string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if strings.IndexByte(special, c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
 // refusedBy guesses why an attempt failed.
 func refusedBy(err error) error {
 	reason := "this machine refuses user namespaces: " + err.Error()
-	const apparmor = "kernel.apparmor_restrict_unprivileged_userns"
-	if os.Geteuid() != 0 && sysctl(apparmor) == "1" {
-		return unavailable(reason+" ("+apparmor+" is 1)", "sudo sysctl -w "+apparmor+"=0")
+	if os.Geteuid() != 0 && sysctl(apparmorSysctl) == "1" {
+		exe, _ := os.Executable()
+		return unavailable(reason+" ("+apparmorSysctl+" is 1)", apparmorProfile(exe)...)
 	}
 	if errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()) {
 		return unavailable("it needs Linux 5.12 or later: " + err.Error())

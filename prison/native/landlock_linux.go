@@ -38,14 +38,14 @@ const (
 // let through what it should not. It is a second wall: where the kernel has no Landlock, or has it
 // switched off, the first one stands alone, and the user is told.
 func (b *builder) confine() error {
-	version, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if e != 0 {
-		b.weaker = append(b.weaker, "the kernel has no Landlock ("+e.Error()+"): read-only mounts stand alone")
+	version, err := landlockVersion()
+	if err != nil {
+		b.weaker = append(b.weaker, landlockMissing(err))
 		return nil
 	}
 	var handled unix.LandlockRulesetAttr
 	for _, c := range changes {
-		if int(version) >= c.since {
+		if version >= c.since {
 			handled.Handled_access_fs |= c.access
 		}
 	}
@@ -72,6 +72,20 @@ func (b *builder) confine() error {
 		return fmt.Errorf("restrict: %w", e)
 	}
 	return nil
+}
+
+// landlockVersion returns the version of the kernel's interface.
+func landlockVersion() (int, error) {
+	version, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if e != 0 {
+		return 0, e
+	}
+	return int(version), nil
+}
+
+// landlockMissing says what a prison is without.
+func landlockMissing(err error) string {
+	return "the kernel has no Landlock (" + err.Error() + "): read-only mounts stand alone"
 }
 
 func addRule(ruleset int, folder string, access uint64) error {

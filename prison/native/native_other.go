@@ -19,8 +19,11 @@ type absent struct{}
 
 var errAbsent = &prison.Unavailable{Backend: "native", Reason: "it needs Linux, this is " + runtime.GOOS}
 
-func (absent) Name() string                               { return "native" }
-func (absent) Probe(context.Context) error                { return errAbsent }
+func (absent) Name() string                { return "native" }
+func (absent) Probe(context.Context) error { return errAbsent }
+func (absent) Examine(context.Context) ([]prison.Finding, error) {
+	return []prison.Finding{{Name: "system", Value: runtime.GOOS}}, errAbsent
+}
 func (absent) Prepare(context.Context, prison.Spec) error { return errAbsent }
 func (absent) Stop(context.Context, prison.Spec) error    { return errAbsent }
 func (absent) Wipe(context.Context, prison.Spec) error    { return errAbsent }

@@ -198,5 +198,8 @@ func installFilter() error {
 	return err
 }
 
+// filterSize is how many calls are allowed.
+func filterSize() int { return len(allowed) }
+
 // filterMissing says why there is no filter on this machine.
 const filterMissing = ""

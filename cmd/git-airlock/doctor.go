@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+func doctorCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "doctor", Usage: "show what this machine can do, and what would mend the rest",
+		UsageText: "git airlock doctor [--json]",
+		Description: "Looks at git and at each backend, and says which one \"--backend auto\" would take. Works everywhere, also\n" +
+			"outside of a repository. Exit status 1 if no prison can be made here.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{jsonFlag},
+		Action: func(c *cli.Context) error {
+			d, err := diagnose(c.Context, backends())
+			if err != nil {
+				return err
+			}
+			if c.Bool(jsonFlag.Name) {
+				err = printJSON(c.App.Writer, d)
+			} else {
+				d.print(c.App.Writer)
+			}
+			if err == nil && !d.healthy() {
+				return childStatus(1)
+			}
+			return err
+		},
+	}, inside, false)
+}
+
+// diagnosis is version 1 of what doctor --json prints.
+type diagnosis struct {
+	Version  int                `json:"version"`
+	Git      gitDiagnosis       `json:"git"`
+	Backends []backendDiagnosis `json:"backends"`
+	Auto     *autoDiagnosis     `json:"auto"` // null: none works
+}
+
+type gitDiagnosis struct {
+	Version string `json:"version"`
+	Problem string `json:"problem"`
+}
+
+type backendDiagnosis struct {
+	Name    string         `json:"name"`
+	Works   bool           `json:"works"`
+	Problem string         `json:"problem"`
+	Mend    []string       `json:"mend"`
+	Weaker  []string       `json:"weaker"`
+	Facts   []factDocument `json:"facts"`
+}
+
+type factDocument struct {
+	Name   string   `json:"name"`
+	Value  string   `json:"value"`
+	Weaker string   `json:"weaker"`
+	Mend   []string `json:"mend"`
+}
+
+type autoDiagnosis struct {
+	Backend string `json:"backend"`
+	Reason  string `json:"reason"`
+}
+
+// diagnose looks at git and at the backends, of which "auto" prefers the first that works.
+func diagnose(ctx context.Context, backends []prison.Backend) (diagnosis, error) {
+	d := diagnosis{Version: documentVersion, Backends: []backendDiagnosis{}}
+	var err error
+	if d.Git.Version, err = gitops.Version(ctx); err == nil {
+		err = gitops.CheckVersion(ctx)
+	}
+	if err != nil {
+		d.Git.Problem = err.Error()
+	}
+	for _, b := range backends {
+		one, err := diagnoseBackend(ctx, b)
+		if err != nil {
+			return d, fmt.Errorf("examine %s: %w", b.Name(), err)
+		}
+		d.Backends = append(d.Backends, one)
+		if one.Works && d.Auto == nil {
+			d.Auto = &autoDiagnosis{one.Name, "no image is asked for, and it is the first that works here"}
+		}
+	}
+	return d, nil
+}
+
+func diagnoseBackend(ctx context.Context, b prison.Backend) (backendDiagnosis, error) {
+	d := backendDiagnosis{Name: b.Name(), Mend: []string{}, Weaker: []string{}, Facts: []factDocument{}}
+	findings, err := b.Examine(ctx)
+	var unavailable *prison.Unavailable
+	switch {
+	case errors.As(err, &unavailable):
+		d.Problem, d.Mend = unavailable.Reason, append(d.Mend, unavailable.Mend...)
+	case err != nil:
+		return d, err
+	default:
+		d.Works = true
+	}
+	for _, f := range findings {
+		d.Facts = append(d.Facts, factDocument{f.Name, f.Value, f.Lack, append([]string{}, f.Mend...)})
+		if f.Lack != "" {
+			d.Weaker = append(d.Weaker, f.Lack)
+		}
+	}
+	return d, nil
+}
+
+func (d diagnosis) healthy() bool { return d.Git.Problem == "" && d.Auto != nil }
+
+// print shows a diagnosis to people. What mends something follows it, ready to paste.
+func (d diagnosis) print(w io.Writer) {
+	mend := func(commands []string) {
+		for _, c := range commands {
+			fmt.Fprintf(w, "    mend: %s\n", c)
+		}
+	}
+	fmt.Fprintf(w, "git: %s\n", gitops.Escape(d.Git.Version))
+	if d.Git.Problem != "" {
+		fmt.Fprintf(w, "  problem: %s\n", gitops.Escape(d.Git.Problem))
+	}
+	for _, b := range d.Backends {
+		if b.Works {
+			fmt.Fprintf(w, "%s: works\n", b.Name)
+		} else {
+			fmt.Fprintf(w, "%s: does not work: %s\n", b.Name, gitops.Escape(b.Problem))
+			mend(b.Mend)
+		}
+		for _, f := range b.Facts {
+			fmt.Fprintf(w, "  %s: %s\n", f.Name, gitops.Escape(f.Value))
+			if f.Weaker != "" {
+				fmt.Fprintf(w, "    weaker: %s\n", gitops.Escape(f.Weaker))
+			}
+			mend(f.Mend)
+		}
+	}
+	if d.Auto == nil {
+		fmt.Fprintln(w, "auto: no backend works here")
+		return
+	}
+	fmt.Fprintf(w, "auto: takes %s: %s\n", d.Auto.Backend, d.Auto.Reason)
+}
