@@ -33,7 +33,7 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	b := &builder{plan: p, onto: onto, merges: merges, now: time.Now(), done: map[gitops.OID]pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
 	for _, t := range pending {
-		b.done[t.inner] = t
+		b.done[t.inner], b.taken[t.outer] = t, true
 	}
 	names := make([]gitops.OID, len(links))
 	for i, l := range links {
@@ -168,7 +168,7 @@ func (b *builder) date(c gitops.Commit, user string) gitops.Commit {
 	for at := b.now; ; at = at.Add(time.Second) {
 		c.Committer = fmt.Sprintf("%s %d %s", user, at.Unix(), at.Format("-0700"))
 		id := gitops.HashObject(b.Record.Format, "commit", c.Bytes())
-		if !b.taken[id] {
+		if !b.taken[id] && !b.ledger.outer[id] {
 			b.taken[id] = true
 			return c
 		}

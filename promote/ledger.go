@@ -43,13 +43,14 @@ type ledger struct {
 	stored     int                 // entries of the file that are still right
 	whole      bool                // the file holds those and nothing else
 	pairs      map[gitops.OID]pair // those that have landed, and the base, by their inner commits
+	outer      map[gitops.OID]bool // outer commits that have landed
 	superseded map[gitops.OID]bool
 }
 
 // readLedger reads the ledger and lets the refs say what of it counts: promoted is the last landed commit
 // (the base, if none has landed), pending the last pending one.
 func readLedger(file string, base pair, promoted, pending gitops.OID) (*ledger, error) {
-	l := &ledger{file: file, pairs: map[gitops.OID]pair{base.inner: base}, superseded: map[gitops.OID]bool{}}
+	l := &ledger{file: file, pairs: map[gitops.OID]pair{base.inner: base}, outer: map[gitops.OID]bool{}, superseded: map[gitops.OID]bool{}}
 	content, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -116,7 +117,7 @@ func parsePair(fields []string) (p pair, err error) {
 // index makes landed pairs known.
 func (l *ledger) index(pairs []pair) {
 	for _, p := range pairs {
-		l.pairs[p.inner] = p
+		l.pairs[p.inner], l.outer[p.outer] = p, true
 		for _, s := range p.supersedes {
 			l.superseded[s] = true
 		}

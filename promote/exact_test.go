@@ -1,0 +1,186 @@
+package promote_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// seeds are the histories to be made: AIRLOCK_TEST_SEED picks one, AIRLOCK_TEST_SEEDS says how many.
+func seeds(t *testing.T, few int) []uint64 {
+	t.Helper()
+	if text := os.Getenv("AIRLOCK_TEST_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		check(t, err)
+		return []uint64{seed}
+	}
+	if text := os.Getenv("AIRLOCK_TEST_SEEDS"); text != "" {
+		var err error
+		few, err = strconv.Atoi(text)
+		check(t, err)
+	}
+	// Others each time: what fails is named by its seed.
+	first := uint64(time.Now().UnixNano()) / 1000
+	var list []uint64
+	for i := range few {
+		list = append(list, first+uint64(i))
+	}
+	return list
+}
+
+// Whatever history an agent makes, what the contract says of it lands: tree, message, encoding, author date,
+// parents and notes, commit by commit, while it grows and is rewritten.
+func TestAnyHistoryLandsExactly(t *testing.T) {
+	t.Parallel()
+	for i, seed := range seeds(t, 2) {
+		format := []string{"sha1", "sha256"}[i%2]
+		for name, does := range map[string]struct{ rewrites, works bool }{
+			"growing": {}, "rewritten": {rewrites: true}, "user works": {works: true}, "both": {rewrites: true, works: true},
+		} {
+			t.Run(fmt.Sprintf("%s/%s/AIRLOCK_TEST_SEED=%d", name, format, seed), func(t *testing.T) {
+				t.Parallel()
+				landHistory(t, format, seed, does.rewrites, does.works)
+			})
+		}
+	}
+}
+
+func landHistory(t *testing.T, format string, seed uint64, rewrites, works bool) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	base := tree{}
+	for range r.IntN(12) {
+		base.put(somePath(r), someFile(r))
+	}
+	w := newWorld(t, format, base)
+	a := newAgent(w, base, seed)
+	m := newModel(w, a)
+	for round := range 8 {
+		for range r.IntN(8) {
+			a.step()
+		}
+		if rewrites && r.IntN(2) == 0 {
+			a.rewrite()
+		}
+		if works && r.IntN(2) == 0 {
+			m.userCommits(fmt.Sprint(round))
+		}
+		if r.IntN(4) == 0 {
+			// Another process, as after stop and start.
+			w.engine = newEngine(w.Repository, w.record, w.inner)
+		}
+		if r.IntN(4) == 0 {
+			m.away(a, rewrites)
+		}
+		a.publish()
+		onto := m.tip()
+		if o := w.cycle(); len(o.Holds) > 0 {
+			t.Fatalf("held: %+v", o.Holds)
+		}
+		m.landed(a.main, onto)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	m.whole()
+}
+
+// away lets the user be on another branch while the agent goes on: what waits is rewritten, too, and leaves no trace.
+func (m *model) away(a *agent, rewrites bool) {
+	m.t.Helper()
+	m.git("checkout", "-q", "-B", "elsewhere")
+	for range 3 {
+		a.step()
+		if rewrites {
+			a.rewrite()
+		}
+		a.publish()
+		before := m.tip()
+		m.cycle()
+		if m.tip() != before {
+			m.t.Error("landed while another branch was checked out")
+		}
+	}
+	m.git("checkout", "-q", m.record.BranchName())
+}
+
+// What grows while it lands, landed by a daemon, is what would have landed in one go.
+func TestHistoryGrowsWhileItLands(t *testing.T) {
+	t.Parallel()
+	for i, seed := range seeds(t, 2) {
+		format := []string{"sha1", "sha256"}[i%2]
+		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
+			t.Parallel()
+			base := tree{"a": plain("a\n"), "lib/a": plain("a\n")}
+			w := newWorld(t, format, base)
+			a := newAgent(w, base, seed)
+			m := newModel(w, a)
+			stop := w.daemon()
+			for range 60 {
+				a.step()
+				a.publish()
+				time.Sleep(time.Duration(a.r.IntN(15)) * time.Millisecond)
+			}
+			w.await("everything to land", func() bool { return noteValue(m.notes()[m.tip()], "Inner-Commit") == string(a.main.id) })
+			stop()
+			m.landed(a.main, w.record.Base)
+			m.whole()
+		})
+	}
+}
+
+// daemon runs the airlock's daemon until the returned function is called.
+func (w *world) daemon() (stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- newEngine(w.Repository, w.record, w.inner).Daemon(ctx, log.New(io.Discard, "", 0), func() {})
+	}()
+	return func() {
+		w.t.Helper()
+		cancel()
+		check(w.t, <-ended)
+	}
+}
+
+// patience is how long a test waits for what should come; on a loaded machine that can take long.
+const patience = 30 * time.Second
+
+func (w *world) await(what string, there func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !there(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// A message with a NUL in it is no message to git: it is refused, holds what builds on it, and is let go with it.
+func TestNULIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	a := newAgent(w, tree{"a": plain("a\n")}, 1)
+	m := newModel(w, a)
+	before := a.main
+	a.main = &commit{files: tree{"b": plain("b\n")}, parents: []*commit{before}, author: a.ghost, when: "1 +0000", message: "a\x00b\n"}
+	a.store(a.main)
+	a.publish()
+	for range 2 {
+		o := w.cycle()
+		if len(o.Holds) != 1 || o.Holds[0].Reason != promote.InnerInvalid || m.tip() != w.record.Base {
+			t.Fatalf("not held: %+v", o)
+		}
+	}
+	a.main = a.next(before)
+	a.publish()
+	w.cycle()
+	m.landed(a.main, w.record.Base)
+	m.whole()
+}

@@ -1,0 +1,60 @@
+package promote_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain gives the tests a user of their own, with nothing of the caller's git.
+func TestMain(m *testing.M) {
+	// Linux keeps files there in memory: the tests make some ten thousand, and the program syncs what it writes.
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
+		_ = os.Setenv("TMPDIR", "/dev/shm")
+	}
+	os.Exit(tests(m))
+}
+
+func tests(m *testing.M) int {
+	home, err := os.MkdirTemp("", "promote-home-")
+	if err != nil {
+		panic(err)
+	}
+	config := filepath.Join(home, "gitconfig")
+	if err := os.WriteFile(config, []byte(userConfig), 0o600); err != nil {
+		panic(err)
+	}
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GIT_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	for name, value := range map[string]string{"HOME": home, "GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1"} {
+		_ = os.Setenv(name, value)
+	}
+	defer os.RemoveAll(home)
+	return m.Run()
+}
+
+// userConfig is that of the user in the tests. Housekeeping in the background would race the removal of a test's
+// folder; what the rules of the policy gate think of a history is tested elsewhere.
+const userConfig = `[user]
+	name = Ursula User
+	email = ursula@host.example
+[init]
+	defaultBranch = main
+[gc]
+	auto = 0
+[airlock "policy"]
+	symlink-escape = off
+	odd-path = off
+	case-collision = off
+	workspace-exposed = off
+	embedded-repo = off
+	secret = off
+	agent-config = off
+	host-exec = off
+	hidden-text = off
+	ghost-leak = off
+`
