@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
 // installedEnv says that this test binary runs as a program installed in a shared folder.
@@ -24,7 +26,7 @@ func TestProgramHidden(t *testing.T) {
 		t.Skip("only root can pretend to be installed")
 	}
 	needNative(t)
-	dir := filepath.Dir(copyOfTest(t))
+	dir := filepath.Dir(prisontest.CopyOfTest(t))
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)

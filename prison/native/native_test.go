@@ -5,14 +5,10 @@ package native_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +50,7 @@ func asNobody(t *testing.T, variable string) []byte {
 		t.Skip("only root can be somebody else")
 	}
 	needNative(t)
-	cmd := exec.Command("runuser", "-u", "nobody", "--", copyOfTest(t))
+	cmd := exec.Command("runuser", "-u", "nobody", "--", prisontest.CopyOfTest(t))
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), variable+"=1")
 	out, err := cmd.Output()
@@ -76,25 +72,10 @@ func startAndLeave(encoded string) int {
 	return 0
 }
 
-// required tells whether the environment promised what a test needs.
-func required(what string) bool {
-	return slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), what)
-}
-
 func needNative(t *testing.T) prison.Backend {
 	t.Helper()
 	b := native.New()
-	if err := b.Probe(t.Context()); err != nil {
-		var u *prison.Unavailable
-		mend := ""
-		if errors.As(err, &u) {
-			mend = strings.Join(u.Mend, "; ")
-		}
-		if required("native") {
-			t.Fatalf("%v (%s)", err, mend)
-		}
-		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
-	}
+	prisontest.Need(t, "native", b.Probe(t.Context()))
 	return b
 }
 
@@ -105,9 +86,9 @@ var ownOffset = os.Getpid() % 60000
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	if os.Geteuid() == 0 {
-		return prisontest.Options{UID: 1879100000 + ownOffset, GID: 1879100000 + ownOffset, Network: required("network")}
+		return prisontest.Options{UID: 1879100000 + ownOffset, GID: 1879100000 + ownOffset, Network: prisontest.Required("network")}
 	}
-	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid"), Network: required("network")}
+	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid"), Network: prisontest.Required("network")}
 }
 
 func firstSubID(t testing.TB, path string) int {
@@ -135,69 +116,5 @@ func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }
 
 // TestOrdinaryUser runs all of these tests again as somebody who is not root.
 func TestOrdinaryUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not root: every test has run as an ordinary user")
-	}
-	name := os.Getenv("AIRLOCK_TEST_USER")
-	if name == "" {
-		name = "airlock-test"
-	}
-	if _, err := user.Lookup(name); err != nil {
-		hint := "sudo useradd -m " + name + "; then see that it has a range in /etc/subuid and /etc/subgid"
-		if required("rootless") {
-			t.Fatalf("no user %s: %s", name, hint)
-		}
-		t.Skipf("SKIPPED, ORDINARY USERS ARE NOT TESTED: no user %s (AIRLOCK_TEST_USER): %s", name, hint)
-	}
-	binary := copyOfTest(t)
-	temp := filepath.Join(filepath.Dir(binary), "tmp")
-	if err := os.Mkdir(temp, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(temp, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	require := "native"
-	if required("network") {
-		require += ",network"
-	}
-	cmd := exec.CommandContext(t.Context(), "runuser", "-u", name, "--", binary, "-test.v="+fmt.Sprint(testing.Verbose()), "-test.timeout=120s")
-	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("as %s: %v\n%s", name, err, out)
-	} else if testing.Verbose() {
-		t.Logf("as %s:\n%s", name, out)
-	}
-}
-
-// copyOfTest puts the test binary where everybody can execute it.
-func copyOfTest(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "prison")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer self.Close()
-	path := filepath.Join(dir, "native.test")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(f, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	prisontest.AsOrdinaryUser(t, "native")
 }

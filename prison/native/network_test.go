@@ -22,6 +22,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"golang.org/x/sys/unix"
 )
@@ -76,7 +77,7 @@ func dialAndTell(addresses string) int {
 func needNetwork(t *testing.T, err error) {
 	t.Helper()
 	var u *prison.Unavailable
-	if errors.As(err, &u) && !required("network") {
+	if errors.As(err, &u) && !prisontest.Required("network") {
 		t.Skipf("SKIPPED, AN OPEN NETWORK IS NOT TESTED: %v; to mend it: %s", err, strings.Join(u.Mend, "; "))
 	}
 	if err != nil {
@@ -195,7 +196,7 @@ func TestNetworkWalls(t *testing.T) {
 
 // TestRegistry reaches the package registry that this machine uses.
 func TestRegistry(t *testing.T) {
-	if !required("network") {
+	if !prisontest.Required("network") {
 		t.Skip("SKIPPED: nobody promised that a package registry can be reached (AIRLOCK_TEST_REQUIRE=network)")
 	}
 	url := registry(t)

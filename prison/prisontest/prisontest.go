@@ -20,6 +20,8 @@ import (
 // Options say what the suite runs with.
 type Options struct {
 	UID, GID int // a phantom's that the backend can be
+	// Image is the image with git and a shell for a backend that needs one.
+	Image string
 	// Network is set for backends and machines on which NetworkOpen must work.
 	Network bool
 	// Dir is where workspaces and host state go, a new folder in the test's own if empty.
@@ -67,7 +69,7 @@ func NewSpec(t testing.TB, b prison.Backend, o Options) prison.Spec {
 	s := prison.Spec{
 		ID:  fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
 		Dir: filepath.Join(dir, "state"), Workspace: filepath.Join(dir, "work"),
-		UID: o.UID, GID: o.GID, User: login, Hostname: host,
+		UID: o.UID, GID: o.GID, User: login, Hostname: host, Image: o.Image,
 		Limits: prison.Limits{Memory: 1 << 30, PIDs: 256},
 	}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {

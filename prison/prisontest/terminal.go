@@ -3,6 +3,7 @@ package prisontest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -122,7 +123,7 @@ func terminalCancel(t *testing.T, x *box) {
 	}()
 	eventually(t, "it is ready", show.shows("ready"))
 	cancel()
-	if err := <-done; err != context.Canceled {
+	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if x.must(t, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'sleep 555[5] ' || true") != "0" {

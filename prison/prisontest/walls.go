@@ -22,6 +22,11 @@ func walls(t *testing.T, x *box) {
 	t.Run("limits", func(t *testing.T) { wallLimits(t, x) })
 }
 
+// admits tells whether the backend has said that a wall is weaker here.
+func (x *box) admits(what string) bool {
+	return strings.Contains(strings.Join(x.isolation.Weaker, "\n"), what)
+}
+
 func wallIdentity(t *testing.T, x *box) {
 	id := fmt.Sprintf("%d %d %d", x.spec.UID, x.spec.GID, x.spec.GID)
 	for script, want := range map[string]string{
@@ -34,8 +39,8 @@ func wallIdentity(t *testing.T, x *box) {
 		"touch mine; stat -c '%u %g' mine":                  fmt.Sprintf("%d %d", x.spec.UID, x.spec.GID),
 		"cut -c1- /proc/self/uid_map | wc -l":               "1",
 		"touch ~/x /tmp/x /var/tmp/x /dev/shm/x && echo ok": "ok",
-		"cat /etc/resolv.conf":                              "",
-		"date +%Z":                                          "UTC",
+		"grep -v '^nameserver 127[.]0[.]0[.]1$' /etc/resolv.conf || true": "",
+		"date +%Z": "UTC",
 	} {
 		if got := x.must(t, script); got != want {
 			t.Errorf("%s: %q, want %q", script, got, want)
@@ -85,8 +90,8 @@ func wallSystem(t *testing.T, x *box) {
 		}
 	}
 	for _, path := range []string{"environ", "root/", "cwd/", "exe", "fd/", "maps", "mem"} {
-		if x.sh(t, "ls -d /proc/1/"+path+"/. || cat /proc/1/"+path+" > /dev/null").status == 0 {
-			t.Errorf("could read /proc/1/%s", path)
+		if x.sh(t, "ls -d /proc/1/"+path+"/. || cat /proc/1/"+path+" > /dev/null").status == 0 && !x.admits("/proc/1") {
+			t.Errorf("could read /proc/1/%s, and nothing says so", path)
 		}
 	}
 	for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list"} {
@@ -154,13 +159,13 @@ func wallHost(t *testing.T, x *box) {
 		t.Errorf("could read %s", home)
 	}
 	for _, path := range []string{x.spec.Dir, "/root", "/var/run/docker.sock", "/run/docker.sock", "/run/dbus", "/sys/kernel/debug", "/etc/shadow"} {
-		if x.sh(t, "ls "+path+"/. || cat "+path).status == 0 && path != "/root" {
+		if x.sh(t, "ls -A "+path+"/. | grep . || cat "+path).status == 0 && path != "/root" {
 			t.Errorf("could read %s", path)
 		}
 	}
 	mounts := x.must(t, "cat /proc/self/mountinfo /proc/self/mounts /proc/self/cgroup")
 	hidden := !strings.Contains(mounts, x.spec.Workspace) && !strings.Contains(mounts, filepath.Dir(x.spec.Dir))
-	if !hidden && !strings.Contains(strings.Join(x.isolation.Weaker, "\n"), "mountinfo") {
+	if !hidden && !x.admits("mountinfo") {
 		t.Errorf("a host path is in mountinfo, and nothing says so")
 	}
 	if strings.Contains(mounts, x.spec.ID) && hidden {
@@ -195,6 +200,9 @@ func wallNames(t *testing.T, x *box) {
 	seen := x.must(t, `cat /proc/[0-9]*/comm /proc/[0-9]*/task/*/comm /proc/[0-9]*/cmdline /proc/self/mountinfo \
 		/proc/self/cgroup /etc/passwd /etc/group /etc/hosts /etc/hostname 2>/dev/null | tr '\0' ' '; env
 		find /usr/bin /usr/local/bin /usr/sbin /run /tmp /etc -maxdepth 1 2>/dev/null; true`)
+	if x.admits("mountinfo") {
+		seen = strings.ReplaceAll(seen, x.spec.Workspace, "")
+	}
 	for _, name := range names {
 		for line := range strings.Lines(seen) {
 			if strings.Contains(line, name) {

@@ -1,0 +1,109 @@
+package prisontest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// Required tells whether the environment promised what a test needs: AIRLOCK_TEST_REQUIRE names it.
+func Required(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), what)
+}
+
+// Need skips a test for which err says that something is missing, or fails it where the environment promised that.
+func Need(t testing.TB, what string, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	mend := ""
+	if u := (*prison.Unavailable)(nil); errors.As(err, &u) {
+		mend = strings.Join(u.Mend, "; ")
+	}
+	if Required(what) {
+		t.Fatalf("%v (%s)", err, mend)
+	}
+	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
+}
+
+// AsOrdinaryUser runs all tests of the calling test binary once more as somebody who is not root, with options of
+// runuser(1), with what the environment promises them.
+func AsOrdinaryUser(t *testing.T, require string, options ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not root: every test has run as an ordinary user")
+	}
+	name := os.Getenv("AIRLOCK_TEST_USER")
+	if name == "" {
+		name = "airlock-test"
+	}
+	if _, err := user.Lookup(name); err != nil {
+		hint := "sudo useradd -m " + name + "; then see that it has a range in /etc/subuid and /etc/subgid"
+		if Required("rootless") {
+			t.Fatalf("no user %s: %s", name, hint)
+		}
+		t.Skipf("SKIPPED, ORDINARY USERS ARE NOT TESTED: no user %s (AIRLOCK_TEST_USER): %s", name, hint)
+	}
+	binary := CopyOfTest(t)
+	temp := filepath.Join(filepath.Dir(binary), "tmp")
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(temp, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if Required("network") {
+		require += ",network"
+	}
+	arguments := append(slices.Concat([]string{"-u", name}, options), "--", binary,
+		"-test.v="+fmt.Sprint(testing.Verbose()), "-test.timeout=240s")
+	cmd := exec.CommandContext(t.Context(), "runuser", arguments...)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("as %s: %v\n%s", name, err, out)
+	} else if testing.Verbose() {
+		t.Logf("as %s:\n%s", name, out)
+	}
+}
+
+// CopyOfTest puts the test binary where everybody can execute it.
+func CopyOfTest(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "walls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	path := filepath.Join(dir, filepath.Base(os.Args[0]))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, self); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
