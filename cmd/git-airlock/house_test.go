@@ -33,12 +33,14 @@ var rooms = map[string][]string{
 // doors names, for each thing that is outside, the packages it is touched by. A key ending
 // in a slash counts for everything below it.
 var doors = map[string][]string{
-	"os/exec":                          {"gitops", "prison/native", "cmd/git-airlock"},
+	"os/exec":                          {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
 	"net":                              {"prison/native", "prison/prisontest"},
 	"net/":                             nil,
 	"net/netip":                        {"prison/native"},
+	"net/url":                          {"prison/docker"},
 	"plugin":                           nil,
 	"C":                                nil,
+	"github.com/containerd/errdefs":    {"prison/docker"},
 	"golang.org/x/sys/":                {"gitops", "prison/native", "promote", "promote/airlock", "cmd/git-airlock"},
 	"golang.org/x/term":                {"cmd/git-airlock"},
 	"github.com/urfave/cli/":           {"cmd/git-airlock"},

@@ -1,0 +1,145 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+)
+
+// Options say which engine makes the prisons.
+type Options struct {
+	// Host is the engine's address, as in DOCKER_HOST. Empty means what DOCKER_HOST, DOCKER_CONTEXT and
+	// docker's own settings say, else the usual socket.
+	Host string
+}
+
+// Backend makes prisons out of containers. It implements [prison.Backend].
+type Backend struct {
+	options Options
+
+	mu     sync.Mutex
+	client *engine
+}
+
+var _ prison.Backend = (*Backend)(nil)
+
+// New returns the backend that makes prisons out of containers. It connects when it is first used.
+func New(o Options) *Backend { return &Backend{options: o} }
+
+// Name implements [prison.Backend].
+func (b *Backend) Name() string { return name }
+
+// engine returns the connection, which is safe for use at once by several callers.
+func (b *Backend) engine() (*engine, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.client == nil {
+		e, err := connect(b.options)
+		if err != nil {
+			return nil, err
+		}
+		b.client = e
+	}
+	return b.client, nil
+}
+
+// Probe implements [prison.Backend]: an engine of this machine answers and can make prisons.
+func (b *Backend) Probe(ctx context.Context) error {
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	if err := e.ping(ctx); err != nil {
+		return err
+	}
+	_, err = e.platform(ctx, "")
+	return err
+}
+
+// CheckImage makes sure that an image is here, which is never downloaded by this package, and that it holds a
+// shell and git that run. What is wrong with it is an *[prison.Unavailable].
+func (b *Backend) CheckImage(ctx context.Context, ref string) error {
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	if err := e.ping(ctx); err != nil {
+		return err
+	}
+	i, err := e.image(ctx, ref)
+	if err != nil {
+		return err
+	}
+	status, err := e.runOnce(ctx, helper{
+		image: i.ID, argv: []string{defaultSh, "-c", "git --version"}, uid: 65534, gid: 65534,
+	})
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		return lacksGit(ref)
+	}
+	return nil
+}
+
+func lacksGit(ref string) error {
+	return unavailable(fmt.Sprintf("image %q holds no git that runs", ref), "use an image with git in it")
+}
+
+func lacksShell(ref string) error {
+	return unavailable(fmt.Sprintf("image %q holds no %s that runs here", ref, defaultSh), "use an image with a shell in it")
+}
+
+// image returns an image that is here.
+func (e *engine) image(ctx context.Context, ref string) (image.InspectResponse, error) {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	i, err := e.ImageInspect(bounded, ref)
+	if gone(err) {
+		return i, unavailable(fmt.Sprintf("image %q is not on this machine", ref), fmt.Sprintf("docker pull %q", ref))
+	}
+	return i, e.failed(ctx, "inspect image", err)
+}
+
+// check refuses what this backend cannot make.
+func check(s prison.Spec) error {
+	switch {
+	case s.ID == "", s.User == "", s.Hostname == "":
+		return errors.New("docker prison: ID, User and Hostname are required")
+	case !filepath.IsAbs(s.Dir), !filepath.IsAbs(s.Workspace):
+		return errors.New("docker prison: Dir and Workspace must be absolute paths")
+	case s.UID <= 0, s.GID <= 0:
+		return fmt.Errorf("docker prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
+	case s.User != filepath.Base(s.User), s.User[0] == '.':
+		return fmt.Errorf("docker prison: user name %q", s.User)
+	case s.Image == "":
+		return unavailable("no image is given", "name one with git and a shell in it")
+	}
+	return nil
+}
+
+// find returns the prison's container, or nil.
+func (e *engine) find(ctx context.Context, r *record) (*container.InspectResponse, error) {
+	if r == nil || r.Container == "" {
+		return nil, nil
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerInspect(bounded, r.Container)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, e.failed(ctx, "inspect container", err)
+	}
+	return &c, nil
+}
+
+func runs(c *container.InspectResponse) bool { return c != nil && c.State != nil && c.State.Running }

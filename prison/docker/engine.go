@@ -1,0 +1,151 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/versions"
+	"github.com/docker/docker/client"
+)
+
+const (
+	name = "docker"
+	// minAPI is Docker Engine 20.10's.
+	minAPI = "1.41"
+	// callPatience bounds a call that has no stream. An engine that is stopped by a signal accepts
+	// connections and never answers.
+	callPatience = 30 * time.Second
+	// startPatience bounds a container's start or end, which may have to wait for the disk.
+	startPatience = 2 * time.Minute
+)
+
+// engine is a Docker engine on this machine.
+type engine struct {
+	*client.Client
+	host string
+}
+
+// connect returns a client for the engine that the options and the user's settings say.
+func connect(o Options) (*engine, error) {
+	host, err := engineHost(o.Host)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLocal(host); err != nil {
+		return nil, err
+	}
+	opts := []client.Opt{client.WithAPIVersionNegotiation()}
+	if strings.HasPrefix(host, "tcp:") {
+		opts = append(opts, client.WithTLSClientConfigFromEnv())
+	}
+	c, err := client.NewClientWithOpts(append(opts, client.WithHost(host))...)
+	if err != nil {
+		return nil, fmt.Errorf("docker engine at %s: %w", host, err)
+	}
+	return &engine{c, host}, nil
+}
+
+// checkLocal refuses engines elsewhere: they cannot share a folder of this machine.
+func checkLocal(host string) error {
+	u, err := url.Parse(host)
+	if err != nil {
+		return unavailable(fmt.Sprintf("the engine's address %q cannot be read", host), "unset DOCKER_HOST")
+	}
+	switch u.Scheme {
+	case "unix", "npipe":
+		return nil
+	case "tcp", "http", "https":
+		if h := u.Hostname(); h == "localhost" || h == "::1" || strings.HasPrefix(h, "127.") {
+			return nil
+		}
+	}
+	return unavailable("the engine at "+host+" is on another machine, which cannot share a folder of this one",
+		"export DOCKER_HOST="+client.DefaultDockerHost)
+}
+
+func unavailable(reason string, mend ...string) error {
+	return &prison.Unavailable{Backend: name, Reason: reason, Mend: mend}
+}
+
+// failed adds a step to an error of the engine's; if it says that nobody answers, it becomes an
+// [prison.Unavailable]. ctx is the caller's, without the bounds of a single call.
+func (e *engine) failed(ctx context.Context, step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", step, ctx.Err())
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return unavailable("the engine at "+e.host+" does not answer", "sudo systemctl restart docker")
+	}
+	if unreachable(err) {
+		return e.down(err)
+	}
+	return fmt.Errorf("%s: %w", step, err)
+}
+
+// unreachable tells whether an error is about the connection to the engine.
+func unreachable(err error) bool {
+	if client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	for _, cause := range []error{
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ENOENT, syscall.EACCES,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// down says what to do about an engine that cannot be reached.
+func (e *engine) down(err error) error {
+	const start = "sudo systemctl start docker"
+	socket, isSocket := strings.CutPrefix(e.host, "unix://")
+	switch _, statErr := os.Stat(socket); {
+	case errors.Is(err, os.ErrPermission):
+		return unavailable("you may not use the engine at "+e.host,
+			"sudo usermod -aG docker \"$USER\" # then log in again; members of this group are as powerful as root")
+	case isSocket && errors.Is(statErr, os.ErrNotExist):
+		return unavailable("there is no engine at "+e.host, "sudo apt-get install docker.io", start)
+	}
+	return unavailable("the engine at "+e.host+" does not run", start)
+}
+
+// call bounds one call of the API.
+func call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callPatience)
+}
+
+// ping makes sure that an engine that is new enough answers.
+func (e *engine) ping(ctx context.Context) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	p, err := e.Ping(bounded)
+	if err != nil {
+		return e.failed(ctx, "ask the engine", err)
+	}
+	if p.APIVersion != "" && versions.LessThan(p.APIVersion, minAPI) {
+		return unavailable(fmt.Sprintf("the engine speaks version %s of the API, %s is needed", p.APIVersion, minAPI),
+			"install Docker Engine 20.10 or newer")
+	}
+	return nil
+}
+
+// gone tells whether an error says that what was asked for does not exist, or not any more.
+func gone(err error) bool { return errdefs.IsNotFound(err) }
+
+// notNow tells whether an error says that a container is in the wrong state for what was asked.
+func notNow(err error) bool { return errdefs.IsConflict(err) || errdefs.IsNotModified(err) }

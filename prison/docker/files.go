@@ -1,0 +1,109 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+// statusFolder, beside the home, holds how the launched command ended. It survives the container.
+const statusFolder = "/home/.run"
+
+// entry is a file or, with a mode only, a folder of an archive.
+type entry struct {
+	name     string
+	content  string
+	mode     int64
+	uid, gid int
+}
+
+func folder(name string, mode int64, uid, gid int) entry {
+	return entry{name: name + "/", mode: mode, uid: uid, gid: gid}
+}
+
+func pack(entries []entry) (io.Reader, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := &tar.Header{
+			Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.gid, Size: int64(len(e.content)), Typeflag: tar.TypeReg,
+		}
+		if e.name[len(e.name)-1] == '/' {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(w, e.content); err != nil {
+			return nil, err
+		}
+	}
+	return &b, w.Close()
+}
+
+// put unpacks entries in a folder of a container, running or not.
+func (e *engine) put(ctx context.Context, id, folder string, entries ...entry) error {
+	archive, err := pack(entries)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	err = e.CopyToContainer(bounded, id, folder, archive, container.CopyToContainerOptions{})
+	return e.failed(ctx, "fill "+folder, err)
+}
+
+// accounts are the users there are inside.
+func accounts(s prison.Spec) []entry {
+	const (
+		passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
+		group  = "root:x:0:\nnogroup:x:65534:\n"
+	)
+	return []entry{
+		{name: "passwd", mode: 0o644, content: passwd + fmt.Sprintf("%s:x:%d:%d::/home/%[1]s:%[4]s\n", s.User, s.UID, s.GID, defaultSh)},
+		{name: "group", mode: 0o644, content: group + fmt.Sprintf("%s:x:%d:\n", s.User, s.GID)},
+	}
+}
+
+// furnish gives a new container its accounts and its home. Folders that exist keep what is in them.
+func (e *engine) furnish(ctx context.Context, id string, s prison.Spec) error {
+	if err := e.put(ctx, id, "/etc", accounts(s)...); err != nil {
+		return err
+	}
+	return e.put(ctx, id, "/home",
+		folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID))
+}
+
+// small is how long a file may be that get reads: an agent can have written it.
+const small = 4096
+
+var errNotSmall = errors.New("not a small regular file")
+
+// get reads a small file of a container, running or not, without following a link at its end.
+func (e *engine) get(ctx context.Context, id, file string) (string, error) {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	content, _, err := e.CopyFromContainer(bounded, id, file)
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	archive := tar.NewReader(content)
+	h, err := archive.Next()
+	if err != nil {
+		return "", err
+	}
+	if h.Typeflag != tar.TypeReg || h.Size > small {
+		return "", fmt.Errorf("%s: %w", file, errNotSmall)
+	}
+	b, err := io.ReadAll(archive)
+	return string(b), err
+}

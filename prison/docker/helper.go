@@ -1,0 +1,157 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/pkg/stdcopy"
+)
+
+// helper is a container for one short task, with no network, a read-only system and no more capabilities
+// than named.
+type helper struct {
+	image    string
+	argv     []string
+	uid, gid int
+	caps     []string
+	mounts   []mount.Mount
+	key      string // whose it is, if a prison's
+}
+
+func (h helper) labels() map[string]string {
+	return map[string]string{labelRole: roleHelper, labelKey: h.key}
+}
+
+func (h helper) create(ctx context.Context, e *engine) (id string, err error) {
+	config := container.Config{
+		Image: h.image, User: fmt.Sprintf("%d:%d", h.uid, h.gid), Entrypoint: h.argv[:1], Cmd: h.argv[1:],
+		WorkingDir: "/", AttachStdout: true, AttachStderr: true, Labels: h.labels(),
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+	}
+	host := container.HostConfig{
+		NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: h.caps, Mounts: h.mounts,
+		SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true,
+		LogConfig: container.LogConfig{Type: "none"},
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerCreate(bounded, &config, &host, nil, nil, "")
+	return c.ID, e.failed(ctx, "create helper container", err)
+}
+
+// runOnce runs a helper to its end; what it says is part of the error if it cannot be started.
+func (e *engine) runOnce(ctx context.Context, h helper) (status int, err error) {
+	id, err := h.create(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), id)) }()
+	stream, err := e.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return 0, e.failed(ctx, "attach to helper container", err)
+	}
+	defer stream.Close()
+	bounded, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionNextExit)
+	if err := e.start(ctx, id, h.image); err != nil {
+		return 0, err
+	}
+	var said bytes.Buffer
+	go stdcopy.StdCopy(&said, io.Discard, stream.Reader) //nolint:errcheck // what it says is not needed
+	select {
+	case r := <-ended:
+		return int(r.StatusCode), nil
+	case err := <-errs:
+		return 0, e.failed(ctx, "wait for helper container", err)
+	}
+}
+
+// start starts a container. If it fails because the image has no shell, it says so.
+func (e *engine) start(ctx context.Context, id, ref string) error {
+	bounded, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	err := e.ContainerStart(bounded, id, container.StartOptions{})
+	if err == nil {
+		return nil
+	}
+	failed := e.failed(ctx, "start container", err)
+	var u *prison.Unavailable
+	if errors.As(failed, &u) || ctx.Err() != nil {
+		return failed
+	}
+	if _, err := e.ContainerStatPath(bounded, id, defaultSh); gone(err) {
+		return lacksShell(ref)
+	}
+	return failed
+}
+
+// remove removes a container, whatever it does, with the volumes that have no name.
+func (e *engine) remove(ctx context.Context, id string) error {
+	bounded, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	err := e.ContainerRemove(bounded, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	if gone(err) {
+		return nil
+	}
+	if notNow(err) { // the engine removes it already
+		return e.awaitRemoval(ctx, id)
+	}
+	return e.failed(ctx, "remove container", err)
+}
+
+// awaitRemoval waits until the engine has removed a container.
+func (e *engine) awaitRemoval(ctx context.Context, id string) error {
+	bounded, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionRemoved)
+	select {
+	case <-ended:
+		return nil
+	case err := <-errs:
+		if gone(err) {
+			return nil
+		}
+		return e.failed(ctx, "wait for the container's removal", err)
+	}
+}
+
+// own makes the phantom the owner of the workspace. No process is needed for it: the engine
+// unpacks an archive, with just that folder, in a container that never runs.
+func (e *engine) own(ctx context.Context, image, key string, s prison.Spec) (err error) {
+	h := helper{key: key, image: image, argv: []string{defaultSh}, mounts: []mount.Mount{bind(s.Workspace, false)}}
+	config, host := h.passive()
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerCreate(bounded, config, host, nil, nil, "")
+	if err != nil {
+		return e.failed(ctx, "create helper container", err)
+	}
+	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), c.ID)) }()
+	return e.put(ctx, c.ID, "/", folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
+}
+
+// passive describes a container that never runs. Its root is not read-only, since nothing may be unpacked there then.
+func (h helper) passive() (*container.Config, *container.HostConfig) {
+	return &container.Config{Image: h.image, Entrypoint: h.argv, Labels: h.labels()},
+		&container.HostConfig{NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: h.mounts}
+}
+
+// empty removes what is in the workspace, from inside: nothing else of the host can be reached there, whatever
+// links there are. What an agent closed to itself is open to a root with the capabilities for it.
+func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {
+	// The mount's own root stays; whether anything else did, shows when the caller removes it.
+	_, err := e.runOnce(ctx, helper{
+		key: key, image: image, argv: []string{defaultSh, "-c", "exec rm -rf " + prison.Workspace},
+		caps: []string{"DAC_OVERRIDE", "FOWNER"}, mounts: []mount.Mount{bind(s.Workspace, false)},
+	})
+	return err
+}

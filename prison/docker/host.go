@@ -1,0 +1,90 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/docker/docker/client"
+)
+
+// engineHost finds the engine's address the way that docker(1) does: DOCKER_HOST, then the context
+// that is in use, then the usual socket.
+func engineHost(asked string) (string, error) {
+	if asked != "" {
+		return asked, nil
+	}
+	if host := os.Getenv(client.EnvOverrideHost); host != "" {
+		return host, nil
+	}
+	dir := os.Getenv("DOCKER_CONFIG")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return client.DefaultDockerHost, nil
+		}
+		dir = filepath.Join(home, ".docker")
+	}
+	context := os.Getenv("DOCKER_CONTEXT")
+	if context == "" {
+		var settings struct {
+			CurrentContext string `json:"currentContext"`
+		}
+		err := readJSON(filepath.Join(dir, "config.json"), &settings)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("settings of docker: %w", err)
+		}
+		context = settings.CurrentContext
+	}
+	if context == "" || context == "default" {
+		return client.DefaultDockerHost, nil
+	}
+	return contextHost(dir, context)
+}
+
+// contextHost reads the address in a context's file, which is named by the digest of the context's name.
+func contextHost(dir, context string) (string, error) {
+	var meta struct {
+		Endpoints map[string]struct {
+			Host string
+		}
+	}
+	digest := sha256.Sum256([]byte(context))
+	path := filepath.Join(dir, "contexts", "meta", hex.EncodeToString(digest[:]), "meta.json")
+	if err := readJSON(path, &meta); err != nil {
+		return "", unavailable(fmt.Sprintf("docker's context %q cannot be read: %v", context, err), "docker context use default")
+	}
+	if host := meta.Endpoints[name].Host; host != "" {
+		return host, nil
+	}
+	return client.DefaultDockerHost, nil
+}
+
+func readJSON(path string, v any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeJSON replaces a file so that a reader sees the old or the new content.
+func writeJSON(path string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	temp := path + ".new"
+	if err := os.WriteFile(temp, append(content, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}

@@ -1,0 +1,426 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+)
+
+var errRunning = errors.New("the prison is running already")
+
+// Prepare implements [prison.Backend].
+func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
+	if err := check(s); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.Workspace, 0o700); err != nil {
+		return fmt.Errorf("make workspace: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(s.Workspace))
+		}
+	}()
+	if os.Geteuid() == 0 {
+		if err := os.Lchown(s.Workspace, s.UID, s.GID); err != nil {
+			return fmt.Errorf("own workspace: %w", err)
+		}
+		return nil
+	}
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	if _, err := e.platform(ctx, ""); err != nil {
+		return err
+	}
+	r, err := claim(s)
+	if err != nil {
+		return err
+	}
+	i, err := e.image(ctx, s.Image)
+	if err != nil {
+		return err
+	}
+	if err := e.own(ctx, i.ID, r.Key, s); err != nil {
+		return err
+	}
+	return checkOwner(s)
+}
+
+// Start implements [prison.Backend].
+func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, err error) {
+	if err := check(s); err != nil {
+		return i, err
+	}
+	e, err := b.engine()
+	if err != nil {
+		return i, err
+	}
+	p, err := e.platform(ctx, s.Runtime)
+	if err != nil {
+		return i, err
+	}
+	r, err := claim(s)
+	if err != nil {
+		return i, err
+	}
+	old, err := e.find(ctx, r)
+	if err != nil {
+		return i, err
+	}
+	if runs(old) {
+		return i, errRunning
+	}
+	if err := checkOwner(s); err != nil {
+		return i, err
+	}
+	plan, err := e.plan(ctx, p, r, s)
+	if err != nil {
+		return i, err
+	}
+	if err := e.renew(ctx, r, s, plan, old); err != nil {
+		return i, err
+	}
+	if err := e.run(ctx, r, s); err != nil {
+		return i, errors.Join(err, b.Stop(context.WithoutCancel(ctx), s))
+	}
+	return prison.Isolation{Runtime: runtimeName(p, s), Weaker: plan.weaker}, nil
+}
+
+func runtimeName(p *platform, s prison.Spec) string {
+	if s.Runtime != "" {
+		return s.Runtime
+	}
+	return p.DefaultRuntime
+}
+
+// plan plans the prison's container. Once an image has been found under a name, it stays that one.
+func (e *engine) plan(ctx context.Context, p *platform, r *record, s prison.Spec) (plan, error) {
+	ref := s.Image
+	if r.Ref == s.Image && r.Image != "" {
+		ref = r.Image
+	}
+	i, err := e.image(ctx, ref)
+	if err != nil {
+		return plan{}, err
+	}
+	r.Ref, r.Image = s.Image, i.ID
+	return planner{p, s, i, r}.prison()
+}
+
+// renew makes the container unless the old one is still as planned. The home stays; /etc is the image's.
+func (e *engine) renew(ctx context.Context, r *record, s prison.Spec, p plan, old *container.InspectResponse) error {
+	if err := e.makeNetwork(ctx, r, s); err != nil {
+		return err
+	}
+	if old != nil && old.Config != nil && old.Config.Labels[labelPlan] == p.config.Labels[labelPlan] {
+		return nil
+	}
+	if err := e.removeAll(ctx, r.Key, rolePrison); err != nil {
+		return err
+	}
+	if err := e.removeVolume(ctx, r.etcVolume()); err != nil {
+		return err
+	}
+	id, err := e.create(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	r.Container = id
+	if err := r.write(s.Dir); err != nil {
+		return err
+	}
+	if err := e.furnish(ctx, id, s); err != nil {
+		r.Container = ""
+		return errors.Join(err, r.write(s.Dir), e.remove(context.WithoutCancel(ctx), id))
+	}
+	return nil
+}
+
+// create creates the container; where its name is somebody else's, under one that is certainly free.
+func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err error) {
+	for _, name := range []string{p.name, p.name + "-" + r.Key} {
+		bounded, cancel := call(ctx)
+		c, err := e.ContainerCreate(bounded, &p.config, &p.host, nil, nil, name)
+		cancel()
+		if err == nil {
+			return c.ID, nil
+		}
+		if !notNow(err) {
+			return "", e.failed(ctx, "create container", err)
+		}
+	}
+	return "", fmt.Errorf("create container: the name %q is taken", p.name)
+}
+
+// run starts the container and sees that commands can be executed in it.
+func (e *engine) run(ctx context.Context, r *record, s prison.Spec) error {
+	if s.Network == prison.NetworkOpen {
+		if err := e.joinSink(ctx, r.Container); err != nil {
+			return err
+		}
+	}
+	if err := e.start(ctx, r.Container, s.Image); err != nil {
+		return err
+	}
+	var shell strings.Builder
+	box := &running{engine: e, id: r.Container}
+	status, err := box.Exec(ctx, prison.Process{
+		Argv: []string{defaultSh, "-c", "git --version >/dev/null || exit; command -v bash || command -v " + defaultSh}, Dir: "/",
+		Stdout: &shell,
+	})
+	if err != nil {
+		return err
+	}
+	r.Shell = strings.TrimSpace(shell.String())
+	if status != 0 || r.Shell == "" {
+		return lacksGit(s.Image)
+	}
+	return r.write(s.Dir)
+}
+
+// Attach implements [prison.Backend].
+func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	r, err := readRecord(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.Container == "" {
+		return nil, prison.ErrNotRunning
+	}
+	e, err := b.engine()
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if !runs(c) || c.State.Paused {
+		return nil, prison.ErrNotRunning
+	}
+	box := &running{engine: e, id: r.Container, dir: s.Dir}
+	if r.Shell != "" {
+		box.env = []string{"SHELL=" + r.Shell}
+	}
+	return box, nil
+}
+
+// Open implements [prison.Backend].
+func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	if err := check(s); err != nil {
+		return nil, err
+	}
+	e, err := b.engine()
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.platform(ctx, s.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	r, err := claim(s)
+	if err != nil {
+		return nil, err
+	}
+	ref := s.Image
+	if r.Ref == s.Image && r.Image != "" {
+		ref = r.Image
+	}
+	i, err := e.image(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner{p, s, i, r}.look()
+	if err != nil {
+		return nil, err
+	}
+	return e.open(ctx, plan, s.Image)
+}
+
+// open starts a container whose input is ours: the first process ends with it, and the engine removes
+// what is left.
+func (e *engine) open(ctx context.Context, p plan, ref string) (box *running, err error) {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerCreate(bounded, &p.config, &p.host, nil, nil, "")
+	if err != nil {
+		return nil, e.failed(ctx, "create container", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.remove(context.WithoutCancel(ctx), c.ID))
+		}
+	}()
+	stream, err := e.ContainerAttach(bounded, c.ID, container.AttachOptions{Stream: true, Stdin: true})
+	if err != nil {
+		return nil, e.failed(ctx, "attach to container", err)
+	}
+	if err := e.start(ctx, c.ID, ref); err != nil {
+		stream.Close()
+		return nil, err
+	}
+	end := func() error {
+		stream.Close()
+		return e.remove(context.WithoutCancel(ctx), c.ID)
+	}
+	return &running{engine: e, id: c.ID, end: end}, nil
+}
+
+// Stop implements [prison.Backend]. The container stays, with all that was written in it.
+func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
+	r, err := readRecord(s.Dir)
+	if err != nil || r == nil {
+		return err
+	}
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	c, err := e.find(ctx, r)
+	if err != nil {
+		return err
+	}
+	if runs(c) {
+		if err := e.kill(ctx, c); err != nil {
+			return err
+		}
+	}
+	return e.leaveSink(ctx, c)
+}
+
+// kill ends a container with everything in it, and returns when nothing runs.
+func (e *engine) kill(ctx context.Context, c *container.InspectResponse) error {
+	bounded, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	if c.State.Paused { // a frozen process does not die
+		if err := e.ContainerUnpause(bounded, c.ID); err != nil && !notNow(err) && !gone(err) {
+			return e.failed(ctx, "unpause container", err)
+		}
+	}
+	ended, errs := e.ContainerWait(bounded, c.ID, container.WaitConditionNotRunning)
+	if err := e.ContainerKill(bounded, c.ID, "KILL"); err != nil && !notNow(err) && !gone(err) {
+		return e.failed(ctx, "kill container", err)
+	}
+	select {
+	case <-ended:
+		return nil
+	case err := <-errs:
+		if gone(err) {
+			return nil
+		}
+		return e.failed(ctx, "wait for the container's end", err)
+	}
+}
+
+// Wipe implements [prison.Backend].
+func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
+	r, err := readRecord(s.Dir)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return b.wipeWorkspace(ctx, s, record{})
+	}
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	c, err := e.find(ctx, r)
+	if err != nil {
+		return err
+	}
+	if runs(c) {
+		return errRunning
+	}
+	// The containers go last: as long as there is one, its image is there, which is what empties the workspace.
+	if err := b.wipeWorkspace(ctx, s, *r); err != nil {
+		return err
+	}
+	if err := e.removeAll(ctx, r.Key, ""); err != nil {
+		return err
+	}
+	for _, v := range []string{r.homeVolume(), r.etcVolume()} {
+		if err := e.removeVolume(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := e.removeNetworks(ctx, r); err != nil {
+		return err
+	}
+	return forget(s.Dir)
+}
+
+// wipeWorkspace removes the workspace. os.RemoveAll goes by descriptors and follows no link; to whoever is not
+// root the phantom's folders are closed, and are emptied inside first.
+func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r record) error {
+	if os.Geteuid() == 0 || os.Remove(s.Workspace) == nil {
+		return os.RemoveAll(s.Workspace)
+	}
+	if _, err := os.Lstat(s.Workspace); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	if r.Image == "" {
+		i, err := e.image(ctx, s.Image)
+		if err != nil {
+			return err
+		}
+		r.Image = i.ID
+	}
+	if err := e.empty(ctx, r.Image, r.Key, s); err != nil {
+		return err
+	}
+	if err := os.Remove(s.Workspace); err != nil {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	return nil
+}
+
+// removeAll removes the containers with a key, of one role or of all.
+func (e *engine) removeAll(ctx context.Context, key, role string) error {
+	f := filters.NewArgs(filters.Arg("label", labelKey+"="+key))
+	if role != "" {
+		f.Add("label", labelRole+"="+role)
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: f})
+	if err != nil {
+		return e.failed(ctx, "list containers", err)
+	}
+	for _, c := range list {
+		if err := e.remove(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeVolume removes a volume, waiting a moment for a container that is just going.
+func (e *engine) removeVolume(ctx context.Context, name string) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := e.VolumeRemove(bounded, name, false)
+		if err == nil || gone(err) {
+			return nil
+		}
+		if !notNow(err) || time.Now().After(deadline) {
+			return e.failed(ctx, "remove volume", err)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/mount"
+)
+
+// Labels tell on the host what is whose. Nothing inside shows them.
+const (
+	labelKey  = "workspace.key"  // whose, see [record]
+	labelID   = "workspace.id"   // the prison's ID
+	labelRole = "workspace.role" // what for
+	labelPlan = "workspace.plan" // digest of the plan, to see whether a stopped container is still right
+)
+
+const (
+	rolePrison = "prison" // the agent's
+	roleLook   = "look"   // one made by Open
+	roleHelper = "helper"
+	roleSink   = "sink" // the network that leads nowhere
+)
+
+const (
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	defaultSh   = "/bin/sh"
+	shmSize     = 256 << 20
+)
+
+// waitForever is the first process: it reaps whoever is orphaned until its input ends. The agent can
+// kill the process it waits for, but not itself.
+const waitForever = `exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
+
+// plan is a container to be.
+type plan struct {
+	name   string
+	config container.Config
+	host   container.HostConfig
+	weaker []string
+}
+
+// planner makes the plans of one prison.
+type planner struct {
+	*platform
+	prison.Spec
+	image  image.InspectResponse
+	record *record
+}
+
+// prison plans the agent's container.
+func (pl planner) prison() (plan, error) {
+	p, err := pl.base(rolePrison)
+	if err != nil {
+		return p, err
+	}
+	p.name = containerName(pl.Spec)
+	p.config.Env = append(p.config.Env, pl.Env...)
+	p.host.Mounts = append(p.host.Mounts,
+		volume(pl.record.homeVolume(), "/home", pl.labels(rolePrison)),
+		volume(pl.record.etcVolume(), "/etc", pl.labels(rolePrison)))
+	if pl.Network == prison.NetworkOpen {
+		p.host.NetworkMode = container.NetworkMode(pl.record.network())
+		p.host.DNS = nil // the engine's own resolver asks the host's
+		pl.lacks("with an open network, what the host offers on all of its addresses can be reached")
+	}
+	p.weaker = pl.weaker
+	digest, err := json.Marshal([]any{p.config, p.host})
+	if err != nil {
+		return p, err
+	}
+	sum := sha256.Sum256(digest)
+	p.config.Labels[labelPlan] = hex.EncodeToString(sum[:8])
+	return p, nil
+}
+
+// look plans a container that ends with its caller.
+func (pl planner) look() (plan, error) {
+	p, err := pl.base(roleLook)
+	p.config.StdinOnce, p.config.AttachStdin = true, true
+	p.host.AutoRemove = true
+	p.host.Tmpfs["/home/"+pl.User] = pl.own("0700")
+	return p, err
+}
+
+// base plans what both have in common: a container as closed as the engine can make it.
+func (pl planner) base(role string) (plan, error) {
+	security, err := pl.securityOptions()
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{
+		config: container.Config{
+			Hostname: pl.Hostname, User: fmt.Sprintf("%d:%d", pl.UID, pl.GID), Env: pl.environment(),
+			Image: pl.image.ID, Entrypoint: []string{defaultSh}, Cmd: []string{"-c", waitForever},
+			WorkingDir: "/", OpenStdin: true, Labels: pl.labels(role),
+			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		host: container.HostConfig{
+			CapDrop: []string{"ALL"}, SecurityOpt: security, ReadonlyRootfs: true, Tmpfs: pl.tmpfs(),
+			NetworkMode: "none", IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate,
+			// Otherwise the engine copies the host's settings.
+			DNS: []string{"127.0.0.1"}, DNSSearch: []string{"."},
+			Runtime: pl.Runtime, ShmSize: shmSize, OomScoreAdj: 500,
+			LogConfig:     container.LogConfig{Type: "none"},
+			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+			Resources:     pl.resources(),
+			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
+		},
+	}
+	if pl.security("userns") {
+		p.host.UsernsMode = "host" // else another uid would be the phantom's on the disk
+	}
+	pl.lacks("the workspace's path on the host can be read in /proc/self/mountinfo")
+	pl.lacks("the first process inside, which holds nothing of the host's, is open to the agent (/proc/1)")
+	p.weaker = pl.weaker
+	return p, nil
+}
+
+func (pl planner) labels(role string) map[string]string {
+	return map[string]string{labelKey: pl.record.Key, labelID: pl.ID, labelRole: role}
+}
+
+// securityOptions are the engine's words for the filter and for no new privileges.
+func (pl planner) securityOptions() ([]string, error) {
+	options := []string{"no-new-privileges"}
+	if pl.security("seccomp") {
+		filter, err := profile()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, "seccomp="+filter)
+	} else {
+		pl.lacks("the engine filters no system calls")
+	}
+	if pl.foreign(pl.Runtime) {
+		pl.lacks("the runtime has a kernel of its own and filters system calls its own way: files with set-id bits are possible")
+	}
+	if pl.security("selinux") {
+		// Relabelling the workspace would be the alternative, and last longer than the prison.
+		options = append(options, "label=disable")
+		pl.lacks("SELinux does not confine the prison")
+	}
+	return options, nil
+}
+
+// environment is what every process starts from, beside what the image itself says about its programs.
+func (pl planner) environment() []string {
+	env := []string{
+		"HOSTNAME", // without a value: to be removed
+		"HOME=/home/" + pl.User, "USER=" + pl.User, "LOGNAME=" + pl.User, "SHELL=" + defaultSh, "LANG=C.UTF-8",
+	}
+	search := "PATH=" + defaultPath
+	if pl.image.Config != nil {
+		for _, entry := range pl.image.Config.Env {
+			if strings.HasPrefix(entry, "PATH=") {
+				search = entry
+			}
+		}
+	}
+	return append(env, search)
+}
+
+// own returns the options of a tmpfs that belongs to the phantom. Programs are built and run there.
+func (pl planner) own(mode string) string {
+	return fmt.Sprintf("rw,exec,nosuid,nodev,uid=%d,gid=%d,mode=%s", pl.UID, pl.GID, mode)
+}
+
+// tmpfs are the folders that are memory. An image's volumes are among them, as the engine would
+// make one on the disk for each, with a life of its own.
+func (pl planner) tmpfs() map[string]string {
+	const everybody = "rw,exec,nosuid,nodev,mode=1777"
+	folders := map[string]string{"/tmp": everybody, "/var/tmp": everybody, "/run": pl.own("0755")}
+	if pl.image.Config != nil {
+		for folder := range maps.Keys(pl.image.Config.Volumes) {
+			if folder = path.Clean(folder); !reserved(folder) {
+				folders[folder] = pl.own("0755")
+			}
+		}
+	}
+	return folders
+}
+
+// reserved tells whether something else is mounted at a folder.
+func reserved(folder string) bool {
+	switch folder {
+	case "/", "/tmp", "/var/tmp", "/run", "/home", "/etc", prison.Workspace:
+		return true
+	}
+	return strings.HasPrefix(folder, "/home/") || strings.HasPrefix(folder, "/etc/")
+}
+
+// resources are the limits; what the engine cannot give is left out and noted.
+func (pl planner) resources() container.Resources {
+	limits := pl.Limits.OrDefault()
+	// The number of open files stays the engine's: it may not be able to give more than it has itself.
+	r := container.Resources{Ulimits: []*container.Ulimit{{Name: "core"}}}
+	if pl.MemoryLimit {
+		r.Memory = limits.Memory
+		if pl.SwapLimit {
+			r.MemorySwap = limits.Memory // of both together: no swap
+		} else {
+			pl.lacks("memory: what is swapped out is not counted (no swap accounting)")
+		}
+	} else {
+		pl.lacks("memory is not limited (no memory control group)")
+	}
+	if pl.CPUCfsQuota {
+		r.NanoCPUs = int64(min(limits.CPUs, float64(pl.NCPU)) * 1e9)
+	} else {
+		pl.lacks("cpus are not limited (no cpu control group)")
+	}
+	pids := int64(limits.PIDs)
+	if pl.PidsLimit {
+		r.PidsLimit = &pids
+	} else {
+		// Linux counts by uid here, and nobody else has the phantom's.
+		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nproc", Soft: pids, Hard: pids})
+		pl.lacks("processes are limited by uid (no pids control group)")
+	}
+	return r
+}
+
+func bind(source string, readOnly bool) mount.Mount {
+	return mount.Mount{
+		Type: mount.TypeBind, Source: source, Target: prison.Workspace, ReadOnly: readOnly,
+		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+	}
+}
+
+func volume(name, target string, labels map[string]string) mount.Mount {
+	return mount.Mount{
+		Type: mount.TypeVolume, Source: name, Target: target, VolumeOptions: &mount.VolumeOptions{Labels: labels},
+	}
+}
+
+var (
+	notInNames   = regexp.MustCompile(`[^a-zA-Z0-9_.]+`)
+	notFirstChar = regexp.MustCompile(`^[^a-zA-Z0-9]+`)
+)
+
+// containerName makes a name that engines accept.
+func containerName(s prison.Spec) string {
+	const longest = 100
+	n := notFirstChar.ReplaceAllString(notInNames.ReplaceAllString(s.Name, "-"), "")
+	if n == "" {
+		n = "work-" + notInNames.ReplaceAllString(s.ID, "-")
+	}
+	return n[:min(len(n), longest)]
+}

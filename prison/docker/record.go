@@ -1,0 +1,74 @@
+package docker
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// recordName and commandName are the files in the prison's host folder.
+const (
+	recordName  = "container.json"
+	commandName = "command.json"
+)
+
+// record is what the host remembers of a prison between calls. It moves with the repository, and
+// so do its claims on the engine.
+type record struct {
+	Key       string `json:"key"`       // a label on all that the prison has on the engine
+	Container string `json:"container"` // its id, empty while there is none
+	Ref       string `json:"ref"`       // the image as it was asked for
+	Image     string `json:"image"`     // and its id: a tag that moves does not move the prison
+	Shell     string `json:"shell"`     // the best one in the image
+}
+
+// readRecord returns nil if there is no prison.
+func readRecord(dir string) (*record, error) {
+	var r record
+	err := readJSON(filepath.Join(dir, recordName), &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+func (r *record) write(dir string) error { return writeJSON(filepath.Join(dir, recordName), r) }
+
+// claim returns the prison's record; the first time it makes one.
+func claim(s prison.Spec) (*record, error) {
+	r, err := readRecord(s.Dir)
+	if err != nil || r != nil {
+		return r, err
+	}
+	var key [8]byte
+	if _, err := rand.Read(key[:]); err != nil {
+		return nil, err
+	}
+	r = &record{Key: hex.EncodeToString(key[:])}
+	return r, r.write(s.Dir)
+}
+
+// forget removes what the host remembers.
+func forget(dir string) error {
+	for _, file := range []string{commandName, recordName} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// The names of a prison's volumes appear inside, in mountinfo.
+func (r *record) homeVolume() string { return "work-" + r.Key + "-home" }
+func (r *record) etcVolume() string  { return "work-" + r.Key + "-etc" }
+
+// network is an open prison's bridge.
+func (r *record) network() string { return "work-" + r.Key }

@@ -1,0 +1,134 @@
+package docker
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+//go:embed seccomp.json
+var defaultProfile []byte
+
+// What the rules look for in arguments; the numbers are those of every machine that Linux runs
+// containers on, but see open(2) on the flags of a few rare ones.
+const (
+	setIDBits  = 0o6000
+	createBits = 0o100 | 0x400000 // O_CREAT, and __O_TMPFILE, which O_TMPFILE contains
+	low32      = 0xffffffff
+
+	tiocsti   = 0x5412
+	tioclinux = 0x541c
+
+	enosys = 38
+)
+
+const (
+	allow    = "SCMP_ACT_ALLOW"
+	refuse   = "SCMP_ACT_ERRNO"
+	maskedEq = "SCMP_CMP_MASKED_EQ"
+)
+
+// families are the address families that a program inside may open sockets of: local ones, the internet's two,
+// and the kernel's own, which tells programs their addresses.
+var families = []uint64{1, 2, 10, 16}
+
+type (
+	profileJSON struct {
+		DefaultAction string     `json:"defaultAction"`
+		DefaultErrno  *uint      `json:"defaultErrnoRet,omitempty"`
+		ArchMap       []archJSON `json:"archMap"`
+		Syscalls      []ruleJSON `json:"syscalls"`
+	}
+	archJSON struct {
+		Architecture string   `json:"architecture"`
+		Sub          []string `json:"subArchitectures"`
+	}
+	ruleJSON struct {
+		Names    []string        `json:"names"`
+		Action   string          `json:"action"`
+		Errno    *uint           `json:"errnoRet,omitempty"`
+		Args     []argJSON       `json:"args,omitempty"`
+		Includes json.RawMessage `json:"includes,omitempty"`
+		Excludes json.RawMessage `json:"excludes,omitempty"`
+	}
+	argJSON struct {
+		Index    uint   `json:"index"`
+		Value    uint64 `json:"value"`
+		ValueTwo uint64 `json:"valueTwo"`
+		Op       string `json:"op"`
+	}
+)
+
+// looked are the calls that profile allows by their arguments only, or not at all.
+var looked = []string{
+	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
+	"socket", "socketcall", "ioctl", "name_to_handle_at",
+}
+
+// profile is the syscall filter: Docker's own, without foreign machines' calls, files with set-id bits (which would
+// be on the host's disk, too), rare kinds of sockets, and typing into a terminal for somebody else. No
+// two rules for one call may differ in their action, and what an argument must not be cannot be said of its low half
+// alone: so everything is said as what it may be.
+var profile = sync.OnceValues(func() (string, error) {
+	var p profileJSON
+	if err := json.Unmarshal(defaultProfile, &p); err != nil {
+		return "", fmt.Errorf("syscall filter: %w", err)
+	}
+	for i := range p.ArchMap {
+		p.ArchMap[i].Sub = []string{}
+	}
+	for i := range p.Syscalls {
+		r := &p.Syscalls[i]
+		r.Names = slices.DeleteFunc(r.Names, func(name string) bool { return slices.Contains(looked, name) })
+	}
+	p.Syscalls = slices.DeleteFunc(p.Syscalls, func(r ruleJSON) bool { return len(r.Names) == 0 })
+	p.Syscalls = append(p.Syscalls, setIDRules()...)
+	p.Syscalls = append(p.Syscalls, socketRules()...)
+	p.Syscalls = append(p.Syscalls, ioctlRules()...)
+	out, err := json.Marshal(p)
+	return string(out), err
+})
+
+// bitsAre allows calls in an argument of which the bits of a mask have a value.
+func bitsAre(index uint, mask, value uint64, names ...string) ruleJSON {
+	return ruleJSON{Names: names, Action: allow, Args: []argJSON{{index, mask, value, maskedEq}}}
+}
+
+func setIDRules() []ruleJSON {
+	errno := uint(enosys)
+	return []ruleJSON{
+		bitsAre(1, setIDBits, 0, "chmod", "fchmod", "creat", "mknod"),
+		bitsAre(2, setIDBits, 0, "fchmodat", "fchmodat2", "mknodat"),
+		// Without a creating flag the mode is whatever the register holds.
+		bitsAre(1, createBits, 0, "open"), bitsAre(2, setIDBits, 0, "open"),
+		bitsAre(2, createBits, 0, "openat"), bitsAre(3, setIDBits, 0, "openat"),
+		// What cannot be looked into does not exist: callers then use the older call.
+		{Names: []string{"openat2"}, Action: refuse, Errno: &errno},
+	}
+}
+
+func socketRules() []ruleJSON {
+	var rules []ruleJSON
+	for _, family := range families {
+		rules = append(rules, bitsAre(0, low32, family, "socket"))
+	}
+	return rules
+}
+
+// ioctlRules allow every request but two, which are alike in all but the last four bits. The kernel looks
+// at the low half of the argument only, so comparing all of it would let 1<<32|TIOCSTI through.
+func ioctlRules() []ruleJSON {
+	var rules []ruleJSON
+	const last = 0xf
+	for bit := uint64(last + 1); bit <= low32; bit <<= 1 {
+		rules = append(rules, bitsAre(1, bit, ^uint64(tiocsti)&bit, "ioctl"))
+	}
+	for low := uint64(0); low <= last; low++ {
+		if request := tiocsti&^uint64(last) | low; request != tiocsti && request != tioclinux {
+			rules = append(rules, bitsAre(1, low32, request, "ioctl"))
+		}
+	}
+	return rules
+}

@@ -1,0 +1,126 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+)
+
+// copy copies what the command says, to the end, and starts to copy its input. An error is one of the caller's
+// writers: what is wrong with the stream shows in how the command ended.
+func (x *execution) copy() error {
+	defer close(x.said)
+	if x.Terminal != nil {
+		return x.copyTerminal()
+	}
+	go x.feed()
+	out := &broken{w: &answered{said: x.said, w: x.out}}
+	err := &broken{w: orDiscard(x.Stderr)}
+	stdcopy.StdCopy(out, err, x.stream.Reader) //nolint:errcheck // see above
+	if out.err != nil {
+		return out.err
+	}
+	return err.err
+}
+
+// copyTerminal gives the terminal its size before the command starts.
+func (x *execution) copyTerminal() error {
+	answer, err := x.stream.Reader.ReadString('\n')
+	if err != nil {
+		return nil
+	}
+	answer = strings.TrimSpace(answer)
+	x.said <- answer
+	if answer == "" || answer[0] != saysRuns {
+		return nil
+	}
+	resizing, stop := context.WithCancel(context.Background())
+	defer stop()
+	x.resize(resizing, x.Terminal.Size)
+	if _, err := io.WriteString(x.stream.Conn, "\n"); err != nil {
+		return nil
+	}
+	// What comes before the script's second line is the echo of the first.
+	for line := ""; strings.TrimSpace(line) != "g"; {
+		if line, err = x.stream.Reader.ReadString('\n'); err != nil {
+			return nil
+		}
+	}
+	go x.feed()
+	go x.follow(resizing)
+	out := &broken{w: x.out}
+	io.Copy(out, x.stream.Reader) //nolint:errcheck // see copy
+	return out.err
+}
+
+// follow passes later sizes on.
+func (x *execution) follow(ctx context.Context) {
+	for {
+		select {
+		case size, open := <-x.Terminal.Resize:
+			if !open {
+				return
+			}
+			x.resize(ctx, size)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resize sets the terminal's size. A terminal that is gone needs none.
+func (x *execution) resize(ctx context.Context, s prison.Size) {
+	if s == (prison.Size{}) {
+		return
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	x.ContainerExecResize(bounded, x.id, container.ResizeOptions{Height: uint(s.Rows), Width: uint(s.Cols)}) //nolint:errcheck // see above
+}
+
+// answered takes the script's answer, the first line, out of what is written.
+type answered struct {
+	said chan<- string
+	line []byte
+	done bool
+	w    io.Writer
+}
+
+func (a *answered) Write(p []byte) (int, error) {
+	if a.done {
+		return a.w.Write(p)
+	}
+	end := bytes.IndexByte(p, '\n')
+	if end < 0 {
+		a.line = append(a.line, p...)
+		return len(p), nil
+	}
+	a.line = append(a.line, p[:end]...)
+	a.done = true
+	a.said <- string(a.line)
+	if rest := p[end+1:]; len(rest) > 0 {
+		n, err := a.w.Write(rest)
+		return end + 1 + n, err
+	}
+	return len(p), nil
+}
+
+// broken remembers the first error of a writer, to tell it from those of the stream.
+type broken struct {
+	w   io.Writer
+	err error
+}
+
+func (b *broken) Write(p []byte) (int, error) {
+	n, err := b.w.Write(p)
+	if err != nil {
+		b.err = err
+	}
+	return n, err
+}
