@@ -54,8 +54,9 @@ func makeOwned(path string, uid, gid int) error {
 	return nil
 }
 
-// do runs the task with the power over the phantom's files.
-func (t folderTask) do(ctx context.Context) error {
+// do runs the task with the power over the phantom's files. A helper inherits the lock and holds it to its end, so that
+// nobody believes its work done, or undone, when only who asked for it was killed.
+func (t folderTask) do(ctx context.Context, lock *os.File) error {
 	if len(t.Make)+len(t.Remove) == 0 {
 		return nil
 	}
@@ -64,8 +65,9 @@ func (t folderTask) do(ctx context.Context) error {
 	}
 	return child{
 		role: roleHelper, config: t.pack(), namespaces: unix.CLONE_NEWUSER,
-		uids: []mapping{{0, os.Getuid()}, {t.UID, t.UID}},
-		gids: []mapping{{0, os.Getgid()}, {t.GID, t.GID}},
+		uids:  []mapping{{0, os.Getuid()}, {t.UID, t.UID}},
+		gids:  []mapping{{0, os.Getgid()}, {t.GID, t.GID}},
+		files: []*os.File{lock},
 	}.help(ctx)
 }
 
@@ -116,12 +118,17 @@ func (backend) Prepare(ctx context.Context, s prison.Spec) error {
 	if err := checkIDs(s); err != nil {
 		return err
 	}
+	lock, err := lockStopped(s.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	t, err := missingFolders(s)
 	if err != nil {
 		return err
 	}
 	t.Make = append([]string{s.Workspace}, t.Make...)
-	if err := t.do(ctx); err != nil {
+	if err := t.do(ctx, lock); err != nil {
 		return fmt.Errorf("make workspace: %w", err)
 	}
 	return nil
@@ -130,13 +137,27 @@ func (backend) Prepare(ctx context.Context, s prison.Spec) error {
 // ensureFolders makes what a start needs and a Wipe or an older version did not leave.
 func ensureFolders(ctx context.Context, s prison.Spec) error {
 	t, err := missingFolders(s)
+	if err != nil || len(t.Make) == 0 {
+		return err
+	}
+	lock, err := lockStopped(s.Dir)
 	if err != nil {
 		return err
 	}
-	if err := t.do(ctx); err != nil {
+	defer lock.Close()
+	if err := t.do(ctx, lock); err != nil {
 		return fmt.Errorf("make home: %w", err)
 	}
 	return nil
+}
+
+// lockStopped takes the lock of a prison that does not run.
+func lockStopped(dir string) (*os.File, error) {
+	lock, err := tryLock(dir)
+	if err == nil && lock == nil {
+		err = errRunning
+	}
+	return lock, err
 }
 
 func missingFolders(s prison.Spec) (t folderTask, err error) {
@@ -178,7 +199,7 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 			t.Remove = append(t.Remove, path)
 		}
 	}
-	if err := t.do(ctx); err != nil {
+	if err := t.do(ctx, lock); err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
 	if err := os.Remove(filepath.Join(s.Dir, lockName)); err != nil && !errors.Is(err, os.ErrNotExist) {
