@@ -12,8 +12,14 @@ import (
 	"strings"
 )
 
-// treeLimit bounds the bytes of one tree object that is read: a folder of about a million entries.
-const treeLimit = 64 << 20
+const (
+	// treeLimit bounds the bytes of one tree object that is read: a folder of about a million entries.
+	treeLimit = 64 << 20
+	// treesKept bounds the bytes of tree objects that an inspector remembers.
+	treesKept = 8 << 20
+	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
+	commitLimit = 64 << 20
+)
 
 // TreeEntry is one entry of a tree object; Mode has six digits.
 type TreeEntry struct {
@@ -24,23 +30,28 @@ type TreeEntry struct {
 // Folder tells whether the entry is a tree itself.
 func (e Entry) Folder() bool { return e.Mode == "040000" }
 
-// Inspector reads single objects of a quarantine through one git process, which starts with the first
-// question and lives until Close: an answer costs a pipe's round trip and not a process. It is not for
-// use by several goroutines.
+// Inspector reads single objects through one git process, which starts with the first question and lives until
+// Close: an answer costs a pipe's round trip and not a process. It is not for use by several goroutines.
 type Inspector struct {
-	q      *Quarantine
+	git    *Git
 	ctx    context.Context
 	cancel context.CancelFunc
 	ask    *io.PipeWriter
 	answer *bufio.Reader
 	end    *io.PipeReader
 	broken error
+
+	trees     map[OID][]TreeEntry // read before; the next commit shares most of them
+	treeBytes int
 }
 
+// streamed makes git pass on large files piece by piece instead of holding them whole.
+const streamed = "core.bigFileThreshold=8m"
+
 // Inspect returns an inspector. The context bounds its process; Close ends it.
-func (q *Quarantine) Inspect(ctx context.Context) *Inspector {
+func (g *Git) Inspect(ctx context.Context) *Inspector {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Inspector{q: q, ctx: ctx, cancel: cancel}
+	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, trees: map[OID][]TreeEntry{}}
 }
 
 // Close ends the inspector's process.
@@ -58,7 +69,7 @@ func (i *Inspector) start() {
 	stdin, ask := io.Pipe()
 	end, stdout := io.Pipe()
 	go func() {
-		err := i.q.Look(i.ctx, Call{Args: []string{"cat-file", "--batch-command"}, Stdin: stdin, Stdout: stdout, Limit: math.MaxInt64})
+		err := i.git.Look(i.ctx, Call{Args: []string{"cat-file", "--batch-command"}, Stdin: stdin, Stdout: stdout, Limit: math.MaxInt64})
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
@@ -140,8 +151,27 @@ func (i *Inspector) Blob(ctx context.Context, id OID, limit int64) (head []byte,
 	return i.contents(ctx, id, "blob", limit)
 }
 
-// Tree reads the entries of one tree object, in git's order.
+// Commit reads a commit object.
+func (i *Inspector) Commit(ctx context.Context, id OID) (Commit, error) {
+	content, size, err := i.contents(ctx, id, "commit", commitLimit)
+	if err != nil {
+		return Commit{}, err
+	}
+	if size > commitLimit {
+		return Commit{}, invalid("commit %s has %d bytes, more than %d", id, size, commitLimit)
+	}
+	c, err := ParseCommit(content)
+	if err != nil {
+		return c, invalid("commit %s: %s", id, err)
+	}
+	return c, nil
+}
+
+// Tree reads the entries of one tree object, in git's order. They are not to be changed.
 func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
+	if known, ok := i.trees[id]; ok {
+		return known, nil
+	}
 	content, size, err := i.contents(ctx, id, "tree", treeLimit)
 	if err != nil {
 		return nil, err
@@ -153,7 +183,20 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 	if err != nil {
 		return nil, invalid("tree %s: %s", id, err)
 	}
+	i.remember(id, entries, len(content))
 	return entries, nil
+}
+
+// remember keeps a tree that was read, and forgets all others when there are too many.
+func (i *Inspector) remember(id OID, entries []TreeEntry, size int) {
+	if i.treeBytes+size > treesKept {
+		clear(i.trees)
+		i.treeBytes = 0
+	}
+	if size <= treesKept {
+		i.trees[id] = entries
+		i.treeBytes += size
+	}
 }
 
 var errTree = errors.New("an entry is not complete")
