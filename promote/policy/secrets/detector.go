@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -39,6 +40,7 @@ type Detector struct {
 type rule struct {
 	id      string
 	regex   func() *regexp.Regexp // nil: the path alone decides
+	width   func() int            // how far from one of its words a match can reach
 	path    func() *regexp.Regexp
 	group   int
 	entropy float64
@@ -80,6 +82,7 @@ func parse(content []byte) (*Detector, error) {
 			return nil, fmt.Errorf("rule %d (%q) says nothing", n, r.ID)
 		}
 		made := &rule{id: r.ID, regex: lazily(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
+		made.width = reach(r.Regex, made.guess)
 		for _, a := range r.Allowlists {
 			made.allowed = append(made.allowed, newAllowlist(a))
 		}
@@ -101,6 +104,21 @@ func lazily(expression string) func() *regexp.Regexp {
 		return nil
 	}
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
+// reach is lazily [widest].
+func reach(expression string, guess bool) func() int {
+	return sync.OnceValue(func() int {
+		most := longest
+		if guess {
+			most = longestGuess
+		}
+		re, err := syntax.Parse(expression, syntax.Perl)
+		if err != nil {
+			return most
+		}
+		return widest(re, most)
+	})
 }
 
 // guessPrefix is how gitleaks' generator begins each rule that looks for a name, an assignment and a value.
@@ -126,20 +144,25 @@ func (d *Detector) Find(path string, text []byte) []Match {
 	if path != "" && d.allowed.allowsPath(path) {
 		return nil
 	}
-	wanted := append(d.keywords.in(text), make([]bool, len(d.rules))...)[:len(d.rules)]
+	wanted := make([]spans, len(d.rules))
 	for _, n := range d.always {
-		wanted[n] = true
+		wanted[n] = spans{{0, len(text)}}
 	}
+	d.keywords.each(text, func(n, end int) { wanted[n] = wanted[n].add(span{end, end}, nearby) })
 	var found []Match
 	for n, r := range d.rules { // in the file's order, so that equal texts give equal answers
-		if wanted[n] && len(found) < matchLimit {
-			found = d.apply(r, path, text, found)
+		if wanted[n] != nil && len(found) < matchLimit {
+			found = d.apply(r, path, text, wanted[n], found)
 		}
 	}
 	return found
 }
 
-func (d *Detector) apply(r *rule, path string, text []byte, found []Match) []Match {
+// nearby is the number of bytes between two words of a rule that makes no difference.
+const nearby = 64
+
+// apply holds a rule against the parts of a text that are as near to one of its words as a match can reach.
+func (d *Detector) apply(r *rule, path string, text []byte, hits spans, found []Match) []Match {
 	if r.path != nil && !r.path().MatchString(path) {
 		return found
 	}
@@ -151,14 +174,21 @@ func (d *Detector) apply(r *rule, path string, text []byte, found []Match) []Mat
 	if r.regex == nil {
 		return append(found, Match{Rule: r.id, Line: 1, Guess: r.guess})
 	}
-	for _, at := range r.regex().FindAllSubmatchIndex(text, matchLimit) {
-		c := r.candidate(path, text, at)
-		if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
-			continue
-		}
-		found = append(found, Match{Rule: r.id, Line: 1 + bytes.Count(text[:at[0]], []byte("\n")), Guess: r.guess})
-		if len(found) == matchLimit {
-			break
+	for _, part := range hits.around(r.width()+utf8.UTFMax, len(text)) {
+		for _, at := range r.regex().FindAllSubmatchIndex(text[part.from:part.to], matchLimit) {
+			for i := range at {
+				if at[i] >= 0 {
+					at[i] += part.from
+				}
+			}
+			c := r.candidate(path, text, at)
+			if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
+				continue
+			}
+			found = append(found, Match{Rule: r.id, Line: 1 + bytes.Count(text[:at[0]], []byte("\n")), Guess: r.guess})
+			if len(found) == matchLimit {
+				return found
+			}
 		}
 	}
 	return found

@@ -6,7 +6,6 @@ type words struct {
 	class [256]byte // of each byte; 0 for those in no word
 	next  [][]int32 // state and class to state
 	tags  [][]int   // of the words that end in a state
-	most  int       // the largest tag
 }
 
 type wordsBuilder struct {
@@ -14,7 +13,6 @@ type wordsBuilder struct {
 	classes int
 	edges   []map[byte]int32
 	tags    [][]int
-	most    int
 }
 
 func newWordsBuilder() *wordsBuilder {
@@ -30,7 +28,6 @@ func lower(c byte) byte {
 
 // add adds a word with the tag that finding it gives.
 func (b *wordsBuilder) add(word string, tag int) {
-	b.most = max(b.most, tag)
 	state := int32(0)
 	for i := range len(word) {
 		c := lower(word[i])
@@ -51,7 +48,7 @@ func (b *wordsBuilder) add(word string, tag int) {
 
 // build completes the edges: where a word breaks off, the longest word that may have begun within goes on.
 func (b *wordsBuilder) build() *words {
-	w := &words{class: b.class, next: make([][]int32, len(b.edges)), tags: b.tags, most: b.most}
+	w := &words{class: b.class, next: make([][]int32, len(b.edges)), tags: b.tags}
 	for c := byte('A'); c <= 'Z'; c++ {
 		w.class[c] = w.class[lower(c)]
 	}
@@ -79,17 +76,15 @@ func (b *wordsBuilder) build() *words {
 	return w
 }
 
-// in tells, for each tag, whether a word with it is in the text.
-func (w *words) in(text []byte) []bool {
-	found := make([]bool, w.most+1)
+// each calls back for every word in the text, with its tag and where it ends, from the beginning to the end.
+func (w *words) each(text []byte, found func(tag, end int)) {
 	state := int32(0)
-	for _, c := range text {
+	for i, c := range text {
 		state = w.next[state][w.class[c]]
 		for _, tag := range w.tags[state] {
-			found[tag] = true
+			found(tag, i+1)
 		}
 	}
-	return found
 }
 
 // any tells whether one of the words is in the text.

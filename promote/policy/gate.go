@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+)
+
+// Commit is what a rule looks at. All of it was written by an agent.
+type Commit struct {
+	ID         gitops.OID
+	Tree       gitops.OID
+	ParentTree gitops.OID // the first parent's; empty for none
+	Message    []byte
+	Changes    []gitops.Change // against the first parent, in git's order
+}
+
+// Facts are what rules have to know of the user's side.
+type Facts struct {
+	Workspace string         // name of the workspace's folder at the top of the work tree; empty if it is elsewhere
+	Ghost     identity.Ghost // the agent's invented author
+	Top       string         // the work tree, as an absolute path
+	Config    gitops.Config  // the user's configuration, for what it executes
+	Recipe    []string       // paths that the recipe names, beside its own
+}
+
+// Objects is what a gate reads of git's objects; *[gitops.Inspector] is one.
+type Objects interface {
+	// Blob reads the first limit bytes of a blob; size is what the whole has.
+	Blob(ctx context.Context, id gitops.OID, limit int64) (head []byte, size int64, err error)
+	// Tree reads the entries of one tree object.
+	Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error)
+}
+
+// Gate looks at commits, one after the other. It is not for use by several goroutines.
+type Gate struct {
+	settings Settings
+	rules    []rule
+	objects  Objects
+	accepted []Acceptance
+}
+
+// New returns a gate.
+func New(s Settings, f Facts, objects Objects) *Gate {
+	g := &Gate{settings: s, objects: objects}
+	for _, r := range newRules(s, f) {
+		if s.Action(r.describe().ID) != Off {
+			g.rules = append(g.rules, r)
+		}
+	}
+	return g
+}
+
+// Accept lets through what rules find from now on.
+func (g *Gate) Accept(accepted []Acceptance) { g.accepted = append(g.accepted, accepted...) }
+
+func (g *Gate) isAccepted(rule, path string) bool {
+	for _, a := range g.accepted {
+		if a.covers(rule, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// Check looks at a commit and returns what the rules find, in the order of [Rules]. A *[gitops.Invalid] says that
+// no commit may look like this.
+func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
+	in := newInspection(c, g.objects)
+	reports := make([]*report, len(g.rules))
+	for n, r := range g.rules {
+		id := r.describe().ID
+		reports[n] = &report{rule: id, action: g.settings.Action(id), accepted: g.isAccepted}
+	}
+	// Change by change, not rule by rule: what the rules read of a file is read once and let go.
+	for _, change := range c.Changes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for n, r := range g.rules {
+			if err := r.change(ctx, in, change, reports[n]); err != nil {
+				return nil, fmt.Errorf("check commit %s: %s: %w", c.ID, reports[n].rule, err)
+			}
+		}
+	}
+	var found []Finding
+	for n, r := range g.rules {
+		if err := r.commit(ctx, in, reports[n]); err != nil {
+			return nil, fmt.Errorf("check commit %s: %s: %w", c.ID, reports[n].rule, err)
+		}
+		found = append(found, reports[n].findings()...)
+	}
+	return found, nil
+}

@@ -1,0 +1,148 @@
+package policy
+
+// glob is a pattern of git's kind: "*" and "?" and "[...]" match within a component, "**" between slashes matches
+// any number of components. It is matched without backtracking, in time proportional to the
+// pattern's length times the text's, because an agent may have written it.
+type glob []token
+
+type tokenKind byte
+
+const (
+	literal tokenKind = iota // one byte
+	class                    // one byte of a set, never a slash
+	star                     // any bytes but slashes
+	deep                     // any bytes
+	dirs                     // nothing, or whole components up to a slash
+	inDirs                   // the inside of dirs, not a token of its own
+	nowhere                  // matches nothing: a set that does not end
+)
+
+type token struct {
+	kind tokenKind
+	char byte
+	set  *byteSet
+}
+
+func parseGlob(text string) glob {
+	var g glob
+	for i := 0; i < len(text); {
+		t, n := parseToken(text, i)
+		if n == 0 {
+			return glob{{kind: nowhere}}
+		}
+		g = append(g, t)
+		if t.kind == dirs {
+			g = append(g, token{kind: inDirs})
+		}
+		i += n
+	}
+	return g
+}
+
+// parseToken reads the token at i and returns its length; 0 if there can be no match.
+func parseToken(text string, i int) (token, int) {
+	switch c := text[i]; c {
+	case '*':
+		return parseStars(text, i)
+	case '?':
+		return token{kind: class, set: anyByte}, 1
+	case '[':
+		set, n := parseSet(text[i:])
+		return token{kind: class, set: set}, n
+	case '\\':
+		if i+1 == len(text) {
+			return token{}, 0
+		}
+		return token{kind: literal, char: text[i+1]}, 2
+	default:
+		return token{kind: literal, char: c}, 1
+	}
+}
+
+// parseStars reads a run of stars. Two or more that are a whole component cross slashes.
+func parseStars(text string, i int) (token, int) {
+	end := i
+	for end < len(text) && text[end] == '*' {
+		end++
+	}
+	whole := end > i+1 && (i == 0 || text[i-1] == '/')
+	switch {
+	case whole && end == len(text):
+		return token{kind: deep}, end - i
+	case whole && text[end] == '/':
+		return token{kind: dirs}, end - i + 1
+	}
+	return token{kind: star}, end - i
+}
+
+// match tells whether the whole text matches; without regard to the case of ASCII letters if folded.
+func (g glob) match(text string, folded bool) bool {
+	now, next := make([]bool, len(g)+1), make([]bool, len(g)+1)
+	now[0] = true
+	g.skip(now)
+	for i := range len(text) {
+		clear(next)
+		alive := false
+		for n, on := range now[:len(g)] {
+			if !on {
+				continue
+			}
+			if to, ok := g[n].step(n, text[i], folded); ok {
+				next[to], alive = true, true
+			}
+		}
+		if !alive {
+			return false
+		}
+		now, next = next, now
+		g.skip(now)
+	}
+	return now[len(g)]
+}
+
+// skip adds the states that are reached without reading.
+func (g glob) skip(states []bool) {
+	for n, t := range g {
+		if !states[n] {
+			continue
+		}
+		switch t.kind {
+		case star, deep:
+			states[n+1] = true
+		case dirs:
+			states[n+2] = true
+		}
+	}
+}
+
+// step reads one byte in state n and returns the state after it.
+func (t token) step(n int, c byte, folded bool) (int, bool) {
+	switch t.kind {
+	case literal:
+		return n + 1, c == t.char || folded && lower(c) == lower(t.char)
+	case class:
+		return n + 1, t.set[c] || folded && isAlpha(c) && t.set[c^0x20]
+	case star:
+		return n, c != '/'
+	case deep:
+		return n, true
+	case dirs:
+		if c == '/' {
+			return n, true
+		}
+		return n + 1, true
+	case inDirs:
+		if c == '/' {
+			return n - 1, true
+		}
+		return n, true
+	}
+	return 0, false
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// hiddenText looks for characters that make text read otherwise than it is: those that turn its direction, and
+// those that do not show.
+type hiddenText struct{}
+
+func (hiddenText) describe() Description {
+	return documented("hidden-text", Flag, "invisible characters, or ones that turn the direction of text, in an added line, a name or the message")
+}
+
+func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode != "" && c.Old.Mode == "" {
+		if _, char := findHidden([]byte(c.Path), true); char != "" {
+			r.at(c.Path, "the name has %s", char)
+		}
+	}
+	f, err := in.read(ctx, c)
+	if err != nil || f.binary {
+		return err
+	}
+	for _, added := range f.runs {
+		text := added.text
+		if added.line == 1 && len(text) >= 3 && string(text[:3]) == "\ufeff" {
+			text = text[3:] // a byte order mark says only that this is UTF-8
+		}
+		if line, char := findHidden(text, false); char != "" {
+			r.at(c.Path, "line %d has %s", added.line+line, char)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
+	if line, char := findHidden(in.Message, true); char != "" {
+		r.at("", "line %d of the message has %s", line+1, char)
+	}
+	return nil
+}
+
+// findHidden returns the first hidden character of a text, named, and the number of lines before it. Control
+// characters count if controls says so: in files they are too common to tell anything.
+func findHidden(text []byte, controls bool) (line int, char string) {
+	before := rune(0)
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		switch {
+		case r == '\n':
+			line++
+		case r < utf8.RuneSelf && (!controls || r >= ' ' && r != 0x7f || r == '\t' || r == '\r'):
+		case r == utf8.RuneError && n <= 1:
+		case unicode.Is(unicode.Cc, r) && !controls || unicode.Is(unicode.Co, r): // Co: the icons of fonts
+		case gitops.Hidden(r) && !wanted(before, r, text[i+n:]):
+			return line, fmt.Sprintf("U+%04X", r)
+		}
+		before = r
+		i += n
+	}
+	return 0, ""
+}
+
+// wanted tells whether a hidden character is part of how its neighbours are written.
+func wanted(before, r rune, after []byte) bool {
+	switch {
+	case '\u200b' <= r && r <= '\u200d' || r == '\u034f': // joiners, and where words end that no space divides
+		next, _ := utf8.DecodeRune(after)
+		return joined(before) || joined(next)
+	case r == '\u200e' || r == '\u200f' || r == '\u061c': // marks of direction
+		next, _ := utf8.DecodeRune(after)
+		return rightToLeft(before) || rightToLeft(next)
+	case unicode.Is(unicode.Variation_Selector, r):
+		return joined(before)
+	case '\U000e0020' <= r && r <= '\U000e007f': // a flag, spelled
+		return before == '\U0001f3f4' || '\U000e0020' <= before && before <= '\U000e007f'
+	}
+	return false
+}
+
+// joined tells whether a character is of a script whose letters are joined, or an emoji. The scripts that
+// programs are written in are not.
+func joined(r rune) bool {
+	if unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
+		return false
+	}
+	return r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.In(r, unicode.L, unicode.M, unicode.So, unicode.Sk, unicode.Sm) || r == '\uFE0F')
+}
+
+func rightToLeft(r rune) bool {
+	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
+}

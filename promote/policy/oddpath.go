@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// oddPath looks for names that a terminal, another tool or another file system would take for something else.
+type oddPath struct{ changesOnly }
+
+func (oddPath) describe() Description {
+	return documented("odd-path", Hold, "a name with control or invisible characters, a backslash, or what Windows and macOS reserve or take for another name")
+}
+
+func (oddPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == "" || c.Old.Mode != "" {
+		return nil // a name that was there is the user's
+	}
+	components(c.Path, func(_, name string) bool {
+		why := odd(name)
+		if why != "" {
+			r.at(c.Path, "%s", why)
+		}
+		return why == ""
+	})
+	return nil
+}
+
+// odd says what is odd about a name; empty for nothing.
+func odd(name string) string {
+	switch {
+	case !utf8.ValidString(name):
+		return "a name that is not UTF-8"
+	case strings.IndexFunc(name, gitops.Hidden) >= 0:
+		return "a name with a control or invisible character"
+	case strings.Contains(name, `\`):
+		return "a backslash, which is a slash on Windows"
+	case strings.ContainsAny(name, `<>:"|?*`):
+		return "a character that Windows reserves"
+	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+		return "a dot or space at the end, which Windows leaves out"
+	case device.MatchString(name):
+		return "the name of a device on Windows"
+	case shortName.MatchString(name):
+		return "a name that Windows gives to another file"
+	}
+	return ""
+}
+
+// device matches the names that Windows reserves in every folder, with any extension.
+var device = regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`)
+
+// shortName matches the names that Windows makes for files with long ones, as in "GIT~1".
+var shortName = regexp.MustCompile(`^[^~.]{1,6}~[1-9][0-9]{0,4}(?:\.[^.]{0,3})?$`)

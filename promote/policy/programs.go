@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// programs are what a user's configuration makes git execute.
+type programs struct {
+	files   []program
+	drivers map[string]bool // "filter.x", "diff.x", "merge.x", as attributes name them
+}
+
+// program is a path of the tree that a setting names.
+type program struct {
+	key    string
+	path   string // as file systems see it
+	folder bool   // what is below counts as well
+}
+
+// concerns tells whether a changed path is the program, or has taken the place of a folder above it.
+func (p program) concerns(changed string) bool {
+	changed = same(changed)
+	return changed == p.path || below(p.path, changed) || p.folder && below(changed, p.path)
+}
+
+// commandKey matches the settings whose value is a command line, pathKey those that name a file or folder that git
+// obeys (git-config(1)).
+var (
+	commandKey = regexp.MustCompile(`^(?:` + strings.Join([]string{
+		`core\.(?:fsmonitor|editor|pager|sshcommand|askpass|gitproxy|alternaterefscommand)`,
+		`sequence\.editor`, `pager\..+`, `interactive\.difffilter`,
+		`filter\..+\.(?:clean|smudge|process)`,
+		`diff\.external`, `diff\..+\.(?:command|textconv)`, `merge\..+\.driver`,
+		`(?:difftool|mergetool|guitool|man|browser)\..+\.(?:cmd|path)`,
+		`gpg\.(?:.+\.)?(?:program|defaultkeycommand)`, `credential\.(?:.+\.)?helper`,
+		`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `hook\..+\.command`,
+		`remote\..+\.(?:uploadpack|receivepack)`, `sendemail\.(?:.+\.)?(?:tocmd|cccmd|headercmd|smtpserver|sendmailcmd)`,
+		`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`,
+	}, "|") + `)$`)
+	pathKey     = regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\..+\.path)$`)
+	driverKey   = regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`)
+	wordPattern = regexp.MustCompile("[^\\s;|&()<>\"'`=$]+")
+)
+
+// readPrograms reads a configuration. top is the work tree, in which git runs commands.
+func readPrograms(c gitops.Config, top string) programs {
+	p := programs{drivers: map[string]bool{}}
+	for key, value := range c {
+		if m := driverKey.FindStringSubmatch(key); m != nil {
+			p.drivers[m[1]] = true
+		}
+		switch {
+		case pathKey.MatchString(key):
+			p.add(key, configuredPath(key, value), top, true)
+		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(value, "!"):
+		case commandKey.MatchString(key):
+			for _, word := range wordPattern.FindAllString(value, -1) {
+				if strings.Contains(value, "--show-toplevel") {
+					word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"
+				}
+				p.add(key, strings.TrimPrefix(word, "!"), top, false)
+			}
+		}
+	}
+	slices.SortFunc(p.files, func(a, b program) int { return strings.Compare(a.key+"\x00"+a.path, b.key+"\x00"+b.path) })
+	return p
+}
+
+// configuredPath is a file or folder as seen from the work tree. Included files are named as seen from the file that
+// includes them, which is the repository's own: another one is no part of the work tree. Husky puts what git is
+// told to run into a folder of its own, from where the scripts beside it are called.
+func configuredPath(key, value string) string {
+	if strings.HasPrefix(key, "include") && !filepath.IsAbs(value) {
+		return path.Join(".git", value)
+	}
+	if key == "core.hookspath" {
+		return strings.TrimSuffix(strings.TrimSuffix(value, "/"), "/_")
+	}
+	return value
+}
+
+// add adds a path if it is one of the work tree.
+func (p *programs) add(key, name, top string, folder bool) {
+	if filepath.IsAbs(name) {
+		rel, err := filepath.Rel(top, name)
+		if top == "" || err != nil {
+			return
+		}
+		name = filepath.ToSlash(rel)
+	}
+	name = path.Clean(name)
+	if name == "." || name == ".." || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "-") || below(name, ".git") {
+		return
+	}
+	p.files = append(p.files, program{key, same(name), folder})
+}

@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// protectedPath looks for changes of what a team guards.
+type protectedPath struct{ guards []protection }
+
+func (protectedPath) describe() Description {
+	return documented("protected-path", Hold, "a path that the team's policy ("+TeamRef+") protects")
+}
+
+func (p protectedPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+	for _, g := range p.guards {
+		if g.covers(c.Path) {
+			tell := r.at
+			if g.action == Flag {
+				tell = r.mention
+			}
+			tell(c.Path, "protected by the team's policy: %s", g.why())
+		}
+	}
+	return nil
+}
+
+func (protectedPath) commit(context.Context, *inspection, *report) error { return nil }
+
+func (g protection) covers(path string) bool {
+	for _, p := range g.patterns {
+		if p.matches(path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g protection) why() string {
+	if g.reason == "" {
+		return "no reason given"
+	}
+	return g.reason
+}

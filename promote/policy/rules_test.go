@@ -1,0 +1,269 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+)
+
+// The user's side in the tests.
+var (
+	testFacts = Facts{
+		Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"},
+		Top: "/home/u/project", Recipe: []string{"docker/Dockerfile"},
+		Config: gitops.Config{
+			"core.hookspath": ".husky/_", "filter.fmt.smudge": "./tools/fmt --in %f", "filter.lfs.process": "git-lfs filter-process",
+			"diff.img.textconv": "/home/u/project/tools/img", "core.fsmonitor": "tools/watch", "alias.x": "!sh tools/alias.sh",
+			"alias.y": "log tools/none", "core.editor": "vim", "include.path": "../team.gitconfig", "core.pager": "$(git rev-parse --show-toplevel)/tools/pager | less",
+		},
+	}
+	testBase = files{"README": "one\ntwo\n", "src/main.go": "package main\n", "docs/a.md": "# a\n"}
+)
+
+// Put together here, so that this file holds no secret for others to find.
+const (
+	sampleToken = "gh" + "p_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+	sampleGuess = `api_key = "` + "8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e" + `"` + "\n"
+)
+
+// ruleCase is one commit and what one rule says about it: "hold", "flag" or nothing.
+type ruleCase struct {
+	name    string
+	before  files // over testBase
+	change  files // empty content removes
+	message string
+	want    string
+	path    string // that the finding names, escaped
+}
+
+var ruleCases = map[string][]ruleCase{
+	"symlink-escape": {
+		{name: "absolute", change: files{"l": linkTo + "/etc/passwd"}, want: "hold", path: "l"},
+		{name: "upwards", change: files{"src/l": linkTo + "../../x"}, want: "hold", path: "src/l"},
+		{name: "into .git", change: files{"src/l": linkTo + "../.GIT/config"}, want: "hold", path: "src/l"},
+		{name: "into the workspace", change: files{"l": linkTo + "./.devspace-7f3a/x"}, want: "hold", path: "l"},
+		{name: "through another link", before: files{"d": linkTo + "src"}, change: files{"l": linkTo + "d/../../x"}, want: "hold", path: "l"},
+		{name: "an old link is led out by a new one", before: files{"l": linkTo + "d/../x"}, change: files{"d": linkTo + "."}, want: "hold", path: "l"},
+		{name: "a folder becomes a link", before: files{"l": linkTo + "src/d/../../x", "src/d/f": "1"}, change: files{"src/d/f": "", "src/d": linkTo + ".."}, want: "hold", path: "l"},
+		{name: "Windows", change: files{"l": linkTo + `C:\x`, "m": linkTo + `..\..\x`}, want: "hold", path: "l"},
+		{name: "within", change: files{"src/l": linkTo + "../docs/a.md", "m": linkTo + "src"}},
+		{name: "dangling within", change: files{"src/l": linkTo + "nothing/here"}},
+		{name: "a loop", change: files{"a": linkTo + "b", "b": linkTo + "a"}},
+		{name: "was there", before: files{"l": linkTo + "/etc"}, change: files{"m": linkTo + "src"}},
+		{name: "removed", before: files{"l": linkTo + "/etc"}, change: files{"l": ""}},
+		{name: "a file that says so", change: files{"l": "/etc/passwd"}},
+	},
+	"workspace-exposed": {
+		{name: "un-ignored", change: files{".gitignore": "*.o\n!.devspace-*\n"}, want: "hold", path: ".gitignore"},
+		{name: "un-ignored by its name", change: files{".gitignore": "!/.devspace-7f3a/\n"}, want: "hold", path: ".gitignore"},
+		{name: "by all", change: files{".gitignore": "!*\n"}, want: "hold", path: ".gitignore"},
+		{name: "other case", change: files{".gitignore": "!.DEVSPACE-7F3A\n"}, want: "hold", path: ".gitignore"},
+		{name: "a path in it", change: files{".devspace-7f3a/x": "1"}, want: "hold", path: ".devspace-7f3a/x"},
+		{name: "its attributes", change: files{".gitattributes": ".devspace-7f3a/** filter=x\n"}, want: "hold", path: ".gitattributes"},
+		{name: "ignored", change: files{".gitignore": "*.o\n!keep.o\n!.github\n"}},
+		{name: "un-ignored and ignored again", change: files{".gitignore": "!.*\n.devspace-*\n"}},
+		{name: "below", change: files{"src/.gitignore": "!*\n"}},
+		{name: "attributes of all", change: files{".gitattributes": "* text=auto\n"}},
+		{name: "was so", before: files{".gitignore": "!.*\n"}, change: files{".gitignore": "!.*\n*.o\n"}},
+	},
+	"submodule": {
+		{name: "added", change: files{"mod": gitlink + "1"}, want: "hold", path: "mod"},
+		{name: "moved", before: files{"mod": gitlink + "1"}, change: files{"mod": gitlink + "2"}, want: "hold", path: "mod"},
+		{name: "removed", before: files{"mod": gitlink + "1"}, change: files{"mod": ""}, want: "hold", path: "mod"},
+		{name: "its file", change: files{".gitmodules": "[submodule \"x\"]\n"}, want: "hold", path: ".gitmodules"},
+		{name: "its file on Windows", change: files{"GITMOD~1": "x\n"}, want: "hold", path: "GITMOD~1"},
+		{name: "its file on HFS+", change: files{".gitmodules\u200c": "x\n"}, want: "hold", path: `.gitmodules\u200c`},
+		{name: "beside one", before: files{"mod": gitlink + "1"}, change: files{"README": "x\n"}},
+		{name: "a file of a like name", change: files{"gitmodules.txt": "x\n"}},
+	},
+	"user-driver": {
+		{name: "a hook", change: files{".husky/pre-commit": runs + "#!/bin/sh\n"}, want: "hold", path: ".husky/pre-commit"},
+		{name: "a filter", change: files{"tools/fmt": runs + "x"}, want: "hold", path: "tools/fmt"},
+		{name: "a filter is removed", before: files{"tools/fmt": runs + "x"}, change: files{"tools/fmt": ""}, want: "hold", path: "tools/fmt"},
+		{name: "a link above a filter", change: files{"tools": linkTo + "src"}, want: "hold", path: "tools"},
+		{name: "an absolute one", change: files{"tools/img": runs + "x"}, want: "hold", path: "tools/img"},
+		{name: "fsmonitor, other case", change: files{"Tools/Watch": runs + "x"}, want: "hold", path: "Tools/Watch"},
+		{name: "an alias's argument", change: files{"tools/alias.sh": "x"}, want: "hold", path: "tools/alias.sh"},
+		{name: "from the top level", change: files{"tools/pager": "x"}, want: "hold", path: "tools/pager"},
+		{name: "attributes", change: files{"src/.gitattributes": "*.bin filter=lfs -text\n"}, want: "hold", path: "src/.gitattributes"},
+		{name: "attributes by a macro", before: files{".gitattributes": "[attr]big filter=lfs\n"}, change: files{"src/.gitattributes": "*.bin big\n"}, want: "hold", path: "src/.gitattributes"},
+		{name: "another tool", change: files{"tools/other": runs + "x", "tools/none": "x"}},
+		{name: "attributes of no driver", change: files{".gitattributes": "*.bin binary\n*.x filter=unknown\n"}},
+		{name: "attributes that were there", before: files{".gitattributes": "*.bin filter=lfs\n"}, change: files{".gitattributes": "*.bin filter=lfs\n*.txt text\n"}},
+	},
+	"embedded-repo": {
+		{name: "bare", change: files{"docs/r/HEAD": "x", "docs/r/objects/k": "x", "docs/r/refs/k": "x"}, want: "hold", path: "docs/r/HEAD"},
+		{name: "completed", before: files{"r/HEAD": "x", "r/objects/k": "x"}, change: files{"r/refs/k": "x"}, want: "hold", path: "r/refs/k"},
+		{name: "other case", change: files{"r/head": "x", "r/Objects/k": "x", "r/REFS/k": "x"}, want: "hold", path: "r/Objects/k"},
+		{name: "a linked one", change: files{"r/HEAD": "x", "r/commondir": "x"}, want: "hold", path: "r/HEAD"},
+		{name: "at the top", change: files{"HEAD": "x", "objects/k": "x", "refs/k": "x"}, want: "hold", path: "HEAD"},
+		{name: "its configuration", before: files{"r/HEAD": "x", "r/objects/k": "x", "r/refs/k": "x"}, change: files{"r/config": "x"}, want: "hold", path: "r/config"},
+		{name: "parts", change: files{"r/HEAD": "x", "r/objects/k": "x", "s/refs/k": "x", "config": "x", "hooks/x": "x"}},
+		{name: "objects of one that was there", before: files{"r/HEAD": "x", "r/objects/k": "x", "r/refs/k": "x"}, change: files{"r/objects/l": "x"}},
+	},
+	"odd-path": {
+		{name: "newline", change: files{"a\nb": "x"}, want: "hold", path: `a\nb`},
+		{name: "escape", change: files{"d\x1b[31m/x": "x"}, want: "hold", path: `d\u001b[31m/x`},
+		{name: "right to left", change: files{"a\u202eb": "x"}, want: "hold", path: `a\u202eb`},
+		{name: "not UTF-8", change: files{"a\xff": "x"}, want: "hold", path: `a\xff`},
+		{name: "backslash", change: files{`a\b`: "x"}, want: "hold", path: `a\b`},
+		{name: "stream", change: files{"a:b": "x"}, want: "hold", path: "a:b"},
+		{name: "device", change: files{"src/aux.c": "x"}, want: "hold", path: "src/aux.c"},
+		{name: "dot at the end", change: files{"a./x": "x"}, want: "hold", path: "a./x"},
+		{name: "short name", change: files{"PROGRA~1": "x"}, want: "hold", path: "PROGRA~1"},
+		{name: "ordinary", change: files{"a b/ü.txt": "x", "auxiliary.c": "x", "console": "x", "backup~": "x", "日本": "x", ".x": "x", "a~b": "x"}},
+		{name: "was there", before: files{"a:b": "x"}, change: files{"a:b": "y"}},
+		{name: "removed", before: files{"a:b": "x"}, change: files{"a:b": ""}},
+	},
+	"case-collision": {
+		{name: "file", change: files{"readme": "x"}, want: "hold", path: "readme"},
+		{name: "folder", change: files{"SRC/x": "x"}, want: "hold", path: "SRC/x"},
+		{name: "accents", change: files{"\u00e9": "x", "e\u0301": "x"}, want: "hold", path: "e\u0301"},
+		{name: "long s", change: files{"\u017frc/x": "x"}, want: "hold", path: "\u017frc/x"},
+		{name: "another folder", change: files{"docs/README": "x"}},
+		{name: "a change of case alone", change: files{"README": "", "readme": "x"}},
+		{name: "was there", before: files{"readme": "x"}, change: files{"readme": "y"}},
+	},
+	"secret": {
+		{name: "token", change: files{"src/main.go": "package main\nconst t = \"" + sampleToken + "\"\n"}, want: "hold", path: "src/main.go"},
+		{name: "in the message", message: "use " + sampleToken + "\n", want: "hold"},
+		{name: "a guess", change: files{"a.py": sampleGuess}, want: "flag", path: "a.py"},
+		{name: "moved with its file", before: files{"a": sampleToken + "\n"}, change: files{"a": "", "b": sampleToken + "\n"}},
+		{name: "was there", before: files{"a": sampleToken + "\n"}, change: files{"a": "more\n" + sampleToken + "\r\n"}},
+		{name: "removed", before: files{"a": sampleToken + "\n"}, change: files{"a": "none\n"}},
+		{name: "nothing", change: files{"a": "ghp_ and keys = none\n"}, message: "tokens\n"},
+	},
+	"large-file": {
+		{name: "large", change: files{"a": strings.Repeat("x", 1001)}, want: "hold", path: "a"},
+		{name: "at the limit", change: files{"a": strings.Repeat("x", 1000)}},
+		{name: "was there", before: files{"a": strings.Repeat("x", 1001)}, change: files{"b/a": strings.Repeat("x", 1001), "a": ""}},
+	},
+	"agent-config": {
+		{name: "servers", change: files{"sub/.mcp.json": "{}"}, want: "hold", path: "sub/.mcp.json"},
+		{name: "hooks", change: files{".claude/settings.json": "{}"}, want: "hold", path: ".claude/settings.json"},
+		{name: "other case", change: files{".Claude/Hooks/x": "x"}, want: "hold", path: ".Claude/Hooks/x"},
+		{name: "instructions", change: files{"AGENTS.md": "x"}, want: "flag", path: "AGENTS.md"},
+		{name: "removed", before: files{".mcp.json": "{}"}, change: files{".mcp.json": ""}},
+		{name: "a like name", change: files{"docs/mcp.md": "x", "claude/x": "x"}},
+	},
+	"host-exec": {
+		{name: "CI", change: files{".github/workflows/x.yml": "x"}, want: "flag", path: ".github/workflows/x.yml"},
+		{name: "editor", change: files{"a/.vscode/tasks.json": "x"}, want: "flag", path: "a/.vscode/tasks.json"},
+		{name: "shell", change: files{".envrc": "x"}, want: "flag", path: ".envrc"},
+		{name: "package script", before: files{"package.json": `{"scripts":{"a":"b"}}`}, change: files{"package.json": `{"scripts":{"a":"c"}}`}, want: "flag", path: "package.json"},
+		{name: "version", before: files{"package.json": `{"version":1,"scripts":{"a":"b"}}`}, change: files{"package.json": `{"version":2,"scripts":{"a":"b"}}`}},
+		{name: "ordinary", change: files{"Makefile": "x", "src/setup.go": "x", ".github/ISSUE_TEMPLATE.md": "x"}},
+	},
+	"hidden-text": {
+		{name: "bidirectional", change: files{"a.c": "if (x) \u202e// y\n"}, want: "flag", path: "a.c"},
+		{name: "zero width", change: files{"a.c": "pass\u200bword\n"}, want: "flag", path: "a.c"},
+		{name: "tags", change: files{"a.md": "hello \U000e0069\U000e0067\n"}, want: "flag", path: "a.md"},
+		{name: "message", message: "a\u2066b\n", want: "flag"},
+		{name: "name", change: files{"a\u200bb": "x"}, want: "flag", path: `a\u200bb`},
+		{name: "emoji and joined scripts", change: files{"a.md": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f می\u200cخواهم क्\u200dष\n"}},
+		{name: "byte order mark", change: files{"a.txt": "\ufeffhello\n"}},
+		{name: "binary", change: files{"a.bin": "\x00\u202e"}},
+		{name: "was there", before: files{"a.c": "\u202e\n"}, change: files{"a.c": "\u202e\nx\n"}},
+	},
+	"recipe": {
+		{name: "itself", change: files{"coding-environment.toml": "x"}, want: "hold", path: "coding-environment.toml"},
+		{name: "other case", change: files{"Coding-Environment.toml": "x"}, want: "hold", path: "Coding-Environment.toml"},
+		{name: "what it names", change: files{"docker/Dockerfile": "x"}, want: "hold", path: "docker/Dockerfile"},
+		{name: "the folder above becomes a link", change: files{"docker": linkTo + "src"}, want: "hold", path: "docker"},
+		{name: "removed", before: files{"coding-environment.toml": "x"}, change: files{"coding-environment.toml": ""}, want: "hold", path: "coding-environment.toml"},
+		{name: "below another folder", change: files{"docs/coding-environment.toml": "x", "docker/other": "x"}},
+	},
+	"ghost-leak": {
+		{name: "name", message: "Fix\n\nSigned-off-by: robin vale\n", want: "flag"},
+		{name: "mail", message: "by robin.vale@mail.example\n", want: "flag"},
+		{name: "another", message: "Thanks to Robin Hood <robin@example.org>\n"},
+	},
+	"protected-path": {
+		{name: "held", change: files{"deploy/x/y": "x"}, want: "hold", path: "deploy/x/y"},
+		{name: "flagged", change: files{"a/b.tf": "x"}, want: "flag", path: "a/b.tf"},
+		{name: "removed", before: files{"deploy/x": "x"}, change: files{"deploy/x": ""}, want: "hold", path: "deploy/x"},
+		{name: "beside", change: files{"deploy.md": "x", "src/deploy": "x"}},
+	},
+}
+
+// testSettings are the defaults, with a small limit and a team that guards paths.
+func testSettings(t *testing.T) Settings {
+	t.Helper()
+	s, err := ReadSettings(gitops.Config{"airlock.maxfilesize": "1000"})
+	check(t, err)
+	team, err := ParseTeam([]byte(`version = 1
+[[paths]]
+patterns = ["/deploy/**"]
+action = "hold"
+reason = "ask the platform team"
+[[paths]]
+patterns = ["*.tf"]
+action = "flag"
+`))
+	check(t, err)
+	return s.With(team)
+}
+
+// TestRules shows each rule a commit that it must find something in, and one that it must not.
+func TestRules(t *testing.T) {
+	for rule, cases := range ruleCases {
+		for _, c := range cases {
+			t.Run(rule+"/"+c.name, func(t *testing.T) {
+				s := newStore()
+				before := testBase.with(c.before)
+				if c.message == "" {
+					c.message = "change\n"
+				}
+				found, err := New(testSettings(t), testFacts, s).Check(t.Context(), s.commit(before, before.with(c.change), c.message))
+				check(t, err)
+				got, path := "", ""
+				for _, f := range found {
+					if f.Rule == rule && got == "" {
+						got, path = f.Action.String(), strings.Join(f.Paths[:min(1, len(f.Paths))], "")
+					}
+				}
+				if got != c.want || path != c.path {
+					t.Errorf("%q at %q, want %q at %q: %+v", got, path, c.want, c.path, found)
+				}
+			})
+		}
+	}
+}
+
+// No rule may be without a case of each kind.
+func TestRulesAreTested(t *testing.T) {
+	for _, d := range Rules() {
+		if d.ID == "git-path" {
+			continue // see TestGitPath
+		}
+		hits, misses := 0, 0
+		for _, c := range ruleCases[d.ID] {
+			if c.want == "" {
+				misses++
+			} else {
+				hits++
+			}
+		}
+		if hits == 0 || misses == 0 || d.Doc == "" {
+			t.Errorf("%s: %d hits, %d misses, %q", d.ID, hits, misses, d.Doc)
+		}
+	}
+}
+
+func TestGitPath(t *testing.T) {
+	for path, bad := range map[string]bool{
+		".git/x": true, "a/.GIT/x": true, "git~1": true, ".git ": true, ".git.": true, ".git::$INDEX_ALLOCATION/x": true, ".g\u200cit": true,
+		`a\.git\x`: true, "..": true, "a/./b": true, "a/../b": true,
+		"x.git/config": false, ".gitignore": false, "git": false, ".github/x": false, "...": false,
+	} {
+		s := newStore()
+		_, err := New(Settings{}, testFacts, s).Check(t.Context(), s.commit(testBase, testBase.with(files{path: "x"}), ""))
+		var invalid *gitops.Invalid
+		if errors.As(err, &invalid) != bad || !bad && err != nil {
+			t.Errorf("%q: %v, want refused %t", path, err, bad)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package secrets
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// spans are parts of a text, in order and apart.
+type spans []span
+
+// add adds a part that ends no earlier than the last one; parts that nearly touch become one.
+func (s spans) add(p span, gap int) spans {
+	if n := len(s); n > 0 && p.from <= s[n-1].to+gap {
+		s[n-1].from, s[n-1].to = min(s[n-1].from, p.from), max(s[n-1].to, p.to)
+		return s
+	}
+	return append(s, p)
+}
+
+// around widens each part on both sides.
+func (s spans) around(width, length int) spans {
+	var wide spans
+	for _, p := range s {
+		wide = wide.add(span{max(0, p.from-width), min(length, p.to+width)}, 0)
+	}
+	return wide
+}
+
+// What is taken for the length of what has no bound: a private key may be long, a password is not.
+const (
+	longest      = 32 << 10
+	longestGuess = 512
+)
+
+// widest is the largest number of bytes that an expression can match, no more than most.
+func widest(re *syntax.Regexp, most int) int {
+	width := 0
+	switch re.Op {
+	case syntax.OpLiteral:
+		width = utf8.UTFMax * len(re.Rune) // folding can change how long a letter is
+	case syntax.OpCharClass:
+		width = utf8.RuneLen(re.Rune[len(re.Rune)-1])
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		width = utf8.UTFMax
+	case syntax.OpStar, syntax.OpPlus:
+		width = most
+	case syntax.OpRepeat:
+		if width = most; re.Max >= 0 {
+			width = re.Max * widest(re.Sub[0], most)
+		}
+	case syntax.OpAlternate:
+		for _, s := range re.Sub {
+			width = max(width, widest(s, most))
+		}
+	default: // one after the other, a group, or something optional
+		for _, s := range re.Sub {
+			width += widest(s, most)
+		}
+	}
+	return min(width, most)
+}

@@ -1,0 +1,57 @@
+package secrets
+
+import (
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWidest(t *testing.T) {
+	for expression, want := range map[string]int{
+		"":                      0,
+		"abc":                   12,
+		"[a-z]{3}":              3,
+		"(?:[a-z]{2,4}|x)[0-9]": 5,
+		`\b[a-z]?$`:             1,
+		"a+":                    100,
+		"[a-z]{3,}":             100,
+		"[a-z]{500}":            100,
+		"(?s).":                 4,
+	} {
+		re, err := syntax.Parse(expression, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := widest(re, 100); got != want {
+			t.Errorf("%q: %d, want %d", expression, got, want)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	var s spans
+	for _, end := range []int{5, 20, 90, 300} {
+		s = s.add(span{end, end}, 20)
+	}
+	if want := (spans{{5, 20}, {90, 90}, {300, 300}}); !slices.Equal(s, want) {
+		t.Errorf("%v, want %v", s, want)
+	}
+	if got, want := s.around(40, 310), (spans{{0, 130}, {260, 310}}); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A secret is found wherever it stands in a long text with many words of its rule.
+func TestFindAnywhere(t *testing.T) {
+	filler := strings.Repeat("ghp_ and key = none; -----BEGIN \n", 2000)
+	for _, rule := range []string{"github-pat", "private-key", "generic-api-key", "aws-access-token"} {
+		for _, text := range []string{samples[rule] + "\n" + filler, filler + samples[rule], filler + "\n" + samples[rule] + "\n" + filler} {
+			found := rulesIn("a.txt", text)
+			want := 1 + strings.Count(text[:strings.Index(text, samples[rule])], "\n")
+			if m, ok := found[rule]; !ok || m.Line != want {
+				t.Errorf("%s in %d bytes: %+v, want line %d", rule, len(text), found, want)
+			}
+		}
+	}
+}

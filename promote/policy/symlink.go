@@ -1,0 +1,216 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+const (
+	// targetLimit is longer than any system lets a link's target be.
+	targetLimit = 4096
+	// hopLimit is more links than any system follows for one path.
+	hopLimit = 64
+	// stepBudget bounds the work for the links of one commit.
+	stepBudget = 5_000_000
+	// knownTrees bounds the trees whose links are remembered.
+	knownTrees = 200_000
+)
+
+// symlinkEscape looks for links that lead out of the repository, into .git or into the workspace, when they
+// are followed through the other links of the tree. One link can change where another one leads, so that as
+// soon as a commit touches a link, all of them are looked at.
+type symlinkEscape struct {
+	workspace string
+	known     map[gitops.OID]*linkTree
+}
+
+// linkTree is what a tree object holds of links.
+type linkTree struct {
+	links   []gitops.TreeEntry
+	folders []gitops.TreeEntry // those with links somewhere below
+}
+
+func newSymlinkEscape(f Facts) *symlinkEscape {
+	return &symlinkEscape{workspace: f.Workspace, known: map[gitops.OID]*linkTree{}}
+}
+
+func (*symlinkEscape) describe() Description {
+	return documented("symlink-escape", Hold, "a link that leads out of the repository, into .git or into the workspace")
+}
+
+func (*symlinkEscape) change(context.Context, *inspection, gitops.Change, *report) error { return nil }
+
+func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) error {
+	changed := map[string]bool{}
+	for _, c := range in.Changes {
+		if c.New.Mode == linkMode || c.Old.Mode == linkMode {
+			changed[c.Path] = true
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if len(s.known) > knownTrees {
+		clear(s.known)
+	}
+	now, err := s.links(ctx, in, in.Tree)
+	if err != nil {
+		return err
+	}
+	before, err := s.links(ctx, in, in.ParentTree)
+	if err != nil {
+		return err
+	}
+	for _, path := range now.paths {
+		why := now.escapes(path)
+		if why == "" || !changed[path] && before.targets[same(path)] != "" && before.escapes(path) != "" {
+			continue
+		}
+		r.at(path, "the link %s", why)
+	}
+	if now.left < 0 || before.left < 0 {
+		r.at("", "there are too many links to be followed")
+	}
+	return nil
+}
+
+// linkMap holds the links of a tree.
+type linkMap struct {
+	workspace string
+	paths     []string
+	targets   map[string]string // by path as file systems see it
+	left      int               // of stepBudget
+}
+
+// links collects the links of a tree.
+func (s *symlinkEscape) links(ctx context.Context, in *inspection, tree gitops.OID) (*linkMap, error) {
+	m := &linkMap{workspace: s.workspace, targets: map[string]string{}, left: stepBudget}
+	if tree == "" {
+		return m, nil
+	}
+	if _, err := s.survey(ctx, in.objects, tree); err != nil {
+		return nil, err
+	}
+	return m, s.collect(ctx, in.objects, m, "", tree)
+}
+
+// survey finds out which folders of a tree have links. Trees that were looked at once are remembered, so that
+// the next commit costs what it changed.
+func (s *symlinkEscape) survey(ctx context.Context, objects Objects, tree gitops.OID) (*linkTree, error) {
+	if t, ok := s.known[tree]; ok {
+		return t, nil
+	}
+	entries, err := objects.Tree(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	t := &linkTree{}
+	for _, e := range entries {
+		switch {
+		case e.Mode == linkMode:
+			t.links = append(t.links, e)
+		case e.Folder():
+			below, err := s.survey(ctx, objects, e.OID)
+			if err != nil {
+				return nil, err
+			}
+			if len(below.links)+len(below.folders) > 0 {
+				t.folders = append(t.folders, e)
+			}
+		}
+	}
+	s.known[tree] = t
+	return t, nil
+}
+
+func (s *symlinkEscape) collect(ctx context.Context, objects Objects, m *linkMap, dir string, tree gitops.OID) error {
+	t := s.known[tree]
+	for _, l := range t.links {
+		target, _, err := objects.Blob(ctx, l.OID, targetLimit)
+		if err != nil {
+			return err
+		}
+		path := join(dir, l.Name)
+		target, _, _ = bytes.Cut(target, []byte{0}) // where symlink(2) ends it
+		m.paths = append(m.paths, path)
+		m.targets[same(path)] = string(target)
+	}
+	for _, f := range t.folders {
+		if err := s.collect(ctx, objects, m, join(dir, f.Name), f.OID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// escapes says where a link leads that it must not; empty if it leads nowhere bad.
+func (m *linkMap) escapes(path string) string {
+	target := m.targets[same(path)]
+	if why := m.follow(path, target); why != "" || !strings.Contains(target, `\`) {
+		return why
+	}
+	return m.follow(path, strings.ReplaceAll(target, `\`, "/")) // as Windows reads it
+}
+
+// follow goes a link's way as the kernel does. What the tree does not have is taken for a plain folder: the user
+// may have one there.
+func (m *linkMap) follow(path, target string) string {
+	at := splitPath(folderOf(path))
+	if absolute(target) {
+		return "is absolute"
+	}
+	todo := splitPath(target)
+	for hops := 0; len(todo) > 0; {
+		if m.left--; m.left < 0 {
+			return ""
+		}
+		name := todo[0]
+		todo = todo[1:]
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == "..":
+			if len(at) == 0 {
+				return "leads out of the repository"
+			}
+			at = at[:len(at)-1]
+			continue
+		case isGit(name):
+			return "leads into .git"
+		case len(at) == 0 && m.workspace != "" && plain(name) == plain(m.workspace):
+			return "leads into the workspace"
+		}
+		at = append(at, name)
+		next, link := m.targets[same(strings.Join(at, "/"))]
+		if !link {
+			continue
+		}
+		if hops++; hops > hopLimit {
+			return "" // nothing can follow it
+		}
+		if absolute(next) {
+			return "leads through an absolute link"
+		}
+		m.left -= strings.Count(next, "/")
+		at, todo = at[:len(at)-1], append(splitPath(next), todo...)
+	}
+	return ""
+}
+
+// absolute tells whether a target starts at a root, on some system.
+func absolute(target string) bool {
+	if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
+		return true
+	}
+	return len(target) > 1 && isAlpha(target[0]) && target[1] == ':'
+}
+
+func splitPath(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, "/")
+}

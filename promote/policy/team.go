@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// TeamRef is where a team keeps its policy: a commit whose tree holds the file [TeamFile].
+const (
+	TeamRef  = "refs/airlock/policy"
+	TeamFile = "policy.toml"
+)
+
+// teamLimit bounds the size of a team's policy.
+const teamLimit = 1 << 20
+
+// Team is a policy for everyone who works on a repository. It can only add to what holds or flags.
+//
+//	version = 1
+//	maxFileSize = "10m"
+//
+//	[rules]
+//	host-exec = "hold"
+//
+//	[[paths]]
+//	patterns = ["deploy/**", "*.tf"]
+//	action = "hold"
+//	reason = "ask the platform team"
+type Team struct {
+	maxFileSize int64
+	actions     map[string]Action
+	protected   []protection
+}
+
+// protection is a set of paths that a team guards.
+type protection struct {
+	patterns []*pattern
+	action   Action
+	reason   string
+}
+
+type teamFile struct {
+	Version     int               `toml:"version"`
+	MaxFileSize string            `toml:"maxFileSize"`
+	Rules       map[string]string `toml:"rules"`
+	Paths       []struct {
+		Patterns []string `toml:"patterns"`
+		Action   string   `toml:"action"`
+		Reason   string   `toml:"reason"`
+	} `toml:"paths"`
+}
+
+// ParseTeam reads a team's policy. What it does not know is an error, for a policy that is only half obeyed
+// would be taken for one that is obeyed.
+func ParseTeam(content []byte) (Team, error) {
+	if len(content) > teamLimit {
+		return Team{}, fmt.Errorf("team policy: %d bytes, more than %d", len(content), teamLimit)
+	}
+	var f teamFile
+	if err := toml.NewDecoder(bytes.NewReader(content)).DisallowUnknownFields().Decode(&f); err != nil {
+		return Team{}, fmt.Errorf("team policy: %w", tomlError(err))
+	}
+	if f.Version != 1 {
+		return Team{}, fmt.Errorf("team policy: version is %d, want 1", f.Version)
+	}
+	t := Team{actions: map[string]Action{}}
+	for _, id := range slices.Sorted(maps.Keys(f.Rules)) {
+		action, err := teamAction(f.Rules[id])
+		if d, known := describe(id); !known || d.Key == "" {
+			return Team{}, fmt.Errorf("team policy: rules: %q is no rule that can be set", gitops.Escape(id))
+		} else if err != nil {
+			return Team{}, fmt.Errorf("team policy: rules: %s: %w", id, err)
+		}
+		t.actions[id] = action
+	}
+	if f.MaxFileSize != "" {
+		var ok bool
+		if t.maxFileSize, ok = parseSize(f.MaxFileSize); !ok {
+			return Team{}, fmt.Errorf("team policy: maxFileSize: %q is not a size such as 50m or 100000", gitops.Escape(f.MaxFileSize))
+		}
+	}
+	for n, p := range f.Paths {
+		made, err := newProtection(p.Patterns, p.Action, p.Reason)
+		if err != nil {
+			return Team{}, fmt.Errorf("team policy: paths %d: %w", n+1, err)
+		}
+		t.protected = append(t.protected, made)
+	}
+	return t, nil
+}
+
+func newProtection(patterns []string, action, reason string) (protection, error) {
+	p := protection{reason: reason}
+	var err error
+	if p.action, err = teamAction(action); err != nil {
+		return p, fmt.Errorf("action: %w", err)
+	}
+	if len(patterns) == 0 {
+		return p, errors.New("patterns: none")
+	}
+	for _, text := range patterns {
+		compiled, ok := parsePattern(text)
+		if !ok || compiled.negative {
+			return p, fmt.Errorf("patterns: %q is not a pattern as in gitignore(5) without \"!\"", gitops.Escape(text))
+		}
+		p.patterns = append(p.patterns, compiled)
+	}
+	return p, nil
+}
+
+// teamAction reads an action that a team may ask for: "off" would be looser than anything.
+func teamAction(text string) (Action, error) {
+	action, err := ParseAction(text)
+	if err != nil || action == Off {
+		return Hold, fmt.Errorf("%q is not hold or flag", gitops.Escape(text))
+	}
+	return action, nil
+}
+
+// tomlError says where a TOML file is wrong, in one line and escaped.
+func tomlError(err error) error {
+	var strict *toml.StrictMissingError
+	if errors.As(err, &strict) && len(strict.Errors) > 0 {
+		row, _ := strict.Errors[0].Position()
+		return fmt.Errorf("line %d: unknown key %q", row, gitops.Escape(fmt.Sprint(strict.Errors[0].Key())))
+	}
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		row, column := decode.Position()
+		return fmt.Errorf("line %d, column %d: %s", row, column, gitops.Escape(decode.Error()))
+	}
+	return errors.New(gitops.Escape(err.Error()))
+}
+
+// With returns the settings as a team's policy makes them: each rule does the stricter of both.
+func (s Settings) With(t Team) Settings {
+	w := Settings{actions: maps.Clone(s.actions), maxFileSize: s.maxFileSize, protected: slices.Concat(s.protected, t.protected)}
+	if w.actions == nil {
+		w.actions = map[string]Action{}
+	}
+	for id, action := range t.actions {
+		w.actions[id] = stricter(s.Action(id), action)
+	}
+	if len(t.protected) > 0 {
+		w.actions[protectedPath{}.describe().ID] = Hold
+	}
+	if t.maxFileSize != 0 {
+		w.maxFileSize = min(s.MaxFileSize(), t.maxFileSize)
+	}
+	return w
+}

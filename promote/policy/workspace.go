@@ -1,0 +1,82 @@
+package policy
+
+import (
+	"context"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// workspaceExposed looks for what would make git look into the agent's folder. The folder is ignored by the
+// repository's exclude file, and a .gitignore file goes before that one: gitignore(5).
+type workspaceExposed struct{ folder string }
+
+func (workspaceExposed) describe() Description {
+	return documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace")
+}
+
+func (w workspaceExposed) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if w.folder == "" {
+		return nil
+	}
+	first, rest, deep := strings.Cut(c.Path, "/")
+	switch {
+	case plain(first) == plain(w.folder):
+		r.at(c.Path, "the path leads into the workspace")
+	case deep && rest != "":
+	case means(first, ".gitignore"):
+		return w.ignore(ctx, in, c, r)
+	case means(first, ".gitattributes"):
+		return w.attributes(ctx, in, c, r)
+	}
+	return nil
+}
+
+func (workspaceExposed) commit(context.Context, *inspection, *report) error { return nil }
+
+// ignore compares what the old and the new ignore file say about the folder; git asks with and without regard to
+// case, as core.ignoreCase says.
+func (w workspaceExposed) ignore(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	old, err := in.content(ctx, c.Old)
+	if err != nil {
+		return err
+	}
+	content, err := in.content(ctx, c.New)
+	if err != nil {
+		return err
+	}
+	if len(content) == textLimit {
+		r.at(c.Path, "an ignore file too long to be read")
+		return nil
+	}
+	for _, folded := range []bool{false, true} {
+		line, exposed := ignoring(content, w.folder, folded)
+		if _, before := ignoring(old, w.folder, folded); exposed && !before {
+			r.at(c.Path, "line %d makes git look into the workspace", line)
+			return nil
+		}
+	}
+	return nil
+}
+
+// attributes looks for lines that are about the folder and nothing else.
+func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	content, err := in.content(ctx, c.New)
+	if err != nil {
+		return err
+	}
+	_, id, _ := strings.Cut(w.folder, "-")
+	for _, l := range parseAttributes(content) {
+		if id != "" && l.pattern != "" && strings.Contains(same(l.pattern), same(id)) && w.isAbout(l.pattern) {
+			r.at(c.Path, "line %d is about the workspace", l.number)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w workspaceExposed) isAbout(text string) bool {
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, "/"), "/")
+	p, ok := parsePattern(text)
+	return ok && p.one(w.folder, true, true)
+}
