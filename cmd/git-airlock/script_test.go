@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
 // TestMain makes this test binary the program under test as well: linked as git-airlock on PATH it is main,
@@ -54,7 +55,7 @@ func needNative(t *testing.T) {
 	if errors.As(err, &unavailable) {
 		mend = strings.Join(unavailable.Mend, "; ")
 	}
-	if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
+	if prisontest.Required("native") {
 		t.Fatalf("%v (%s)", err, mend)
 	}
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
@@ -128,8 +129,22 @@ func clearAll(t *testing.T, workDir string, vars []string) {
 }
 
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "network":
+		return prisontest.Required("network") || openNetwork(), nil
 	}
 	return false, errors.New("unknown condition " + name)
+}
+
+// openNetwork tells whether the native prison can have an open network here.
+func openNetwork() bool {
+	_, slirp := exec.LookPath("slirp4netns")
+	_, pasta := exec.LookPath("pasta")
+	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	return tun.Close() == nil && (slirp == nil || pasta == nil)
 }
