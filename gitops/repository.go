@@ -12,10 +12,6 @@ import (
 )
 
 var (
-	// ErrNoRepository says that a directory is in no git repository's work tree.
-	ErrNoRepository = errors.New("not inside the work tree of a git repository")
-	// ErrBare says that the repository has no work tree.
-	ErrBare = errors.New("the repository is bare: it has no work tree")
 	// ErrDetached says that HEAD names no branch.
 	ErrDetached = errors.New("HEAD is detached")
 	// ErrUnborn says that the checked-out branch has no commit yet.
@@ -31,34 +27,7 @@ type Repository struct {
 	CommonDir string // the repository's own git directory
 	Format    string // object format: sha1 or sha256
 	*Git
-}
-
-// Open finds the repository whose work tree holds dir.
-func Open(ctx context.Context, dir string) (*Repository, error) {
-	g := newUserGit(dir)
-	var out bytes.Buffer
-	err := g.Look(ctx, Call{Stdout: &out, Args: []string{"rev-parse", "--is-bare-repository", "--absolute-git-dir",
-		"--path-format=absolute", "--git-common-dir", "--show-object-format", "--show-toplevel"}})
-	fields := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	switch {
-	case len(fields) >= 1 && fields[0] == "true":
-		return nil, ErrBare
-	case err != nil && len(fields) < 4:
-		return nil, fmt.Errorf("%w: %s", ErrNoRepository, reason(err))
-	case err != nil:
-		return nil, fmt.Errorf("%w (this is the git directory)", ErrNoRepository)
-	case len(fields) != 5:
-		return nil, fmt.Errorf("%w: a path with a line break in it", ErrNoRepository)
-	}
-	return &Repository{GitDir: fields[1], CommonDir: fields[2], Format: fields[3], Top: fields[4], Git: newUserGit(fields[4])}, nil
-}
-
-func reason(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return strings.TrimPrefix(e.Stderr, "fatal: ")
-	}
-	return err.Error()
+	place []string // variables without which git would not find it from Top
 }
 
 // Version returns the version of the git on PATH.

@@ -35,7 +35,7 @@ func TestOpen(t *testing.T) {
 		"in .git":         {w.GitDir, "", ErrNoRepository},
 		"in .git/refs":    {filepath.Join(w.GitDir, "refs"), "", ErrNoRepository},
 		"bare":            {bare, "", ErrBare},
-		"line break":      {odd, "", ErrNoRepository},
+		"line break":      {odd, odd, nil},
 	} {
 		r, err := Open(t.Context(), c.dir)
 		if !errors.Is(err, c.err) {

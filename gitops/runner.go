@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -104,17 +105,22 @@ func isConfigVariable(name string) bool {
 	return strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
 }
 
-// userEnvironment is the caller's environment without git's variables, except those of configuration.
-func userEnvironment() []string {
+// callerEnvironment is the caller's environment without git's variables, except those of configuration.
+func callerEnvironment() []string {
 	var env []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, "GIT_") && !isConfigVariable(name) || name == "LC_ALL" {
-			continue
+		if !strings.HasPrefix(name, "GIT_") || isConfigVariable(name) {
+			env = append(env, v)
 		}
-		env = append(env, v)
 	}
-	return append(env, alwaysEnv...)
+	return env
+}
+
+// userEnvironment is the caller's, with what holds for every command.
+func userEnvironment() []string {
+	withLocale := func(v string) bool { return strings.HasPrefix(v, "LC_ALL=") }
+	return append(slices.DeleteFunc(callerEnvironment(), withLocale), alwaysEnv...)
 }
 
 // newUserGit runs git in dir with the user's own configuration.

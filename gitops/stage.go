@@ -125,6 +125,10 @@ func (r *Repository) filtersAtTop(ctx context.Context) ([]string, error) {
 	if value, set := os.LookupEnv("LC_ALL"); set {
 		prefix += "LC_ALL=" + ShellQuote(value) + "; export LC_ALL; "
 	}
+	for _, variable := range r.place {
+		name, value, _ := strings.Cut(variable, "=")
+		prefix += name + "=" + ShellQuote(value) + "; export " + name + "; "
+	}
 	prefix += "cd " + ShellQuote(r.Top) + " && "
 	escaped := strings.ReplaceAll(prefix, "%", "%%") // a smudge command's %f is its file's name
 	var pairs []string

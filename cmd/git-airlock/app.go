@@ -32,14 +32,14 @@ func open(c *cli.Context) (*app, error) {
 	if err := gitops.CheckVersion(c.Context); err != nil {
 		return nil, err
 	}
-	cwd, err := os.Getwd()
+	cwd, err := workingFolder()
 	if err != nil {
 		return nil, err
 	}
 	if insideWorkspace(c.Context, cwd) {
 		return nil, errInside
 	}
-	repo, err := gitops.Open(c.Context, cwd)
+	repo, err := gitops.OpenCurrent(c.Context, cwd)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +54,15 @@ func open(c *cli.Context) (*app, error) {
 		return nil, err
 	}
 	return a, a.recover(c.Context)
+}
+
+// workingFolder is where we stand, without the links over which we came.
+func workingFolder() (string, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(cwd)
 }
 
 // recover finishes or takes back a landing that was killed half-way: whatever command comes next does.

@@ -22,7 +22,7 @@ import (
 // world is what the commands of one script remember.
 type world struct {
 	kept     map[string]string // path to a description of what was there
-	excludes map[string]string // top of a work tree to its info/exclude
+	excludes map[string]string // a repository's git directory to its info/exclude before the first start
 	airlocks []remembered
 }
 
@@ -129,7 +129,6 @@ func cmdRepo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	succeed(ts, false, "git", "add", "-A")
 	succeed(ts, false, "git", "commit", "-q", "-m", "base")
-	worldOf(ts).excludes[dir] = readOr(filepath.Join(dir, ".git", "info", "exclude"), "missing")
 }
 
 func readOr(name, otherwise string) string {
@@ -140,9 +139,12 @@ func readOr(name, otherwise string) string {
 	return string(content)
 }
 
-// start ARGS is git airlock start, and remembers the airlock.
+// start ARGS is git airlock start, and remembers the airlock, and what was there before the first.
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, "start ARGS")
+	if _, started := worldOf(ts).excludes[commonDir(ts)]; !started {
+		worldOf(ts).excludes[commonDir(ts)] = excludeOf(ts)
+	}
 	succeed(ts, false, "git", append([]string{"airlock", "start"}, args...)...)
 	stderr := ts.ReadFile("stderr")
 	cmdRemember(ts, false, nil)
@@ -277,7 +279,7 @@ func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
 // settled waits until nothing is being written: no lock is held on the index or a ref.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "settled")
-	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path '*/.git/airlock/*')"`, filepath.Join(topOf(ts), ".git")})
+	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path "$1/airlock/*")"`, commonDir(ts)})
 }
 
 // keep PATHS remembers what is there: bytes, modes, links, everything below a folder.

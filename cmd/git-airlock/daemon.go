@@ -74,7 +74,7 @@ func (a *app) startDaemon(r airlock.Record) error {
 	}
 	defer ready.Close()
 	cmd := exec.Command(self, "daemon")
-	cmd.Dir = a.repo.Top
+	cmd.Dir, cmd.Env = a.repo.Top, a.repo.Environment()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{said}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()

@@ -75,7 +75,7 @@ func (a *app) worktrees(ctx context.Context) (map[string]*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	apps := map[string]*app{}
+	apps := map[string]*app{a.repo.WorktreeID(): a} // git need not list it: GIT_WORK_TREE can name any folder
 	for _, path := range paths {
 		repo, err := gitops.Open(ctx, path)
 		if err != nil {
@@ -83,6 +83,9 @@ func (a *app) worktrees(ctx context.Context) (map[string]*app, error) {
 		}
 		if a.dry {
 			repo.DryRun()
+		}
+		if apps[repo.WorktreeID()] != nil {
+			continue
 		}
 		there := *a
 		there.repo, there.store = repo, airlock.Open(repo)

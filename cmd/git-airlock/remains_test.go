@@ -47,12 +47,11 @@ func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	d := statusDocument(ts)
 	r := remembered{id: field(d, "id"), uid: field(d, "uid"), workspace: field(d, "workspace")}
 	daemon, _ := strconv.Atoi(field(d, "daemon.pid"))
-	top := topOf(ts)
 	var prison struct {
 		Keeper, Init process
 		Cgroups      []string
 	}
-	state := filepath.Join(top, ".git", "airlock", r.id, "prison", "state.json")
+	state := filepath.Join(commonDir(ts), "airlock", r.id, "prison", "state.json")
 	if content, err := os.ReadFile(state); err == nil {
 		ts.Check(json.Unmarshal(content, &prison))
 	}
@@ -78,6 +77,16 @@ func topOf(ts *testscript.TestScript) string {
 	return ""
 }
 
+// commonDir is the repository's own git directory.
+func commonDir(ts *testscript.TestScript) string {
+	return strings.TrimSuffix(gitOutput(ts, false, "", "rev-parse", "--path-format=absolute", "--git-common-dir"), "\n")
+}
+
+// excludeOf is what the user's exclude file holds.
+func excludeOf(ts *testscript.TestScript) string {
+	return readOr(filepath.Join(commonDir(ts), "info", "exclude"), "missing")
+}
+
 // noairlock wants no trace of an airlock here but what landed.
 func cmdNoAirlock(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "noairlock")
@@ -94,8 +103,9 @@ var workspaceName = regexp.MustCompile(`^\.[a-z]+-[0-9a-f]{4}$`)
 
 func traces(ts *testscript.TestScript, top string) (found []string) {
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if _, err := os.Lstat(filepath.Join(top, ".git", "airlock")); err == nil {
-		add(".git/airlock")
+	state := filepath.Join(commonDir(ts), "airlock")
+	if _, err := os.Lstat(state); err == nil {
+		add("%s", state)
 	}
 	entries, err := os.ReadDir(top)
 	ts.Check(err)
@@ -104,8 +114,8 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 			add("workspace %s", e.Name())
 		}
 	}
-	if now := readOr(filepath.Join(top, ".git", "info", "exclude"), "missing"); now != worldOf(ts).excludes[top] {
-		add("info/exclude is now %q", now)
+	if before, started := worldOf(ts).excludes[commonDir(ts)]; started && excludeOf(ts) != before {
+		add("info/exclude is now %q", excludeOf(ts))
 	}
 	ts.Check(ts.Exec("git", "for-each-ref", "refs/airlock"))
 	if refs := ts.ReadFile("stdout"); refs != "" {
@@ -127,12 +137,12 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 			}
 		}
 	}
-	return append(found, processesAndMounts(ts, top)...)
+	return append(found, processesAndMounts(ts, top, state)...)
 }
 
 // processesAndMounts looks through all of /proc for the phantoms, and for anything that holds on to the
 // repository's host state or a workspace. What runs in passing (another script's child) gets a moment to end.
-func processesAndMounts(ts *testscript.TestScript, top string) (found []string) {
+func processesAndMounts(ts *testscript.TestScript, top, state string) (found []string) {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		found = nil
 		if strings.Contains(readOr("/proc/self/mounts", ""), top) {
@@ -141,7 +151,7 @@ func processesAndMounts(ts *testscript.TestScript, top string) (found []string) 
 		dirs, err := filepath.Glob("/proc/[0-9]*")
 		ts.Check(err)
 		for _, dir := range dirs {
-			if why := holds(ts, dir, top); why != "" {
+			if why := holds(ts, dir, top, state); why != "" {
 				found = append(found, fmt.Sprintf("%s (%q): %s", dir, readOr(dir+"/cmdline", ""), why))
 			}
 		}
@@ -151,7 +161,7 @@ func processesAndMounts(ts *testscript.TestScript, top string) (found []string) 
 	}
 }
 
-func holds(ts *testscript.TestScript, dir, top string) string {
+func holds(ts *testscript.TestScript, dir, top, state string) string {
 	status := readOr(dir+"/status", "")
 	for _, r := range worldOf(ts).airlocks {
 		if strings.Contains(status, "\nUid:\t"+r.uid+"\t") {
@@ -163,7 +173,7 @@ func holds(ts *testscript.TestScript, dir, top string) string {
 		target, _ := os.Readlink(link)
 		rest, below := strings.CutPrefix(target, top+"/")
 		first, _, _ := strings.Cut(rest, "/")
-		if below && (strings.HasPrefix(rest, ".git/airlock") || workspaceName.MatchString(first)) {
+		if strings.HasPrefix(target, state) || below && workspaceName.MatchString(first) {
 			return "has " + target
 		}
 	}

@@ -97,6 +97,7 @@ func hints(err error) []string {
 	var noRange *identity.NoRange
 	var withHints *hinted
 	var usage *usageError
+	var foreign *gitops.ForeignError
 	switch {
 	case errors.As(err, &withHints):
 		return withHints.hints
@@ -118,6 +119,10 @@ func hints(err error) []string {
 		return []string{"git commit --allow-empty -m 'Initial commit'"}
 	case errors.Is(err, gitops.ErrDetached):
 		return []string{"git switch -c <branch>"}
+	case errors.As(err, &foreign):
+		return []string{"git config --global --add safe.directory " + gitops.Pasteable(foreign.Path)}
+	case errors.Is(err, gitops.ErrTwoRepositories):
+		return []string{"unset GIT_DIR GIT_WORK_TREE"}
 	case errors.Is(err, gitops.ErrBare):
 		return []string{"git worktree add <path> <branch>"}
 	case errors.Is(err, airlock.ErrBusy):

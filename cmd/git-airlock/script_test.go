@@ -21,7 +21,7 @@ import (
 // so that "git airlock" in a script goes all the way through git.
 func TestMain(m *testing.M) {
 	native.Reexec() // the prison's own processes are this binary, too
-	testscript.Main(m, map[string]func(){"git-airlock": main})
+	testscript.Main(m, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
 }
 
 // TestScript runs the scripts in testdata/script, each in a world of its own.
@@ -134,6 +134,8 @@ func condition(name string) (bool, error) {
 		return os.Geteuid() == 0, nil
 	case "network":
 		return prisontest.Required("network") || openNetwork(), nil
+	case "reftable":
+		return hasReftable(), nil
 	}
 	return false, errors.New("unknown condition " + name)
 }

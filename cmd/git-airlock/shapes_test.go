@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// TestShapes takes every shape of repository in testdata/shapes through one lifecycle: each script there is continued
+// with testdata/lifecycle.txtar.
+func TestShapes(t *testing.T) {
+	needNative(t)
+	lifecycle, err := txtar.ParseFile("testdata/lifecycle.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("testdata/shapes/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no shapes", err)
+	}
+	dir := t.TempDir()
+	for i, name := range names {
+		shape, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := &txtar.Archive{Comment: slices.Concat(shape.Comment, lifecycle.Comment), Files: slices.Concat(shape.Files, lifecycle.Files)}
+		names[i] = filepath.Join(dir, filepath.Base(name))
+		if err := os.WriteFile(names[i], txtar.Format(whole), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testscript.Run(t, testscript.Params{Files: names, Setup: setup(t), Cmds: scriptCommands, Condition: condition, RequireUniqueNames: true})
+}
+
+// hasReftable tells whether git knows the other storage for refs.
+var hasReftable = sync.OnceValue(func() bool {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(dir)
+	return exec.Command("git", "init", "-q", "--ref-format=reftable", dir).Run() == nil
+})
