@@ -79,7 +79,7 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 func (r *Repository) Environment() []string {
 	var env []string
 	for _, v := range callerEnvironment() {
-		if !strings.HasPrefix(v, "GIT_CONFIG_PARAMETERS=") { // "git -c"
+		if !strings.HasPrefix(v, configParameters+"=") {
 			env = append(env, v)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -129,13 +130,40 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 	}
 	c := make(Config, len(records))
 	for _, rec := range records {
-		key, value, valued := strings.Cut(rec, "\n")
-		if !valued {
-			value = "true" // a key without "=" is a true boolean, git-config(1)
-		}
-		c[key] = value
+		c.add(rec)
 	}
 	return c, nil
+}
+
+// CommandConfig reads what was given for this one command, with "git -c".
+func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
+	c := Config{}
+	if os.Getenv(configParameters) == "" {
+		return c, nil
+	}
+	own := *r.Git
+	own.config = nil
+	// What the environment adds for every command has the same scope.
+	own.env = slices.DeleteFunc(slices.Clone(own.env), func(v string) bool { return strings.HasPrefix(v, "GIT_CONFIG_COUNT=") })
+	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--show-scope"}})
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(records); i += 2 {
+		if records[i] == "command" {
+			c.add(records[i+1])
+		}
+	}
+	return c, nil
+}
+
+// add adds a key and its value as "git config -z" lists them.
+func (c Config) add(record string) {
+	key, value, valued := strings.Cut(record, "\n")
+	if !valued {
+		value = "true" // a key without "=" is a true boolean, git-config(1)
+	}
+	c[key] = value
 }
 
 // canonical is a key as git lists it: section and name in lower case, what is between them as it is.

@@ -94,11 +94,14 @@ var alwaysEnv = []string{
 	"GIT_LITERAL_PATHSPECS=1",
 }
 
-// configVariables are the GIT_ variables that say where the user's configuration is; every
+// configParameters holds what "git -c" was given.
+const configParameters = "GIT_CONFIG_PARAMETERS"
+
+// isConfigVariable tells the GIT_ variables that say where the user's configuration is; every
 // other GIT_ variable is scrubbed, because hooks and aliases run us with theirs set.
 func isConfigVariable(name string) bool {
 	switch name {
-	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_PARAMETERS",
+	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", configParameters,
 		"GIT_CONFIG_COUNT", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH":
 		return true
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"strconv"
@@ -49,11 +50,16 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 			options["airlock."+name] = c.String(name)
 		}
 	}
-	r := startRequest{command: command, overrides: map[string]string{}}
+	// What "git -c" says of promotion at a start holds like an option, for as long as the airlock lives.
+	given, err := a.repo.CommandConfig(c.Context)
+	if err != nil {
+		return startRequest{}, err
+	}
+	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") })
+	r := startRequest{command: command, overrides: given}
 	if c.Bool("no-auto-land") {
 		r.overrides["airlock.autoland"] = "false"
 	}
-	var err error
 	if r.env, err = environment(c.StringSlice("env")); err != nil {
 		return r, err
 	}
