@@ -1,0 +1,116 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Meter says which words can be read inside, and where.
+type Meter struct {
+	Words   int    `json:"words"`   // how many were looked for
+	Sources int    `json:"sources"` // in how many places
+	Bytes   int    `json:"bytes"`   // how much there was to read
+	Found   []Leak `json:"found"`
+	Known   []Leak `json:"known"` // what is reported as weaker already
+}
+
+// Leak is a word found.
+type Leak struct {
+	Kind  string `json:"kind"`
+	Where string `json:"where"`
+	Seen  string `json:"seen"` // partly the agent's: escape it
+}
+
+// source is a place to read. What a system has of its own (names of files, of users) may contain any short word by
+// chance, so only long ones are looked for there.
+type source struct {
+	name, script string
+	system       bool
+}
+
+var sources = []source{
+	{"environment of processes", `cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'; env`, false},
+	{"process list", `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' '; cat /proc/[0-9]*/comm /proc/[0-9]*/task/*/comm 2>/dev/null; true`, false},
+	{"links of processes", `for p in /proc/[0-9]*; do readlink $p/exe $p/cwd $p/root $p/fd/* 2>/dev/null; done; cat /proc/[0-9]*/maps 2>/dev/null | grep -o '/.*'; true`, false},
+	{"mounts", "cat /proc/self/mountinfo /proc/self/mounts", false},
+	{"control groups", "cat /proc/[0-9]*/cgroup 2>/dev/null; true", false},
+	{"host name", "uname -a; cat /etc/hostname /etc/hosts /etc/resolv.conf /proc/sys/kernel/hostname /proc/sys/kernel/domainname 2>/dev/null; true", false},
+	{"users", "cat /etc/passwd /etc/group /etc/subuid /etc/subgid /proc/self/uid_map 2>/dev/null; true", false},
+	{"time zone", "date; readlink /etc/localtime; cat /etc/timezone 2>/dev/null; true", false},
+	{"git settings", "git config --list --show-origin 2>/dev/null; git var GIT_AUTHOR_IDENT 2>/dev/null; true", false},
+	{"commits", "git log --all --reflog --format='%an %ae %ad%n%cn %ce %cd%n%GS' 2>/dev/null; true", false},
+	{"repository's own files", `find .git -type f ! -path '*/objects/*' ! -name index -size -64 -print -exec cat {} + 2>/dev/null; true`, false},
+	{"home and scratch folders", `find ~ /tmp /run /var /dev/shm -xdev -type f -size -64 -print -exec cat {} + 2>/dev/null; true`, false},
+	{"other terminals", "ls -l /dev/pts /dev/shm 2>/dev/null; true", false},
+	{"system settings", "find /etc -xdev -type f -size -64 -exec cat {} + 2>/dev/null; true", true},
+	{"names of files", "find / -path /proc -prune -o -path /sys -prune -o -path /workspace -prune -o -print 2>/dev/null; true", true},
+}
+
+// measure reads out all there is and looks for the words here: to look inside would tell them.
+func measure(ctx context.Context, s Subject) (Meter, error) {
+	words := searchable(s.Words)
+	m := Meter{Words: len(words), Found: []Leak{}, Known: []Leak{}}
+	for _, from := range sources {
+		text, err := s.read(ctx, from.script)
+		if err, ok := err.(*untriedError); ok { //nolint:errorlint // readFrom does not wrap it
+			m.Found = append(m.Found, Leak{"unknown", from.name, shorten(err.Error())})
+			continue
+		}
+		if err != nil {
+			return m, fmt.Errorf("read %s: %w", from.name, err)
+		}
+		m.Sources, m.Bytes = m.Sources+1, m.Bytes+len(text)
+		folded := strings.ToLower(text)
+		for _, w := range words {
+			if from.system && !w.rare || !strings.Contains(folded, strings.ToLower(w.Text)) {
+				continue
+			}
+			at := w.pattern.FindStringIndex(text)
+			if at == nil {
+				continue
+			}
+			leak := Leak{w.Kind, from.name, shorten(around(text, at))}
+			if from.name == "mounts" && slices.ContainsFunc(s.Weaker, func(w string) bool { return strings.Contains(w, "mountinfo") }) {
+				m.Known = append(m.Known, leak)
+			} else {
+				m.Found = append(m.Found, leak)
+			}
+		}
+	}
+	return m, nil
+}
+
+// searchWord is a word as it is looked for.
+type searchWord struct {
+	Word
+	pattern *regexp.Regexp
+	rare    bool // by chance it is nowhere
+}
+
+// searchable leaves out what says nothing: words that are too short, and names that every system has.
+func searchable(words []Word) (found []searchWord) {
+	everywhere := []string{"root", "localhost", "user", "home", "/root", "/home", "/"}
+	for _, w := range words {
+		if len(w.Text) < 3 || slices.Contains(everywhere, w.Text) {
+			continue
+		}
+		// Neither side may go on with a letter or digit; a letter's case may differ.
+		pattern := regexp.MustCompile(`(?i)(^|[^\pL\pN])` + regexp.QuoteMeta(w.Text) + `($|[^\pL\pN])`)
+		rare := len(w.Text) >= 7 || strings.ContainsAny(w.Text, "/@ ")
+		found = append(found, searchWord{w, pattern, rare})
+	}
+	return found
+}
+
+// around returns the line in which something was found, or what of it is near.
+func around(text string, at []int) string {
+	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)
+	to := min(at[1]+80, len(text))
+	if end := strings.IndexByte(text[at[1]-1:], '\n'); end > 0 {
+		to = min(to, at[1]-1+end)
+	}
+	return strings.ToValidUTF8(text[from:max(from, to)], "?")
+}

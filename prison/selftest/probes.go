@@ -1,0 +1,285 @@
+package selftest
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// probes are the promises of a prison, in the order in which they are shown.
+func probes() []probe {
+	return []probe{
+		{
+			name: "identity", promise: "uid and gid are the phantom's, with no other group",
+			tried: "id", script: "echo $(id -u) $(id -g) $(id -G)",
+			judge: func(s Subject, out string) (string, string) {
+				return expect(out, fmt.Sprintf("%d %d %d", s.Spec.UID, s.Spec.GID, s.Spec.GID))
+			},
+		},
+		{
+			name: "privileges", promise: "no capability, and no way to gain one",
+			tried: "/proc/self/status", script: "grep -E '^(Cap|NoNewPrivs)' /proc/self/status",
+			judge: judgePrivileges,
+		},
+		{
+			name: "set-id", promise: "no file can be made setuid or setgid", tried: "chmod in the workspace and at home",
+			script: inEach(`"$PWD" "$HOME"`, `chmod 4755 "$d" 2>/dev/null; chmod u-s,g+s "$d" 2>/dev/null; stat -c %a "$d"`),
+			judge: func(_ Subject, out string) (string, string) {
+				for _, mode := range lines(out) {
+					if len(mode) > 3 {
+						return "", "a file has mode " + mode
+					}
+				}
+				return "every file kept mode 700", ""
+			},
+		},
+		{
+			name: "system-calls", promise: "system calls that few need and many attacks use are refused",
+			tried: fmt.Sprintf("%d calls", len(calls)), try: tryCalls,
+		},
+		{
+			name: "namespaces", promise: "mounts, processes, network, names and shared memory are its own",
+			tried: "/proc/self/ns", script: "cd /proc/self/ns && for n in mnt pid net uts ipc; do echo $n $(readlink $n); done",
+			judge: judgeNamespaces,
+		},
+		{
+			name: "processes", promise: "no process of the host is visible", tried: "/proc/*/status",
+			script: "cat /proc/[0-9]*/status 2>/dev/null | grep '^Uid:' | cut -f2 | sort | uniq -c",
+			judge: func(s Subject, out string) (string, string) {
+				for _, line := range lines(out) {
+					if f := strings.Fields(line); len(f) != 2 || f[1] != fmt.Sprint(s.Spec.UID) {
+						return "", "processes (number, uid): " + out
+					}
+				}
+				return "all belong to the phantom", ""
+			},
+		},
+		{
+			name: "environment", promise: "nothing of the caller's environment but what was asked for",
+			tried: "/proc/self/environ, /proc/1/environ", script: `cat /proc/self/environ /proc/1/environ 2>/dev/null | tr '\0' '\n' | cut -d= -f1`,
+			judge: judgeEnvironment,
+		},
+		{
+			name: "descriptors", promise: "no file, socket or terminal of the caller", tried: "/proc/self/fd",
+			script: "ls -l /proc/$$/fd; true", judge: judgeDescriptors, // the shell's own
+		},
+		{
+			name: "system-files", promise: "system files cannot be changed", tried: "writing to each mounted folder",
+			script: `cut -d' ' -f5 /proc/self/mountinfo | while read -r p; do [ -w "$p" ] && echo "$p"; done
+				for p in / /etc /etc/passwd /usr /usr/bin /bin /lib /sbin /var /proc/sys/kernel/core_pattern /sys; do [ -w "$p" ] && echo "$p"; done; true`,
+			judge: judgeWritable,
+		},
+		{
+			name: "private-folders", promise: "/tmp and /dev are its own", tried: "stat", script: "stat -c '%d %n' /tmp /dev",
+			judge: judgePrivate,
+		},
+		{
+			name: "devices", promise: "no device but those that every program needs", tried: "/dev",
+			script: `for f in /dev/* /dev/*/* /dev/*/*/*; do if [ -b "$f" ] || [ -c "$f" ]; then echo "$f"; fi; done`,
+			judge:  judgeDevices,
+		},
+		{
+			name: "kernel-files", promise: "nothing of the kernel's own can be read or set", tried: "/proc/kcore, keys, sysrq-trigger, ...",
+			script: `for f in kcore keys kallsyms timer_list sched_debug cmdline; do [ "$(head -c 1 /proc/$f 2>/dev/null | wc -c)" -gt 0 ] && echo "$f"; done
+				[ -w /proc/sysrq-trigger ] && [ -s /proc/sysrq-trigger -o ! -c /proc/sysrq-trigger ] && (: >>/proc/sysrq-trigger) 2>/dev/null && echo sysrq-trigger; true`,
+			judge: noneOf("can be used: "),
+		},
+		{
+			name: "host-homes", promise: "no home of the host is there", tried: "/home, /root, /mnt, /media, /srv",
+			script: "ls -A -d /home/* /root/.[!.]* /root/* /mnt/* /media/* /srv/* 2>/dev/null; true", judge: judgeHomes,
+		},
+		{
+			name: "host-sockets", promise: "no socket of an engine, agent or bus of the host", tried: "/run, /proc/net/unix",
+			script: `ls -d /run/docker.sock /var/run/docker.sock /run/containerd* /run/podman /run/dbus /run/user /run/systemd /run/udev /tmp/ssh-* /tmp/.X11-unix 2>/dev/null
+				cat /proc/net/unix 2>/dev/null | grep -o '@.*'; true`,
+			judge: judgeSockets,
+		},
+		{
+			name: "network", promise: "the network is the one asked for", tried: "/proc/net/dev, /proc/net/route",
+			script: "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route | cut -f1-3", judge: judgeNetwork,
+			skip: func(s Subject) bool { return s.Spec.Network != prison.NetworkNone },
+		},
+		{
+			name: "host-name", promise: "the host name is the prison's", tried: "uname -n", script: "uname -n",
+			judge: func(s Subject, out string) (string, string) { return expect(out, s.Spec.Hostname) },
+		},
+		{
+			name: "time-zone", promise: "the time zone is not the host's", tried: "date", script: "date '+%Z %z'",
+			judge: func(_ Subject, out string) (string, string) { return expect(out, "UTC +0000") },
+		},
+		{
+			name: "core-dumps", promise: "no core dumps", tried: "ulimit -c", script: "ulimit -c",
+			judge: func(_ Subject, out string) (string, string) { return expect(out, "0") },
+		},
+		{
+			name: "workspace", promise: "the workspace is the agent's alone", tried: "stat .", script: "stat -c '%u %g %a' . && pwd && test -w . && echo writable",
+			judge: func(s Subject, out string) (string, string) {
+				return expect(out, fmt.Sprintf("%d %d 700\n%s\nwritable", s.Spec.UID, s.Spec.GID, prison.Workspace))
+			},
+		},
+		{
+			name: "process-limit", promise: "the number of processes is limited", tried: "starting more",
+			try: tryProcessLimit,
+		},
+		{
+			name: "memory-limit", promise: "memory is limited", tried: "the control group, else ulimit -d", try: tryMemoryLimit,
+		},
+	}
+}
+
+func expect(out, want string) (seen, broken string) {
+	if out = strings.TrimSpace(out); out != want {
+		return "", fmt.Sprintf("%q, not %q", out, want)
+	}
+	return out, ""
+}
+
+// noneOf judges that nothing was printed.
+func noneOf(words string) func(Subject, string) (string, string) {
+	return func(_ Subject, out string) (string, string) {
+		if found := lines(out); len(found) > 0 {
+			return "", words + strings.Join(found, ", ")
+		}
+		return "none", ""
+	}
+}
+
+// inEach runs commands on a new file in each of the folders; what the agent works on stays as it is, since a
+// repository does not look at unknown files in its own folder.
+func inEach(folders, commands string) string {
+	return `for f in ` + folders + `; do [ -d "$f/.git" ] && f=$f/.git; d=$(mktemp "$f/tmp.XXXXXX") && chmod 700 "$d" || exit 1
+		` + commands + `; rm -f "$d"; done`
+}
+
+func judgePrivileges(_ Subject, out string) (seen, broken string) {
+	found := map[string]string{}
+	for _, line := range lines(out) {
+		name, value, _ := strings.Cut(line, ":")
+		found[name] = strings.TrimSpace(value)
+	}
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		if value := found[set]; value == "" || strings.Trim(value, "0") != "" {
+			return "", fmt.Sprintf("%s is %q", set, value)
+		}
+	}
+	if found["NoNewPrivs"] != "1" {
+		return "", fmt.Sprintf("NoNewPrivs is %q", found["NoNewPrivs"])
+	}
+	return "all sets are empty, NoNewPrivs is 1", ""
+}
+
+func judgeNamespaces(_ Subject, out string) (seen, broken string) {
+	told := lines(out)
+	if len(told) != 5 {
+		return "", "namespaces: " + out
+	}
+	for _, line := range told {
+		name, id, _ := strings.Cut(line, " ")
+		ours, err := os.Readlink("/proc/self/ns/" + name)
+		if err != nil {
+			return "not Linux outside", "" // then it is a machine of its own
+		}
+		if id == "" || id == ours {
+			return "", "it is in our namespace " + line
+		}
+	}
+	return "none is the host's", ""
+}
+
+// ownVariables are those of every prison, and those that a shell sets.
+var ownVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TERM"}
+
+func judgeEnvironment(s Subject, out string) (seen, broken string) {
+	known := slices.Clone(ownVariables)
+	for _, entry := range s.Spec.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		known = append(known, name)
+	}
+	for _, name := range lines(out) {
+		if !slices.Contains(known, name) {
+			return "", "variable " + name
+		}
+	}
+	return "nothing else", ""
+}
+
+var descriptor = regexp.MustCompile(`([0-9]+) -> (.*)$`)
+
+func judgeDescriptors(_ Subject, out string) (seen, broken string) {
+	known := 0
+	for _, line := range lines(out) {
+		m := descriptor.FindStringSubmatch(line)
+		switch {
+		case m == nil:
+			continue
+		case m[1] > "2" || len(m[1]) > 1, !strings.HasPrefix(m[2], "pipe:") && !strings.HasPrefix(m[2], "socket:") && m[2] != "/dev/null":
+			return "", "descriptor " + m[0]
+		}
+		known++
+	}
+	if known == 0 {
+		return "", "no descriptors can be seen"
+	}
+	return "pipes only", ""
+}
+
+// judgeWritable knows what may be written to; what was made inside these is theirs as well.
+func judgeWritable(s Subject, out string) (seen, broken string) {
+	own := []string{prison.Workspace, "/home/" + s.Spec.User, "/tmp", "/run", "/var/tmp", "/var/run", "/dev", "/proc"}
+	for _, p := range lines(out) {
+		if !slices.ContainsFunc(own, func(o string) bool { return p == o || strings.HasPrefix(p, o+"/") }) || strings.HasPrefix(p, "/proc/sys") {
+			return "", p + " is writable"
+		}
+	}
+	return "only the workspace, the home and scratch folders are writable", ""
+}
+
+func judgeDevices(_ Subject, out string) (seen, broken string) {
+	own := []string{"null", "zero", "full", "random", "urandom", "tty", "ptmx", "console", "stdin", "stdout", "stderr"}
+	for _, d := range lines(out) {
+		name := strings.TrimPrefix(d, "/dev/")
+		if !slices.Contains(own, name) && path.Dir(name) != "pts" && !strings.HasPrefix(name, "fd/") {
+			return "", d
+		}
+	}
+	return fmt.Sprintf("%d, all harmless", len(lines(out))), ""
+}
+
+// judgeHomes lets an image have what the host has not.
+func judgeHomes(s Subject, out string) (seen, broken string) {
+	for _, p := range lines(out) {
+		_, err := os.Lstat(p)
+		if p != "/home/"+s.Spec.User && (s.Spec.Image == "" || err == nil) {
+			return "", "there is " + p
+		}
+	}
+	return "only the agent's", ""
+}
+
+// judgeSockets compares with the names of our own abstract sockets, which no permission guards.
+func judgeSockets(_ Subject, out string) (seen, broken string) {
+	outside, _ := os.ReadFile("/proc/net/unix") // not there: another system's sockets are out of reach
+	for _, line := range lines(out) {
+		if !strings.HasPrefix(line, "@") {
+			return "", "there is " + line
+		}
+		if strings.Contains(string(outside), " "+line+"\n") {
+			return "", "the host's socket " + line + " is in reach"
+		}
+	}
+	return "none", ""
+}
+
+func judgeNetwork(_ Subject, out string) (seen, broken string) {
+	for _, line := range lines(out) {
+		if strings.TrimSpace(line) != "lo" {
+			return "", "interface or route " + line
+		}
+	}
+	return "loopback alone", ""
+}

@@ -1,0 +1,193 @@
+// Package selftest asks a running prison, from inside and as the agent, whether it keeps what a prison promises.
+//
+// A [probe] is a script that the prison's own shell runs, and a judgement on the host over what it printed. What
+// must be compared with the host (names, namespaces, file systems) is read out and compared there: nothing about
+// the host is handed in, since everything inside can be read by the agent. What no shell can try, such as a system
+// call, a program of a few instructions does, see [runner].
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// Subject is a running prison with what is known of it outside.
+type Subject struct {
+	Prison prison.Prison
+	Spec   prison.Spec // what it was made of
+	Weaker []string    // what is known to be missing, see [prison.Isolation]
+	Words  []Word      // what the leak meter looks for
+}
+
+// Word is something that must not be readable inside.
+type Word struct {
+	Kind string // what it is, such as "user name"
+	Text string
+}
+
+// Result tells how one promise was tried.
+type Result struct {
+	Name    string `json:"name"`
+	Promise string `json:"promise"`
+	Tried   string `json:"tried"`
+	// Seen is what came of it. Part of it is the agent's: escape it.
+	Seen string `json:"seen"`
+	Kept bool   `json:"kept"`
+}
+
+// Report is the outcome of all probes and of the leak meter.
+type Report struct {
+	Results []Result `json:"promises"`
+	Leaks   Meter    `json:"leaks"`
+}
+
+// Kept tells whether every promise is.
+func (r Report) Kept() bool {
+	for _, result := range r.Results {
+		if !result.Kept {
+			return false
+		}
+	}
+	return len(r.Leaks.Found) == 0
+}
+
+const (
+	// probePatience bounds each look inside, where an agent may hold everything up.
+	probePatience = 30 * time.Second
+	// maxOutput bounds what one look brings out.
+	maxOutput = 32 << 20
+	// maxSeen bounds what is shown of it.
+	maxSeen = 300
+)
+
+// Run tries every promise. The error says that the prison does not run, or that ctx has ended.
+func Run(ctx context.Context, s Subject) (Report, error) {
+	var report Report
+	for _, p := range probes() {
+		if p.skip != nil && p.skip(s) {
+			continue
+		}
+		r, err := p.run(ctx, s)
+		if err != nil {
+			return report, err
+		}
+		report.Results = append(report.Results, r)
+	}
+	var err error
+	report.Leaks, err = measure(ctx, s)
+	return report, err
+}
+
+// probe tries one promise.
+type probe struct {
+	name, promise, tried string
+	// script runs inside by sh(1), in the workspace.
+	script string
+	// judge looks at what the script printed: what was seen, and why the promise is broken if it is.
+	judge func(s Subject, out string) (seen, broken string)
+	// instead of script and judge, for what takes more than one look.
+	try func(ctx context.Context, s Subject) (seen, broken string, err error)
+	// skip tells what was not promised to this prison.
+	skip func(s Subject) bool
+}
+
+func (p probe) run(ctx context.Context, s Subject) (Result, error) {
+	r := Result{Name: p.name, Promise: p.promise, Tried: p.tried}
+	try := p.try
+	if try == nil {
+		try = p.tryScript
+	}
+	seen, broken, err := try(ctx, s)
+	var untried *untriedError
+	switch {
+	case errors.As(err, &untried):
+		broken = untried.Error() // a promise that nobody looked at is not kept
+	case err != nil:
+		return r, fmt.Errorf("probe %s: %w", p.name, err)
+	}
+	r.Kept = broken == ""
+	if r.Seen = seen; !r.Kept {
+		r.Seen = broken
+	}
+	r.Seen = shorten(r.Seen)
+	return r, nil
+}
+
+func (p probe) tryScript(ctx context.Context, s Subject) (seen, broken string, err error) {
+	out, err := s.read(ctx, p.script)
+	if err != nil {
+		return "", "", err
+	}
+	seen, broken = p.judge(s, out)
+	return seen, broken, nil
+}
+
+// untriedError says that a look inside did not come about.
+type untriedError struct{ reason string }
+
+func (e *untriedError) Error() string { return "could not be tried: " + e.reason }
+
+// read runs a script inside and returns what it prints. A script must end with status 0.
+func (s Subject) read(ctx context.Context, script string) (string, error) {
+	return s.readFrom(ctx, nil, "sh", "-c", script)
+}
+
+func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (string, error) {
+	look, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	out, errOut := capped{max: maxOutput}, capped{max: maxSeen}
+	p := prison.Process{Argv: argv, Stdout: &out, Stderr: &errOut}
+	if stdin != nil {
+		p.Stdin = bytes.NewReader(stdin)
+	}
+	status, err := s.Prison.Exec(look, p)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "", &untriedError{fmt.Sprintf("no answer in %v", probePatience)}
+	case errors.Is(err, prison.ErrNotRunning):
+		return "", err
+	case err != nil:
+		return "", &untriedError{err.Error()}
+	case status != 0:
+		return "", &untriedError{fmt.Sprintf("status %d: %s", status, strings.TrimSpace(out.String()+" "+errOut.String()))}
+	}
+	return out.String(), nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct {
+	bytes.Buffer
+	max int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	c.Buffer.Write(p[:min(len(p), max(0, c.max-c.Len()))])
+	return len(p), nil
+}
+
+// shorten makes one short line of a text.
+func shorten(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxSeen {
+		text = strings.ToValidUTF8(text[:maxSeen], "") + "..."
+	}
+	return text
+}
+
+// lines returns the lines of a text that are not empty.
+func lines(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}

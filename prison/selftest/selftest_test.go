@@ -1,0 +1,290 @@
+//go:build linux
+
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+func TestMain(m *testing.M) {
+	native.Reexec()
+	os.Exit(m.Run())
+}
+
+// bare is no prison at all: what it runs, it runs here.
+type bare struct {
+	prison.Prison
+	dir    string
+	env    []string
+	prefix []string // a command that runs what follows it
+	extra  []*os.File
+}
+
+func (b bare) Exec(ctx context.Context, p prison.Process) (int, error) {
+	argv := append(slices.Clone(b.prefix), p.Argv...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), b.env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = p.Stdin, p.Stdout, p.Stderr, b.extra
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root has nothing refused")
+	}
+}
+
+// unprotected is a subject for which no promise is kept.
+func unprotected(t *testing.T) Subject {
+	t.Helper()
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	l, err := net.Listen("unix", "@selftest-"+filepath.Base(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return Subject{
+		Prison: bare{dir: dir, env: []string{"TZ=Asia/Tokyo", "HOME=" + dir}, extra: []*os.File{file},
+			prefix: []string{"sh", "-c", `ulimit -c unlimited; exec "$@"`, "sh"}},
+		Spec: prison.Spec{UID: 1879000001, GID: 1879000001, User: "dev", Hostname: "workbench", Limits: prison.Limits{Memory: 1 << 28, PIDs: 5}},
+	}
+}
+
+// TestEachCanFail runs every probe where nothing is promised.
+func TestEachCanFail(t *testing.T) {
+	needRoot(t)
+	s := unprotected(t)
+	for _, p := range probes() {
+		if p.name == "system-calls" {
+			continue // TestCallsGoThrough
+		}
+		r, err := p.run(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Kept || strings.Contains(r.Seen, "could not be tried") {
+			t.Errorf("%s: kept %v: %s", r.Name, r.Kept, r.Seen)
+		}
+		t.Logf("%s: %s", r.Name, r.Seen)
+	}
+}
+
+// TestCallsGoThrough makes every call where none is refused, but as a child of a PID 1 of its own.
+func TestCallsGoThrough(t *testing.T) {
+	needRoot(t)
+	s := unprotected(t)
+	s.Prison = bare{dir: t.TempDir(), env: []string{"HOME=" + t.TempDir()}, prefix: []string{"unshare", "-m", "-p", "-f", "sh", "-c", `"$@"; exit $?`, "sh"}}
+	lacking := 0
+	for _, c := range calls {
+		results, err := runCalls(t.Context(), s, []call{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch errno := syscall.Errno(-results[0]); {
+		case results[0] >= 0 || !refusals[errno]:
+		case errno == syscall.ENOSYS || errno == syscall.EAFNOSUPPORT:
+			t.Logf("%s: not in this kernel: %v", c.name, errno)
+			lacking++
+		default:
+			t.Errorf("%s: refused to root: %v", c.name, errno)
+		}
+	}
+	if lacking > len(calls)/3 {
+		t.Errorf("this kernel lacks %d of %d calls", lacking, len(calls))
+	}
+	if _, broken, err := tryCalls(t.Context(), s); err != nil || broken == "" {
+		t.Errorf("all together: %q, %v", broken, err)
+	}
+}
+
+// TestRunnerElsewhere runs the program on the other processor.
+func TestRunnerElsewhere(t *testing.T) {
+	emulator, err := exec.LookPath("qemu-aarch64-static")
+	if err != nil {
+		t.Skip("SKIPPED: no qemu-aarch64-static (apt-get install qemu-user-static)")
+	}
+	path := filepath.Join(t.TempDir(), "runner")
+	if err := os.WriteFile(path, runner(arm64Machine, arm64Code), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// getcwd(2) fills in what an argument points to; close(2) fails with EBADF.
+	requests := append(call{number: 17, args: [6]uintptr{argument, 200}}.encode(), call{number: 57, args: [6]uintptr{999}}.encode()...)
+	cmd := exec.Command(emulator, path)
+	cmd.Dir = "/"
+	cmd.Stdin = bytes.NewReader(requests)
+	out, err := cmd.Output()
+	if err != nil || len(out) != 16 {
+		t.Fatalf("%v: %q", err, out)
+	}
+	for i, want := range []int64{2, -int64(syscall.EBADF)} {
+		if got := int64(binary.LittleEndian.Uint64(out[8*i:])); got != want {
+			t.Errorf("result %d: %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestEverySourceIsRead plants a word in each place.
+func TestEverySourceIsRead(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	git := func(args ...string) {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HOME="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v: %s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	git("-c", "user.name=Planted Author", "-c", "user.email=planted@example.org", "commit", "-q", "--allow-empty", "-m", "x")
+	git("config", "planted.setting", "in-settings")
+	cgroup, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes"), []byte("planted in notes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy := exec.Command("sleep", "1000.125")
+	sleep, err := filepath.EvalSymlinks(busy.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Wait()
+	defer busy.Process.Kill()
+	planted := map[string]string{
+		"environment of processes": "planted-in-environment", "process list": "1000.125", "links of processes": sleep,
+		"mounts": "sysfs", "control groups": longestWord(string(cgroup)), "host name": "Linux", "users": "nogroup",
+		"time zone": "JST", "git settings": "in-settings", "commits": "Planted Author", "repository's own files": "planted@example.org",
+		"home and scratch folders": "planted in notes", "other terminals": "ptmx", "system settings": "/usr/sbin/nologin",
+		"names of files": "/etc/ld.so.cache",
+	}
+	s := unprotected(t)
+	s.Prison = bare{dir: dir, env: []string{"X=planted-in-environment", "TZ=Asia/Tokyo", "HOME=/tmp"},
+		prefix: []string{"unshare", "-m", "sh", "-c", `mount --bind "$0" /tmp && cd /tmp && exec "$@"`, dir}} // lest it reads all of ours
+	for where, word := range planted {
+		s.Words = append(s.Words, Word{where, word})
+	}
+	m, err := measure(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range sources {
+		if !slices.ContainsFunc(m.Found, func(l Leak) bool { return l.Where == from.name && l.Kind == from.name }) {
+			t.Errorf("%q was not found in %s", planted[from.name], from.name)
+		}
+	}
+}
+
+func longestWord(text string) (longest string) {
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz", r) }) {
+		if len(w) > len(longest) {
+			longest = w
+		}
+	}
+	return longest
+}
+
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		word, text string
+		found      bool
+	}{
+		{"anna", "hello Anna!", true}, {"anna", "savanna", false}, {"anna", "/home/anna/x", true}, {"an", "an", false},
+		{"root", "root", false}, {"a.b@c.d", "<a.b@c.d>", true}, {"a.b@c.d", "axb@c.d", false}, {"anna", "anna2", false},
+	} {
+		words := searchable([]Word{{"", c.word}})
+		if got := len(words) == 1 && words[0].pattern.MatchString(c.text); got != c.found {
+			t.Errorf("%q in %q: %v", c.word, c.text, got)
+		}
+	}
+}
+
+// TestNative runs everything in a real prison.
+func TestNative(t *testing.T) {
+	b := native.New()
+	if err := b.Probe(t.Context()); err != nil {
+		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
+			t.Fatal(err)
+		}
+		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
+	}
+	needRoot(t)
+	id := 1879200000 + os.Getpid()%60000
+	spec := prisontest.NewSpec(t, b, prisontest.Options{UID: id, GID: id})
+	spec.Env = []string{"ASKED=1"}
+	if err := b.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	isolation, err := b.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Attach(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Subject{Prison: p, Spec: spec, Weaker: isolation.Weaker, Words: []Word{
+		{"tool", "airlock"}, {"tool", "selftest"}, {"path", spec.Workspace}, {"path", spec.Dir}, {"id", spec.ID},
+	}}
+	if u, err := user.Current(); err == nil {
+		s.Words = append(s.Words, Word{"user", u.Username}, Word{"home", u.HomeDir})
+	}
+	if host, err := os.Hostname(); err == nil {
+		s.Words = append(s.Words, Word{"host", host})
+	}
+	r, err := Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range r.Results {
+		if !one.Kept {
+			t.Errorf("%s: %s", one.Name, one.Seen)
+		}
+		t.Logf("%s: %s", one.Name, one.Seen)
+	}
+	for _, leak := range r.Leaks.Found {
+		t.Errorf("%+v", leak)
+	}
+	if r.Leaks.Sources != len(sources) || r.Leaks.Bytes < 10000 {
+		t.Errorf("%+v", r.Leaks)
+	}
+	if _, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", `test -z "$(ls -A . ~ /tmp | grep tmp)"`}}); err != nil {
+		t.Error(err)
+	}
+	if err := b.Stop(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), s); !errors.Is(err, prison.ErrNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+}
