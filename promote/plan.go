@@ -24,31 +24,29 @@ func (c *cycle) plan(ctx context.Context) (*plan, error) {
 	if err := p.history(ctx); err != nil {
 		return nil, err
 	}
-	if found := p.follow(); len(p.chain) > 0 && found != p.last.inner {
+	var found gitops.OID
+	if p.chain, found = p.follow(p.inner); len(p.chain) > 0 && found != p.last.inner {
 		return p, p.undone(ctx)
 	}
 	return p, nil
 }
 
-// follow finds what is new of the first-parent history, and returns F. A history of its own follows the root.
-func (p *plan) follow() gitops.OID {
+// follow lists what is new of a commit's first-parent history, the oldest first, and returns the commit that comes
+// before: the root if it is a history of its own.
+func (p *plan) follow(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {
 	parents := map[gitops.OID][]gitops.OID{}
 	for _, l := range p.links {
 		parents[l.Commit] = l.Parents
 	}
-	for id := p.inner; ; {
-		of, waiting := parents[id]
-		if !waiting {
-			slices.Reverse(p.chain)
-			return id
+	found = tip
+	for of, waiting := parents[found]; waiting; of, waiting = parents[found] {
+		chain = append(chain, found)
+		if found = p.base.inner; len(of) > 0 {
+			found = of[0]
 		}
-		p.chain = append(p.chain, id)
-		if len(of) == 0 {
-			slices.Reverse(p.chain)
-			return p.base.inner
-		}
-		id = of[0]
 	}
+	slices.Reverse(chain)
+	return chain, found
 }
 
 // undone lists the landed commits that the first new one undoes.
@@ -92,20 +90,20 @@ func (p *plan) reach(commit gitops.OID) []gitops.Link {
 	return reached
 }
 
-// keeps tells whether what is pending is still part of what the agent has.
+// keeps tells whether what is pending is still part of what the agent has, and was built onto the branch at the
+// same commit: that one is unlike the others, which have the parents that they have inside.
 func (p *plan) keeps(tail []pair) bool {
 	waiting := map[gitops.OID]bool{}
 	for _, l := range p.links {
 		waiting[l.Commit] = true
 	}
-	first := false
 	for _, t := range tail {
 		if !waiting[t.inner] {
 			return false
 		}
-		first = first || t.inner == p.chain[0]
 	}
-	return first
+	chain, _ := p.follow(tail[len(tail)-1].inner)
+	return chain[0] == p.chain[0]
 }
 
 // after lists the links that are not pending yet.
