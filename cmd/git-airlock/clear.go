@@ -135,6 +135,9 @@ func heldIn(o promote.Outcome) error {
 
 // erase removes whatever there is of an airlock. It can be repeated after an interruption.
 func (a *app) erase(ctx context.Context, r airlock.Record) error {
+	if _, err := os.Lstat(a.store.Dir(r.ID)); errors.Is(err, fs.ErrNotExist) {
+		return nil // it is the first thing made, and the last removed
+	}
 	if err := a.halt(ctx, r); err != nil {
 		return err
 	}
