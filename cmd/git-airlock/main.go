@@ -59,7 +59,8 @@ func newCLI(inside []string) *cli.App {
 		},
 		Commands: []*cli.Command{
 			startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
-			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), logCommand(), daemonCommand(inside),
+			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
+			logCommand(), daemonCommand(inside),
 		},
 	}
 }

@@ -84,7 +84,7 @@ func report(w io.Writer, err error) int {
 		return 3
 	case errors.Is(err, errNoAirlock):
 		return 4
-	case errors.As(err, &unavailable), errors.As(err, &noRange), errors.Is(err, errNoBackend):
+	case errors.As(err, &unavailable), errors.As(err, &noRange), errors.Is(err, errNoBackend), errors.Is(err, errBroken):
 		return 5
 	}
 	return 1

@@ -22,6 +22,7 @@ type startRequest struct {
 	isolation airlock.Isolation
 	env       []string
 	inside    bool
+	selftest  bool              // refuse a prison that does not keep its promises
 	overrides map[string]string // settings of promotion given as options
 	command   []string
 }
@@ -35,6 +36,7 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of cores the prison may use"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
 		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
+		&cli.BoolFlag{Name: "selftest", Usage: "refuse a prison that does not keep what it promises"},
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
 	}
 }
@@ -60,6 +62,10 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	if c.Bool("no-auto-land") {
 		r.overrides["airlock.autoland"] = "false"
 	}
+	if r.selftest, err = options.Bool("airlock.selftest", false); err != nil {
+		return r, &promote.SettingError{Key: "airlock.selftest", Value: options.String("airlock.selftest", ""), Want: "a boolean"}
+	}
+	r.selftest = r.selftest || c.Bool("selftest")
 	if r.env, err = environment(c.StringSlice("env")); err != nil {
 		return r, err
 	}

@@ -115,6 +115,9 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err == nil {
 		err = a.build(ctx, &r, base)
 	}
+	if err == nil && request.selftest {
+		err = a.prove(ctx, r)
+	}
 	if err != nil {
 		if r.ID != "" {
 			err = errors.Join(err, a.erase(context.WithoutCancel(ctx), r))
@@ -272,7 +275,13 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 	if err != nil {
 		return err
 	}
-	r.Isolation.Runtime, r.Isolation.Weaker, r.Phase = isolation.Runtime, isolation.Weaker, airlock.Running
+	r.Isolation.Runtime, r.Isolation.Weaker = isolation.Runtime, isolation.Weaker
+	if request.selftest {
+		if err := a.prove(ctx, *r); err != nil {
+			return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
+		}
+	}
+	r.Phase = airlock.Running
 	return a.store.Save(*r)
 }
 

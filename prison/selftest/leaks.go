@@ -109,7 +109,7 @@ func searchable(words []Word) (found []searchWord) {
 func around(text string, at []int) string {
 	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)
 	to := min(at[1]+80, len(text))
-	if end := strings.IndexByte(text[at[1]-1:], '\n'); end > 0 {
+	if end := strings.IndexByte(text[at[1]-1:], '\n'); end >= 0 {
 		to = min(to, at[1]-1+end)
 	}
 	return strings.ToValidUTF8(text[from:max(from, to)], "?")

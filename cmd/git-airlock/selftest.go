@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison/selftest"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func selftestCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "selftest", Usage: "try the running prison's walls from inside",
+		UsageText: "git airlock selftest [--json]",
+		Description: "Tries, as the agent, what a prison promises to prevent: one line for each promise with what was tried and seen.\n" +
+			"Then it reads all that an agent could read and looks for the name of this tool and for yours, your e-mail address,\n" +
+			"home, host and repository. Exit status 1 if a promise is not kept.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{jsonFlag},
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			r, err := a.here(c.Context)
+			if err != nil {
+				return err
+			}
+			report, err := a.selftest(c.Context, r)
+			if err != nil {
+				return err
+			}
+			if c.Bool(jsonFlag.Name) {
+				err = printJSON(a.out, selftestDocument{documentVersion, report.Kept(), escapeReport(report)})
+			} else {
+				printReport(a.out, escapeReport(report))
+			}
+			if err == nil && !report.Kept() {
+				return childStatus(1)
+			}
+			return err
+		},
+	}, inside, false)
+}
+
+// selftestDocument is version 1 of what selftest --json prints.
+type selftestDocument struct {
+	Version int  `json:"version"`
+	Kept    bool `json:"kept"`
+	selftest.Report
+}
+
+// errBroken says that a prison does not keep what it promises.
+var errBroken = errors.New("the prison does not keep its promises")
+
+// prove fails with [errBroken] if a promise of a prison that has just been started is not kept.
+func (a *app) prove(ctx context.Context, r airlock.Record) error {
+	report, err := a.selftest(ctx, r)
+	if err != nil || report.Kept() {
+		return err
+	}
+	report.Results = slices.DeleteFunc(report.Results, func(r selftest.Result) bool { return r.Kept })
+	printReport(a.message, escapeReport(report))
+	return errBroken
+}
+
+func (a *app) selftest(ctx context.Context, r airlock.Record) (selftest.Report, error) {
+	spec, err := a.spec(r)
+	if err != nil {
+		return selftest.Report{}, err
+	}
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return selftest.Report{}, err
+	}
+	defer box.Close()
+	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Weaker: r.Isolation.Weaker, Words: a.secrets()})
+}
+
+// secrets are the words that nothing inside may say.
+func (a *app) secrets() []selftest.Word {
+	words := []selftest.Word{{Kind: "this tool's name", Text: "airlock"}}
+	add := func(kind, text string) {
+		word := selftest.Word{Kind: kind, Text: text}
+		if text != "" && !slices.ContainsFunc(words, func(w selftest.Word) bool { return w.Text == text }) {
+			words = append(words, word)
+		}
+	}
+	if u, err := user.Current(); err == nil {
+		add("your login", u.Username)
+		add("your home", u.HomeDir)
+	}
+	home, _ := os.UserHomeDir()
+	add("your home", home)
+	if u, err := identity.ResolveUser(a.config); err == nil {
+		add("your name", u.Name)
+		add("your e-mail address", u.Mail)
+	}
+	host, _ := os.Hostname()
+	add("this host's name", host)
+	add("the repository's path", a.repo.Top)
+	add("the repository's path", filepath.Dir(a.repo.CommonDir))
+	return words
+}
+
+// escapeReport makes what comes from inside harmless to terminals.
+func escapeReport(r selftest.Report) selftest.Report {
+	for i := range r.Results {
+		r.Results[i].Seen = gitops.Escape(r.Results[i].Seen)
+	}
+	for _, leaks := range [][]selftest.Leak{r.Leaks.Found, r.Leaks.Known} {
+		for i := range leaks {
+			leaks[i].Seen = gitops.Escape(leaks[i].Seen)
+		}
+	}
+	return r
+}
+
+func printReport(w io.Writer, r selftest.Report) {
+	for _, result := range r.Results {
+		word := "kept  "
+		if !result.Kept {
+			word = "BROKEN"
+		}
+		fmt.Fprintf(w, "%s %-16s %s (%s): %s\n", word, result.Name, result.Promise, result.Tried, result.Seen)
+	}
+	for _, l := range r.Leaks.Found {
+		fmt.Fprintf(w, "LEAK   %s in %s: %s\n", l.Kind, l.Where, l.Seen)
+	}
+	for _, l := range r.Leaks.Known {
+		fmt.Fprintf(w, "weaker %s in %s: %s\n", l.Kind, l.Where, l.Seen)
+	}
+	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", count(r.Leaks.Words, "word"),
+		r.Leaks.Bytes>>10, count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
+}
