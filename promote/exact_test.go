@@ -14,7 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 )
 
-// seeds are the histories to be made: AIRLOCK_TEST_SEED picks one, AIRLOCK_TEST_SEEDS says how many.
+// seeds are the histories to be made: the same few each time, so that a change is judged by itself. AIRLOCK_TEST_SEED picks one,
+// AIRLOCK_TEST_SEEDS says how many, each time others.
 func seeds(t *testing.T, few int) []uint64 {
 	t.Helper()
 	if text := os.Getenv("AIRLOCK_TEST_SEED"); text != "" {
@@ -22,13 +23,13 @@ func seeds(t *testing.T, few int) []uint64 {
 		check(t, err)
 		return []uint64{seed}
 	}
+	first := uint64(1)
 	if text := os.Getenv("AIRLOCK_TEST_SEEDS"); text != "" {
 		var err error
 		few, err = strconv.Atoi(text)
 		check(t, err)
+		first = uint64(time.Now().UnixNano()) / 1000
 	}
-	// Others each time: what fails is named by its seed.
-	first := uint64(time.Now().UnixNano()) / 1000
 	var list []uint64
 	for i := range few {
 		list = append(list, first+uint64(i))
