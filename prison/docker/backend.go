@@ -24,39 +24,53 @@ type Options struct {
 type Backend struct {
 	options Options
 
-	mu     sync.Mutex
-	client *engine
+	mu      sync.Mutex
+	engines map[string]*engine // by their addresses
 }
 
 var _ prison.Backend = (*Backend)(nil)
 
 // New returns the backend that makes prisons out of containers. It connects when it is first used.
-func New(o Options) *Backend { return &Backend{options: o} }
+func New(o Options) *Backend { return &Backend{options: o, engines: map[string]*engine{}} }
 
 // Name implements [prison.Backend].
 func (b *Backend) Name() string { return name }
 
-// engine returns the connection, which is safe for use at once by several callers.
-func (b *Backend) engine() (*engine, error) {
+// engine returns the connection to the engine that a prison is on, or a new one is to be on, once it answers.
+// It is safe for use at once by several callers.
+func (b *Backend) engine(ctx context.Context, r *record) (*engine, error) {
+	e, err := b.connected(r)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.awake(ctx)
+}
+
+func (b *Backend) connected(r *record) (*engine, error) {
+	host := b.options.Host
+	if r != nil {
+		host = r.Host
+	}
+	host, err := engineHost(host)
+	if err != nil {
+		return nil, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.client == nil {
-		e, err := connect(b.options)
+	if b.engines[host] == nil {
+		e, err := connect(host)
 		if err != nil {
 			return nil, err
 		}
-		b.client = e
+		b.engines[host] = e
 	}
-	return b.client, nil
+	return b.engines[host], nil
 }
 
 // Probe implements [prison.Backend]: an engine of this machine answers and can make prisons.
 func (b *Backend) Probe(ctx context.Context) error {
-	e, err := b.engine()
+	e, err := b.engine(ctx, nil)
 	if err != nil {
-		return err
-	}
-	if err := e.ping(ctx); err != nil {
 		return err
 	}
 	_, err = e.platform(ctx, "")
@@ -66,11 +80,8 @@ func (b *Backend) Probe(ctx context.Context) error {
 // CheckImage makes sure that an image is here, which is never downloaded by this package, and that it holds a
 // shell and git that run. What is wrong with it is an *[prison.Unavailable].
 func (b *Backend) CheckImage(ctx context.Context, ref string) error {
-	e, err := b.engine()
+	e, err := b.engine(ctx, nil)
 	if err != nil {
-		return err
-	}
-	if err := e.ping(ctx); err != nil {
 		return err
 	}
 	i, err := e.image(ctx, ref)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,8 +23,10 @@ const (
 	name = "docker"
 	// minAPI is Docker Engine 20.10's.
 	minAPI = "1.41"
-	// callPatience bounds a call that has no stream. An engine that is stopped by a signal accepts
-	// connections and never answers.
+	// pingPatience bounds the question whether an engine answers at all. One that is stopped by a signal accepts
+	// connections and never does.
+	pingPatience = 5 * time.Second
+	// callPatience bounds a call that has no stream.
 	callPatience = 30 * time.Second
 	// startPatience bounds a container's start or end, which may have to wait for the disk.
 	startPatience = 2 * time.Minute
@@ -33,14 +36,14 @@ const (
 type engine struct {
 	*client.Client
 	host string
+
+	mu    sync.Mutex
+	asked time.Time // when it was last asked whether it answers
+	said  error     // what came of it
 }
 
-// connect returns a client for the engine that the options and the user's settings say.
-func connect(o Options) (*engine, error) {
-	host, err := engineHost(o.Host)
-	if err != nil {
-		return nil, err
-	}
+// connect returns a client for the engine at an address. Nothing is said to it yet.
+func connect(host string) (*engine, error) {
 	if err := checkLocal(host); err != nil {
 		return nil, err
 	}
@@ -52,7 +55,7 @@ func connect(o Options) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker engine at %s: %w", host, err)
 	}
-	return &engine{c, host}, nil
+	return &engine{Client: c, host: host}, nil
 }
 
 // checkLocal refuses engines elsewhere: they cannot share a folder of this machine.
@@ -129,9 +132,20 @@ func call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callPatience)
 }
 
-// ping makes sure that an engine that is new enough answers.
+// awake makes sure that an engine that is new enough answers. What it learns holds for a moment, so that whoever
+// does one thing after the other waits once for an engine that does not.
+func (e *engine) awake(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.said == nil || time.Since(e.asked) > pingPatience {
+		e.said = e.ping(ctx)
+		e.asked = time.Now()
+	}
+	return e.said
+}
+
 func (e *engine) ping(ctx context.Context) error {
-	bounded, cancel := call(ctx)
+	bounded, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
 	p, err := e.Ping(bounded)
 	if err != nil {
@@ -141,6 +155,7 @@ func (e *engine) ping(ctx context.Context) error {
 		return unavailable(fmt.Sprintf("the engine speaks version %s of the API, %s is needed", p.APIVersion, minAPI),
 			"install Docker Engine 20.10 or newer")
 	}
+	e.NegotiateAPIVersionPing(p)
 	return nil
 }
 

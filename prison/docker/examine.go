@@ -14,12 +14,12 @@ import (
 
 // Examine implements [prison.Backend].
 func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
-	e, err := b.engine()
+	e, err := b.connected(nil)
 	if err != nil {
 		return nil, err
 	}
 	findings := []prison.Finding{{Name: "engine's address", Value: e.host}}
-	if err := e.ping(ctx); err != nil {
+	if err := e.awake(ctx); err != nil {
 		return findings, err
 	}
 	p, err := e.platform(ctx, "")

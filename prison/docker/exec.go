@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func (r *running) environment(p prison.Process, t *prison.Terminal) []string {
 	if t == nil {
 		return env
 	}
-	return slices.Concat([]string{"TERM=" + orDefault(t.Term, "xterm-256color")}, env)
+	return slices.Concat([]string{"TERM=" + cmp.Or(t.Term, "xterm-256color")}, env)
 }
 
 func (r *running) createExec(ctx context.Context, o container.ExecOptions) (string, error) {
@@ -150,13 +151,6 @@ func workingDir(dir string) string {
 		return dir
 	}
 	return path.Join(prison.Workspace, dir)
-}
-
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func orDiscard(w io.Writer) io.Writer {

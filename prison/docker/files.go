@@ -73,13 +73,58 @@ func accounts(s prison.Spec) []entry {
 	}
 }
 
-// furnish gives a new container its accounts and its home. Folders that exist keep what is in them.
+// furnish gives a new container its accounts, its first program and its home. Folders that exist keep what is in them.
 func (e *engine) furnish(ctx context.Context, id string, s prison.Spec) error {
 	if err := e.put(ctx, id, "/etc", accounts(s)...); err != nil {
 		return err
 	}
+	if err := e.copyShell(ctx, id, s.Image); err != nil {
+		return err
+	}
 	return e.put(ctx, id, "/home",
 		folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID))
+}
+
+// firstFolder holds a copy of the image's shell that the phantom may execute, but not read: whom that runs as, Linux
+// keeps from looking into the process, and from ptrace(2), see PR_SET_DUMPABLE. The name tells busybox what to be.
+const (
+	firstFolder = "/etc/first"
+	firstShell  = firstFolder + "/sh"
+)
+
+// maxShell bounds what an image may call its shell.
+const maxShell = 64 << 20
+
+func (e *engine) copyShell(ctx context.Context, id, ref string) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	file := defaultSh
+	stat, err := e.ContainerStatPath(bounded, id, file)
+	if err == nil && stat.LinkTarget != "" {
+		file = stat.LinkTarget
+		stat, err = e.ContainerStatPath(bounded, id, file)
+	}
+	if gone(err) || err == nil && (!stat.Mode.IsRegular() || stat.Size > maxShell) {
+		return lacksShell(ref)
+	}
+	if err != nil {
+		return e.failed(ctx, "look at the image's shell", err)
+	}
+	content, _, err := e.CopyFromContainer(bounded, id, file)
+	if err != nil {
+		return e.failed(ctx, "copy the image's shell", err)
+	}
+	defer content.Close()
+	archive := tar.NewReader(content)
+	if _, err := archive.Next(); err != nil {
+		return e.failed(ctx, "copy the image's shell", err)
+	}
+	shell, err := io.ReadAll(io.LimitReader(archive, maxShell))
+	if err != nil {
+		return e.failed(ctx, "copy the image's shell", err)
+	}
+	return e.put(ctx, id, "/etc", folder(path.Base(firstFolder), 0o755, 0, 0),
+		entry{name: path.Base(firstFolder) + "/sh", content: string(shell), mode: 0o111})
 }
 
 // small is how long a file may be that get reads: an agent can have written it.

@@ -141,7 +141,7 @@ func (b *Backend) currentState(ctx context.Context, s prison.Spec, l *launched) 
 	if err != nil {
 		return nil, err
 	}
-	e, err := b.engine()
+	e, err := b.engine(ctx, r)
 	if err != nil {
 		return nil, err
 	}

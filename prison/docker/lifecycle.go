@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,23 @@ import (
 )
 
 var errRunning = errors.New("the prison is running already")
+
+// claim returns the engine that a prison is on and its record; the first time it makes one.
+func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *record, error) {
+	r, err := readRecord(s.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := b.engine(ctx, r)
+	if err != nil || r != nil {
+		return e, r, err
+	}
+	r, err = newRecord(e.host)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, r, r.write(s.Dir)
+}
 
 // Prepare implements [prison.Backend].
 func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
@@ -36,15 +54,11 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 		}
 		return nil
 	}
-	e, err := b.engine()
+	e, r, err := b.claim(ctx, s)
 	if err != nil {
 		return err
 	}
 	if _, err := e.platform(ctx, ""); err != nil {
-		return err
-	}
-	r, err := claim(s)
-	if err != nil {
 		return err
 	}
 	i, err := e.image(ctx, s.Image)
@@ -62,15 +76,11 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err := check(s); err != nil {
 		return i, err
 	}
-	e, err := b.engine()
+	e, r, err := b.claim(ctx, s)
 	if err != nil {
 		return i, err
 	}
 	p, err := e.platform(ctx, s.Runtime)
-	if err != nil {
-		return i, err
-	}
-	r, err := claim(s)
 	if err != nil {
 		return i, err
 	}
@@ -198,7 +208,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	if r == nil || r.Container == "" {
 		return nil, prison.ErrNotRunning
 	}
-	e, err := b.engine()
+	e, err := b.engine(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -221,15 +231,11 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	if err := check(s); err != nil {
 		return nil, err
 	}
-	e, err := b.engine()
+	e, r, err := b.claim(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	p, err := e.platform(ctx, s.Runtime)
-	if err != nil {
-		return nil, err
-	}
-	r, err := claim(s)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +289,7 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 	if err != nil || r == nil {
 		return err
 	}
-	e, err := b.engine()
+	e, err := b.engine(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -330,9 +336,9 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 		return err
 	}
 	if r == nil {
-		return b.wipeWorkspace(ctx, s, record{})
+		return b.wipeWorkspace(ctx, s, nil)
 	}
-	e, err := b.engine()
+	e, err := b.engine(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -344,7 +350,7 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 		return errRunning
 	}
 	// The containers go last: as long as there is one, its image is there, which is what empties the workspace.
-	if err := b.wipeWorkspace(ctx, s, *r); err != nil {
+	if err := b.wipeWorkspace(ctx, s, r); err != nil {
 		return err
 	}
 	if err := e.removeAll(ctx, r.Key, ""); err != nil {
@@ -363,25 +369,22 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 
 // wipeWorkspace removes the workspace. os.RemoveAll goes by descriptors and follows no link; to whoever is not
 // root the phantom's folders are closed, and are emptied inside first.
-func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r record) error {
+func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) error {
 	if os.Geteuid() == 0 || os.Remove(s.Workspace) == nil {
 		return os.RemoveAll(s.Workspace)
 	}
 	if _, err := os.Lstat(s.Workspace); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	e, err := b.engine()
+	e, err := b.engine(ctx, r)
 	if err != nil {
 		return err
 	}
-	if r.Image == "" {
-		i, err := e.image(ctx, s.Image)
-		if err != nil {
-			return err
-		}
-		r.Image = i.ID
+	image, key := s.Image, ""
+	if r != nil {
+		image, key = cmp.Or(r.Image, image), r.Key
 	}
-	if err := e.empty(ctx, r.Image, r.Key, s); err != nil {
+	if err := e.empty(ctx, image, key, s); err != nil {
 		return err
 	}
 	if err := os.Remove(s.Workspace); err != nil {

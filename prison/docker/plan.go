@@ -42,6 +42,13 @@ const (
 // kill the process it waits for, but not itself.
 const waitForever = `exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
 
+// masked are the kernel's files that nobody can read: the engine's own list, and what tells of the machine.
+var masked = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
+	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
+	"/proc/cmdline", "/proc/kallsyms", "/proc/key-users", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+}
+
 // plan is a container to be.
 type plan struct {
 	name   string
@@ -65,6 +72,7 @@ func (pl planner) prison() (plan, error) {
 		return p, err
 	}
 	p.name = containerName(pl.Spec)
+	p.config.Entrypoint = []string{firstShell}
 	p.config.Env = append(p.config.Env, pl.Env...)
 	p.host.Mounts = append(p.host.Mounts,
 		volume(pl.record.homeVolume(), "/home", pl.labels(rolePrison)),
@@ -114,6 +122,7 @@ func (pl planner) base(role string) (plan, error) {
 			Runtime: pl.Runtime, ShmSize: shmSize, OomScoreAdj: 500,
 			LogConfig:     container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+			MaskedPaths:   masked,
 			Resources:     pl.resources(),
 			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
 		},
@@ -122,7 +131,6 @@ func (pl planner) base(role string) (plan, error) {
 		p.host.UsernsMode = "host" // else another uid would be the phantom's on the disk
 	}
 	pl.lacks("the workspace's path on the host can be read in /proc/self/mountinfo")
-	pl.lacks("the first process inside, which holds nothing of the host's, is open to the agent (/proc/1)")
 	p.weaker = pl.weaker
 	return p, nil
 }

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/git-airlock/git-airlock/prison"
 )
 
 // recordName and commandName are the files in the prison's host folder.
@@ -20,6 +18,7 @@ const (
 // record is what the host remembers of a prison between calls. It moves with the repository, and
 // so do its claims on the engine.
 type record struct {
+	Host      string `json:"host"`      // the engine's address; the caller's settings may have changed since
 	Key       string `json:"key"`       // a label on all that the prison has on the engine
 	Container string `json:"container"` // its id, empty while there is none
 	Ref       string `json:"ref"`       // the image as it was asked for
@@ -42,18 +41,13 @@ func readRecord(dir string) (*record, error) {
 
 func (r *record) write(dir string) error { return writeJSON(filepath.Join(dir, recordName), r) }
 
-// claim returns the prison's record; the first time it makes one.
-func claim(s prison.Spec) (*record, error) {
-	r, err := readRecord(s.Dir)
-	if err != nil || r != nil {
-		return r, err
-	}
+// newRecord returns the record of a prison that is to be on the engine at host.
+func newRecord(host string) (*record, error) {
 	var key [8]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
 	}
-	r = &record{Key: hex.EncodeToString(key[:])}
-	return r, r.write(s.Dir)
+	return &record{Host: host, Key: hex.EncodeToString(key[:])}, nil
 }
 
 // forget removes what the host remembers.

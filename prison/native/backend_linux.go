@@ -42,6 +42,8 @@ func check(s prison.Spec) error {
 		return fmt.Errorf("native prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
 	case s.User != filepath.Base(s.User), s.User == ".", s.User == "..":
 		return fmt.Errorf("native prison: user name %q", s.User)
+	case s.Image != "", s.Runtime != "":
+		return errors.New("native prison: there are no images and runtimes")
 	}
 	return checkNetwork(s)
 }
