@@ -56,6 +56,14 @@ func CheckVersion(ctx context.Context) error {
 // DryRun makes every later Change on r fail with [ErrDryRun].
 func (r *Repository) DryRun() { r.dry = true }
 
+// Name is what people call the repository: its main work tree's folder, or its own without one.
+func (r *Repository) Name() string {
+	if filepath.Base(r.CommonDir) == ".git" {
+		return filepath.Base(filepath.Dir(r.CommonDir))
+	}
+	return strings.TrimSuffix(filepath.Base(r.CommonDir), ".git")
+}
+
 // WorktreeID names this worktree within its repository: empty for the main one. It survives moves.
 func (r *Repository) WorktreeID() string {
 	if rel, err := filepath.Rel(filepath.Join(r.CommonDir, "worktrees"), r.GitDir); err == nil && !strings.HasPrefix(rel, "..") {

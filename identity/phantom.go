@@ -28,6 +28,12 @@ func NewPhantom(taken func(uid int) bool) (Phantom, error) {
 	return chooser{root: "/", uid: os.Geteuid(), path: os.Getenv("PATH"), known: known}.choose(taken)
 }
 
+// NewEnginePhantom chooses as [NewPhantom] does for root: for an agent that a container engine runs, which can
+// make it anybody.
+func NewEnginePhantom(taken func(uid int) bool) (Phantom, error) {
+	return chooser{root: "/", path: os.Getenv("PATH"), known: known}.choose(taken)
+}
+
 // chooser is where a phantom is chosen: the host, or a test's.
 type chooser struct {
 	root  string            // the directory that holds etc

@@ -12,7 +12,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -127,18 +126,13 @@ func (a *app) finishClearing(ctx context.Context, r airlock.Record) error {
 	return a.erase(ctx, r)
 }
 
-// backends are all there are, the one first that "auto" prefers when no image is asked for.
-func backends() []prison.Backend { return []prison.Backend{native.New()} }
-
-// backend returns the backend of an airlock.
-func (a *app) backend(airlock.Record) prison.Backend { return native.New() }
-
 // spec describes the prison of an airlock.
 func (a *app) spec(r airlock.Record) (prison.Spec, error) {
 	network, err := prison.ParseNetwork(r.Isolation.Network)
 	return prison.Spec{
 		ID: r.ID, Dir: filepath.Join(a.store.Dir(r.ID), "prison"), Workspace: a.store.Workspace(r),
 		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
+		Name: r.Workspace + "-" + a.repo.Name(), Image: r.Image, Runtime: r.Runtime,
 		Env: r.Env, Network: network, Limits: prison.Limits(r.Isolation.Limits),
 	}, err
 }

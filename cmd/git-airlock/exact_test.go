@@ -96,7 +96,7 @@ var noteKeys = []string{"Version", "Commit", "Session", "Inner-Commit", "Inner-A
 var noteValues = map[string]*regexp.Regexp{
 	"Version":   regexp.MustCompile(`^1$`),
 	"Session":   regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{4}$`),
-	"Backend":   regexp.MustCompile(`^native$`),
+	"Backend":   regexp.MustCompile(`^(native|docker)$`),
 	"Isolation": regexp.MustCompile(`^runtime=\S+ network=none uid=\d+$`),
 	"Tree":      regexp.MustCompile(`^exact$`),
 	"Policy":    regexp.MustCompile(`^clean$`),

@@ -22,8 +22,7 @@ func (a *app) openExporter(ctx context.Context, r airlock.Record) (promote.Expor
 	if err != nil {
 		return nil, err
 	}
-	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
-	box, err := a.backend(r).Open(ctx, spec)
+	box, err := a.openLook(ctx, r, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -19,6 +20,7 @@ import (
 // remembered is an airlock that a script has started, with all that must be gone after clear.
 type remembered struct {
 	id, uid, workspace string
+	container          bool
 	processes          []process
 	cgroups            []string
 }
@@ -41,11 +43,11 @@ func startTime(pid int) string {
 	return fields[19]
 }
 
-// remember notes the airlock here, and gives the script ID, WS, AGENTUID, BASE, BRANCH, DAEMON and KEEPER.
+// remember notes the airlock here, and gives the script ID, WS, AGENTUID, BASE, BRANCH and DAEMON.
 func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "remember")
 	d := statusDocument(ts)
-	r := remembered{id: field(d, "id"), uid: field(d, "uid"), workspace: field(d, "workspace")}
+	r := remembered{id: field(d, "id"), uid: field(d, "uid"), workspace: field(d, "workspace"), container: field(d, "backend") == "docker"}
 	daemon, _ := strconv.Atoi(field(d, "daemon.pid"))
 	var prison struct {
 		Keeper, Init process
@@ -59,7 +61,7 @@ func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	r.processes = []process{prison.Keeper, prison.Init, {daemon, startTime(daemon)}}
 	worldOf(ts).airlocks = append(worldOf(ts).airlocks, r)
 	for name, value := range map[string]string{"ID": r.id, "WS": r.workspace, "AGENTUID": r.uid, "BASE": field(d, "base"),
-		"BRANCH": field(d, "branch"), "DAEMON": strconv.Itoa(daemon), "KEEPER": strconv.Itoa(prison.Keeper.PID)} {
+		"BRANCH": field(d, "branch"), "DAEMON": strconv.Itoa(daemon)} {
 		ts.Setenv(name, value)
 	}
 }
@@ -126,6 +128,9 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 		add("git status: %s", status)
 	}
 	for _, r := range worldOf(ts).airlocks {
+		if boxes, others := onEngine(ts, r); len(boxes)+others > 0 {
+			add("%d containers and %d volumes and networks of airlock %s", len(boxes), others, r.id)
+		}
 		for _, p := range r.processes {
 			if p.alive() {
 				add("process %d of airlock %s", p.PID, r.id)
@@ -181,6 +186,23 @@ func holds(ts *testscript.TestScript, dir, top, state string) string {
 		return "mounts something below " + top
 	}
 	return ""
+}
+
+// killprison kills the prison that was started last, from outside.
+func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 0, "killprison")
+	airlocks := worldOf(ts).airlocks
+	last := airlocks[len(airlocks)-1]
+	if last.container {
+		killContainer(ts, last)
+		return
+	}
+	keeper := last.processes[0]
+	if !keeper.alive() {
+		ts.Fatalf("it is dead")
+	}
+	ts.Check(syscall.Kill(keeper.PID, syscall.SIGKILL))
+	cmdDead(ts, false, []string{strconv.Itoa(keeper.PID)})
 }
 
 // dead PID waits until a process has ended; whether its parent has noticed is not our matter.

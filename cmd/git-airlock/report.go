@@ -47,7 +47,6 @@ func (e ownFailure) Unwrap() error { return e.error }
 var (
 	errNoAirlock = errors.New("no airlock here")
 	errInside    = errors.New("this is the workspace of an airlock; git airlock works from outside")
-	errNoBackend = errors.New("this backend is not part of this version")
 )
 
 // report tells the user of an error and returns the exit status, which is decided here and nowhere else.
@@ -84,7 +83,7 @@ func report(w io.Writer, err error) int {
 		return 3
 	case errors.Is(err, errNoAirlock):
 		return 4
-	case errors.As(err, &unavailable), errors.As(err, &noRange), errors.Is(err, errNoBackend), errors.Is(err, errBroken):
+	case errors.As(err, &unavailable), errors.As(err, &noRange), errors.Is(err, errBroken):
 		return 5
 	}
 	return 1

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -46,19 +45,7 @@ func TestPromptly(t *testing.T) {
 // needNative skips a test, or fails it where CI promised the machine for it, if there can be no prison here.
 func needNative(t *testing.T) {
 	t.Helper()
-	err := native.New().Probe(t.Context())
-	if err == nil {
-		return
-	}
-	var unavailable *prison.Unavailable
-	mend := ""
-	if errors.As(err, &unavailable) {
-		mend = strings.Join(unavailable.Mend, "; ")
-	}
-	if prisontest.Required("native") {
-		t.Fatalf("%v (%s)", err, mend)
-	}
-	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
+	prisontest.Need(t, "native", native.New().Probe(t.Context()))
 }
 
 // userConfig is the configuration of the scripts' user. Their names must not turn up inside.
@@ -73,15 +60,15 @@ const userConfig = `[user]
 	detachedHead = false
 `
 
-// setup gives a script a home, an identity and nothing of the caller's git.
-func setup(t *testing.T) func(*testscript.Env) error {
+// setup gives a script a home, an identity, more configuration, and nothing of the caller's git.
+func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 	return func(env *testscript.Env) error {
 		home := filepath.Join(env.WorkDir, "home")
 		config := filepath.Join(home, ".gitconfig")
 		if err := os.MkdirAll(home, 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(config, []byte(userConfig), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(userConfig+strings.Join(more, "")), 0o600); err != nil {
 			return err
 		}
 		env.Setenv("HOME", home)

@@ -19,18 +19,24 @@ import (
 // startRequest is what start and run were asked for.
 type startRequest struct {
 	backend   string
+	image     string
+	runtime   string
 	isolation airlock.Isolation
 	env       []string
 	inside    bool
 	selftest  bool              // refuse a prison that does not keep its promises
 	overrides map[string]string // settings of promotion given as options
 	command   []string
+
+	backendOption, imageOption bool // the backend, or image or runtime, were given as options
 }
 
 // startFlags are the options of start and run.
 func startFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native`"},
+		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
+		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
+		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's"},
 		&cli.StringFlag{Name: "network", Usage: "what the prison can reach: `none`"},
 		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of cores the prison may use"},
@@ -47,7 +53,7 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	for key, value := range a.config {
 		options[key] = value
 	}
-	for _, name := range []string{"backend", "network", "memory", "cpus", "pids"} {
+	for _, name := range []string{"backend", "image", "runtime", "network", "memory", "cpus", "pids"} {
 		if c.IsSet(name) {
 			options["airlock."+name] = c.String(name)
 		}
@@ -87,6 +93,8 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	default:
 		return r, &promote.SettingError{Key: "airlock.backend", Value: r.backend, Want: "auto, native or docker"}
 	}
+	r.image, r.runtime = options.String("airlock.image", ""), options.String("airlock.runtime", "")
+	r.backendOption, r.imageOption = c.IsSet("backend"), c.IsSet("image") || c.IsSet("runtime")
 	return r, nil
 }
 

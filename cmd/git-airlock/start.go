@@ -12,7 +12,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot"
@@ -99,7 +98,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Inside: request.inside, Format: a.repo.Format,
 		Isolation: request.isolation, Env: request.env, Settings: request.overrides, Ghost: identity.NewGhost(),
 	}
-	if err := a.choose(ctx, &r, request.backend); err != nil {
+	if err := a.choose(ctx, &r, request); err != nil {
 		return r, err
 	}
 	outside, err := a.repo.Changes(ctx)
@@ -151,19 +150,6 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 		return head, gitops.ErrUnborn
 	}
 	return head, nil
-}
-
-// choose chooses the backend and makes sure that it works here.
-func (a *app) choose(ctx context.Context, r *airlock.Record, asked string) error {
-	if asked == "docker" {
-		return fmt.Errorf("backend docker: %w", errNoBackend)
-	}
-	b := native.New()
-	r.Backend, r.Reason = b.Name(), "asked for"
-	if asked == "auto" {
-		r.Reason = "no image was asked for and namespaces work here"
-	}
-	return b.Probe(ctx)
 }
 
 // build makes all there is to an airlock, from the snapshot to the daemon.
@@ -251,7 +237,7 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 // restart starts the prison of a workspace again, as the options are now.
 func (a *app) restart(ctx context.Context, r *airlock.Record, request startRequest) error {
 	r.Isolation.Network, r.Isolation.Limits = request.isolation.Network, request.isolation.Limits
-	if err := a.choose(ctx, r, request.backend); err != nil {
+	if err := a.keep(ctx, r, request); err != nil {
 		return err
 	}
 	for key, value := range request.overrides {

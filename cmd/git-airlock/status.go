@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -117,24 +118,39 @@ func (a *app) document(ctx context.Context, r airlock.Record) (document, error) 
 	if err := a.heal(ctx, r); err != nil {
 		return d, err
 	}
-	if r.Phase == airlock.Running {
-		runs, err := a.prisonRuns(ctx, r)
-		if err != nil {
-			return d, err
-		}
-		if !runs {
-			d.State = "broken"
-		}
-	}
 	pid, err := promote.DaemonPID(a.store, r.ID)
 	if err != nil {
 		return d, err
 	}
 	d.Daemon = daemonState{pid != 0, pid}
-	if d.Command, err = a.launched(ctx, r); err != nil {
+	if err := a.prisonState(ctx, r, &d); err != nil {
 		return d, err
 	}
 	return d, a.promotion(ctx, r, &d)
+}
+
+// prisonState fills in what is known of the prison and its command. One whose engine does not answer is broken, for
+// all one can see; that is said, and keeps nothing else from being shown.
+func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) error {
+	var err error
+	if r.Phase == airlock.Running {
+		var runs bool
+		if runs, err = a.prisonRuns(ctx, r); !runs {
+			d.State = "broken"
+		}
+	}
+	if err == nil {
+		d.Command, err = a.launched(ctx, r)
+	}
+	var unavailable *prison.Unavailable
+	if errors.As(err, &unavailable) {
+		say(a.message, "look at the prison: %s", gitops.Escape(err.Error()))
+		for _, h := range unavailable.Mend {
+			fmt.Fprintln(a.message, "hint: "+h)
+		}
+		return nil
+	}
+	return err
 }
 
 // promotion fills in what is known of landing. That the workspace cannot be looked into is said, and

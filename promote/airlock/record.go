@@ -63,6 +63,8 @@ type Record struct {
 	Phantom   identity.Phantom  `json:"phantom"`
 	Backend   string            `json:"backend"`
 	Reason    string            `json:"backend_reason"`
+	Image     string            `json:"image,omitempty"`   // asked for; empty for a backend without images
+	Runtime   string            `json:"runtime,omitempty"` // asked for; empty for the engine's own
 	Isolation Isolation         `json:"isolation"`
 	Env       []string          `json:"env"`      // names and values passed into the prison
 	Settings  map[string]string `json:"settings"` // settings given by flag at the start, which go before the configuration

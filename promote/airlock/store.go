@@ -127,7 +127,7 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Phantom, err = identity.NewPhantom(func(uid int) bool { return phantomTaken(others, uid) })
+	r.Phantom, err = newPhantom(r, func(uid int) bool { return phantomTaken(others, uid) })
 	if err != nil {
 		return r, err
 	}
@@ -147,6 +147,17 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 		err = s.exclude(r.Workspace)
 	}
 	return r, err
+}
+
+// newPhantom prefers the user's own ids also for a container, since the workspace can then be looked into
+// without the engine.
+func newPhantom(r Record, taken func(uid int) bool) (identity.Phantom, error) {
+	p, err := identity.NewPhantom(taken)
+	var none *identity.NoRange
+	if errors.As(err, &none) && r.Image != "" {
+		return identity.NewEnginePhantom(taken)
+	}
+	return p, err
 }
 
 func phantomTaken(records []Record, uid int) bool {

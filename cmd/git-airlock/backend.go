@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// containers is the backend that makes prisons out of containers, with one connection for all who use it.
+var containers = docker.New(docker.Options{})
+
+// backends are all there are, the one first that "auto" prefers when no image is asked for.
+func backends() []prison.Backend { return []prison.Backend{native.New(), containers} }
+
+// backend returns the backend of an airlock.
+func (a *app) backend(r airlock.Record) prison.Backend {
+	for _, b := range backends() {
+		if b.Name() == r.Backend {
+			return b
+		}
+	}
+	return native.New()
+}
+
+// choose chooses the backend and makes sure that it works here.
+func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest) error {
+	switch {
+	case q.backend == containers.Name():
+		return chooseContainer(ctx, r, q, "asked for")
+	case q.backend == "native" && q.imageOption:
+		return usagef("the native backend has no images and runtimes; leave --backend out, or say --backend docker")
+	case q.backend == "native":
+		return chooseNative(ctx, r, "asked for")
+	case q.image != "":
+		err := containers.Probe(ctx)
+		if err == nil {
+			return chooseContainer(ctx, r, q, "an image is asked for and an engine answers")
+		}
+		return a.withoutEngine(ctx, r, q, err)
+	case q.imageOption: // a runtime only
+		return errNoImage
+	}
+	err := chooseNative(ctx, r, "no image is asked for and namespaces work here")
+	var unavailable *prison.Unavailable
+	if errors.As(err, &unavailable) && containers.Probe(ctx) == nil {
+		return &hinted{usagef("%s; a container engine answers, but there is no image to use", err), imageHints}
+	}
+	return err
+}
+
+// withoutEngine takes the native backend for somebody who asked for an image and has no engine, and says so.
+func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startRequest, lacking error) error {
+	if err := chooseNative(ctx, r, fmt.Sprintf("an image is asked for, but %s", lacking)); err != nil {
+		return errors.Join(lacking, err)
+	}
+	say(a.message, "image %s is not used: %s", gitops.Escape(q.image), gitops.Escape(lacking.Error()))
+	return nil
+}
+
+var (
+	imageHints = []string{"git airlock start --image <image>  # one with git and a shell", "git config airlock.image <image>"}
+	errNoImage = &hinted{usagef("the docker backend wants an image to make containers of"), imageHints}
+)
+
+func chooseNative(ctx context.Context, r *airlock.Record, reason string) error {
+	b := native.New()
+	r.Backend, r.Reason, r.Image, r.Runtime = b.Name(), reason, "", ""
+	return b.Probe(ctx)
+}
+
+func chooseContainer(ctx context.Context, r *airlock.Record, q startRequest, reason string) error {
+	r.Backend, r.Reason, r.Image, r.Runtime = containers.Name(), reason, q.image, q.runtime
+	if q.image == "" {
+		return errNoImage
+	}
+	if err := containers.Probe(ctx); err != nil {
+		return err
+	}
+	return containers.CheckImage(ctx, q.image)
+}
+
+// keep makes a request of somebody who starts an airlock again one for the backend that it has: its writable files
+// are there. The reason stays, too.
+func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest) error {
+	if q.backendOption && q.backend != "auto" && q.backend != r.Backend {
+		return &refusal{fmt.Sprintf("this airlock has the backend %s", r.Backend), []string{"git airlock start", "git airlock clear"}}
+	}
+	if r.Backend == "native" && q.imageOption {
+		return &refusal{"this airlock has no image", []string{"git airlock start", "git airlock clear"}}
+	}
+	q.backend = r.Backend
+	if !q.imageOption {
+		q.image, q.runtime = r.Image, r.Runtime
+	}
+	reason := r.Reason
+	err := a.choose(ctx, r, q)
+	r.Reason = reason
+	return err
+}
+
+// openLook opens a prison for the exporter. A native one is opened in a tenth of a container's time, and needs no engine.
+func (a *app) openLook(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
+	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
+	own := a.backend(r)
+	plain := spec
+	plain.Image, plain.Runtime = "", ""
+	box, err := native.New().Open(ctx, plain)
+	if err == nil || own.Name() == "native" || ctx.Err() != nil {
+		return box, err
+	}
+	inside, ownErr := own.Open(ctx, spec)
+	if ownErr != nil {
+		return nil, errors.Join(ownErr, err)
+	}
+	return inside, nil
+}

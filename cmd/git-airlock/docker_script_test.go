@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+func init() {
+	scriptCommands["onengine"] = cmdOnEngine
+	scriptCommands["killprison"] = cmdKillPrison
+}
+
+// testImage is an image with git and a shell in it that tests may use.
+func testImage() string {
+	if image := os.Getenv("AIRLOCK_TEST_IMAGE"); image != "" {
+		return image
+	}
+	return "airlock-test-base"
+}
+
+func needDocker(t *testing.T) {
+	t.Helper()
+	err := containers.Probe(t.Context())
+	if err == nil {
+		err = containers.CheckImage(t.Context(), testImage())
+	}
+	prisontest.Need(t, "docker", err)
+}
+
+// TestDocker runs the scripts about containers, which choose backend and image themselves.
+func TestDocker(t *testing.T) {
+	needDocker(t)
+	testscript.Run(t, testscript.Params{Dir: "testdata/script/docker", Setup: withImage(setup(t)), Cmds: scriptCommands,
+		Condition: condition, RequireUniqueNames: true})
+}
+
+// elsewhere are the scripts that are about the native prison or about none, and the one that looks for the
+// workspace's path, which a container shows.
+var elsewhere = []string{"doctor", "dry-run", "errors", "help", "hidden", "network", "no-range", "none", "usage"}
+
+// TestScriptInContainers runs the general scripts once more, with the user's settings asking for containers.
+func TestScriptInContainers(t *testing.T) {
+	needDocker(t)
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	files = slices.DeleteFunc(files, func(file string) bool {
+		name := filepath.Base(file)
+		return slices.Contains(elsewhere, name[:len(name)-len(".txtar")])
+	})
+	config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n"
+	testscript.Run(t, testscript.Params{Files: files, Setup: withImage(setup(t, config)), Cmds: scriptCommands, Condition: condition})
+}
+
+// withImage tells scripts the image.
+func withImage(setup func(*testscript.Env) error) func(*testscript.Env) error {
+	return func(env *testscript.Env) error {
+		env.Setenv("IMAGE", testImage())
+		env.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
+		return setup(env)
+	}
+}
+
+// onengine N wants N containers, volumes and networks of the airlock that was started last.
+func cmdOnEngine(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "onengine N")
+	airlocks := worldOf(ts).airlocks
+	boxes, others := onEngine(ts, airlocks[len(airlocks)-1])
+	for _, b := range boxes {
+		ts.Logf("%v %s %v", b.Names, b.State, b.Labels)
+	}
+	if strconv.Itoa(len(boxes)+others) != args[0] {
+		ts.Fatalf("%d containers, %d volumes and networks", len(boxes), others)
+	}
+}
+
+func engineClient(ts *testscript.TestScript) *client.Client {
+	opts := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation()}
+	if host := ts.Getenv("DOCKER_HOST"); host != "" {
+		opts = append(opts, client.WithHost(host))
+	}
+	c, err := client.NewClientWithOpts(opts...)
+	ts.Check(err)
+	return c
+}
+
+// onEngine finds what an airlock has there.
+func onEngine(ts *testscript.TestScript, r remembered) (boxes []container.Summary, others int) {
+	if !r.container {
+		return nil, 0
+	}
+	c := engineClient(ts)
+	defer c.Close()
+	ctx, f := context.Background(), filters.NewArgs(filters.Arg("label", "workspace.id="+r.id))
+	boxes, err := c.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
+	ts.Check(err)
+	volumes, err := c.VolumeList(ctx, volume.ListOptions{Filters: f})
+	ts.Check(err)
+	networks, err := c.NetworkList(ctx, network.ListOptions{Filters: f})
+	ts.Check(err)
+	return boxes, len(volumes.Volumes) + len(networks)
+}
+
+func killContainer(ts *testscript.TestScript, r remembered) {
+	c := engineClient(ts)
+	defer c.Close()
+	boxes, _ := onEngine(ts, r)
+	for _, b := range boxes {
+		ts.Check(c.ContainerKill(context.Background(), b.ID, "KILL"))
+		ended, errs := c.ContainerWait(context.Background(), b.ID, container.WaitConditionNotRunning)
+		select {
+		case <-ended:
+		case err := <-errs:
+			ts.Check(err)
+		}
+	}
+}
