@@ -252,7 +252,9 @@ func (q *Quarantine) Commits(ctx context.Context, names []OID, each func(OID, Co
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() {
-		in := strings.NewReader(strings.Join(texts(names), "\n") + "\n")
+		// git ends when its input does: held open until all is read, it does not end with answers on the way, which are
+		// given up after a while (Git.command). each may take its time.
+		in := io.MultiReader(strings.NewReader(strings.Join(texts(names), "\n")+"\n"), openUntil{ctx})
 		w.CloseWithError(q.Look(ctx, Call{Args: []string{"cat-file", "--batch"}, Stdin: in, Stdout: w}))
 	}()
 	out := bufio.NewReader(r)
@@ -270,6 +272,14 @@ func (q *Quarantine) Commits(ctx context.Context, names []OID, each func(OID, Co
 		}
 	}
 	return nil
+}
+
+// openUntil is an input that says nothing and ends with its context.
+type openUntil struct{ context.Context }
+
+func (o openUntil) Read([]byte) (int, error) {
+	<-o.Done()
+	return 0, io.EOF
 }
 
 // readBatched reads one answer of "git cat-file --batch".
