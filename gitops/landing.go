@@ -173,7 +173,7 @@ func (l *landing) swing(ctx context.Context) error {
 // commit moves files, refs and index, in this order; the journal undoes the first without the second and
 // finishes the third.
 func (l *landing) commit(ctx context.Context, tx *transaction) error {
-	if err := l.r.moveIn(l.changes, l.staged()); err != nil {
+	if err := l.r.moveIn(l.changes, l.scratch, l.staged()); err != nil {
 		tx.abort()
 		return fmt.Errorf("update the working tree: %w", err)
 	}

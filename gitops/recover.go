@@ -111,7 +111,7 @@ func (c *recovery) forward(ctx context.Context) error {
 	if err := c.forwardIndex(ctx); err != nil {
 		return err
 	}
-	old, err := c.side(ctx, "old", c.Old, c.changes)
+	old, err := c.side(ctx, c.Old, c.changes)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *recovery) forward(ctx context.Context) error {
 			rest = append(rest, change)
 		}
 	}
-	return c.move(ctx, "new", c.New, rest)
+	return c.move(ctx, c.New, rest)
 }
 
 // forwardIndex puts the prepared index into place. If others had the index meanwhile, theirs is
@@ -155,6 +155,11 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if entries.Len() == 0 {
 		return nil
 	}
+	dir, err := os.MkdirTemp(c.scratch, "stage-")
+	if err != nil {
+		return err
+	}
+	next = filepath.Join(dir, "index")
 	if _, err := copyIndex(index, next); err != nil {
 		return err
 	}
@@ -185,7 +190,7 @@ func (c *recovery) back(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	old, err := c.side(ctx, "old", c.Old, c.changes)
+	old, err := c.side(ctx, c.Old, c.changes)
 	if err != nil {
 		return err
 	}
@@ -195,7 +200,7 @@ func (c *recovery) back(ctx context.Context) error {
 			rest = append(rest, Change{Path: p, Old: change.New, New: change.Old})
 		}
 	}
-	landed, err := c.side(ctx, "new", c.New, c.changes)
+	landed, err := c.side(ctx, c.New, c.changes)
 	if err != nil {
 		return err
 	}
@@ -208,7 +213,7 @@ func (c *recovery) back(ctx context.Context) error {
 			strange = append(strange, change.Path)
 		}
 	}
-	if err := c.move(ctx, "old", c.Old, undo); err != nil {
+	if err := c.move(ctx, c.Old, undo); err != nil {
 		return err
 	}
 	if len(strange) > 0 {
@@ -218,15 +223,15 @@ func (c *recovery) back(ctx context.Context) error {
 }
 
 // move moves the working tree along changes to what a commit holds, the same way a landing does.
-func (c *recovery) move(ctx context.Context, name string, commit OID, changes []Change) error {
+func (c *recovery) move(ctx context.Context, commit OID, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	_, tree, err := c.r.stageCommit(ctx, c.scratch, name, commit, present(changes))
+	_, tree, err := c.r.stageCommit(ctx, c.scratch, commit, present(changes))
 	if err != nil {
 		return err
 	}
-	return c.r.moveIn(changes, tree)
+	return c.r.moveIn(changes, c.scratch, tree)
 }
 
 // moved is the set of changed paths at which the user's index no longer has what it had before the landing.
@@ -259,7 +264,7 @@ func set(names []string) map[string]bool {
 // side is the set of changed paths that are in the working tree what they are in a commit, in the eyes of
 // git or byte for byte as a checkout writes them. The second sees what the first does not when
 // .gitattributes itself is among the changes.
-func (c *recovery) side(ctx context.Context, name string, commit OID, changes []Change) (map[string]bool, error) {
+func (c *recovery) side(ctx context.Context, commit OID, changes []Change) (map[string]bool, error) {
 	entryOf := func(change Change) Entry {
 		if commit == c.Old {
 			return change.Old
@@ -272,7 +277,7 @@ func (c *recovery) side(ctx context.Context, name string, commit OID, changes []
 			files = append(files, change.Path)
 		}
 	}
-	index, tree, err := c.r.stageCommit(ctx, c.scratch, name, commit, files)
+	index, tree, err := c.r.stageCommit(ctx, c.scratch, commit, files)
 	if err != nil {
 		return nil, err
 	}

@@ -72,10 +72,15 @@ func checkoutIndex(ctx context.Context, g *Git, names []string) error {
 }
 
 // stageCommit writes the paths that changes name as they are in a commit into a new folder of scratch, and the commit's
-// index beside it.
-func (r *Repository) stageCommit(ctx context.Context, scratch, name string, commit OID, paths []string) (index, tree string, err error) {
-	index, tree = filepath.Join(scratch, name+".index"), filepath.Join(scratch, name)
-	if err := errors.Join(os.RemoveAll(tree), removeIfThere(index), os.MkdirAll(tree, 0o700)); err != nil {
+// index beside it. The folder's name is new each time: a recovery that was killed may have left its locks, and a git at
+// work, in the last one.
+func (r *Repository) stageCommit(ctx context.Context, scratch string, commit OID, paths []string) (index, tree string, err error) {
+	dir, err := os.MkdirTemp(scratch, "stage-")
+	if err != nil {
+		return "", "", err
+	}
+	index, tree = filepath.Join(dir, "index"), filepath.Join(dir, "tree")
+	if err := os.Mkdir(tree, 0o700); err != nil {
 		return "", "", err
 	}
 	filters, err := r.filtersAtTop(ctx)
@@ -90,13 +95,6 @@ func (r *Repository) stageCommit(ctx context.Context, scratch, name string, comm
 		return "", "", err
 	}
 	return index, tree, syncFiles(tree, paths)
-}
-
-func removeIfThere(name string) error {
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // present lists the changed paths that hold a file afterwards.

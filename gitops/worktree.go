@@ -81,7 +81,7 @@ func (r *Repository) there(name string) bool {
 
 // moveIn makes the working tree new: removals first, so that a folder can become a file, then
 // renames from staging, each atomic.
-func (r *Repository) moveIn(changes []Change, staging string) error {
+func (r *Repository) moveIn(changes []Change, scratch, staging string) error {
 	for _, c := range changes {
 		if c.Old.present() && !c.New.present() {
 			stopAt(stepSwing)
@@ -92,7 +92,7 @@ func (r *Repository) moveIn(changes []Change, staging string) error {
 	}
 	for _, c := range changes {
 		if c.New.present() {
-			if err := r.moveOne(c, filepath.Dir(staging), filepath.Join(staging, c.Path)); err != nil {
+			if err := r.moveOne(c, scratch, filepath.Join(staging, c.Path)); err != nil {
 				return err
 			}
 		}
