@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,15 +64,15 @@ type Merge struct{ Base, Ours, Theirs OID }
 // that conflict are named; there is no tree then.
 func (b *Bridge) Merge(ctx context.Context, m Merge) (tree OID, conflicts []string, err error) {
 	// git merge-tree 2.39 takes commits only, and finds their merge base by itself.
-	base, err := b.synthetic(ctx, m.Base)
+	base, err := b.synthetic(m.Base)
 	if err != nil {
 		return "", nil, err
 	}
-	ours, err := b.synthetic(ctx, m.Ours, base)
+	ours, err := b.synthetic(m.Ours, base)
 	if err != nil {
 		return "", nil, err
 	}
-	theirs, err := b.synthetic(ctx, m.Theirs, base)
+	theirs, err := b.synthetic(m.Theirs, base)
 	if err != nil {
 		return "", nil, err
 	}
@@ -88,35 +89,47 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree OID, conflicts []stri
 	return tree, nil, err
 }
 
-// synthetic stores a commit that nobody will see.
-func (b *Bridge) synthetic(ctx context.Context, tree OID, parents ...OID) (OID, error) {
+// synthetic stores a commit that nobody will see, without a process for each: there are three in a merge.
+func (b *Bridge) synthetic(tree OID, parents ...OID) (OID, error) {
 	const nobody = "nobody <> 0 +0000"
 	content := Commit{Tree: tree, Parents: parents, Author: nobody, Committer: nobody}.Bytes()
-	return HashObject(b.outer.Format, "commit", content), b.StoreCommits(ctx, [][]byte{content})
+	id := HashObject(b.outer.Format, "commit", content)
+	dir := filepath.Join(b.dir, string(id[:2]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return id, os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject("commit", content), 0o600)
 }
 
 // Give copies what tip reaches and none of known, outer commits, does into the outer repository. commits is how
 // many commits that are.
 func (b *Bridge) Give(ctx context.Context, tip OID, known []OID, commits int) error {
 	revs := strings.Join(append([]string{string(tip), "--not"}, texts(known)...), "\n") + "\n"
-	if commits > unpackLimit/3 {
-		// The pack is written where it belongs: its objects are ready and need no second look.
-		dir := filepath.Join(b.outer.CommonDir, "objects", "pack")
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return err
-		}
-		err := b.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
-			Stdin: strings.NewReader(revs), Stdout: io.Discard})
-		if err == nil || !otherDevice(b.dir, dir) {
-			return err
-		}
-		// git renames the pack into place and cannot do so across file systems
+	dir := filepath.Join(b.outer.CommonDir, "objects", "pack")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
 	}
-	return b.send(ctx, strings.NewReader(revs))
+	most := unpackLimit
+	if otherDevice(b.dir, dir) {
+		most = math.MaxInt // git renames a pack into place and cannot do so across file systems
+	}
+	if commits <= unpackLimit/3 || most > unpackLimit {
+		err := b.send(ctx, strings.NewReader(revs), most)
+		if !errors.Is(err, errMany) {
+			return err
+		}
+	}
+	// The pack is written where it belongs: its objects are ready and need no second look. Until it is whole it is in the
+	// bridge's own folder; git index-pack would leave a half one in the user's store when it is cut off.
+	return b.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
+		Stdin: strings.NewReader(revs), Stdout: io.Discard, Apart: true})
 }
 
-// send streams a pack of the revisions into the outer repository.
-func (b *Bridge) send(ctx context.Context, revs io.Reader) error {
+// errMany says that there are more objects than are to be sent one by one.
+var errMany = errors.New("many objects")
+
+// send streams a pack of the revisions into the outer repository, unless it has more objects than most.
+func (b *Bridge) send(ctx context.Context, revs io.Reader, most int) error {
 	from, w := io.Pipe()
 	defer from.Close()
 	done := make(chan error, 1)
@@ -127,12 +140,13 @@ func (b *Bridge) send(ctx context.Context, revs io.Reader) error {
 	}()
 	var head [12]byte // "PACK", version, number of objects; gitformat-pack(5)
 	_, err := io.ReadFull(from, head[:])
-	if err == nil {
-		objects := binary.BigEndian.Uint32(head[8:])
-		err = b.outer.durable().storePack(ctx, io.MultiReader(bytes.NewReader(head[:]), from), int(objects))
+	if objects := int(binary.BigEndian.Uint32(head[8:])); err == nil && objects > most {
+		err = errMany
+	} else if err == nil {
+		err = b.outer.durable().storePack(ctx, io.MultiReader(bytes.NewReader(head[:]), from), objects)
 	}
 	from.Close()
-	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) {
+	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) && !errors.Is(err, errMany) {
 		return sent
 	}
 	return err

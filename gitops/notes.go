@@ -3,7 +3,10 @@ package gitops
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
 )
 
@@ -34,9 +37,30 @@ func (r *Repository) DraftNotes(ctx context.Context, ref, draft, who string, not
 		fmt.Fprintf(&in, "N inline %s\ndata %d\n%s\n", n.Commit, len(n.Text), n.Text)
 	}
 	in.WriteString("done\n")
-	if err := r.durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--force", "--done"}, Stdin: &in}); err != nil {
+	script, err := unnamedFile(in.Bytes())
+	if err != nil {
+		return "", "", fmt.Errorf("write notes: %w", err)
+	}
+	defer script.Close()
+	if err := r.durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--force", "--done"}, Stdin: script, Apart: true}); err != nil {
 		return "", "", fmt.Errorf("write notes: %w", err)
 	}
 	drafted, err = r.Ref(ctx, draft)
 	return old, drafted, err
+}
+
+// unnamedFile is a file to be read that nobody else can find. git fast-import, cut off in the middle of its input, would
+// leave half a pack in the user's store.
+func unnamedFile(content []byte) (*os.File, error) {
+	f, err := os.CreateTemp("", "")
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(content)
+	_, seekErr := f.Seek(0, io.SeekStart)
+	if err := errors.Join(os.Remove(f.Name()), err, seekErr); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }

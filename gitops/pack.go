@@ -7,6 +7,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the pack format's own checksum
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"hash"
 	"io"
 )
@@ -48,5 +49,15 @@ func (g *Git) storePack(ctx context.Context, pack io.Reader, objects int) error 
 	if objects > unpackLimit {
 		args = []string{"index-pack", "--stdin", "--fix-thin"}
 	}
-	return g.Change(ctx, Call{Args: args, Stdin: pack, Stdout: io.Discard})
+	return g.Change(ctx, Call{Args: args, Stdin: pack, Stdout: io.Discard, Apart: true})
+}
+
+// looseObject is the content of an object's own file (gitformat-loose(5)).
+func looseObject(kind string, content []byte) []byte {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, _ = fmt.Fprintf(z, "%s %d\x00", kind, len(content))
+	_, _ = z.Write(content)
+	_ = z.Close()
+	return b.Bytes()
 }

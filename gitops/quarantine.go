@@ -116,6 +116,7 @@ func (q *Quarantine) StoreCommits(ctx context.Context, commits [][]byte) error {
 // Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
 // ("--strict"), and nothing is kept of a pack that fails.
 func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
+	q.sweep()
 	err := q.Change(ctx, Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
@@ -131,8 +132,8 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	return err
 }
 
-// sweep removes what git leaves behind of a pack that it refused: with one after the other, a workspace could
-// fill the disk.
+// sweep removes what git leaves behind of a pack that it refused, or in the middle of which it was killed: with one
+// after the other, a workspace could fill the disk.
 func (q *Quarantine) sweep() {
 	left, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "tmp_*"))
 	for _, name := range left {

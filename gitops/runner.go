@@ -64,6 +64,9 @@ type Call struct {
 	Stdout io.Writer
 	Limit  int64         // bytes of standard output after which the command is ended; 0: outputLimit
 	For    time.Duration // deadline; 0: none but the context's
+	// Apart puts git into a process group of its own, for what writes into the user's stores: whoever kills ours as a
+	// whole leaves git to see the end of its input, and to clean up.
+	Apart bool
 }
 
 const (
@@ -200,6 +203,7 @@ func (g *Git) run(ctx context.Context, c Call) error {
 		defer cancel()
 	}
 	cmd := g.command(ctx, c)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.Apart}
 	var stderr headTail
 	cmd.Stderr = &stderr
 	if c.Stdout != nil {
@@ -215,7 +219,10 @@ func (g *Git) run(ctx context.Context, c Call) error {
 // feed runs a command with a reader as its standard input. Unlike [exec.Cmd.Run] it does not wait for a reader
 // that says nothing more once the command has ended: such a stream may come from a workspace.
 func feed(cmd *exec.Cmd, stdin io.Reader) error {
-	if stdin == nil {
+	if file, whole := stdin.(*os.File); whole || stdin == nil {
+		if whole {
+			cmd.Stdin = file // git has it all, whatever becomes of us
+		}
 		return cmd.Run()
 	}
 	in, err := cmd.StdinPipe()
