@@ -71,9 +71,12 @@ func (p *plan) together(ctx context.Context, tail []pair) error {
 	if len(links) == 0 {
 		return nil
 	}
-	b, err := p.commits(ctx, links, tail, p.onto(), true)
+	b, err := p.commits(ctx, links, tail, p.onto(), inPortions)
 	if err != nil {
 		return err
+	}
+	if b.late {
+		p.outcome.Retry = unsettledPoll
 	}
 	if b.stopped != nil {
 		p.hold(p.conflict(b.stopped))
@@ -98,7 +101,7 @@ func (p *plan) apart(ctx context.Context, tail []pair) error {
 		}
 		return nil
 	}
-	b, err := p.commits(ctx, p.links, nil, p.onto(), true)
+	b, err := p.commits(ctx, p.links, nil, p.onto(), merged)
 	if err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func (p *plan) separate(ctx context.Context, tail []pair) error {
 		return nil
 	}
 	if tail == nil && p.last.merged {
-		b, err := p.commits(ctx, links, nil, p.last.outer, true)
+		b, err := p.commits(ctx, links, nil, p.last.outer, merged)
 		if err != nil {
 			return err
 		}
@@ -127,7 +130,7 @@ func (p *plan) separate(ctx context.Context, tail []pair) error {
 			return b.store(ctx)
 		}
 	}
-	b, err := p.commits(ctx, links, tail, p.ledger.exact(p.base).outer, false)
+	b, err := p.commits(ctx, links, tail, p.ledger.exact(p.base).outer, asTheyAre)
 	if err != nil {
 		return err
 	}

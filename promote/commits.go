@@ -13,9 +13,9 @@ import (
 // parents mapped, and trees that are the same, or merged with what the user did.
 type builder struct {
 	*plan
-	onto   gitops.OID // what the first new commit lands on: the image of the last landed one
-	merges bool       // merge trees with what is in onto; else trees are the agent's as they are
-	now    time.Time
+	onto gitops.OID // what the first new commit lands on: the image of the last landed one
+	how  treatment
+	now  time.Time
 
 	done    map[gitops.OID]pair // pending or built, by their inner commits
 	trees   map[gitops.OID]gitops.OID
@@ -26,11 +26,26 @@ type builder struct {
 	authors []string
 	// stopped are the paths at which a merge conflicted; what was built before that stays.
 	stopped []string
+	merging bool // trees had to be merged, which takes time
+	late    bool // it took too long: what was built by then is whole, the rest is left out
 }
 
+// treatment is what becomes of the trees.
+type treatment int
+
+const (
+	asTheyAre  treatment = iota // the agent's
+	merged                      // with what is in the commit they land on
+	inPortions                  // merged, and if that takes long, only so many that they can land first
+)
+
+// buildTime is how long merging may take before what there is lands: with each commit that the user makes
+// meanwhile it has to be done again.
+const buildTime = 500 * time.Millisecond
+
 // commits builds links on top of what is pending already.
-func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair, onto gitops.OID, merges bool) (*builder, error) {
-	b := &builder{plan: p, onto: onto, merges: merges, now: time.Now(), done: map[gitops.OID]pair{},
+func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair, onto gitops.OID, how treatment) (*builder, error) {
+	b := &builder{plan: p, onto: onto, how: how, now: time.Now(), done: map[gitops.OID]pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
 	for _, t := range pending {
 		b.done[t.inner], b.taken[t.outer] = t, true
@@ -41,11 +56,19 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	}
 	next := 0
 	err := p.q.Commits(ctx, names, func(_ gitops.OID, inner gitops.Commit) error {
-		if b.stopped != nil {
+		if b.stopped != nil || b.late {
 			return nil
 		}
 		next++
-		return b.commit(ctx, links[next-1], inner)
+		l := links[next-1]
+		if err := b.commit(ctx, l, inner); err != nil {
+			return err
+		}
+		if b.how == inPortions && b.merging && time.Since(b.now) > buildTime && slices.Contains(b.chain, l.Commit) {
+			b.late = true // all that a commit reaches was built before it
+			b.keep(l.Commit)
+		}
+		return nil
 	})
 	return b, err
 }
@@ -123,7 +146,7 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 		}
 		first = l.Parents[0]
 	}
-	if !b.merges || b.same(first, parents[0]) {
+	if b.how == asTheyAre || b.same(first, parents[0]) {
 		return theirs, nil
 	}
 	base, err := b.treeOf(ctx, first)
@@ -139,6 +162,7 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 	case base == theirs:
 		return ours, nil
 	}
+	b.merging = true
 	tree, conflicts, err := b.bridge.Merge(ctx, gitops.Merge{Base: base, Ours: ours, Theirs: theirs})
 	b.stopped = conflicts
 	return tree, err

@@ -102,6 +102,9 @@ func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
 	var total Outcome
 	for end := time.Now().Add(drainTime); ; {
 		o, err := e.Cycle(ctx, options)
+		if o.Landed > 0 || o.Pending > total.Pending { // it gets further
+			end = time.Now().Add(drainTime)
+		}
 		o.Landed += total.Landed
 		o.FirstLanding = o.FirstLanding || total.FirstLanding
 		total = o

@@ -1,13 +1,14 @@
 package promote_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,19 +141,23 @@ func TestHistoryGrowsWhileItLands(t *testing.T) {
 // daemon runs the airlock's daemon until the returned function is called.
 func (w *world) daemon() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	ended := make(chan error)
+	ended := make(chan error, 1)
+	var said bytes.Buffer
 	go func() {
-		ended <- newEngine(w.Repository, w.record, w.inner).Daemon(ctx, log.New(io.Discard, "", 0), func() {})
+		ended <- newEngine(w.Repository, w.record, w.inner).Daemon(ctx, log.New(&said, "", log.Lmicroseconds), func() {})
 	}()
-	return func() {
-		w.t.Helper()
+	stop = sync.OnceFunc(func() {
 		cancel()
-		check(w.t, <-ended)
-	}
+		if err := <-ended; err != nil || w.t.Failed() {
+			w.t.Errorf("the daemon: %v\n%s", err, &said)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // patience is how long a test waits for what should come; on a loaded machine that can take long.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func (w *world) await(what string, there func() bool) {
 	w.t.Helper()
