@@ -143,6 +143,29 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 	return c, nil
 }
 
+// Values reads all values of a setting that may be given more than once. As for git's own, an empty one forgets
+// those before it.
+func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
+	own := *r.Git
+	own.config = nil
+	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	if err != nil {
+		return nil, err
+	}
+	var values []string
+	for _, rec := range records {
+		name, value, _ := strings.Cut(rec, "\n")
+		switch {
+		case canonical(name) != canonical(key):
+		case value == "":
+			values = nil
+		default:
+			values = append(values, value)
+		}
+	}
+	return values, nil
+}
+
 // CommandConfig reads what was given for this one command, with "git -c".
 func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
 	c := Config{}

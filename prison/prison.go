@@ -14,6 +14,9 @@ import (
 	"strings"
 )
 
+// Tools is the path below which [Spec.Tools] appear inside.
+const Tools = "/tools"
+
 // Workspace is the path under which the shared directory appears inside every prison.
 const Workspace = "/workspace"
 
@@ -92,6 +95,11 @@ type Spec struct {
 	// Name is what people see a prison called in the lists of other tools on the host, such as those of
 	// containers; empty means one made of ID. Backends without such lists ignore it.
 	Name string
+	// Root is the absolute host path of a folder that holds the prison's system, in place of the host's own; empty
+	// for that. It is shared read-only and must hold sh and git. Backends with images refuse it.
+	Root string
+	// Tools are shared read-only besides the system, and found by the prison's PATH before it.
+	Tools []Tool
 	// Image is the container image that the prison's system is taken from, and Runtime the container runtime
 	// that runs it, empty for the engine's own. A backend without images refuses both.
 	Image, Runtime string
@@ -111,6 +119,12 @@ type Spec struct {
 	ReadOnly bool
 	Network  Network
 	Limits   Limits
+}
+
+// Tool is a program, or a folder of programs, of the host that a prison may use. Everybody must be able to read it.
+type Tool struct {
+	Name string // below [Tools] inside
+	Path string // on the host, absolute, without links
 }
 
 // Isolation says what a started prison gives.

@@ -129,11 +129,15 @@ func (a *app) finishClearing(ctx context.Context, r airlock.Record) error {
 // spec describes the prison of an airlock.
 func (a *app) spec(r airlock.Record) (prison.Spec, error) {
 	network, err := prison.ParseNetwork(r.Isolation.Network)
+	tools := make([]prison.Tool, len(r.Tools))
+	for i, t := range r.Tools {
+		tools[i] = prison.Tool(t)
+	}
 	return prison.Spec{
 		ID: r.ID, Dir: filepath.Join(a.store.Dir(r.ID), "prison"), Workspace: a.store.Workspace(r),
 		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
 		Name: r.Workspace + "-" + a.repo.Name(), Image: r.Image, Runtime: r.Runtime,
-		Env: r.Env, Network: network, Limits: prison.Limits(r.Isolation.Limits),
+		Env: r.Env, Tools: tools, Root: r.Rootfs, Network: network, Limits: prison.Limits(r.Isolation.Limits),
 	}, err
 }
 

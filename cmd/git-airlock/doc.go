@@ -37,6 +37,7 @@ the default:
 		memory = 4g
 		cpus = 2
 		pids = 512
+		tool = ~/.local/bin/agent	; any number of them
 		autoLand = true
 		workspace = inside
 		name = ...	; who landed commits are by, instead of user.name

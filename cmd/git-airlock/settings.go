@@ -23,6 +23,8 @@ type startRequest struct {
 	runtime   string
 	isolation airlock.Isolation
 	env       []string
+	tools     []airlock.Tool
+	rootfs    string
 	inside    bool
 	selftest  bool              // refuse a prison that does not keep its promises
 	overrides map[string]string // settings of promotion given as options
@@ -33,7 +35,7 @@ type startRequest struct {
 
 // startFlags are the options of start and run.
 func startFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(givenFlags(), []cli.Flag{
 		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
 		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's"},
@@ -44,7 +46,7 @@ func startFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
 		&cli.BoolFlag{Name: "selftest", Usage: "refuse a prison that does not keep what it promises"},
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
-	}
+	}...)
 }
 
 // request reads the options, and the configuration for what they leave open.
@@ -73,6 +75,9 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	}
 	r.selftest = r.selftest || c.Bool("selftest")
 	if r.env, err = environment(c.StringSlice("env")); err != nil {
+		return r, err
+	}
+	if err := a.given(c, &r); err != nil {
 		return r, err
 	}
 	if r.isolation.Limits, err = limits(options); err != nil {

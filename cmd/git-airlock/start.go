@@ -96,7 +96,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	}
 	r := airlock.Record{
 		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Inside: request.inside, Format: a.repo.Format,
-		Isolation: request.isolation, Env: request.env, Settings: request.overrides, Ghost: identity.NewGhost(),
+		Isolation: request.isolation, Env: request.env, Tools: request.tools, Rootfs: request.rootfs, Settings: request.overrides, Ghost: identity.NewGhost(),
 	}
 	if err := a.choose(ctx, &r, request); err != nil {
 		return r, err
@@ -248,6 +248,12 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 	}
 	if len(request.env) > 0 {
 		r.Env = request.env
+	}
+	if len(request.tools) > 0 {
+		r.Tools = request.tools
+	}
+	if request.rootfs != "" {
+		r.Rootfs = request.rootfs
 	}
 	spec, err := a.spec(*r)
 	if err != nil {

@@ -130,6 +130,8 @@ func check(s prison.Spec) error {
 		return fmt.Errorf("docker prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
 	case s.User != filepath.Base(s.User), s.User[0] == '.':
 		return fmt.Errorf("docker prison: user name %q", s.User)
+	case s.Root != "" || len(s.Tools) > 0:
+		return unavailable("it has no tools or root folder of the host's: put them into an image")
 	case s.Image == "":
 		return unavailable("no image is given", "name one with git and a shell in it")
 	}

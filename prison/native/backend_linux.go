@@ -45,6 +45,12 @@ func check(s prison.Spec) error {
 	case s.Image != "", s.Runtime != "":
 		return errors.New("native prison: there are no images and runtimes")
 	}
+	if s.Image != "" || s.Runtime != "" {
+		return unavailable("it has neither images nor runtimes; another root file system can be a folder")
+	}
+	if err := checkGiven(s); err != nil {
+		return err
+	}
 	return checkNetwork(s)
 }
 
@@ -180,8 +186,8 @@ func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
 
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	if s.ReadOnly {
-		s.Network = prison.NetworkNone
+	if s.ReadOnly { // git of the host's looks, and nothing of the agent's
+		s.Network, s.Root, s.Tools = prison.NetworkNone, "", nil
 	}
 	if err := check(s); err != nil {
 		return nil, err

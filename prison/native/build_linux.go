@@ -30,6 +30,7 @@ type builder struct {
 	link   conn
 	exe    int // this program, for the last execve
 	tap    int // an open network's interface, or -1
+	given  given
 	weaker []string
 }
 

@@ -19,10 +19,28 @@ func environment(s prison.Spec) []string {
 		path += ":/usr/local/go/bin"
 	}
 	env := []string{
-		"PATH=" + path, "HOME=/home/" + s.User, "USER=" + s.User, "LOGNAME=" + s.User,
-		"SHELL=" + shell(), "LANG=C.UTF-8",
+		"PATH=" + toolFolders(s) + path, "HOME=/home/" + s.User, "USER=" + s.User, "LOGNAME=" + s.User,
+		"SHELL=" + shell("/"), "LANG=C.UTF-8",
 	}
 	return mergeEnv(env, s.Env)
+}
+
+// toolFolders are the part of PATH in which tools are found.
+func toolFolders(s prison.Spec) (path string) {
+	if len(s.Tools) == 0 {
+		return ""
+	}
+	path = prison.Tools + ":"
+	for _, t := range s.Tools {
+		folder := prison.Tools + "/" + t.Name
+		if _, err := os.Stat(folder + "/bin"); err == nil {
+			folder += "/bin"
+		}
+		if info, err := os.Stat(folder); err == nil && info.IsDir() {
+			path += folder + ":"
+		}
+	}
+	return path
 }
 
 // mergeEnv lets later values of a name replace earlier ones.

@@ -24,8 +24,14 @@ var installedAt = []string{
 // them would show its name in mountinfo, so the folder gets an overlay with whiteouts instead.
 func (b *builder) hideProgram() error {
 	hidden := map[string]map[string]bool{} // folder to names
-	for _, prefix := range []string{"usr", "usr/local"} {
-		for _, place := range installedAt {
+	prefixes := []string{"usr", "usr/local"}
+	for i, t := range b.Spec.Tools {
+		if !b.given.files[i] {
+			prefixes = append(prefixes, toolPath(t))
+		}
+	}
+	for _, prefix := range prefixes {
+		for _, place := range append(installedAt, programName) {
 			path := filepath.Join(prefix, place)
 			if _, err := os.Lstat(path); err == nil {
 				if err := collectNames(hidden, filepath.Dir(path)); err != nil {
@@ -47,27 +53,17 @@ func (b *builder) hideProgram() error {
 	return whiteOutAll(hidden)
 }
 
-// whiteOutAll keeps the layers with the names on a file system of their own that nothing inside sees:
-// an overlay holds on to its layers.
 func whiteOutAll(hidden map[string]map[string]bool) error {
-	const layers = ".layers"
-	if err := os.Mkdir(layers, 0o700); err != nil {
-		return err
-	}
-	if err := unix.Mount("tmpfs", layers, "tmpfs", privateFlags, "mode=0755,size=1m"); err != nil {
-		return fmt.Errorf("mount layers: %w", err)
-	}
-	n := 0
-	for folder, names := range hidden {
-		n++
-		if err := whiteOut(folder, names, fmt.Sprintf("%s/%d", layers, n)); err != nil {
-			return fmt.Errorf("hide program in /%s: %w", folder, err)
+	return withLayers(func(layers string) error {
+		n := 0
+		for folder, names := range hidden {
+			n++
+			if err := whiteOut(folder, names, fmt.Sprintf("%s/%d", layers, n)); err != nil {
+				return fmt.Errorf("hide program in /%s: %w", folder, err)
+			}
 		}
-	}
-	if err := unix.Unmount(layers, unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("unmount layers: %w", err)
-	}
-	return os.Remove(layers)
+		return nil
+	})
 }
 
 func collectNames(hidden map[string]map[string]bool, folder string) error {
@@ -90,6 +86,16 @@ func (b *builder) ownName() (path string, shared bool) {
 	if err != nil {
 		return "", false
 	}
+	for i, t := range b.Spec.Tools {
+		if rel, ok := strings.CutPrefix(exe, t.Path+"/"); ok && !b.given.files[i] {
+			path = filepath.Join(toolPath(t), rel)
+			_, err := os.Lstat(path)
+			return path, err == nil
+		}
+	}
+	if b.given.root >= 0 {
+		return "", false
+	}
 	path = strings.TrimPrefix(exe, "/")
 	for _, root := range []string{"usr/", "bin/", "sbin/", "lib/", "lib32/", "lib64/", "libx32/"} {
 		if strings.HasPrefix(path, root) {
@@ -103,24 +109,20 @@ func (b *builder) ownName() (path string, shared bool) {
 // whiteOut covers a folder by an overlay in which the names do not exist. The character device 0:0
 // is the whiteout that needs no privilege (mknod(2)).
 func whiteOut(folder string, names map[string]bool, layer string) error {
-	if err := os.Mkdir(layer, 0o755); err != nil {
+	upper, err := openLayer(layer)
+	if err != nil {
 		return err
 	}
+	defer unix.Close(upper)
 	for name := range names {
 		if err := unix.Mknod(filepath.Join(layer, name), unix.S_IFCHR, 0); err != nil {
 			return err
 		}
 	}
-	upper, err := unix.Open(layer, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(upper)
 	lower, err := unix.Open(folder, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(lower)
-	options := fmt.Sprintf("lowerdir=%s:%s,userxattr", fdPath(upper), fdPath(lower))
-	return unix.Mount("shared", folder, "overlay", privateFlags|unix.MS_RDONLY, options)
+	return shareLayers(folder, upper, lower)
 }

@@ -40,10 +40,15 @@ func packSpec(s prison.Spec) prison.Spec   { return eachOfSpec(s, pack) }
 func unpackSpec(s prison.Spec) prison.Spec { return eachOfSpec(s, unpack) }
 
 func eachOfSpec(s prison.Spec, f func(string) string) prison.Spec {
-	for _, field := range []*string{&s.ID, &s.Dir, &s.Workspace, &s.User, &s.Hostname} {
+	for _, field := range []*string{&s.ID, &s.Dir, &s.Workspace, &s.User, &s.Hostname, &s.Root} {
 		*field = f(*field)
 	}
 	s.Env = each(s.Env, f)
+	tools := make([]prison.Tool, len(s.Tools))
+	for i, t := range s.Tools {
+		tools[i] = prison.Tool{Name: f(t.Name), Path: f(t.Path)}
+	}
+	s.Tools = tools
 	return s
 }
 

@@ -78,6 +78,9 @@ func (b *builder) buildRoot() error {
 	if err != nil {
 		return err
 	}
+	if err := b.openGiven(); err != nil {
+		return err
+	}
 	if err := b.openTun(); err != nil {
 		return err
 	}
@@ -102,6 +105,8 @@ func (b *builder) buildRoot() error {
 		b.makeEtc,
 		b.makeDev,
 		b.makeScratch,
+		b.completeRoot,
+		b.shareTools,
 		func() error { return b.shareWorkspace(dirs) },
 		func() error { return b.shareHome(dirs) },
 		b.makeProc,
@@ -138,6 +143,9 @@ func leaveHost() error {
 
 // shareSystem shows the host's programs and libraries.
 func (b *builder) shareSystem() error {
+	if b.given.root >= 0 {
+		return b.shareRoot()
+	}
 	for _, name := range []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
 		if err := shareAsIs("/"+name, name); err != nil {
 			return fmt.Errorf("share /%s: %w", name, err)

@@ -31,7 +31,7 @@ func (b *builder) makeEtc() error {
 	s := b.Spec
 	files := map[string]string{
 		"passwd": fmt.Sprintf("%s:x:%d:%d::/home/%s:%s\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			s.User, s.UID, s.GID, s.User, shell()),
+			s.User, s.UID, s.GID, s.User, shell(".")),
 		"group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", s.User, s.GID),
 		"hosts":         fmt.Sprintf("127.0.0.1\tlocalhost\n::1\tlocalhost\n127.0.1.1\t%s\n", s.Hostname),
 		"hostname":      s.Hostname + "\n",
@@ -42,6 +42,9 @@ func (b *builder) makeEtc() error {
 		if err := os.WriteFile("etc/"+name, []byte(content), 0o644); err != nil {
 			return err
 		}
+	}
+	if b.given.root >= 0 {
+		return os.Symlink("/proc/mounts", "etc/mtab")
 	}
 	for _, pattern := range etcShared {
 		paths, err := filepath.Glob("/etc/" + pattern)
@@ -69,9 +72,9 @@ func (b *builder) resolvers() string {
 	return "nameserver " + dnsAddress.String() + "\n"
 }
 
-// shell is the login shell inside.
-func shell() string {
-	if _, err := os.Stat("/bin/bash"); err == nil {
+// shell is the login shell of the system at a root.
+func shell(root string) string {
+	if _, err := os.Stat(root + "/bin/bash"); err == nil {
 		return "/bin/bash"
 	}
 	return "/bin/sh"

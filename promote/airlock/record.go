@@ -46,6 +46,12 @@ type Isolation struct {
 	Weaker  []string `json:"weaker"`
 }
 
+// Tool is something of the host's that the prison may use besides the system: shared read-only under a name.
+type Tool struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
 // Record is what is known of one airlock.
 type Record struct {
 	Version   int               `json:"version"`
@@ -66,8 +72,10 @@ type Record struct {
 	Image     string            `json:"image,omitempty"`   // asked for; empty for a backend without images
 	Runtime   string            `json:"runtime,omitempty"` // asked for; empty for the engine's own
 	Isolation Isolation         `json:"isolation"`
-	Env       []string          `json:"env"`      // names and values passed into the prison
-	Settings  map[string]string `json:"settings"` // settings given by flag at the start, which go before the configuration
+	Tools     []Tool            `json:"tools,omitempty"`
+	Rootfs    string            `json:"rootfs,omitempty"` // folder that the prison's system is in; empty: the host's
+	Env       []string          `json:"env"`              // names and values passed into the prison
+	Settings  map[string]string `json:"settings"`         // settings given by flag at the start, which go before the configuration
 }
 
 // BranchName is the outer branch as its user calls it.

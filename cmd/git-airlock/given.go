@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// givenFlags are the options for what a prison gets of the host besides the workspace.
+func givenFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only, below /tools, on the PATH"},
+		&cli.StringFlag{Name: "rootfs", Usage: "take the system from the `folder`, in place of this host's; it must hold sh and git"},
+	}
+}
+
+// given reads these options, or the settings airlock.tool (any number) and airlock.rootfs.
+func (a *app) given(c *cli.Context, r *startRequest) error {
+	asked := c.StringSlice("tool")
+	if len(asked) == 0 {
+		var err error
+		if asked, err = a.repo.Values(c.Context, "airlock.tool"); err != nil {
+			return err
+		}
+	}
+	for _, text := range asked {
+		t, err := parseTool(text)
+		if err != nil {
+			return err
+		}
+		r.tools = append(r.tools, t)
+	}
+	root := a.config.String("airlock.rootfs", "")
+	if c.IsSet("rootfs") {
+		root = c.String("rootfs")
+	}
+	if root == "" {
+		return nil
+	}
+	var err error
+	if r.rootfs, err = realPath(root); err != nil {
+		return usagef("--rootfs: %v", err)
+	}
+	return nil
+}
+
+// parseTool reads [NAME=]PATH. A name cannot hold a slash, so neither can what is before "=".
+func parseTool(text string) (t airlock.Tool, err error) {
+	name, path, named := strings.Cut(text, "=")
+	if !named || strings.Contains(name, "/") {
+		path, name = text, filepath.Base(text)
+	}
+	t = airlock.Tool{Name: name}
+	if t.Path, err = realPath(path); err != nil {
+		return t, usagef("--tool: %v", err)
+	}
+	if name == "" || name == "." || name == ".." || name == "/" || strings.ContainsAny(name, ":\n") {
+		return t, usagef("--tool: %q is no name for a tool; say NAME=%s", name, path)
+	}
+	return t, nil
+}
+
+// realPath is where a path leads, which may begin with the user's home.
+func realPath(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, rest)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}

@@ -1,0 +1,260 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxTools bounds how many descriptors a prison is built from.
+const maxTools = 32
+
+// checkGiven refuses folders and files that a prison could not be given.
+func checkGiven(s prison.Spec) error {
+	if len(s.Tools) > maxTools {
+		return fmt.Errorf("native prison: %d tools; at most %d", len(s.Tools), maxTools)
+	}
+	names := map[string]bool{}
+	for _, t := range s.Tools {
+		switch {
+		case !filepath.IsAbs(t.Path):
+			return fmt.Errorf("native prison: tool %q: want an absolute path", t.Path)
+		case t.Name != filepath.Base(t.Name), t.Name == ".", t.Name == "..", strings.ContainsAny(t.Name, ":/\n"):
+			return fmt.Errorf("native prison: tool name %q", t.Name)
+		case names[t.Name]:
+			return fmt.Errorf("native prison: two tools are called %q", t.Name)
+		}
+		names[t.Name] = true
+		if err := readableToAll(t.Path); err != nil {
+			return fmt.Errorf("native prison: tool: %w", err)
+		}
+	}
+	if s.Root == "" {
+		return nil
+	}
+	if !filepath.IsAbs(s.Root) {
+		return fmt.Errorf("native prison: root %q: want an absolute path", s.Root)
+	}
+	if err := readableToAll(s.Root); err != nil {
+		return fmt.Errorf("native prison: root: %w", err)
+	}
+	return nil
+}
+
+func readableToAll(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return fmt.Errorf("%q is neither a file nor a folder", path)
+	case info.Mode()&0o005 != 0o005:
+		return fmt.Errorf("%q: only its owner can read and execute it: %w", path, os.ErrPermission)
+	}
+	return nil
+}
+
+// given are descriptors of what a spec adds to the workspace, all folders: a file is given by the folder it is in.
+type given struct {
+	root  int // -1: there is none, the system is the host's
+	tools []int
+	files []bool // which tools are files
+}
+
+// openGiven opens it while this process still is the host's user, see [hostDirs].
+func (b *builder) openGiven() error {
+	b.given.root = -1
+	if b.Spec.Root != "" {
+		fd, err := layerAt(b.Spec.Root)
+		if err != nil {
+			return err
+		}
+		b.given.root = fd
+	}
+	for _, t := range b.Spec.Tools {
+		path := t.Path
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			path = filepath.Dir(path)
+		}
+		fd, err := layerAt(path)
+		if err != nil {
+			return err
+		}
+		b.given.tools, b.given.files = append(b.given.tools, fd), append(b.given.files, !info.IsDir())
+	}
+	return nil
+}
+
+func layerAt(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// withLayers runs something with a folder for the layers of overlays. It is on a file system of its own, which
+// nothing inside sees afterwards: an overlay holds on to its layers.
+func withLayers(do func(layers string) error) error {
+	const layers = ".layers"
+	if err := os.Mkdir(layers, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", layers, "tmpfs", privateFlags, "mode=0755,size=4m"); err != nil {
+		return fmt.Errorf("mount layers: %w", err)
+	}
+	doErr := do(layers)
+	if err := unix.Unmount(layers, unix.MNT_DETACH); err != nil {
+		return errors.Join(doErr, fmt.Errorf("unmount layers: %w", err))
+	}
+	return errors.Join(doErr, os.Remove(layers))
+}
+
+// shareLayers mounts folders given by descriptors, the first of them on top, read-only at target. Neither is
+// visible in mountinfo.
+func shareLayers(target string, layers ...int) error {
+	paths := make([]string, len(layers))
+	for i, fd := range layers {
+		paths[i] = fdPath(fd)
+	}
+	options := "lowerdir=" + strings.Join(paths, ":") + ",userxattr"
+	return unix.Mount("shared", target, "overlay", privateFlags|unix.MS_RDONLY, options)
+}
+
+// openLayer makes an empty layer.
+func openLayer(path string) (int, error) {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return -1, err
+	}
+	return layerAt(path)
+}
+
+// notOfRoot are the folders of a root file system that every prison has of its own.
+var notOfRoot = []string{"dev", "proc", "sys", "tmp", "run", "home", "root", "mnt", "media", "boot", "lost+found", "etc", "var",
+	strings.TrimPrefix(prison.Workspace, "/"), strings.TrimPrefix(prison.Tools, "/")}
+
+// shareRoot shows the programs and libraries of a root file system that was given.
+func (b *builder) shareRoot() error {
+	entries, err := os.ReadDir(fdPath(b.given.root))
+	if err != nil {
+		return fmt.Errorf("read root: %w", err)
+	}
+	return withLayers(func(layers string) error {
+		empty, err := openLayer(layers + "/empty")
+		if err != nil {
+			return err
+		}
+		defer unix.Close(empty)
+		for _, e := range entries {
+			name := e.Name()
+			if slices.Contains(notOfRoot, name) {
+				continue
+			}
+			switch {
+			case e.Type()&os.ModeSymlink != 0:
+				link, err := os.Readlink(filepath.Join(fdPath(b.given.root), name))
+				if err != nil {
+					return err
+				}
+				if err := os.Symlink(link, name); err != nil {
+					return err
+				}
+			case e.IsDir():
+				if err := b.shareOfRoot(name, empty); err != nil {
+					return fmt.Errorf("share /%s: %w", name, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (b *builder) shareOfRoot(name string, above int) error {
+	if err := os.Mkdir(name, 0o755); err != nil && !os.IsExist(err) {
+		return err
+	}
+	fd, err := unix.Openat(b.given.root, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return shareLayers(name, above, fd)
+}
+
+// completeRoot adds to /etc and /var, which hold what was made for the prison, what the given root has there.
+func (b *builder) completeRoot() error {
+	if b.given.root < 0 {
+		return nil
+	}
+	for _, name := range []string{"etc", "var"} {
+		own, err := layerAt(name)
+		if err != nil {
+			return err
+		}
+		err = b.shareOfRoot(name, own)
+		unix.Close(own)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("complete /%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// toolPath is where a tool is while the root is built.
+func toolPath(t prison.Tool) string {
+	return filepath.Join(strings.TrimPrefix(prison.Tools, "/"), t.Name)
+}
+
+// shareTools shows the tools that were given.
+func (b *builder) shareTools() error {
+	if len(b.Spec.Tools) == 0 {
+		return nil
+	}
+	if err := os.Mkdir(strings.TrimPrefix(prison.Tools, "/"), 0o755); err != nil {
+		return err
+	}
+	return withLayers(func(layers string) error {
+		empty, err := openLayer(layers + "/empty")
+		if err != nil {
+			return err
+		}
+		defer unix.Close(empty)
+		for i, t := range b.Spec.Tools {
+			target := toolPath(t)
+			if b.given.files[i] {
+				err = shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/%d", layers, i), b.given.tools[i], empty)
+			} else if err = os.Mkdir(target, 0o755); err == nil {
+				err = shareLayers(target, empty, b.given.tools[i])
+			}
+			if err != nil {
+				return fmt.Errorf("share tool %s: %w", t.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// shareFile shows one file of a folder, by way of an overlay aside whose other files nobody sees.
+func shareFile(name, target, aside string, folder, empty int) error {
+	if err := os.Mkdir(aside, 0o755); err != nil {
+		return err
+	}
+	if err := shareLayers(aside, empty, folder); err != nil {
+		return err
+	}
+	if err := os.WriteFile(target, nil, 0o755); err != nil {
+		return err
+	}
+	return bind(unix.AT_FDCWD, filepath.Join(aside, name), target, readOnlyAttr)
+}

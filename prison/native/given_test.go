@@ -1,0 +1,180 @@
+//go:build linux
+
+package native_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// closedHome returns a folder below one that only its owner may enter.
+func closedHome(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "home-of-ursula")
+	if err := os.MkdirAll(filepath.Join(dir, "kit", "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{"kit/bin/greet": 0o755, "kit/bin/git-airlock": 0o755, "single": 0o755, "neighbour": 0o644, "closed": 0o700} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho "+filepath.Base(name)+" $0\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestTools(t *testing.T) {
+	b, s := prepared(t)
+	home := closedHome(t)
+	s.Tools = []prison.Tool{{Name: "kit", Path: home + "/kit"}, {Name: "one", Path: home + "/single"}}
+	isolation, err := b.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("weaker: %q", isolation.Weaker)
+	for script, want := range map[string]string{
+		"greet":                      "greet /tools/kit/bin/greet",
+		"one":                        "single /tools/one",
+		"ls /tools /tools/kit/bin":   "/tools:\nkit\none\n\n/tools/kit/bin:\ngreet",
+		"echo $PATH | cut -d: -f1-2": "/tools:/tools/kit/bin",
+		"touch /tools/new /tools/kit/new 2>&1 || (echo x > /tools/one) 2>/dev/null || echo refused": "",
+		"cat /proc/self/mountinfo; find / -path /proc -prune -o -print 2>/dev/null | grep -v ^/usr": "",
+	} {
+		got := output(t, b, s, script)
+		switch {
+		case strings.HasPrefix(script, "touch"):
+			if !strings.HasSuffix(got, "refused") {
+				t.Errorf("%s: %q", script, got)
+			}
+		case want == "":
+			for _, word := range []string{"ursula", "neighbour", "airlock", "layers"} {
+				if strings.Contains(got, word) {
+					t.Errorf("inside one can read %q", regexp.MustCompile(`(?m)^.*`+word+`.*$`).FindString(got))
+				}
+			}
+		case got != want:
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+	}
+	// Who only looks has none of it.
+	s.ReadOnly = true
+	look, err := b.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	if status, err := look.Exec(t.Context(), prison.Process{Argv: []string{"test", "-e", "/tools"}}); err != nil || status != 1 {
+		t.Errorf("status %d, %v", status, err)
+	}
+}
+
+// TestToolsRefused gives what cannot be given; nothing runs afterwards.
+func TestToolsRefused(t *testing.T) {
+	b, s := prepared(t)
+	home := closedHome(t)
+	tool := func(name, path string) prison.Tool { return prison.Tool{Name: name, Path: path} }
+	for reason, tools := range map[string][]prison.Tool{
+		"no such file":              {tool("x", home+"/nothing")},
+		"only its owner":            {tool("x", home+"/closed")},
+		"absolute":                  {tool("x", "kit")},
+		"tool name":                 {tool("a/b", home+"/kit")},
+		"two tools are called":      {tool("x", home+"/kit"), tool("x", home+"/single")},
+		"neither a file nor a fold": {tool("null", "/dev/null")},
+	} {
+		s.Tools = tools
+		if _, err := b.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%v: %v", tools, err)
+		}
+	}
+	if n := uidProcesses(s.UID); n > 0 {
+		t.Errorf("%d processes", n)
+	}
+}
+
+// smallRoot copies some programs, with their libraries, into a root file system.
+func smallRoot(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "root-of-ursula")
+	for _, dir := range []string{"usr/bin", "etc", "var/lib/there", "opt", "home/somebody"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, content := range map[string]string{"etc/here": "here\n", "etc/passwd": "wrong\n", "opt/file": "", "var/lib/there/file": ""} {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "etc/shadow": "/etc/shadow"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, program := range []string{"sh", "cat", "ls", "id", "touch", "head", "tr", "find"} {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := []string{path}
+		libraries, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			t.Skipf("SKIPPED: ldd %s: %v", path, err)
+		}
+		files = append(files, regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1)...)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := filepath.Join(root, "usr", strings.TrimPrefix(file, "/usr"))
+			if file == path {
+				target = filepath.Join(root, "usr/bin", program)
+			}
+			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(target, content, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.Chmod(filepath.Dir(root), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestRoot(t *testing.T) {
+	b, s := prepared(t)
+	s.Root = smallRoot(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for script, want := range map[string]string{
+		"ls /usr/bin":                 "cat\nfind\nhead\nid\nls\nsh\ntouch\ntr",
+		"id -un":                      s.User,
+		"cat /etc/here":               "here",
+		"ls /var /var/lib /opt /home": "/home:\n" + s.User + "\n\n/opt:\nfile\n\n/var:\nlib\ntmp\n\n/var/lib:\nthere",
+		"touch ~/x /tmp/x x; ls ~ .":  "",
+		"cat /etc/shadow || echo no":  "no",
+		"touch /etc/x /usr/x /opt/x /var/x 2>&1 | tr -d '\\n' | head -c 5": "touch",
+	} {
+		if got := output(t, b, s, script); got != want && want != "" {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+	}
+	seen := output(t, b, s, "cat /proc/self/mountinfo; find / -path /proc -prune -o -print")
+	for _, word := range []string{"ursula", "somebody", "layers", s.Root} {
+		if strings.Contains(seen, word) {
+			t.Errorf("inside one can read %q", regexp.MustCompile(`(?m)^.*`+word+`.*$`).FindString(seen))
+		}
+	}
+}
