@@ -126,7 +126,7 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	}
 	q.sweep()
 	var failed *Error
-	if errors.As(err, &failed) {
+	if errors.As(err, &failed) && !NoRoom(err) {
 		return invalid("the exported objects are refused: %s", failed.Stderr)
 	}
 	return err

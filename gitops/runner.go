@@ -39,6 +39,30 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", verb, e.Stderr)
 }
 
+// noRoom is what git, speaking C's English, says of these errors; it has no other way to tell.
+var noRoom = map[syscall.Errno]string{
+	syscall.ENOSPC: "No space left on device",
+	syscall.EDQUOT: "Disk quota exceeded",
+	syscall.EROFS:  "Read-only file system",
+}
+
+// Is tells whether git failed because of one of those.
+func (e *Error) Is(target error) bool {
+	errno, ok := target.(syscall.Errno)
+	text, known := noRoom[errno]
+	return ok && known && strings.Contains(e.Stderr, text)
+}
+
+// NoRoom tells whether an error comes of a file system that takes nothing more.
+func NoRoom(err error) bool {
+	for errno := range noRoom {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
 // status returns the exit status of a git command's error, -1 if it is no such error.
 func status(err error) int {
 	var e *Error

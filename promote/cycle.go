@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -83,8 +81,8 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 	}
 	c := &cycle{Engine: e, options: options, outcome: before}
 	err = c.run(ctx)
-	if err != nil && ctx.Err() == nil && diskFull(e.Dir()) {
-		c.hold(c.diskFull(err))
+	if err != nil && ctx.Err() == nil && (gitops.NoRoom(err) || diskFull(e.Dir())) {
+		c.hold(c.diskFull(err.Error()))
 		err = nil
 	}
 	if err != nil {
@@ -117,6 +115,10 @@ func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
 
 // run goes the data path. Each step leaves what can be thrown away, until the last.
 func (c *cycle) run(ctx context.Context) error {
+	if err := c.unwritable(); err != nil {
+		c.hold(c.readOnly(err))
+		return nil
+	}
 	if err := c.recover(ctx); err != nil || len(c.holds) > 0 {
 		return err
 	}
@@ -251,7 +253,11 @@ func (c *cycle) finish(before Outcome) (Outcome, error) {
 	if c.ledger != nil {
 		c.outcome.Pending = len(c.ledger.tail)
 	}
-	return c.outcome, c.outcome.write(c.Dir())
+	err := c.outcome.write(c.Dir())
+	if c.held(DiskFull) {
+		err = nil // there may be no room for it; State looks for itself
+	}
+	return c.outcome, err
 }
 
 const (
@@ -260,15 +266,4 @@ const (
 	mendedPoll = 900 * time.Millisecond
 	// unsettledPoll is for what should be over in a moment: another git command at work.
 	unsettledPoll = 60 * time.Millisecond
-	// diskFloor is the free space below which a failure is taken for a full disk.
-	diskFloor = 4 << 20
 )
-
-// diskFull tells whether the file system that holds path has no room.
-func diskFull(path string) bool {
-	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err != nil {
-		return false
-	}
-	return uint64(s.Bavail)*uint64(s.Bsize) < diskFloor //nolint:unconvert // the types differ between systems
-}

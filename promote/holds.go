@@ -100,11 +100,6 @@ func (c *cycle) indexLocked() Hold {
 		Next: []string{"rm " + gitops.Pasteable(c.Repo.GitDir+"/index.lock")}}
 }
 
-func (c *cycle) diskFull(cause error) Hold {
-	return Hold{Reason: DiskFull, Message: "no space left on the device of the repository: " + gitops.Escape(cause.Error()),
-		Next: []string{"df -h " + gitops.Pasteable(c.Repo.CommonDir)}}
-}
-
 func (c *cycle) innerInvalid(cause *gitops.Invalid) Hold {
 	c.outcome.Retry = mendedPoll
 	return Hold{Reason: InnerInvalid, Message: cause.Reason, Next: []string{"git airlock visit -- git fsck", "git airlock visit"}}

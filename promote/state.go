@@ -3,6 +3,7 @@ package promote
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -40,6 +41,10 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 		return s, err
 	}
 	err = e.inside(ctx, c, &s)
+	// What could not be written could not be written down either.
+	if h := c.room(); h != nil && (s.Pending > 0 || c.unwritable() != nil) && !slices.ContainsFunc(s.Holds, func(o Hold) bool { return o.Reason == DiskFull }) {
+		s.Holds = sortHolds(append(s.Holds, *h), s.Holds, time.Now())
+	}
 	if s.Pending > 0 {
 		position, posErr := Position(ctx, e.Repo, e.Record, c.tip, c.promoted)
 		if posErr != nil {

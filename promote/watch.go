@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -68,7 +69,7 @@ func (w *outerWatch) close() {
 	}
 }
 
-// signature says what the files look like, those that a hold names among them, and whether the disk is full.
+// signature says what the files look like, those that a hold names among them, and what room there is if one says that there is none.
 func (w *outerWatch) signature(holds []Hold) string {
 	var b strings.Builder
 	for _, name := range w.files {
@@ -79,7 +80,9 @@ func (w *outerWatch) signature(holds []Hold) string {
 			sign(&b, filepath.Join(w.repo.Top, p))
 		}
 		if h.Reason == DiskFull {
-			fmt.Fprint(&b, diskFull(w.repo.CommonDir))
+			// Others write to the disk as well: a little more or less room is nothing new.
+			free, _ := freeSpace(w.repo.CommonDir)
+			fmt.Fprintln(&b, free/diskFloor, unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}
 	return b.String()

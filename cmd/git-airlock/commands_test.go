@@ -63,6 +63,7 @@ func init() {
 		"absent":     cmdAbsent,
 		"plain":      cmdPlain,
 		"keys":       cmdKeys,
+		"mounted":    cmdMounted,
 	}
 }
 
@@ -388,4 +389,19 @@ func cmdAbsent(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s: %q", args[0], line)
 		}
 	}
+}
+
+// mounted DIR [OPTIONS] mounts a file system in memory at a folder; it goes with the script, whatever became of that.
+func cmdMounted(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) == 0, "mounted DIR [OPTIONS]")
+	dir := ts.MkAbs(args[0])
+	succeed(ts, false, "mount", append(append([]string{"-t", "tmpfs"}, args[1:]...), "none", dir)...)
+	env := environ(ts)
+	ts.Defer(func() {
+		cmd := exec.Command("sh", "-c", `umount "$1/.git"; rm -f "$1"/.git/filler*; (cd "$1" && git airlock clear --discard-pending); umount -l "$1"`, "sh", dir)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			ts.Logf("unmount %s: %v\n%s", dir, err, out)
+		}
+	})
 }

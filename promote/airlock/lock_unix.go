@@ -26,9 +26,14 @@ func (s Store) TryLock() (unlock func(), err error) {
 	return s.Lock(ctx)
 }
 
-// LockFile locks a file of an airlock's host state, making it if necessary. It waits until ctx ends: [ErrBusy].
+// LockFile locks a file of an airlock's host state, making it if necessary. It waits until ctx ends: [ErrBusy]. Where
+// nothing can be written, a file that is there is locked all the same: one may look.
 func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
-	return lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE)
+	unlock, err = lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
+		return lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY)
+	}
+	return unlock, err
 }
 
 // lock polls, since flock(2) knows no deadline.
