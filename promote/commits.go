@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -56,9 +57,6 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	}
 	next := 0
 	err := p.q.Commits(ctx, names, func(_ gitops.OID, inner gitops.Commit) error {
-		if b.stopped != nil || b.late {
-			return nil
-		}
 		next++
 		l := links[next-1]
 		if err := b.commit(ctx, l, inner); err != nil {
@@ -68,10 +66,19 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 			b.late = true // all that a commit reaches was built before it
 			b.keep(l.Commit)
 		}
+		if b.stopped != nil || b.late {
+			return errEnough
+		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return b, err
 }
+
+// errEnough ends the reading of commits.
+var errEnough = errors.New("no more commits")
 
 func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit) error {
 	parents, err := b.parents(l)

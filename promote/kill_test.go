@@ -65,10 +65,14 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 	w.git("branch", "elsewhere")
 	stop := make(chan struct{})
 	var all sync.WaitGroup
+	paces := make(chan struct{}, 4) // what an agent does between two kills: more would only pile up
 	for _, work := range []func(){u.work, func() {
-		a.step()
-		a.publish()
-		time.Sleep(time.Duration(a.r.IntN(150)) * time.Millisecond)
+		select {
+		case <-paces:
+			a.step()
+			a.publish()
+		case <-time.After(20 * time.Millisecond):
+		}
 	}} {
 		all.Go(func() {
 			for {
@@ -81,7 +85,7 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 			}
 		})
 	}
-	count := w.killDaemons(rand.New(rand.NewPCG(seed, 3)), kills)
+	count := w.killDaemons(rand.New(rand.NewPCG(seed, 3)), kills, paces)
 	end := w.daemon() // the last one lives
 	close(stop)
 	all.Wait()
@@ -96,8 +100,9 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 	t.Logf("%d commits of the agent's, %d of the user's; killed at: %v", len(a.reached()), len(u.commits), count)
 }
 
-// killDaemons runs one daemon after the other and kills each; it returns where, and how often.
-func (w *world) killDaemons(r *rand.Rand, times int) map[string]int {
+// killDaemons runs one daemon after the other and kills each, and lets the agent go on meanwhile; it returns where, and how
+// often.
+func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[string]int {
 	w.t.Helper()
 	request, err := json.Marshal(daemonRequest{w.Top, w.inner, w.record.ID})
 	check(w.t, err)
@@ -107,10 +112,12 @@ func (w *world) killDaemons(r *rand.Rand, times int) map[string]int {
 		if i%2 == 0 {
 			step, within = killSteps[i/2%len(killSteps)], time.Second // there may be nothing to land
 		}
+		go pace(paces, r.IntN(cap(paces)+1), within)
 		count[w.killDaemon(string(request), step, within, r.IntN(2) == 0)]++
 	}
 	for _, step := range killSteps {
 		if count[step] == 0 {
+			go pace(paces, cap(paces), time.Second)
 			count[w.killDaemon(string(request), step, patience, false)]++
 		}
 		if count[step] == 0 {
@@ -118,6 +125,14 @@ func (w *world) killDaemons(r *rand.Rand, times int) map[string]int {
 		}
 	}
 	return count
+}
+
+// pace lets the agent go some steps within a time.
+func pace(paces chan<- struct{}, steps int, within time.Duration) {
+	for range steps {
+		paces <- struct{}{}
+		time.Sleep(within / time.Duration(steps))
+	}
 }
 
 // killDaemon runs a daemon that is killed at a step or after some time, alone or with all the gits it runs, and returns
