@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/client"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+func init() { scriptCommands["engine"] = cmdEngine }
+
+// ownEngine is a Docker Engine of a script's own, which it may kill.
+type ownEngine struct {
+	dir     string
+	process *exec.Cmd
+}
+
+type engineKey struct{}
+
+func (e *ownEngine) host() string { return "unix://" + e.dir + "/socket" }
+
+// TestEngine runs the scripts that stop, kill and freeze a Docker Engine.
+func TestEngine(t *testing.T) {
+	needDocker(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run an engine of its own")
+	}
+	_, err := exec.LookPath("dockerd")
+	prisontest.Need(t, "docker", err)
+	testscript.Run(t, testscript.Params{Dir: "testdata/script/engine", Cmds: scriptCommands, Condition: condition,
+		Setup: func(env *testscript.Env) error {
+			if err := withImage(setup(t))(env); err != nil {
+				return err
+			}
+			// The socket's path must be short.
+			dir, err := os.MkdirTemp("/tmp", "engine")
+			if err != nil {
+				return err
+			}
+			e := &ownEngine{dir: dir}
+			env.Values[engineKey{}] = e
+			env.Setenv("DOCKER_HOST", e.host())
+			env.Defer(func() { e.remove(t) })
+			vars := append([]string{}, env.Vars...)
+			env.Defer(func() { clearAll(t, env.WorkDir, vars) })
+			return nil
+		}})
+}
+
+// engine start|stop|kill|freeze|thaw does that to the script's own engine.
+func cmdEngine(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "engine start|stop|kill|freeze|thaw")
+	e := ts.Value(engineKey{}).(*ownEngine)
+	var err error
+	switch args[0] {
+	case "start":
+		err = e.start()
+	case "stop":
+		err = e.end(syscall.SIGTERM)
+	case "kill":
+		err = e.end(syscall.SIGKILL)
+	case "freeze":
+		err = e.process.Process.Signal(syscall.SIGSTOP)
+	case "thaw":
+		err = e.process.Process.Signal(syscall.SIGCONT)
+	}
+	ts.Check(err)
+}
+
+func (e *ownEngine) start() error {
+	in := func(name string) string { return filepath.Join(e.dir, name) }
+	log, err := os.OpenFile(in("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	// Networks are the machine's: this engine must leave them alone.
+	e.process = exec.Command("dockerd", "--host", e.host(), "--data-root", in("data"), "--exec-root", in("run"),
+		"--pidfile", in("pid"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false")
+	e.process.Stdout, e.process.Stderr = log, log
+	e.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := e.process.Start(); err != nil {
+		return err
+	}
+	c, err := client.NewClientWithOpts(client.WithHost(e.host()), client.WithAPIVersionNegotiation())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for end := time.Now().Add(2 * patience); ; time.Sleep(50 * time.Millisecond) {
+		if _, err = c.Ping(context.Background()); err == nil {
+			return e.giveImage(c)
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("dockerd does not start: %w; %s", err, readOr(in("log"), ""))
+		}
+	}
+}
+
+// giveImage copies the tests' image from the machine's engine, the first time.
+func (e *ownEngine) giveImage(c *client.Client) error {
+	ctx := context.Background()
+	if _, err := c.ImageInspect(ctx, testImage()); err == nil {
+		return nil
+	}
+	machine, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return err
+	}
+	defer machine.Close()
+	image, err := machine.ImageSave(ctx, []string{testImage()})
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	said, err := c.ImageLoad(ctx, image)
+	if err != nil {
+		return err
+	}
+	defer said.Body.Close()
+	if _, err := io.Copy(io.Discard, said.Body); err != nil { // it is loaded when that ends
+		return err
+	}
+	_, err = c.ImageInspect(ctx, testImage())
+	return err
+}
+
+func (e *ownEngine) end(s syscall.Signal) error {
+	if e.process == nil {
+		return nil
+	}
+	err := e.process.Process.Signal(s)
+	_ = e.process.Wait()
+	e.process = nil
+	// The engine's helper dies with it, but some machines' first process is slow to reap it, and the next engine
+	// would go by its number.
+	_ = os.Remove(filepath.Join(e.dir, "run", "containerd", "containerd.pid"))
+	return err
+}
+
+// remove ends the engine, which ends its containers, and removes its files.
+func (e *ownEngine) remove(t *testing.T) {
+	if e.process == nil { // only a living one ends what a killed one left
+		if err := e.start(); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = e.process.Process.Signal(syscall.SIGCONT)
+	if err := e.end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	mounts := strings.Fields(readOr("/proc/self/mounts", ""))
+	for _, m := range mounts {
+		if strings.HasPrefix(m, e.dir) {
+			_ = syscall.Unmount(m, syscall.MNT_DETACH)
+		}
+	}
+	if err := os.RemoveAll(e.dir); err != nil {
+		t.Error(err)
+	}
+}
