@@ -86,6 +86,15 @@ func (r *Repository) Environment() []string {
 	return append(env, r.place...)
 }
 
+// InPlace tells whether the work tree and its git directory are still where they were found.
+func (r *Repository) InPlace() bool {
+	if _, err := os.Stat(r.GitDir); err != nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(r.Top, ".git"))
+	return err == nil || len(r.place) > 0
+}
+
 func sameDir(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
@@ -138,19 +147,18 @@ func noRepository(cause error, dir string) error {
 		if _, err := os.Stat(git); err != nil {
 			continue
 		}
-		if !ownedByUs(git) || !ownedByUs(dir) {
-			return &ForeignError{dir}
+		for _, name := range []string{git, dir} {
+			if info, err := os.Stat(name); err == nil && !OwnedByUs(info) {
+				return &ForeignError{dir}
+			}
 		}
 		break
 	}
 	return fmt.Errorf("%w: %s", ErrNoRepository, reason(cause))
 }
 
-func ownedByUs(name string) bool {
-	info, err := os.Stat(name)
-	if err != nil {
-		return false
-	}
+// OwnedByUs tells whether a file belongs to the user this process runs as.
+func OwnedByUs(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }

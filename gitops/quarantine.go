@@ -99,6 +99,15 @@ func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID
 	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), nil
 }
 
+// PackHistory packs all that an inner commit reaches, and returns the path of the pack without its extension.
+func (q *Quarantine) PackHistory(ctx context.Context, tip OID) (string, error) {
+	dir := filepath.Join(q.Dir, "objects", "pack")
+	var name bytes.Buffer
+	err := q.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--delta-base-offset", filepath.Join(dir, "pack")},
+		Stdin: strings.NewReader(string(tip) + "\n"), Stdout: &name})
+	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), err
+}
+
 // StoreCommit stores a commit object and returns its name.
 func (q *Quarantine) StoreCommit(ctx context.Context, c Commit) (OID, error) {
 	return q.store(ctx, c.Bytes())

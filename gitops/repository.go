@@ -118,9 +118,16 @@ func (r *Repository) Head(ctx context.Context) (Head, error) {
 	return h, nil
 }
 
-// Changes counts the user's uncommitted changes, untracked files among them.
+// Tracks tells whether the index has an entry for a path or below it.
+func (r *Repository) Tracks(ctx context.Context, path string) (bool, error) {
+	entries, err := r.records(ctx, Call{Args: []string{"ls-files", "-z", "--", path}})
+	return len(entries) > 0, err
+}
+
+// Changes counts the user's uncommitted changes, untracked files among them. It does not look into submodules: a
+// workspace that was added to the index is one in the eyes of git.
 func (r *Repository) Changes(ctx context.Context) (int, error) {
-	records, err := r.records(ctx, Call{Args: []string{"status", "--porcelain", "-z", "--no-renames"}})
+	records, err := r.records(ctx, Call{Args: []string{"status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty"}})
 	return len(records), err
 }
 

@@ -9,7 +9,7 @@ import (
 	"path"
 )
 
-// tarObjects writes an object directory as a tar: packs as they are, and one loose commit.
+// tarObjects writes an object directory as a tar: packs as they are, and one loose commit, unless it is empty.
 // Everything is read-only and dated zero, so that nothing tells where it came from.
 func tarObjects(w io.Writer, format string, commit []byte, packs []string) error {
 	t := tar.NewWriter(w)
@@ -17,6 +17,9 @@ func tarObjects(w io.Writer, format string, commit []byte, packs []string) error
 		if err := tarPack(t, base); err != nil {
 			return err
 		}
+	}
+	if len(commit) == 0 {
+		return t.Close()
 	}
 	var loose bytes.Buffer
 	z := zlib.NewWriter(&loose)

@@ -178,7 +178,7 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 }
 
 // fill makes an inner repository of a pack and a root commit; it is run by sh inside a prison
-// nobody has worked in yet. Arguments: object format, name, mail, root. The attributes of its own, which go
+// nobody has worked in yet. Arguments: object format, name, mail, tip of main. The attributes of its own, which go
 // before those of the tree, make the checkout write the blobs byte for byte. Only working-tree-encoding
 // is obeyed: a file in another encoding than its attribute says makes every later git add fail.
 const fill = `set -e
@@ -192,15 +192,15 @@ echo '* -text -ident -filter' >.git/info/attributes
 git -c checkout.workers=0 read-tree --reset -u "$4"
 rm .git/info/attributes`
 
-// Fill makes the inner repository: the objects of the packs (paths without extension) and the root commit on main,
-// checked out with no configuration but the inner repository's own.
-func (w Workspace) Fill(ctx context.Context, format, name, mail string, root OID, commit []byte, packs ...string) error {
+// Fill makes the inner repository: the objects of the packs (paths without extension) and of a commit, if that is in
+// none of them, with main at tip, checked out with no configuration but the inner repository's own.
+func (w Workspace) Fill(ctx context.Context, format, name, mail string, tip OID, commit []byte, packs ...string) error {
 	var stderr headTail
 	r, pw := io.Pipe()
 	defer r.Close()
 	go func() { pw.CloseWithError(tarObjects(pw, format, commit, packs)) }()
 	code, err := w.Run(ctx, Process{
-		Argv:  []string{"sh", "-c", fill, "sh", format, name, mail, string(root)},
+		Argv:  []string{"sh", "-c", fill, "sh", format, name, mail, string(tip)},
 		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="}, alwaysEnv...),
 		Stdin: r, Stdout: io.Discard, Stderr: &stderr,
 	})

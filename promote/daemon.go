@@ -16,8 +16,11 @@ import (
 
 const daemonLock = "daemon.lock"
 
+// ErrMoved says that the host state or the worktree of an airlock is not where it was.
+var ErrMoved = errors.New("the worktree is not where it was")
+
 // Daemon makes promotion cycles whenever something has changed inside or outside, until ctx ends or the
-// airlock is gone. It calls ready once it holds the airlock's daemon lock; if another daemon holds
+// airlock is gone from where it was: [ErrMoved]. It calls ready once it holds the airlock's daemon lock; if another daemon holds
 // that, it returns [airlock.ErrBusy].
 func (e *Engine) Daemon(ctx context.Context, logger *log.Logger, ready func()) error {
 	// Whoever asks whether the daemon lives holds the lock for an instant.
@@ -36,11 +39,19 @@ func (e *Engine) Daemon(ctx context.Context, logger *log.Logger, ready func()) e
 	ready()
 	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record)}
 	defer d.outer.close()
-	for ctx.Err() == nil && exists(lockFile) {
+	for ctx.Err() == nil {
+		if !d.inPlace() {
+			return ErrMoved
+		}
 		d.cycle(ctx)
 		d.wait(ctx)
 	}
 	return nil
+}
+
+// inPlace tells whether the airlock is where it was.
+func (d *daemon) inPlace() bool {
+	return exists(filepath.Join(d.Dir(), daemonLock)) && d.Repo.InPlace()
 }
 
 func exists(path string) bool {
@@ -155,7 +166,7 @@ func (d *daemon) wait(ctx context.Context) {
 			return
 		case <-d.outer.events():
 		case <-tick.C:
-			if !exists(filepath.Join(d.Dir(), daemonLock)) {
+			if !d.inPlace() {
 				return
 			}
 		}

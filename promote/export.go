@@ -10,6 +10,9 @@ import (
 
 // export brings the inner main into the quarantine. A [gitops.Invalid] says that the quarantine refused it.
 func (c *cycle) export(ctx context.Context) error {
+	if c.Store.WorkspaceGone(c.Record) {
+		return c.Close() // what is pending can land all the same
+	}
 	exporter, err := c.open(ctx)
 	if err != nil {
 		return err

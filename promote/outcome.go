@@ -50,6 +50,22 @@ func readOutcome(dir string) (Outcome, error) {
 	return o, nil
 }
 
+// LastExported is the inner main as the quarantine of an airlock last took it in, empty if it never did.
+func LastExported(dir string) (gitops.OID, error) {
+	o, err := readOutcome(dir)
+	return o.Inner, err
+}
+
+// Forget drops what the last cycle said of a worktree that an airlock has left.
+func Forget(dir string) error {
+	o, err := readOutcome(dir)
+	if err != nil {
+		return err
+	}
+	o.Holds, o.Failure = nil, ""
+	return o.write(dir)
+}
+
 // failureLimit is how many characters of a failure are kept: enough for what git says.
 const failureLimit = 2000
 

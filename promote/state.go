@@ -93,6 +93,9 @@ func (e *Engine) outside(ctx context.Context, c *cycle) (State, error) {
 
 // inside looks into the workspace.
 func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
+	if e.Store.WorkspaceGone(e.Record) {
+		return nil
+	}
 	exporter, err := e.open(ctx)
 	if err != nil {
 		return err

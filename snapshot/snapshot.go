@@ -19,7 +19,7 @@ const rootMessage = "Initial commit\n"
 
 // Snapshot is a taken snapshot.
 type Snapshot struct {
-	Root   gitops.OID // the inner repository's first commit
+	Root   gitops.OID // the commit on the inner main; of a taken snapshot the first and only one
 	format string
 	ghost  identity.Ghost
 	commit []byte
@@ -43,6 +43,15 @@ func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.
 		return nil, fmt.Errorf("store the root commit: %w", err)
 	}
 	return s, nil
+}
+
+// Restore makes a snapshot of what the quarantine has of an inner commit, history and all, for a workspace that was lost.
+func Restore(ctx context.Context, q *gitops.Quarantine, tip gitops.OID, ghost identity.Ghost) (*Snapshot, error) {
+	pack, err := q.PackHistory(ctx, tip)
+	if err != nil {
+		return nil, fmt.Errorf("pack %s: %w", tip, err)
+	}
+	return &Snapshot{Root: tip, format: q.Format, ghost: ghost, pack: pack}, nil
 }
 
 // Fill makes the inner repository in an empty workspace.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -52,6 +53,9 @@ func open(c *cli.Context) (*app, error) {
 	if a.config, err = repo.Config(c.Context); err != nil {
 		return nil, err
 	}
+	if err := a.bind(c.Context); err != nil {
+		return nil, err
+	}
 	return a, a.recover(c.Context)
 }
 
@@ -80,6 +84,9 @@ func insideWorkspace(ctx context.Context, dir string) bool {
 		id, ok := identity.ParseWorkspaceName(filepath.Base(dir))
 		if !ok {
 			continue
+		}
+		if info, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && !gitops.OwnedByUs(info) {
+			return true // one whose worktree is gone may be left alone
 		}
 		state := filepath.Dir(dir) // host state, if the workspace is there
 		if repo, err := gitops.Open(ctx, state); err == nil {
@@ -150,6 +157,9 @@ func (a *app) engine(r airlock.Record) *promote.Engine {
 
 // attach connects to the running prison of an airlock.
 func (a *app) attach(ctx context.Context, r airlock.Record) (prison.Prison, error) {
+	if a.store.WorkspaceGone(r) {
+		return nil, fmt.Errorf("the workspace %s is gone: %w", r.Workspace, prison.ErrNotRunning)
+	}
 	spec, err := a.spec(r)
 	if err != nil {
 		return nil, err

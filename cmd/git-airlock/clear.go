@@ -106,7 +106,7 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 	outcome, err := engine.Drain(ctx, promote.Options{})
 	var state promote.State
 	if err == nil {
-		state, err = engine.State(ctx)
+		state, err = engine.State(ctx) // of a workspace that is gone it says nothing: there is nothing to lose
 	}
 	var refused *refusal
 	switch {

@@ -32,11 +32,18 @@ func daemonCommand(inside []string) *cli.Command {
 			}
 			ready := os.NewFile(readyDescriptor, "ready")
 			logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
-			engine := a.engine(r)
-			err = engine.Daemon(c.Context, logger, func() {
+			err = a.engine(r).Daemon(c.Context, logger, func() {
 				_, _ = io.WriteString(ready, "ready")
 				_ = ready.Close()
 			})
+			for errors.Is(err, promote.ErrMoved) {
+				if a, r, err = a.follow(c, r); a == nil {
+					logger.Print("the worktree is gone")
+					break
+				}
+				logger.Printf("moved to %q", a.repo.Top)
+				err = a.engine(r).Daemon(c.Context, logger, func() {})
+			}
 			if errors.Is(err, airlock.ErrBusy) {
 				return nil
 			}

@@ -57,8 +57,10 @@ func (a *app) list(ctx context.Context) ([]document, error) {
 		}
 		there, ok := worktrees[r.Worktree]
 		if !ok {
-			say(a.message, "%s on %s: its worktree is gone", r.ID, gitops.Escape(r.BranchName()))
-			continue
+			there = a
+			if err := a.showOrphan(ctx, &r); err != nil {
+				return nil, err
+			}
 		}
 		d, err := there.document(ctx, r)
 		if err != nil {

@@ -78,7 +78,7 @@ func (a *app) lock(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.store.Sweep(); err != nil {
+	if err := errors.Join(a.store.Sweep(), a.sweepOrphans(ctx)); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -95,8 +95,9 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 		return airlock.Record{}, err
 	}
 	r := airlock.Record{
-		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Inside: request.inside, Format: a.repo.Format,
-		Isolation: request.isolation, Env: request.env, Tools: request.tools, Rootfs: request.rootfs, Settings: request.overrides, Ghost: identity.NewGhost(),
+		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Top: a.repo.Top,
+		Inside: request.inside, Format: a.repo.Format, Isolation: request.isolation, Env: request.env,
+		Tools: request.tools, Rootfs: request.rootfs, Settings: request.overrides, Ghost: identity.NewGhost(),
 	}
 	if err := a.choose(ctx, &r, request); err != nil {
 		return r, err
@@ -263,11 +264,16 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 	if err := b.Stop(ctx, spec); err != nil { // what a crash left
 		return err
 	}
-	isolation, err := b.Start(ctx, spec)
+	if a.store.WorkspaceGone(*r) {
+		err = a.rebuild(ctx, r)
+	} else {
+		var isolation prison.Isolation
+		isolation, err = b.Start(ctx, spec)
+		r.Isolation.Runtime, r.Isolation.Weaker = isolation.Runtime, isolation.Weaker
+	}
 	if err != nil {
 		return err
 	}
-	r.Isolation.Runtime, r.Isolation.Weaker = isolation.Runtime, isolation.Weaker
 	if request.selftest {
 		if err := a.prove(ctx, *r); err != nil {
 			return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))

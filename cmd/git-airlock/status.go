@@ -80,6 +80,8 @@ type document struct {
 	LastLandedAt  *time.Time        `json:"last_landed_at"`
 	Failure       string            `json:"failure,omitempty"`
 	Isolation     isolationState    `json:"isolation"`
+
+	lost string // the workspace, if somebody has removed it
 }
 
 type daemonState struct {
@@ -118,6 +120,11 @@ func (a *app) document(ctx context.Context, r airlock.Record) (document, error) 
 	if err := a.heal(ctx, r); err != nil {
 		return d, err
 	}
+	if a.store.WorkspaceGone(r) {
+		d.lost = r.Workspace
+	} else if err := a.warnTracked(ctx, r); err != nil {
+		return d, err
+	}
 	pid, err := promote.DaemonPID(a.store, r.ID)
 	if err != nil {
 		return d, err
@@ -125,6 +132,9 @@ func (a *app) document(ctx context.Context, r airlock.Record) (document, error) 
 	d.Daemon = daemonState{pid != 0, pid}
 	if err := a.prisonState(ctx, r, &d); err != nil {
 		return d, err
+	}
+	if d.lost != "" || a.store.Orphan(r) {
+		d.State = "broken"
 	}
 	return d, a.promotion(ctx, r, &d)
 }
@@ -172,6 +182,20 @@ func (a *app) promotion(ctx context.Context, r airlock.Record, d *document) erro
 		d.Hold = &d.Holds[0]
 	}
 	return nil
+}
+
+// warnTracked says that the user's git was made to add the workspace: from then on it looks into a repository that an
+// agent writes.
+func (a *app) warnTracked(ctx context.Context, r airlock.Record) error {
+	if !r.Inside || r.Worktree != a.repo.WorktreeID() {
+		return nil
+	}
+	tracked, err := a.repo.Tracks(ctx, r.Workspace)
+	if tracked {
+		say(a.message, "the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
+		fmt.Fprintf(a.message, "hint: git rm -r -f -q --cached %s\n", r.Workspace)
+	}
+	return err
 }
 
 func (a *app) launched(ctx context.Context, r airlock.Record) (*commandState, error) {
@@ -231,6 +255,9 @@ func (d document) print(w io.Writer, now time.Time) {
 			state = fmt.Sprintf("exited with status %d", *c.Exit)
 		}
 		line("command", "%s: %s", gitops.Escape(strings.Join(c.Argv, " ")), state)
+	}
+	if d.lost != "" {
+		line("lost", "the workspace %s is gone; start makes it anew of what the agent had committed on main", d.lost)
 	}
 	if d.State == "broken" {
 		line("next", "git airlock start")

@@ -27,15 +27,6 @@ func (s Store) Dir(id string) string { return filepath.Join(s.root(), id) }
 
 func (s Store) file(id string) string { return filepath.Join(s.Dir(id), "state.json") }
 
-// Workspace is the path of an airlock's workspace. The airlock must belong to the worktree from which
-// the store was opened.
-func (s Store) Workspace(r Record) string {
-	if r.Inside {
-		return filepath.Join(s.repo.Top, r.Workspace)
-	}
-	return filepath.Join(s.Dir(r.ID), r.Workspace)
-}
-
 // List returns every airlock of the repository.
 func (s Store) List() ([]Record, error) {
 	entries, err := os.ReadDir(s.root())

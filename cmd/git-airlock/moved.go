@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot"
+)
+
+// bind makes sure that the airlock of this worktree knows where it is. An airlock whose worktree is gone goes on in
+// the next one that has its branch checked out.
+func (a *app) bind(ctx context.Context) error {
+	r, err := a.store.Here()
+	if err != nil || a.dry {
+		return err
+	}
+	adopted := r == nil
+	if adopted {
+		branch, err := a.repo.Branch(ctx)
+		if err != nil || branch == "" {
+			return err
+		}
+		if r, err = a.store.OrphanOn(branch); err != nil || r == nil {
+			return err
+		}
+	} else if r.Top == a.repo.Top || a.store.WorkspaceGone(*r) || a.store.Workspace(*r) != a.store.WorkspaceHere(*r) {
+		return nil
+	}
+	unlock, err := a.store.TryLock()
+	if errors.Is(err, airlock.ErrBusy) {
+		return nil // a later command does it
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	now, err := a.store.Load(r.ID)
+	if err != nil || now.Worktree != r.Worktree {
+		return err
+	}
+	if adopted {
+		if err := a.abandon(ctx, &now); err != nil {
+			return err
+		}
+		if err := promote.Forget(a.store.Dir(now.ID)); err != nil {
+			return err
+		}
+		now.Worktree = a.repo.WorktreeID()
+		say(a.message, "%s on %s: its worktree is gone; it goes on in this one", now.ID, gitops.Escape(now.BranchName()))
+	}
+	if !a.store.WorkspaceGone(now) && a.store.Workspace(now) == a.store.WorkspaceHere(now) {
+		now.Top = a.repo.Top
+	}
+	return a.store.Save(now)
+}
+
+// abandon stops an airlock whose worktree is gone: nothing can land, and nobody sees its prison. What waits, waits. The
+// caller holds the store's lock.
+func (a *app) abandon(ctx context.Context, r *airlock.Record) error {
+	if r.Phase != airlock.Running {
+		return nil
+	}
+	if err := a.halt(ctx, *r); err != nil {
+		return err
+	}
+	r.Phase = airlock.Stopped
+	return a.store.Save(*r)
+}
+
+// follow finds where an airlock has moved to while its daemon ran, whose working folder moved along. If it is not
+// to be found its worktree is gone, and the prison ends, too.
+func (a *app) follow(c *cli.Context, r airlock.Record) (*app, airlock.Record, error) {
+	moved, err := open(c)
+	if err == nil && moved.repo.InPlace() {
+		if now, err := moved.here(c.Context); err == nil && now.Session == r.Session {
+			return moved, now, nil
+		}
+	}
+	unlock, err := a.store.Lock(c.Context)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, r, nil // the whole repository is gone
+	}
+	if err != nil {
+		return nil, r, err
+	}
+	defer unlock()
+	now, err := a.store.Load(r.ID)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !a.store.Orphan(now) {
+		return nil, now, nil // cleared, or at home elsewhere
+	}
+	if err != nil {
+		return nil, now, err
+	}
+	if folder, err := workingFolder(); err == nil {
+		now.Top = folder // the workspace may still be there
+	}
+	return nil, now, a.abandon(c.Context, &now)
+}
+
+// showOrphan says of an airlock whose worktree is gone how it can go on, and stops it.
+func (a *app) showOrphan(ctx context.Context, r *airlock.Record) error {
+	if !a.dry {
+		unlock, err := a.store.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if err := a.abandon(ctx, r); err != nil {
+			return err
+		}
+	}
+	branch := gitops.Pasteable(r.BranchName())
+	say(a.message, "%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, gitops.Escape(r.BranchName()))
+	fmt.Fprintf(a.message, "hint: git worktree add <path> %s\n", branch)
+	return nil
+}
+
+// sweepOrphans clears the airlocks whose worktree and workspace are gone, if nothing of theirs waits.
+func (a *app) sweepOrphans(ctx context.Context) error {
+	records, err := a.store.List()
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if !a.store.Orphan(r) || !a.store.WorkspaceGone(r) {
+			continue
+		}
+		pending, err := a.repo.Ref(ctx, r.Ref("pending"))
+		if err != nil {
+			return err
+		}
+		if pending != "" {
+			continue
+		}
+		if err := a.erase(ctx, r); err != nil {
+			return err
+		}
+		say(a.message, "%s on %s: its worktree and workspace are gone, and nothing waits; it is cleared", r.ID, gitops.Escape(r.BranchName()))
+	}
+	return nil
+}
+
+// rebuild makes a workspace that somebody has removed anew, of what the inner main had when it was last exported. The
+// prison is stopped.
+func (a *app) rebuild(ctx context.Context, r *airlock.Record) error {
+	// A daemon that has seen it gone does not look for another.
+	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
+		return err
+	}
+	tip, err := promote.LastExported(a.store.Dir(r.ID))
+	if err != nil {
+		return err
+	}
+	if tip == "" {
+		tip = r.Root
+	}
+	s, err := snapshot.Restore(ctx, gitops.OpenQuarantine(a.quarantine(*r), r.Format), tip, r.Ghost)
+	if err != nil {
+		return fmt.Errorf("make the workspace anew: %w", err)
+	}
+	spec, err := a.spec(*r)
+	if err != nil {
+		return err
+	}
+	b := a.backend(*r)
+	isolation, err := startPrison(ctx, b, spec)
+	if err == nil {
+		r.Isolation.Runtime, r.Isolation.Weaker, r.Top = isolation.Runtime, isolation.Weaker, a.repo.Top
+		err = a.fill(ctx, b, spec, s)
+	}
+	if err != nil {
+		// Half a workspace would be taken for the agent's.
+		after := context.WithoutCancel(ctx)
+		return errors.Join(fmt.Errorf("make the workspace anew: %w", err), b.Stop(after, spec), b.Wipe(after, spec))
+	}
+	say(a.message, "the workspace was gone; it is made anew of what the agent had committed on main")
+	return nil
+}

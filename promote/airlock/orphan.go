@@ -1,0 +1,67 @@
+package airlock
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Orphan tells whether the worktree of an airlock is gone from the repository.
+func (s Store) Orphan(r Record) bool {
+	return r.Worktree != "" && missing(filepath.Join(s.repo.CommonDir, "worktrees", r.Worktree))
+}
+
+// OrphanOn returns an airlock of a branch whose worktree is gone, nil if there is none.
+func (s Store) OrphanOn(branch string) (*Record, error) {
+	records, err := s.List()
+	for _, r := range records {
+		if r.Branch == branch && s.Orphan(r) && (r.Phase == Running || r.Phase == Stopped) {
+			return &r, err
+		}
+	}
+	return nil, err
+}
+
+// Workspace is the path of an airlock's workspace. The airlock must belong to the worktree from which the store was
+// opened, or to one that is gone. Of that, "git worktree remove" leaves the workspace to an ordinary user, who may not
+// remove what is in it: then it still is where it was.
+func (s Store) Workspace(r Record) string {
+	here, there := s.WorkspaceHere(r), filepath.Join(r.Top, r.Workspace)
+	if r.Inside && r.Top != "" && missing(here) && !missing(there) && abandoned(r.Top) {
+		return there
+	}
+	return here
+}
+
+// WorkspaceHere is where the workspace belongs.
+func (s Store) WorkspaceHere(r Record) string {
+	if r.Inside {
+		return filepath.Join(s.repo.Top, r.Workspace)
+	}
+	return filepath.Join(s.Dir(r.ID), r.Workspace)
+}
+
+// WorkspaceGone tells whether somebody has removed the workspace.
+func (s Store) WorkspaceGone(r Record) bool { return missing(s.Workspace(r)) }
+
+// abandoned tells whether a folder is no work tree any more. One that is may be of a copy of the repository, whose
+// workspaces are not ours.
+func abandoned(top string) bool {
+	name := filepath.Join(top, ".git")
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	dir, ok := strings.CutPrefix(strings.TrimRight(string(content), "\n"), "gitdir: ")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(top, dir)
+	}
+	return ok && missing(dir)
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
