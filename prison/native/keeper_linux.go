@@ -67,12 +67,33 @@ func keeperMain(config []byte, _ int) int {
 	caller.send(announcement{Weaker: weaker})
 	caller.Close()
 	go func() {
-		<-stop
+		awaitEnd(stop, lock)
 		k.init.Kill()
 	}()
 	k.listen()
 	k.cleanUp()
 	return 0
+}
+
+// removedPoll is how often a keeper looks whether its folder has been removed.
+const removedPoll = 2 * time.Second
+
+// awaitEnd waits for the signal to end, or until the lock is removed with all that is around it: then nobody could find
+// the prison any more to end it.
+func awaitEnd(stop <-chan os.Signal, lock *os.File) {
+	poll := time.NewTicker(removedPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-poll.C:
+			var st unix.Stat_t
+			if err := unix.Fstat(int(lock.Fd()), &st); err == nil && st.Nlink == 0 {
+				return
+			}
+		}
+	}
 }
 
 func (k *keeper) path(name string) string { return filepath.Join(k.spec.Dir, name) }
