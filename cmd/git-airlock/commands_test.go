@@ -60,6 +60,7 @@ func init() {
 		"help":       cmdHelp,
 		"refused":    cmdRefused,
 		"dead":       cmdDead,
+		"ended":      cmdEnded,
 		"absent":     cmdAbsent,
 		"plain":      cmdPlain,
 		"keys":       cmdKeys,

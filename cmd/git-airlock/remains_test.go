@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -203,6 +204,25 @@ func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(syscall.Kill(keeper.PID, syscall.SIGKILL))
 	cmdDead(ts, false, []string{strconv.Itoa(keeper.PID)})
+}
+
+// ended waits until nothing of the airlock that was started last runs any more.
+func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 0, "ended")
+	last := worldOf(ts).airlocks[len(worldOf(ts).airlocks)-1]
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		running := slices.ContainsFunc(last.processes, process.alive)
+		boxes, _ := onEngine(ts, last)
+		for _, b := range boxes {
+			running = running || b.State == "running"
+		}
+		if !running {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("still running: %v %v", last.processes, boxes)
+		}
+	}
 }
 
 // dead PID waits until a process has ended; whether its parent has noticed is not our matter.
