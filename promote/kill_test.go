@@ -3,6 +3,7 @@ package promote_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -36,7 +37,10 @@ func daemonHelper(text string) int {
 	if err == nil {
 		var r airlock.Record
 		if r, err = airlock.Open(repo).Load(request.ID); err == nil {
-			err = newEngine(repo, r, request.Inner).Daemon(context.Background(), log.New(os.Stderr, "", 0), func() {})
+			err = airlock.ErrBusy
+			for errors.Is(err, airlock.ErrBusy) { // a process that was forked and not yet executed has the lock of the last one
+				err = newEngine(repo, r, request.Inner).Daemon(context.Background(), log.New(os.Stderr, "", 0), func() {})
+			}
 		}
 	}
 	fmt.Fprintln(os.Stderr, err)
