@@ -23,6 +23,8 @@ const Workspace = "/workspace"
 var (
 	// ErrNotRunning says that the prison does not run (never started, stopped, or killed).
 	ErrNotRunning = errors.New("the prison is not running")
+	// ErrNotLaunched says that no launched command runs, or that none was ever launched.
+	ErrNotLaunched = errors.New("no launched command")
 	// ErrNotFound says that a command does not exist inside (exit status 127 of a shell).
 	ErrNotFound = errors.New("command not found")
 	// ErrNotExecutable says that a command exists inside and cannot be executed (126).
@@ -172,6 +174,9 @@ type Backend interface {
 	// Launched tells of the command given to [Prison.Launch], nil if there was none. It also
 	// answers when the prison has ended.
 	Launched(ctx context.Context, spec Spec) (*Launched, error)
+	// Shown returns what the launched command showed last on its terminal, bounded, as bytes of the agent's. It also
+	// answers when the prison has ended. [ErrNotLaunched] if there is none.
+	Shown(ctx context.Context, spec Spec) (io.ReadCloser, error)
 }
 
 // Prison is a running prison.
@@ -183,6 +188,10 @@ type Prison interface {
 	Exec(ctx context.Context, p Process) (status int, err error)
 	// Launch runs a process detached, with a terminal of its own.
 	Launch(ctx context.Context, p Process) error
+	// Join shows the terminal of the launched command on p.Stdout from now on, and types p.Stdin into it; its size
+	// becomes that of p.Terminal. The rest of p is unused. It returns when the command has ended, or ctx, or when
+	// p.Stdout could not keep up. [ErrNotLaunched] if none runs.
+	Join(ctx context.Context, p Process) error
 	// Watch sends on the channel whenever one of the paths inside (files or directories, directories
 	// not recursively) may have changed; sends coalesce. It uses inotify where possible and a poll once
 	// a second in any case, costs no process, and tolerates paths that do not exist yet or vanish.

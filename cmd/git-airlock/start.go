@@ -304,7 +304,7 @@ func (a *app) launch(ctx context.Context, r airlock.Record, command []string) er
 		return err
 	}
 	defer box.Close()
-	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: &prison.Terminal{}}); err != nil {
+	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: terminalLikeOurs()}); err != nil {
 		return err
 	}
 	say(a.message, "launched %s", gitops.Escape(fmt.Sprintf("%q", command)))

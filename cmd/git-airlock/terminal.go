@@ -48,6 +48,15 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 	}, nil
 }
 
+// terminalLikeOurs is for a command that is launched: of our kind and size, if we have one.
+func terminalLikeOurs() *prison.Terminal {
+	t := &prison.Terminal{}
+	if out := int(os.Stderr.Fd()); term.IsTerminal(out) {
+		t.Size, t.Term = terminalSize(out), os.Getenv("TERM")
+	}
+	return t
+}
+
 func terminalSize(fd int) prison.Size {
 	cols, rows, err := term.GetSize(fd)
 	if err != nil || rows <= 0 || cols <= 0 {

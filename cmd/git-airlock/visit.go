@@ -14,9 +14,18 @@ import (
 func visitCommand(inside []string) *cli.Command {
 	return apart(command(&cli.Command{
 		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
-		UsageText:   "git airlock visit [-- COMMAND...]",
-		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison.\n\n" + exitStatusHelp,
+		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit --attach | --log",
+		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison.\n" +
+			"With --attach, joins the terminal of the command that \"start -- COMMAND\" launched; ^] detaches.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
+			&cli.BoolFlag{Name: "log", Usage: "print what the launched command showed last"},
+		},
 		Action: func(c *cli.Context) error {
+			join, log := c.Bool("attach"), c.Bool("log")
+			if join && log || (join || log) && inside != nil {
+				return usagef("visit: --attach, --log and a command exclude each other")
+			}
 			a, err := open(c)
 			if err != nil {
 				return err
@@ -27,6 +36,12 @@ func visitCommand(inside []string) *cli.Command {
 			}
 			if err := a.heal(c.Context, r); err != nil {
 				return err
+			}
+			switch {
+			case join:
+				return a.join(c.Context, r)
+			case log:
+				return a.showLog(c.Context, r)
 			}
 			return a.visit(c.Context, r, inside)
 		},

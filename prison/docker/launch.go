@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strconv"
@@ -157,4 +158,14 @@ func (b *Backend) currentState(ctx context.Context, s prison.Spec, l *launched) 
 		return (&running{engine: e, id: c.ID, dir: s.Dir}).state(ctx)
 	}
 	return (&running{engine: e, id: c.ID, dir: s.Dir}).written(ctx, l)
+}
+
+// Join implements [prison.Prison]. The engine hands out a detached command's terminal to nobody.
+func (r *running) Join(context.Context, prison.Process) error {
+	return unavailable("it does not keep the terminal of a launched command; the native backend does")
+}
+
+// Shown implements [prison.Backend].
+func (b *Backend) Shown(context.Context, prison.Spec) (io.ReadCloser, error) {
+	return nil, unavailable("it does not keep what a launched command shows; the native backend does")
 }

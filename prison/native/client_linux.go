@@ -73,6 +73,8 @@ func (a reply) err() error {
 		return nil
 	case a.Code == codeNotFound:
 		return fmt.Errorf("%w: %s", prison.ErrNotFound, a.Error)
+	case a.Code == codeNotLaunched:
+		return prison.ErrNotLaunched
 	case a.Code == codeNotExecutable:
 		return fmt.Errorf("%w: %s", prison.ErrNotExecutable, a.Error)
 	}
@@ -101,9 +103,14 @@ func newRequest(kind string, p prison.Process) request {
 
 // Launch implements [prison.Prison].
 func (r *running) Launch(ctx context.Context, p prison.Process) error {
-	if p.Terminal == nil {
-		p.Terminal = &prison.Terminal{Size: prison.Size{Rows: 24, Cols: 80}}
+	t := prison.Terminal{}
+	if p.Terminal != nil {
+		t = *p.Terminal
 	}
+	if t.Size == (prison.Size{}) {
+		t.Size = prison.Size{Rows: 24, Cols: 80}
+	}
+	p.Terminal = &t
 	c, files, err := r.ask(ctx, newRequest(kindLaunch, p))
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ func getenv(env []string, name string) string {
 const (
 	codeNotFound      = "not found"
 	codeNotExecutable = "not executable"
+	codeNotLaunched   = "not launched"
 )
 
 // lookup finds a command as a shell would, seen from dir. It returns a path for execve and, when

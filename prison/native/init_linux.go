@@ -29,7 +29,7 @@ type server struct {
 	procs  *processes
 
 	launchMu sync.Mutex
-	launched bool          // a launched command runs
+	launched *shared       // the terminal of a launched command that runs
 	noted    chan struct{} // the keeper has written down that it was started
 }
 
@@ -56,6 +56,7 @@ const (
 	kindPing   = "ping"
 	kindExec   = "exec"
 	kindLaunch = "launch"
+	kindJoin   = "join"
 	kindWatch  = "watch"
 )
 
@@ -184,6 +185,8 @@ func (s *server) serve(c conn) {
 		s.exec(c, r)
 	case kindLaunch:
 		s.launch(c, r)
+	case kindJoin:
+		s.join(c)
 	case kindWatch:
 		watch(c, r.Paths)
 	default:

@@ -170,9 +170,7 @@ func (k *keeper) listen() {
 		if a.State != nil {
 			k.command = a.State
 			k.note()
-			if !a.State.Exited {
-				k.link.send(announcement{Noted: true})
-			}
+			k.link.send(announcement{Noted: true})
 		}
 		if len(a.Output) > 0 {
 			k.writeLog(a.Output)

@@ -4,6 +4,7 @@ package native
 
 import (
 	"context"
+	"io"
 	"runtime"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -35,3 +36,4 @@ func (absent) Attach(context.Context, prison.Spec) (prison.Prison, error) { retu
 func (absent) Launched(context.Context, prison.Spec) (*prison.Launched, error) {
 	return nil, errAbsent
 }
+func (absent) Shown(context.Context, prison.Spec) (io.ReadCloser, error) { return nil, errAbsent }

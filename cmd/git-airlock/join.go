@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/term"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// detachKey is ^], as for telnet(1).
+const detachKey = 0x1d
+
+// backToNormal ends what a program on the whole screen may have asked of a terminal: the other screen, no cursor,
+// reports of the mouse, brackets around what is pasted, colours.
+const backToNormal = "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m"
+
+// join connects our terminal to that of the launched command until it ends, whose status is returned, or until
+// somebody types ^].
+func (a *app) join(ctx context.Context, r airlock.Record) error {
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if a.dry {
+		say(a.message, "would join the terminal of the launched command of %s", r.ID)
+		return nil
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		say(a.message, "^] detaches")
+	}
+	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
+	restore, err := connectTerminal(&p)
+	if err != nil {
+		return err
+	}
+	joined, detach := context.WithCancel(ctx)
+	defer detach()
+	keys := &detaching{Reader: os.Stdin, detach: detach}
+	if p.Terminal != nil {
+		p.Stdin = keys
+	}
+	err = box.Join(joined, p)
+	if p.Terminal != nil && err != nil {
+		fmt.Fprint(os.Stdout, backToNormal)
+	}
+	restore()
+	switch {
+	case keys.detached.Load():
+		say(a.message, "detached; the command goes on")
+		return nil
+	case err != nil && !errors.Is(err, prison.ErrNotLaunched):
+		return err
+	}
+	return a.afterwards(ctx, r)
+}
+
+// afterwards says how the command fares that was joined.
+func (a *app) afterwards(ctx context.Context, r airlock.Record) error {
+	state, err := a.launched(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case state == nil:
+		return notLaunched()
+	case state.Exit == nil:
+		return &hinted{errors.New("this terminal is too far behind the command's"), []string{"git airlock visit --attach"}}
+	case *state.Exit != 0:
+		return childStatus(*state.Exit)
+	}
+	return nil
+}
+
+func notLaunched() error {
+	return &hinted{errors.New("no command was launched here"), []string{"git airlock start -- <command>"}}
+}
+
+// detaching reads what is typed up to the key that detaches.
+type detaching struct {
+	io.Reader
+	detach   func()
+	detached atomic.Bool
+}
+
+func (d *detaching) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	i := bytes.IndexByte(p[:n], detachKey)
+	if i < 0 {
+		return n, err
+	}
+	d.detached.Store(true)
+	d.detach()
+	return i, io.EOF
+}
+
+// showLog prints what the launched command showed last, as plain text: on a terminal it could be anything.
+func (a *app) showLog(ctx context.Context, r airlock.Record) error {
+	spec, err := a.spec(r)
+	if err != nil {
+		return err
+	}
+	shown, err := a.backend(r).Shown(ctx, spec)
+	if errors.Is(err, prison.ErrNotLaunched) {
+		return notLaunched()
+	}
+	if err != nil {
+		return err
+	}
+	defer shown.Close()
+	const atMost = 4 << 20
+	content, err := io.ReadAll(io.LimitReader(shown, atMost))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.out, plainText(string(content)))
+	return err
+}
+
+// controlSequence matches what terminals take for commands, see console_codes(4): CSI, OSC and other strings, and
+// the short ones.
+var controlSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\a\x1b]*(\a|\x1b\\\\)|\x1b[ -/]*[0-~]")
+
+// plainText is what remains on paper of what was shown: of a line that was written over, the last form.
+func plainText(shown string) string {
+	var b strings.Builder
+	shown = controlSequence.ReplaceAllString(shown, "")
+	for line := range strings.Lines(shown) {
+		line = strings.TrimRight(line, "\r\n")
+		line = line[strings.LastIndexByte(line, '\r')+1:]
+		for i, cell := range strings.Split(line, "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(gitops.Escape(cell))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

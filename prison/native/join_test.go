@@ -1,0 +1,122 @@
+//go:build linux
+
+package native_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// launched returns a prison in which a script was launched.
+func launched(t *testing.T, script string) (prison.Backend, prison.Spec, prison.Prison) {
+	t.Helper()
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Join(t.Context(), prison.Process{}); !errors.Is(err, prison.ErrNotLaunched) {
+		t.Errorf("join before anything: %v", err)
+	}
+	if _, err := b.Shown(t.Context(), s); !errors.Is(err, prison.ErrNotLaunched) {
+		t.Errorf("shown before anything: %v", err)
+	}
+	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {
+		t.Fatal(err)
+	}
+	return b, s, p
+}
+
+// TestJoin lets several look and type at once.
+func TestJoin(t *testing.T) {
+	b, s, p := launched(t, `stty -echo; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
+	type joiner struct {
+		out  bytes.Buffer
+		done chan error
+	}
+	var all [3]joiner
+	typed, w := io.Pipe()
+	for i := range all {
+		j := &all[i]
+		j.done = make(chan error, 1)
+		q := prison.Process{Stdout: &j.out}
+		if i == 0 {
+			q.Stdin = typed
+			q.Terminal = &prison.Terminal{Size: prison.Size{Rows: 31, Cols: 62}}
+		}
+		go func() { j.done <- p.Join(t.Context(), q) }()
+	}
+	left, leave := context.WithCancel(t.Context())
+	go func() {
+		time.Sleep(300 * time.Millisecond)
+		leave()
+	}()
+	if err := p.Join(left, prison.Process{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("left: %v", err)
+	}
+	io.WriteString(w, "one\nend\n")
+	for i := range all {
+		if err := <-all[i].done; err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		if got := all[i].out.String(); got != "got one 31 62\r\ngot end 31 62\r\n" {
+			t.Errorf("%d: %q", i, got)
+		}
+	}
+	if l, err := b.Launched(t.Context(), s); err != nil || !l.Exited || l.Status != 4 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := b.Shown(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shown.Close()
+	if content, err := io.ReadAll(shown); err != nil || !strings.HasSuffix(string(content), "got end 31 62\r\n") {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
+// stuck never takes what it is given.
+type stuck struct{ until chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.until
+	return len(p), nil
+}
+
+// TestJoinStuck looks and does not read: the command goes on.
+func TestJoinStuck(t *testing.T) {
+	b, s, p := launched(t, `read -r l; i=0; while [ $i -lt 60 ]; do head -c 100000 /dev/zero | tr '\0' x; i=$((i+1)); done; exit 6`)
+	until := make(chan struct{})
+	done := make(chan error, 1)
+	go func() { done <- p.Join(t.Context(), prison.Process{Stdin: strings.NewReader("go\n"), Stdout: stuck{until}}) }()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		l, err := b.Launched(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Exited {
+			break
+		}
+		if time.Since(begun) > 15*time.Second {
+			t.Fatal("somebody who does not read holds the command up")
+		}
+	}
+	close(until)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
