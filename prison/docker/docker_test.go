@@ -86,7 +86,7 @@ func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }
 // TestOrdinaryUser runs these tests again as a member of the group that may use the engine.
 func TestOrdinaryUser(t *testing.T) {
 	need(t)
-	prisontest.AsOrdinaryUser(t, "docker", "-G", "docker")
+	prisontest.AsOrdinaryUser(t, "docker", "docker")
 }
 
 // engine is the same engine, seen by other eyes.

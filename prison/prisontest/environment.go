@@ -36,9 +36,9 @@ func Need(t testing.TB, what string, err error) {
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
 }
 
-// AsOrdinaryUser runs all tests of the calling test binary once more as somebody who is not root, with options of
-// runuser(1), with what the environment promises them.
-func AsOrdinaryUser(t *testing.T, require string, options ...string) {
+// AsOrdinaryUser runs all tests of the calling test binary once more as somebody who is not root and a member of more
+// groups, with what the environment promises them.
+func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("not root: every test has run as an ordinary user")
@@ -47,7 +47,8 @@ func AsOrdinaryUser(t *testing.T, require string, options ...string) {
 	if name == "" {
 		name = "airlock-test"
 	}
-	if _, err := user.Lookup(name); err != nil {
+	account, err := user.Lookup(name)
+	if err != nil {
 		hint := "sudo useradd -m " + name + "; then see that it has a range in /etc/subuid and /etc/subgid"
 		if Required("rootless") {
 			t.Fatalf("no user %s: %s", name, hint)
@@ -65,8 +66,18 @@ func AsOrdinaryUser(t *testing.T, require string, options ...string) {
 	if Required("network") {
 		require += ",network"
 	}
-	arguments := append(slices.Concat([]string{"-u", name}, options), "--", binary,
-		"-test.v="+fmt.Sprint(testing.Verbose()), "-test.timeout=240s")
+	arguments := []string{"-u", name}
+	if len(groups) > 0 {
+		own, err := user.LookupGroupId(account.Gid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arguments = append(arguments, "-g", own.Name)
+	}
+	for _, group := range groups {
+		arguments = append(arguments, "-G", group)
+	}
+	arguments = append(arguments, "--", binary, "-test.v="+fmt.Sprint(testing.Verbose()), "-test.timeout=240s")
 	cmd := exec.CommandContext(t.Context(), "runuser", arguments...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")
