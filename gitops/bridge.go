@@ -21,6 +21,7 @@ type Bridge struct {
 	dir        string
 	quarantine string
 	outer      *Repository
+	merger     merger // nil: every merge is git's
 }
 
 // Bridge makes a bridge between the quarantine and a repository; dir must not exist.
@@ -34,8 +35,25 @@ func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
 		return nil, err
 	}
-	stores := quoteStore(filepath.Join(q.Dir, "objects")) + ":" + quoteStore(filepath.Join(r.CommonDir, "objects"))
-	return &Bridge{q.with("GIT_OBJECT_DIRECTORY="+dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+stores), dir, q.Dir, r}, nil
+	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r}
+	b.Git = q.with(b.environment()...)
+	var err error
+	b.merger, err = b.newMerger()
+	return b, err
+}
+
+// stores are the stores that the bridge sees beside its own.
+func (b *Bridge) stores() []string {
+	return []string{filepath.Join(b.quarantine, "objects"), filepath.Join(b.outer.CommonDir, "objects")}
+}
+
+// environment makes a git read all the stores and write to the bridge's own.
+func (b *Bridge) environment() []string {
+	var quoted []string
+	for _, store := range b.stores() {
+		quoted = append(quoted, quoteStore(store))
+	}
+	return []string{"GIT_OBJECT_DIRECTORY=" + b.dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoted, ":")}
 }
 
 // quoteStore quotes a path for GIT_ALTERNATE_OBJECT_DIRECTORIES, git(1).
@@ -44,7 +62,13 @@ func quoteStore(path string) string {
 }
 
 // Close throws away what was not given.
-func (b *Bridge) Close() error { return os.RemoveAll(b.dir) }
+func (b *Bridge) Close() error {
+	var err error
+	if b.merger != nil {
+		err = b.merger.close()
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
+}
 
 // StoreCommits stores ready commit objects in one go.
 func (b *Bridge) StoreCommits(ctx context.Context, commits [][]byte) error {
@@ -63,6 +87,11 @@ type Merge struct{ Base, Ours, Theirs OID }
 // Merge merges trees. It obeys no configuration, attributes or driver of anybody's and touches no working tree. Paths
 // that conflict are named; there is no tree then.
 func (b *Bridge) Merge(ctx context.Context, m Merge) (tree OID, conflicts []string, err error) {
+	if b.merger != nil {
+		if tree, err := b.merger.merge(m); err == nil && tree != "" {
+			return tree, nil, nil
+		} // what it cannot read, git may
+	}
 	// git merge-tree 2.39 takes commits only, and finds their merge base by itself.
 	base, err := b.synthetic(m.Base)
 	if err != nil {

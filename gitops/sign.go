@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -23,9 +22,7 @@ func (b *Bridge) Sign(ctx context.Context, c Commit) (OID, error) {
 		args = append(args, "-p", string(p))
 	}
 	encoding := cmp.Or(c.Encoding, "UTF-8")
-	stores := quoteStore(filepath.Join(b.quarantine, "objects")) + ":" + quoteStore(filepath.Join(b.outer.CommonDir, "objects"))
-	env := []string{"GIT_OBJECT_DIRECTORY=" + b.dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + stores}
-	env = append(env, identEnv("AUTHOR", c.Author)...)
+	env := append(b.environment(), identEnv("AUTHOR", c.Author)...)
 	env = append(env, identEnv("COMMITTER", c.Committer)...)
 	var out bytes.Buffer
 	err := b.outer.configured("i18n.commitEncoding="+encoding).Change(ctx, Call{Args: append(args, string(c.Tree)), Env: env, For: signingTime,
