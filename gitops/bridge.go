@@ -120,7 +120,7 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree OID, conflicts []stri
 
 // synthetic stores a commit that nobody will see, without a process for each: there are three in a merge.
 func (b *Bridge) synthetic(tree OID, parents ...OID) (OID, error) {
-	const nobody = "nobody <> 0 +0000"
+	const nobody = "nobody <nobody@localhost> 0 +0000"
 	content := Commit{Tree: tree, Parents: parents, Author: nobody, Committer: nobody}.Bytes()
 	id := HashObject(b.outer.Format, "commit", content)
 	dir := filepath.Join(b.dir, string(id[:2]))
