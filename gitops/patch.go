@@ -99,7 +99,7 @@ func (b *Bridge) patchGit(dir string) (*Git, error) {
 	if err := os.Remove(filepath.Join(tree, ".keep")); err != nil {
 		return nil, err
 	}
-	g := b.with("GIT_DIR="+filepath.Join(dir, "git"), "GIT_WORK_TREE="+tree,
+	g := b.configured("advice.amWorkDir=false").with("GIT_DIR="+filepath.Join(dir, "git"), "GIT_WORK_TREE="+tree,
 		"GIT_COMMITTER_NAME=nobody", "GIT_COMMITTER_EMAIL=nobody@localhost")
 	g.dir = tree
 	return g, nil

@@ -79,7 +79,7 @@ func (p *plan) together(ctx context.Context, tail []pair) error {
 		p.outcome.Retry = unsettledPoll
 	}
 	if b.stopped != nil {
-		p.hold(p.conflict(b.stopped))
+		p.hold(b.conflict())
 		whole := b.newestWhole()
 		if whole == "" {
 			return p.separate(ctx, nil)
@@ -93,7 +93,7 @@ func (p *plan) together(ctx context.Context, tail []pair) error {
 // apart looks again at what conflicted: it may not any more.
 func (p *plan) apart(ctx context.Context, tail []pair) error {
 	fresh := p.after(tail)
-	if p.outcome.Onto == p.onto() && len(fresh) == 0 {
+	if p.outcome.Onto == p.onto() && len(fresh) == 0 && p.options.Engine == "" {
 		for _, h := range p.outcome.Holds {
 			if h.Reason == Conflict {
 				p.hold(h)
@@ -106,7 +106,7 @@ func (p *plan) apart(ctx context.Context, tail []pair) error {
 		return err
 	}
 	if b.stopped != nil && b.newestWhole() == "" {
-		p.hold(p.conflict(b.stopped))
+		p.hold(b.conflict())
 		return p.separate(ctx, tail)
 	}
 	p.forget()

@@ -27,8 +27,9 @@ type builder struct {
 	authors []string
 	// stopped are the paths at which a merge conflicted; what was built before that stays.
 	stopped []string
-	merging bool // trees had to be merged, which takes time
-	late    bool // it took too long: what was built by then is whole, the rest is left out
+	refused string // why the patch engine stopped there
+	merging bool   // trees had to be merged, which takes time
+	late    bool   // it took too long: what was built by then is whole, the rest is left out
 }
 
 // treatment is what becomes of the trees.
@@ -87,6 +88,9 @@ func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit
 	}
 	b.trees[l.Commit] = inner.Tree
 	tree, err := b.tree(ctx, l, inner.Tree, parents)
+	if err == nil && b.stopped == nil {
+		err = b.patch(ctx, l, inner.Tree, parents, tree)
+	}
 	if err != nil || b.stopped != nil {
 		return err
 	}
@@ -146,14 +150,8 @@ func (b *builder) image(p pair) gitops.OID {
 // tree is the tree of an outer commit: the three-way merge of what the agent changed since the first parent, and
 // what the first parent's image has.
 func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
-	first := b.last.inner
-	if l.Commit != b.chain[0] {
-		if len(l.Parents) == 0 {
-			return theirs, nil
-		}
-		first = l.Parents[0]
-	}
-	if b.how == asTheyAre || b.same(first, parents[0]) {
+	first := b.before(l)
+	if first == "" || b.how == asTheyAre || b.same(first, parents[0]) {
 		return theirs, nil
 	}
 	base, err := b.treeOf(ctx, first)
@@ -173,6 +171,18 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 	tree, conflicts, err := b.bridge.Merge(ctx, gitops.Merge{Base: base, Ours: ours, Theirs: theirs})
 	b.stopped = conflicts
 	return tree, err
+}
+
+// before is the inner commit since which a commit's changes count: its first parent, and what landed last for the first
+// to land. It is empty for a history of its own that was merged.
+func (b *builder) before(l gitops.Link) gitops.OID {
+	switch {
+	case l.Commit == b.chain[0]:
+		return b.last.inner
+	case len(l.Parents) == 0:
+		return ""
+	}
+	return l.Parents[0]
 }
 
 // same tells, without a look at any tree, that an inner commit and its image have the same one.

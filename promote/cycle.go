@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -34,6 +35,8 @@ type Options struct {
 	UpTo gitops.OID
 	// From is the inner branch or revision that is promoted in the place of main; empty means main.
 	From string
+	// Engine goes before the setting; empty means the setting.
+	Engine string
 }
 
 // cycle holds the facts of one cycle.
@@ -191,6 +194,7 @@ func (c *cycle) configure(ctx context.Context) error {
 		return err
 	}
 	c.settings, err = ReadSettings(config, c.Record.Settings)
+	c.settings.Engine = cmp.Or(c.options.Engine, c.settings.Engine)
 	return err
 }
 

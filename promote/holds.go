@@ -88,11 +88,13 @@ func (c *cycle) interrupted(paths []string) Hold {
 	return h
 }
 
-// conflict is the hold of commits that change what the user's own commits changed, too.
-func (c *cycle) conflict(paths []string) Hold {
-	h := Hold{Reason: Conflict, Paths: escaped(paths), Next: []string{"git airlock promote --resolve", "git merge " + c.Record.Ref("pending")},
-		Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", gitops.Escape(c.Record.BranchName()))}
-	return h
+// conflict is the hold of commits that change what the user's own commits changed, too, or that git am does not carry.
+func (b *builder) conflict() Hold {
+	if b.refused != "" {
+		return Hold{Reason: Conflict, Message: gitops.Escape(b.refused), Next: []string{"git airlock promote --engine tree"}}
+	}
+	return Hold{Reason: Conflict, Paths: escaped(b.stopped), Next: []string{"git airlock promote --resolve", "git merge " + b.Record.Ref("pending")},
+		Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", gitops.Escape(b.Record.BranchName()))}
 }
 
 func (c *cycle) indexLocked() Hold {

@@ -12,8 +12,9 @@ import (
 
 // Settings are what the user's configuration says about promotion, as it is now.
 type Settings struct {
-	AutoLand bool // land without being asked; else commits wait as pending
-	Sign     bool // sign landed commits with the user's key
+	AutoLand bool   // land without being asked; else commits wait as pending
+	Sign     bool   // sign landed commits with the user's key
+	Engine   string // TreeEngine or PatchEngine
 	User     identity.User
 	Limits   gitops.Limits
 }
@@ -23,6 +24,24 @@ type SettingError struct{ Key, Value, Want string }
 
 func (e *SettingError) Error() string {
 	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Escape(e.Value), e.Want)
+}
+
+// The engines by which a change comes into an outer commit's tree.
+const (
+	TreeEngine  = "tree"  // the agent's tree, or the three-way merge with the user's
+	PatchEngine = "patch" // the same, if git format-patch and git am come to it, too
+)
+
+// IsEngine tells whether there is an engine of that name.
+func IsEngine(name string) bool { return name == TreeEngine || name == PatchEngine }
+
+// readEngine reads airlock.engine.
+func readEngine(c gitops.Config) (string, error) {
+	engine := c.String("airlock.engine", TreeEngine)
+	if !IsEngine(engine) {
+		return "", &SettingError{"airlock.engine", engine, TreeEngine + " or " + PatchEngine}
+	}
+	return engine, nil
 }
 
 // ReadSettings reads the settings of a repository; overrides go before the configuration.
@@ -38,6 +57,9 @@ func ReadSettings(config gitops.Config, overrides map[string]string) (Settings, 
 		if *value.into, err = c.Bool(key, value.otherwise); err != nil {
 			return s, &SettingError{key, c.String(key, ""), "a boolean"}
 		}
+	}
+	if s.Engine, err = readEngine(c); err != nil {
+		return s, err
 	}
 	if s.Limits.Blob, err = ReadSize(c, "airlock.maxFileSize", s.Limits.Blob); err != nil {
 		return s, err

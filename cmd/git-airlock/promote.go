@@ -22,6 +22,7 @@ func promoteCommand(inside []string) *cli.Command {
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` in the place of main"},
 			&cli.BoolFlag{Name: "rescue", Usage: "first commit, as the agent, what it has not committed"},
+			engineFlag,
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first commit that conflicts, for you to finish"},
 		},
 		Action: func(c *cli.Context) error {
@@ -49,6 +50,9 @@ func promoteCommand(inside []string) *cli.Command {
 				if options.UpTo, err = a.repo.Commit(c.Context, upto); err != nil {
 					return usagef("--upto: %s", err)
 				}
+			}
+			if options.Engine = c.String(engineFlag.Name); options.Engine != "" && !promote.IsEngine(options.Engine) {
+				return usagef("--engine: want tree or patch, not %q", options.Engine)
 			}
 			return a.promote(c.Context, r, options)
 		},

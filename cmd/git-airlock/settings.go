@@ -45,9 +45,12 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
 		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
 		&cli.BoolFlag{Name: "selftest", Usage: "refuse a prison that does not keep what it promises"},
+		engineFlag,
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
 	}...)
 }
+
+var engineFlag = &cli.StringFlag{Name: "engine", Usage: "how changes are carried out: `tree|patch`"}
 
 // request reads the options, and the configuration for what they leave open.
 func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
@@ -69,6 +72,9 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	r := startRequest{command: command, overrides: given}
 	if c.Bool("no-auto-land") {
 		r.overrides["airlock.autoland"] = "false"
+	}
+	if c.IsSet(engineFlag.Name) {
+		r.overrides["airlock.engine"] = c.String(engineFlag.Name)
 	}
 	if r.selftest, err = options.Bool("airlock.selftest", false); err != nil {
 		return r, &promote.SettingError{Key: "airlock.selftest", Value: options.String("airlock.selftest", ""), Want: "a boolean"}
