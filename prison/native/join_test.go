@@ -102,7 +102,9 @@ func TestJoinStuck(t *testing.T) {
 	b, s, p := launched(t, `read -r l; i=0; while [ $i -lt 60 ]; do head -c 100000 /dev/zero | tr '\0' x; i=$((i+1)); done; exit 6`)
 	until := make(chan struct{})
 	done := make(chan error, 1)
-	go func() { done <- p.Join(t.Context(), prison.Process{Stdin: strings.NewReader("go\n"), Stdout: stuck{until}}) }()
+	go func() {
+		done <- p.Join(t.Context(), prison.Process{Stdin: strings.NewReader("go\n"), Stdout: stuck{until}})
+	}()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		l, err := b.Launched(t.Context(), s)
 		if err != nil {
