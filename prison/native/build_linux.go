@@ -152,10 +152,17 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr)
 }
 
+// maxFiles is how many files a process may have open: descriptors use memory that not every kernel counts.
+const maxFiles = 1 << 16
+
 func (b *builder) setRlimits() error {
 	// 1 and not 0: where core dumps go to a program, the kernel heeds no limit but that one
 	// (fs/coredump.c), and the program is the host's and runs as root.
 	limits := map[int]uint64{unix.RLIMIT_CORE: 1}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		limits[unix.RLIMIT_NOFILE] = min(files.Max, maxFiles)
+	}
 	if b.PIDsRlimit > 0 {
 		limits[unix.RLIMIT_NPROC] = b.PIDsRlimit
 	}
@@ -163,7 +170,11 @@ func (b *builder) setRlimits() error {
 		limits[unix.RLIMIT_DATA] = b.MemoryRlimit
 	}
 	for resource, limit := range limits {
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+		l := unix.Rlimit{Cur: limit, Max: limit}
+		if resource == unix.RLIMIT_NOFILE {
+			l.Cur = min(limit, 1024) // beyond it select(2) breaks
+		}
+		if err := unix.Setrlimit(resource, &l); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func (b *builder) makeDev() error {
 	if err := os.Mkdir("dev", 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("dev", "dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k"); err != nil {
+	if err := unix.Mount("dev", "dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=1k"); err != nil {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
 	for name, number := range devices {
@@ -110,7 +110,7 @@ func (b *builder) makeDev() error {
 	if err := os.Mkdir("dev/pts", 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("devpts", "dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+	if err := unix.Mount("devpts", "dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max=256"); err != nil {
 		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
 	if err := os.Mkdir("dev/shm", 0o755); err != nil {
@@ -155,9 +155,11 @@ func (b *builder) makeScratch() error {
 	return os.Symlink("/tmp", "var/tmp")
 }
 
-// mountTmpfs bounds each by the prison's memory: where there is a memory group its pages count in it.
+// mountTmpfs bounds each by half of the prison's memory: where there is a memory group its pages count in it, and when
+// there is nothing but files the kernel ends init. A file without content needs memory, too.
 func mountTmpfs(target string, s prison.Spec, mode string) error {
-	options := fmt.Sprintf("mode=%s,size=%d", mode, s.Limits.OrDefault().Memory)
+	memory := s.Limits.OrDefault().Memory / 2
+	options := fmt.Sprintf("mode=%s,size=%d,nr_inodes=%d", mode, memory, max(1024, memory/2048))
 	if err := unix.Mount("tmpfs", target, "tmpfs", privateFlags, options); err != nil {
 		return fmt.Errorf("mount /%s: %w", target, err)
 	}

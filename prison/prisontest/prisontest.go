@@ -44,9 +44,11 @@ func Run(t *testing.T, b prison.Backend, o Options) {
 		x := start(t, b, o)
 		t.Run("exec", func(t *testing.T) { execs(t, x) })
 		t.Run("terminal", func(t *testing.T) { terminals(t, x) })
+		t.Run("table", func(t *testing.T) { table(t, x) })
 		t.Run("walls", func(t *testing.T) { walls(t, x) })
 		t.Run("watch", func(t *testing.T) { watches(t, x) })
 	})
+	t.Run("exhausting", func(t *testing.T) { exhausts(t, b, o) })
 	t.Run("looking", func(t *testing.T) { looking(t, b, o) })
 	t.Run("wipe", func(t *testing.T) { wipes(t, b, o) })
 }

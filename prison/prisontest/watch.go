@@ -92,6 +92,7 @@ func looking(t *testing.T, b prison.Backend, o Options) {
 			t.Errorf("%s: succeeded", script)
 		}
 	}
+	t.Run("table", func(t *testing.T) { table(t, look) })
 	changes, err := look.Watch(t.Context(), []string{prison.Workspace + "/refs"})
 	if err != nil {
 		t.Fatal(err)

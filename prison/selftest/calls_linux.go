@@ -1,48 +1,57 @@
 package selftest
 
-import "golang.org/x/sys/unix"
+import (
+	"encoding/binary"
 
-// calls are what must be refused. Their arguments are such that they change nothing, also where they are not.
-var calls = []call{
-	{"unshare(CLONE_NEWUSER)", unix.SYS_UNSHARE, [6]uintptr{unix.CLONE_NEWUSER}, nil},
-	{"unshare(CLONE_NEWNS)", unix.SYS_UNSHARE, [6]uintptr{unix.CLONE_NEWNS}, nil},
-	{"setns", unix.SYS_SETNS, [6]uintptr{0, unix.CLONE_NEWNS}, nil},
-	{"mount", unix.SYS_MOUNT, [6]uintptr{}, nil},
-	{"umount2", unix.SYS_UMOUNT2, [6]uintptr{argument}, []byte("/nowhere\x00")},
-	{"pivot_root", unix.SYS_PIVOT_ROOT, [6]uintptr{}, nil},
-	{"chroot", unix.SYS_CHROOT, [6]uintptr{argument}, []byte("/nowhere\x00")},
-	{"open_tree", unix.SYS_OPEN_TREE, [6]uintptr{0, 0, unix.OPEN_TREE_CLONE}, nil},
-	{"fsopen", unix.SYS_FSOPEN, [6]uintptr{argument, unix.FSOPEN_CLOEXEC}, []byte("tmpfs\x00")},
-	{"ptrace of PID 1", unix.SYS_PTRACE, [6]uintptr{0x4206, 1}, nil}, // PTRACE_SEIZE, which does not stop
-	{"process_vm_readv of PID 1", unix.SYS_PROCESS_VM_READV, [6]uintptr{1, argument, 1, argument + 16, 1}, iovecs},
-	{"kcmp", unix.SYS_KCMP, [6]uintptr{1, 1, 0, 0, 0}, nil},
-	{"keyctl", unix.SYS_KEYCTL, [6]uintptr{unix.KEYCTL_GET_KEYRING_ID, ^uintptr(3 - 1)}, nil}, // KEY_SPEC_SESSION_KEYRING
-	{"add_key", unix.SYS_ADD_KEY, [6]uintptr{}, nil},
-	{"request_key", unix.SYS_REQUEST_KEY, [6]uintptr{}, nil},
-	{"bpf", unix.SYS_BPF, [6]uintptr{0xffff}, nil},
-	{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, [6]uintptr{}, nil},
-	{"userfaultfd", unix.SYS_USERFAULTFD, [6]uintptr{}, nil},
-	{"io_uring_setup", unix.SYS_IO_URING_SETUP, [6]uintptr{1, argument}, nil},
-	{"fanotify_init", unix.SYS_FANOTIFY_INIT, [6]uintptr{}, nil},
-	{"open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT, [6]uintptr{}, nil},
-	{"init_module", unix.SYS_INIT_MODULE, [6]uintptr{0, 0, argument}, []byte("\x00")},
-	{"kexec_load", unix.SYS_KEXEC_LOAD, [6]uintptr{0, 0, 0, 0xfff0}, nil},
-	{"acct", unix.SYS_ACCT, [6]uintptr{argument}, []byte("/nowhere\x00")},
-	{"swapoff", unix.SYS_SWAPOFF, [6]uintptr{argument}, []byte("/nowhere\x00")},
-	{"quotactl", unix.SYS_QUOTACTL, [6]uintptr{0x800001 << 8}, nil},
-	{"syslog", unix.SYS_SYSLOG, [6]uintptr{3, argument, 1}, nil},
-	{"clock_settime", unix.SYS_CLOCK_SETTIME, [6]uintptr{0, 0}, nil},
-	{"sethostname", unix.SYS_SETHOSTNAME, [6]uintptr{argument, 1 << 20}, nil},
-	{"personality(ADDR_NO_RANDOMIZE)", unix.SYS_PERSONALITY, [6]uintptr{0x40000}, nil},
-	{"ioctl(TIOCSTI)", unix.SYS_IOCTL, [6]uintptr{0, unix.TIOCSTI, argument}, []byte("x")},
-	{"socket(AF_VSOCK)", unix.SYS_SOCKET, [6]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}, nil},
-	{"socket(AF_ALG)", unix.SYS_SOCKET, [6]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET}, nil},
-	{"socket(AF_PACKET)", unix.SYS_SOCKET, [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}, nil},
-	{"socket(SOCK_RAW)", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, nil},
+	"github.com/git-airlock/git-airlock/prison/calls"
+
+	"golang.org/x/sys/unix"
+)
+
+// forbidden are what must be refused. Their arguments are such that they change nothing, also where they are not.
+var forbidden = []calls.Call{
+	{Name: "unshare(CLONE_NEWUSER)", Number: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWUSER}},
+	{Name: "unshare(CLONE_NEWNS)", Number: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWNS}},
+	{Name: "setns", Number: unix.SYS_SETNS, Args: [6]uintptr{0, unix.CLONE_NEWNS}},
+	{Name: "mount", Number: unix.SYS_MOUNT, Args: [6]uintptr{}},
+	{Name: "umount2", Number: unix.SYS_UMOUNT2, Args: [6]uintptr{calls.Pointer}, Data: []byte("/nowhere\x00")},
+	{Name: "pivot_root", Number: unix.SYS_PIVOT_ROOT, Args: [6]uintptr{}},
+	{Name: "chroot", Number: unix.SYS_CHROOT, Args: [6]uintptr{calls.Pointer}, Data: []byte("/nowhere\x00")},
+	{Name: "open_tree", Number: unix.SYS_OPEN_TREE, Args: [6]uintptr{0, 0, unix.OPEN_TREE_CLONE}},
+	{Name: "fsopen", Number: unix.SYS_FSOPEN, Args: [6]uintptr{calls.Pointer, unix.FSOPEN_CLOEXEC}, Data: []byte("tmpfs\x00")},
+	{Name: "ptrace of PID 1", Number: unix.SYS_PTRACE, Args: [6]uintptr{0x4206, 1}}, // PTRACE_SEIZE, which does not stop
+	{Name: "process_vm_readv of PID 1", Number: unix.SYS_PROCESS_VM_READV, Args: [6]uintptr{1, calls.Pointer, 1, calls.Pointer + 16, 1}, Data: iovecs},
+	{Name: "kcmp", Number: unix.SYS_KCMP, Args: [6]uintptr{1, 1, 0, 0, 0}},
+	{Name: "keyctl", Number: unix.SYS_KEYCTL, Args: [6]uintptr{unix.KEYCTL_GET_KEYRING_ID, ^uintptr(3 - 1)}}, // KEY_SPEC_SESSION_KEYRING
+	{Name: "add_key", Number: unix.SYS_ADD_KEY, Args: [6]uintptr{}},
+	{Name: "request_key", Number: unix.SYS_REQUEST_KEY, Args: [6]uintptr{}},
+	{Name: "bpf", Number: unix.SYS_BPF, Args: [6]uintptr{0xffff}},
+	{Name: "perf_event_open", Number: unix.SYS_PERF_EVENT_OPEN, Args: [6]uintptr{}},
+	{Name: "userfaultfd", Number: unix.SYS_USERFAULTFD, Args: [6]uintptr{}},
+	{Name: "io_uring_setup", Number: unix.SYS_IO_URING_SETUP, Args: [6]uintptr{1, calls.Pointer}},
+	{Name: "fanotify_init", Number: unix.SYS_FANOTIFY_INIT, Args: [6]uintptr{}},
+	{Name: "open_by_handle_at", Number: unix.SYS_OPEN_BY_HANDLE_AT, Args: [6]uintptr{}},
+	{Name: "init_module", Number: unix.SYS_INIT_MODULE, Args: [6]uintptr{0, 0, calls.Pointer}, Data: []byte("\x00")},
+	{Name: "kexec_load", Number: unix.SYS_KEXEC_LOAD, Args: [6]uintptr{0, 0, 0, 0xfff0}},
+	{Name: "acct", Number: unix.SYS_ACCT, Args: [6]uintptr{calls.Pointer}, Data: []byte("/nowhere\x00")},
+	{Name: "swapoff", Number: unix.SYS_SWAPOFF, Args: [6]uintptr{calls.Pointer}, Data: []byte("/nowhere\x00")},
+	{Name: "quotactl", Number: unix.SYS_QUOTACTL, Args: [6]uintptr{0x800001 << 8}},
+	{Name: "syslog", Number: unix.SYS_SYSLOG, Args: [6]uintptr{3, calls.Pointer, 1}},
+	{Name: "clock_settime", Number: unix.SYS_CLOCK_SETTIME, Args: [6]uintptr{0, 0}},
+	{Name: "sethostname", Number: unix.SYS_SETHOSTNAME, Args: [6]uintptr{calls.Pointer, 1 << 20}},
+	{Name: "personality(ADDR_NO_RANDOMIZE)", Number: unix.SYS_PERSONALITY, Args: [6]uintptr{0x40000}},
+	{Name: "ioctl(TIOCSTI)", Number: unix.SYS_IOCTL, Args: [6]uintptr{0, unix.TIOCSTI, calls.Pointer}, Data: []byte("x")},
+	{Name: "socket(AF_VSOCK)", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
+	{Name: "socket(AF_ALG)", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET}},
+	{Name: "socket(AF_PACKET)", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
+	{Name: "socket(SOCK_RAW)", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}},
 }
 
-// iovecs are two of process_vm_readv(2): eight bytes to behind the second, from there.
-var iovecs = func() []byte {
-	c := call{number: argument + 32, args: [6]uintptr{8, argument + 32, 8}}
-	return c.encode()[:32]
+// iovecs are two of process_vm_readv(2): eight bytes, to behind the second, from there.
+var iovecs = func() (b []byte) {
+	for range 2 {
+		b = binary.LittleEndian.AppendUint64(b, calls.Pointer+32)
+		b = binary.LittleEndian.AppendUint64(b, 8)
+	}
+	return b
 }()

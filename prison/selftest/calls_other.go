@@ -2,5 +2,7 @@
 
 package selftest
 
-// calls are known on the system whose they are.
-var calls []call
+import "github.com/git-airlock/git-airlock/prison/calls"
+
+// forbidden are known on the system whose they are.
+var forbidden []calls.Call

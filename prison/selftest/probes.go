@@ -40,7 +40,7 @@ func probes() []probe {
 		},
 		{
 			name: "system-calls", promise: "system calls that few need and many attacks use are refused",
-			tried: fmt.Sprintf("%d calls", len(calls)), try: tryCalls,
+			tried: fmt.Sprintf("%d calls", len(forbidden)), try: tryCalls,
 		},
 		{
 			name: "namespaces", promise: "mounts, processes, network, names and shared memory are its own",

@@ -2,8 +2,8 @@
 //
 // A [probe] is a script that the prison's own shell runs, and a judgement on the host over what it printed. What
 // must be compared with the host (names, namespaces, file systems) is read out and compared there: nothing about
-// the host is handed in, since everything inside can be read by the agent. What no shell can try, such as a system
-// call, a program of a few instructions does, see [runner].
+// the host is handed in, since everything inside can be read by the agent. What no shell can try, system calls with odd
+// arguments, package calls makes.
 package selftest
 
 import (

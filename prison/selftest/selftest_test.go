@@ -3,9 +3,7 @@
 package selftest
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -18,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/calls"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -101,51 +100,25 @@ func TestCallsGoThrough(t *testing.T) {
 	s := unprotected(t)
 	s.Prison = bare{dir: t.TempDir(), env: []string{"HOME=" + t.TempDir()}, prefix: []string{"unshare", "-m", "-p", "-f", "sh", "-c", `"$@"; exit $?`, "sh"}}
 	lacking := 0
-	for _, c := range calls {
-		results, err := runCalls(t.Context(), s, []call{c})
+	for _, c := range forbidden {
+		results, err := calls.Make(t.Context(), s.Prison, []calls.Call{c})
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch errno := syscall.Errno(-results[0]); {
 		case results[0] >= 0 || !refusals[errno]:
 		case errno == syscall.ENOSYS || errno == syscall.EAFNOSUPPORT:
-			t.Logf("%s: not in this kernel: %v", c.name, errno)
+			t.Logf("%s: not in this kernel: %v", c.Name, errno)
 			lacking++
 		default:
-			t.Errorf("%s: refused to root: %v", c.name, errno)
+			t.Errorf("%s: refused to root: %v", c.Name, errno)
 		}
 	}
-	if lacking > len(calls)/3 {
-		t.Errorf("this kernel lacks %d of %d calls", lacking, len(calls))
+	if lacking > len(forbidden)/3 {
+		t.Errorf("this kernel lacks %d of %d calls", lacking, len(forbidden))
 	}
 	if _, broken, err := tryCalls(t.Context(), s); err != nil || broken == "" {
 		t.Errorf("all together: %q, %v", broken, err)
-	}
-}
-
-// TestRunnerElsewhere runs the program on the other processor.
-func TestRunnerElsewhere(t *testing.T) {
-	emulator, err := exec.LookPath("qemu-aarch64-static")
-	if err != nil {
-		t.Skip("SKIPPED: no qemu-aarch64-static (apt-get install qemu-user-static)")
-	}
-	path := filepath.Join(t.TempDir(), "runner")
-	if err := os.WriteFile(path, runner(arm64Machine, arm64Code), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	// getcwd(2) fills in what an argument points to; close(2) fails with EBADF.
-	requests := append(call{number: 17, args: [6]uintptr{argument, 200}}.encode(), call{number: 57, args: [6]uintptr{999}}.encode()...)
-	cmd := exec.Command(emulator, path)
-	cmd.Dir = "/"
-	cmd.Stdin = bytes.NewReader(requests)
-	out, err := cmd.Output()
-	if err != nil || len(out) != 16 {
-		t.Fatalf("%v: %q", err, out)
-	}
-	for i, want := range []int64{2, -int64(syscall.EBADF)} {
-		if got := int64(binary.LittleEndian.Uint64(out[8*i:])); got != want {
-			t.Errorf("result %d: %d, want %d", i, got, want)
-		}
 	}
 }
 

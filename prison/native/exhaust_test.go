@@ -1,0 +1,27 @@
+//go:build linux
+
+package native_test
+
+import (
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// TestExhaust uses up what only this backend bounds itself.
+func TestExhaust(t *testing.T) {
+	b, s := prepared(t)
+	s.Limits = prison.Limits{Memory: 64 << 20}
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for what, script := range map[string]string{
+		"inodes":      "cd /tmp; i=0; while [ $i -lt 20000 ]; do true >f$i || break; i=$((i+1)); done; echo; test $i -gt 10000 && test $i -lt 17000 && echo bounded",
+		"devices":     "i=0; while [ $i -lt 2000 ]; do true >/dev/shm/../f$i || break; i=$((i+1)); done; echo; test $i -lt 1100 && echo bounded",
+		"descriptors": "test $(ulimit -Hn) -le 65536 && test $(ulimit -n) -le 1024 && echo bounded",
+	} {
+		if got := output(t, b, s, "("+script+") 2>/dev/null"); got != "bounded" {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package prisontest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// exhausts uses up what there is, in a small prison. What is wanted is that it fails inside, and that the prison
+// answers afterwards, or at least starts again: when memory files fill a container, its first process may be what
+// the kernel ends.
+func exhausts(t *testing.T, b prison.Backend, o Options) {
+	s := NewSpec(t, b, o)
+	s.Limits = prison.Limits{Memory: 96 << 20, PIDs: 60, CPUs: 1}
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	x := restart(t, b, s)
+	for _, c := range []struct{ name, script string }{
+		// The least memory that a process may have where there is no control group for all is 256 MiB.
+		{"memory", "head -c 600M /dev/zero | tail -c 590M >/dev/null"},
+		{"scratch folder", "head -c 400M /dev/zero >/tmp/big; s=$?; rm -f /tmp/big; exit $s"},
+		{"shared memory", "head -c 400M /dev/zero >/dev/shm/big; s=$?; rm -f /dev/shm/big; exit $s"},
+		{"descriptors", "ulimit -n 2000000"},
+		{"processes", "i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", c.script}})
+			if err == nil && status == 0 {
+				t.Errorf("%s: succeeded", c.script)
+			}
+			eventually(t, "the prison answers", func() bool {
+				status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
+				if errors.Is(err, prison.ErrNotRunning) {
+					t.Logf("%s: the prison ended", c.script)
+					x = restart(t, b, s)
+				}
+				return err == nil && status == 0
+			})
+		})
+	}
+	t.Run("signals", func(t *testing.T) {
+		x.sh(t, "kill -STOP 1; kill -TERM 1; kill -KILL 1; kill -KILL -1")
+		x.must(t, "true")
+	})
+	t.Run("fork bomb", func(t *testing.T) { forkBomb(t, x) })
+}
+
+// forkBomb leaves a bomb that goes on when its first process has ended.
+func forkBomb(t *testing.T, x *box) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	x.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "b() { b | b & }; b; sleep 1"}}) // how it ends is open
+	most := 0
+	for range 20 {
+		most = max(most, len(processesOf(t, x.spec.UID)))
+		time.Sleep(10 * time.Millisecond)
+	}
+	if allowed := x.spec.Limits.PIDs + 20; most > allowed {
+		t.Errorf("%d processes; at most %d", most, allowed)
+	}
+	begun := time.Now()
+	if err := x.backend.Stop(t.Context(), x.spec); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	if took := time.Since(begun); took > patience {
+		t.Errorf("stop took %v", took)
+	}
+	if left := processesOf(t, x.spec.UID); len(left) > 0 {
+		t.Errorf("processes left: %q", left)
+	}
+	restart(t, x.backend, x.spec).must(t, "true")
+}

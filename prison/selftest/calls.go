@@ -1,0 +1,41 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/calls"
+)
+
+// refusals are the answers of a wall; others mean that the kernel looked at the request.
+var refusals = map[syscall.Errno]bool{
+	syscall.EPERM: true, syscall.EACCES: true, syscall.ENOSYS: true, syscall.EAFNOSUPPORT: true, syscall.EPROTONOSUPPORT: true,
+}
+
+// tryCalls makes the calls that must be refused.
+func tryCalls(ctx context.Context, s Subject) (seen, broken string, err error) {
+	results, err := calls.Make(ctx, s.Prison, forbidden)
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, prison.ErrNotRunning) {
+			err = &untriedError{err.Error()}
+		}
+		return "", "", err
+	}
+	var through []string
+	for i, r := range results {
+		switch errno := syscall.Errno(-r); {
+		case r >= 0:
+			through = append(through, forbidden[i].Name)
+		case !refusals[errno]:
+			through = append(through, fmt.Sprintf("%s (%v)", forbidden[i].Name, errno))
+		}
+	}
+	if len(through) > 0 {
+		return "", "not refused: " + strings.Join(through, ", "), nil
+	}
+	return "all are refused", "", nil
+}
