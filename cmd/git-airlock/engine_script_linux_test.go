@@ -85,11 +85,11 @@ func (e *ownEngine) start() error {
 		return err
 	}
 	defer log.Close()
-	// Networks are the machine's: this engine must leave them alone.
+	// It has a network of its own: without a bridge it would remove the machine's.
 	e.process = exec.Command("dockerd", "--host", e.host(), "--data-root", in("data"), "--exec-root", in("run"),
 		"--pidfile", in("pid"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false")
 	e.process.Stdout, e.process.Stderr = log, log
-	e.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	e.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
 	if err := e.process.Start(); err != nil {
 		return err
 	}

@@ -77,25 +77,27 @@ func (b *Backend) Probe(ctx context.Context) error {
 	return err
 }
 
-// CheckImage makes sure that an image is here, which is never downloaded by this package, and that it holds a
-// shell and git that run. What is wrong with it is an *[prison.Unavailable].
+// CheckImage makes sure that an image is here, which is never downloaded by this package. [Backend.Prepare] looks into
+// it. What is wrong is an *[prison.Unavailable].
 func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
 		return err
 	}
-	i, err := e.image(ctx, ref)
-	if err != nil {
-		return err
-	}
-	status, err := e.runOnce(ctx, helper{
-		image: i.ID, argv: []string{defaultSh, "-c", "git --version"}, uid: 65534, gid: 65534,
+	_, err = e.image(ctx, ref)
+	return err
+}
+
+// checkTools makes sure that an image holds a shell and git that run.
+func (e *engine) checkTools(ctx context.Context, image string, r *record, s prison.Spec) error {
+	status, err := e.runOnce(ctx, s, helper{
+		key: r.Key, image: image, argv: []string{defaultSh, "-c", "git --version"}, uid: s.UID, gid: s.GID,
 	})
 	if err != nil {
 		return err
 	}
 	if status != 0 {
-		return lacksGit(ref)
+		return lacksGit(s.Image)
 	}
 	return nil
 }

@@ -96,20 +96,12 @@ const (
 const maxShell = 64 << 20
 
 func (e *engine) copyShell(ctx context.Context, id, ref string) error {
+	file, err := e.shell(ctx, id, ref)
+	if err != nil {
+		return err
+	}
 	bounded, cancel := call(ctx)
 	defer cancel()
-	file := defaultSh
-	stat, err := e.ContainerStatPath(bounded, id, file)
-	if err == nil && stat.LinkTarget != "" {
-		file = stat.LinkTarget
-		stat, err = e.ContainerStatPath(bounded, id, file)
-	}
-	if gone(err) || err == nil && (!stat.Mode.IsRegular() || stat.Size > maxShell) {
-		return lacksShell(ref)
-	}
-	if err != nil {
-		return e.failed(ctx, "look at the image's shell", err)
-	}
 	content, _, err := e.CopyFromContainer(bounded, id, file)
 	if err != nil {
 		return e.failed(ctx, "copy the image's shell", err)
@@ -119,12 +111,28 @@ func (e *engine) copyShell(ctx context.Context, id, ref string) error {
 	if _, err := archive.Next(); err != nil {
 		return e.failed(ctx, "copy the image's shell", err)
 	}
-	shell, err := io.ReadAll(io.LimitReader(archive, maxShell))
+	program, err := io.ReadAll(io.LimitReader(archive, maxShell))
 	if err != nil {
 		return e.failed(ctx, "copy the image's shell", err)
 	}
 	return e.put(ctx, id, "/etc", folder(path.Base(firstFolder), 0o755, 0, 0),
-		entry{name: path.Base(firstFolder) + "/sh", content: string(shell), mode: 0o111})
+		entry{name: path.Base(firstFolder) + "/sh", content: string(program), mode: 0o111})
+}
+
+// shell finds the file of a container's shell, which usually is a link.
+func (e *engine) shell(ctx context.Context, id, ref string) (file string, err error) {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	file = defaultSh
+	stat, err := e.ContainerStatPath(bounded, id, file)
+	if err == nil && stat.LinkTarget != "" {
+		file = stat.LinkTarget
+		stat, err = e.ContainerStatPath(bounded, id, file)
+	}
+	if gone(err) || err == nil && (!stat.Mode.IsRegular() || stat.Size > maxShell) {
+		return "", lacksShell(ref)
+	}
+	return file, e.failed(ctx, "look at the image's shell", err)
 }
 
 // small is how long a file may be that get reads: an agent can have written it.

@@ -1,18 +1,15 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
-	"github.com/docker/docker/pkg/stdcopy"
 )
 
 // helper is a container for one short task, with no network, a read-only system and no more capabilities
@@ -23,23 +20,31 @@ type helper struct {
 	uid, gid int
 	caps     []string
 	mounts   []mount.Mount
-	key      string // whose it is, if a prison's
+	key      string // whose it is, see [record]: should we be killed, it goes with the prison
 }
 
-func (h helper) labels() map[string]string {
-	return map[string]string{labelRole: roleHelper, labelKey: h.key}
+func (h helper) labels(s prison.Spec) map[string]string {
+	return map[string]string{labelRole: roleHelper, labelKey: h.key, labelID: s.ID}
 }
 
-func (h helper) create(ctx context.Context, e *engine) (id string, err error) {
+// What a helper may use: some images' programs are nobody's friends.
+const (
+	helperMemory = 256 << 20
+	helperPIDs   = 64
+)
+
+func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
+	pids := int64(helperPIDs)
 	config := container.Config{
 		Image: h.image, User: fmt.Sprintf("%d:%d", h.uid, h.gid), Entrypoint: h.argv[:1], Cmd: h.argv[1:],
-		WorkingDir: "/", AttachStdout: true, AttachStderr: true, Labels: h.labels(),
+		WorkingDir: "/", Labels: h.labels(s),
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 	}
 	host := container.HostConfig{
 		NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: h.caps, Mounts: h.mounts,
 		SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true,
-		LogConfig: container.LogConfig{Type: "none"},
+		LogConfig: container.LogConfig{Type: "none"}, AutoRemove: true,
+		Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids},
 	}
 	bounded, cancel := call(ctx)
 	defer cancel()
@@ -47,26 +52,22 @@ func (h helper) create(ctx context.Context, e *engine) (id string, err error) {
 	return c.ID, e.failed(ctx, "create helper container", err)
 }
 
-// runOnce runs a helper to its end; what it says is part of the error if it cannot be started.
-func (e *engine) runOnce(ctx context.Context, h helper) (status int, err error) {
-	id, err := h.create(ctx, e)
+// runOnce runs a helper to its end.
+func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (status int, err error) {
+	id, err := h.create(ctx, e, s)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), id)) }()
-	stream, err := e.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
-	if err != nil {
-		return 0, e.failed(ctx, "attach to helper container", err)
-	}
-	defer stream.Close()
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionNextExit)
-	if err := e.start(ctx, id, h.image); err != nil {
+	if _, err := e.shell(ctx, id, s.Image); err != nil {
 		return 0, err
 	}
-	var said bytes.Buffer
-	go stdcopy.StdCopy(&said, io.Discard, stream.Reader) //nolint:errcheck // what it says is not needed
+	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionNextExit)
+	if err := e.start(ctx, id); err != nil {
+		return 0, err
+	}
 	select {
 	case r := <-ended:
 		return int(r.StatusCode), nil
@@ -75,23 +76,11 @@ func (e *engine) runOnce(ctx context.Context, h helper) (status int, err error) 
 	}
 }
 
-// start starts a container. If it fails because the image has no shell, it says so.
-func (e *engine) start(ctx context.Context, id, ref string) error {
+// start starts a container.
+func (e *engine) start(ctx context.Context, id string) error {
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	err := e.ContainerStart(bounded, id, container.StartOptions{})
-	if err == nil {
-		return nil
-	}
-	failed := e.failed(ctx, "start container", err)
-	var u *prison.Unavailable
-	if errors.As(failed, &u) || ctx.Err() != nil {
-		return failed
-	}
-	if _, err := e.ContainerStatPath(bounded, id, defaultSh); gone(err) {
-		return lacksShell(ref)
-	}
-	return failed
+	return e.failed(ctx, "start container", e.ContainerStart(bounded, id, container.StartOptions{}))
 }
 
 // remove removes a container, whatever it does, with the volumes that have no name.
@@ -128,7 +117,7 @@ func (e *engine) awaitRemoval(ctx context.Context, id string) error {
 // unpacks an archive, with just that folder, in a container that never runs.
 func (e *engine) own(ctx context.Context, image, key string, s prison.Spec) (err error) {
 	h := helper{key: key, image: image, argv: []string{defaultSh}, mounts: []mount.Mount{bind(s.Workspace, false)}}
-	config, host := h.passive()
+	config, host := h.passive(s)
 	bounded, cancel := call(ctx)
 	defer cancel()
 	c, err := e.ContainerCreate(bounded, config, host, nil, nil, "")
@@ -140,8 +129,8 @@ func (e *engine) own(ctx context.Context, image, key string, s prison.Spec) (err
 }
 
 // passive describes a container that never runs. Its root is not read-only, since nothing may be unpacked there then.
-func (h helper) passive() (*container.Config, *container.HostConfig) {
-	return &container.Config{Image: h.image, Entrypoint: h.argv, Labels: h.labels()},
+func (h helper) passive(s prison.Spec) (*container.Config, *container.HostConfig) {
+	return &container.Config{Image: h.image, Entrypoint: h.argv, Labels: h.labels(s)},
 		&container.HostConfig{NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: h.mounts}
 }
 
@@ -149,7 +138,7 @@ func (h helper) passive() (*container.Config, *container.HostConfig) {
 // links there are. What an agent closed to itself is open to a root with the capabilities for it.
 func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {
 	// The mount's own root stays; whether anything else did, shows when the caller removes it.
-	_, err := e.runOnce(ctx, helper{
+	_, err := e.runOnce(ctx, s, helper{
 		key: key, image: image, argv: []string{defaultSh, "-c", "exec rm -rf " + prison.Workspace},
 		caps: []string{"DAC_OVERRIDE", "FOWNER"}, mounts: []mount.Mount{bind(s.Workspace, false)},
 	})

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -23,12 +24,18 @@ func TestImages(t *testing.T) {
 		empty(t):                 "no /bin/sh",
 		withoutGit(t):            "no git",
 	} {
+		s := prisontest.NewSpec(t, b, options())
+		image := s.Image
+		s.Image = ref
 		var u *prison.Unavailable
-		if err := b.CheckImage(t.Context(), ref); !errors.As(err, &u) || !strings.Contains(u.Reason, want) || len(u.Mend) == 0 {
+		if err := b.Prepare(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want) || len(u.Mend) == 0 {
 			t.Errorf("%s: %v", ref, err)
 		}
+		if _, err := os.Lstat(s.Workspace); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("after that there is a workspace: %v", err)
+		}
 		// Start finds out by itself, and leaves nothing that runs.
-		s := prisontest.NewSpec(t, b, options())
+		s.Image = image
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

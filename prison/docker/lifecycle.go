@@ -48,25 +48,27 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 			err = errors.Join(err, os.Remove(s.Workspace))
 		}
 	}()
-	if os.Geteuid() == 0 {
-		if err := os.Lchown(s.Workspace, s.UID, s.GID); err != nil {
-			return fmt.Errorf("own workspace: %w", err)
-		}
-		return nil
-	}
 	e, r, err := b.claim(ctx, s)
 	if err != nil {
 		return err
 	}
-	if _, err := e.platform(ctx, ""); err != nil {
+	if _, err := e.platform(ctx, s.Runtime); err != nil {
 		return err
 	}
 	i, err := e.image(ctx, s.Image)
 	if err != nil {
 		return err
 	}
-	if err := e.own(ctx, i.ID, r.Key, s); err != nil {
+	if err := e.checkTools(ctx, i.ID, r, s); err != nil {
 		return err
+	}
+	if os.Geteuid() == 0 {
+		err = os.Lchown(s.Workspace, s.UID, s.GID)
+	} else {
+		err = e.own(ctx, i.ID, r.Key, s)
+	}
+	if err != nil {
+		return fmt.Errorf("own workspace: %w", err)
 	}
 	return checkOwner(s)
 }
@@ -180,7 +182,7 @@ func (e *engine) run(ctx context.Context, r *record, s prison.Spec) error {
 			return err
 		}
 	}
-	if err := e.start(ctx, r.Container, s.Image); err != nil {
+	if err := e.start(ctx, r.Container); err != nil {
 		return err
 	}
 	var shell strings.Builder
@@ -251,12 +253,12 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	if err != nil {
 		return nil, err
 	}
-	return e.open(ctx, plan, s.Image)
+	return e.open(ctx, plan)
 }
 
 // open starts a container whose input is ours: the first process ends with it, and the engine removes
 // what is left.
-func (e *engine) open(ctx context.Context, p plan, ref string) (box *running, err error) {
+func (e *engine) open(ctx context.Context, p plan) (box *running, err error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	c, err := e.ContainerCreate(bounded, &p.config, &p.host, nil, nil, "")
@@ -272,7 +274,7 @@ func (e *engine) open(ctx context.Context, p plan, ref string) (box *running, er
 	if err != nil {
 		return nil, e.failed(ctx, "attach to container", err)
 	}
-	if err := e.start(ctx, c.ID, ref); err != nil {
+	if err := e.start(ctx, c.ID); err != nil {
 		stream.Close()
 		return nil, err
 	}
