@@ -168,7 +168,11 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 		return ours, nil
 	}
 	b.merging = true
-	tree, conflicts, err := b.bridge.Merge(ctx, gitops.Merge{Base: base, Ours: ours, Theirs: theirs})
+	merge := gitops.Merge{Base: base, Ours: ours, Theirs: theirs}
+	tree, conflicts, err := b.bridge.Merge(ctx, merge)
+	if err != nil && b.fetchPromised(ctx, b.onto) {
+		tree, conflicts, err = b.bridge.Merge(ctx, merge)
+	}
 	b.stopped = conflicts
 	return tree, err
 }

@@ -25,6 +25,7 @@ type Engine struct {
 
 	exporter Exporter
 	received gitops.OID // last inner tip that the quarantine accepted
+	asked    time.Time  // when a remote was asked for what it promised
 }
 
 // Options of one cycle.

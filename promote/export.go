@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -98,6 +99,20 @@ func (c *cycle) transfer(ctx context.Context, exporter Exporter, main gitops.OID
 		return c.failed(inside)
 	}
 	return err
+}
+
+// promisedPause is how long a remote is left alone that was asked for what it promised.
+const promisedPause = time.Minute
+
+// fetchPromised fetches what the user's commits since the base have only promised, in a partial clone. It tells whether
+// there may be more to read than before; why there is not, what fails for want of it says.
+func (e *Engine) fetchPromised(ctx context.Context, onto gitops.OID) bool {
+	if time.Since(e.asked) < promisedPause {
+		return false
+	}
+	e.asked = time.Now()
+	fetched, err := e.Repo.FetchPromised(ctx, onto, e.Record.Base)
+	return fetched && err == nil
 }
 
 func (e *Engine) open(ctx context.Context) (Exporter, error) {
