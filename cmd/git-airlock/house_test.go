@@ -36,7 +36,7 @@ var doors = map[string][]string{
 	"os/exec":                          {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
 	"net":                              {"prison/native", "prison/prisontest"},
 	"net/":                             nil,
-	"net/netip":                        {"prison/native"},
+	"net/netip":                        {"prison/native", "prison/selftest"},
 	"net/url":                          {"prison/docker"},
 	"plugin":                           nil,
 	"C":                                nil,

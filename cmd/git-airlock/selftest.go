@@ -68,7 +68,7 @@ func (a *app) prove(ctx context.Context, r airlock.Record) error {
 	if err != nil || report.Kept() {
 		return err
 	}
-	report.Results = slices.DeleteFunc(report.Results, func(r selftest.Result) bool { return r.Kept })
+	report.Results = slices.DeleteFunc(report.Results, func(r selftest.Result) bool { return r.Kept || r.Weaker })
 	printReport(a.message, escapeReport(report))
 	return errBroken
 }
@@ -128,7 +128,10 @@ func escapeReport(r selftest.Report) selftest.Report {
 func printReport(w io.Writer, r selftest.Report) {
 	for _, result := range r.Results {
 		word := "kept  "
-		if !result.Kept {
+		switch {
+		case result.Weaker:
+			word = "weaker"
+		case !result.Kept:
 			word = "BROKEN"
 		}
 		fmt.Fprintf(w, "%s %-16s %s (%s): %s\n", word, result.Name, result.Promise, result.Tried, result.Seen)

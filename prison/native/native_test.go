@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
-	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -79,37 +77,11 @@ func needNative(t *testing.T) prison.Backend {
 	return b
 }
 
-// ownOffset gives each run of these tests a phantom of its own: they count its processes.
-var ownOffset = os.Getpid() % 60000
-
 // options returns a phantom for the current user.
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
-	if os.Geteuid() == 0 {
-		return prisontest.Options{UID: 1879100000 + ownOffset, GID: 1879100000 + ownOffset, Network: prisontest.Required("network")}
-	}
-	return prisontest.Options{UID: firstSubID(t, "/etc/subuid"), GID: firstSubID(t, "/etc/subgid"), Network: prisontest.Required("network")}
-}
-
-func firstSubID(t testing.TB, path string) int {
-	t.Helper()
-	u, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(content)) {
-		var start int
-		name, rest, _ := strings.Cut(line, ":")
-		if _, err := fmt.Sscanf(rest, "%d:", &start); err == nil && (name == u.Username || name == u.Uid) {
-			return start + 77 + ownOffset
-		}
-	}
-	t.Fatalf("no range for %s in %s", u.Username, path)
-	return 0
+	uid, gid := prisontest.Phantom(t)
+	return prisontest.Options{UID: uid, GID: gid, Network: prisontest.Required("network")}
 }
 
 func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }

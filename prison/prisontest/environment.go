@@ -118,3 +118,35 @@ func CopyOfTest(t *testing.T) string {
 	}
 	return path
 }
+
+// Phantom returns ids that the current user can give a prison: others for each run of tests, which count processes.
+func Phantom(t testing.TB) (uid, gid int) {
+	t.Helper()
+	own := os.Getpid() % 60000
+	if os.Geteuid() == 0 {
+		return 1879100000 + own, 1879100000 + own
+	}
+	return firstSubID(t, "/etc/subuid") + own, firstSubID(t, "/etc/subgid") + own
+}
+
+// firstSubID returns where the current user's first range in a file of subuid(5) form starts.
+func firstSubID(t testing.TB, path string) int {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		var start int
+		name, rest, _ := strings.Cut(line, ":")
+		if _, err := fmt.Sscanf(rest, "%d:", &start); err == nil && (name == u.Username || name == u.Uid) {
+			return start
+		}
+	}
+	t.Fatalf("no range for %s in %s", u.Username, path)
+	return 0
+}

@@ -20,10 +20,7 @@ var refusals = map[syscall.Errno]bool{
 func tryCalls(ctx context.Context, s Subject) (seen, broken string, err error) {
 	results, err := calls.Make(ctx, s.Prison, forbidden)
 	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, prison.ErrNotRunning) {
-			err = &untriedError{err.Error()}
-		}
-		return "", "", err
+		return "", "", untried(ctx, err)
 	}
 	var through []string
 	for i, r := range results {
@@ -38,4 +35,12 @@ func tryCalls(ctx context.Context, s Subject) (seen, broken string, err error) {
 		return "", "not refused: " + strings.Join(through, ", "), nil
 	}
 	return "all are refused", "", nil
+}
+
+// untried is an error of calls as a probe's, unless there is nothing to ask any more.
+func untried(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, prison.ErrNotRunning) {
+		return err
+	}
+	return &untriedError{err.Error()}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -28,58 +28,54 @@ func judgePrivate(_ Subject, out string) (seen, broken string) {
 	return "neither is the host's", ""
 }
 
-// memoryOfGroup returns the least memory that the control groups of a uid's processes have.
-func memoryOfGroup(uid int) (bytes int64, known bool) {
+// leastOfGroups returns the least of a limit that the control groups of a uid's processes have.
+func leastOfGroups(uid int, limit groupLimit) (least float64, known bool) {
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range statuses {
 		content, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(content), fmt.Sprintf("\nUid:\t%d\t", uid)) {
 			continue
 		}
-		for _, file := range memoryFiles(filepath.Dir(path)) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				continue
-			}
-			n, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-			if err == nil && (!known || n < bytes) {
-				bytes, known = n, true
+		for _, g := range groupsOf(filepath.Dir(path), limit.controller) {
+			if n, ok := limit.read(g.folder, g.unified); ok && (!known || n < least) {
+				least, known = n, true
 			}
 		}
 	}
-	return bytes, known
+	return least, known
 }
 
-// memoryFiles returns where the limits of a process's groups would be, see cgroups(7): its own group's and those
-// above it count.
-func memoryFiles(process string) (files []string) {
-	groups, _ := os.ReadFile(process + "/cgroup")
+// group is where a control group is mounted.
+type group struct {
+	folder  string
+	unified bool // version 2
+}
+
+// groupsOf returns the groups of a process for a controller, see cgroups(7): its own, and those above it, which
+// count as well.
+func groupsOf(process, controller string) (found []group) {
+	positions, _ := os.ReadFile(process + "/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for group := range strings.Lines(string(groups)) {
-		fields := strings.SplitN(strings.TrimSpace(group), ":", 3)
+	for position := range strings.Lines(string(positions)) {
+		fields := strings.SplitN(strings.TrimSpace(position), ":", 3)
 		if len(fields) != 3 {
 			continue
 		}
-		file, kind := "memory.limit_in_bytes", "cgroup "
-		switch {
-		case fields[1] == "":
-			file, kind = "memory.max", "cgroup2 "
-		case !strings.Contains(fields[1], "memory"):
+		unified := fields[1] == ""
+		if !unified && !slices.Contains(strings.Split(fields[1], ","), controller) {
 			continue
 		}
 		for mount := range strings.Lines(string(mounts)) {
-			before, after, _ := strings.Cut(mount, " - ")
-			m := strings.Fields(before)
-			if len(m) < 5 || !strings.HasPrefix(after, kind) || kind == "cgroup " && !strings.Contains(after, "memory") {
+			before, after, _ := strings.Cut(strings.TrimSpace(mount), " - ")
+			m, kind := strings.Fields(before), strings.Fields(after)
+			if len(m) < 5 || len(kind) < 3 || unified != (kind[0] == "cgroup2") ||
+				!unified && (kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller)) {
 				continue
 			}
-			for dir := fields[2]; ; dir = filepath.Dir(dir) {
-				files = append(files, filepath.Join(m[4], strings.TrimPrefix(dir, m[3]), file))
-				if len(dir) <= 1 {
-					break
-				}
+			for dir := fields[2]; len(dir) > 1; dir = filepath.Dir(dir) {
+				found = append(found, group{filepath.Join(m[4], strings.TrimPrefix(dir, m[3])), unified})
 			}
 		}
 	}
-	return files
+	return found
 }

@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -29,9 +30,9 @@ func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err e
 // tryMemoryLimit looks, as using so much memory would hurt, at the limits that hold for a process inside.
 func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().Memory
-	group, known := memoryOfGroup(s.Spec.UID)
-	if known && group <= want {
-		return fmt.Sprintf("the control group has %d MiB", group>>20), "", nil
+	group, known := leastOfGroups(s.Spec.UID, memoryLimit)
+	if known && int64(group) <= want {
+		return fmt.Sprintf("the control group has %d MiB", int64(group)>>20), "", nil
 	}
 	out, err := s.read(ctx, "ulimit -d")
 	if err != nil {
@@ -43,4 +44,48 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 		return "", fmt.Sprintf("no control group bounds it, and ulimit -d says %s", strings.TrimSpace(out)), nil
 	}
 	return fmt.Sprintf("each process has %d MiB", data>>10), "", nil
+}
+
+// tryProcessorLimit looks at the control group: to use more for a while would prove little on a busy machine.
+func tryProcessorLimit(_ context.Context, s Subject) (seen, broken string, err error) {
+	want := s.Spec.Limits.OrDefault().CPUs
+	cores, known := leastOfGroups(s.Spec.UID, processorLimit)
+	if !known || cores > want+0.01 {
+		return "", fmt.Sprintf("no control group limits it to %g cores", want), nil
+	}
+	return fmt.Sprintf("the control group has %g cores", cores), "", nil
+}
+
+// groupLimit is a limit of control groups: its controller, and how to read it from a group's folder.
+type groupLimit struct {
+	controller string
+	read       func(folder string, unified bool) (float64, bool)
+}
+
+var memoryLimit = groupLimit{"memory", func(folder string, unified bool) (float64, bool) {
+	if unified {
+		return readNumber(folder + "/memory.max")
+	}
+	return readNumber(folder + "/memory.limit_in_bytes")
+}}
+
+var processorLimit = groupLimit{"cpu", func(folder string, unified bool) (float64, bool) {
+	if unified {
+		content, _ := os.ReadFile(folder + "/cpu.max")
+		var quota, period float64
+		_, err := fmt.Sscan(string(content), &quota, &period) // "max" is no number
+		return quota / period, err == nil
+	}
+	quota, ok := readNumber(folder + "/cpu.cfs_quota_us")
+	period, okToo := readNumber(folder + "/cpu.cfs_period_us")
+	return quota / period, ok && okToo && quota > 0
+}}
+
+func readNumber(file string) (float64, bool) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(string(content)), 64)
+	return n, err == nil
 }

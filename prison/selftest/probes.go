@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path"
@@ -105,6 +106,12 @@ func probes() []probe {
 			skip: func(s Subject) bool { return s.Spec.Network != prison.NetworkNone },
 		},
 		{
+			name: "metadata", promise: "what a cloud tells its machines is out of reach", tried: "connecting to 169.254.169.254",
+			try: func(ctx context.Context, s Subject) (string, string, error) {
+				return tryConnect(ctx, s, "169.254.169.254", 80)
+			},
+		},
+		{
 			name: "host-name", promise: "the host name is the prison's", tried: "uname -n", script: "uname -n",
 			judge: func(s Subject, out string) (string, string) { return expect(out, s.Spec.Hostname) },
 		},
@@ -128,6 +135,11 @@ func probes() []probe {
 		},
 		{
 			name: "memory-limit", promise: "memory is limited", tried: "the control group, else ulimit -d", try: tryMemoryLimit,
+			weaker: []string{"memory is not limited"},
+		},
+		{
+			name: "processor-limit", promise: "processor time is limited", tried: "the control group", try: tryProcessorLimit,
+			weaker: []string{"processor time is not limited", "cpus are not limited"},
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,8 @@ type Result struct {
 	// Seen is what came of it. Part of it is the agent's: escape it.
 	Seen string `json:"seen"`
 	Kept bool   `json:"kept"`
+	// Weaker says that it is not kept and that this is no news: the prison's isolation says so.
+	Weaker bool `json:"weaker"`
 }
 
 // Report is the outcome of all probes and of the leak meter.
@@ -47,10 +50,10 @@ type Report struct {
 	Leaks   Meter    `json:"leaks"`
 }
 
-// Kept tells whether every promise is.
+// Kept tells whether every promise is, but for what was known to be weaker.
 func (r Report) Kept() bool {
 	for _, result := range r.Results {
-		if !result.Kept {
+		if !result.Kept && !result.Weaker {
 			return false
 		}
 	}
@@ -93,6 +96,8 @@ type probe struct {
 	judge func(s Subject, out string) (seen, broken string)
 	// instead of script and judge, for what takes more than one look.
 	try func(ctx context.Context, s Subject) (seen, broken string, err error)
+	// weaker are words of [Subject.Weaker] that announce that the promise cannot be kept here.
+	weaker []string
 	// skip tells what was not promised to this prison.
 	skip func(s Subject) bool
 }
@@ -114,6 +119,9 @@ func (p probe) run(ctx context.Context, s Subject) (Result, error) {
 	r.Kept = broken == ""
 	if r.Seen = seen; !r.Kept {
 		r.Seen = broken
+	}
+	for _, word := range p.weaker {
+		r.Weaker = r.Weaker || !r.Kept && slices.ContainsFunc(s.Weaker, func(w string) bool { return strings.Contains(w, word) })
 	}
 	r.Seen = shorten(r.Seen)
 	return r, nil

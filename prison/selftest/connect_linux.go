@@ -1,0 +1,45 @@
+package selftest
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/prison/calls"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryConnect connects by TCP, which must not succeed within a second.
+func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
+	address := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
+	address = binary.BigEndian.AppendUint16(address, uint16(port)) //nolint:gosec // a port
+	address = append(address, netip.MustParseAddr(host).AsSlice()...)
+	address = append(address, make([]byte, 8)...)
+	// struct pollfd and, 8 bytes on, struct timespec.
+	wait := binary.LittleEndian.AppendUint32(nil, 3)
+	wait = binary.LittleEndian.AppendUint32(wait, unix.POLLOUT)
+	wait = binary.LittleEndian.AppendUint64(wait, 1)
+	wait = binary.LittleEndian.AppendUint64(wait, 0)
+	connect := calls.Call{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(address))}, Data: address}
+	results, err := calls.Make(ctx, s.Prison, []calls.Call{
+		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}}, // the socket is the third, then
+		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_NONBLOCK}},
+		connect,
+		{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait},
+		connect, // tells how the first one went, see connect(2)
+	})
+	if err != nil {
+		return "", "", untried(ctx, err)
+	}
+	if results[1] != 3 {
+		return "", "", &untriedError{fmt.Sprintf("socket: %d", results[1])}
+	}
+	errno := syscall.Errno(max(0, -results[4])) //nolint:gosec // not negative
+	if results[2] == 0 || errno == 0 || errno == unix.EISCONN {
+		return "", fmt.Sprintf("connected to %s, port %d", host, port), nil
+	}
+	return errno.Error(), "", nil
+}
