@@ -36,8 +36,8 @@ func (s *server) launch(c conn, r request) {
 		s.drain(t)
 	}()
 	status := <-p.exited
+	s.launchMu.Lock() // who hears of the end may launch the next one
 	s.note(launchedState{Argv: r.Argv, Exited: true, Status: status})
-	s.launchMu.Lock()
 	s.launched = nil
 	s.launchMu.Unlock()
 	select {
