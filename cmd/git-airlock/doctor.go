@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,7 +21,7 @@ func doctorCommand(inside []string) *cli.Command {
 			"outside of a repository. Exit status 1 if no prison can be made here.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
-			d, err := diagnose(c.Context, backends())
+			d, err := diagnose(c.Context, backends(), configuredImage(c.Context))
 			if err != nil {
 				return err
 			}
@@ -71,8 +72,25 @@ type autoDiagnosis struct {
 	Reason  string `json:"reason"`
 }
 
-// diagnose looks at git and at the backends, of which "auto" prefers the first that works.
-func diagnose(ctx context.Context, backends []prison.Backend) (diagnosis, error) {
+// configuredImage is the image that start would use here; none outside of a repository.
+func configuredImage(ctx context.Context) string {
+	cwd, err := os.Getwd()
+	if err != nil || insideWorkspace(ctx, cwd) {
+		return ""
+	}
+	repo, err := gitops.Open(ctx, cwd)
+	if err != nil {
+		return ""
+	}
+	config, err := repo.Config(ctx)
+	if err != nil {
+		return ""
+	}
+	return config.String("airlock.image", "")
+}
+
+// diagnose looks at git and at the backends.
+func diagnose(ctx context.Context, backends []prison.Backend, image string) (diagnosis, error) {
 	d := diagnosis{Version: documentVersion, Backends: []backendDiagnosis{}}
 	var err error
 	if d.Git.Version, err = gitops.Version(ctx); err == nil {
@@ -87,8 +105,14 @@ func diagnose(ctx context.Context, backends []prison.Backend) (diagnosis, error)
 			return d, fmt.Errorf("examine %s: %w", b.Name(), err)
 		}
 		d.Backends = append(d.Backends, one)
-		if one.Works && d.Auto == nil {
-			d.Auto = &autoDiagnosis{one.Name, "no image is asked for, and it is the first that works here"}
+		switch {
+		case !one.Works:
+		case image != "" && b.Name() == containers.Name():
+			d.Auto = &autoDiagnosis{one.Name, "airlock.image is set and an engine answers"}
+		case d.Auto == nil && b.Name() == containers.Name():
+			d.Auto = &autoDiagnosis{one.Name, "nothing else works here; it wants an image (airlock.image)"}
+		case d.Auto == nil:
+			d.Auto = &autoDiagnosis{one.Name, "it is the first that works here, and no image is asked for"}
 		}
 	}
 	return d, nil
