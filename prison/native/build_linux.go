@@ -239,5 +239,8 @@ func (b *builder) endWithKeeper() error {
 
 func (b *builder) exec() error {
 	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(b.exe), []string{roleInit}, []string{})
+	if errors.Is(err, unix.ENOENT) && b.given.root >= 0 {
+		return fmt.Errorf("execute init: this program needs shared libraries that the root file system has not: %w", err)
+	}
 	return fmt.Errorf("execute init: %w", err)
 }

@@ -134,9 +134,14 @@ func leaveHost() error {
 	if err := unix.Chdir("/"); err != nil {
 		return err
 	}
+	return seal("/")
+}
+
+// seal makes a file system that is complete read-only, and leaves those mounted on it as they are.
+func seal(path string) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &attr); err != nil {
-		return fmt.Errorf("make root read-only: %w", err)
+	if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &attr); err != nil {
+		return fmt.Errorf("make %s read-only: %w", path, err)
 	}
 	return nil
 }

@@ -116,7 +116,10 @@ func (b *builder) makeDev() error {
 	if err := os.Mkdir("dev/shm", 0o755); err != nil {
 		return err
 	}
-	return mountTmpfs("dev/shm", b.Spec, "1777")
+	if err := mountTmpfs("dev/shm", b.Spec, "1777"); err != nil {
+		return err
+	}
+	return seal("dev")
 }
 
 func shareDevice(name string, number uint64) error {
