@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ func execs(t *testing.T, x *box) {
 	t.Run("status", func(t *testing.T) { execStatus(t, x) })
 	t.Run("errors", func(t *testing.T) { execErrors(t, x) })
 	t.Run("streams", func(t *testing.T) { execStreams(t, x) })
+	t.Run("files", func(t *testing.T) { execFiles(t, x) })
 	t.Run("surroundings", func(t *testing.T) { execSurroundings(t, x) })
 	t.Run("cancel", func(t *testing.T) { execCancel(t, x) })
 	t.Run("background", func(t *testing.T) { execBackground(t, x) })
@@ -93,6 +96,40 @@ func execStreams(t *testing.T, x *box) {
 	}
 	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "echo x"}}); err != nil {
 		t.Errorf("discarded output: %v", err)
+	}
+}
+
+// execFiles hands files of the host's in as streams: they are copied, never passed on.
+func execFiles(t *testing.T, x *box) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	if err := os.WriteFile(in, []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdin, err := os.OpenFile(in, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := os.Create(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdout.Close()
+	script := "cat; echo escaped >/proc/self/fd/0; ls -l /proc/self/fd; : <>/proc/self/fd/1 && echo reopened"
+	status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdin: stdin, Stdout: stdout, Stderr: stdout})
+	if err != nil || status != 0 {
+		t.Fatalf("status %d, %v", status, err)
+	}
+	shown, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(shown); !strings.HasPrefix(text, "from a file\n") || strings.Contains(text, dir) {
+		t.Errorf("shown: %q", text)
+	}
+	if content, err := os.ReadFile(in); err != nil || string(content) != "from a file\n" {
+		t.Errorf("the file that was read from: %q, %v", content, err)
 	}
 }
 

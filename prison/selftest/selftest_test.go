@@ -163,7 +163,8 @@ func TestEverySourceIsRead(t *testing.T) {
 	}
 	s := unprotected(t)
 	s.Prison = bare{dir: dir, env: []string{"X=planted-in-environment", "TZ=Asia/Tokyo", "HOME=/tmp"},
-		prefix: []string{"unshare", "-m", "sh", "-c", `mount --bind "$0" /tmp && cd /tmp && exec "$@"`, dir}} // lest it reads all of ours
+		prefix: []string{"unshare", "-m", "sh", "-c", `mount --bind "$0" /tmp && cd /tmp || exit 1
+			for d in /root /home /var /opt /srv /work /usr/local; do [ -d $d ] && mount -t tmpfs empty $d; done; exec "$@"`, dir}} // lest it reads all of ours
 	for where, word := range planted {
 		s.Words = append(s.Words, Word{where, word})
 	}
