@@ -80,13 +80,13 @@ func (t token) unlock(name string) {
 
 // lockFile is a lock of git's own on a ref, told apart from a later one of the same name.
 type lockFile struct {
-	Path  string `json:"path"`
+	Path  string `json:"path"` // from the repository's git directory, which may be moved
 	Inode uint64 `json:"inode"`
 	Time  int64  `json:"time"` // of its last change, nanoseconds
 }
 
-func identify(name string) (lockFile, bool) {
-	info, err := os.Lstat(name)
+func (r *Repository) identify(name string) (lockFile, bool) {
+	info, err := os.Lstat(filepath.Join(r.CommonDir, name))
 	if err != nil {
 		return lockFile{}, false
 	}
@@ -99,13 +99,18 @@ func identify(name string) (lockFile, bool) {
 
 // refLocks identifies the files by which a prepared transaction holds its refs, HEAD and packed-refs.
 func (r *Repository) refLocks(updates []RefUpdate) []lockFile {
-	names := []string{filepath.Join(r.GitDir, "HEAD.lock"), filepath.Join(r.CommonDir, "packed-refs.lock")}
+	here, _ := filepath.Rel(r.CommonDir, r.GitDir)
+	const tables = "reftable/tables.list.lock"
+	names := []string{filepath.Join(here, "HEAD.lock"), "packed-refs.lock", tables}
+	if here != "." {
+		names = append(names, filepath.Join(here, tables))
+	}
 	for _, u := range updates {
-		names = append(names, filepath.Join(r.CommonDir, u.Ref+".lock"))
+		names = append(names, u.Ref+".lock")
 	}
 	var locks []lockFile
 	for _, name := range names {
-		if l, ok := identify(name); ok {
+		if l, ok := r.identify(name); ok {
 			locks = append(locks, l)
 		}
 	}
@@ -157,7 +162,7 @@ const patience = 5 * time.Second
 
 // release waits until the git that held the refs in a landing has let go of them, and removes its locks
 // if it died without doing so (with the machine, or killed by its number).
-func release(h holder, locks []lockFile) error {
+func (r *Repository) release(h holder, locks []lockFile) error {
 	for waited := time.Duration(0); h.alive(); waited += 5 * time.Millisecond {
 		if waited > patience {
 			return fmt.Errorf("%w: update-ref of an interrupted landing, process %d", ErrUnsettled, h.PID)
@@ -165,8 +170,8 @@ func release(h holder, locks []lockFile) error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	for _, l := range locks {
-		if now, ok := identify(l.Path); ok && now == l {
-			if err := os.Remove(l.Path); err != nil {
+		if now, ok := r.identify(l.Path); ok && now == l {
+			if err := os.Remove(filepath.Join(r.CommonDir, l.Path)); err != nil {
 				return err
 			}
 		}

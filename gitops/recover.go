@@ -36,7 +36,7 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 		sweep(dir)
 		return nil
 	}
-	if err := release(j.Holder, j.Locks); err != nil {
+	if err := r.release(j.Holder, j.Locks); err != nil {
 		return err
 	}
 	rec := &recovery{journal: *j, r: r, held: token.owns(lock), scratch: filepath.Join(dir, j.Scratch)}

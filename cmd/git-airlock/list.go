@@ -46,7 +46,7 @@ func (a *app) list(ctx context.Context) ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
-	worktrees, err := a.worktrees(ctx)
+	worktrees, err := a.worktrees(ctx, records)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (a *app) list(ctx context.Context) ([]document, error) {
 		there, ok := worktrees[r.Worktree]
 		if !ok {
 			there = a
-			if err := a.showOrphan(ctx, &r); err != nil {
+			if err := a.showLost(ctx, &r); err != nil {
 				return nil, err
 			}
 		}
@@ -66,28 +66,31 @@ func (a *app) list(ctx context.Context) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at %s: %w", r.ID, err)
 		}
+		if !ok {
+			d.State = "broken"
+		}
 		documents = append(documents, d)
 	}
 	return documents, nil
 }
 
-// worktrees opens the repository's worktrees, by their ids.
-func (a *app) worktrees(ctx context.Context) (map[string]*app, error) {
+// worktrees opens the repository's worktrees, by their ids, those too that were moved without git knowing.
+func (a *app) worktrees(ctx context.Context, records []airlock.Record) (map[string]*app, error) {
 	paths, err := a.repo.Worktrees(ctx)
 	if err != nil {
 		return nil, err
 	}
 	apps := map[string]*app{a.repo.WorktreeID(): a} // git need not list it: GIT_WORK_TREE can name any folder
+	for _, r := range records {
+		paths = append(paths, r.Top)
+	}
 	for _, path := range paths {
 		repo, err := gitops.Open(ctx, path)
-		if err != nil {
-			continue // pruned, or on a disk that is not mounted
+		if err != nil || repo.CommonDir != a.repo.CommonDir || apps[repo.WorktreeID()] != nil {
+			continue // not there, or not ours any more
 		}
 		if a.dry {
 			repo.DryRun()
-		}
-		if apps[repo.WorktreeID()] != nil {
-			continue
 		}
 		there := *a
 		there.repo, there.store = repo, airlock.Open(repo)

@@ -75,7 +75,7 @@ func (a *app) abandon(ctx context.Context, r *airlock.Record) error {
 }
 
 // follow finds where an airlock has moved to while its daemon ran, whose working folder moved along. If it is not
-// to be found its worktree is gone, and the prison ends, too.
+// to be found its worktree is gone, or was copied elsewhere, and the prison ends, too: what it works in is nobody's.
 func (a *app) follow(c *cli.Context, r airlock.Record) (*app, airlock.Record, error) {
 	moved, err := open(c)
 	if err == nil && moved.repo.InPlace() {
@@ -92,8 +92,8 @@ func (a *app) follow(c *cli.Context, r airlock.Record) (*app, airlock.Record, er
 	}
 	defer unlock()
 	now, err := a.store.Load(r.ID)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !a.store.Orphan(now) {
-		return nil, now, nil // cleared, or at home elsewhere
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, now, nil // cleared
 	}
 	if err != nil {
 		return nil, now, err
@@ -104,8 +104,16 @@ func (a *app) follow(c *cli.Context, r airlock.Record) (*app, airlock.Record, er
 	return nil, now, a.abandon(c.Context, &now)
 }
 
-// showOrphan says of an airlock whose worktree is gone how it can go on, and stops it.
-func (a *app) showOrphan(ctx context.Context, r *airlock.Record) error {
+// showLost says of an airlock whose worktree is not to be found how it can go on. One whose worktree is gone for good
+// is stopped; the record is seen as stopped in any case.
+func (a *app) showLost(ctx context.Context, r *airlock.Record) error {
+	branch := gitops.Escape(r.BranchName())
+	if !a.store.Orphan(*r) {
+		say(a.message, "%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
+		fmt.Fprintf(a.message, "hint: git worktree repair <path>\nhint: git worktree prune\n")
+		r.Phase = airlock.Stopped
+		return nil
+	}
 	if !a.dry {
 		unlock, err := a.store.Lock(ctx)
 		if err != nil {
@@ -116,9 +124,9 @@ func (a *app) showOrphan(ctx context.Context, r *airlock.Record) error {
 			return err
 		}
 	}
-	branch := gitops.Pasteable(r.BranchName())
-	say(a.message, "%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, gitops.Escape(r.BranchName()))
-	fmt.Fprintf(a.message, "hint: git worktree add <path> %s\n", branch)
+	say(a.message, "%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, branch)
+	fmt.Fprintf(a.message, "hint: git worktree add <path> %s\n", gitops.Pasteable(r.BranchName()))
+	r.Phase = airlock.Stopped
 	return nil
 }
 
