@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 )
@@ -116,8 +117,8 @@ func probes() []probe {
 			judge: func(s Subject, out string) (string, string) { return expect(out, s.Spec.Hostname) },
 		},
 		{
-			name: "time-zone", promise: "the time zone is not the host's", tried: "date", script: "date '+%Z %z'",
-			judge: func(_ Subject, out string) (string, string) { return expect(out, "UTC +0000") },
+			name: "time-zone", promise: "the time zone is not the host's", tried: "date, git log",
+			script: `date '+%Z %z'; git log --all --format='%ad%n%cd' --date=format:%z 2>/dev/null | sort -u; true`, judge: judgeZone,
 		},
 		{
 			name: "core-dumps", promise: "no core dumps", tried: "ulimit -c", script: "ulimit -c",
@@ -285,6 +286,19 @@ func judgeSockets(_ Subject, out string) (seen, broken string) {
 		}
 	}
 	return "none", ""
+}
+
+// judgeZone lets commits have any zone but ours, unless that is everybody's.
+func judgeZone(_ Subject, out string) (seen, broken string) {
+	const everybody = "+0000"
+	told := lines(out)
+	if len(told) == 0 || told[0] != "UTC "+everybody {
+		return "", fmt.Sprintf("%q, not UTC", out)
+	}
+	if ours := time.Now().Format("-0700"); ours != everybody && slices.Contains(told[1:], ours) {
+		return "", "a commit has the host's time zone, " + ours
+	}
+	return told[0], ""
 }
 
 func judgeNetwork(_ Subject, out string) (seen, broken string) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/calls"
@@ -202,6 +203,18 @@ func TestConnect(t *testing.T) {
 	l.Close()
 	if _, broken, err := tryConnect(t.Context(), s, "127.0.0.1", port); err != nil || broken != "" {
 		t.Errorf("where nobody listens: %q, %v", broken, err)
+	}
+}
+
+func TestZones(t *testing.T) {
+	defer func(l *time.Location) { time.Local = l }(time.Local)
+	time.Local = time.FixedZone("ours", 9*3600+1800)
+	for told, kept := range map[string]bool{
+		"UTC +0000\n": true, "UTC +0000\n+0000\n+0200\n": true, "UTC +0000\n+0000\n+0930\n": false, "JST +0900\n": false, "": false,
+	} {
+		if _, broken := judgeZone(Subject{}, told); (broken == "") != kept {
+			t.Errorf("%q: %q", told, broken)
+		}
 	}
 }
 
