@@ -131,6 +131,7 @@ func cmdRepo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	succeed(ts, false, "git", "add", "-A")
 	succeed(ts, false, "git", "commit", "-q", "-m", "base")
+	worldOf(ts).excludes[commonDir(ts)] = excludeOf(ts)
 }
 
 func readOr(name, otherwise string) string {

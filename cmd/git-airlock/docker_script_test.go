@@ -49,7 +49,7 @@ func TestDocker(t *testing.T) {
 
 // elsewhere are the scripts that are about the native prison or about none, and the one that looks for the
 // workspace's path, which a container shows.
-var elsewhere = []string{"attach", "doctor", "dry-run", "errors", "help", "hidden", "network", "no-range", "none", "tools", "usage", "whole"}
+var elsewhere = []string{"doctor", "dry-run", "errors", "help", "hidden", "network", "no-range", "none", "tools", "usage", "whole"}
 
 // TestScriptInContainers runs the general scripts once more, with the user's settings asking for containers.
 func TestScriptInContainers(t *testing.T) {

@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 // in a slash counts for everything below it.
 var doors = map[string][]string{
 	"os/exec":                          {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
-	"net":                              {"prison/native", "prison/prisontest"},
+	"net":                              {"prison/native", "prison/docker", "prison/prisontest"},
 	"net/":                             nil,
 	"net/netip":                        {"prison/native", "prison/selftest"},
 	"net/url":                          {"prison/docker"},

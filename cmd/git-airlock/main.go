@@ -10,11 +10,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/native"
 )
 
 func main() {
 	native.Reexec() // does not return in a process that is part of a prison
+	docker.Reexec()
 	os.Exit(run(os.Args))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -20,6 +21,7 @@ import (
 // so that "git airlock" in a script goes all the way through git.
 func TestMain(m *testing.M) {
 	native.Reexec() // the prison's own processes are this binary, too
+	docker.Reexec()
 	testscript.Main(m, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
 }
 

@@ -16,6 +16,9 @@
 // executed by the engine, each through a few lines of shell that look it up (for 126 and 127), tell its
 // process id, which the API does not, and become it. A command is killed with everything in its session.
 //
+// The engine hands out a command's terminal only while it starts it. For a launched command a process of ours on the
+// host, the keeper, holds it: see [Reexec].
+//
 // # Ownership
 //
 // The workspace belongs to the phantom on the disk. Root makes it so; for a member of the group docker the

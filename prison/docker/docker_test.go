@@ -32,6 +32,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	docker.Reexec()
 	if spec := os.Getenv(openerEnv); spec != "" {
 		openAndWait(spec)
 	}

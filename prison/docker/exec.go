@@ -53,7 +53,8 @@ type execution struct {
 	prison.Process
 	id     string
 	stream types.HijackedResponse
-	said   chan string // the script's answer, closed without one if it never started
+	said   chan string   // the script's answer, closed without one if it never started
+	begun  chan struct{} // closed when the command has the terminal, with its size; nil: nobody wants to know
 	out    io.Writer
 }
 
@@ -76,7 +77,7 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	x, err := r.begin(ctx, p, mode)
+	x, err := r.begin(ctx, p, becomeScript, mode)
 	if err != nil {
 		return 0, err
 	}
@@ -101,11 +102,11 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 }
 
 // begin has the engine start the script that becomes the command.
-func (r *running) begin(ctx context.Context, p prison.Process, mode string) (*execution, error) {
+func (r *running) begin(ctx context.Context, p prison.Process, script, mode string) (*execution, error) {
 	x := &execution{running: r, Process: p, said: make(chan string, 1), out: orDiscard(p.Stdout)}
 	env := r.environment(p, p.Terminal)
 	options := container.ExecOptions{
-		Cmd: command(becomeScript, mode, workingDir(p.Dir), p.Argv, env), Env: texts(env), WorkingDir: "/",
+		Cmd: command(script, mode, workingDir(p.Dir), p.Argv, env), Env: texts(env), WorkingDir: "/",
 		Tty: p.Terminal != nil, AttachStdin: p.Stdin != nil || p.Terminal != nil, AttachStdout: true, AttachStderr: true,
 	}
 	var err error

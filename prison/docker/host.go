@@ -82,9 +82,17 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	temp := path + ".new"
-	if err := os.WriteFile(temp, append(content, '\n'), 0o600); err != nil {
+	// Commands and the keeper may write at the same time.
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
+	if err != nil {
 		return err
 	}
-	return os.Rename(temp, path)
+	_, err = temp.Write(append(content, '\n'))
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(temp.Name()) //nolint:errcheck // the first error tells
+	}
+	return err
 }

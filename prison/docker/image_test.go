@@ -76,7 +76,8 @@ func withoutGit(t *testing.T) string {
 	t.Helper()
 	const ref = "airlock-test-without-git"
 	c, ctx := engine(t), t.Context()
-	box, err := c.ContainerCreate(ctx, &container.Config{Image: testImage(), Cmd: []string{"/bin/sh", "-c", `rm "$(command -v git)"`}}, nil, nil, nil, "")
+	box, err := c.ContainerCreate(ctx, &container.Config{Image: testImage(), Cmd: []string{"/bin/sh", "-c", `rm "$(command -v git)"`}},
+		&container.HostConfig{NetworkMode: "none"}, nil, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

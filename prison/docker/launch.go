@@ -3,15 +3,12 @@ package docker
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
-
-	"github.com/docker/docker/api/types/container"
 )
 
 // launched is what the host remembers of a launched command.
@@ -40,30 +37,17 @@ func (r *running) Launch(ctx context.Context, p prison.Process) error {
 	if old != nil && !old.Exited {
 		return errors.New("a launched command runs already")
 	}
-	t := p.Terminal
-	if t == nil {
-		t = &prison.Terminal{}
-	}
-	env := r.environment(p, t)
-	id, err := r.createExec(ctx, container.ExecOptions{
-		Cmd: command(launchScript, "", workingDir(p.Dir), p.Argv, env), Env: texts(env), WorkingDir: "/", Tty: true,
-	})
-	if err != nil {
+	if err := awaitKeeper(ctx, r.dir); err != nil { // what it writes about the last command comes before
 		return err
 	}
-	if err := writeJSON(filepath.Join(r.dir, commandName), launched{Argv: p.Argv, Exec: id}); err != nil {
-		return err
+	t := prison.Terminal{Size: prison.Size{Rows: 24, Cols: 80}}
+	if p.Terminal != nil {
+		t.Term = p.Terminal.Term
+		if p.Terminal.Size != (prison.Size{}) {
+			t.Size = p.Terminal.Size
+		}
 	}
-	bounded, cancel := call(ctx)
-	defer cancel()
-	if err := r.ContainerExecStart(bounded, id, container.ExecStartOptions{Detach: true, Tty: true}); err != nil {
-		return r.lost(ctx, "launch command", err)
-	}
-	if t.Size == (prison.Size{}) {
-		t = &prison.Terminal{Size: prison.Size{Rows: 24, Cols: 80}}
-	}
-	(&execution{running: r, id: id}).resize(ctx, t.Size)
-	return nil
+	return r.startKeeper(ctx, prison.Process{Argv: p.Argv, Env: p.Env, Dir: p.Dir, Terminal: &t})
 }
 
 // lookUp sees that a command could be started.
@@ -158,14 +142,4 @@ func (b *Backend) currentState(ctx context.Context, s prison.Spec, l *launched) 
 		return (&running{engine: e, id: c.ID, dir: s.Dir}).state(ctx)
 	}
 	return (&running{engine: e, id: c.ID, dir: s.Dir}).written(ctx, l)
-}
-
-// Join implements [prison.Prison]. The engine hands out a detached command's terminal to nobody.
-func (r *running) Join(context.Context, prison.Process) error {
-	return unavailable("it does not keep the terminal of a launched command; the native backend does")
-}
-
-// Shown implements [prison.Backend].
-func (b *Backend) Shown(context.Context, prison.Spec) (io.ReadCloser, error) {
-	return nil, unavailable("it does not keep what a launched command shows; the native backend does")
 }

@@ -304,7 +304,7 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 			return err
 		}
 	}
-	return e.leaveSink(ctx, c)
+	return errors.Join(awaitKeeper(ctx, s.Dir), e.leaveSink(ctx, c))
 }
 
 // kill ends a container with everything in it, and returns when nothing runs.

@@ -52,6 +52,9 @@ func (x *execution) copyTerminal() error {
 			return nil
 		}
 	}
+	if x.begun != nil {
+		close(x.begun)
+	}
 	go x.feed()
 	go x.follow(resizing)
 	out := &broken{w: x.out}

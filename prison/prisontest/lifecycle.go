@@ -16,6 +16,8 @@ func lifecycle(t *testing.T, b prison.Backend, o Options) {
 	t.Run("start and stop", func(t *testing.T) { startStop(t, b, o) })
 	t.Run("stop ends all", func(t *testing.T) { stopEndsAll(t, b, o) })
 	t.Run("launch", func(t *testing.T) { launches(t, b, o) })
+	t.Run("join", func(t *testing.T) { joins(t, b, o) })
+	t.Run("join and not read", func(t *testing.T) { joinStuck(t, b, o) })
 	t.Run("network", func(t *testing.T) { networks(t, b, o) })
 }
 

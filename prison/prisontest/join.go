@@ -1,6 +1,4 @@
-//go:build linux
-
-package native_test
+package prisontest
 
 import (
 	"bytes"
@@ -15,31 +13,24 @@ import (
 )
 
 // launched returns a prison in which a script was launched.
-func launched(t *testing.T, script string) (prison.Backend, prison.Spec, prison.Prison) {
+func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 	t.Helper()
-	b, s := prepared(t)
-	if _, err := b.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	p, err := b.Attach(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Join(t.Context(), prison.Process{}); !errors.Is(err, prison.ErrNotLaunched) {
+	x := start(t, b, o)
+	if err := x.Join(t.Context(), prison.Process{}); !errors.Is(err, prison.ErrNotLaunched) {
 		t.Errorf("join before anything: %v", err)
 	}
-	if _, err := b.Shown(t.Context(), s); !errors.Is(err, prison.ErrNotLaunched) {
+	if _, err := b.Shown(t.Context(), x.spec); !errors.Is(err, prison.ErrNotLaunched) {
 		t.Errorf("shown before anything: %v", err)
 	}
-	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {
+	if err := x.Launch(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil {
 		t.Fatal(err)
 	}
-	return b, s, p
+	return x
 }
 
-// TestJoin lets several look and type at once.
-func TestJoin(t *testing.T) {
-	b, s, p := launched(t, `stty -echo; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
+// joins lets several look and type at once.
+func joins(t *testing.T, b prison.Backend, o Options) {
+	x := launched(t, b, o, `stty -echo; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
 	type joiner struct {
 		out  bytes.Buffer
 		done chan error
@@ -54,14 +45,14 @@ func TestJoin(t *testing.T) {
 			q.Stdin = typed
 			q.Terminal = &prison.Terminal{Size: prison.Size{Rows: 31, Cols: 62}}
 		}
-		go func() { j.done <- p.Join(t.Context(), q) }()
+		go func() { j.done <- x.Join(t.Context(), q) }()
 	}
 	left, leave := context.WithCancel(t.Context())
 	go func() {
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(time.Second)
 		leave()
 	}()
-	if err := p.Join(left, prison.Process{}); !errors.Is(err, context.Canceled) {
+	if err := x.Join(left, prison.Process{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("left: %v", err)
 	}
 	io.WriteString(w, "one\nend\n")
@@ -73,13 +64,13 @@ func TestJoin(t *testing.T) {
 			t.Errorf("%d: %q", i, got)
 		}
 	}
-	if l, err := b.Launched(t.Context(), s); err != nil || !l.Exited || l.Status != 4 {
+	if l, err := b.Launched(t.Context(), x.spec); err != nil || !l.Exited || l.Status != 4 {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if err := b.Stop(t.Context(), s); err != nil {
+	if err := b.Stop(t.Context(), x.spec); err != nil {
 		t.Fatal(err)
 	}
-	shown, err := b.Shown(t.Context(), s)
+	shown, err := b.Shown(t.Context(), x.spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,16 +88,16 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestJoinStuck looks and does not read: the command goes on.
-func TestJoinStuck(t *testing.T) {
-	b, s, p := launched(t, `read -r l; i=0; while [ $i -lt 60 ]; do head -c 100000 /dev/zero | tr '\0' x; i=$((i+1)); done; exit 6`)
+// joinStuck looks and does not read: the command goes on.
+func joinStuck(t *testing.T, b prison.Backend, o Options) {
+	x := launched(t, b, o, `read -r l; i=0; while [ $i -lt 60 ]; do head -c 100000 /dev/zero | tr '\0' x; i=$((i+1)); done; exit 6`)
 	until := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		done <- p.Join(t.Context(), prison.Process{Stdin: strings.NewReader("go\n"), Stdout: stuck{until}})
+		done <- x.Join(t.Context(), prison.Process{Stdin: strings.NewReader("go\n"), Stdout: stuck{until}})
 	}()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		l, err := b.Launched(t.Context(), s)
+		l, err := b.Launched(t.Context(), x.spec)
 		if err != nil {
 			t.Fatal(err)
 		}
