@@ -33,6 +33,7 @@ the default:
 
 	[airlock]
 		backend = auto
+		image = ...	; for containers: with git and a shell
 		network = none
 		memory = 4g
 		cpus = 2
