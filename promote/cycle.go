@@ -22,10 +22,15 @@ type Engine struct {
 	Record airlock.Record     // required
 	// Open opens an exporter; it stays open until Close or until it fails. Required.
 	Open func(context.Context) (Exporter, error)
+	// Halt stops the prison; the watchdog of the daemon calls it before the disk is full. Without it there is no watchdog.
+	Halt func(context.Context) error
 
 	exporter Exporter
 	received gitops.OID // last inner tip that the quarantine accepted
 	asked    time.Time  // when a remote was asked for what it promised
+	settings Settings   // of the last cycle
+	watched  bool       // a watchdog sees to full
+	full     *Hold      // what it found
 }
 
 // Options of one cycle.
@@ -44,7 +49,6 @@ type Options struct {
 type cycle struct {
 	*Engine
 	options  Options
-	settings Settings
 	tip      gitops.OID // of the outer branch; empty if it is deleted
 	promoted gitops.OID
 	pending  gitops.OID
@@ -251,7 +255,7 @@ func (c *cycle) countLanded(n int) {
 
 // finish writes down what the cycle left.
 func (c *cycle) finish(before Outcome) (Outcome, error) {
-	c.outcome.Holds = sortHolds(c.holds, before.Holds, time.Now())
+	c.outcome.Holds = sortHolds(append(c.holds, c.carried()...), before.Holds, time.Now())
 	if c.inner != "" {
 		c.outcome.Inner = c.inner
 	}

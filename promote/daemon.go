@@ -37,7 +37,8 @@ func (e *Engine) Daemon(ctx context.Context, logger *log.Logger, ready func()) e
 		return err
 	}
 	ready()
-	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record)}
+	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record), dog: newWatchdog(e, logger)}
+	e.watched = true
 	defer d.outer.close()
 	for ctx.Err() == nil {
 		if !d.inPlace() {
@@ -64,6 +65,7 @@ type daemon struct {
 	*Engine
 	log     *log.Logger
 	outer   *outerWatch
+	dog     *watchdog
 	last    Outcome
 	failure string        // of the last cycle, said once
 	failing time.Duration // to wait before the next try, longer each time
@@ -166,7 +168,7 @@ func (d *daemon) wait(ctx context.Context) {
 			return
 		case <-d.outer.events():
 		case <-tick.C:
-			if !d.inPlace() {
+			if !d.inPlace() || d.dog.look(ctx) {
 				return
 			}
 		}

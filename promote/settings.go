@@ -12,11 +12,13 @@ import (
 
 // Settings are what the user's configuration says about promotion, as it is now.
 type Settings struct {
-	AutoLand bool   // land without being asked; else commits wait as pending
-	Sign     bool   // sign landed commits with the user's key
-	Engine   string // TreeEngine or PatchEngine
-	User     identity.User
-	Limits   gitops.Limits
+	AutoLand bool // land without being asked; else commits wait as pending
+	Sign     bool // sign landed commits with the user's key
+	// MaxWorkspace is how many bytes a workspace may have.
+	MaxWorkspace int64
+	Engine       string // TreeEngine or PatchEngine
+	User         identity.User
+	Limits       gitops.Limits
 }
 
 // SettingError says that a setting cannot be read.
@@ -62,6 +64,9 @@ func ReadSettings(config gitops.Config, overrides map[string]string) (Settings, 
 		return s, err
 	}
 	if s.Limits.Blob, err = ReadSize(c, "airlock.maxFileSize", s.Limits.Blob); err != nil {
+		return s, err
+	}
+	if s.MaxWorkspace, err = ReadSize(c, "airlock.maxWorkspace", 20<<30); err != nil {
 		return s, err
 	}
 	s.User, err = identity.ResolveUser(c)

@@ -150,9 +150,15 @@ func (a *app) spec(r airlock.Record) (prison.Spec, error) {
 
 // engine returns what promotes the commits of an airlock. It is to be closed.
 func (a *app) engine(r airlock.Record) *promote.Engine {
-	return &promote.Engine{Repo: a.repo, Store: a.store, Record: r, Open: func(ctx context.Context) (promote.Exporter, error) {
-		return a.openExporter(ctx, r)
-	}}
+	return &promote.Engine{Repo: a.repo, Store: a.store, Record: r,
+		Open: func(ctx context.Context) (promote.Exporter, error) { return a.openExporter(ctx, r) },
+		Halt: func(ctx context.Context) error {
+			spec, err := a.spec(r)
+			if err != nil {
+				return err
+			}
+			return a.backend(r).Stop(ctx, spec)
+		}}
 }
 
 // attach connects to the running prison of an airlock.

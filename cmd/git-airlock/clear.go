@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -127,8 +128,9 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 }
 
 func heldIn(o promote.Outcome) error {
+	o.Holds = slices.DeleteFunc(slices.Clone(o.Holds), func(h promote.Hold) bool { return h.Reason == promote.WorkspaceFull })
 	if len(o.Holds) == 0 && o.Pending == 0 {
-		return nil
+		return nil // a workspace that is too large is no loss
 	}
 	return held(o)
 }
