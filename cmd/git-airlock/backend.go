@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,14 +95,11 @@ func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest) error
 	if r.Backend == "native" && q.imageOption {
 		return &refusal{"this airlock has no image", []string{"git airlock start", "git airlock clear"}}
 	}
-	q.backend = r.Backend
 	if !q.imageOption {
-		q.image, q.runtime = r.Image, r.Runtime
+		return a.backend(*r).Probe(ctx)
 	}
-	reason := r.Reason
-	err := a.choose(ctx, r, q)
-	r.Reason = reason
-	return err
+	q.image = cmp.Or(q.image, r.Image)
+	return chooseContainer(ctx, r, q, r.Reason)
 }
 
 // openLook opens a prison for the exporter. A native one is opened in a tenth of a container's time, and needs no engine.
