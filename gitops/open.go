@@ -60,10 +60,16 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 			env = append(env, name+"="+value)
 		}
 	}
-	named, namedErr := locate(ctx, newUserGit(dir).with(env...), dir)
-	switch {
-	case namedErr != nil:
+	g := newUserGit(dir).with(env...)
+	named, namedErr := locate(ctx, g, dir)
+	if namedErr != nil {
 		return nil, namedErr
+	}
+	if workTree == "" {
+		// Without either git takes any folder for the work tree.
+		workTree, _ = g.output(ctx, "config", "core.worktree")
+	}
+	switch {
 	case err == nil && sameDir(named.GitDir, around.GitDir) && (workTree == "" || sameDir(named.Top, around.Top)):
 		return around, nil
 	case err == nil && sameDir(named.GitDir, around.GitDir), workTree == "":

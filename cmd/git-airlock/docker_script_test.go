@@ -50,7 +50,8 @@ func TestDocker(t *testing.T) {
 
 // elsewhere are the scripts that are about the native prison or about none, and the one that looks for the
 // workspace's path, which a container shows.
-var elsewhere = []string{"doctor", "dry-run", "errors", "help", "hidden", "network", "no-range", "none", "tools", "usage", "whole"}
+var elsewhere = []string{"called", "doctor", "dry-run", "errors", "foreign", "help", "hidden", "network", "no-range",
+	"none", "partial", "read-only", "tools", "usage", "user-git", "whole"}
 
 // again are those that an ordinary user runs, too: what has to do with whose things are.
 var again = []string{"again", "attach", "basic", "clear-discards", "hold-collision", "kill-start", "linked-worktree", "run", "stop-start"}
