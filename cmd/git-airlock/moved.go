@@ -21,6 +21,11 @@ func (a *app) bind(ctx context.Context) error {
 	if err != nil || a.dry {
 		return err
 	}
+	if r != nil {
+		if err := a.notCopied(ctx, *r); err != nil {
+			return err
+		}
+	}
 	adopted := r == nil
 	if adopted {
 		branch, err := a.repo.Branch(ctx)
@@ -59,6 +64,25 @@ func (a *app) bind(ctx context.Context) error {
 		now.Top = a.repo.Top
 	}
 	return a.store.Save(now)
+}
+
+// notCopied refuses an airlock that came here with a copy of its repository: prison and workspace are those of the
+// original, and every command here would be meant for them.
+func (a *app) notCopied(ctx context.Context, r airlock.Record) error {
+	if r.Top == "" || r.Top == a.repo.Top {
+		return nil
+	}
+	original, err := gitops.Open(ctx, r.Top)
+	if err != nil || original.CommonDir == a.repo.CommonDir {
+		return nil // moved
+	}
+	if its, err := airlock.Open(original).Load(r.ID); err != nil || its.Session != r.Session {
+		return nil
+	}
+	return &hinted{fmt.Errorf("airlock %s is at work in %s, of which this repository is a copy", r.ID, gitops.Escape(r.Top)), []string{
+		"rm -rf " + gitops.Pasteable(a.store.Dir(r.ID)) + " " + gitops.Pasteable(a.store.WorkspaceHere(r)) + "  # forgets it here",
+		"git for-each-ref --format='delete %(refname)' refs/airlock/" + r.ID + " | git update-ref --stdin",
+	}}
 }
 
 // abandon stops an airlock whose worktree is gone: nothing can land, and nobody sees its prison. What waits, waits. The
