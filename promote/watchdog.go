@@ -87,8 +87,11 @@ func (w *watchdog) look(ctx context.Context) bool {
 	}
 	said := w.full != nil
 	w.excused = w.usage
-	w.full = &Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped",
-		Next: []string{"git config airlock.maxWorkspace " + sizeAbove(w.usage.Bytes), "git airlock start"}}
+	mend := "df -h " + gitops.Pasteable(w.place)
+	if w.usage.Bytes > w.settings.MaxWorkspace {
+		mend = "git config airlock.maxWorkspace " + sizeAbove(w.usage.Bytes)
+	}
+	w.full = &Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped", Next: []string{mend, "git airlock start"}}
 	return !said
 }
 
