@@ -199,6 +199,24 @@ func (i *Inspector) remember(id OID, entries []TreeEntry, size int) {
 	}
 }
 
+// File reads a file of a commit or tree, which is no longer than limit bytes; an object that is a blob is the
+// file itself.
+func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byte, error) {
+	kind, err := g.output(ctx, "cat-file", "-t", string(id))
+	if err != nil {
+		return nil, err
+	}
+	name := string(id)
+	if kind != "blob" {
+		name += ":" + path
+	}
+	var out bytes.Buffer
+	if err := g.Look(ctx, Call{Args: []string{"cat-file", "blob", name}, Stdout: &out, Limit: limit}); err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	return out.Bytes(), nil
+}
+
 var errTree = errors.New("an entry is not complete")
 
 // parseTree reads a tree object, whose entries are "<mode> <name>\0<hash>".

@@ -27,7 +27,7 @@ type Quarantine struct {
 type Limits struct {
 	Pack    int64         // bytes of one export
 	Commit  int64         // bytes of one commit object
-	Blob    int64         // bytes of one file
+	Blob    int64         // bytes of one file; what is large for a repository is the policy gate's to say
 	Time    time.Duration // for one export
 	Entries int           // tree entries of one commit
 	Paths   int           // changed paths of one commit
@@ -35,7 +35,7 @@ type Limits struct {
 }
 
 // DefaultLimits are those of the contract.
-var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 50 << 20, Time: 60 * time.Second,
+var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 2 << 30, Time: 60 * time.Second,
 	Entries: 1_000_000, Paths: 200_000, Depth: 128}
 
 // Invalid says that what a workspace gave was refused, which object or ref, and why.
@@ -126,7 +126,7 @@ func (q *Quarantine) StoreCommits(ctx context.Context, commits [][]byte) error {
 // ("--strict"), and nothing is kept of a pack that fails.
 func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
 	q.sweep()
-	err := q.Change(ctx, Call{
+	err := q.configured(streamed).Change(ctx, Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
 	})
@@ -219,7 +219,7 @@ func (s *sizeChecker) Write(p []byte) (int, error) {
 		if _, err := fmt.Sscanf(string(line), "%s %d %s", &kind, &size, &name); err != nil {
 			continue // "<name> missing" is Connected's to say
 		}
-		limit, key := s.limits.Blob, "airlock.maxFileSize"
+		limit, key := s.limits.Blob, "airlock.limit.blob"
 		if kind == "commit" || kind == "tag" {
 			limit, key = s.limits.Commit, "airlock.limit.commit"
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,6 +203,13 @@ func (c Config) add(record string) {
 		value = "true" // a key without "=" is a true boolean, git-config(1)
 	}
 	c[key] = value
+}
+
+// With returns the configuration with other values for some keys, which are written as git lists them.
+func (c Config) With(others map[string]string) Config {
+	all := maps.Clone(c)
+	maps.Copy(all, others)
+	return all
 }
 
 // canonical is a key as git lists it: section and name in lower case, what is between them as it is.

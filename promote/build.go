@@ -20,22 +20,31 @@ func (c *cycle) build(ctx context.Context) error {
 		return err
 	}
 	tail := c.ledger.tail
-	if len(p.links) == 0 || len(tail) > 0 && !p.keeps(tail) {
+	c.outcome.Dropped = p.dropped
+	if len(p.chain) == 0 || len(tail) > 0 && !p.keeps(tail) {
 		c.forget()
 		tail = nil
 	}
-	if len(p.links) == 0 {
+	if len(p.chain) == 0 {
 		return nil
 	}
 	if c.bridge, err = c.q.Bridge(c.Repo, filepath.Join(c.Dir(), "bridge")); err != nil {
 		return err
 	}
 	defer c.bridge.Close()
-	if c.outcome.Apart && len(tail) > 0 {
+	if err := p.build(ctx, tail); err != nil {
+		return err
+	}
+	return c.judge(ctx, p.chain)
+}
+
+// build builds what is not pending yet, on the branch if that is possible.
+func (p *plan) build(ctx context.Context, tail []pair) error {
+	if p.outcome.Apart && len(tail) > 0 {
 		return p.apart(ctx, tail)
 	}
-	if c.outcome.Onto != c.onto() {
-		c.forget()
+	if p.outcome.Onto != p.onto() {
+		p.forget()
 		tail = nil
 	}
 	return p.together(ctx, tail)
@@ -78,13 +87,11 @@ func (p *plan) together(ctx context.Context, tail []pair) error {
 	if b.late {
 		p.outcome.Retry = unsettledPoll
 	}
-	if b.stopped != nil {
+	if b.stopped != nil && b.lacking == nil {
 		p.hold(b.conflict())
-		whole := b.newestWhole()
-		if whole == "" {
+		if b.newestWhole() == "" {
 			return p.separate(ctx, nil)
 		}
-		b.keep(whole)
 	}
 	p.outcome.Onto, p.outcome.Apart = p.onto(), false
 	return b.store(ctx)
@@ -105,7 +112,7 @@ func (p *plan) apart(ctx context.Context, tail []pair) error {
 	if err != nil {
 		return err
 	}
-	if b.stopped != nil && b.newestWhole() == "" {
+	if b.stopped != nil && b.lacking == nil && b.newestWhole() == "" {
 		p.hold(b.conflict())
 		return p.separate(ctx, tail)
 	}
@@ -137,10 +144,24 @@ func (p *plan) separate(ctx context.Context, tail []pair) error {
 	return b.store(ctx)
 }
 
-// store keeps the built commits and makes them pending.
+// store lets the gate look at the built commits and makes them pending. Where a merge stopped, that is those before.
 func (b *builder) store(ctx context.Context) error {
+	if b.lacking != nil {
+		b.hold(b.notApplied(*b.lacking, b.stopped))
+	}
+	if b.stopped != nil {
+		b.keep(b.newestWhole())
+	}
 	if len(b.pairs) == 0 {
 		return nil
+	}
+	if len(b.objects) > 0 {
+		if err := b.bridge.StoreCommits(ctx, b.objects); err != nil {
+			return fmt.Errorf("store built commits: %w", err)
+		}
+	}
+	if err := b.check(ctx, b.pairs); err != nil {
+		return err
 	}
 	if err := b.deliver(ctx); err != nil {
 		return err
@@ -154,11 +175,6 @@ func (b *builder) store(ctx context.Context) error {
 
 // deliver gives the built commits to the outer repository with all that they hold.
 func (b *builder) deliver(ctx context.Context) error {
-	if len(b.objects) > 0 {
-		if err := b.bridge.StoreCommits(ctx, b.objects); err != nil {
-			return fmt.Errorf("store built commits: %w", err)
-		}
-	}
 	known := []gitops.OID{b.base.outer}
 	for o := range b.outside {
 		known = append(known, o)

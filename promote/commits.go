@@ -30,6 +30,10 @@ type builder struct {
 	refused string // why the patch engine stopped there
 	merging bool   // trees had to be merged, which takes time
 	late    bool   // it took too long: what was built by then is whole, the rest is left out
+	// raw are the agent's own trees of built commits from which the changes of dropped ones were taken.
+	raw map[gitops.OID]gitops.OID
+	// lacking is what does not apply without what was dropped, if that is why it stopped.
+	lacking *Dropped
 }
 
 // treatment is what becomes of the trees.
@@ -47,7 +51,7 @@ const buildTime = 500 * time.Millisecond
 
 // commits builds links on top of what is pending already.
 func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair, onto gitops.OID, how treatment) (*builder, error) {
-	b := &builder{plan: p, onto: onto, how: how, now: time.Now(), done: map[gitops.OID]pair{},
+	b := &builder{plan: p, onto: onto, how: how, raw: map[gitops.OID]gitops.OID{}, now: time.Now(), done: map[gitops.OID]pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
 	for _, t := range pending {
 		b.done[t.inner], b.taken[t.outer] = t, true
@@ -86,10 +90,18 @@ func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit
 	if err != nil {
 		return err
 	}
-	b.trees[l.Commit] = inner.Tree
-	tree, err := b.tree(ctx, l, inner.Tree, parents)
+	theirs, err := b.without(ctx, l, inner)
+	if err != nil || b.stopped != nil {
+		return err
+	}
+	b.trees[l.Commit] = theirs
+	if b.drops(l.Commit) {
+		b.done[l.Commit] = b.instead(l)
+		return nil
+	}
+	tree, err := b.tree(ctx, l, theirs, parents)
 	if err == nil && b.stopped == nil {
-		err = b.patch(ctx, l, inner.Tree, parents, tree)
+		err = b.patch(ctx, l, theirs, parents, tree)
 	}
 	if err != nil || b.stopped != nil {
 		return err
@@ -128,23 +140,33 @@ func (b *builder) parents(l gitops.Link) ([]gitops.OID, error) {
 		inner = inner[min(1, len(inner)):]
 	}
 	for _, i := range inner {
-		if p, built := b.done[i]; built {
-			add(p.outer, b.trees[p.outer] != "")
-		} else if p, landed := b.ledger.pairs[i]; landed {
-			add(b.image(p), false)
-		} else {
+		p, ok := b.image(i)
+		if !ok {
 			return nil, &gitops.Invalid{Reason: fmt.Sprintf("commit %s names the parent %s, which is no commit of this workspace", l.Commit, i)}
 		}
+		add(p.outer, b.trees[p.outer] != "" && p.outer != b.onto)
 	}
 	return outer, nil
 }
 
-// image is the outer commit of a landed pair; that of the last one is where the branch stands.
-func (b *builder) image(p pair) gitops.OID {
-	if p.inner == b.last.inner {
-		return b.onto
+// image finds what an inner commit has become outside; the image of the last landed one is where the branch stands.
+func (b *builder) image(inner gitops.OID) (p pair, ok bool) {
+	for {
+		if p, ok = b.done[inner]; ok {
+			return p, true
+		}
+		if p, ok = b.ledger.pairs[inner]; ok {
+			if inner == b.last.inner {
+				p.outer = b.onto
+			}
+			return p, true
+		}
+		d := b.gate.decided.dropped(inner)
+		if d == nil || d.Parent == "" {
+			return p, false
+		}
+		inner = d.Parent // nothing has become of it
 	}
-	return p.outer
 }
 
 // tree is the tree of an outer commit: the three-way merge of what the agent changed since the first parent, and

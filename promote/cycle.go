@@ -10,7 +10,11 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
+
+// cycleLock is the file of the host state that is locked while somebody makes a cycle or must see none.
+const cycleLock = "cycle.lock"
 
 // NotesRef is where provenance is kept.
 const NotesRef = "refs/notes/airlock"
@@ -31,6 +35,7 @@ type Engine struct {
 	settings Settings   // of the last cycle
 	watched  bool       // a watchdog sees to full
 	full     *Hold      // what it found
+	teams    teams      // as they were read last
 }
 
 // Options of one cycle.
@@ -49,6 +54,11 @@ type Options struct {
 type cycle struct {
 	*Engine
 	options  Options
+	config   gitops.Config // the user's, and what was given at the start
+	gate     gate
+	teamRef  gitops.OID // of the team's policy; empty if there is none
+	mayLand  gitops.OID // the newest pending commit that no rule keeps from landing; empty if there is none
+	now      time.Time
 	tip      gitops.OID // of the outer branch; empty if it is deleted
 	promoted gitops.OID
 	pending  gitops.OID
@@ -78,7 +88,7 @@ func (e *Engine) Close() error {
 // Cycle makes one promotion cycle and returns what it left. It waits for a cycle of another process to end.
 // What holds is no error; an error says that the cycle could not be made, and that what waits still waits.
 func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, "cycle.lock")
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -87,7 +97,7 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 	if err != nil {
 		return before, err
 	}
-	c := &cycle{Engine: e, options: options, outcome: before}
+	c := &cycle{Engine: e, options: options, outcome: before, now: time.Now()}
 	err = c.run(ctx)
 	if err != nil && ctx.Err() == nil && (gitops.NoRoom(err) || diskFull(e.Dir())) {
 		c.hold(c.diskFull(err.Error()))
@@ -130,7 +140,7 @@ func (c *cycle) run(ctx context.Context) error {
 	if err := c.recover(ctx); err != nil || len(c.holds) > 0 {
 		return err
 	}
-	for _, step := range []func(context.Context) error{c.configure, c.look, c.settle, c.export, c.build, c.announce, c.land} {
+	for _, step := range []func(context.Context) error{c.configure, c.look, c.settle, c.rules, c.export, c.build, c.announce, c.land} {
 		err := step(ctx)
 		var invalid *gitops.Invalid
 		if errors.As(err, &invalid) {
@@ -176,7 +186,7 @@ const recoverTime = 200 * time.Millisecond
 func (e *Engine) Recover(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, recoverTime)
 	defer cancel()
-	unlock, err := e.Store.LockFile(waiting, e.Record.ID, "cycle.lock")
+	unlock, err := e.Store.LockFile(waiting, e.Record.ID, cycleLock)
 	if errors.Is(err, airlock.ErrBusy) {
 		return nil
 	}
@@ -198,18 +208,20 @@ func (c *cycle) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.settings, err = ReadSettings(config, c.Record.Settings)
+	c.config = config.With(c.Record.Settings)
+	c.settings, err = ReadSettings(c.config)
 	c.settings.Engine = cmp.Or(c.options.Engine, c.settings.Engine)
 	return err
 }
 
 // look reads where everything stands.
 func (c *cycle) look(ctx context.Context) error {
-	refs, err := c.Repo.Refs(ctx, c.Record.Branch, c.Record.Ref("promoted"), c.Record.Ref("pending"))
+	refs, err := c.Repo.Refs(ctx, c.Record.Branch, c.Record.Ref("promoted"), c.Record.Ref("pending"), policy.TeamRef)
 	if err != nil {
 		return err
 	}
 	c.tip, c.pending = refs[c.Record.Branch], refs[c.Record.Ref("pending")]
+	c.teamRef = refs[policy.TeamRef]
 	c.base = pair{inner: c.Record.Root, outer: c.Record.Base}
 	if c.promoted = refs[c.Record.Ref("promoted")]; c.promoted == "" {
 		return errors.New("the airlock's ref promoted is gone; to put it back: git update-ref " +
@@ -247,10 +259,10 @@ func (c *cycle) settle(ctx context.Context) error {
 }
 
 func (c *cycle) countLanded(n int) {
-	now := time.Now().UTC().Truncate(time.Second)
+	at := now()
 	c.outcome.Landed += n
 	c.outcome.FirstLanding = c.outcome.FirstLanding || c.outcome.LastLandedAt == nil
-	c.outcome.LastLandedAt = &now
+	c.outcome.LastLandedAt = &at
 }
 
 // finish writes down what the cycle left.

@@ -31,18 +31,30 @@ func (c *cycle) land(ctx context.Context) error {
 	if position != nil || review || c.outcome.Apart || c.outcome.Onto != c.tip {
 		return nil
 	}
-	to := c.pending
-	if c.options.UpTo != "" {
-		to = c.options.UpTo
-		steps, err := c.Repo.Steps(ctx, c.tip, c.pending)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(steps, to) {
-			return fmt.Errorf("commit %s: %w", to, ErrNotPending)
-		}
+	to, err := c.target(ctx)
+	if err != nil || to == "" {
+		return err
 	}
 	return c.landUpTo(ctx, to)
+}
+
+// target is the newest commit that is to land: as far as the rules let, and no further than was asked for.
+func (c *cycle) target(ctx context.Context) (gitops.OID, error) {
+	if c.options.UpTo == "" {
+		return c.mayLand, nil
+	}
+	steps, err := c.Repo.Steps(ctx, c.tip, c.pending)
+	if err != nil {
+		return "", err
+	}
+	asked := slices.Index(steps, c.options.UpTo)
+	if asked < 0 {
+		return "", fmt.Errorf("commit %s: %w", c.options.UpTo, ErrNotPending)
+	}
+	if asked < slices.Index(steps, c.mayLand) {
+		return c.options.UpTo, nil
+	}
+	return c.mayLand, nil
 }
 
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.

@@ -27,7 +27,7 @@ func (c *cycle) note(p pair, innerAuthor string, now time.Time) string {
 		{"Backend", r.Backend},
 		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},
 		{"Tree", p.tree()},
-		{"Policy", "clean"},
+		{"Policy", c.gate.verdicts.of(p.outer).word()},
 		{"Landed-At", now.UTC().Format(time.RFC3339)},
 	} {
 		fmt.Fprintf(&b, "Airlock-%s: %v\n", line.key, line.value)
@@ -51,6 +51,9 @@ func (c *cycle) announce(ctx context.Context) error {
 	want := gitops.OID("")
 	if n := len(c.ledger.tail); n > 0 {
 		want = c.ledger.tail[n-1].outer
+	}
+	if err := c.gate.verdicts.save(c.Dir(), c.ledger); err != nil {
+		return err
 	}
 	if err := c.ledger.save(); err != nil || want == c.pending && len(c.notes) == 0 {
 		return err

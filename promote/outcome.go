@@ -21,6 +21,7 @@ type Outcome struct {
 	Onto         gitops.OID `json:"onto"`  // where the branch stood when what is pending was built
 	Apart        bool       `json:"apart"` // it was built without the user's own commits, since they conflict
 	LastLandedAt *time.Time `json:"last_landed_at"`
+	Dropped      int        `json:"dropped"` // commits that have not landed and that the user leaves out
 	// Failure is why the last cycle could not be made, empty if it could.
 	Failure string `json:"failure,omitempty"`
 

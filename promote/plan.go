@@ -13,6 +13,7 @@ type plan struct {
 	links      []gitops.Link // not landed, parents first
 	chain      []gitops.OID  // those of the first-parent history, oldest first
 	last       pair          // what the first of them lands on
+	dropped    int           // how many of the links the user leaves out; they are in no chain
 	supersedes []gitops.OID  // landed outer commits that it undoes, oldest first
 }
 
@@ -25,10 +26,52 @@ func (c *cycle) plan(ctx context.Context) (*plan, error) {
 		return nil, err
 	}
 	var found gitops.OID
-	if p.chain, found = p.follow(p.inner); len(p.chain) > 0 && found != p.last.inner {
+	p.chain, found = p.follow(p.inner)
+	p.arrange()
+	p.leaveOut()
+	if len(p.chain) > 0 && found != p.last.inner {
 		return p, p.undone(ctx)
 	}
 	return p, nil
+}
+
+// arrange orders the links so that each commit of the chain comes right after what it reaches beside those before it:
+// whatever comes before a commit of the chain lands with it, and nothing else.
+func (p *plan) arrange() {
+	waiting := map[gitops.OID]gitops.Link{}
+	for _, l := range p.links {
+		waiting[l.Commit] = l
+	}
+	p.links = p.links[:0]
+	for _, id := range p.chain {
+		for todo := []gitops.OID{id}; len(todo) > 0; {
+			l := waiting[todo[len(todo)-1]]
+			before := len(todo)
+			for _, parent := range l.Parents {
+				if _, there := waiting[parent]; there {
+					todo = append(todo, parent)
+				}
+			}
+			if len(todo) > before {
+				continue // its parents first
+			}
+			todo = todo[:before-1]
+			if l.Commit != "" { // else it was another one's parent, too
+				p.links = append(p.links, l)
+				delete(waiting, l.Commit)
+			}
+		}
+	}
+}
+
+// leaveOut takes out of the chain what the user has dropped.
+func (p *plan) leaveOut() {
+	p.chain = slices.DeleteFunc(p.chain, p.drops)
+	for _, l := range p.links {
+		if p.drops(l.Commit) {
+			p.dropped++
+		}
+	}
 }
 
 // follow lists what is new of a commit's first-parent history, the oldest first, and returns the commit that comes
@@ -48,6 +91,9 @@ func (p *plan) follow(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {
 	slices.Reverse(chain)
 	return chain, found
 }
+
+// drops tells whether the user leaves an inner commit out.
+func (p *plan) drops(inner gitops.OID) bool { return p.gate.decided.dropped(inner) != nil }
 
 // undone lists the landed commits that the first new one undoes.
 func (p *plan) undone(ctx context.Context) error {
@@ -98,25 +144,31 @@ func (p *plan) keeps(tail []pair) bool {
 		waiting[l.Commit] = true
 	}
 	for _, t := range tail {
-		if !waiting[t.inner] {
+		if !waiting[t.inner] || p.drops(t.inner) {
 			return false
 		}
 	}
 	chain, _ := p.follow(tail[len(tail)-1].inner)
+	chain = slices.DeleteFunc(chain, p.drops)
 	return chain[0] == p.chain[0]
 }
 
-// after lists the links that are not pending yet.
+// after lists the links that are not pending yet, unless all of them are dropped.
 func (p *plan) after(tail []pair) []gitops.Link {
 	pending := map[gitops.OID]bool{}
 	for _, t := range tail {
 		pending[t.inner] = true
 	}
 	var links []gitops.Link
+	fresh := false
 	for _, l := range p.links {
 		if !pending[l.Commit] {
 			links = append(links, l)
+			fresh = fresh || !p.drops(l.Commit)
 		}
+	}
+	if !fresh {
+		return nil
 	}
 	return links
 }

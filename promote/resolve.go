@@ -14,7 +14,7 @@ var ErrNoConflict = errors.New("no conflict is held")
 // Resolve starts a merge of the first pending commit that conflicts, in the user's working tree, as git merge does:
 // once they commit, that commit counts as landed and the rest goes on. It returns the commit.
 func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, "cycle.lock")
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
 	if err != nil {
 		return "", err
 	}

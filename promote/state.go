@@ -19,7 +19,8 @@ type State struct {
 	Uncommitted  int // paths the agent has changed and not committed
 	Waiting      []Waiting
 	LastLandedAt *time.Time
-	Failure      string // why the last cycle could not be made, empty if it could; fit to be shown
+	Flagged      []Flagged // landed commits in which a rule found something
+	Failure      string    // why the last cycle could not be made, empty if it could; fit to be shown
 }
 
 // Waiting are commits on an inner ref that does not land by itself.
@@ -74,7 +75,7 @@ func withoutPosition(holds []Hold) []Hold {
 func (e *Engine) outside(ctx context.Context, c *cycle) (State, error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, "cycle.lock"); err == nil {
+	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, cycleLock); err == nil {
 		defer unlock()
 	}
 	var s State
@@ -85,8 +86,14 @@ func (e *Engine) outside(ctx context.Context, c *cycle) (State, error) {
 	if err != nil {
 		return s, err
 	}
+	c.outcome = outcome
+	said, err := readVerdicts(e.Dir(), "", c.ledger)
+	if err != nil {
+		return s, err
+	}
 	s = State{Promoted: c.promoted, InnerTip: outcome.Inner, Holds: append([]Hold{}, outcome.Holds...), Landed: len(c.ledger.landed),
 		Pending: len(c.ledger.tail), LastLandedAt: outcome.LastLandedAt,
+		Flagged: append([]Flagged{}, said.landed(c.ledger)...),
 		Waiting: []Waiting{}, Failure: outcome.Failure}
 	return s, nil
 }
@@ -113,6 +120,7 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 		if s.Pending, err = exporter.Count(ctx, r.Name, last); err != nil {
 			return err
 		}
+		s.Pending = max(0, s.Pending-c.outcome.Dropped)
 	}
 	for _, r := range refs[:min(len(refs), refsWatched)] {
 		if r.Name == gitops.InnerMain {

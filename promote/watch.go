@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
 // outerWatch notices what the user does with their repository. inotify is a hint, the signature the truth.
@@ -27,7 +28,7 @@ func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 		"BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer", "config.worktree"} {
 		w.files = append(w.files, filepath.Join(repo.GitDir, name))
 	}
-	for _, name := range []string{r.Branch, r.Ref("pending"), "packed-refs", "reftable", "config"} {
+	for _, name := range []string{r.Branch, r.Ref("pending"), policy.TeamRef, "packed-refs", "reftable", "config"} {
 		w.files = append(w.files, filepath.Join(repo.CommonDir, name))
 	}
 	w.files = append(w.files, userConfigFiles()...)

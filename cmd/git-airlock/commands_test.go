@@ -45,6 +45,7 @@ func init() {
 		"repo":       cmdRepo,
 		"start":      cmdStart,
 		"status":     cmdStatus,
+		"json":       cmdJSON,
 		"waitstatus": cmdWaitStatus,
 		"waitfor":    cmdWaitFor,
 		"landed":     cmdLanded,
@@ -231,6 +232,16 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if wrong := mismatch(d, args); wrong != "" {
 		text, _ := json.MarshalIndent(d, "", " ")
 		ts.Fatalf("%s in\n%s", wrong, text)
+	}
+}
+
+// json FILE PATH VALUE... compares fields of a JSON document.
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) < 3 || len(args)%2 != 1, "json FILE PATH VALUE...")
+	var d any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &d))
+	if wrong := mismatch(d, args[1:]); wrong != "" {
+		ts.Fatalf("%s in\n%s", wrong, ts.ReadFile(args[0]))
 	}
 }
 

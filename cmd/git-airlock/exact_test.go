@@ -99,7 +99,7 @@ var noteValues = map[string]*regexp.Regexp{
 	"Backend":   regexp.MustCompile(`^(native|docker)$`),
 	"Isolation": regexp.MustCompile(`^runtime=\S+ network=none uid=\d+$`),
 	"Tree":      regexp.MustCompile(`^exact$`),
-	"Policy":    regexp.MustCompile(`^clean$`),
+	"Policy":    regexp.MustCompile(`^(clean|(flagged|accepted) [a-z-]+(, [a-z-]+)*(; flagged [a-z-]+(, [a-z-]+)*)?)$`),
 	"Landed-At": regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`),
 }
 

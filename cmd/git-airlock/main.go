@@ -48,11 +48,13 @@ func newCLI(inside []string) *cli.App {
 		Description:            exitStatusHelp,
 		HideVersion:            true,
 		UseShortOptionHandling: true,
-		Flags:                  []cli.Flag{dryRunFlag},
-		Writer:                 os.Stdout,
-		ErrWriter:              os.Stderr,
-		OnUsageError:           onUsageError,
-		ExitErrHandler:         func(*cli.Context, error) {}, // statuses are decided in one place, see report
+		// Values have commas of their own: paths, environment variables.
+		DisableSliceFlagSeparator: true,
+		Flags:                     []cli.Flag{dryRunFlag},
+		Writer:                    os.Stdout,
+		ErrWriter:                 os.Stderr,
+		OnUsageError:              onUsageError,
+		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usagef("%q is not a git airlock command", c.Args().First())
@@ -62,7 +64,7 @@ func newCLI(inside []string) *cli.App {
 		Commands: []*cli.Command{
 			startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
 			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
-			logCommand(), daemonCommand(inside),
+			policyCommand(inside), logCommand(), daemonCommand(inside),
 		},
 	}
 }

@@ -16,13 +16,15 @@ import (
 func promoteCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "promote", Usage: "land what can land, now",
-		UsageText:   "git airlock promote [--upto REV | --from REF | --rescue | --resolve]",
+		UsageText:   "git airlock promote [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--accept RULE[:PATH]]... [--drop COMMIT]...",
 		Description: "Lands what waits for a review, too. Exit status 3 if something is held.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` in the place of main"},
 			&cli.BoolFlag{Name: "rescue", Usage: "first commit, as the agent, what it has not committed"},
 			engineFlag,
+			&cli.StringSliceFlag{Name: "accept", Usage: "let the commits pass that `RULE[:PATH]` holds now, and say so in their notes; a path that ends in / is a folder"},
+			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out, and land what does not need it"},
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first commit that conflicts, for you to finish"},
 		},
 		Action: func(c *cli.Context) error {
@@ -44,6 +46,9 @@ func promoteCommand(inside []string) *cli.Command {
 				if err := a.rescue(c.Context, r); err != nil {
 					return err
 				}
+			}
+			if err := a.decide(c.Context, r, c.StringSlice("accept"), c.StringSlice("drop")); err != nil {
+				return err
 			}
 			options := promote.Options{Land: true, From: c.String("from")}
 			if upto := c.String("upto"); upto != "" {

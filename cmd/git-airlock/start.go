@@ -91,7 +91,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err != nil {
 		return airlock.Record{}, err
 	}
-	if _, err := promote.ReadSettings(a.config, request.overrides); err != nil {
+	if _, err := promote.ReadSettings(a.config.With(request.overrides)); err != nil {
 		return airlock.Record{}, err
 	}
 	r := airlock.Record{

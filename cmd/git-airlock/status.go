@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +79,7 @@ type document struct {
 	Uncommitted   int               `json:"uncommitted"`
 	Waiting       []promote.Waiting `json:"waiting"`
 	Landed        int               `json:"landed"`
+	Flagged       []promote.Flagged `json:"flagged"`
 	LastLandedAt  *time.Time        `json:"last_landed_at"`
 	Failure       string            `json:"failure,omitempty"`
 	Isolation     isolationState    `json:"isolation"`
@@ -113,7 +116,7 @@ func (a *app) document(ctx context.Context, r airlock.Record) (document, error) 
 	d := document{
 		Version: documentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
-		Holds: []promote.Hold{}, Waiting: []promote.Waiting{},
+		Holds: []promote.Hold{}, Waiting: []promote.Waiting{}, Flagged: []promote.Flagged{},
 		Isolation: isolationState{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: append([]string{}, r.Isolation.Weaker...),
 			Limits: limitsState{size(r.Isolation.Limits.Memory), strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), r.Isolation.Limits.PIDs}},
 	}
@@ -176,6 +179,7 @@ func (a *app) promotion(ctx context.Context, r airlock.Record, d *document) erro
 		say(a.message, "look into the workspace: %s", gitops.Escape(err.Error()))
 	}
 	d.Promoted, d.InnerTip, d.Holds, d.Pending = s.Promoted, s.InnerTip, s.Holds, s.Pending
+	d.Flagged = s.Flagged
 	d.Uncommitted, d.Waiting, d.Landed, d.LastLandedAt = s.Uncommitted, s.Waiting, s.Landed, s.LastLandedAt
 	d.Failure = s.Failure
 	if len(d.Holds) > 0 {
@@ -233,6 +237,9 @@ func (d document) print(w io.Writer, now time.Time) {
 		line("weaker", "%s", weaker)
 	}
 	line("landed", "%s%s", count(d.Landed, "commit"), ago(d.LastLandedAt, now))
+	if len(d.Flagged) > 0 {
+		line("flagged", "%s", flags(d.Flagged))
+	}
 	if d.Pending > 0 {
 		line("pending", "%s: git log -p ..airlock/%s/pending", count(d.Pending, "commit"), d.ID)
 	}
@@ -262,6 +269,21 @@ func (d document) print(w io.Writer, now time.Time) {
 	if d.State == "broken" {
 		line("next", "git airlock start")
 	}
+}
+
+// flags sums up what rules found in landed commits.
+func flags(flagged []promote.Flagged) string {
+	of := map[string]int{}
+	for _, f := range flagged {
+		for _, rule := range f.Rules {
+			of[rule]++
+		}
+	}
+	var parts []string
+	for _, rule := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, fmt.Sprintf("%s (%d)", rule, of[rule]))
+	}
+	return count(len(flagged), "landed commit") + ": " + strings.Join(parts, ", ") + ": git airlock policy"
 }
 
 // pathsShown bounds how many paths of a hold are shown to people; the JSON document has all.

@@ -9,7 +9,10 @@ import (
 
 // Acceptance lets through what a rule found: everywhere, at one path, or, if the path ends in a slash,
 // below a folder.
-type Acceptance struct{ Rule, Path string }
+type Acceptance struct {
+	Rule string `json:"rule"`
+	Path string `json:"path,omitempty"`
+}
 
 // ParseAcceptance reads "<rule>" or "<rule>:<path>".
 func ParseAcceptance(text string) (Acceptance, error) {

@@ -30,6 +30,15 @@ func ParseAction(text string) (Action, error) {
 	return Hold, fmt.Errorf("%q is not hold, flag or off", gitops.Escape(text))
 }
 
+// MarshalText writes the action as [ParseAction] reads it.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText is [ParseAction].
+func (a *Action) UnmarshalText(text []byte) (err error) {
+	*a, err = ParseAction(string(text))
+	return err
+}
+
 // stricter is the stricter of two actions.
 func stricter(a, b Action) Action { return min(a, b) }
 

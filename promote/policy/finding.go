@@ -2,14 +2,16 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
 const (
-	// pathLimit bounds the paths that one finding names.
+	// pathLimit bounds the paths that one finding names, and pathBytes what they have together.
 	pathLimit = 100
+	pathBytes = 16 << 10
 	// detailLimit bounds the reasons that one finding gives, and their length.
 	detailLimit = 5
 	detailBytes = 500
@@ -17,14 +19,23 @@ const (
 
 // Finding is what one rule found in one commit.
 type Finding struct {
-	Rule   string
-	Action Action // Hold or Flag
+	Rule   string `json:"rule"`
+	Action Action `json:"action"` // Hold or Flag
 	// Paths are some of those concerned, escaped; none if it is the commit's message.
-	Paths []string
+	Paths []string `json:"paths"`
+	More  bool     `json:"more,omitempty"` // not all of them
 	// Detail says what was found, escaped.
-	Detail string
+	Detail string `json:"detail"`
 	// Accepted tells that the rule would have held this, had the user not let it through.
-	Accepted bool
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// Covers tells whether a path of the finding is accepted, or may be since not all are known.
+func (f Finding) Covers(a Acceptance) bool {
+	if a.Rule != f.Rule {
+		return false
+	}
+	return a.Path == "" || f.More || slices.ContainsFunc(f.Paths, func(p string) bool { return a.covers(f.Rule, p) })
 }
 
 // report takes what one rule finds in one commit.
@@ -45,6 +56,8 @@ const (
 type heap struct {
 	hits    int
 	paths   []string
+	bytes   int // of paths
+	more    bool
 	details []string
 }
 
@@ -68,8 +81,8 @@ func (r *report) add(action Action, path, reason string, args ...any) {
 	}
 	h := &r.heaps[kind]
 	h.hits++
-	if path != "" && len(h.paths) < pathLimit && (len(h.paths) == 0 || h.paths[len(h.paths)-1] != gitops.Escape(path)) {
-		h.paths = append(h.paths, gitops.Escape(path))
+	if path != "" {
+		h.name(gitops.Escape(path))
 	}
 	if len(h.details) < detailLimit {
 		text := gitops.Escape(fmt.Sprintf(reason, args...))
@@ -87,13 +100,25 @@ func (r *report) findings() []Finding {
 		if h.hits == 0 {
 			continue
 		}
-		f := Finding{Rule: r.rule, Action: Flag, Paths: h.paths, Detail: h.detail(), Accepted: kind == accepting}
+		f := Finding{Rule: r.rule, Action: Flag, Paths: append([]string{}, h.paths...), Detail: h.detail(), More: h.more, Accepted: kind == accepting}
 		if kind == holding {
 			f.Action = Hold
 		}
 		found = append(found, f)
 	}
 	return found
+}
+
+// name adds a path, if there is room for it.
+func (h *heap) name(path string) {
+	switch n := len(h.paths); {
+	case n > 0 && h.paths[n-1] == path:
+	case n == pathLimit || h.bytes+len(path) > pathBytes:
+		h.more = true
+	default:
+		h.paths = append(h.paths, path)
+		h.bytes += len(path)
+	}
 }
 
 func (h heap) detail() string {

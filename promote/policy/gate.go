@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
@@ -15,6 +16,11 @@ type Commit struct {
 	ParentTree gitops.OID // the first parent's; empty for none
 	Message    []byte
 	Changes    []gitops.Change // against the first parent, in git's order
+	Accepted   []Acceptance    // what the user lets through of this commit
+}
+
+func (c Commit) accepts(rule, path string) bool {
+	return slices.ContainsFunc(c.Accepted, func(a Acceptance) bool { return a.covers(rule, path) })
 }
 
 // Facts are what rules have to know of the user's side.
@@ -39,7 +45,6 @@ type Gate struct {
 	settings Settings
 	rules    []rule
 	objects  Objects
-	accepted []Acceptance
 }
 
 // New returns a gate.
@@ -53,18 +58,6 @@ func New(s Settings, f Facts, objects Objects) *Gate {
 	return g
 }
 
-// Accept lets through what rules find from now on.
-func (g *Gate) Accept(accepted []Acceptance) { g.accepted = append(g.accepted, accepted...) }
-
-func (g *Gate) isAccepted(rule, path string) bool {
-	for _, a := range g.accepted {
-		if a.covers(rule, path) {
-			return true
-		}
-	}
-	return false
-}
-
 // Check looks at a commit and returns what the rules find, in the order of [Rules]. A *[gitops.Invalid] says that
 // no commit may look like this.
 func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
@@ -72,7 +65,7 @@ func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	reports := make([]*report, len(g.rules))
 	for n, r := range g.rules {
 		id := r.describe().ID
-		reports[n] = &report{rule: id, action: g.settings.Action(id), accepted: g.isAccepted}
+		reports[n] = &report{rule: id, action: g.settings.Action(id), accepted: c.accepts}
 	}
 	// Change by change, not rule by rule: what the rules read of a file is read once and let go.
 	for _, change := range c.Changes {

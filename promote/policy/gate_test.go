@@ -15,9 +15,9 @@ import (
 func find(t *testing.T, s Settings, accepted []Acceptance, change files, rule string) []Finding {
 	t.Helper()
 	objects := newStore()
-	gate := New(s, testFacts, objects)
-	gate.Accept(accepted)
-	found, err := gate.Check(t.Context(), objects.commit(testBase, testBase.with(change), "change\n"))
+	c := objects.commit(testBase, testBase.with(change), "change\n")
+	c.Accepted = accepted
+	found, err := New(s, testFacts, objects).Check(t.Context(), c)
 	check(t, err)
 	return slices.DeleteFunc(found, func(f Finding) bool { return f.Rule != rule })
 }
@@ -110,6 +110,11 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 			t.Errorf("%s: %s, want %s", rule, got, want)
 		}
 	}
+	for rule, want := range map[string]Source{"secret": FromTeam, "host-exec": FromConfig, "hidden-text": FromTeam, "submodule": ""} {
+		if got := s.Source(rule); got != want {
+			t.Errorf("%s is from %q, want %q", rule, got, want)
+		}
+	}
 	if s.MaxFileSize() != 10<<10 {
 		t.Errorf("limit %d", s.MaxFileSize())
 	}
@@ -130,7 +135,7 @@ func TestTeamIsRefused(t *testing.T) {
 		"", "version = 2\n", "version = 1\nother = 1\n", "version = 1\n[rules]\nsecret = \"off\"\n", "version = 1\n[rules]\nsecrets = \"hold\"\n",
 		"version = 1\n[rules]\ngit-path = \"flag\"\n", "version = 1\nmaxFileSize = \"many\"\n", "version = 1\n[[paths]]\naction = \"hold\"\n",
 		"version = 1\n[[paths]]\npatterns = [\"!x\"]\naction = \"hold\"\n", "version = 1\n[[paths]]\npatterns = [\"x\"]\naction = \"off\"\n",
-		"version = 1\n[[paths]]\npatterns = [\"x\"]\n", "version = \x1b", "version = 1\n" + strings.Repeat("#", teamLimit),
+		"version = 1\n[[paths]]\npatterns = [\"x\"]\n", "version = \x1b", "version = 1\n" + strings.Repeat("#", TeamLimit),
 	} {
 		_, err := ParseTeam([]byte(text))
 		if err == nil {
@@ -184,5 +189,27 @@ func TestCheckEnds(t *testing.T) {
 	objects := newStore()
 	if _, err := New(Settings{}, testFacts, objects).Check(ctx, objects.commit(nil, testBase, "")); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestFindingCovers(t *testing.T) {
+	f := Finding{Rule: "secret", Paths: []string{"keys/a", `k\tc`}}
+	for text, want := range map[string]bool{"secret": true, "secret:keys/a": true, "secret:keys/": true, `secret:k\tc`: true, "secret:b": false, "odd-path": false} {
+		a, err := ParseAcceptance(text)
+		check(t, err)
+		if f.Covers(a) != want {
+			t.Errorf("%s: %t", text, !want)
+		}
+	}
+}
+
+func TestActionText(t *testing.T) {
+	for _, a := range []Action{Hold, Flag, Off} {
+		text, err := a.MarshalText()
+		check(t, err)
+		var back Action = 7
+		if err := back.UnmarshalText(text); err != nil || back != a {
+			t.Errorf("%s: %v, %v", text, back, err)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 type oddPath struct{ changesOnly }
 
 func (oddPath) describe() Description {
-	return documented("odd-path", Hold, "a name with control or invisible characters, a backslash, or what Windows and macOS reserve or take for another name")
+	return documented("odd-path", Hold, "a name with control or invisible characters, a backslash, or what Windows reserves or takes for another name; what it refuses is flagged")
 }
 
 func (oddPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
@@ -21,26 +21,39 @@ func (oddPath) change(_ context.Context, _ *inspection, c gitops.Change, r *repo
 		return nil // a name that was there is the user's
 	}
 	components(c.Path, func(_, name string) bool {
-		why := odd(name)
-		if why != "" {
+		if why := odd(name); why != "" {
 			r.at(c.Path, "%s", why)
+			return false
 		}
-		return why == ""
+		if why := nowhereElse(name); why != "" {
+			r.mention(c.Path, "%s", why)
+		}
+		return true
 	})
 	return nil
+}
+
+// nowhereElse says why a name cannot be used on some system: nothing else is taken for it there, so that nobody is
+// misled.
+func nowhereElse(name string) string {
+	switch {
+	case !utf8.ValidString(name):
+		return "a name that is not UTF-8, which macOS refuses"
+	case strings.ContainsAny(name, `<>"|?*`):
+		return "a character that Windows refuses"
+	}
+	return ""
 }
 
 // odd says what is odd about a name; empty for nothing.
 func odd(name string) string {
 	switch {
-	case !utf8.ValidString(name):
-		return "a name that is not UTF-8"
 	case strings.IndexFunc(name, gitops.Hidden) >= 0:
 		return "a name with a control or invisible character"
 	case strings.Contains(name, `\`):
 		return "a backslash, which is a slash on Windows"
-	case strings.ContainsAny(name, `<>:"|?*`):
-		return "a character that Windows reserves"
+	case strings.Contains(name, ":"):
+		return "a colon, which is part of a drive or a hidden stream on Windows"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "a dot or space at the end, which Windows leaves out"
 	case device.MatchString(name):

@@ -22,9 +22,22 @@ const (
 // Settings say what each rule does. The zero Settings are the defaults.
 type Settings struct {
 	actions     map[string]Action // of the rules that are not at their default
+	sources     map[string]Source // of those
 	maxFileSize int64
 	protected   []protection
 }
+
+// Source is where a rule's setting is from. The zero Source is the default.
+type Source string
+
+// The sources beside the default.
+const (
+	FromConfig Source = "config" // the user's git configuration
+	FromTeam   Source = "team"   // a policy that is stricter
+)
+
+// Source tells where the setting of a rule is from.
+func (s Settings) Source(id string) Source { return s.sources[id] }
 
 // SettingError says that a setting cannot be read.
 type SettingError struct{ Key, Value, Want string }
@@ -36,7 +49,7 @@ func (e *SettingError) Error() string {
 // ReadSettings reads airlock.policy.<rule> and airlock.maxFileSize. A rule that does not exist is an error: the
 // wish for a "hold" that is misspelled must not be lost.
 func ReadSettings(c gitops.Config) (Settings, error) {
-	s := Settings{actions: map[string]Action{}}
+	s := Settings{actions: map[string]Action{}, sources: map[string]Source{}}
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		id, ours := strings.CutPrefix(key, keyPrefix)
 		if !ours {
@@ -51,10 +64,10 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		case err != nil:
 			return Settings{}, &SettingError{key, c[key], "hold, flag or off"}
 		}
-		s.actions[id] = action
+		s.actions[id], s.sources[id] = action, FromConfig
 	}
 	var err error
-	s.maxFileSize, err = readSize(c, maxFileSizeKey)
+	s.maxFileSize, err = ReadSize(c, maxFileSizeKey, 0)
 	return s, err
 }
 
@@ -75,20 +88,20 @@ func (s Settings) MaxFileSize() int64 {
 	return s.maxFileSize
 }
 
-// readSize reads a number of bytes with git's suffixes; 0 if there is none.
-func readSize(c gitops.Config, key string) (int64, error) {
+// ReadSize reads a number of bytes with git's suffixes k, m and g (powers of 1024, git-config(1)).
+func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
 	text := c.String(key, "")
 	if text == "" {
-		return 0, nil
+		return otherwise, nil
 	}
 	size, ok := parseSize(text)
 	if !ok {
-		return 0, &SettingError{key, text, "a size such as 50m or 100000"}
+		return 0, &SettingError{key, text, "a size such as 4g, 512m or 100000"}
 	}
 	return size, nil
 }
 
-// parseSize reads a positive number of bytes with an optional suffix k, m or g (powers of 1024, git-config(1)).
+// parseSize reads a positive number of bytes with an optional suffix.
 func parseSize(text string) (int64, bool) {
 	number, shift := strings.ToLower(text), 0
 	for suffix, bits := range map[string]int{"k": 10, "m": 20, "g": 30} {

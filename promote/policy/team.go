@@ -18,8 +18,8 @@ const (
 	TeamFile = "policy.toml"
 )
 
-// teamLimit bounds the size of a team's policy.
-const teamLimit = 1 << 20
+// TeamLimit bounds the size of a policy.
+const TeamLimit = 1 << 20
 
 // Team is a policy for everyone who works on a repository. It can only add to what holds or flags.
 //
@@ -60,8 +60,8 @@ type teamFile struct {
 // ParseTeam reads a team's policy. What it does not know is an error, for a policy that is only half obeyed
 // would be taken for one that is obeyed.
 func ParseTeam(content []byte) (Team, error) {
-	if len(content) > teamLimit {
-		return Team{}, fmt.Errorf("team policy: %d bytes, more than %d", len(content), teamLimit)
+	if len(content) > TeamLimit {
+		return Team{}, fmt.Errorf("team policy: %d bytes, more than %d", len(content), TeamLimit)
 	}
 	var f teamFile
 	if err := toml.NewDecoder(bytes.NewReader(content)).DisallowUnknownFields().Decode(&f); err != nil {
@@ -141,15 +141,18 @@ func tomlError(err error) error {
 
 // With returns the settings as a team's policy makes them: each rule does the stricter of both.
 func (s Settings) With(t Team) Settings {
-	w := Settings{actions: maps.Clone(s.actions), maxFileSize: s.maxFileSize, protected: slices.Concat(s.protected, t.protected)}
-	if w.actions == nil {
-		w.actions = map[string]Action{}
-	}
-	for id, action := range t.actions {
-		w.actions[id] = stricter(s.Action(id), action)
-	}
+	w := Settings{maxFileSize: s.maxFileSize, protected: slices.Concat(s.protected, t.protected),
+		actions: map[string]Action{}, sources: map[string]Source{}}
+	maps.Copy(w.actions, s.actions)
+	maps.Copy(w.sources, s.sources)
+	wanted := maps.Clone(t.actions)
 	if len(t.protected) > 0 {
-		w.actions[protectedPath{}.describe().ID] = Hold
+		wanted[protectedPath{}.describe().ID] = Hold // each set of paths has its own action
+	}
+	for id, action := range wanted {
+		if stricter(s.Action(id), action) != s.Action(id) {
+			w.actions[id], w.sources[id] = action, FromTeam
+		}
 	}
 	if t.maxFileSize != 0 {
 		w.maxFileSize = min(s.MaxFileSize(), t.maxFileSize)

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+func policyCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "policy", Usage: "list the rules that commits must pass, and what they hold",
+		UsageText: "git airlock policy [--json]",
+		Description: "A rule holds a commit, flags it or is off: git config airlock.policy.<rule> hold|flag|off. A team's policy in\n" +
+			policy.TeamRef + " can make it stricter. Works without an airlock, too.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{jsonFlag},
+		Action: func(c *cli.Context) error {
+			a, err := open(c)
+			if err != nil {
+				return err
+			}
+			d, err := a.policyDocument(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool(jsonFlag.Name) {
+				return printJSON(a.out, d)
+			}
+			return d.print(a.out)
+		},
+	}, inside, false)
+}
+
+// policyDocument is version 1 of what policy --json prints.
+type policyDocument struct {
+	Version     int         `json:"version"`
+	Team        *teamState  `json:"team"` // null if there is none
+	MaxFileSize int64       `json:"max_file_size"`
+	Rules       []ruleState `json:"rules"`
+	promote.Judged
+}
+
+type teamState struct {
+	Ref    string     `json:"ref"`
+	Commit gitops.OID `json:"commit"`
+}
+
+// policyDocument reads the settings, and what was said of the commits of the airlock here, if there is one.
+func (a *app) policyDocument(ctx context.Context) (policyDocument, error) {
+	d := policyDocument{Version: documentVersion, Judged: promote.Judged{Held: []promote.Verdict{}, Flagged: []promote.Flagged{},
+		Accepted: []promote.Accepted{}, Dropped: []promote.Dropped{}}}
+	config := a.config
+	r, err := a.here(ctx)
+	switch {
+	case errors.Is(err, errNoAirlock):
+	case err != nil:
+		return d, err
+	default:
+		engine := a.engine(r)
+		defer engine.Close()
+		config = config.With(r.Settings)
+		if d.Judged, err = engine.Judged(ctx); err != nil {
+			return d, err
+		}
+	}
+	settings, err := promote.ReadPolicy(ctx, a.repo, config)
+	if err != nil {
+		return d, err
+	}
+	team, err := a.repo.Ref(ctx, policy.TeamRef)
+	if err != nil {
+		return d, err
+	}
+	if team != "" {
+		d.Team = &teamState{policy.TeamRef, team}
+	}
+	d.MaxFileSize = settings.MaxFileSize()
+	d.Rules = ruleStates(settings, d.Judged)
+	return d, nil
+}
+
+// print shows a document to people: the rules as a table, then commits one by one.
+func (d policyDocument) print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, r := range d.Rules {
+		found := ""
+		if len(r.Holds) > 0 {
+			found += fmt.Sprintf(", holds %d", len(r.Holds))
+		}
+		if len(r.Flags) > 0 {
+			found += fmt.Sprintf(", %d flagged", len(r.Flags))
+		}
+		fmt.Fprintf(table, "%s\t%s%s\t%s\n", r.ID, r.setting(), found, r.Doc)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if d.Team != nil {
+		fmt.Fprintf(out, "team      %s %.12s\n", d.Team.Ref, d.Team.Commit)
+	}
+	for _, v := range d.Held {
+		fmt.Fprintf(out, "held      %.12s %s\n", v.Commit, v.Subject)
+		for _, f := range v.Findings {
+			fmt.Fprintf(out, "            %s %s: %s\n", f.Action, f.Rule, f.Detail)
+		}
+	}
+	for _, a := range d.Accepted {
+		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Escape(a.Acceptance.String()), count(len(a.Commits), "commit"))
+	}
+	for _, x := range d.Dropped {
+		fmt.Fprintf(out, "dropped   %.12s (inner) %s\n", x.Commit, x.Subject)
+	}
+	return nil
+}

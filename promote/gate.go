@@ -1,0 +1,161 @@
+package promote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// gate is the policy gate of one cycle: what it goes by, and what it said.
+type gate struct {
+	settings policy.Settings
+	facts    policy.Facts
+	decided  decisions
+	verdicts verdicts
+	broken   error // the team's policy cannot be read: nothing may land
+}
+
+// rules reads what the gate goes by as it is now: the user's settings, their team's, and what the user accepted. What
+// was said under other rules of commits that wait is not known any more.
+func (c *cycle) rules(ctx context.Context) error {
+	var err error
+	g := &c.gate
+	if g.decided, err = readDecisions(c.Dir()); err != nil {
+		return err
+	}
+	var used []gitops.OID
+	c.teams.repo, c.teams.ref = c.Repo, c.teamRef
+	if g.settings, used, g.broken = c.teams.apply(ctx, c.config, c.settings.Policy); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	g.facts = policy.Facts{Ghost: c.Record.Ghost, Top: c.Repo.Top, Config: c.config}
+	if c.Record.Inside {
+		g.facts.Workspace = c.Record.Workspace
+	}
+	g.verdicts, err = readVerdicts(c.Dir(), fingerprint(c.config, used, g.facts, g.decided), c.ledger)
+	return err
+}
+
+// fingerprint is equal for equal rules.
+func fingerprint(config gitops.Config, teams []gitops.OID, f policy.Facts, d decisions) string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		fmt.Fprintf(h, "%q=%q\n", key, config[key])
+	}
+	fmt.Fprintf(h, "%q %q %q %q %+v\n", teams, f.Workspace, f.Top, f.Ghost, d.Accepted)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// check lets the gate look at commits that are in the bridge, parents first. A [gitops.Invalid] says that one of them
+// must not exist.
+func (c *cycle) check(ctx context.Context, pairs []pair) error {
+	look := c.bridge.Inspect(ctx)
+	defer look.Close()
+	rules := policy.New(c.gate.settings, c.gate.facts, look)
+	for _, p := range pairs {
+		commit, subject, err := c.inspect(ctx, look, p)
+		if err != nil {
+			return err
+		}
+		found, err := rules.Check(ctx, commit)
+		if err != nil {
+			return err
+		}
+		c.gate.verdicts.add(Verdict{Commit: p.outer, Inner: p.inner, Subject: subject, Findings: found})
+	}
+	return nil
+}
+
+// inspect prepares a commit for the gate: what it changes is counted against its first parent.
+func (c *cycle) inspect(ctx context.Context, look *gitops.Inspector, p pair) (policy.Commit, string, error) {
+	commit, err := look.Commit(ctx, p.outer)
+	if err != nil {
+		return policy.Commit{}, "", err
+	}
+	pc := policy.Commit{ID: p.inner, Tree: commit.Tree, Message: commit.Message, Accepted: c.gate.decided.accepted(p.inner)}
+	if len(commit.Parents) > 0 {
+		parent, err := look.Commit(ctx, commit.Parents[0])
+		if err != nil {
+			return pc, "", err
+		}
+		pc.ParentTree = parent.Tree
+	}
+	pc.Changes, err = look.Diff(ctx, pc.ParentTree, pc.Tree, c.settings.Limits)
+	return pc, commit.Subject(), err
+}
+
+// judge finds what of the pending commits may land: what comes before the first one that is held. Their order is
+// that of [plan.arrange].
+func (c *cycle) judge(ctx context.Context, chain []gitops.OID) error {
+	if err := c.recheck(ctx); err != nil {
+		return err
+	}
+	c.mayLand = ""
+	if c.gate.broken != nil {
+		c.hold(c.teamUnreadable(c.gate.broken))
+		return nil
+	}
+	lands := map[gitops.OID]bool{}
+	for _, id := range chain {
+		lands[id] = true
+	}
+	for i, t := range c.ledger.tail {
+		if v := c.gate.verdicts.of(t.outer); v.holds() {
+			c.hold(c.policyHold(*v, c.heldAfter(i)))
+			return nil
+		}
+		if lands[t.inner] {
+			c.mayLand = t.outer
+		}
+	}
+	return nil
+}
+
+// heldAfter counts the pending commits after the i-th one that a rule holds as well.
+func (c *cycle) heldAfter(i int) int {
+	n := 0
+	for _, t := range c.ledger.tail[i+1:] {
+		if c.gate.verdicts.of(t.outer).holds() {
+			n++
+		}
+	}
+	return n
+}
+
+// recheck looks again at what waits when the rules have changed, and has the notes say so.
+func (c *cycle) recheck(ctx context.Context) error {
+	var again []pair
+	for _, t := range c.ledger.tail {
+		if c.gate.verdicts.of(t.outer) == nil {
+			again = append(again, t)
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	if err := c.check(ctx, again); err != nil {
+		return err
+	}
+	var names []gitops.OID
+	outer := map[gitops.OID]pair{}
+	for _, p := range again {
+		if c.gate.verdicts.of(p.outer).word() != c.gate.verdicts.before[p.outer].word() {
+			names = append(names, p.inner)
+			outer[p.inner] = p
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return c.q.Commits(ctx, names, func(id gitops.OID, inner gitops.Commit) error {
+		author, _ := gitops.SplitIdent(inner.Author)
+		c.notes = append(c.notes, gitops.Note{Commit: outer[id].outer, Text: c.note(outer[id], author, c.now)})
+		return nil
+	})
+}
