@@ -80,7 +80,7 @@ func stopEndsAll(t *testing.T, b prison.Backend, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the processes are there", func() bool { return len(processesOf(t, x.spec.UID)) >= 5 })
+	eventually(t, "the processes are there", func() bool { return len(processesOf(t, x.spec.UID)) >= 4 })
 	if err := b.Stop(t.Context(), x.spec); err != nil {
 		t.Fatalf("stop: %v", err)
 	}

@@ -92,7 +92,7 @@ type searchWord struct {
 
 // searchable leaves out what says nothing: words that are too short, and names that every system has.
 func searchable(words []Word) (found []searchWord) {
-	everywhere := []string{"root", "localhost", "user", "home", "/root", "/home", "/"}
+	everywhere := []string{"root", "localhost", "(none)", "user", "home", "/root", "/home", "/"}
 	for _, w := range words {
 		if len(w.Text) < 3 || slices.Contains(everywhere, w.Text) {
 			continue

@@ -72,9 +72,8 @@ func probes() []probe {
 		},
 		{
 			name: "system-files", promise: "system files cannot be changed", tried: "writing to each mounted folder",
-			script: `cut -d' ' -f5 /proc/self/mountinfo | while read -r p; do [ -w "$p" ] && echo "$p"; done
-				for p in / /etc /etc/passwd /usr /usr/bin /bin /lib /sbin /var /proc/sys/kernel/core_pattern /sys; do [ -w "$p" ] && echo "$p"; done; true`,
-			judge: judgeWritable,
+			script: writable,
+			judge:  judgeWritable,
 		},
 		{
 			name: "private-folders", promise: "/tmp and /dev are its own", tried: "stat", script: "stat -c '%d %n' /tmp /dev",
@@ -240,6 +239,18 @@ func judgeDescriptors(_ Subject, out string) (seen, broken string) {
 	}
 	return "pipes only", ""
 }
+
+// writable prints what can be written to, of mounted and of system folders and files. It tries, since some shells'
+// test(1) looks at modes only; nothing stays of that.
+const writable = `for p in $(cut -d' ' -f5 /proc/self/mountinfo) / /etc /etc/passwd /usr /usr/bin /bin /lib /sbin /var \
+		/proc/sys/kernel/core_pattern /sys; do
+		[ "$p" = "$PWD" ] && continue # an agent may be at work there
+		if [ -d "$p" ]; then
+			f=$(mktemp "$p/tmp.XXXXXX" 2>/dev/null) && rm -f "$f" && echo "$p"
+		elif [ -f "$p" ]; then
+			(true >>"$p") 2>/dev/null && echo "$p"
+		fi
+	done; true`
 
 // judgeWritable knows what may be written to; what was made inside these is theirs as well.
 func judgeWritable(s Subject, out string) (seen, broken string) {
