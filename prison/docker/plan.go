@@ -112,6 +112,7 @@ func (pl planner) base(role string) (plan, error) {
 			Hostname: pl.Hostname, User: fmt.Sprintf("%d:%d", pl.UID, pl.GID), Env: pl.environment(),
 			Image: pl.image.ID, Entrypoint: []string{defaultSh}, Cmd: []string{"-c", waitForever},
 			WorkingDir: "/", OpenStdin: true, Labels: pl.labels(role),
+			StopSignal:  "SIGKILL", // others do not reach the first process: an engine that stops would wait for nothing
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
 		host: container.HostConfig{
