@@ -266,3 +266,50 @@ func (r *Repository) Operation() string {
 	}
 	return ""
 }
+
+// Heads lists the files that say what each worktree has checked out.
+func (r *Repository) Heads() []string {
+	heads := []string{filepath.Join(r.CommonDir, "HEAD")}
+	entries, _ := os.ReadDir(filepath.Join(r.CommonDir, "worktrees")) // not there: there is one worktree
+	for _, e := range entries {
+		heads = append(heads, filepath.Join(r.CommonDir, "worktrees", e.Name(), "HEAD"))
+	}
+	return heads
+}
+
+// Elsewhere lists the other worktrees that have a branch checked out; git lets nobody do so unasked. Those
+// whose folder is gone do not count.
+func (r *Repository) Elsewhere(ctx context.Context, branch string) ([]string, error) {
+	if len(r.Heads()) == 1 {
+		return nil, nil
+	}
+	lines, err := r.records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	top, there := "", false
+	for _, line := range append(lines, "") {
+		key, value, _ := strings.Cut(line, " ")
+		switch key {
+		case "worktree":
+			top, there = value, false
+		case "branch":
+			there = value == branch
+		case "prunable":
+			there = false
+		case "":
+			if there && !sameFolder(top, r.Top) {
+				found = append(found, top)
+			}
+			there = false
+		}
+	}
+	return found, nil
+}
+
+func sameFolder(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}

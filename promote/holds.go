@@ -29,12 +29,26 @@ func Position(ctx context.Context, repo *gitops.Repository, r airlock.Record, ti
 	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	switch there {
 	case r.Branch:
-		return nil, nil
+		return elsewhere(ctx, repo, r)
 	case "":
 		return &Hold{Reason: DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}, nil
 	}
 	return &Hold{Reason: BranchSwitched, Next: back,
 		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}, nil
+}
+
+// elsewhere is the hold of a branch that another worktree has checked out as well: what lands here would leave that
+// one's index and files behind, and its next commit would take it back.
+func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) (*Hold, error) {
+	tops, err := repo.Elsewhere(ctx, r.Branch)
+	if err != nil || len(tops) == 0 {
+		return nil, err
+	}
+	h := &Hold{Reason: BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", gitops.Escape(r.BranchName()), gitops.Escape(tops[0]))}
+	for _, top := range tops {
+		h.Next = append(h.Next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
+	}
+	return h, nil
 }
 
 func operationNext(op string) []string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -45,8 +46,11 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(steps) == 0 {
-		return "", ErrNoConflict
+	for _, step := range steps {
+		// What landed before and the user has rewritten since is not to be merged once more.
+		if slices.ContainsFunc(c.ledger.tail, func(p pair) bool { return p.outer == step }) {
+			return step, e.Repo.StartMerge(ctx, step)
+		}
 	}
-	return steps[0], e.Repo.StartMerge(ctx, steps[0])
+	return "", ErrNoConflict
 }

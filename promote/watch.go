@@ -76,6 +76,9 @@ func (w *outerWatch) signature(holds []Hold) string {
 	for _, name := range w.files {
 		sign(&b, name)
 	}
+	for _, name := range w.repo.Heads() { // another worktree may have the branch checked out
+		sign(&b, name)
+	}
 	for _, h := range holds {
 		for _, p := range h.Paths {
 			sign(&b, filepath.Join(w.repo.Top, p))
