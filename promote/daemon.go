@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -181,23 +182,35 @@ func (d *daemon) wait(ctx context.Context) {
 // DaemonPID tells the process id of the daemon of an airlock, 0 if none runs. The lock is the
 // truth, the number in it a help.
 func DaemonPID(store airlock.Store, id string) (int, error) {
+	file := filepath.Join(store.Dir(id), daemonLock)
 	none, cancel := context.WithCancel(context.Background())
 	cancel()
-	unlock, err := store.LockFile(none, id, daemonLock)
-	if err == nil {
-		unlock()
-		return 0, nil
+	said, before := "", 0
+	for range 20 {
+		unlock, err := store.LockFile(none, id, daemonLock)
+		if err == nil {
+			unlock()
+			return 0, nil
+		}
+		if !errors.Is(err, airlock.ErrBusy) {
+			return 0, err
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return 0, err
+		}
+		said = strings.TrimSpace(string(content))
+		if pid, err := strconv.Atoi(said); err == nil && holds(pid, file) {
+			return pid, nil
+		}
+		// A daemon that has just begun has not written its number yet, and the one that is there may be anybody's by now.
+		// Others who ask hold the lock for an instant only.
+		pid := lockHolder(file)
+		if pid != 0 && pid == before {
+			return pid, nil
+		}
+		before = pid
+		time.Sleep(5 * time.Millisecond)
 	}
-	if !errors.Is(err, airlock.ErrBusy) {
-		return 0, err
-	}
-	content, err := os.ReadFile(filepath.Join(store.Dir(id), daemonLock))
-	if err != nil {
-		return 0, err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
-	if err != nil {
-		return 0, fmt.Errorf("read %q: %w", daemonLock, err)
-	}
-	return pid, nil
+	return 0, fmt.Errorf("read %q: %q is not the process that holds it", file, gitops.Escape(said))
 }

@@ -95,7 +95,7 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 	all.Wait()
 	u.comeBack()
 	w.await("everything to land", func() bool {
-		return noteValue(w.notes()[w.ref(w.record.Branch)], "Inner-Commit") == string(a.main.id)
+		return noteValue(w.notes()[w.ref(w.record.Ref("promoted"))], "Inner-Commit") == string(a.main.id)
 	})
 	end()
 	u.nothingLost()
@@ -120,9 +120,9 @@ func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[
 		count[w.killDaemon(string(request), step, within, r.IntN(2) == 0)]++
 	}
 	for _, step := range killSteps {
-		if count[step] == 0 {
+		for try := 0; count[step] == 0 && try < 20; try++ {
 			go pace(paces, cap(paces), time.Second)
-			count[w.killDaemon(string(request), step, patience, false)]++
+			count[w.killDaemon(string(request), step, 3*time.Second, false)]++
 		}
 		if count[step] == 0 {
 			w.t.Errorf("no landing got to the step %s", step)

@@ -2,6 +2,10 @@ package promote
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,4 +47,40 @@ func (p process) ended(within time.Duration) (bool, error) {
 		err = nil
 	}
 	return n > 0, err
+}
+
+// holds tells whether a process has a file open.
+func holds(pid int, file string) bool {
+	want, err := os.Stat(file)
+	if err != nil || pid <= 0 {
+		return false
+	}
+	descriptors, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*") // of a process that has ended there are none
+	for _, d := range descriptors {
+		if info, err := os.Stat(d); err == nil && os.SameFile(info, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// lockHolder asks the kernel who has locked a file by flock(2), see proc_locks(5); 0 if it does not say. Devices are told
+// otherwise there than by stat(2) on some file systems, so that only the inode counts, and that the file is open.
+func lockHolder(file string) int {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	locks, _ := os.ReadFile("/proc/locks")
+	suffix := ":" + strconv.FormatUint(inode(info), 10)
+	for line := range strings.Lines(string(locks)) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], suffix) {
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[4]); err == nil && holds(pid, file) {
+			return pid
+		}
+	}
+	return 0
 }

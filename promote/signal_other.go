@@ -36,3 +36,8 @@ func (p process) ended(within time.Duration) (bool, error) {
 	}
 	return false, err
 }
+
+// holds takes the word of whoever wrote the number.
+func holds(pid int, _ string) bool { return pid > 0 }
+
+func lockHolder(string) int { return 0 }
