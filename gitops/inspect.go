@@ -15,8 +15,9 @@ import (
 const (
 	// treeLimit bounds the bytes of one tree object that is read: a folder of about a million entries.
 	treeLimit = 64 << 20
-	// treesKept bounds the bytes of tree objects that an inspector remembers.
-	treesKept = 8 << 20
+	// bytesKept bounds the bytes of objects that an inspector remembers, largestKept those of one.
+	bytesKept   = 16 << 20
+	largestKept = 1 << 20
 	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
 	commitLimit = 64 << 20
 )
@@ -41,8 +42,14 @@ type Inspector struct {
 	end    *io.PipeReader
 	broken error
 
-	trees     map[OID][]TreeEntry // read before; the next commit shares most of them
-	treeBytes int
+	known      map[OID]known // read before; the next commit shares most of it
+	knownBytes int
+}
+
+// known is an object that was read: a tree's entries, or the whole of a blob.
+type known struct {
+	entries []TreeEntry
+	blob    []byte
 }
 
 // streamed makes git pass on large files piece by piece instead of holding them whole.
@@ -51,7 +58,7 @@ const streamed = "core.bigFileThreshold=8m"
 // Inspect returns an inspector. The context bounds its process; Close ends it.
 func (g *Git) Inspect(ctx context.Context) *Inspector {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, trees: map[OID][]TreeEntry{}}
+	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, known: map[OID]known{}}
 }
 
 // Close ends the inspector's process.
@@ -146,9 +153,16 @@ func notA(want, kind string, id OID) error {
 	return invalid("object %s is a %s where a %s belongs", id, kind, want)
 }
 
-// Blob reads the first limit bytes of a blob. size is what the whole has.
+// Blob reads the first limit bytes of a blob, which are not to be changed. size is what the whole has.
 func (i *Inspector) Blob(ctx context.Context, id OID, limit int64) (head []byte, size int64, err error) {
-	return i.contents(ctx, id, "blob", limit)
+	if k, ok := i.known[id]; ok && k.blob != nil {
+		return k.blob[:min(limit, int64(len(k.blob)))], int64(len(k.blob)), nil
+	}
+	head, size, err = i.contents(ctx, id, "blob", limit)
+	if err == nil && int64(len(head)) == size {
+		i.remember(id, known{blob: head}, len(head))
+	}
+	return head, size, err
 }
 
 // Commit reads a commit object.
@@ -169,8 +183,8 @@ func (i *Inspector) Commit(ctx context.Context, id OID) (Commit, error) {
 
 // Tree reads the entries of one tree object, in git's order. They are not to be changed.
 func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
-	if known, ok := i.trees[id]; ok {
-		return known, nil
+	if k, ok := i.known[id]; ok && k.blob == nil {
+		return k.entries, nil
 	}
 	content, size, err := i.contents(ctx, id, "tree", treeLimit)
 	if err != nil {
@@ -183,20 +197,20 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 	if err != nil {
 		return nil, invalid("tree %s: %s", id, err)
 	}
-	i.remember(id, entries, len(content))
+	i.remember(id, known{entries: entries}, len(content))
 	return entries, nil
 }
 
-// remember keeps a tree that was read, and forgets all others when there are too many.
-func (i *Inspector) remember(id OID, entries []TreeEntry, size int) {
-	if i.treeBytes+size > treesKept {
-		clear(i.trees)
-		i.treeBytes = 0
+// remember keeps an object that was read, and forgets all others when they are too many.
+func (i *Inspector) remember(id OID, k known, size int) {
+	if size > largestKept {
+		return
 	}
-	if size <= treesKept {
-		i.trees[id] = entries
-		i.treeBytes += size
+	if i.knownBytes += size; i.knownBytes > bytesKept {
+		clear(i.known)
+		i.knownBytes = size
 	}
+	i.known[id] = k
 }
 
 // File reads a file of a commit or tree, which is no longer than limit bytes; an object that is a blob is the

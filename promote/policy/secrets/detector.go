@@ -141,9 +141,6 @@ func guesses(id, expression string) bool {
 // Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
 // that is no file.
 func (d *Detector) Find(path string, text []byte) []Match {
-	if path != "" && d.allowed.allowsPath(path) {
-		return nil
-	}
 	wanted := make([]spans, len(d.rules))
 	for _, n := range d.always {
 		wanted[n] = spans{{0, len(text)}}
@@ -154,6 +151,9 @@ func (d *Detector) Find(path string, text []byte) []Match {
 		if wanted[n] != nil && len(found) < matchLimit {
 			found = d.apply(r, path, text, wanted[n], found)
 		}
+	}
+	if len(found) > 0 && path != "" && d.allowed.allowsPath(path) {
+		return nil // asked last: most texts have nothing to be excused
 	}
 	return found
 }
