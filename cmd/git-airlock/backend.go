@@ -41,13 +41,13 @@ func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest) err
 	case q.image != "":
 		err := containers.Probe(ctx)
 		if err == nil {
-			return chooseContainer(ctx, r, q, "an image is asked for and an engine answers")
+			return chooseContainer(ctx, r, q, "an image was asked for and an engine answers")
 		}
 		return a.withoutEngine(ctx, r, q, err)
 	case q.imageOption: // a runtime only
 		return errNoImage
 	}
-	err := chooseNative(ctx, r, "no image is asked for and namespaces work here")
+	err := chooseNative(ctx, r, "no image was asked for and namespaces work here")
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && containers.Probe(ctx) == nil {
 		return &hinted{usagef("%s; a container engine answers, but there is no image to use", err), imageHints}
@@ -57,7 +57,7 @@ func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest) err
 
 // withoutEngine takes the native backend for somebody who asked for an image and has no engine, and says so.
 func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startRequest, lacking error) error {
-	if err := chooseNative(ctx, r, fmt.Sprintf("an image is asked for, but %s", lacking)); err != nil {
+	if err := chooseNative(ctx, r, fmt.Sprintf("an image was asked for, but %s", lacking)); err != nil {
 		return errors.Join(lacking, err)
 	}
 	say(a.message, "image %s is not used: %s", gitops.Escape(q.image), gitops.Escape(lacking.Error()))

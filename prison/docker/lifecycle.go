@@ -279,8 +279,10 @@ func (e *engine) open(ctx context.Context, p plan) (box *running, err error) {
 		return nil, err
 	}
 	end := func() error {
-		stream.Close()
-		return e.remove(context.WithoutCancel(ctx), c.ID)
+		stream.Close() // with which it ends; an engine that does not answer now removes it later
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), killPatience)
+		defer cancel()
+		return e.remove(bounded, c.ID)
 	}
 	return &running{engine: e, id: c.ID, end: end}, nil
 }
