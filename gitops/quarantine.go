@@ -25,18 +25,19 @@ type Quarantine struct {
 
 // Limits bound what the quarantine takes in.
 type Limits struct {
-	Pack    int64         // bytes of one export
-	Commit  int64         // bytes of one commit object
-	Blob    int64         // bytes of one file; what is large for a repository is the policy gate's to say
-	Time    time.Duration // for one export
-	Entries int           // tree entries of one commit
-	Paths   int           // changed paths of one commit
-	Depth   int           // of a tree
+	Pack      int64         // bytes of one export
+	Path      int64         // bytes of a path
+	Component int64         // bytes of a component of a path
+	Commit    int64         // bytes of one commit object
+	Blob      int64         // bytes of one file; what is large for a repository is the policy gate's to say
+	Time      time.Duration // for one export
+	Paths     int64         // changed paths of one commit
+	Depth     int64         // of a tree
 }
 
 // DefaultLimits are those of the contract.
 var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 2 << 30, Time: 60 * time.Second,
-	Entries: 1_000_000, Paths: 200_000, Depth: 128}
+	Path: 4096, Component: 255, Paths: 200_000, Depth: 128}
 
 // Invalid says that what a workspace gave was refused, which object or ref, and why.
 type Invalid struct{ Reason string }
@@ -136,6 +137,9 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	q.sweep()
 	var failed *Error
 	if errors.As(err, &failed) && !NoRoom(err) {
+		if strings.Contains(failed.Stderr, "exceeds maximum allowed size") {
+			return invalid("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
+		}
 		return invalid("the exported objects are refused: %s", failed.Stderr)
 	}
 	return err

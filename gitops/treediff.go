@@ -28,9 +28,9 @@ type treeDiff struct {
 }
 
 // folder compares two folders at a path, of which one may be missing.
-func (d *treeDiff) folder(ctx context.Context, path string, old, new OID, depth int) error {
+func (d *treeDiff) folder(ctx context.Context, path string, old, new OID, depth int64) error {
 	if depth > d.limits.Depth {
-		return invalid("tree %s has folders deeper than %d, at \"%s\"", d.tree, d.limits.Depth, Escape(path))
+		return invalid("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, Escape(path))
 	}
 	before, err := d.entries(ctx, old)
 	if err != nil {
@@ -68,12 +68,17 @@ func (d *treeDiff) entries(ctx context.Context, tree OID) ([]TreeEntry, error) {
 }
 
 // entry compares two entries of one name, of which one may be missing; both are folders or none is.
-func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, depth int) error {
-	if old.Folder() || new.Folder() {
+func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, depth int64) error {
+	name := max(old.Name, new.Name)
+	switch {
+	case int64(len(path)) > d.limits.Path:
+		return invalid("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, Escape(path))
+	case int64(len(name)) > d.limits.Component:
+		return invalid("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", d.tree, len(name), d.limits.Component, Escape(path))
+	case old.Folder() || new.Folder():
 		return d.folder(ctx, path+"/", old.OID, new.OID, depth+1)
-	}
-	if len(d.changes) >= d.limits.Paths {
-		return invalid("tree %s changes more than %d paths", d.tree, d.limits.Paths)
+	case int64(len(d.changes)) >= d.limits.Paths:
+		return invalid("tree %s changes more paths than airlock.limit.paths allows (%d)", d.tree, d.limits.Paths)
 	}
 	d.changes = append(d.changes, Change{Path: path, Old: old.Entry, New: new.Entry})
 	return nil

@@ -57,11 +57,27 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	if s.Policy, err = policy.ReadSettings(c); err != nil {
 		return s, err
 	}
+	if err := readLimits(c, &s.Limits); err != nil {
+		return s, err
+	}
 	if s.MaxWorkspace, err = ReadSize(c, "airlock.maxWorkspace", 20<<30); err != nil {
 		return s, err
 	}
 	s.User, err = identity.ResolveUser(c)
 	return s, err
+}
+
+// readLimits reads airlock.limit.*: numbers, those of bytes and those that count.
+func readLimits(c gitops.Config, l *gitops.Limits) error {
+	for name, into := range map[string]*int64{
+		"pack": &l.Pack, "commit": &l.Commit, "blob": &l.Blob, "path": &l.Path, "component": &l.Component, "paths": &l.Paths, "depth": &l.Depth,
+	} {
+		var err error
+		if *into, err = ReadSize(c, "airlock.limit."+name, *into); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadSize reads a number of bytes with git's suffixes k, m and g (powers of 1024, git-config(1)).
