@@ -60,6 +60,7 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	for i, l := range links {
 		names[i] = l.Commit
 	}
+	whole := p.lastOnto(links)
 	next := 0
 	err := p.q.Commits(ctx, names, func(_ gitops.OID, inner gitops.Commit) error {
 		next++
@@ -67,7 +68,7 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 		if err := b.commit(ctx, l, inner); err != nil {
 			return err
 		}
-		if b.how == inPortions && b.merging && time.Since(b.now) > buildTime && slices.Contains(b.chain, l.Commit) {
+		if b.how == inPortions && b.merging && next > whole && time.Since(b.now) > buildTime && slices.Contains(b.chain, l.Commit) {
 			b.late = true // all that a commit reaches was built before it
 			b.keep(l.Commit)
 		}
@@ -80,6 +81,17 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 		err = nil
 	}
 	return b, err
+}
+
+// lastOnto counts the links up to the last one that has the newest landed commit as a parent. That one's image is the branch as it is
+// now, and no longer once a portion has landed.
+func (p *plan) lastOnto(links []gitops.Link) int {
+	for i, l := range slices.Backward(links) {
+		if slices.Contains(l.Parents, p.last.inner) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // errEnough ends the reading of commits.
