@@ -39,8 +39,8 @@ func clearCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			unlock()
-			return errNoAirlock
+			defer unlock()
+			return errors.Join(errNoAirlock, a.sweepOrphans(c.Context))
 		},
 	}, inside, false)
 }

@@ -154,14 +154,15 @@ func (a *app) showLost(ctx context.Context, r *airlock.Record) error {
 	return nil
 }
 
-// sweepOrphans clears the airlocks whose worktree and workspace are gone, if nothing of theirs waits.
+// sweepOrphans clears the airlocks whose worktree and workspace are gone, if nothing of theirs waits. Only a clear does
+// so: a folder that was moved away with both may come back.
 func (a *app) sweepOrphans(ctx context.Context) error {
 	records, err := a.store.List()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if !a.store.Orphan(r) || !a.store.WorkspaceGone(r) {
+		if a.dry || !a.store.Orphan(r) || !a.store.WorkspaceGone(r) {
 			continue
 		}
 		pending, err := a.repo.Ref(ctx, r.Ref("pending"))

@@ -78,7 +78,7 @@ func (a *app) lock(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.store.Sweep(), a.sweepOrphans(ctx)); err != nil {
+	if err := a.store.Sweep(); err != nil {
 		unlock()
 		return nil, err
 	}
