@@ -41,8 +41,12 @@ the default:
 		tool = ~/.local/bin/agent	; any number of them
 		autoLand = true
 		workspace = inside
+		maxFileSize = 50m	; a larger file is held
+		policyFile = ...	; a policy of your own, as a team's
 		name = ...	; who landed commits are by, instead of user.name
 		email = ...
+	[airlock "policy"]
+		host-exec = hold	; each rule: hold, flag or off
 
 # Exit statuses
 
