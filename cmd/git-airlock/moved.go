@@ -21,13 +21,7 @@ func (a *app) bind(ctx context.Context) error {
 	if err != nil || a.dry {
 		return err
 	}
-	if r != nil {
-		if err := a.notCopied(ctx, *r); err != nil {
-			return err
-		}
-	}
-	adopted := r == nil
-	if adopted {
+	if r == nil {
 		branch, err := a.repo.Branch(ctx)
 		if err != nil || branch == "" {
 			return err
@@ -35,12 +29,19 @@ func (a *app) bind(ctx context.Context) error {
 		if r, err = a.store.OrphanOn(branch); err != nil || r == nil {
 			return err
 		}
-	} else if r.Top == a.repo.Top || a.store.WorkspaceGone(*r) || a.store.Workspace(*r) != a.store.WorkspaceHere(*r) {
-		return nil
+		return a.change(*r, func(now *airlock.Record) error { return a.adopt(ctx, now) })
 	}
+	if err := a.notCopied(ctx, *r); err != nil || r.Top == a.repo.Top || !a.holdsWorkspace(*r) {
+		return err
+	}
+	return a.change(*r, a.locate)
+}
+
+// change changes the record of an airlock as it is by now, unless another command is at work; then a later one does it.
+func (a *app) change(r airlock.Record, how func(*airlock.Record) error) error {
 	unlock, err := a.store.TryLock()
 	if errors.Is(err, airlock.ErrBusy) {
-		return nil // a later command does it
+		return nil
 	}
 	if err != nil {
 		return err
@@ -50,20 +51,36 @@ func (a *app) bind(ctx context.Context) error {
 	if err != nil || now.Worktree != r.Worktree {
 		return err
 	}
-	if adopted {
-		if err := a.abandon(ctx, &now); err != nil {
-			return err
-		}
-		if err := promote.Forget(a.store.Dir(now.ID)); err != nil {
-			return err
-		}
-		now.Worktree = a.repo.WorktreeID()
-		say(a.message, "%s on %s: its worktree is gone; it goes on in this one", now.ID, gitops.Escape(now.BranchName()))
-	}
-	if !a.store.WorkspaceGone(now) && a.store.Workspace(now) == a.store.WorkspaceHere(now) {
-		now.Top = a.repo.Top
+	if err := how(&now); err != nil {
+		return err
 	}
 	return a.store.Save(now)
+}
+
+// holdsWorkspace tells whether the workspace of an airlock is where it belongs in this worktree.
+func (a *app) holdsWorkspace(r airlock.Record) bool {
+	return !a.store.WorkspaceGone(r) && a.store.Workspace(r) == a.store.WorkspaceHere(r)
+}
+
+// locate takes note of where the worktree is.
+func (a *app) locate(r *airlock.Record) error {
+	if a.holdsWorkspace(*r) {
+		r.Top = a.repo.Top
+	}
+	return nil
+}
+
+// adopt takes over an airlock whose worktree is gone.
+func (a *app) adopt(ctx context.Context, r *airlock.Record) error {
+	if err := a.abandon(ctx, r); err != nil {
+		return err
+	}
+	if err := promote.Forget(a.store.Dir(r.ID)); err != nil {
+		return err
+	}
+	r.Worktree = a.repo.WorktreeID()
+	say(a.message, "%s on %s: its worktree is gone; it goes on in this one", r.ID, gitops.Escape(r.BranchName()))
+	return a.locate(r)
 }
 
 // notCopied refuses an airlock that came here with a copy of its repository: prison and workspace are those of the
