@@ -161,6 +161,28 @@ func (a *app) engine(r airlock.Record) *promote.Engine {
 		}}
 }
 
+// inRepository opens the repository before a command acts.
+func inRepository(act func(*cli.Context, *app) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		a, err := open(c)
+		if err != nil {
+			return err
+		}
+		return act(c, a)
+	}
+}
+
+// onAirlock also finds the airlock of this worktree, which must be there.
+func onAirlock(act func(*cli.Context, *app, airlock.Record) error) cli.ActionFunc {
+	return inRepository(func(c *cli.Context, a *app) error {
+		r, err := a.here(c.Context)
+		if err != nil {
+			return err
+		}
+		return act(c, a, r)
+	})
+}
+
 // attach connects to the running prison of an airlock.
 func (a *app) attach(ctx context.Context, r airlock.Record) (prison.Prison, error) {
 	if a.store.WorkspaceGone(r) {

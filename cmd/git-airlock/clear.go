@@ -23,11 +23,7 @@ func clearCommand(inside []string) *cli.Command {
 		UsageText:   "git airlock clear [--discard-pending]",
 		Description: "Landed commits and their notes stay. Refuses (exit status 3) while anything would be lost.\n\n" + exitStatusHelp,
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: discardFlag, Usage: "lose what has not landed and what is not committed"}},
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
+		Action: inRepository(func(c *cli.Context, a *app) error {
 			r, err := a.store.Here()
 			if err != nil {
 				return err
@@ -41,7 +37,7 @@ func clearCommand(inside []string) *cli.Command {
 			}
 			defer unlock()
 			return errors.Join(errNoAirlock, a.sweepOrphans(c.Context))
-		},
+		}),
 	}, inside, false)
 }
 

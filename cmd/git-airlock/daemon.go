@@ -21,18 +21,10 @@ import (
 func daemonCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "daemon", Hidden: true, Usage: "promote until told to stop",
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
-			r, err := a.here(c.Context)
-			if err != nil {
-				return err
-			}
+		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			ready := os.NewFile(readyDescriptor, "ready")
 			logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
-			err = a.engine(r).Daemon(c.Context, logger, func() {
+			err := a.engine(r).Daemon(c.Context, logger, func() {
 				_, _ = io.WriteString(ready, "ready")
 				_ = ready.Close()
 			})
@@ -48,7 +40,7 @@ func daemonCommand(inside []string) *cli.Command {
 				return nil
 			}
 			return err
-		},
+		}),
 	}, inside, false)
 }
 

@@ -16,11 +16,7 @@ func listCommand(inside []string) *cli.Command {
 		UsageText:   "git airlock list [--json]",
 		Description: exitStatusHelp,
 		Flags:       []cli.Flag{jsonFlag},
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
+		Action: inRepository(func(c *cli.Context, a *app) error {
 			documents, err := a.list(c.Context)
 			if err != nil {
 				return err
@@ -36,7 +32,7 @@ func listCommand(inside []string) *cli.Command {
 				fmt.Fprintf(a.out, "%s  %-8s %s: %d landed, %d pending%s\n", d.ID, d.State, gitops.Escape(d.Branch), d.Landed, d.Pending, hold)
 			}
 			return nil
-		},
+		}),
 	}, inside, false)
 }
 

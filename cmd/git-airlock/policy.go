@@ -21,11 +21,7 @@ func policyCommand(inside []string) *cli.Command {
 		Description: "A rule holds a commit, flags it or is off: git config airlock.policy.<rule> hold|flag|off. A team's policy in\n" +
 			policy.TeamRef + " can make it stricter. Works without an airlock, too.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{jsonFlag},
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
+		Action: inRepository(func(c *cli.Context, a *app) error {
 			d, err := a.policyDocument(c.Context)
 			if err != nil {
 				return err
@@ -34,7 +30,7 @@ func policyCommand(inside []string) *cli.Command {
 				return printJSON(a.out, d)
 			}
 			return d.print(a.out)
-		},
+		}),
 	}, inside, false)
 }
 

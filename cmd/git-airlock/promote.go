@@ -27,15 +27,7 @@ func promoteCommand(inside []string) *cli.Command {
 			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out, and land what does not need it"},
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first commit that conflicts, for you to finish"},
 		},
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
-			r, err := a.here(c.Context)
-			if err != nil {
-				return err
-			}
+		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			if err := a.heal(c.Context, r); err != nil {
 				return err
 			}
@@ -52,15 +44,17 @@ func promoteCommand(inside []string) *cli.Command {
 			}
 			options := promote.Options{Land: true, From: c.String("from")}
 			if upto := c.String("upto"); upto != "" {
-				if options.UpTo, err = a.repo.Commit(c.Context, upto); err != nil {
+				commit, err := a.repo.Commit(c.Context, upto)
+				if err != nil {
 					return usagef("--upto: %s", err)
 				}
+				options.UpTo = commit
 			}
 			if options.Engine = c.String(engineFlag.Name); options.Engine != "" && !promote.IsEngine(options.Engine) {
 				return usagef("--engine: want tree or patch, not %q", options.Engine)
 			}
 			return a.promote(c.Context, r, options)
-		},
+		}),
 	}, inside, false)
 }
 

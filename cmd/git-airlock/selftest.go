@@ -27,15 +27,7 @@ func selftestCommand(inside []string) *cli.Command {
 			"home, host and repository. An agent at work may find no free process for a moment. Exit status 1 if a promise\n" +
 			"is not kept; what status calls weaker is no news.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{jsonFlag},
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
-			r, err := a.here(c.Context)
-			if err != nil {
-				return err
-			}
+		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			report, err := a.selftest(c.Context, r)
 			if err != nil {
 				return err
@@ -49,7 +41,7 @@ func selftestCommand(inside []string) *cli.Command {
 				return childStatus(1)
 			}
 			return err
-		},
+		}),
 	}, inside, false)
 }
 

@@ -24,18 +24,14 @@ func startCommand(inside []string) *cli.Command {
 		Description: "Again on a running airlock: heals what has died. On a stopped one: resumes the same workspace.\n" +
 			"With a command, runs it detached in the prison, with a terminal of its own.\n\n" + exitStatusHelp,
 		Flags: startFlags(),
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
+		Action: inRepository(func(c *cli.Context, a *app) error {
 			request, err := a.request(c, inside)
 			if err != nil {
 				return err
 			}
 			_, err = a.start(c.Context, request)
 			return err
-		},
+		}),
 	}, inside, true)
 }
 

@@ -26,11 +26,7 @@ func statusCommand(inside []string) *cli.Command {
 		UsageText:   "git airlock status [--json]",
 		Description: exitStatusHelp,
 		Flags:       []cli.Flag{jsonFlag},
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
+		Action: inRepository(func(c *cli.Context, a *app) error {
 			asJSON := c.Bool(jsonFlag.Name)
 			r, err := a.here(c.Context)
 			if errors.Is(err, errNoAirlock) && asJSON {
@@ -51,7 +47,7 @@ func statusCommand(inside []string) *cli.Command {
 			}
 			d.print(a.out, time.Now())
 			return nil
-		},
+		}),
 	}, inside, false)
 }
 

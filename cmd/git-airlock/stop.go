@@ -16,16 +16,8 @@ func stopCommand(inside []string) *cli.Command {
 		Name: "stop", Usage: "land what can land, stop the daemon and the prison, keep the workspace",
 		UsageText:   "git airlock stop",
 		Description: "\"git airlock start\" resumes the same workspace.\n\n" + exitStatusHelp,
-		Action: func(c *cli.Context) error {
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
-			r, err := a.here(c.Context)
-			if err != nil {
-				return err
-			}
-			err = a.stop(c.Context, r)
+		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
+			err := a.stop(c.Context, r)
 			var refused *refusal
 			if errors.As(err, &refused) {
 				// Stopped it is, as asked; what is held waits with it.
@@ -33,7 +25,7 @@ func stopCommand(inside []string) *cli.Command {
 				return nil
 			}
 			return err
-		},
+		}),
 	}, inside, false)
 }
 
