@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/mount"
 )
 
@@ -81,6 +83,29 @@ func (e *engine) start(ctx context.Context, id string) error {
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	return e.failed(ctx, "start container", e.ContainerStart(bounded, id, container.StartOptions{}))
+}
+
+// sweepAge is longer than any helper is of use.
+const sweepAge = 10 * time.Minute
+
+// sweep removes helpers that the engine was still making for a command that was killed: nobody had heard of them when
+// the prison was removed.
+func (e *engine) sweep(ctx context.Context) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
+		filters.Arg("label", labelRole+"="+roleHelper), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
+	if err != nil {
+		return e.failed(ctx, "list containers", err)
+	}
+	for _, c := range list {
+		if time.Since(time.Unix(c.Created, 0)) > sweepAge {
+			if err := e.remove(ctx, c.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // remove removes a container, whatever it does, with the volumes that have no name.

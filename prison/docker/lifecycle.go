@@ -59,6 +59,9 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := e.sweep(ctx); err != nil {
+		return err
+	}
 	if err := e.checkTools(ctx, i.ID, r, s); err != nil {
 		return err
 	}
