@@ -1,0 +1,162 @@
+package promote_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// recipe is a file that a rule holds which is on in these tests.
+const recipe = "coding-environment.toml"
+
+// agent runs git inside.
+func (w *world) agent(args ...string) string {
+	w.t.Helper()
+	return git(w.t, w.inner, append([]string{"-c", "user.name=Ghost", "-c", "user.email=g@x"}, args...)...)
+}
+
+// commits makes an inner commit that writes one file.
+func (w *world) commits(message, name, content string) {
+	w.t.Helper()
+	plain(content).write(w.t, w.inner+"/"+name)
+	w.agent("add", "-A")
+	w.agent("commit", "-q", "-m", message)
+}
+
+// subjects are those of the branch since the base, newest first.
+func (w *world) subjects() string {
+	w.t.Helper()
+	return strings.ReplaceAll(w.git("log", "--topo-order", "--format=%s", string(w.record.Base)+".."+w.record.Branch), "\n", " ")
+}
+
+func (w *world) state() promote.State {
+	w.t.Helper()
+	s, err := w.engine.State(w.t.Context())
+	check(w.t, err)
+	return s
+}
+
+// heldOnASide makes a history of which a commit on a side branch, older than what follows on main, is held.
+func heldOnASide(t *testing.T) *world {
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.commits("one", "one", "1")
+	w.agent("checkout", "-q", "-b", "side")
+	w.commits("held", recipe, "x")
+	w.agent("checkout", "-q", "main")
+	w.commits("two", "two", "2")
+	w.agent("merge", "-q", "-m", "merge", "side")
+	w.commits("three", "three", "3")
+	return w
+}
+
+func TestHeldOnASideBranch(t *testing.T) {
+	t.Parallel()
+	w := heldOnASide(t)
+	o := w.cycle()
+	if len(o.Holds) != 1 || o.Holds[0].Reason != promote.Policy || o.Landed != 2 || o.Pending != 3 || w.subjects() != "two one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	if s := w.state(); s.Landed != 2 || s.Pending != 3 {
+		t.Errorf("%d have landed, %d wait", s.Landed, s.Pending)
+	}
+	// Another process knows as much, and the user's own commit in between changes nothing about it.
+	w.engine = newEngine(w.Repository, w.record, w.inner)
+	w.git("commit", "-q", "--allow-empty", "-m", "mine")
+	if o := w.cycle(); len(o.Holds) != 1 || o.Pending != 3 || w.subjects() != "mine two one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	accepted, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe", Path: recipe}})
+	check(t, err)
+	if len(accepted) != 2 || accepted[0].Subject != "held" || accepted[1].Subject != "merge" {
+		t.Errorf("accepted %+v: it is the commit, and the merge that brings it to the branch", accepted)
+	}
+	if o := w.cycle(); len(o.Holds) != 0 || o.Pending != 0 || w.state().Landed != 5 {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	for commit, note := range w.notes() {
+		want := "clean"
+		if subject := w.git("log", "-1", "--format=%s", string(commit)); subject == "held" || subject == "merge" {
+			want = "accepted recipe"
+		}
+		if got := noteValue(note, "Policy"); got != want {
+			t.Errorf("%s: policy %q, want %q", commit, got, want)
+		}
+	}
+	w.nothingLeft()
+}
+
+func TestDroppedOnASideBranch(t *testing.T) {
+	t.Parallel()
+	w := heldOnASide(t)
+	w.cycle()
+	pending := w.ref(w.record.Ref("pending"))
+	dropped, err := w.engine.Drop(t.Context(), []string{string(pending) + "^^2"})
+	check(t, err)
+	if len(dropped) != 1 || dropped[0].Subject != "held" {
+		t.Fatalf("%+v", dropped)
+	}
+	// The merge would bring in what was dropped: it is held itself.
+	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != promote.Policy || !strings.Contains(o.Holds[0].Message, "(merge)") {
+		t.Fatalf("%+v", o)
+	}
+	_, err = w.engine.Drop(t.Context(), []string{string(w.ref(w.record.Ref("pending"))) + "^"})
+	check(t, err)
+	if o := w.cycle(); len(o.Holds) != 0 || o.Pending != 0 || w.subjects() != "three two one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	if out, err := tryGit(w.Top, "", "log", "--all", "--format=%s", "--", recipe); err != nil || out != "" {
+		t.Errorf("%q has it, %v", out, err)
+	}
+	if s := w.state(); s.Landed != 3 || s.Pending != 0 {
+		t.Errorf("%d have landed, %d wait", s.Landed, s.Pending)
+	}
+	if _, err := w.engine.Drop(t.Context(), []string{"HEAD"}); !errors.Is(err, promote.ErrNotPending) {
+		t.Errorf("what has landed is dropped: %v", err)
+	}
+	// What the agent does on top of it all goes on landing.
+	w.commits("four", "four", "4")
+	w.cycle()
+	w.commits("five", "five", "5")
+	if o := w.cycle(); len(o.Holds) != 0 || w.subjects() != "five four three two one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	w.nothingLeft()
+}
+
+// What was said under other rules is said again, in notes too; what had landed keeps its note.
+func TestRulesChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha256", tree{"a": plain("a\n")})
+	w.git("config", "airlock.autoLand", "false")
+	w.commits("one", recipe, "x")
+	said := func() string {
+		w.cycle()
+		return noteValue(w.notes()[w.ref(w.record.Ref("pending"))], "Policy")
+	}
+	for _, c := range []struct{ setting, want string }{{"hold", "held recipe"}, {"flag", "flagged recipe"}, {"off", "clean"}, {"hold", "held recipe"}} {
+		before := w.ref(w.record.Ref("pending"))
+		w.git("config", "airlock.policy.recipe", c.setting)
+		if got := said(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.setting, got, c.want)
+		}
+		if now := w.ref(w.record.Ref("pending")); before != "" && now != before {
+			t.Errorf("%s: the pending commit is another one", c.setting)
+		}
+	}
+	// Nobody can reach past a hold.
+	pending := w.ref(w.record.Ref("pending"))
+	for _, options := range []promote.Options{{Land: true}, {Land: true, UpTo: pending}} {
+		o, err := w.engine.Drain(t.Context(), options)
+		check(t, err)
+		if o.Landed != 0 || o.Pending != 1 {
+			t.Errorf("%+v: %+v", options, o)
+		}
+	}
+	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: gitops.OID(strings.Repeat("ab", 32))}); !errors.Is(err, promote.ErrNotPending) {
+		t.Errorf("up to what does not exist: %v", err)
+	}
+}
