@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
 // closedHome returns a folder below one that only its owner may enter.
@@ -125,9 +126,7 @@ func smallRoot(t *testing.T) string {
 		}
 		files := []string{path}
 		libraries, err := exec.Command("ldd", path).Output()
-		if err != nil {
-			t.Skipf("SKIPPED: ldd %s: %v", path, err)
-		}
+		prisontest.Need(t, "native", err)
 		files = append(files, regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1)...)
 		for _, file := range files {
 			content, err := os.ReadFile(file)

@@ -148,9 +148,8 @@ func TestNetworkWalls(t *testing.T) {
 		}
 		needNative(t)
 		for _, tool := range []string{"ip", "unshare"} {
-			if _, err := exec.LookPath(tool); err != nil {
-				t.Skip(err)
-			}
+			_, err := exec.LookPath(tool)
+			prisontest.Need(t, "network", err)
 		}
 		cmd := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && ip link add world type veth peer name peer && ip link set peer up && ip link set world up &&
 			ip addr add 198.51.100.1/24 dev world && ip addr add 169.254.169.254/16 dev world && ip route add default via 198.51.100.254 &&
@@ -245,9 +244,7 @@ func relayOf(t *testing.T, s prison.Spec) (pids []int) {
 		t.Fatalf("no relay in %s, %v", content, err)
 	}
 	out, err := exec.Command("ps", "-e", "-o", "pid=,ppid=").Output()
-	if err != nil {
-		t.Skip(err)
-	}
+	prisontest.Need(t, "network", err)
 	pids = []int{state.Relay.PID}
 	for range 5 {
 		for line := range strings.Lines(string(out)) {

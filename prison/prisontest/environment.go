@@ -77,15 +77,31 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	for _, group := range groups {
 		arguments = append(arguments, "-G", group)
 	}
-	arguments = append(arguments, "--", binary, "-test.v="+fmt.Sprint(testing.Verbose()), "-test.timeout=240s")
+	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=240s")
 	cmd := exec.CommandContext(t.Context(), "runuser", arguments...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("as %s: %v\n%s", name, err, out)
-	} else if testing.Verbose() {
-		t.Logf("as %s:\n%s", name, out)
+	}
+	tellSkips(t, string(out))
+}
+
+// tellSkips makes tests of what go test -v says was skipped in another process, so that they are told as others are.
+func tellSkips(t *testing.T, said string) {
+	t.Helper()
+	why := ""
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if name, skipped := strings.CutPrefix(line, "--- SKIP: "); skipped {
+			if name, _, _ = strings.Cut(name, " "); name == t.Name() {
+				continue // they are somebody else already
+			}
+			t.Run(name, func(t *testing.T) { t.Skip(why) })
+		} else if _, reason, found := strings.Cut(line, ".go:"); found {
+			_, why, _ = strings.Cut(reason, ": ")
+		}
 	}
 }
 
