@@ -36,6 +36,10 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 				status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
 				if errors.Is(err, prison.ErrNotRunning) {
 					t.Logf("%s: the prison ended", c.script)
+					// No command can be executed in it a moment before it counts as ended.
+					if err := b.Stop(t.Context(), s); err != nil {
+						t.Fatalf("stop: %v", err)
+					}
 					x = restart(t, b, s)
 				}
 				return err == nil && status == 0
