@@ -1,11 +1,6 @@
 package promote
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -46,26 +41,11 @@ func decisionsFile(dir string) string { return filepath.Join(dir, "decisions.jso
 
 func readDecisions(dir string) (decisions, error) {
 	d := decisions{Version: decisionsVersion}
-	content, err := os.ReadFile(decisionsFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return d, nil
-	}
-	if err != nil {
-		return d, err
-	}
-	if err := json.Unmarshal(content, &d); err != nil || d.Version != decisionsVersion {
-		return d, fmt.Errorf("read %q: version %d: %w", decisionsFile(dir), d.Version, err)
-	}
-	return d, nil
+	err := readState(decisionsFile(dir), decisionsVersion, &d)
+	return d, err
 }
 
-func (d decisions) write(dir string) error {
-	content, err := json.MarshalIndent(d, "", "\t")
-	if err != nil {
-		return err
-	}
-	return gitops.WriteFile(decisionsFile(dir), append(content, '\n'), 0o600)
-}
+func (d decisions) write(dir string) error { return writeState(decisionsFile(dir), d) }
 
 // accepted is what an inner commit is let pass.
 func (d decisions) accepted(inner gitops.OID) []policy.Acceptance {

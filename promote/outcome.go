@@ -2,11 +2,6 @@ package promote
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -38,17 +33,8 @@ func outcomeFile(dir string) string { return filepath.Join(dir, "outcome.json") 
 // readOutcome reads what the last cycle left; before the first one that is nothing.
 func readOutcome(dir string) (Outcome, error) {
 	o := Outcome{Version: outcomeVersion}
-	content, err := os.ReadFile(outcomeFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return o, nil
-	}
-	if err != nil {
-		return o, err
-	}
-	if err := json.Unmarshal(content, &o); err != nil || o.Version != outcomeVersion {
-		return o, fmt.Errorf("read %q: version %d: %w", outcomeFile(dir), o.Version, err)
-	}
-	return o, nil
+	err := readState(outcomeFile(dir), outcomeVersion, &o)
+	return o, err
 }
 
 // LastExported is the inner main as the quarantine of an airlock last took it in, empty if it never did.
@@ -81,10 +67,4 @@ func (o Outcome) fail(ctx context.Context, dir string, cause error) error {
 	return o.write(dir)
 }
 
-func (o Outcome) write(dir string) error {
-	content, err := json.MarshalIndent(o, "", "\t")
-	if err != nil {
-		return err
-	}
-	return gitops.WriteFile(outcomeFile(dir), append(content, '\n'), 0o600)
-}
+func (o Outcome) write(dir string) error { return writeState(outcomeFile(dir), o) }

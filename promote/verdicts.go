@@ -1,11 +1,6 @@
 package promote
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,16 +89,9 @@ func verdictsFile(dir string) string { return filepath.Join(dir, "verdicts.json"
 // is only remembered as that.
 func readVerdicts(dir, under string, l *ledger) (verdicts, error) {
 	v := verdicts{Version: verdictsVersion, Under: under, index: map[gitops.OID]int{}, before: map[gitops.OID]*Verdict{}}
-	content, err := os.ReadFile(verdictsFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return v, nil
-	}
-	if err != nil {
+	stored := verdicts{Under: under}
+	if err := readState(verdictsFile(dir), verdictsVersion, &stored); err != nil {
 		return v, err
-	}
-	var stored verdicts
-	if err := json.Unmarshal(content, &stored); err != nil || stored.Version != verdictsVersion {
-		return v, fmt.Errorf("read %q: version %d: %w", verdictsFile(dir), stored.Version, err)
 	}
 	for _, said := range stored.Commits {
 		v.before[said.Commit] = &said
@@ -183,10 +171,6 @@ func (v *verdicts) save(dir string, l *ledger) error {
 			kept.Commits = append(kept.Commits, *said)
 		}
 	}
-	content, err := json.Marshal(kept)
-	if err != nil {
-		return err
-	}
 	v.changed = false
-	return gitops.WriteFile(verdictsFile(dir), append(content, '\n'), 0o600)
+	return writeState(verdictsFile(dir), kept)
 }
