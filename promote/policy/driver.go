@@ -36,17 +36,9 @@ func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change,
 
 // attributes looks at the lines that a file of attributes did not have before.
 func (u userDriver) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	old, err := in.content(ctx, c.Old)
-	if err != nil {
+	old, content, whole, err := in.rewritten(ctx, c, r)
+	if err != nil || !whole {
 		return err
-	}
-	content, err := in.content(ctx, c.New)
-	if err != nil {
-		return err
-	}
-	if len(content) == textLimit {
-		r.at(c.Path, "an attribute file too long to be read")
-		return nil
 	}
 	macros, err := u.macros(ctx, in)
 	if err != nil {

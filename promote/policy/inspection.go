@@ -117,3 +117,19 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 	}
 	return nil
 }
+
+// rewritten reads a file of ignore rules or attributes as it was and as it is. What a new one says that is too long to be
+// read is not known: that is reported, and whole is false.
+func (in *inspection) rewritten(ctx context.Context, c gitops.Change, r *report) (old, content []byte, whole bool, err error) {
+	if old, err = in.content(ctx, c.Old); err != nil {
+		return nil, nil, false, err
+	}
+	if content, err = in.content(ctx, c.New); err != nil {
+		return nil, nil, false, err
+	}
+	if len(content) == textLimit {
+		r.at(c.Path, "too long to be read as %s", base(c.Path))
+		return nil, nil, false, nil
+	}
+	return old, content, true, nil
+}

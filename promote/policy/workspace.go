@@ -37,17 +37,9 @@ func (workspaceExposed) commit(context.Context, *inspection, *report) error { re
 // ignore compares what the old and the new ignore file say about the folder; git asks with and without regard to
 // case, as core.ignoreCase says.
 func (w workspaceExposed) ignore(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	old, err := in.content(ctx, c.Old)
-	if err != nil {
+	old, content, whole, err := in.rewritten(ctx, c, r)
+	if err != nil || !whole {
 		return err
-	}
-	content, err := in.content(ctx, c.New)
-	if err != nil {
-		return err
-	}
-	if len(content) == textLimit {
-		r.at(c.Path, "an ignore file too long to be read")
-		return nil
 	}
 	for _, folded := range []bool{false, true} {
 		line, exposed := ignoring(content, w.folder, folded)
@@ -61,8 +53,8 @@ func (w workspaceExposed) ignore(ctx context.Context, in *inspection, c gitops.C
 
 // attributes looks for lines that are about the folder and nothing else.
 func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	content, err := in.content(ctx, c.New)
-	if err != nil {
+	_, content, whole, err := in.rewritten(ctx, c, r)
+	if err != nil || !whole {
 		return err
 	}
 	_, id, _ := strings.Cut(w.folder, "-")
