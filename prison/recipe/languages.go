@@ -1,0 +1,82 @@
+package recipe
+
+import (
+	"maps"
+	"slices"
+)
+
+// known is what the package knows of a language beside its name. Of all others it knows no more than mise does.
+type known struct {
+	managers []string // the first comes with the language
+	aliases  []string // what people also call it
+	packages []string // Debian's, for [System]; none: Debian has none
+	requires []string // Debian's packages that the language needs at run time when mise brings it
+	check    []string // how to ask for the version
+	mise     string   // its name there, if it is another
+}
+
+// languages are those that recipes were made for first.
+var languages = map[string]known{
+	"python": {
+		managers: []string{"pip", "uv", "poetry", "pipenv"}, aliases: []string{"python3", "py", "cpython"},
+		packages: []string{"python3", "python3-pip", "python3-venv", "python-is-python3"},
+		check:    []string{"python3", "--version"},
+	},
+	"node": {
+		managers: []string{"npm", "pnpm", "yarn"}, aliases: []string{"nodejs", "javascript", "js", "typescript", "npm"},
+		packages: []string{"nodejs", "npm"}, check: []string{"node", "--version"},
+	},
+	"rust": {
+		managers: []string{"cargo"}, aliases: []string{"cargo", "rustc", "rs"},
+		packages: []string{"rustc", "cargo"}, requires: []string{"gcc", "libc6-dev"}, check: []string{"rustc", "--version"},
+	},
+	"go": {
+		aliases: []string{"golang"}, packages: []string{"golang-go"}, check: []string{"go", "version"},
+	},
+	"dotnet": {
+		aliases:  []string{"csharp", "c#", ".net", "dotnet-core", "fsharp"},
+		requires: []string{icu}, check: []string{"dotnet", "--version"},
+	},
+	"java": {
+		managers: []string{"", "maven", "gradle"}, aliases: []string{"jdk", "openjdk", "jvm"},
+		packages: []string{"default-jdk-headless"}, check: []string{"java", "-version"},
+	},
+	"ruby":   {packages: []string{"ruby"}, aliases: []string{"rb"}, check: []string{"ruby", "--version"}},
+	"php":    {packages: []string{"php-cli", "composer"}, check: []string{"php", "--version"}},
+	"perl":   {packages: []string{"perl"}, check: []string{"perl", "--version"}},
+	"lua":    {packages: []string{"lua5.4"}, check: []string{"lua", "-v"}},
+	"erlang": {packages: []string{"erlang"}, check: []string{"erl", "-version"}},
+	"elixir": {packages: []string{"elixir"}, check: []string{"elixir", "--version"}},
+	"ocaml":  {packages: []string{"ocaml", "opam"}, check: []string{"ocaml", "-version"}},
+	"r":      {packages: []string{"r-base"}, check: []string{"R", "--version"}},
+	"deno":   {}, "bun": {}, "zig": {}, "swift": {}, "kotlin": {}, "scala": {}, "crystal": {}, "nim": {}, "julia": {},
+	"haskell": {mise: "ghc", check: []string{"ghc", "--version"}, packages: []string{"ghc", "cabal-install"}},
+}
+
+// icu stands for the package of ICU, whose name has its version in it and is another in each release.
+const icu = "libicu*"
+
+// distributions are those of Java, the usual one first.
+var distributions = []string{
+	"openjdk", "temurin", "corretto", "zulu", "liberica", "graalvm-community", "oracle", "microsoft", "sapmachine", "semeru-openj9",
+}
+
+// managerPackages are Debian's packages of managers that do not come with a language.
+var managerPackages = map[string][]string{
+	"poetry": {"python3-poetry"}, "pipenv": {"pipenv"}, "yarn": {"yarnpkg"}, "maven": {"maven"}, "gradle": {"gradle"},
+}
+
+// KnownLanguages are the names of the languages that this package knows something about, sorted. A recipe may name others
+// that mise knows.
+func KnownLanguages() []string { return slices.Sorted(maps.Keys(languages)) }
+
+// Managers are the package managers that can be named for a language, the one first that comes with it.
+func Managers(language string) []string {
+	return slices.DeleteFunc(slices.Clone(languages[language].managers), func(m string) bool { return m == "" })
+}
+
+// Distributions are those that can be named for Java, the usual one first.
+func Distributions() []string { return slices.Clone(distributions) }
+
+// HasSystem tells whether the distribution has a package of a language, so that its version can be [System].
+func HasSystem(language string) bool { return len(languages[language].packages) > 0 }

@@ -1,0 +1,231 @@
+package recipe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Parse reads a recipe. What is wrong with it is an [Errors], with all there is to mend.
+func Parse(content []byte) (Recipe, error) {
+	if len(content) > MaxSize {
+		return Recipe{}, Errors{{File: FileName, Message: fmt.Sprintf("%d bytes are more than %d", len(content), MaxSize)}}
+	}
+	var all map[string]any
+	if err := toml.Unmarshal(content, &all); err != nil {
+		return Recipe{}, Errors{syntaxError(err)}
+	}
+	p := &parser{lines: findLines(content)}
+	if !p.version(all["schema_version"]) {
+		return Recipe{}, p.wrong // what follows is not what this program takes it for
+	}
+	r := p.recipe(table{p, nil, all})
+	if len(p.wrong) > 0 {
+		slices.SortStableFunc(p.wrong, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+		return Recipe{}, p.wrong
+	}
+	return r, nil
+}
+
+// syntaxError says where a document is not TOML.
+func syntaxError(err error) *Error {
+	var decode *toml.DecodeError
+	if !errors.As(err, &decode) {
+		return &Error{File: FileName, Message: fmt.Sprintf("%q", err)}
+	}
+	row, column := decode.Position()
+	message := printable(strings.TrimPrefix(decode.Error(), "toml: "))
+	return &Error{File: FileName, Line: row, Message: fmt.Sprintf("not TOML at column %d: %s", column, message)}
+}
+
+// printable escapes what a terminal would obey.
+func printable(s string) string {
+	quoted := fmt.Sprintf("%q", s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// parser collects what is wrong.
+type parser struct {
+	lines lines
+	wrong Errors
+}
+
+func (p *parser) errorf(path []string, format string, args ...any) {
+	p.wrong = append(p.wrong, &Error{File: FileName, Line: p.lines.of(path), Message: fmt.Sprintf(format, args...)})
+}
+
+// version tells whether the rest is in a format that is known.
+func (p *parser) version(value any) bool {
+	at := []string{"schema_version"}
+	switch v, isNumber := value.(int64); {
+	case value == nil:
+		return true
+	case !isNumber:
+		p.errorf(at, "schema_version is %s, want the number %d", kind(value), Version)
+	case v < 1:
+		p.errorf(at, "schema_version is %d; the first one is 1", v)
+	case v > Version:
+		p.errorf(at, "schema_version %d is newer than what this program reads (%d): a newer program is needed", v, Version)
+	default:
+		return true
+	}
+	return false
+}
+
+func (p *parser) recipe(top table) (r Recipe) {
+	top.only("schema_version", "os", "languages", "startup", "prestart", "env")
+	if os, ok := top.table("os"); ok {
+		r.OS = os.os()
+	}
+	if languages, ok := top.table("languages"); ok {
+		for _, name := range slices.Sorted(maps.Keys(languages.values)) {
+			r.Languages = append(r.Languages, languages.language(name))
+		}
+	}
+	r.Startup, r.Prestart = top.commands("startup"), top.commands("prestart")
+	if env, ok := top.table("env"); ok {
+		r.Env = env.env()
+	}
+	return r
+}
+
+// table is a table of a document, with the functions that take its values out.
+type table struct {
+	*parser
+	path   []string
+	values map[string]any
+}
+
+func (t table) at(key string) []string { return append(t.path[:len(t.path):len(t.path)], key) }
+
+func (t table) has(key string) bool { _, ok := t.values[key]; return ok }
+
+// errorf says what is wrong with the value of a key.
+func (t table) errorf(key, format string, args ...any) {
+	t.parser.errorf(t.at(key), "%s: %s", dotted(t.at(key)), fmt.Sprintf(format, args...))
+}
+
+// only refuses keys that do not exist.
+func (t table) only(keys ...string) {
+	for _, key := range slices.Sorted(maps.Keys(t.values)) {
+		if slices.Contains(keys, key) {
+			continue
+		}
+		message := "unknown key " + dotted(t.at(key))
+		switch meant := nearest(strings.ToLower(key), keys); {
+		case len(t.path) == 0 && elsewhere[key] != "":
+			message = fmt.Sprintf("[%s]: %s", key, elsewhere[key])
+		case meant != "":
+			message += fmt.Sprintf("; did you mean %q?", meant)
+		default:
+			message += "; here can be " + strings.Join(keys, ", ")
+		}
+		t.parser.errorf(t.at(key), "%s", message)
+	}
+}
+
+// elsewhere says of tables that people may look for why there are none.
+var elsewhere = map[string]string{
+	"ports":   "reserved; ports are not forwarded yet",
+	"network": notYours, "runtime": notYours, "limits": notYours, "secrets": notYours, "mounts": notYours, "volumes": notYours,
+}
+
+const notYours = "not for a recipe, which everybody who commits can change, to decide; it is a setting of who starts the environment"
+
+func (t table) table(key string) (table, bool) {
+	if !t.has(key) {
+		return table{}, false
+	}
+	values, ok := t.values[key].(map[string]any)
+	if !ok {
+		t.errorf(key, "is %s, want a table such as [%s]", kind(t.values[key]), dotted(t.at(key)))
+	}
+	return table{t.parser, t.at(key), values}, ok
+}
+
+func (t table) text(key string) (string, bool) {
+	if !t.has(key) {
+		return "", false
+	}
+	s, ok := t.values[key].(string)
+	switch _, number := t.values[key].(int64); {
+	case ok:
+	case number || kind(t.values[key]) == "a number":
+		t.errorf(key, "is a number, want a text: write it in quotes")
+	default:
+		t.errorf(key, "is %s, want a text in quotes", kind(t.values[key]))
+	}
+	return s, ok
+}
+
+// texts takes a list out; each has to be valid.
+func (t table) texts(key, what string, valid func(string) bool) []string {
+	if !t.has(key) {
+		return nil
+	}
+	list, ok := t.values[key].([]any)
+	if !ok {
+		t.errorf(key, "is %s, want a list such as [\"...\", \"...\"]", kind(t.values[key]))
+		return nil
+	}
+	if len(list) > maxList {
+		t.errorf(key, "%d entries are more than %d", len(list), maxList)
+		return nil
+	}
+	var all []string
+	for n, v := range list {
+		s, isText := v.(string)
+		switch {
+		case !isText:
+			t.errorf(key, "entry %d is %s, want a text in quotes", n+1, kind(v))
+		case !valid(s):
+			t.errorf(key, "entry %d, %s, is not %s", n+1, quote(s), what)
+		default:
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// dotted spells a path the way a document does.
+func dotted(path []string) string {
+	parts := make([]string, len(path))
+	for i, part := range path {
+		parts[i] = part
+		if !bareKey.MatchString(part) {
+			parts[i] = quote(part)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// quote quotes what somebody wrote, cut to a length that fits into a message.
+func quote(s string) string {
+	const longest = 80
+	if len(s) > longest {
+		return fmt.Sprintf("%q...", s[:longest])
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// kind names the type of a value.
+func kind(v any) string {
+	switch v.(type) {
+	case string:
+		return "a text"
+	case int64, float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a table"
+	}
+	return "a date or a time"
+}

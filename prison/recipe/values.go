@@ -1,0 +1,202 @@
+package recipe
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxList    = 500 // entries of a list
+	maxCommand = 16 << 10
+	maxValue   = 32 << 10
+)
+
+var (
+	bareKey      = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+	imageName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$`)
+	packageName  = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?$`)
+	languageName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+	versionText  = regexp.MustCompile(`^v?[0-9][0-9A-Za-z._+-]{0,63}$`)
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
+)
+
+// os reads [os].
+func (t table) os() (o OS) {
+	t.only("base", "packages", "dockerfile")
+	var hasBase, hasFile bool
+	if o.Base, hasBase = t.text("base"); hasBase && !imageName.MatchString(o.Base) {
+		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), DefaultBase)
+	}
+	o.Packages = t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName.MatchString)
+	o.Packages = unique(o.Packages)
+	if o.Dockerfile, hasFile = t.text("dockerfile"); hasFile && !inRepository(o.Dockerfile) {
+		t.errorf("dockerfile", "%s is not the path of a file in the repository, from its top", quote(o.Dockerfile))
+	}
+	if hasBase && hasFile {
+		t.errorf("dockerfile", "there is a base as well; one of the two is what to start from")
+	}
+	return o
+}
+
+// inRepository tells whether a path can be that of a file in a repository.
+func inRepository(p string) bool {
+	plain := utf8.ValidString(p) && !strings.ContainsFunc(p, func(c rune) bool { return c == '\\' || !unicode.IsPrint(c) })
+	return plain && p != "" && p != "." && len(p) < 4096 && p[0] != '/' && p[0] != '-' && path.Clean(p) == p &&
+		p != ".." && !strings.HasPrefix(p, "../") && !slices.Contains(strings.Split(strings.ToLower(p), "/"), ".git")
+}
+
+// language reads [languages.<name>].
+func (t table) language(name string) (l Language) {
+	l.Name = name
+	if !t.knows(name) {
+		return l
+	}
+	own, ok := t.table(name)
+	if !ok {
+		return l
+	}
+	own.only("version", "manager", "distribution")
+	l.Version = own.version(name)
+	l.Manager = own.manager(name)
+	l.Distribution = own.distribution(name, l.Version)
+	return l
+}
+
+// knows refuses names that are certainly wrong. All others are left to mise, which knows hundreds.
+func (t table) knows(name string) bool {
+	if !languageName.MatchString(name) {
+		t.errorf(name, "that is not the name of a language")
+		return false
+	}
+	if _, ok := languages[name]; ok {
+		return true
+	}
+	for _, right := range KnownLanguages() {
+		if slices.Contains(languages[right].aliases, name) {
+			t.errorf(name, "its name here is %q", right)
+			return false
+		}
+	}
+	// Names of two letters are near to everything.
+	if meant := nearest(name, KnownLanguages()); len(name) > 2 && len(meant) > 2 {
+		t.errorf(name, "unknown language; did you mean %q?", meant)
+		return false
+	}
+	return true
+}
+
+func (t table) version(language string) string {
+	if !t.has("version") {
+		t.errorf("version", `is missing: say an exact one such as "1.2.3", or %q`, System)
+		return ""
+	}
+	v, ok := t.text("version")
+	switch {
+	case !ok:
+	case v == System && !HasSystem(language):
+		t.errorf("version", "Debian has no package of %s that is known here: say an exact version", language)
+	case v != System && !versionText.MatchString(v):
+		t.errorf("version", `%s is no exact version: say one such as "1.2.3", or %q for the distribution's`, quote(v), System)
+	}
+	return v
+}
+
+func (t table) manager(language string) string {
+	m, ok := t.text("manager")
+	if !ok {
+		return ""
+	}
+	choice := Managers(language)
+	name, version, versioned := strings.Cut(m, "@")
+	switch {
+	case len(choice) == 0:
+		t.errorf("manager", "%s has none to choose from: leave it out", language)
+	case !slices.Contains(choice, name):
+		message := "is not one of " + strings.Join(choice, ", ")
+		if meant := nearest(name, choice); meant != "" {
+			message += "; did you mean " + meant + "?"
+		}
+		t.errorf("manager", "%s %s", quote(name), message)
+	case versioned && !versionText.MatchString(version):
+		t.errorf("manager", "%s is no exact version of %s", quote(version), name)
+	case versioned && name == languages[language].managers[0]:
+		t.errorf("manager", "%s comes with %s: it has no version of its own", name, language)
+	}
+	return m
+}
+
+func (t table) distribution(language, version string) string {
+	d, ok := t.text("distribution")
+	switch {
+	case !ok:
+	case language != "java":
+		t.errorf("distribution", "only java has distributions")
+	case version == System:
+		t.errorf("distribution", "with version %q it is Debian's own", System)
+	case !slices.Contains(distributions, d):
+		t.errorf("distribution", "%s is not one of %s", quote(d), strings.Join(distributions, ", "))
+	}
+	return d
+}
+
+// commands reads [startup] or [prestart].
+func (t table) commands(key string) []string {
+	own, ok := t.table(key)
+	if !ok {
+		return nil
+	}
+	own.only("commands")
+	return own.texts("commands", "a command", func(s string) bool {
+		return strings.TrimSpace(s) != "" && len(s) <= maxCommand && !strings.Contains(s, "\x00")
+	})
+}
+
+// fixed are the variables that every environment has of its own.
+var fixed = []string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR"}
+
+// unique leaves the first of those that are equal.
+func unique(list []string) (all []string) {
+	for _, s := range list {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// env reads [env].
+func (t table) env() (e Env) {
+	t.only("pass", "set")
+	e.Pass = t.texts("pass", "the name of a variable", variableName.MatchString)
+	e.Pass = unique(e.Pass)
+	for _, name := range e.Pass {
+		if slices.Contains(fixed, name) {
+			t.errorf("pass", "%s belongs to the environment itself", name)
+		}
+	}
+	set, ok := t.table("set")
+	if !ok {
+		return e
+	}
+	e.Set = map[string]string{}
+	for name := range set.values {
+		value, ok := set.text(name)
+		switch {
+		case !ok:
+		case !variableName.MatchString(name):
+			set.errorf(name, "that is not the name of a variable")
+		case slices.Contains(fixed, name):
+			set.errorf(name, "belongs to the environment itself")
+		case slices.Contains(e.Pass, name):
+			set.errorf(name, "is passed as well; one of the two")
+		case len(value) > maxValue || strings.Contains(value, "\x00"):
+			set.errorf(name, "the value is too long or holds a zero byte")
+		}
+		e.Set[name] = value
+	}
+	return e
+}
