@@ -52,16 +52,38 @@ func (r *Repository) Worktrees(ctx context.Context) ([]string, error) {
 	return paths, err
 }
 
-// Colour tells whether a colour setting wants colour on a terminal: not with "false" or "never", git-config(1).
-func (c Config) Colour(key string) (bool, error) {
-	switch value := c.String(key, "auto"); value {
-	case "auto", "always":
-		return true, nil
-	case "never":
-		return false, nil
-	default:
-		return c.Bool(key, true)
+// Colour says when text is to be coloured.
+type Colour int
+
+// The values of git's colour settings. A boolean is one of the first two.
+const (
+	ColourAuto Colour = iota // on a terminal
+	ColourNever
+	ColourAlways
+)
+
+// Colour reads the first of some colour settings that is set, git-config(1).
+func (c Config) Colour(keys ...string) (Colour, error) {
+	for _, key := range keys {
+		value, set := c[canonical(key)]
+		if !set {
+			continue
+		}
+		switch value {
+		case "auto":
+			return ColourAuto, nil
+		case "always":
+			return ColourAlways, nil
+		case "never":
+			return ColourNever, nil
+		}
+		wants, err := c.Bool(key, true)
+		if err != nil || wants {
+			return ColourAuto, err
+		}
+		return ColourNever, nil
 	}
+	return ColourAuto, nil
 }
 
 // lineLimit caps the length of a line of a log.

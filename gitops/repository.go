@@ -151,6 +151,16 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 	return c, nil
 }
 
+// CurrentConfig reads the configuration that git would obey in dir in this environment, with or without a repository
+// around it.
+func CurrentConfig(ctx context.Context, dir string) (Config, error) {
+	g := newUserGit(dir)
+	if gitDir := os.Getenv(gitDirVariable); gitDir != "" {
+		g = g.with(gitDirVariable + "=" + gitDir)
+	}
+	return (&Repository{Git: g}).Config(ctx)
+}
+
 // Values reads all values of a setting that may be given more than once. As for git's own, an empty one forgets
 // those before it.
 func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {

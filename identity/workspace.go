@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -41,5 +42,14 @@ func ParseWorkspaceName(name string) (id string, ok bool) {
 // SessionID names the airlock that began at now in the workspace id, as in
 // "20261120T201501Z-7f3a": UTC, to the second.
 func SessionID(now time.Time, id string) string {
-	return now.UTC().Format("20060102T150405Z") + "-" + id
+	return now.UTC().Format(sessionTime) + "-" + id
+}
+
+const sessionTime = "20060102T150405Z"
+
+// SessionBegan is when the airlock of a session id began; zero if it is none.
+func SessionBegan(session string) time.Time {
+	text, _, _ := strings.Cut(session, "-")
+	began, _ := time.Parse(sessionTime, text)
+	return began
 }

@@ -66,6 +66,8 @@ func init() {
 		"plain":      cmdPlain,
 		"keys":       cmdKeys,
 		"mounted":    cmdMounted,
+		"hinted":     cmdHinted,
+		"unhinted":   cmdUnhinted,
 	}
 }
 
@@ -391,6 +393,17 @@ func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("not told as it should be")
 	}
 }
+
+// hinted PROGRAM ARGS wants a failure that says what to type next.
+func cmdHinted(ts *testscript.TestScript, neg bool, args []string) {
+	_ = ts.Exec(args[0], args[1:]...)
+	if said := ts.ReadFile("stderr"); !strings.HasPrefix(said, "airlock: ") || neg == strings.Contains(said, "\nhint: ") {
+		ts.Fatalf("not told as it should be")
+	}
+}
+
+// unhinted PROGRAM ARGS wants a failure that does not.
+func cmdUnhinted(ts *testscript.TestScript, _ bool, args []string) { cmdHinted(ts, true, args) }
 
 // absent PATTERN FILE wants no match, and shows what there is.
 func cmdAbsent(ts *testscript.TestScript, neg bool, args []string) {

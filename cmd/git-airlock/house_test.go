@@ -183,6 +183,21 @@ func door(p string) (allowed []string, known bool) {
 	return nil, false
 }
 
+// TestHintsHaveOneDoor keeps hints where advice.airlock can turn them off.
+func TestHintsHaveOneDoor(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test() || f.name == "cmd/git-airlock/voice.go" {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && strings.Contains(text.Value, "hint: ") {
+				t.Errorf("%s: %s is a hint that passes by hint()", f.name, text.Value)
+			}
+			return true
+		})
+	}
+}
+
 // TestFileLength keeps files short enough to hold one idea.
 func TestFileLength(t *testing.T) {
 	for _, f := range sources(t) {

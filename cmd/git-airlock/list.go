@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,16 +25,24 @@ func listCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				return printJSON(a.out, map[string]any{"version": documentVersion, "airlocks": documents})
 			}
-			for _, d := range documents {
-				hold := ""
-				if d.Hold != nil {
-					hold = ", held: " + string(d.Hold.Reason)
-				}
-				fmt.Fprintf(a.out, "%s  %-8s %s: %d landed, %d pending%s\n", d.ID, d.State, gitops.Escape(d.Branch), d.Landed, d.Pending, hold)
-			}
-			return nil
+			return a.show(c.Context, "list", true, func(out io.Writer, p paint) error { return printList(out, p, documents) })
 		}),
 	}, inside, false)
+}
+
+func printList(out io.Writer, p paint, documents []document) error {
+	for _, d := range documents {
+		hold := ""
+		if d.Hold != nil {
+			hold = ", " + p.red("held: "+string(d.Hold.Reason))
+		}
+		_, err := fmt.Fprintf(out, "%s  %-8s %s: %d landed, %d pending%s\n",
+			p.yellow(d.ID), d.State, p.bold(gitops.Escape(d.Branch)), d.Landed, d.Pending, hold)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // list looks at every airlock, each from its own worktree.

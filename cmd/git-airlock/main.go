@@ -25,8 +25,10 @@ func run(argv []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	own, inside := splitCommand(argv)
-	err := newCLI(inside).RunContext(ctx, own)
-	return report(os.Stderr, err)
+	messages := newVoice(ctx, os.Stderr)
+	app := newCLI(inside)
+	app.ErrWriter = messages
+	return report(messages, app.RunContext(ctx, own))
 }
 
 // splitCommand splits an argument list at the first "--": what follows is the agent's command, whose options are
@@ -52,7 +54,6 @@ func newCLI(inside []string) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Flags:                     []cli.Flag{dryRunFlag},
 		Writer:                    os.Stdout,
-		ErrWriter:                 os.Stderr,
 		OnUsageError:              onUsageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
 		Action: func(c *cli.Context) error {

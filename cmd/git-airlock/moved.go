@@ -151,7 +151,7 @@ func (a *app) showLost(ctx context.Context, r *airlock.Record) error {
 	branch := gitops.Escape(r.BranchName())
 	if !a.store.Orphan(*r) {
 		say(a.message, "%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
-		fmt.Fprintf(a.message, "hint: git worktree repair <path>\nhint: git worktree prune\n")
+		hint(a.message, "git worktree repair <path>", "git worktree prune")
 		r.Phase = airlock.Stopped
 		return nil
 	}
@@ -166,7 +166,7 @@ func (a *app) showLost(ctx context.Context, r *airlock.Record) error {
 		}
 	}
 	say(a.message, "%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, branch)
-	fmt.Fprintf(a.message, "hint: git worktree add <path> %s\n", gitops.Pasteable(r.BranchName()))
+	hint(a.message, "git worktree add <path> "+gitops.Pasteable(r.BranchName()))
 	r.Phase = airlock.Stopped
 	return nil
 }

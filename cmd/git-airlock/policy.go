@@ -29,7 +29,7 @@ func policyCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				return printJSON(a.out, d)
 			}
-			return d.print(a.out)
+			return a.show(c.Context, "policy", true, func(out io.Writer, _ paint) error { return d.print(out) })
 		}),
 	}, inside, false)
 }

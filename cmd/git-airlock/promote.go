@@ -81,7 +81,7 @@ func (a *app) tell(r airlock.Record, o promote.Outcome) error {
 		say(a.message, "landed %s on %s", count(o.Landed, "commit"), branch)
 	}
 	if o.FirstLanding {
-		fmt.Fprintln(a.message, "hint: git log --notes=airlock shows where landed commits came from")
+		hint(a.message, "git log --notes=airlock shows where landed commits came from")
 	}
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if o.Landed == 0 {

@@ -65,9 +65,7 @@ func report(w io.Writer, err error) int {
 		return int(child)
 	}
 	say(w, "%s", gitops.Escape(err.Error()))
-	for _, h := range hints(err) {
-		fmt.Fprintln(w, "hint: "+h)
-	}
+	hint(w, hints(err)...)
 	switch {
 	case errors.As(err, &own) && errors.Is(err, prison.ErrNotExecutable):
 		return 126
@@ -128,9 +126,4 @@ func hints(err error) []string {
 		return []string{"git airlock status"}
 	}
 	return nil
-}
-
-// say prints one message in the program's voice.
-func say(w io.Writer, format string, args ...any) {
-	fmt.Fprintf(w, "airlock: "+format+"\n", args...)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,20 +16,16 @@ func runCommand(inside []string) *cli.Command {
 		UsageText:   "git airlock run [options] -- COMMAND...",
 		Description: "Uses the running airlock, or starts one and stops it afterwards.\n\n" + exitStatusHelp,
 		Flags:       startFlags(),
-		Action: func(c *cli.Context) error {
+		Action: inRepository(func(c *cli.Context, a *app) error {
 			if len(inside) == 0 {
 				return usagef("run: which command? git airlock run -- COMMAND...")
-			}
-			a, err := open(c)
-			if err != nil {
-				return err
 			}
 			request, err := a.request(c, nil)
 			if err != nil {
 				return err
 			}
 			return a.run(c.Context, request, inside)
-		},
+		}),
 	}, inside, true))
 }
 
@@ -59,9 +54,7 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	var refused *refusal
 	if errors.As(held, &refused) {
 		say(a.message, "%s", refused.text)
-		for _, h := range refused.hints {
-			fmt.Fprintln(a.message, "hint: "+h)
-		}
+		hint(a.message, refused.hints...)
 		return childStatus(3)
 	}
 	return held

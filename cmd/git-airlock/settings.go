@@ -39,7 +39,7 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
 		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's"},
-		&cli.StringFlag{Name: "network", Usage: "what the prison can reach: `none`"},
+		&cli.StringFlag{Name: "network", Usage: "what the prison can reach: `none|open`"},
 		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of cores the prison may use"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},

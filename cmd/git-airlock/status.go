@@ -4,12 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -45,8 +41,7 @@ func statusCommand(inside []string) *cli.Command {
 			if asJSON {
 				return printJSON(a.out, d)
 			}
-			d.print(a.out, time.Now())
-			return nil
+			return a.show(c.Context, "status", false, func(out io.Writer, p paint) error { return d.print(out, p, time.Now()) })
 		}),
 	}, inside, false)
 }
@@ -154,9 +149,7 @@ func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) er
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) {
 		say(a.message, "look at the prison: %s", gitops.Escape(err.Error()))
-		for _, h := range unavailable.Mend {
-			fmt.Fprintln(a.message, "hint: "+h)
-		}
+		hint(a.message, unavailable.Mend...)
 		return nil
 	}
 	return err
@@ -193,7 +186,7 @@ func (a *app) warnTracked(ctx context.Context, r airlock.Record) error {
 	tracked, err := a.repo.Tracks(ctx, r.Workspace)
 	if tracked {
 		say(a.message, "the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
-		fmt.Fprintf(a.message, "hint: git rm -r -f -q --cached %s\n", r.Workspace)
+		hint(a.message, "git rm -r -f -q --cached "+r.Workspace)
 	}
 	return err
 }
@@ -219,89 +212,4 @@ func printJSON(w io.Writer, document any) error {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)
-}
-
-// print shows a document to people, one fact a line.
-func (d document) print(w io.Writer, now time.Time) {
-	line := func(key, format string, args ...any) {
-		fmt.Fprintf(w, "%-10s %s\n", key, fmt.Sprintf(format, args...))
-	}
-	line("airlock", "%s on %s, %s", d.ID, gitops.Escape(d.Branch), d.State)
-	line("prison", "%s (%s), network %s, %s memory, %s cpus, %d pids", d.Backend, d.BackendReason,
-		d.Isolation.Network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
-	for _, weaker := range d.Isolation.Weaker {
-		line("weaker", "%s", weaker)
-	}
-	line("landed", "%s%s", count(d.Landed, "commit"), ago(d.LastLandedAt, now))
-	if len(d.Flagged) > 0 {
-		line("flagged", "%s", flags(d.Flagged))
-	}
-	if d.Pending > 0 {
-		line("pending", "%s: git log -p ..airlock/%s/pending", count(d.Pending, "commit"), d.ID)
-	}
-	for _, h := range d.Holds {
-		printHold(h, line)
-	}
-	if d.Failure != "" {
-		line("failing", "%s", d.Failure)
-		line("next", "git airlock promote  # tries again, as the daemon does")
-	}
-	if d.Uncommitted > 0 {
-		line("inside", "%s not committed", count(d.Uncommitted, "changed path"))
-	}
-	for _, x := range d.Waiting {
-		line("inside", "%s on %s, which does not land by itself", count(x.Commits, "commit"), x.Ref)
-	}
-	if c := d.Command; c != nil {
-		state := c.State
-		if c.Exit != nil {
-			state = fmt.Sprintf("exited with status %d", *c.Exit)
-		}
-		line("command", "%s: %s", gitops.Escape(strings.Join(c.Argv, " ")), state)
-	}
-	if d.lost != "" {
-		line("lost", "the workspace %s is gone; start makes it anew of what the agent had committed on main", d.lost)
-	}
-	if d.State == "broken" {
-		line("next", "git airlock start")
-	}
-}
-
-// flags sums up what rules found in landed commits.
-func flags(flagged []promote.Flagged) string {
-	of := map[string]int{}
-	for _, f := range flagged {
-		for _, rule := range f.Rules {
-			of[rule]++
-		}
-	}
-	var parts []string
-	for _, rule := range slices.Sorted(maps.Keys(of)) {
-		parts = append(parts, fmt.Sprintf("%s (%d)", rule, of[rule]))
-	}
-	return count(len(flagged), "landed commit") + ": " + strings.Join(parts, ", ") + ": git airlock policy"
-}
-
-// pathsShown bounds how many paths of a hold are shown to people; the JSON document has all.
-const pathsShown = 10
-
-func printHold(h promote.Hold, line func(key, format string, args ...any)) {
-	line("held", "%s: %s", h.Reason, h.Message)
-	for i, p := range h.Paths {
-		if i == pathsShown {
-			line("", "  and %d more", len(h.Paths)-i)
-			break
-		}
-		line("", "  %s", p)
-	}
-	for _, next := range h.Next {
-		line("next", "%s", next)
-	}
-}
-
-func ago(t *time.Time, now time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return fmt.Sprintf(", the last %s ago", now.Sub(*t).Truncate(time.Second))
 }

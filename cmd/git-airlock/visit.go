@@ -21,18 +21,10 @@ func visitCommand(inside []string) *cli.Command {
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
 			&cli.BoolFlag{Name: "log", Usage: "print what the launched command showed last"},
 		},
-		Action: func(c *cli.Context) error {
+		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			join, log := c.Bool("attach"), c.Bool("log")
 			if join && log || (join || log) && inside != nil {
 				return usagef("visit: --attach, --log and a command exclude each other")
-			}
-			a, err := open(c)
-			if err != nil {
-				return err
-			}
-			r, err := a.here(c.Context)
-			if err != nil {
-				return err
 			}
 			if err := a.heal(c.Context, r); err != nil {
 				return err
@@ -44,7 +36,7 @@ func visitCommand(inside []string) *cli.Command {
 				return a.showLog(c.Context, r)
 			}
 			return a.visit(c.Context, r, inside)
-		},
+		}),
 	}, inside, true))
 }
 
