@@ -108,8 +108,11 @@ func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]InnerRef
 // Resolve returns the commit that a name stands for, empty if there is none.
 func (w Workspace) Resolve(ctx context.Context, name string) (OID, error) {
 	text, err := w.look(ctx, "for-each-ref", "--format=%(objectname)", "--count=1", name, "refs/heads/"+name)
-	if err != nil || text != "" {
-		return OID(text), err
+	if err != nil {
+		return "", err
+	}
+	if text != "" {
+		return ParseOID(text)
 	}
 	text, err = w.look(ctx, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
 	if err != nil {

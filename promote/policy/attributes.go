@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -25,8 +26,8 @@ func parseAttributes(content []byte) []attributeLine {
 		}
 		first, rest := firstWord(line)
 		l := attributeLine{number: n, pattern: first, states: strings.FieldsFunc(rest, isAttributeSpace)}
-		if macro, ok := strings.CutPrefix(line, "[attr]"); ok {
-			fields := strings.FieldsFunc(macro, isAttributeSpace)
+		if macro, ok := strings.CutPrefix(first, "[attr]"); ok {
+			fields := strings.FieldsFunc(macro+" "+rest, isAttributeSpace)
 			if len(fields) == 0 {
 				continue
 			}
@@ -41,22 +42,47 @@ const attributeSpace = " \t\r\n"
 
 func isAttributeSpace(r rune) bool { return strings.ContainsRune(attributeSpace, r) }
 
-// firstWord splits a line after its pattern, which may be quoted as in C.
+// firstWord splits a line after its pattern, which may be quoted as in C. What is not quoted well is a word like others.
 func firstWord(line string) (word, rest string) {
-	if line[0] == '"' {
-		for i := 1; i < len(line); i++ {
-			switch line[i] {
-			case '\\':
-				i++
-			case '"':
-				return line[1:i], line[i+1:]
-			}
-		}
+	if word, rest, ok := unquote(line); ok {
+		return word, rest
 	}
 	if i := strings.IndexFunc(line, isAttributeSpace); i >= 0 {
 		return line[:i], line[i:]
 	}
 	return line, ""
+}
+
+// escapes are the letters that C has for bytes.
+var escapes = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '"': '"'}
+
+// unquote reads the quoted text that a line begins with, as git's unquote_c_style does.
+func unquote(line string) (text, rest string, ok bool) {
+	if line == "" || line[0] != '"' {
+		return "", "", false
+	}
+	var out []byte
+	for i := 1; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '"':
+			return string(out), line[i+1:], true
+		case c != '\\':
+			out = append(out, c)
+		case i+1 == len(line):
+			return "", "", false
+		case escapes[line[i+1]] != 0:
+			i++
+			out = append(out, escapes[line[i]])
+		default:
+			octal, err := strconv.ParseUint(line[i+1:min(i+4, len(line))], 8, 8)
+			if err != nil || i+4 > len(line) {
+				return "", "", false
+			}
+			out = append(out, byte(octal))
+			i += 3
+		}
+	}
+	return "", "", false
 }
 
 // drivers lists the "filter=x", "diff=x" and "merge=x" that a line gives to paths, through the macros that it
