@@ -132,9 +132,10 @@ func (w Workspace) Main(ctx context.Context) (OID, error) {
 	return "", err
 }
 
-// Count counts the commits that want reaches and none of have does.
+// Count counts the commits that want reaches and none of have does. Those of have that the agent has thrown away
+// (amended, and collected as garbage) reach nothing.
 func (w Workspace) Count(ctx context.Context, want string, have ...string) (int, error) {
-	text, err := w.look(ctx, append([]string{"rev-list", "--count", want, "--not"}, append(have, "--")...)...)
+	text, err := w.look(ctx, append([]string{"rev-list", "--count", "--ignore-missing", want, "--not"}, append(have, "--")...)...)
 	if err != nil {
 		return 0, err
 	}

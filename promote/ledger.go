@@ -132,6 +132,21 @@ func (l *ledger) last(base pair) pair {
 	return l.landed[len(l.landed)-1]
 }
 
+// tipsKept bounds how many tips are told.
+const tipsKept = 100
+
+// tips are the inner commits that reach all that has landed: the last one, and before it those that the agent went
+// back behind, the newest of them.
+func (l *ledger) tips(base pair) []gitops.OID {
+	tips := []gitops.OID{l.last(base).inner}
+	for i := len(l.landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
+		if len(l.landed[i].supersedes) > 0 {
+			tips = append(tips, l.landed[i-1].inner)
+		}
+	}
+	return tips
+}
+
 // drop forgets what is pending.
 func (l *ledger) drop() []pair {
 	dropped := l.tail

@@ -111,13 +111,16 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 	if err != nil {
 		return err
 	}
-	last := string(c.ledger.last(c.base).inner)
+	var landed []string
+	for _, tip := range c.ledger.tips(c.base) {
+		landed = append(landed, string(tip))
+	}
 	for _, r := range refs {
 		if r.Name != gitops.InnerMain {
 			continue
 		}
 		s.InnerTip = r.Commit
-		if s.Pending, err = exporter.Count(ctx, r.Name, last); err != nil {
+		if s.Pending, err = exporter.Count(ctx, r.Name, landed...); err != nil {
 			return err
 		}
 		s.Pending = max(0, s.Pending-c.outcome.Dropped)
@@ -126,9 +129,9 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 		if r.Name == gitops.InnerMain {
 			continue
 		}
-		have := []string{last}
+		have := landed
 		if s.InnerTip != "" {
-			have = append(have, string(s.InnerTip))
+			have = append(landed[:len(landed):len(landed)], string(s.InnerTip))
 		}
 		n, err := exporter.Count(ctx, r.Name, have...)
 		if err != nil {
@@ -139,7 +142,7 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 		}
 	}
 	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
-	if n, err := exporter.Count(ctx, "HEAD", "--branches", last); err == nil && n > 0 {
+	if n, err := exporter.Count(ctx, "HEAD", append([]string{"--branches"}, landed...)...); err == nil && n > 0 {
 		s.Waiting = append(s.Waiting, Waiting{"HEAD", n, "HEAD"})
 	}
 	s.Uncommitted, err = exporter.Uncommitted(ctx)
