@@ -132,6 +132,9 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 }
 
 func stayOutside(changes int) string {
+	if changes == 1 {
+		return "1 uncommitted change of yours stays outside"
+	}
 	return count(changes, "uncommitted change") + " of yours stay outside"
 }
 
