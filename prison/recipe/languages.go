@@ -10,7 +10,7 @@ type known struct {
 	managers []string // the first comes with the language
 	aliases  []string // what people also call it
 	packages []string // Debian's, for [System]; none: Debian has none
-	requires []string // Debian's packages that the language needs at run time when mise brings it
+	requires []string // Debian's packages that it needs when mise brings it, to run or to be built
 	check    []string // how to ask for the version
 	mise     string   // its name there, if it is another
 }
@@ -41,14 +41,22 @@ var languages = map[string]known{
 		managers: []string{"", "maven", "gradle"}, aliases: []string{"jdk", "openjdk", "jvm"},
 		packages: []string{"default-jdk-headless"}, check: []string{"java", "-version"},
 	},
-	"ruby":   {packages: []string{"ruby"}, aliases: []string{"rb"}, check: []string{"ruby", "--version"}},
-	"php":    {packages: []string{"php-cli", "composer"}, check: []string{"php", "--version"}},
-	"perl":   {packages: []string{"perl"}, check: []string{"perl", "--version"}},
-	"lua":    {packages: []string{"lua5.4"}, check: []string{"lua", "-v"}},
-	"erlang": {packages: []string{"erlang"}, check: []string{"erl", "-version"}},
+	"ruby": {
+		packages: []string{"ruby"}, aliases: []string{"rb"}, check: []string{"ruby", "--version"},
+		requires: []string{"build-essential", "libffi-dev", "libreadline-dev", "libssl-dev", "libyaml-dev", "zlib1g-dev"},
+	},
+	"php": {
+		packages: []string{"php-cli", "composer"}, check: []string{"php", "--version"},
+		requires: []string{"autoconf", "bison", "build-essential", "libcurl4-openssl-dev", "libonig-dev", "libreadline-dev",
+			"libsqlite3-dev", "libssl-dev", "libxml2-dev", "libzip-dev", "pkg-config", "re2c", "zlib1g-dev"},
+	},
+	"perl": {packages: []string{"perl"}, check: []string{"perl", "--version"}},
+	"lua":  {packages: []string{"lua5.4"}, check: []string{"lua", "-v"}},
+	"erlang": {
+		packages: []string{"erlang"}, check: []string{"erl", "-version"},
+		requires: []string{"autoconf", "build-essential", "libncurses-dev", "libssl-dev"},
+	},
 	"elixir": {packages: []string{"elixir"}, check: []string{"elixir", "--version"}},
-	"ocaml":  {packages: []string{"ocaml", "opam"}, check: []string{"ocaml", "-version"}},
-	"r":      {packages: []string{"r-base"}, check: []string{"R", "--version"}},
 	"deno":   {}, "bun": {}, "zig": {}, "swift": {}, "kotlin": {}, "scala": {}, "crystal": {}, "nim": {}, "julia": {},
 	"haskell": {mise: "ghc", check: []string{"ghc", "--version"}, packages: []string{"ghc", "cabal-install"}},
 }

@@ -1,0 +1,169 @@
+package recipe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// miseVersion is the mise that brings languages in exact versions.
+const miseVersion = "v2026.9.15"
+
+// baseline is in every environment: git, a shell that people know, certificates to trust.
+var baseline = []string{"bash", "ca-certificates", "git"}
+
+// miseNeeds is what mise itself needs to fetch and unpack.
+var miseNeeds = []string{"curl", "gzip", "tar", "unzip", "xz-utils"}
+
+// agentID is who an image says that its processes run as: nobody's number. The prison puts an account of its own in its
+// place, with a number that is another each time, so that the image need not know it and can be kept.
+const agentID = 65532
+
+// miseFolder is where languages lie that mise has brought, for everybody to read.
+const miseFolder = "/opt/mise"
+
+// NeedsBuild tells whether an image has to be built for a recipe: one that starts from a Dockerfile and asks for nothing
+// else is that.
+func (r Recipe) NeedsBuild() bool {
+	return r.OS.Dockerfile == "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0
+}
+
+// Dockerfile returns how the image of a recipe is built. base is what to start from; empty for what the recipe says.
+// Equal recipes give equal bytes.
+func (r Recipe) Dockerfile(base string) []byte {
+	w := &writer{}
+	w.line("FROM %s", cmp.Or(base, r.OS.Base, DefaultBase))
+	w.line("USER root")
+	w.line(`SHELL ["/bin/sh", "-ec"]`)
+	w.line(`RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }`)
+	packages := r.packages()
+	w.line("RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \\")
+	if i := slices.Index(packages, icu); i >= 0 {
+		packages = slices.Delete(packages, i, i+1)
+		w.line("    icu=$(apt-cache pkgnames libicu | grep -E '^libicu[0-9]+$' | sort -V | tail -n 1); \\")
+		packages = append(packages, `"$icu"`)
+	}
+	w.line("    apt-get install -y --no-install-recommends %s; \\", strings.Join(packages, " "))
+	w.line("    apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old")
+	r.mise(w)
+	r.managers(w)
+	r.verify(w)
+	w.line("USER %d:%d", agentID, agentID)
+	w.line("WORKDIR /workspace")
+	return []byte(w.String())
+}
+
+// packages are all that apt is to install, each once, in the order of who asked first.
+func (r Recipe) packages() []string {
+	all := slices.Concat(baseline, r.OS.Packages)
+	for _, l := range r.Languages {
+		if l.Version == System {
+			all = append(all, languages[l.Name].packages...)
+			m, _ := l.manager()
+			all = append(all, managerPackages[m]...)
+		} else {
+			all = append(all, languages[l.Name].requires...)
+		}
+	}
+	if len(r.byMise()) > 0 {
+		all = append(all, miseNeeds...)
+	}
+	return unique(all)
+}
+
+// byMise are the languages and managers that mise brings.
+func (r Recipe) byMise() (all []string) {
+	for _, l := range r.Languages {
+		if l.Version != System {
+			all = append(all, l.mise())
+		}
+		name, version := l.manager()
+		bringsIt := name == "uv" || l.Version != System && (name == "maven" || name == "gradle")
+		if !bringsIt {
+			continue
+		}
+		if version == System {
+			version = "latest" // of the day the image is built, and that one as long as it is kept
+		}
+		all = append(all, name+"@"+version)
+	}
+	return all
+}
+
+// mise installs languages in exact versions where everybody finds them. Their programs are linked to, since mise's own
+// shims would obey files of the workspace that ask for other versions.
+func (r Recipe) mise(w *writer) {
+	tools := r.byMise()
+	if len(tools) == 0 {
+		return
+	}
+	w.line("RUN curl -fsSL https://mise.run -o /tmp/install; \\")
+	w.line("    MISE_VERSION=%s MISE_INSTALL_PATH=/usr/local/bin/mise sh /tmp/install; rm /tmp/install", miseVersion)
+	w.arg("MISE_DATA_DIR", miseFolder)
+	w.arg("MISE_GLOBAL_CONFIG_FILE", miseFolder+"/config.toml")
+	w.arg("MISE_CACHE_DIR", "/tmp/mise")
+	w.arg("MISE_YES", "1")
+	for _, l := range r.Languages {
+		if l.Name == "rust" && l.Version != System {
+			w.line("ENV RUSTUP_HOME=%s/rustup RUSTUP_TOOLCHAIN=%s", miseFolder, strings.TrimPrefix(l.Version, "v"))
+			w.arg("MISE_RUSTUP_HOME", miseFolder+"/rustup")
+			w.arg("MISE_CARGO_HOME", miseFolder+"/cargo")
+			w.arg("CARGO_HOME", miseFolder+"/cargo")
+		}
+	}
+	for _, tool := range tools {
+		w.line("RUN mise use --global --pin %s; rm -rf /tmp/mise", tool)
+	}
+	w.link()
+}
+
+// arg sets a variable for the steps that follow, and not for who uses the image.
+func (w *writer) arg(name, value string) { w.line("ARG %s=%s", name, value) }
+
+// link links to all programs that mise has brought so far.
+func (w *writer) link() {
+	w.line("RUN for folder in $(mise bin-paths); do for program in \"$folder\"/*; do \\")
+	w.line("    if [ -x \"$program\" ]; then ln -sf \"$program\" /usr/local/bin/; fi; done; done")
+}
+
+// managers installs the package managers that come as packages of another one.
+func (r Recipe) managers(w *writer) {
+	for _, l := range r.Languages {
+		name, version := l.manager()
+		at := func(sign string) string {
+			if version == System {
+				return name
+			}
+			return name + sign + version
+		}
+		switch {
+		case l.Version != System && (name == "poetry" || name == "pipenv"):
+			w.line("RUN python3 -m pip install --no-cache-dir --root-user-action=ignore %s", at("=="))
+		case name == "pnpm" || name == "yarn" && l.Version != System:
+			w.line("RUN npm install --global --no-audit --no-fund %s; rm -rf /root/.npm", at("@"))
+		default:
+			continue
+		}
+		if l.Version != System {
+			w.link()
+		}
+	}
+}
+
+// verify sees that all that was asked for runs, in the version asked for.
+func (r Recipe) verify(w *writer) {
+	checks := []string{"git --version"}
+	for _, n := range r.Needs() {
+		check := strings.Join(n.Check, " ")
+		if n.Version == System {
+			checks = append(checks, check)
+			continue
+		}
+		checks = append(checks, fmt.Sprintf("%s 2>&1 | grep -F %s", check, shellQuote(strings.TrimPrefix(n.Version, "v"))))
+	}
+	w.line("RUN %s", strings.Join(checks, "; \\\n    "))
+}
+
+// shellQuote quotes a word for a shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

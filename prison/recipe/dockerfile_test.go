@@ -1,0 +1,120 @@
+package recipe_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/recipe"
+)
+
+func parse(t *testing.T, content string) recipe.Recipe {
+	t.Helper()
+	r, err := recipe.Parse([]byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestDockerfile compares whole files: what cannot be built everywhere, as mise fetches it, is at least read.
+func TestDockerfile(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.toml")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := os.ReadFile(strings.TrimSuffix(file, ".toml") + ".Dockerfile")
+		got := parse(t, string(content)).Dockerfile("")
+		if string(got) != string(want) {
+			t.Errorf("%s gives\n%s\nwant\n%s", file, got, want)
+			if os.Getenv("UPDATE_SCRIPTS") != "" {
+				os.WriteFile(strings.TrimSuffix(file, ".toml")+".Dockerfile", got, 0o644)
+			}
+		}
+		if strings.Contains(string(got), "airlock") || strings.Contains(string(got), "LABEL") {
+			t.Errorf("%s: a brand or a label", file)
+		}
+	}
+}
+
+func TestDockerfileBase(t *testing.T) {
+	r := parse(t, "[os]\ndockerfile = \"Dockerfile\"\npackages = [\"make\"]")
+	if got := string(r.Dockerfile("other:1")); !strings.HasPrefix(got, "FROM other:1\n") || !r.NeedsBuild() {
+		t.Errorf("%s", got)
+	}
+	if parse(t, "[os]\ndockerfile = \"Dockerfile\"").NeedsBuild() {
+		t.Error("a Dockerfile alone is built twice")
+	}
+	if !(recipe.Recipe{}).NeedsBuild() {
+		t.Error("the baseline needs no image")
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	r := parse(t, `
+[languages.python]
+version = "3.12"
+manager = "poetry"
+[languages.java]
+version = "system"
+manager = "maven"
+[languages.terraform]
+version = "v1.9.8"
+`)
+	var got []string
+	for _, n := range r.Needs() {
+		got = append(got, n.Name+" "+n.Version+" "+strings.Join(n.Check, " ")+" "+strings.Join(n.Packages, ",")+" "+n.Mise)
+	}
+	want := []string{
+		"java system java -version default-jdk-headless ", "maven system mvn --version maven ",
+		"python 3.12 python3 --version python3,python3-pip,python3-venv,python-is-python3 python@3.12",
+		"poetry system poetry --version python3-poetry ", "terraform v1.9.8 terraform --version  terraform@1.9.8",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestMeets(t *testing.T) {
+	for _, c := range []struct {
+		version, printed string
+		want             bool
+	}{
+		{"3.12", "Python 3.12.7", true}, {"3.1", "Python 3.12.7", false}, {"3.12.7", "Python 3.12.7", true},
+		{"3.12.7", "Python 3.12.70", false}, {"1.26.0", "go version go1.26.0 linux/amd64", true}, {"v20", "v20.1.0", true},
+		{"21", "openjdk version \"21.0.2\" 2024-01-16", true}, {"2.0", "openjdk version \"21.0.2\"", false},
+		{"system", "anything", true}, {"1", "", false},
+	} {
+		if got := (recipe.Need{Version: c.version}).Meets(c.printed); got != c.want {
+			t.Errorf("%q by %q: %v", c.version, c.printed, got)
+		}
+	}
+}
+
+func TestMissingPackages(t *testing.T) {
+	const status = `Package: make
+Status: install ok installed
+Version: 4.3-4.1
+Description: utility
+ that builds
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1
+
+Package: mawk
+Status: install ok installed
+Version: 1.3.4
+Provides: awk (= 1), posix-awk
+`
+	got, err := recipe.MissingPackages(strings.NewReader(status), []string{"make", "make=4.3-4.1", "make=4.4", "gone", "awk", "posix-awk", "jq"})
+	if err != nil || strings.Join(got, " ") != "make=4.4 gone jq" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
