@@ -50,57 +50,6 @@ func hasEmpty(path string) bool {
 	return false
 }
 
-// FuzzGlob compares with the plain way to match, which takes for ever on some patterns.
-func FuzzGlob(f *testing.F) {
-	f.Add("a*b?c", "axxbyc")
-	f.Add("**/x/**", "a/b/x/y")
-	f.Add("a/**/[!b-d]\\*", "a/x/y*")
-	f.Add("**", "/")
-	f.Add("[[:alpha:]]*", "z")
-	f.Fuzz(func(t *testing.T, pattern, text string) {
-		if len(pattern) > 12 || len(text) > 16 {
-			t.Skip()
-		}
-		g := parseGlob(pattern)
-		if got, want := g.match(text, false), plainly(g, 0, text); got != want {
-			t.Errorf("%q on %q: %v; want %v", pattern, text, got, want)
-		}
-	})
-}
-
-// plainly matches from the n-th token on by trying every way.
-func plainly(g glob, n int, text string) bool {
-	if n == len(g) {
-		return text == ""
-	}
-	switch g[n].kind {
-	case star, deep:
-		for i := 0; ; i++ {
-			if plainly(g, n+1, text[i:]) {
-				return true
-			}
-			if i == len(text) || g[n].kind == star && text[i] == '/' {
-				return false
-			}
-		}
-	case dirs:
-		if plainly(g, n+2, text) {
-			return true
-		}
-		for i := range len(text) {
-			if text[i] == '/' && plainly(g, n+2, text[i+1:]) {
-				return true
-			}
-		}
-		return false
-	}
-	if text == "" {
-		return false
-	}
-	_, ok := g[n].step(n, text[0], false)
-	return ok && plainly(g, n+1, text[1:])
-}
-
 // FuzzParseAttributes looks for lines that would be read twice, or beyond their end.
 func FuzzParseAttributes(f *testing.F) {
 	f.Add([]byte("*.bin filter=lfs -text\n\"a \\\"b\\101\" diff=x\n[attr]m x\n"))

@@ -30,7 +30,7 @@ func (protectedPath) commit(context.Context, *inspection, *report) error { retur
 
 func (g protection) covers(path string) bool {
 	for _, p := range g.patterns {
-		if p.matches(path) {
+		if p.Matches(path) {
 			return true
 		}
 	}

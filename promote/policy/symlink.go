@@ -205,7 +205,7 @@ func absolute(target string) bool {
 	if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
 		return true
 	}
-	return len(target) > 1 && isAlpha(target[0]) && target[1] == ':'
+	return len(target) > 1 && 'a' <= target[0]|0x20 && target[0]|0x20 <= 'z' && target[1] == ':'
 }
 
 func splitPath(path string) []string {

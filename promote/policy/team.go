@@ -41,7 +41,7 @@ type Team struct {
 
 // protection is a set of paths that a team guards.
 type protection struct {
-	patterns []*pattern
+	patterns []*gitops.Pattern
 	action   Action
 	reason   string
 }
@@ -106,8 +106,8 @@ func newProtection(patterns []string, action, reason string) (protection, error)
 		return p, errors.New("patterns: none")
 	}
 	for _, text := range patterns {
-		compiled, ok := parsePattern(text)
-		if !ok || compiled.negative {
+		compiled, ok := gitops.ParsePattern(text)
+		if !ok || compiled.Negative {
 			return p, fmt.Errorf("patterns: %q is not a pattern as in gitignore(5) without \"!\"", gitops.Escape(text))
 		}
 		p.patterns = append(p.patterns, compiled)

@@ -69,6 +69,6 @@ func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gito
 
 func (w workspaceExposed) isAbout(text string) bool {
 	text, _, _ = strings.Cut(strings.TrimPrefix(text, "/"), "/")
-	p, ok := parsePattern(text)
-	return ok && p.one(w.folder, true, true)
+	p, ok := gitops.ParsePattern(text)
+	return ok && p.Says(w.folder, true, true)
 }

@@ -1,24 +1,24 @@
-package policy
+package gitops
 
 // glob is a pattern of git's kind: "*" and "?" and "[...]" match within a component, "**" between slashes matches
 // any number of components. It is matched without backtracking, in time proportional to the
 // pattern's length times the text's, because an agent may have written it.
-type glob []token
+type glob []globToken
 
-type tokenKind byte
+type globKind byte
 
 const (
-	literal tokenKind = iota // one byte
-	class                    // one byte of a set, never a slash
-	star                     // any bytes but slashes
-	deep                     // any bytes
-	dirs                     // nothing, or whole components up to a slash
-	inDirs                   // the inside of dirs, not a token of its own
-	nowhere                  // matches nothing: a set that does not end
+	literal globKind = iota // one byte
+	class                   // one byte of a set, never a slash
+	star                    // any bytes but slashes
+	deep                    // any bytes
+	dirs                    // nothing, or whole components up to a slash
+	inDirs                  // the inside of dirs, not a token of its own
+	nowhere                 // matches nothing: a set that does not end
 )
 
-type token struct {
-	kind tokenKind
+type globToken struct {
+	kind globKind
 	char byte
 	set  *byteSet
 }
@@ -26,41 +26,41 @@ type token struct {
 func parseGlob(text string) glob {
 	var g glob
 	for i := 0; i < len(text); {
-		t, n := parseToken(text, i)
+		t, n := parseGlobToken(text, i)
 		if n == 0 {
 			return glob{{kind: nowhere}}
 		}
 		g = append(g, t)
 		if t.kind == dirs {
-			g = append(g, token{kind: inDirs})
+			g = append(g, globToken{kind: inDirs})
 		}
 		i += n
 	}
 	return g
 }
 
-// parseToken reads the token at i and returns its length; 0 if there can be no match.
-func parseToken(text string, i int) (token, int) {
+// parseGlobToken reads the token at i and returns its length; 0 if there can be no match.
+func parseGlobToken(text string, i int) (globToken, int) {
 	switch c := text[i]; c {
 	case '*':
 		return parseStars(text, i)
 	case '?':
-		return token{kind: class, set: anyByte}, 1
+		return globToken{kind: class, set: anyByte}, 1
 	case '[':
 		set, n := parseSet(text[i:])
-		return token{kind: class, set: set}, n
+		return globToken{kind: class, set: set}, n
 	case '\\':
 		if i+1 == len(text) {
-			return token{}, 0
+			return globToken{}, 0
 		}
-		return token{kind: literal, char: text[i+1]}, 2
+		return globToken{kind: literal, char: text[i+1]}, 2
 	default:
-		return token{kind: literal, char: c}, 1
+		return globToken{kind: literal, char: c}, 1
 	}
 }
 
 // parseStars reads a run of stars. Two or more that are a whole component cross slashes.
-func parseStars(text string, i int) (token, int) {
+func parseStars(text string, i int) (globToken, int) {
 	end := i
 	for end < len(text) && text[end] == '*' {
 		end++
@@ -68,11 +68,11 @@ func parseStars(text string, i int) (token, int) {
 	whole := end > i+1 && (i == 0 || text[i-1] == '/')
 	switch {
 	case whole && end == len(text):
-		return token{kind: deep}, end - i
+		return globToken{kind: deep}, end - i
 	case whole && text[end] == '/':
-		return token{kind: dirs}, end - i + 1
+		return globToken{kind: dirs}, end - i + 1
 	}
-	return token{kind: star}, end - i
+	return globToken{kind: star}, end - i
 }
 
 // match tells whether the whole text matches; without regard to the case of ASCII letters if folded.
@@ -116,7 +116,7 @@ func (g glob) skip(states []bool) {
 }
 
 // step reads one byte in state n and returns the state after it.
-func (t token) step(n int, c byte, folded bool) (int, bool) {
+func (t globToken) step(n int, c byte, folded bool) (int, bool) {
 	switch t.kind {
 	case literal:
 		return n + 1, c == t.char || folded && lower(c) == lower(t.char)

@@ -1,0 +1,67 @@
+package gitops
+
+import "strings"
+
+// Pattern is a line of a .gitignore file, gitignore(5).
+type Pattern struct {
+	Negative bool // "!": what matches is not ignored
+	folder   bool // "/" at the end: only folders match
+	anyDepth bool // no "/" within: the last component is compared
+	glob     glob
+}
+
+// ParsePattern reads one line; ok is false if there is no pattern on it.
+func ParsePattern(line string) (p *Pattern, ok bool) {
+	line, _, _ = strings.Cut(line, "\x00") // where git's line ends
+	if line == "" || line[0] == '#' {
+		return nil, false
+	}
+	text := trimSpaces(line)
+	p = &Pattern{}
+	text, p.Negative = strings.CutPrefix(text, "!")
+	text, p.folder = strings.CutSuffix(text, "/")
+	p.anyDepth = !strings.Contains(text, "/")
+	text = strings.TrimPrefix(text, "/")
+	if text == "" {
+		return nil, false
+	}
+	p.glob = parseGlob(text)
+	return p, true
+}
+
+// trimSpaces takes off the spaces at the end that no backslash protects.
+func trimSpaces(line string) string {
+	end := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			continue
+		case '\\':
+			i++
+		}
+		end = min(i+1, len(line))
+	}
+	return line[:end]
+}
+
+// Matches tells whether a path, or a folder that it is in, matches.
+func (p *Pattern) Matches(path string) bool {
+	for end := 0; end < len(path); end++ {
+		if path[end] == '/' && p.Says(path[:end], true, false) {
+			return true
+		}
+	}
+	return p.Says(path, false, false)
+}
+
+// Says tells whether the pattern says something about one path, not about folders that it is in; without regard to the
+// case of ASCII letters if folded.
+func (p *Pattern) Says(path string, folder, folded bool) bool {
+	if p.folder && !folder {
+		return false
+	}
+	if p.anyDepth {
+		path = path[strings.LastIndexByte(path, '/')+1:]
+	}
+	return p.glob.match(path, folded)
+}
