@@ -31,6 +31,11 @@ type TreeEntry struct {
 // Folder tells whether the entry is a tree itself.
 func (e Entry) Folder() bool { return e.Mode == "040000" }
 
+// Regular tells whether the entry is a file that has content of its own.
+func (e Entry) Regular() bool {
+	return e.Mode == "100644" || e.Mode == "100755" || e.Mode == "100664"
+}
+
 // Inspector reads single objects through one git process, which starts with the first question and lives until
 // Close: an answer costs a pipe's round trip and not a process. It is not for use by several goroutines.
 type Inspector struct {

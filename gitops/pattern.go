@@ -65,3 +65,12 @@ func (p *Pattern) Says(path string, folder, folded bool) bool {
 	}
 	return p.glob.match(path, folded)
 }
+
+// PatternOf is the pattern that matches one path and nothing else.
+func PatternOf(path string) string {
+	path = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+	if stem := strings.TrimRight(path, " "); stem != path {
+		path = stem + strings.Repeat(`\ `, len(path)-len(stem))
+	}
+	return "/" + path
+}

@@ -23,7 +23,7 @@ as pending, "status" says why and what to type, and landing goes on by itself wh
 # Reading the code
 
 Each command is a file of its own: start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, log.go. What they share is the [app]; voice.go and pager.go are how they speak; moved.go is about airlocks whose worktree was moved or removed. Package
+doctor.go, scan.go, log.go. What they share is the [app]; voice.go and pager.go are how they speak; moved.go is about airlocks whose worktree was moved or removed. Package
 snapshot makes the workspace, package prison the box, package promote the way back; only package gitops runs git.
 
 # Settings
@@ -47,6 +47,10 @@ the default:
 		email = ...
 	[airlock "policy"]
 		host-exec = hold	; each rule: hold, flag or off
+	[airlock "scan"]
+		allow = private-key:/test.pem # made for the tests	; any number of each
+		pattern = high acme-token ACME-[0-9a-f]{32}
+		file = medium acme-key *.acme
 
 # Exit statuses
 

@@ -65,7 +65,7 @@ func newCLI(inside []string) *cli.App {
 		Commands: []*cli.Command{
 			startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
 			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
-			policyCommand(inside), logCommand(), daemonCommand(inside),
+			policyCommand(inside), scanCommand(inside), logCommand(), daemonCommand(inside),
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
 // usageError is a command line that cannot be understood.
@@ -55,6 +56,7 @@ func report(w io.Writer, err error) int {
 	var usage *usageError
 	var refused *refusal
 	var setting *promote.SettingError
+	var scanSetting *scan.SettingError
 	var unavailable *prison.Unavailable
 	var noRange *identity.NoRange
 	var own ownFailure
@@ -75,7 +77,7 @@ func report(w io.Writer, err error) int {
 		return 125
 	case errors.Is(err, context.Canceled):
 		return 130
-	case errors.As(err, &usage), errors.As(err, &setting):
+	case errors.As(err, &usage), errors.As(err, &setting), errors.As(err, &scanSetting):
 		return 2
 	case errors.As(err, &refused):
 		return 3

@@ -50,11 +50,6 @@ func newInspection(c Commit, objects Objects) *inspection {
 	return in
 }
 
-// regular tells whether an entry is a file that has content of its own.
-func regular(e gitops.Entry) bool {
-	return e.Mode == "100644" || e.Mode == "100755" || e.Mode == "100664"
-}
-
 const (
 	linkMode    = "120000"
 	gitlinkMode = "160000"
@@ -62,7 +57,7 @@ const (
 
 // content reads a file's first bytes, whether or not its content is new; nil for what is no file.
 func (in *inspection) content(ctx context.Context, e gitops.Entry) ([]byte, error) {
-	if !regular(e) {
+	if !e.Regular() {
 		return nil, nil
 	}
 	head, _, err := in.objects.Blob(ctx, e.OID, textLimit)
@@ -75,7 +70,7 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 		return &in.file, nil
 	}
 	in.file = file{change: c}
-	if !regular(c.New) || in.had[c.New.OID] {
+	if !c.New.Regular() || in.had[c.New.OID] {
 		return &in.file, nil
 	}
 	f := file{change: c}
@@ -102,7 +97,7 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 
 // compare finds what was added to a text.
 func (in *inspection) compare(ctx context.Context, f *file) error {
-	if regular(f.change.Old) {
+	if f.change.Old.Regular() {
 		var err error
 		if f.old, _, err = in.objects.Blob(ctx, f.change.Old.OID, textLimit); err != nil {
 			return err

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/secrets"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
+)
+
+func scanCommand(inside []string) *cli.Command {
+	return command(&cli.Command{
+		Name: "scan", Usage: "look for secrets in what a snapshot would take in",
+		UsageText: "git airlock scan [--json]",
+		Description: "Searches the files of the checked-out commit, as \"start\" does, which refuses if a finding is high. What may stay is\n" +
+			"allowed, with a reason: git config --add " + scan.AllowKey + " \"RULE:PATTERN # REASON\". Patterns of your own:\n" +
+			scan.PatternKey + " \"high NAME EXPRESSION\", " + scan.FileKey + " \"high NAME PATTERN\".\n" +
+			"Exit status 3 if a finding is high and not allowed.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{jsonFlag},
+		Action: inRepository(func(c *cli.Context, a *app) error {
+			head, err := a.base(c.Context)
+			if err != nil {
+				return err
+			}
+			report, err := a.scan(c.Context, head)
+			if err != nil {
+				return err
+			}
+			d := scanned(head, report)
+			if c.Bool(jsonFlag.Name) {
+				err = printJSON(a.out, d)
+			} else {
+				err = d.print(a.out)
+			}
+			if err != nil {
+				return err
+			}
+			return refuseSecrets(report)
+		}),
+	}, inside, false)
+}
+
+// scan searches what a snapshot of a commit takes in.
+func (a *app) scan(ctx context.Context, head gitops.Head) (scan.Report, error) {
+	settings, err := scan.ReadSettings(ctx, a.repo)
+	if err != nil {
+		return scan.Report{}, err
+	}
+	progress, done := progressOf("searching for secrets")
+	defer done()
+	return scan.Scanner{Repo: a.repo, Detect: detectSecrets, Settings: settings, Progress: progress}.Tree(ctx, head.Tree)
+}
+
+// detectSecrets lends the rules of the policy gate to the search, which knows of no gate.
+func detectSecrets(path string, text []byte) []scan.Match {
+	var found []scan.Match
+	for _, m := range secrets.Default().Find(path, text) {
+		found = append(found, scan.Match(m))
+	}
+	return found
+}
+
+// allowSecretsFlag lets start take in what it would refuse.
+var allowSecretsFlag = &cli.BoolFlag{Name: "allow-secrets", Usage: "take a snapshot although there are secrets in it"}
+
+// hintsShown bounds the findings of a refusal that are named one by one.
+const hintsShown = 5
+
+// refuseSecrets is the refusal of what is high, nil if nothing is.
+func refuseSecrets(r scan.Report) error {
+	n := r.Count(scan.High)
+	if n == 0 {
+		return nil
+	}
+	refused := &refusal{text: "a snapshot would take secrets in: " + count(n, "finding") + " of severity high"}
+	lines := map[string]bool{}
+	for _, f := range r.Findings {
+		line := gitops.Pasteable(scan.AllowanceFor(f) + "why it may be there")
+		if f.Severity != scan.High || f.Allowed != "" || lines[line] {
+			continue
+		}
+		if len(lines) == hintsShown {
+			break
+		}
+		lines[line] = true
+		refused.hints = append(refused.hints, "git config --add "+scan.AllowKey+" "+line)
+	}
+	return refused
+}
+
+func placeOfFinding(f scan.Finding) string {
+	if f.Line == 0 {
+		return gitops.Escape(f.Path)
+	}
+	return fmt.Sprintf("%s:%d", gitops.Escape(f.Path), f.Line)
+}
+
+// scanDocument is version 1 of what scan --json prints.
+type scanDocument struct {
+	Version  int             `json:"version"`
+	Commit   gitops.OID      `json:"commit"`
+	Files    int             `json:"files"`
+	Bytes    int64           `json:"bytes"`
+	High     int             `json:"high"` // of these three what is allowed is not counted
+	Medium   int             `json:"medium"`
+	Low      int             `json:"low"`
+	Allowed  int             `json:"allowed"`
+	Partial  []string        `json:"partial"` // only the first part of these was searched
+	Findings []findingRecord `json:"findings"`
+}
+
+type findingRecord struct {
+	Severity scan.Severity `json:"severity"`
+	Path     string        `json:"path"`
+	Line     int           `json:"line"` // 0: the file as such
+	Rule     string        `json:"rule"`
+	Reason   string        `json:"reason"`
+	Ignored  bool          `json:"ignored"` // an ignore file names it
+	Allowed  *string       `json:"allowed"` // why, null if it is not
+}
+
+func scanned(head gitops.Head, r scan.Report) scanDocument {
+	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Bytes: r.Bytes, High: r.Count(scan.High),
+		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: append([]string{}, r.Partial...), Findings: []findingRecord{}}
+	for _, f := range r.Findings {
+		record := findingRecord{Severity: f.Severity, Path: f.Path, Line: f.Line, Rule: f.Rule, Reason: f.Reason, Ignored: f.Ignored}
+		if f.Allowed != "" {
+			record.Allowed = &f.Allowed
+		}
+		d.Findings = append(d.Findings, record)
+	}
+	return d
+}
+
+// print shows a document to people.
+func (d scanDocument) print(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range d.Findings {
+		reason := gitops.Escape(f.Reason)
+		if f.Ignored {
+			reason += ", though an ignore file names it"
+		}
+		word := f.Severity.String()
+		if f.Allowed != nil {
+			word, reason = "allowed", gitops.Escape(*f.Allowed)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", word, placeOfFinding(scan.Finding{Path: f.Path, Line: f.Line}), f.Rule, reason)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, p := range d.Partial {
+		fmt.Fprintf(out, "partial  %s: only its first part was searched\n", gitops.Escape(p))
+	}
+	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
+	return err
+}

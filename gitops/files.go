@@ -1,0 +1,105 @@
+package gitops
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// File is what a tree has at a path: a file, a symbolic link, or a submodule.
+type File struct {
+	Path string
+	Entry
+}
+
+// Files lists what is in a tree and the folders below it, in git's order.
+func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
+	records, err := g.records(ctx, Call{Args: []string{"ls-tree", "-r", "-z", string(tree)}})
+	if err != nil {
+		return nil, err
+	}
+	files := make([]File, 0, len(records))
+	for _, r := range records {
+		about, path, _ := strings.Cut(r, "\t")
+		mode, rest, _ := strings.Cut(about, " ")
+		_, id, found := strings.Cut(rest, " ")
+		if !found {
+			return nil, fmt.Errorf("git ls-tree answered %q", Escape(r))
+		}
+		files = append(files, File{path, Entry{mode, OID(id)}})
+	}
+	return files, nil
+}
+
+// Blobs calls each with the first limit bytes of every named blob, in order, and with the size of the whole. One
+// git process reads them all; what is only promised to be there it fetches.
+func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int, head []byte, size int64) error) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() {
+		var ask strings.Builder
+		for _, id := range ids {
+			fmt.Fprintf(&ask, "contents %s\n", id)
+		}
+		// As in Commits, git's input stays open until all is read.
+		in := io.MultiReader(strings.NewReader(ask.String()+"flush\n"), openUntil{ctx})
+		call := Call{Args: []string{"cat-file", "--batch-command", "--buffer"}, Stdin: in, Stdout: w, Limit: math.MaxInt64}
+		w.CloseWithError(g.configured(streamed).with("GIT_NO_LAZY_FETCH=0").Look(ctx, call))
+	}()
+	out := bufio.NewReaderSize(r, 64<<10)
+	for n, id := range ids {
+		head, size, err := readHead(out, limit)
+		if err != nil {
+			return fmt.Errorf("read blob %s: %w", id, err)
+		}
+		if err := each(n, head, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readHead reads the first limit bytes of a blob that git cat-file answers with, and passes over the rest.
+func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err error) {
+	line, err := out.ReadString('\n')
+	if err != nil {
+		return nil, 0, err
+	}
+	var name, kind string
+	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 || kind != "blob" {
+		return nil, 0, fmt.Errorf("cat-file answered %q", Escape(strings.TrimSpace(line)))
+	}
+	head = make([]byte, min(size, limit))
+	if _, err := io.ReadFull(out, head); err != nil {
+		return nil, 0, err
+	}
+	_, err = io.CopyN(io.Discard, out, size-int64(len(head))+1)
+	return head, size, err
+}
+
+// Ignored tells which paths the user's ignore files name, whether or not they are tracked all the same.
+func (r *Repository) Ignored(ctx context.Context, paths []string) (map[string]bool, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	// check-ignore knows no literal paths; behind "./" nothing is magic.
+	const here = "./"
+	named, err := r.with("GIT_LITERAL_PATHSPECS=0").records(ctx, Call{Args: []string{"check-ignore", "--no-index", "-z", "--stdin"},
+		Stdin: strings.NewReader(here + strings.Join(paths, "\x00"+here) + "\x00")})
+	if status(err) == 1 {
+		return nil, nil // none of them
+	}
+	ignored := make(map[string]bool, len(named))
+	for _, path := range named {
+		ignored[strings.TrimPrefix(path, here)] = true
+	}
+	return ignored, err
+}

@@ -1,0 +1,143 @@
+package scan
+
+import (
+	"strings"
+	"unicode"
+)
+
+// place is what the path of a file says about the secrets in it.
+type place int
+
+const (
+	ordinary place = iota
+	template       // meant to be copied and filled in
+	trial          // of tests, examples and documentation
+	foreign        // somebody else's, copied in
+)
+
+// trialFolders hold what is tried and shown: "t" is where Perl and git keep their tests.
+var trialFolders = set("t doc docs documentation man manual")
+
+// trialWords are parts of names that tell tests and examples.
+var trialWords = set("test tests testing tested testdata testdir testcase testcases testutil testutils testsuite tester fixture fixtures " +
+	"spec specs mock mocks mocked e2e snapshot snapshots example examples sample samples demo demos dummy fake playground")
+
+// foreignFolders hold what others wrote.
+var foreignFolders = set("vendor node_modules third_party third-party thirdparty godeps bower_components")
+
+// templateWords are parts of file names that tell templates; those of templateEnds do so behind another part.
+var (
+	templateWords = set("example examples sample samples template")
+	templateEnds  = set("tmpl tpl dist default defaults skel")
+)
+
+func set(words string) map[string]bool {
+	all := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		all[w] = true
+	}
+	return all
+}
+
+// placeOf looks at each component of a path.
+func placeOf(path string) place {
+	components := strings.Split(path, "/")
+	name := components[len(components)-1]
+	if isTemplate(name) {
+		return template
+	}
+	for i, c := range components {
+		folder := i < len(components)-1
+		if folder && foreignFolders[strings.ToLower(c)] {
+			return foreign
+		}
+	}
+	for i, c := range components {
+		folder := i < len(components)-1
+		if folder && trialFolders[strings.ToLower(c)] {
+			return trial
+		}
+		for _, w := range wordsOf(c) {
+			if trialWords[w] {
+				return trial
+			}
+		}
+	}
+	return ordinary
+}
+
+// isTemplate tells the names of templates: ".env.example", "config.sample.yml", "settings.dist".
+func isTemplate(name string) bool {
+	lower := strings.ToLower(name)
+	for i, part := range strings.Split(lower, ".") {
+		if templateEnds[part] && i > 0 {
+			return true
+		}
+	}
+	for _, w := range strings.FieldsFunc(lower, func(r rune) bool { return r == '.' || r == '-' || r == '_' }) {
+		if templateWords[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// wordsOf splits a name at what is no letter or digit, and where a capital begins a word.
+func wordsOf(name string) []string {
+	var words []string
+	var word strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	small := false
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end()
+			small = false
+			continue
+		case unicode.IsUpper(r) && small:
+			end()
+		}
+		small = unicode.IsLower(r)
+		word.WriteRune(unicode.ToLower(r))
+	}
+	end()
+	return words
+}
+
+// severity is that of a match in a text.
+func (p place) severity(guess bool) Severity {
+	s := High
+	if guess {
+		s = Medium
+	}
+	if p != ordinary {
+		s = s.lowered()
+	}
+	return s
+}
+
+// reason says in words why a match has its severity.
+func (p place) reason(guess bool) string {
+	text := "has the form of a secret"
+	if guess {
+		text = "looks like a secret by the words around"
+	}
+	return text + p.where()
+}
+
+func (p place) where() string {
+	switch p {
+	case template:
+		return ", in a template"
+	case trial:
+		return ", among tests, examples or documentation"
+	case foreign:
+		return ", in code of others"
+	}
+	return ""
+}

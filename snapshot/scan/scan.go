@@ -1,0 +1,244 @@
+// Package scan looks for secrets in what a snapshot would take in.
+//
+// Texts are searched by a [Detector], files are judged by their names as well: a key store is one whatever its
+// bytes say. What is found is ranked by how sure it is and how much would be given away; a finding names the
+// place and never holds the secret.
+package scan
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// textLimit bounds what is searched of one file.
+const textLimit = 4 << 20
+
+// Match is a place in a text that a [Detector] found.
+type Match struct {
+	Rule  string
+	Line  int  // counted from 1
+	Guess bool // the words around speak for a secret, not its own form
+}
+
+// Detector finds secrets in the text of a file. It is called by several goroutines at once.
+type Detector func(path string, text []byte) []Match
+
+// Severity ranks findings.
+type Severity int
+
+// The severities. High is what nobody should take in without having looked at it.
+const (
+	Low Severity = iota
+	Medium
+	High
+)
+
+var severities = []string{"low", "medium", "high"}
+
+func (s Severity) String() string { return severities[s] }
+
+// MarshalText writes a severity as a word.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// lowered is the severity one step below.
+func (s Severity) lowered() Severity { return max(s-1, Low) }
+
+// raised is the severity one step above.
+func (s Severity) raised() Severity { return min(s+1, High) }
+
+// Finding is one place that may hold a secret.
+type Finding struct {
+	Path     string
+	Line     int // 0: the file as such
+	Rule     string
+	Severity Severity
+	Reason   string // in words
+	Ignored  bool   // an ignore file names it: it was not meant to be committed
+	Allowed  string // why the user lets it be; empty if they do not
+	guess    bool
+}
+
+// Report is what was found in a tree.
+type Report struct {
+	Files    int
+	Bytes    int64
+	Findings []Finding // the worst first
+	Partial  []string  // paths of files of which only the first part was searched
+}
+
+// Count counts the findings of a severity that are not allowed.
+func (r Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s && f.Allowed == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Allowed counts the findings that the user lets be.
+func (r Report) Allowed() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Allowed != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Scanner searches trees of a repository.
+type Scanner struct {
+	Repo     *gitops.Repository
+	Detect   Detector
+	Settings Settings
+	Progress func(done, all int) // may be nil
+}
+
+// Tree searches all files of a tree.
+func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
+	files, err := s.Repo.Files(ctx, tree)
+	if err != nil {
+		return Report{}, err
+	}
+	return s.Files(ctx, files)
+}
+
+// Files searches some files of a tree.
+func (s Scanner) Files(ctx context.Context, files []gitops.File) (Report, error) {
+	files = slices.DeleteFunc(slices.Clone(files), func(f gitops.File) bool { return !f.Regular() })
+	search := &search{scanner: s, report: Report{Files: len(files)}, jobs: make(chan job, 4*runtime.GOMAXPROCS(0))}
+	if err := search.run(ctx, files); err != nil {
+		return Report{}, err
+	}
+	r := &search.report
+	if err := s.weigh(ctx, r); err != nil {
+		return Report{}, err
+	}
+	slices.Sort(r.Partial)
+	slices.SortFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(-cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule))
+	})
+	return *r, nil
+}
+
+// weigh looks at what ignore files and the user say about the findings.
+func (s Scanner) weigh(ctx context.Context, r *Report) error {
+	var paths []string
+	for _, f := range r.Findings {
+		paths = append(paths, f.Path)
+	}
+	slices.Sort(paths)
+	ignored, err := s.Repo.Ignored(ctx, slices.Compact(paths))
+	if err != nil {
+		return err
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Ignored = ignored[f.Path]; f.Ignored && !f.guess {
+			f.Severity = f.Severity.raised()
+		}
+		f.Allowed = s.Settings.allowed(*f)
+	}
+	return nil
+}
+
+// job is one content, with the paths at which the tree has it.
+type job struct {
+	paths []string
+	text  []byte
+	size  int64
+}
+
+// search is one search through files.
+type search struct {
+	scanner Scanner
+	jobs    chan job
+	lock    sync.Mutex
+	report  Report
+	done    int
+}
+
+// run reads contents in one goroutine and searches them in several: reading takes the smaller part of the time.
+func (s *search) run(ctx context.Context, files []gitops.File) error {
+	var ids []gitops.OID
+	paths := map[gitops.OID][]string{}
+	for _, f := range files {
+		if paths[f.OID] == nil {
+			ids = append(ids, f.OID)
+		}
+		paths[f.OID] = append(paths[f.OID], f.Path)
+	}
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for j := range s.jobs {
+				s.take(j)
+			}
+		})
+	}
+	err := s.scanner.Repo.Blobs(ctx, ids, textLimit, func(n int, head []byte, size int64) error {
+		s.jobs <- job{paths[ids[n]], head, size}
+		return nil
+	})
+	close(s.jobs)
+	workers.Wait()
+	return err
+}
+
+// take searches one content at each of its paths: what a text is depends on where it is.
+func (s *search) take(j job) {
+	var found []Finding
+	text := asText(j.text)
+	for _, path := range j.paths {
+		found = append(found, s.scanner.file(path, text)...)
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.report.Findings = append(s.report.Findings, found...)
+	s.report.Bytes += j.size
+	if text != nil && j.size > int64(len(j.text)) {
+		s.report.Partial = append(s.report.Partial, j.paths...)
+	}
+	if s.done += len(j.paths); s.scanner.Progress != nil {
+		s.scanner.Progress(s.done, s.report.Files)
+	}
+}
+
+// file judges one file by its text, nil for what is none, and its name. Of what is found in one line the worst counts.
+func (s Scanner) file(path string, text []byte) []Finding {
+	at := placeOf(path)
+	var found []Finding
+	for _, m := range s.Detect(path, text) {
+		found = append(found, Finding{Path: path, Line: m.Line, Rule: m.Rule, Severity: at.severity(m.Guess), Reason: at.reason(m.Guess), guess: m.Guess})
+	}
+	found = append(found, s.Settings.custom(path, text)...)
+	if f, ok := judgeName(path, at, text, len(found) > 0); ok {
+		if text == nil { // what its name says twice
+			found = slices.DeleteFunc(found, func(f Finding) bool { return f.guess })
+		}
+		found = append(found, f)
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), -cmp.Compare(a.Severity, b.Severity))
+	})
+	return slices.CompactFunc(found, func(a, b Finding) bool { return a.Line == b.Line })
+}
+
+// asText returns the text of a content: nil if it is none. Editors on Windows write UTF-16, too.
+func asText(content []byte) []byte {
+	if text, ok := fromUTF16(content); ok {
+		return text
+	}
+	if bytes.IndexByte(content[:min(len(content), 8000)], 0) >= 0 {
+		return nil
+	}
+	return content
+}

@@ -1,0 +1,166 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// The settings, each of which may be given any number of times.
+const (
+	AllowKey   = "airlock.scan.allow"   // [RULE:]PATTERN # REASON
+	PatternKey = "airlock.scan.pattern" // SEVERITY NAME EXPRESSION
+	FileKey    = "airlock.scan.file"    // SEVERITY NAME PATTERN
+)
+
+// Settings are what the user adds to a search. The zero Settings allow nothing.
+type Settings struct {
+	allow    []Allowance
+	patterns []ownPattern
+	files    []ownFile
+}
+
+// Allowance lets findings of one rule, or of all, be in the files that a pattern matches.
+type Allowance struct {
+	Rule    string // empty: all
+	Pattern *gitops.Pattern
+	Reason  string
+}
+
+// ownPattern is an expression of the user's, ownFile a pattern of file names.
+type (
+	ownPattern struct {
+		severity Severity
+		name     string
+		regex    *regexp.Regexp
+	}
+	ownFile struct {
+		severity Severity
+		name     string
+		pattern  *gitops.Pattern
+	}
+)
+
+// SettingError says that a setting cannot be read.
+type SettingError struct{ Key, Value, Want string }
+
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Escape(e.Value), e.Want)
+}
+
+// ReadSettings reads the settings of a repository.
+func ReadSettings(ctx context.Context, repo *gitops.Repository) (Settings, error) {
+	var s Settings
+	for _, read := range []struct {
+		key, want string
+		add       func(value string) bool
+	}{
+		{AllowKey, "[RULE:]PATTERN # REASON, with a pattern as in gitignore(5) without \"!\"", s.addAllowance},
+		{PatternKey, "high|medium|low NAME EXPRESSION, with an expression as Go reads it", s.addPattern},
+		{FileKey, "high|medium|low NAME PATTERN, with a pattern as in gitignore(5) without \"!\"", s.addFile},
+	} {
+		values, err := repo.Values(ctx, read.key)
+		if err != nil {
+			return s, err
+		}
+		for _, value := range values {
+			if !read.add(value) {
+				return s, &SettingError{read.key, value, read.want}
+			}
+		}
+	}
+	return s, nil
+}
+
+var ruleName = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*|\*):`)
+
+func (s *Settings) addAllowance(value string) bool {
+	i := strings.LastIndex(value, " # ")
+	if i < 0 || strings.TrimSpace(value[i+3:]) == "" {
+		return false // without a reason nobody will know later
+	}
+	a := Allowance{Reason: strings.TrimSpace(value[i+3:])}
+	text := value[:i]
+	if prefix := ruleName.FindString(text); prefix != "" {
+		a.Rule, text = strings.TrimSuffix(prefix, ":"), text[len(prefix):]
+		a.Rule = strings.TrimPrefix(a.Rule, "*")
+	}
+	var ok bool
+	a.Pattern, ok = gitops.ParsePattern(text)
+	s.allow = append(s.allow, a)
+	return ok && !a.Pattern.Negative
+}
+
+func (s *Settings) addPattern(value string) bool {
+	severity, name, text, ok := parseOwn(value)
+	regex, err := regexp.Compile(text)
+	if !ok || err != nil {
+		return false
+	}
+	s.patterns = append(s.patterns, ownPattern{severity, name, regex})
+	return true
+}
+
+func (s *Settings) addFile(value string) bool {
+	severity, name, text, ok := parseOwn(value)
+	pattern, parsed := gitops.ParsePattern(text)
+	if !ok || !parsed || pattern.Negative {
+		return false
+	}
+	s.files = append(s.files, ownFile{severity, name, pattern})
+	return true
+}
+
+// parseOwn reads "SEVERITY NAME TEXT".
+func parseOwn(value string) (Severity, string, string, bool) {
+	word, rest, _ := strings.Cut(value, " ")
+	name, text, _ := strings.Cut(rest, " ")
+	for s, w := range severities {
+		if w == word {
+			return Severity(s), name, text, ruleName.MatchString(name+":") && name != "*" && text != ""
+		}
+	}
+	return 0, "", "", false
+}
+
+// Allow adds an allowance.
+func (s *Settings) Allow(a Allowance) { s.allow = append(s.allow, a) }
+
+// allowed returns the reason why the user lets a finding be, empty if they do not.
+func (s Settings) allowed(f Finding) string {
+	for _, a := range s.allow {
+		if (a.Rule == "" || a.Rule == f.Rule) && a.Pattern.Matches(f.Path) {
+			return a.Reason
+		}
+	}
+	return ""
+}
+
+// AllowanceFor is the value of [AllowKey] that allows a finding and no other of another rule or file.
+func AllowanceFor(f Finding) string {
+	return f.Rule + ":" + gitops.PatternOf(f.Path) + " # "
+}
+
+// ownLimit bounds what one expression of the user's finds in one text.
+const ownLimit = 100
+
+// custom applies the user's own expressions and names.
+func (s Settings) custom(path string, text []byte) []Finding {
+	var found []Finding
+	for _, p := range s.patterns {
+		for _, at := range p.regex.FindAllIndex(text, ownLimit) {
+			line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
+			found = append(found, Finding{Path: path, Line: line, Rule: p.name, Severity: p.severity, Reason: "matches " + PatternKey})
+		}
+	}
+	for _, f := range s.files {
+		if f.pattern.Matches(path) {
+			found = append(found, Finding{Path: path, Rule: f.name, Severity: f.severity, Reason: "its name matches " + FileKey})
+		}
+	}
+	return found
+}
