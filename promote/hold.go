@@ -26,7 +26,8 @@ const (
 	Review              Reason = "review"
 )
 
-var reasons = []Reason{OperationInProgress, BranchDeleted, BranchSwitched, DetachedHead, Collision, Conflict,
+// Reasons are all of them, in that order.
+var Reasons = []Reason{OperationInProgress, BranchDeleted, BranchSwitched, DetachedHead, Collision, Conflict,
 	IndexLocked, DiskFull, InnerInvalid, InnerMain, WorkspaceFull, Policy, Review}
 
 // Hold says why landing waits, and what to do about it.
@@ -40,7 +41,7 @@ type Hold struct {
 
 // position tells of the holds that follow from where the user stands, which hold only what waits.
 func (r Reason) position() bool {
-	return slices.Index(reasons, r) <= slices.Index(reasons, DetachedHead)
+	return slices.Index(Reasons, r) <= slices.Index(Reasons, DetachedHead)
 }
 
 // sortHolds puts holds into the order of their reasons, and gives those that held before the time since when
@@ -48,7 +49,7 @@ func (r Reason) position() bool {
 func sortHolds(holds, before []Hold, now time.Time) []Hold {
 	holds = append([]Hold{}, holds...)
 	slices.SortStableFunc(holds, func(a, b Hold) int {
-		return cmp.Compare(slices.Index(reasons, a.Reason), slices.Index(reasons, b.Reason))
+		return cmp.Compare(slices.Index(Reasons, a.Reason), slices.Index(Reasons, b.Reason))
 	})
 	for i := range holds {
 		holds[i].Since = now.UTC().Truncate(time.Second)

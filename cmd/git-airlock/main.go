@@ -43,12 +43,15 @@ func splitCommand(argv []string) (own, inside []string) {
 
 // newCLI describes the command line. inside is the command for the prison: nil without "--".
 func newCLI(inside []string) *cli.App {
+	cli.HelpPrinter = printHelp
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
+	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintln(c.App.Writer, "git-airlock version", versionText()) }
 	return &cli.App{
 		Name:                   "git airlock",
 		Usage:                  "let a coding agent work on a snapshot and land what it commits",
 		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]",
 		Description:            exitStatusHelp,
-		HideVersion:            true,
+		Version:                versionText(),
 		UseShortOptionHandling: true,
 		// Values have commas of their own: paths, environment variables.
 		DisableSliceFlagSeparator: true,
@@ -66,6 +69,7 @@ func newCLI(inside []string) *cli.App {
 			startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
 			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
 			policyCommand(inside), scanCommand(inside), logCommand(), daemonCommand(inside),
+			manualCommand(), completionCommand(), completeCommand(inside),
 		},
 	}
 }
@@ -78,10 +82,6 @@ var (
 func onUsageError(_ *cli.Context, err error, _ bool) error {
 	return &usageError{err.Error()}
 }
-
-const exitStatusHelp = `Exit status: 0 done; 1 it went wrong; 2 wrong usage or unreadable settings; 3 held or refused until
-you act; 4 no airlock here; 5 the isolation asked for cannot be provided. "visit" and "run" return the
-command's own status, and 125 for every failure of their own.`
 
 // command gives a command what all have: -h, --dry-run, errors of ours for wrong flags, no stray arguments.
 // takes says whether it takes a command for the prison.

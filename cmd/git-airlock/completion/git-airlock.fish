@@ -1,0 +1,26 @@
+# Completion of "git airlock" for fish. It is configuration, not a completion that fish loads when it is needed: those
+# are looked for by the name of the program, and git has its own.
+
+function __git_airlock_offer
+	set -l words (commandline -opc)
+	set -l at (contains -i -- airlock $words; or contains -i -- git-airlock $words; or echo 1)
+	set -l word (commandline -ct)
+	for line in (git airlock complete -- $words[(math $at + 1)..] $word 2>/dev/null)
+		switch $line
+			case :files
+				__fish_complete_path (string replace -r '^--[^=]*=' '' -- $word)
+			case :folders
+				__fish_complete_directories (string replace -r '^--[^=]*=' '' -- $word)
+			case :programs
+				complete -C $word
+			case :gitlog
+				complete -C "git log $word"
+			case '*'
+				echo $line
+		end
+	end
+end
+
+complete -c git-airlock -f -a '(__git_airlock_offer)'
+complete -c git -n '__fish_git_using_command airlock' -f -a '(__git_airlock_offer)'
+complete -c git -n __fish_git_needs_command -f -a airlock -d 'let a coding agent work on a snapshot and land what it commits'

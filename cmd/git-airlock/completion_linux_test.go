@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func init() { scriptCommands["offers"] = cmdOffers }
+
+// TestCompletion types into a real bash, zsh and fish.
+func TestCompletion(t *testing.T) {
+	needNative(t)
+	needPrograms(t, "bash", "zsh", "fish")
+	testscript.Run(t, testscript.Params{Dir: "testdata/shells", Setup: setup(t), Cmds: scriptCommands, Condition: condition})
+}
+
+// shellSetups make a shell complete a line, insert all there is to offer at "insert", and show the line between guillemets
+// at "show".
+var shellSetups = map[string]struct {
+	argv         []string
+	setup        string
+	insert, show string
+}{
+	"bash": {[]string{"bash", "--norc", "--noprofile", "-i"}, `PS1=
+bind 'set bell-style none' 'set completion-query-items -1' 'set disable-completion off'
+show() { printf '«%s»\n' "$READLINE_LINE"; READLINE_LINE=; READLINE_POINT=0; }
+bind -x '"\C-xs": show'
+. /usr/share/bash-completion/completions/git; . <(git-airlock completion bash); echo rea''dy
+`, "\x1b*", "\x18s"},
+	"zsh": {[]string{"zsh", "-f", "-i"}, `PS1= PS2= RPS1=; unsetopt beep prompt_cr prompt_sp; mkdir -p $HOME/zsh; git-airlock completion zsh >$HOME/zsh/_git-airlock; fpath=($HOME/zsh $fpath); autoload -Uz compinit; compinit -u -D
+zle -C everything complete-word _generic; zstyle ':completion:everything:*' completer _all_matches _complete; zstyle ':completion:everything:*' insert true; bindkey '^Xa' everything
+show() { print -rn -- "«$BUFFER»"; BUFFER=; }; zle -N show; bindkey '^Xs' show; echo rea''dy
+`, "\x18a", "\x18s"},
+}
+
+// offers SHELL TABLE completes the lines of a table, "LINE => WORD..." and wants each word among what is offered, but those
+// after "!".
+func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 2, "offers SHELL TABLE")
+	complete := completeInFish
+	if _, ok := shellSetups[args[0]]; ok {
+		s := openShell(ts, args[0])
+		defer s.close()
+		complete = s.complete
+	}
+	for row := range strings.Lines(ts.ReadFile(args[1])) {
+		line, want, ok := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
+		if !ok {
+			ts.Fatalf("%q is no row", row)
+		}
+		line = os.Expand(line, ts.Getenv)
+		got := complete(ts, line)
+		ts.Logf("%s: %s => %s", args[0], line, got)
+		wanted := true
+		for _, word := range strings.Fields(os.Expand(want, ts.Getenv)) {
+			if word == "!" {
+				wanted = false
+				continue
+			}
+			word = strings.ReplaceAll(word, "␣", " ")
+			// The last word of the line may begin in front of what is replaced.
+			pattern := regexp.MustCompile(`(^|[\s=:])` + regexp.QuoteMeta(word) + `/?($|\s)`)
+			if pattern.MatchString(strings.ReplaceAll(got, `\`, "")) != wanted {
+				ts.Fatalf("%s: completing %q: %q among what is offered: want %v; offered: %q", args[0], line, word, wanted, got)
+			}
+		}
+	}
+}
+
+// completeInFish asks fish, which can be asked.
+func completeInFish(ts *testscript.TestScript, line string) string {
+	home := ts.Getenv("HOME")
+	confd := filepath.Join(home, ".local/share/fish/vendor_conf.d")
+	ts.Check(os.MkdirAll(confd, 0o755))
+	ts.Check(ts.Exec("git-airlock", "completion", "fish"))
+	ts.Check(os.WriteFile(filepath.Join(confd, "git-airlock.fish"), []byte(ts.ReadFile("stdout")), 0o600))
+	ts.Setenv("LINE", line)
+	ts.Check(ts.Exec("fish", "-c", `complete -C "$LINE"`))
+	var offered []string
+	for row := range strings.Lines(ts.ReadFile("stdout")) {
+		word, _, _ := strings.Cut(row, "\t")
+		offered = append(offered, strings.TrimSpace(word))
+	}
+	return strings.Join(offered, "\n")
+}
+
+// shellSession is a shell on a terminal.
+type shellSession struct {
+	name     string
+	terminal *os.File
+	screen   *screen
+	cmd      *exec.Cmd
+}
+
+func openShell(ts *testscript.TestScript, name string) *shellSession {
+	ours, theirs, err := openTerminal()
+	ts.Check(err)
+	s := &shellSession{name: name, terminal: ours, screen: &screen{}}
+	argv := shellSetups[name].argv
+	s.cmd = exec.Command(argv[0], argv[1:]...)
+	s.cmd.Dir, s.cmd.Env = ts.MkAbs("."), append(environ(ts), "TERM=vt100", "COLUMNS=10000", "LINES=100", "ZDOTDIR="+ts.Getenv("HOME"))
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirs, theirs, theirs
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ts.Check(converse(ours, s.screen, "size 100 4000"))
+	go func() { _, _ = s.screen.readFrom(ours) }()
+	ts.Check(s.cmd.Start())
+	theirs.Close()
+	_, err = s.terminal.WriteString(shellSetups[name].setup)
+	ts.Check(err)
+	ts.Check(converse(ours, s.screen, "< ready"))
+	return s
+}
+
+func (s *shellSession) close() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.terminal.Close()
+}
+
+// complete types a line, has all inserted there is to offer, and returns the line that this makes.
+func (s *shellSession) complete(ts *testscript.TestScript, line string) string {
+	from := len(s.screen.String())
+	_, err := s.terminal.WriteString(line + shellSetups[s.name].insert + shellSetups[s.name].show)
+	ts.Check(err)
+	shown := ""
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		shown = s.screen.String()[from:]
+		if i, j := strings.LastIndex(shown, "«"), strings.LastIndex(shown, "»"); i >= 0 && j > i {
+			return shown[i+len("«") : j]
+		}
+		if time.Now().After(end) {
+			ts.Check(fmt.Errorf("%s does not complete %q; shown: %q", s.name, line, shown))
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// needPrograms skips a test, or fails it where CI promised them, if a program is not there.
+func needPrograms(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		_, err := exec.LookPath(name)
+		if err != nil {
+			from := map[string]string{"man": "man-db"}[name]
+			err = fmt.Errorf("there is no %s (sudo apt-get install %s)", name, cmp.Or(from, name))
+		}
+		prisontest.Need(t, "shells", err)
+	}
+}
+
+// TestManual lets the programs that show manuals look at each page, and wants no complaint.
+func TestManual(t *testing.T) {
+	needPrograms(t, "man", "mandoc")
+	t.Setenv("SOURCE_DATE_EPOCH", "1750000000")
+	for name, text := range manual(appPage(newCLI(nil))) {
+		for _, argv := range [][]string{
+			{"man", "--warnings", "-E", "UTF-8", "-l", "-"},
+			{"mandoc", "-Tlint", "-Wwarning"},
+		} {
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Env = append(os.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8")
+			cmd.Stdin = strings.NewReader(text)
+			var shown, complaints bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &shown, &complaints
+			err := cmd.Run()
+			if argv[0] == "mandoc" {
+				complaints.Write(shown.Bytes())
+			} else if !strings.Contains(shown.String(), "EXIT STATUS") {
+				t.Errorf("%s: %s shows %q", name, argv[0], shown.String())
+			}
+			if err != nil || complaints.Len() > 0 {
+				t.Errorf("%s: %s: %v: %s", name, argv[0], err, complaints.String())
+			}
+		}
+	}
+}
+
+// TestTroff wants hostile text to come through troff as it is.
+func TestTroff(t *testing.T) {
+	needPrograms(t, "mandoc")
+	const hostile = `.sp 9 \fIx\fP 'y' "z" -- ~/a ^ \(co \n(.l`
+	for _, text := range []string{literal(hostile), literal("'br " + hostile), prose(hostile), prose("`" + hostile + "`")} {
+		cmd := exec.Command("mandoc", "-Tutf8", "-O", "width=200")
+		cmd.Stdin = strings.NewReader(".TH X 1 2025-01-01\n.SH NAME\nx \\- y\n.SH X\n" + text + "\n")
+		out, err := cmd.Output()
+		if shown := regexp.MustCompile(".\b").ReplaceAllString(string(out), ""); err != nil || !strings.Contains(shown, hostile) {
+			t.Errorf("%q is shown as %q: %v", text, shown, err)
+		}
+	}
+}
+
+// TestManualIsComplete wants a page for each command and each option, setting and hold explained.
+func TestManualIsComplete(t *testing.T) {
+	app := newCLI(nil)
+	pages := manual(appPage(app))
+	for _, c := range app.VisibleCommands() {
+		page, ok := pages["git-airlock-"+c.Name+".1"]
+		if c.Name == "help" {
+			continue
+		}
+		if !ok || c.Usage == "" || c.UsageText == "" {
+			t.Errorf("%s has no page, no usage or no synopsis", c.Name)
+		}
+		for _, f := range c.VisibleFlags() {
+			for _, name := range f.Names() {
+				if !strings.Contains(page, literal("-"+name)) {
+					t.Errorf("the page of %s does not mention -%s", c.Name, name)
+				}
+			}
+		}
+		if !strings.Contains(pages["git-airlock.1"], literal("git-airlock-"+c.Name)) {
+			t.Errorf("the first page does not mention %s", c.Name)
+		}
+	}
+	for _, reason := range promote.Reasons {
+		if holdReasons[reason] == "" {
+			t.Errorf("the hold %s is not explained", reason)
+		}
+	}
+}
+
+// TestSettingsAreExplained wants every setting that the code reads in the manual, and the README's table to be
+// the manual's.
+func TestSettingsAreExplained(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range slices.Concat(settings, gitSettings) {
+		key := strings.ToLower(s.key)
+		known[key] = true
+		known[strings.TrimRight(regexp.MustCompile(`[*<].*`).ReplaceAllString(key, ""), "")] = true
+	}
+	reads := regexp.MustCompile(`^(airlock|advice|color)\.[a-zA-Z.]+$`)
+	for name, key := range literals(t, "../..") {
+		if key = strings.ToLower(key); !reads.MatchString(key) || key == "color.ui" || key == "color.pager" || key == "color.advice" {
+			continue
+		}
+		if !known[key] && !strings.HasPrefix(key, "airlock.limit.") {
+			t.Errorf("%s: %s is not in the manual", name, key)
+		}
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range settings {
+		row := "| `" + s.key + "` | " + s.otherwise + " | " + strings.ReplaceAll(s.text, "|", `\|`) + " |"
+		if s.key == "airlock.email" || s.key == "airlock.name" {
+			row = "| `airlock.name`, `airlock.email` | " + s.otherwise + " | " + s.text + " |"
+		}
+		if !strings.Contains(string(readme), strings.ReplaceAll(row, "|  |", "| |")+"\n") {
+			t.Errorf("README.md has no line\n%s", row)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(airlock\\.[^`]+)`").FindAllStringSubmatch(string(readme), -1) {
+		if !known[strings.ToLower(m[1])] {
+			t.Errorf("README.md explains %s, the manual does not", m[1])
+		}
+	}
+}
+
+// literals are the texts in the code below a folder, with where they are.
+func literals(t *testing.T, top string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != top && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, name, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if b, ok := n.(*ast.BasicLit); ok && b.Kind == token.STRING {
+				if text, err := strconv.Unquote(b.Value); err == nil {
+					found[files.Position(b.Pos()).String()] = text
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// The texts that -h, the manual and the README have in common. Words between backticks are typed as they are.
+
+// explained is a word and what it means.
+type explained struct{ word, text string }
+
+// model says what an airlock is.
+var model = []string{
+	"The repository of the user is the outer repository. `git airlock start` takes a snapshot of the branch that is checked out, its files " +
+		"without its history, into a workspace: a folder that git does not see and that belongs to a user id which no account has. " +
+		"It starts a prison in which only that folder exists, and a daemon on the host.",
+	"What the agent commits there, on the inner branch main, the daemon takes out through a quarantine, checks against the rules of " +
+		"the policy gate, rewrites to the user's name and lands on the outer branch as a fast-forward, exact to the byte, each commit " +
+		"with a note in refs/notes/airlock on where it came from.",
+	"When a landing would touch something of the user's, or the user stands elsewhere, it is held: commits wait as pending, " +
+		"`git airlock status` says why and what to type, and landing goes on by itself when the cause is gone.",
+}
+
+// exitStatuses are all that the program ends with; report decides which.
+var exitStatuses = []explained{
+	{"0", "done"},
+	{"1", "it went wrong"},
+	{"2", "wrong usage or unreadable settings"},
+	{"3", "held or refused until you act"},
+	{"4", "no airlock here"},
+	{"5", "the isolation asked for cannot be provided"},
+}
+
+// ofCommands is what is different for the commands that run another.
+const ofCommands = `"visit" and "run" return the command's own status, and 125 for every failure of their own.`
+
+// exitStatusHelp sums them up.
+var exitStatusHelp = func() string {
+	var parts []string
+	for _, s := range exitStatuses {
+		parts = append(parts, s.word+" "+s.text)
+	}
+	return "Exit status: " + strings.Join(parts, "; ") + ". " + ofCommands
+}()
+
+// holdReasons say why landing waits.
+var holdReasons = map[promote.Reason]string{
+	promote.OperationInProgress: "a merge, rebase, am, cherry-pick, revert or bisect of yours is not finished",
+	promote.BranchDeleted:       "the airlock's branch is gone",
+	promote.BranchSwitched:      "another branch is checked out here, or the airlock's in another worktree as well",
+	promote.DetachedHead:        "no branch is checked out",
+	promote.Collision:           "a landing would overwrite an untracked, ignored, staged or unstaged change of yours",
+	promote.Conflict:            "commits of yours and of the agent's changed the same lines; `git airlock promote --resolve` starts the merge",
+	promote.IndexLocked:         "another git is at work on the index, or left its lock there",
+	promote.DiskFull:            "there is no room, or the disk can only be read",
+	promote.InnerInvalid:        "the inner repository did not pass the quarantine's checks",
+	promote.InnerMain:           "the inner repository has no branch main",
+	promote.WorkspaceFull:       "the workspace outgrew airlock.maxWorkspace, or the disk ran full, and the prison was stopped",
+	promote.Policy:              "a rule of the policy gate holds a commit; see `git airlock policy`",
+	promote.Review:              "airlock.autoLand is false: everything waits for `git airlock promote`",
+}
+
+// setting is a key of git's configuration.
+type setting struct{ key, otherwise, text string }
+
+// settings are the program's own. The README has the same table.
+var settings = []setting{
+	{"airlock.backend", "`auto`", "how the prison is made: `auto`, `native` or `docker`"},
+	{"airlock.image", "none", "container image with git and a shell; where an engine answers, `auto` takes `docker` for it"},
+	{"airlock.runtime", "the engine's", "container runtime, such as `runsc`"},
+	{"airlock.network", "`none`", "what the prison can reach: `none`, or `open`: the internet, but neither your loopback nor link-local addresses (native: `apt-get install slirp4netns`)"},
+	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder of yours that the agent may use, read-only, as `/tools/NAME`; any number of them"},
+	{"airlock.rootfs", "", "a folder that holds another system than this machine's, with `sh` and `git`"},
+	{"airlock.selftest", "`false`", "`true`: a prison that does not keep what it promises is refused"},
+	{"airlock.memory", "`4g`", "memory of the prison"},
+	{"airlock.cpus", "`2`", "cores"},
+	{"airlock.pids", "`512`", "processes and threads"},
+	{"airlock.autoLand", "`true`", "`false`: everything waits for `git airlock promote` (`start --no-auto-land`)"},
+	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` come to its tree, too (`--engine`)"},
+	{"airlock.sign", "`false`", "`true`: landed commits carry your signature, made outside as `user.signingKey` and `gpg.format` say"},
+	{"airlock.workspace", "`inside`", "`inside`: a hidden folder of the work tree that git ignores; `gitdir`: within `.git`, for tools that stumble over a folder they cannot read"},
+	{"airlock.maxWorkspace", "`20g`", "a larger workspace stops its prison (hold `workspace-full`); so does a disk that runs full"},
+	{"airlock.maxFileSize", "`50m`", "a file above it is held by the rule `large-file`"},
+	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: what a rule of the gate does"},
+	{"airlock.policyFile", "none", "a policy as a team's, for you alone: an absolute path, or one that begins with `~/`"},
+	{"airlock.limit.*", "see right", "`pack` (`2g`), `commit` (`1m`), `blob` (`2g`), `path` (4096), `component` (255), `paths` (200000 changed by a commit), `depth` (128): beyond these nothing is taken out (hold `inner-invalid`)"},
+	{"airlock.name", "yours", "who landed commits are by"},
+	{"airlock.email", "yours", "who landed commits are by"},
+}
+
+// gitSettings are git's, which are obeyed as git obeys its own.
+var gitSettings = []setting{
+	{"advice.airlock", "`true`", "`false`: no hints"},
+	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: colours; NO_COLOR turns `auto` off"},
+	{"pager.airlock.<command>", "`log`, `list` and `policy`: `true`", "a boolean, or the pager for that command's output; `GIT_PAGER` goes before it"},
+}
+
+// files are where things are.
+var files = []explained{
+	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
+	{"$GIT_COMMON_DIR/airlock/<id>/", "what the host knows of an airlock: state, quarantine, journal, the daemon's lock and log"},
+	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
+	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
+	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},
+	{"refs/airlock/policy", "the policy of the team"},
+	{"refs/notes/airlock", "where landed commits came from"},
+}
+
+// trailers are the lines of a note in refs/notes/airlock.
+var trailers = []explained{
+	{"Airlock-Version", "1"},
+	{"Airlock-Commit", "the landed commit; another one means that the note was carried along by an amend or a rebase"},
+	{"Airlock-Session", "the airlock it came out of"},
+	{"Airlock-Inner-Commit", "the agent's commit"},
+	{"Airlock-Inner-Author", "the name that the agent was given"},
+	{"Airlock-Base", "the commit that the snapshot was taken of"},
+	{"Airlock-Backend", "what made the prison"},
+	{"Airlock-Isolation", "runtime, network and user id"},
+	{"Airlock-Tree", "exact: the agent's tree; merged: with commits of yours"},
+	{"Airlock-Policy", "clean, or the rules that flagged the commit or were accepted"},
+	{"Airlock-Supersedes", "a landed commit that this one undoes, as the agent had amended or reset it"},
+	{"Airlock-Landed-At", "when it landed"},
+}
+
+// holdsExplained lists the reasons in the order in which they are named.
+func holdsExplained() []explained {
+	var all []explained
+	for _, reason := range promote.Reasons {
+		all = append(all, explained{string(reason), holdReasons[reason]})
+	}
+	return all
+}
+
+// settingsExplained says the default of each setting with it.
+func settingsExplained(of []setting) []explained {
+	var all []explained
+	for _, s := range of {
+		text := s.text
+		if s.otherwise != "" {
+			text = fmt.Sprintf("%s; default: %s", s.text, s.otherwise)
+		}
+		all = append(all, explained{s.key, text})
+	}
+	return all
+}
