@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/docker/docker/client"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
@@ -73,6 +75,34 @@ func TestScriptInContainers(t *testing.T) {
 	})
 	config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n"
 	testscript.Run(t, testscript.Params{Files: files, Setup: withImage(setup(t, config)), Cmds: scriptCommands, Condition: condition})
+}
+
+// TestOtherEngines lives a life with each of what people have beside Docker's own runtime.
+func TestOtherEngines(t *testing.T) {
+	for _, c := range []struct{ name, host, runtime, config string }{
+		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc", "\truntime = runsc\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			prisontest.Need(t, c.name, usable(t, c.host, c.runtime))
+			config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n" + c.config
+			prepare := withImage(setup(t, config))
+			testscript.Run(t, testscript.Params{Dir: "testdata/script/engines", Cmds: scriptCommands, Condition: condition,
+				Setup: func(env *testscript.Env) error {
+					err := prepare(env)
+					env.Setenv("RUNTIME", c.runtime)
+					if c.host != "" {
+						env.Setenv("DOCKER_HOST", c.host)
+					}
+					return err
+				}})
+		})
+	}
+}
+
+// usable tells what is missing to make prisons on an engine.
+func usable(t *testing.T, host, runtime string) error {
+	b := docker.New(docker.Options{Host: host})
+	return errors.Join(b.CheckRuntime(t.Context(), runtime), b.CheckImage(t.Context(), testImage()))
 }
 
 // withImage tells scripts the image.

@@ -68,12 +68,15 @@ func (b *Backend) connected(r *record) (*engine, error) {
 }
 
 // Probe implements [prison.Backend]: an engine of this machine answers and can make prisons.
-func (b *Backend) Probe(ctx context.Context) error {
+func (b *Backend) Probe(ctx context.Context) error { return b.CheckRuntime(ctx, "") }
+
+// CheckRuntime is a Probe for prisons that a container runtime runs.
+func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_, err = e.platform(ctx, "")
+	_, err = e.platform(ctx, runtime)
 	return err
 }
 

@@ -84,6 +84,18 @@ func options() prisontest.Options {
 
 func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }
 
+// TestOtherEngines makes the promises on what people have beside Docker's own runtime.
+func TestOtherEngines(t *testing.T) {
+	t.Run("runsc", func(t *testing.T) {
+		t.Parallel()
+		b := docker.New(docker.Options{Host: os.Getenv("AIRLOCK_TEST_RUNSC")})
+		o := options()
+		o.Runtime, o.Brief = "runsc", true
+		prisontest.Need(t, "runsc", errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
+		prisontest.Run(t, b, o)
+	})
+}
+
 // TestOrdinaryUser runs these tests again as a member of the group that may use the engine.
 func TestOrdinaryUser(t *testing.T) {
 	need(t)

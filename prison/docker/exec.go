@@ -22,16 +22,23 @@ import (
 // killPatience is how long a killed command, or the engine in telling of its end, may take.
 const killPatience = 10 * time.Second
 
+// endPoll is how often it is asked whether the container of a long command still runs.
+const endPoll = 3 * time.Second
+
+// endGrace is for the last of what such a command has said.
+const endGrace = time.Second
+
 // killedStatus is the exit status of a command that a prison's end killed.
 const killedStatus = 128 + 9
 
 // running is a container in which commands can be executed.
 type running struct {
 	*engine
-	id  string
-	dir string   // the host folder of a prison made by Start
-	env []string // what the container's own environment could not know
-	end func() error
+	id   string
+	user string   // the phantom, as the engine wants a user named
+	dir  string   // the host folder of a prison made by Start
+	env  []string // what the container's own environment could not know
+	end  func() error
 
 	once   sync.Once
 	endErr error
@@ -82,6 +89,7 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 		return 0, err
 	}
 	defer x.stream.Close()
+	defer x.closeAtEnd(ctx)()
 	copied := make(chan error, 1)
 	go func() { copied <- x.copy() }()
 	select {
@@ -99,6 +107,32 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 		return 0, errors.Join(err, x.kill(ctx))
 	}
 	return x.result(ctx)
+}
+
+// closeAtEnd closes the command's stream when the container has ended: not every runtime that is killed with it
+// leaves an engine that does. The function that is returned ends the watch.
+func (x *execution) closeAtEnd(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(endPoll)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			bounded, cancel := call(ctx)
+			c, err := x.ContainerInspect(bounded, x.running.id)
+			cancel()
+			if gone(err) || err == nil && !runs(&c) {
+				time.Sleep(endGrace)
+				x.stream.Close()
+				return
+			}
+		}
+	}()
+	return cancel
 }
 
 // begin has the engine start the script that becomes the command.
@@ -132,6 +166,7 @@ func (r *running) environment(p prison.Process, t *prison.Terminal) []string {
 func (r *running) createExec(ctx context.Context, o container.ExecOptions) (string, error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
+	o.User = r.user
 	c, err := r.ContainerExecCreate(bounded, r.id, o)
 	if err != nil {
 		return "", r.lost(ctx, "execute command", err)
@@ -211,7 +246,7 @@ func (x *execution) status(ctx context.Context) (int, error) {
 			return i.ExitCode, nil
 		}
 		if time.Now().After(deadline) {
-			return 0, errors.New("the engine does not tell of the command's end")
+			return 0, cmp.Or(x.check(ctx), errors.New("the engine does not tell of the command's end"))
 		}
 	}
 }

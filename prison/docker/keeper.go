@@ -42,6 +42,7 @@ func Reexec() {
 // order is what a keeper reads from its standard input. Arguments and variables need not be text.
 type order struct {
 	Container string
+	User      string
 	Base      [][]byte // see [running]
 	Argv, Env [][]byte
 	Dir, Term string
@@ -77,7 +78,7 @@ func (r *running) startKeeper(ctx context.Context, p prison.Process) error {
 		return err
 	}
 	text, err := json.Marshal(order{
-		Container: r.id, Base: packAll(r.env), Argv: packAll(p.Argv), Env: packAll(p.Env), Dir: p.Dir,
+		Container: r.id, User: r.user, Base: packAll(r.env), Argv: packAll(p.Argv), Env: packAll(p.Env), Dir: p.Dir,
 		Term: p.Terminal.Term, Size: p.Terminal.Size,
 	})
 	if err != nil {
@@ -157,7 +158,7 @@ func keep(dir string) error {
 	}
 	defer log.Close()
 	screen := &shared{log: log}
-	box := &running{engine: e, id: o.Container, dir: dir, env: unpackAll(o.Base)}
+	box := &running{engine: e, id: o.Container, user: o.User, dir: dir, env: unpackAll(o.Base)}
 	return box.keepScreen(context.Background(), o.process(), listener, screen)
 }
 
@@ -174,6 +175,7 @@ func (r *running) keepScreen(ctx context.Context, p prison.Process, listener net
 	if err := writeJSON(filepath.Join(r.dir, commandName), l); err != nil {
 		return err
 	}
+	defer x.closeAtEnd(ctx)()
 	x.begun = make(chan struct{})
 	ended := make(chan struct{})
 	go func() {

@@ -139,7 +139,7 @@ func (b *Backend) currentState(ctx context.Context, s prison.Spec, l *launched) 
 		l.Exited, l.Status = true, killedStatus
 		return l, nil
 	case runs(c):
-		return (&running{engine: e, id: c.ID, dir: s.Dir}).state(ctx)
+		return (&running{engine: e, id: c.ID, user: userOf(s), dir: s.Dir}).state(ctx)
 	}
-	return (&running{engine: e, id: c.ID, dir: s.Dir}).written(ctx, l)
+	return (&running{engine: e, id: c.ID, user: userOf(s), dir: s.Dir}).written(ctx, l)
 }

@@ -106,17 +106,10 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err := e.renew(ctx, r, s, plan, old); err != nil {
 		return i, err
 	}
-	if err := e.run(ctx, r, s); err != nil {
+	if err := e.run(ctx, p, r, s); err != nil {
 		return i, errors.Join(err, b.Stop(context.WithoutCancel(ctx), s))
 	}
-	return prison.Isolation{Runtime: runtimeName(p, s), Weaker: plan.weaker}, nil
-}
-
-func runtimeName(p *platform, s prison.Spec) string {
-	if s.Runtime != "" {
-		return s.Runtime
-	}
-	return p.DefaultRuntime
+	return prison.Isolation{Runtime: p.runtime(s), Weaker: plan.weaker}, nil
 }
 
 // plan plans the prison's container. Once an image has been found under a name, it stays that one.
@@ -179,7 +172,7 @@ func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err 
 }
 
 // run starts the container and sees that commands can be executed in it.
-func (e *engine) run(ctx context.Context, r *record, s prison.Spec) error {
+func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec) error {
 	if s.Network == prison.NetworkOpen {
 		if err := e.joinSink(ctx, r.Container); err != nil {
 			return err
@@ -188,8 +181,11 @@ func (e *engine) run(ctx context.Context, r *record, s prison.Spec) error {
 	if err := e.start(ctx, r.Container); err != nil {
 		return err
 	}
+	if err := e.limitInside(ctx, p, r, s); err != nil {
+		return err
+	}
 	var shell strings.Builder
-	box := &running{engine: e, id: r.Container}
+	box := &running{engine: e, id: r.Container, user: userOf(s)}
 	status, err := box.Exec(ctx, prison.Process{
 		Argv: []string{defaultSh, "-c", "git --version >/dev/null || exit; command -v bash || command -v " + defaultSh}, Dir: "/",
 		Stdout: &shell,
@@ -224,7 +220,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	if !runs(c) || c.State.Paused {
 		return nil, prison.ErrNotRunning
 	}
-	box := &running{engine: e, id: r.Container, dir: s.Dir}
+	box := &running{engine: e, id: r.Container, user: userOf(s), dir: s.Dir}
 	if r.Shell != "" {
 		box.env = []string{"SHELL=" + r.Shell}
 	}
@@ -287,7 +283,7 @@ func (e *engine) open(ctx context.Context, p plan) (box *running, err error) {
 		defer cancel()
 		return e.remove(bounded, c.ID)
 	}
-	return &running{engine: e, id: c.ID, end: end}, nil
+	return &running{engine: e, id: c.ID, user: p.config.User, end: end}, nil
 }
 
 // Stop implements [prison.Backend]. The container stays, with all that was written in it.
@@ -322,8 +318,13 @@ func (e *engine) kill(ctx context.Context, c *container.InspectResponse) error {
 		}
 	}
 	ended, errs := e.ContainerWait(bounded, c.ID, container.WaitConditionNotRunning)
-	if err := e.ContainerKill(bounded, c.ID, "KILL"); err != nil && !notNow(err) && !gone(err) {
-		return e.failed(ctx, "kill container", err)
+	// On a busy machine the engine may give up although the process is dead and only waits to be reaped.
+	killErr := e.ContainerKill(bounded, c.ID, "KILL")
+	if notNow(killErr) || gone(killErr) {
+		killErr = nil
+	}
+	if killErr != nil {
+		defer time.AfterFunc(killPatience, cancel).Stop()
 	}
 	select {
 	case <-ended:
@@ -332,7 +333,7 @@ func (e *engine) kill(ctx context.Context, c *container.InspectResponse) error {
 		if gone(err) {
 			return nil
 		}
-		return e.failed(ctx, "wait for the container's end", err)
+		return e.failed(ctx, "end container", cmp.Or(killErr, err))
 	}
 }
 

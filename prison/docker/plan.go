@@ -72,7 +72,12 @@ func (pl planner) prison() (plan, error) {
 		return p, err
 	}
 	p.name = containerName(pl.Spec)
-	p.config.Entrypoint = []string{firstShell}
+	if pl.foreign(pl.Runtime) {
+		// A kernel of its own may want to read what it executes. Then another uid keeps the agent out.
+		p.config.User = nobody
+	} else {
+		p.config.Entrypoint = []string{firstShell}
+	}
 	p.config.Env = append(p.config.Env, pl.Env...)
 	p.host.Mounts = append(p.host.Mounts,
 		volume(pl.record.homeVolume(), "/home", pl.labels(rolePrison)),
@@ -109,7 +114,7 @@ func (pl planner) base(role string) (plan, error) {
 	}
 	p := plan{
 		config: container.Config{
-			Hostname: pl.Hostname, User: fmt.Sprintf("%d:%d", pl.UID, pl.GID), Env: pl.environment(),
+			Hostname: pl.Hostname, User: userOf(pl.Spec), Env: pl.environment(),
 			Image: pl.image.ID, Entrypoint: []string{defaultSh}, Cmd: []string{"-c", waitForever},
 			WorkingDir: "/", OpenStdin: true, Labels: pl.labels(role),
 			StopSignal:  "SIGKILL", // others do not reach the first process: an engine that stops would wait for nothing
@@ -136,6 +141,12 @@ func (pl planner) base(role string) (plan, error) {
 	return p, nil
 }
 
+// nobody is in every prison's accounts.
+const nobody = "65534:65534"
+
+// userOf names the phantom as engines want it.
+func userOf(s prison.Spec) string { return fmt.Sprintf("%d:%d", s.UID, s.GID) }
+
 func (pl planner) labels(role string) map[string]string {
 	return map[string]string{labelKey: pl.record.Key, labelID: pl.ID, labelRole: role}
 }
@@ -153,7 +164,8 @@ func (pl planner) securityOptions() ([]string, error) {
 		pl.lacks("the engine filters no system calls")
 	}
 	if pl.foreign(pl.Runtime) {
-		pl.lacks("the runtime has a kernel of its own and filters system calls its own way: files with set-id bits are possible")
+		pl.lacks("the runtime has a kernel of its own: that one, and no filter, says which system calls there are, also set-id bits and namespaces in it")
+		pl.lacks("who takes more memory than there may be ends the whole prison")
 	}
 	if pl.security("selinux") {
 		// Relabelling the workspace would be the alternative, and last longer than the prison.
@@ -230,6 +242,9 @@ func (pl planner) resources() container.Resources {
 		pl.lacks("cpus are not limited (no cpu control group)")
 	}
 	pids := int64(limits.PIDs)
+	if pl.foreign(pl.Runtime) {
+		pids = pids*hostTasks + ownTasks // its kernel counts the agent's own, see limitInside
+	}
 	if pl.PidsLimit {
 		r.PidsLimit = &pids
 	} else {
@@ -239,6 +254,12 @@ func (pl planner) resources() container.Resources {
 	}
 	return r
 }
+
+// A kernel that is a program has tasks of its own on the host, and more than one for each of the agent's.
+const (
+	hostTasks = 4
+	ownTasks  = 512
+)
 
 func bind(source string, readOnly bool) mount.Mount {
 	return mount.Mount{

@@ -1,11 +1,14 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/system"
 )
@@ -52,6 +55,9 @@ func (p *platform) lacks(format string, args ...any) {
 	p.weaker = append(p.weaker, fmt.Sprintf(format, args...))
 }
 
+// runtime names what runs a prison's container.
+func (p *platform) runtime(s prison.Spec) string { return cmp.Or(s.Runtime, p.DefaultRuntime) }
+
 // foreign tells whether another runtime than the engine's usual one, with a kernel or a machine of its
 // own, runs the containers.
 func (p *platform) foreign(runtime string) bool {
@@ -63,4 +69,19 @@ func (p *platform) foreign(runtime string) bool {
 		return false
 	}
 	return true
+}
+
+// limitInside bounds the agent's processes where the runtime's kernel counts them itself: to reach the host's limit, which is
+// for that kernel as a whole, is its end.
+func (e *engine) limitInside(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	if !p.foreign(s.Runtime) {
+		return nil
+	}
+	root := &running{engine: e, id: r.Container, user: "0:0"}
+	limit := fmt.Sprintf("echo %d >/sys/fs/cgroup/pids/pids.max", s.Limits.OrDefault().PIDs)
+	status, err := root.plain(ctx, []string{defaultSh, "-c", limit})
+	if err == nil && status != 0 {
+		err = unavailable(fmt.Sprintf("the runtime %q does not limit processes", p.runtime(s)), "git airlock start --runtime runsc")
+	}
+	return err
 }

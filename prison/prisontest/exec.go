@@ -82,7 +82,7 @@ func execStreams(t *testing.T, x *box) {
 	if r := x.run(t, endless, "true"); r.status != 0 {
 		t.Errorf("input without end: %+v", r)
 	}
-	for range 20 {
+	for range x.rounds(20) {
 		if r := x.sh(t, "head -c 100000 /dev/zero"); len(r.out) != 100000 {
 			t.Fatalf("output of a quick command: %d bytes of 100000", len(r.out))
 		}
@@ -199,7 +199,7 @@ func execMany(t *testing.T, x *box) {
 	problems := make(chan string, 1000)
 	for worker := range 20 {
 		wg.Go(func() {
-			for i := range 25 {
+			for i := range x.rounds(25) {
 				var out bytes.Buffer
 				want := fmt.Sprintf("%d.%d", worker, i)
 				status, err := x.Exec(t.Context(), prison.Process{

@@ -2,6 +2,7 @@ package prisontest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,9 @@ func stopEndsAll(t *testing.T, b prison.Backend, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the processes are there", func() bool { return len(processesOf(t, x.spec.UID)) >= 4 })
+	if !x.ownKernel() {
+		eventually(t, "the processes are there", func() bool { return len(processesOf(t, x.spec.UID)) >= 4 })
+	}
 	if err := b.Stop(t.Context(), x.spec); err != nil {
 		t.Fatalf("stop: %v", err)
 	}
@@ -158,12 +161,16 @@ func wipes(t *testing.T, b prison.Backend, o Options) {
 	if err := os.Chmod(outside, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	name := strings.Repeat("d", 200)
+	depth := 60
+	if x.ownKernel() { // in which no path is longer than PATH_MAX, whatever it begins at
+		depth = 18
+	}
+	deep := fmt.Sprintf("i=0; while [ $i -lt %d ]; do mkdir %s && cd -P %[2]s || exit 1; i=$((i+1)); done", depth, strings.Repeat("d", 200))
 	x.must(t, `ln -s `+outside+` link; ln -s `+treasure+` file; ln -s / root; ln -s .. up; mkfifo fifo
 		mkdir -p closed/inner && touch closed/inner/file && ln -s `+outside+` closed/inner/link && chmod 000 closed/inner closed
 		mkdir ro && touch ro/file && chmod 555 ro
 		ln -s `+outside+` ~/link; mkdir ~/closed; chmod 0 ~/closed
-		i=0; while [ $i -lt 60 ]; do mkdir `+name+` && cd -P `+name+` || exit 1; i=$((i+1)); done; touch bottom`)
+		`+deep+`; touch bottom`)
 	if err := b.Stop(t.Context(), x.spec); err != nil {
 		t.Fatal(err)
 	}

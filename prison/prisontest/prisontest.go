@@ -22,6 +22,10 @@ type Options struct {
 	UID, GID int // a phantom's that the backend can be
 	// Image is the image with git and a shell for a backend that needs one.
 	Image string
+	// Runtime is the container runtime to test, the engine's own if empty.
+	Runtime string
+	// Brief does less often what is only done again and again.
+	Brief bool
 	// Network is set for backends and machines on which NetworkOpen must work.
 	Network bool
 	// Dir is where workspaces and host state go, a new folder in the test's own if empty.
@@ -42,6 +46,7 @@ func Run(t *testing.T, b prison.Backend, o Options) {
 	t.Run("lifecycle", func(t *testing.T) { lifecycle(t, b, o) })
 	t.Run("working", func(t *testing.T) {
 		x := start(t, b, o)
+		x.brief = o.Brief
 		t.Run("exec", func(t *testing.T) { execs(t, x) })
 		t.Run("terminal", func(t *testing.T) { terminals(t, x) })
 		t.Run("table", func(t *testing.T) { table(t, x) })
@@ -56,9 +61,18 @@ func Run(t *testing.T, b prison.Backend, o Options) {
 // box is a prison under test.
 type box struct {
 	backend   prison.Backend
+	brief     bool
 	spec      prison.Spec
 	isolation prison.Isolation
 	prison.Prison
+}
+
+// rounds is how often something is done again and again.
+func (x *box) rounds(n int) int {
+	if x.brief {
+		return n / 5
+	}
+	return n
 }
 
 // NewSpec returns the spec of a prison that does not exist yet; its folders vanish with the test.
@@ -71,7 +85,7 @@ func NewSpec(t testing.TB, b prison.Backend, o Options) prison.Spec {
 	s := prison.Spec{
 		ID:  fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
 		Dir: filepath.Join(dir, "state"), Workspace: filepath.Join(dir, "work"),
-		UID: o.UID, GID: o.GID, User: login, Hostname: host, Image: o.Image,
+		UID: o.UID, GID: o.GID, User: login, Hostname: host, Image: o.Image, Runtime: o.Runtime,
 		Limits: prison.Limits{Memory: 1 << 30, PIDs: 256},
 	}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {

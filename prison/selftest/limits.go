@@ -30,7 +30,7 @@ func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err e
 // tryMemoryLimit looks, as using so much memory would hurt, at the limits that hold for a process inside.
 func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().Memory
-	group, known := leastOfGroups(s.Spec.UID, memoryLimit)
+	group, known := s.least(ctx, memoryLimit)
 	if known && int64(group) <= want {
 		return fmt.Sprintf("the control group has %d MiB", int64(group)>>20), "", nil
 	}
@@ -47,29 +47,48 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 }
 
 // tryProcessorLimit looks at the control group: to use more for a while would prove little on a busy machine.
-func tryProcessorLimit(_ context.Context, s Subject) (seen, broken string, err error) {
+func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().CPUs
-	cores, known := leastOfGroups(s.Spec.UID, processorLimit)
+	cores, known := s.least(ctx, processorLimit)
 	if !known || cores > want+0.01 {
 		return "", fmt.Sprintf("no control group limits it to %g cores", want), nil
 	}
 	return fmt.Sprintf("the control group has %g cores", cores), "", nil
 }
 
-// groupLimit is a limit of control groups: its controller, and how to read it from a group's folder.
+// least returns the least of a limit that the agent's processes have. Those of a kernel of its own cannot be seen outside;
+// what that kernel says is what it was told, and the agent cannot change it.
+func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, known bool) {
+	if !s.ownKernel() {
+		return leastOfGroups(s.Spec.UID, limit)
+	}
+	out, err := s.read(ctx, "cat "+limit.inside)
+	if err != nil {
+		return 0, false
+	}
+	var n, of float64
+	if _, err = fmt.Sscan(out+" 1", &n, &of); err != nil || n <= 0 {
+		return 0, false
+	}
+	return n / of, true
+}
+
+// groupLimit is a limit of control groups: its controller, how to read it from a group's folder, and the files of a group
+// inside that say it, or it and what it is to be divided by.
 type groupLimit struct {
 	controller string
+	inside     string
 	read       func(folder string, unified bool) (float64, bool)
 }
 
-var memoryLimit = groupLimit{"memory", func(folder string, unified bool) (float64, bool) {
+var memoryLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_bytes", func(folder string, unified bool) (float64, bool) {
 	if unified {
 		return readNumber(folder + "/memory.max")
 	}
 	return readNumber(folder + "/memory.limit_in_bytes")
 }}
 
-var processorLimit = groupLimit{"cpu", func(folder string, unified bool) (float64, bool) {
+var processorLimit = groupLimit{"cpu", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu/cpu.cfs_period_us", func(folder string, unified bool) (float64, bool) {
 	if unified {
 		content, _ := os.ReadFile(folder + "/cpu.max")
 		var quota, period float64

@@ -26,6 +26,19 @@ type Subject struct {
 	Words  []Word      // what the leak meter looks for
 }
 
+// ownKernel are the words of [Subject.Weaker] that announce a kernel of the runtime's: what it allows is its own.
+const ownKernel = "kernel of its own"
+
+// nobody is the uid of the first process where the phantom's would not keep the agent out of it.
+const nobody = "65534"
+
+func (s Subject) ownKernel() bool { return s.admits(ownKernel) }
+
+// admits tells whether something is known to be missing.
+func (s Subject) admits(word string) bool {
+	return slices.ContainsFunc(s.Weaker, func(w string) bool { return strings.Contains(w, word) })
+}
+
 // Word is something that must not be readable inside.
 type Word struct {
 	Kind string // what it is, such as "user name"
@@ -121,7 +134,7 @@ func (p probe) run(ctx context.Context, s Subject) (Result, error) {
 		r.Seen = broken
 	}
 	for _, word := range p.weaker {
-		r.Weaker = r.Weaker || !r.Kept && slices.ContainsFunc(s.Weaker, func(w string) bool { return strings.Contains(w, word) })
+		r.Weaker = r.Weaker || !r.Kept && s.admits(word)
 	}
 	r.Seen = shorten(r.Seen)
 	return r, nil
