@@ -54,8 +54,12 @@ func (w Workspace) innerEnv() []string {
 // git runs git inside; a status other than zero is an *[Error].
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr headTail
-	argv := []string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1"}
-	code, err := w.Run(ctx, Process{Argv: append(argv, args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+	argv := []string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1", "-c", streamed}
+	code, err := w.patiently(ctx, Process{Argv: append(argv, args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+	var stalled *Invalid
+	if errors.As(err, &stalled) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("git %s in the workspace: %w", args[0], err)
 	}
