@@ -1,0 +1,373 @@
+# What the cases of scripts/redteam are made of.
+#
+# A case is a function called as its row of the catalogue. It says what it tries (tries), has the agent do it (attack), and
+# says what has to come of it (lands, held, seen, ...). With --prove the same attack is made to a workspace without an airlock;
+# there "plainly" does what a user or a tool would do with plain git, and that has to succeed.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+tried=0 surprises=0 untried=0 missing=0
+staged='' fresh_stage='' stages=0
+
+# begin builds the program and a home for a user.
+begin() {
+	need_go
+	have git || die 'there is no git on PATH' 'sudo apt-get install git'
+	work=$(mktemp -d)
+	chmod 755 "$work"
+	mkdir "$work/bin" "$work/home" "$work/canaries"
+	chmod 1777 "$work/canaries"
+	build "$work/bin/git-airlock" || exit 1
+	PATH=$work/bin:$PATH
+	export PATH HOME=$work/home GIT_CONFIG_NOSYSTEM=1 GIT_CEILING_DIRECTORIES=$work LC_ALL=C.UTF-8 GIT_PAGER=cat
+	unset XDG_CONFIG_HOME GIT_DIR GIT_WORK_TREE GIT_CONFIG_GLOBAL
+	umask 022
+	said=$work/said secret=THE-SECRET-OF-THE-HOST-$RANDOM
+	printf '[core]\n\tabbrev = %s\n' "$secret" >"$work/secret"
+	git config --global user.name 'Ursula User'
+	git config --global user.email ursula@host.example
+	git config --global init.defaultBranch main
+	git config --global advice.detachedHead false
+	cd "$work" || exit 1
+}
+
+finish() {
+	raze
+	cd / && rm -rf "$work"
+}
+
+# required NEED tells whether AIRLOCK_TEST_REQUIRE promises something.
+required() { case ,${AIRLOCK_TEST_REQUIRE-}, in *,"$1",*) true ;; *) false ;; esac; }
+
+# The table.
+
+# cell TEXT prints a text as one cell of a table, whatever it holds.
+cell() { printf %s "$1" | tr '\n|\t' ' / ' | LC_ALL=C tr -d '\000-\037\177' | cut -c1-300; }
+
+tries() { title=$1; }
+expected() { want=${want:+$want; }$1; }
+seen() { sight=${sight:+$sight; }$1; }
+surprised() { surprise=1 sight=${sight:+$sight; }"**$1**"; }
+
+# untriable NEED REASON says that a case cannot be tried here. It succeeds, so that a case can end with it.
+untriable() { why_not=$2 need=$1; }
+# no_plain REASON ends a case that is to be proved, where the attack has nothing to attack in plain git.
+no_plain() { [ -n "$proving" ] && why_not="nothing to prove it on: $1" need=-; }
+
+# run_case ID runs a case and prints its row.
+run_case() {
+	title='' want='' sight='' surprise='' why_not='' need='' tree='' id=$1
+	canary=$work/canaries/$id
+	if [ -n "$proving" ]; then plain_stage; else stage; fi || { surprised 'there is no stage for it' && title=$id; }
+	[ -n "$surprise" ] || "$id"
+	if [ -z "$proving" ] && [ -z "$surprise$why_not" ]; then
+		quiet
+		clean_up
+	fi
+	row
+	if [ -n "$proving$fresh_stage$surprise" ]; then raze; fi
+	rm -f "$said" "$work/agent.err" "$work/agent.out"
+}
+
+row() {
+	if [ -n "$surprise" ]; then
+		surprises=$((surprises + 1)) tried=$((tried + 1))
+		detail >&2
+	elif [ -n "$why_not" ]; then
+		untried=$((untried + 1)) sight="not tried: $why_not" want=${want:--}
+		if required "$need"; then missing=$((missing + 1)) sight="**$sight**"; fi
+	else
+		tried=$((tried + 1))
+	fi
+	printf '| %s | %s | %s | %s |\n' "$id" "$(cell "$title")" "$(cell "$want")" "$(cell "$sight")"
+}
+
+# detail prints what may tell why a case was a surprise.
+detail() {
+	printf '%s: %s\n' "$id" "$sight"
+	[ ! -s "$work/agent.err" ] || tail -n 5 "$work/agent.err" | cat -v | sed 's/^/    agent: /'
+	[ -n "$proving" ] || git airlock status 2>&1 | cat -v | sed 's/^/    /'
+	[ ! -s "$said" ] || tail -n 5 "$said" | cat -v | sed 's/^/    said: /'
+}
+
+# The stage.
+
+# outer_repository makes $outer: the user's, with secrets beside the branch that a snapshot takes.
+outer_repository() {
+	stages=$((stages + 1))
+	outer=$work/r$stages
+	git init -q "$@" "$outer" && cd "$outer" || return 1
+	mkdir docs tools
+	printf 'one\ntwo\nthree\n' >README
+	echo .env >.gitignore
+	echo text >docs/text
+	printf '#!/bin/sh\ncat\n' >tools/filter
+	chmod +x tools/filter
+	git add -A && git commit -qm base || return 1
+	git switch -q -c private && cp "$work/secret" private && git add private && git commit -qm "$secret" && git switch -q main || return 1
+	private=$(git rev-parse private:private)
+	echo 'the user says' >.env
+}
+
+# stage makes a repository with an airlock, unless the last case has left one.
+stage() {
+	[ -z "$staged" ] || return 0
+	outer_repository && begin_airlock
+}
+
+# fresh SETUP [git init options] is for cases that want a repository of their own; SETUP is done before the start.
+fresh() {
+	raze
+	fresh_stage=1
+	local setup=$1
+	shift
+	if ! outer_repository "$@" || ! eval "$setup"; then surprised 'the repository could not be made' && return 1; fi
+	[ -n "$proving" ] || begin_airlock || { surprised "start: $(tail -n 2 "$said")" && return 1; }
+}
+
+# restarted SETTING VALUE... starts the airlock of a fresh stage with settings.
+begin_airlock() {
+	git airlock start --backend "$backend" ${image:+--image "$image"} >"$said" 2>&1 || return 1
+	staged=1
+	learn
+	inside 'cp -a .git /tmp/good'
+}
+
+# learn reads what the airlock is called and where it is.
+learn() {
+	workspace=$(field workspace) uid=$(field uid) airlock=$(field id)
+}
+
+# raze ends the stage.
+raze() {
+	if [ -n "$staged" ] && cd "$outer"; then
+		timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || { cat "$said" >&2 && surprises=$((surprises + 1)); }
+	fi
+	staged='' fresh_stage=''
+	cd "$work" && rm -rf r[0-9]* canaries/*
+}
+
+# plain_stage makes a repository with a workspace that a tool without care would make.
+plain_stage() {
+	outer_repository || return 1
+	workspace=.plain-0000
+	plain=$outer/$workspace
+	echo "/$workspace/" >>.git/info/exclude
+	git init -q "$plain" && cd "$plain" || return 1
+	git config user.name Ghost && git config user.email ghost@inside.example
+	git -C "$outer" archive main | tar -x && git add -A && git commit -qm 'Initial commit' || return 1
+	cd "$outer" || return 1
+}
+
+# The agent.
+
+# agent_words are what attacks are made of. The payload of each is to make a file that is nowhere to be found inside.
+agent_words() {
+	printf 'id=%q canary=%q outer=%q secret_file=%q workspace=%q private=%q\n' "$id" "$canary" "$outer" "$work/secret" "$workspace" "$private"
+	cat <<'TEXT'
+not() { ! "$@"; }
+fire="touch '$canary' 2>/dev/null;"
+# payload FILE... writes programs that fire.
+payload() {
+	for file; do
+		mkdir -p "$(dirname "$file")"
+		printf '#!/bin/sh\n%s\nexit 0\n' "$fire" >"$file"
+		chmod +x "$file"
+	done
+}
+told() { echo "tree $(git rev-parse 'main^{tree}')"; }
+# work commits something that is nowhere else.
+work() {
+	echo "$id $$ $(date +%s%N)" >>work
+	git add work
+	git commit -q -m "$id"
+	told
+}
+# prepared makes a commit, $next, that main is not moved to before it is said to be (published): what lands in the moment
+# between a commit and its damage is not damaged.
+prepared() {
+	echo "$id $$ $(date +%s%N)" >>work
+	git add work
+	next=$(git commit-tree -m "$id" -p main "$(git write-tree)")
+}
+published() {
+	echo "$next" >.git/refs/heads/main
+	echo "tree $(git rev-parse "$next^{tree}" 2>/dev/null || :)"
+}
+# file_of prints where a loose object is.
+file_of() { git rev-parse "$1" | sed 's|^..|.git/objects/&/|'; }
+# raw writes a tree with the one entry MODE NAME OBJECT, checked by nobody.
+raw() { perl -e 'print "$ARGV[0] $ARGV[1]\0", pack("H*", $ARGV[2])' "$1" "$2" "$3" | git hash-object -t tree -w --stdin --literally; }
+blob() { printf %s "${1-x}" | git hash-object -w --stdin; }
+# becomes TREE makes main a commit of that tree.
+becomes() {
+	git update-ref refs/heads/main "$(git commit-tree -m "$id" -p main "$1")"
+	echo "tree $1"
+}
+TEXT
+}
+
+# inside TEXT runs a shell script as the agent.
+inside() { timeout 100 git airlock visit -- sh -euc "$(agent_words)
+$1" >"$work/agent.out" 2>"$work/agent.err" </dev/null; }
+
+# attack TEXT has the agent do its worst. The id of the tree that main has then is $tree, if it says so.
+attack() {
+	[ -z "$surprise" ] || return 1
+	before=$(outside)
+	if [ -n "$proving" ]; then
+		(cd "$plain" && timeout 100 sh -euc "$(agent_words)
+$1" >"$work/agent.out" 2>"$work/agent.err" </dev/null)
+	else
+		inside "$1"
+	fi || surprised "the attack could not be made: exit status $?"
+	begun_at=$(now)
+	tree=$(sed -n 's/^tree //p' "$work/agent.out" | tail -n 1)
+}
+
+# restored puts the inner repository back to how it began.
+restored() {
+	inside 'cd /workspace; chmod -R u+rwX . 2>/dev/null || :
+		find . -mindepth 1 -maxdepth 1 -exec rm -rf {} + ; cp -a /tmp/good .git; git reset -q --hard'
+}
+
+# What came of it.
+
+# slowness is by how much all that is measured here is allowed to take longer, on a machine that has other things to do.
+slowness() { awk -v cores="$(nproc)" '{ n = int($1 / cores); if (n < 1) n = 1; if (n > 8) n = 8; print n }' /proc/loadavg; }
+now() { date +%s%N; }
+since() { echo $((($(now) - $1) / 1000000)); }
+# await MILLISECONDS COMMAND... waits until the command succeeds.
+await() {
+	local end=$(($(now) + $1 * $(slowness) * 1000000))
+	shift
+	until "$@"; do
+		[ "$(now)" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+# field NAME prints a field of the status document.
+field() { timeout 60 git airlock status --json 2>/dev/null | sed -n "s/^ *\"$1\": \"*\([^\"]*\)\"*,*\$/\1/p" | sed -n 1p; }
+# hold prints the reason of the first hold and what is said of it.
+hold() { timeout 60 git airlock status --json 2>/dev/null | sed -n '/^  "hold": {/,/^  }/p' | sed -n 's/^ *"\(reason\|message\)": "\(.*\)",*$/\2/p' | paste -s -d ' '; }
+held_by() { case $(hold) in "$1 "*) true ;; *) false ;; esac; }
+free() { [ "$(field pending)" = 0 ] && [ -z "$(hold)" ]; }
+
+# outside describes all of the user's that an attack must leave alone.
+outside() {
+	git -C "$outer" for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags refs/stash
+	git -C "$outer" symbolic-ref -q HEAD
+	(cd "$outer" && sha256sum .git/config && { git diff-files --name-status; git ls-files -s; } &&
+		find . -path ./.git -prune -o -name "${workspace:-.none}" -prune -o -type f -print0 | sort -z | xargs -0 sha256sum)
+}
+
+# is_landed tells whether the tree that the agent made is the branch's.
+is_landed() { [ "$(git rev-parse 'main^{tree}')" = "$tree" ]; }
+
+# lands wants what the agent committed to land as it is, soon.
+lands() {
+	expected 'it lands as it is'
+	if [ -n "$surprise" ]; then return; fi
+	if [ -z "$tree" ]; then surprised 'the attack names no tree' && return; fi
+	if await "${1:-10000}" is_landed; then
+		seen "landed after $(since "$begun_at") ms"
+	else
+		surprised "not landed: $(hold)"
+	fi
+	user_looks
+}
+
+# held REASON [PATTERN] wants landing to wait for that reason within five seconds, in words that match, and all of
+# the user's to be as it was.
+held() {
+	expected "held: $1${2:+ ($2)}"
+	if [ -n "$surprise" ]; then return; fi
+	if ! await 5000 held_by "$1"; then surprised "not held after five seconds: $(hold)"; else
+		local after words
+		after=$(since "$begun_at") words=$(hold)
+		seen "$words (after $after ms)"
+		if [ -n "${2-}" ] && ! printf %s "$words" | grep -q -E -e "$2"; then surprised "that does not say \"$2\""; fi
+	fi
+	user_looks
+	[ "$(outside)" = "$before" ] || surprised 'something of the user changed'
+}
+
+# mends wants the hold to end by itself once the agent has mended it: with TEXT, or by going back to how it began.
+mends() {
+	expected 'mending it inside ends the hold'
+	if [ -n "$surprise" ]; then return; fi
+	if [ -n "${1-}" ]; then inside "$1"; else restored; fi || surprised 'it could not be mended'
+	inside work || surprised 'no commit could be made after that'
+	tree=$(sed -n 's/^tree //p' "$work/agent.out" | tail -n 1)
+	begun_at=$(now)
+	if await 10000 is_landed; then seen "mended after $(since "$begun_at") ms"; else surprised "mending does not help: $(hold)"; fi
+}
+
+# user_looks does what a user would do now; nothing of it may hang, run what the agent wrote, show what the host keeps to itself, or
+# print anything raw.
+user_looks() {
+	local command began
+	: >"$said"
+	for command in 'git airlock status' 'git airlock status --json' 'git airlock promote' 'git airlock list' 'git airlock log -2' \
+		'git airlock policy' 'git status' 'git diff' 'git log -1 --stat' 'git add -A --dry-run'; do
+		began=$(now)
+		(cd "$outer" && timeout 100 sh -c "$command") >"$work/one" 2>&1 </dev/null
+		case $? in
+		0 | 3) ;;
+		124) surprised "\"$command\" hangs" ;;
+		*) surprised "\"$command\" fails: $(head -n 1 "$work/one")" ;;
+		esac
+		case $command in 'git airlock status'*) [ "$(since "$began")" -lt $((5000 * $(slowness))) ] || surprised "\"$command\" takes $(since "$began") ms" ;; esac
+		case $command in git\ airlock*) cat "$work/one" >>"$said" ;; esac
+	done
+	hygienic "$said"
+}
+
+# hygienic FILE wants no raw character in what was printed, and nothing that only the host knows.
+hygienic() {
+	if LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]' "$1"; then
+		surprised "a raw character is printed: $(LC_ALL=C grep -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xaa-\xae]' "$1" | head -n 1 | cat -v)"
+	fi
+	if grep -q -F -e "$secret" "$1"; then surprised "a secret of the host's is printed"; fi
+	if grep -q -e '^panic:' -e '^goroutine ' "$1"; then surprised 'the program panicked'; fi
+}
+
+in_progress() { find "$outer/.git" -maxdepth 1 '(' -name rebase-apply -o -name index.lock -o -name MERGE_HEAD ')'; }
+tidy() { [ -z "$(in_progress)" ]; }
+ran() { [ -e "$canary" ]; }
+# quiet wants that nothing of the agent's ran on the host, and that nothing private came to where it reads or lands.
+quiet() {
+	expected 'nothing runs'
+	if ran; then surprised 'the payload ran on the host'; else seen 'nothing ran'; fi
+	if git -C "$outer" log --format=%B%n%an%n%ae --notes=airlock main "refs/airlock/$airlock/promoted" 2>/dev/null | grep -q -F -e "$secret"; then
+		surprised 'a secret landed'
+	fi
+	[ "$(cat "$outer/.env" 2>/dev/null)" = 'the user says' ] || surprised "the user's .env is not what it was"
+	await 2000 tidy || surprised "left in .git: $(in_progress)"
+}
+
+# clean_up leaves the stage as it began.
+clean_up() {
+	[ -z "$fresh_stage" ] || return 0
+	restored || { surprised 'the workspace could not be restored' && return; }
+	git airlock promote >"$said" 2>&1 || surprised "something is still held: $(tail -n 1 "$said")"
+}
+
+# plainly COMMANDS [SUCCESS] does with plain git what a user or a tool without care would do, and wants the attack to succeed.
+# Without --prove it fails, so that the case goes on.
+plainly() {
+	[ -n "$proving" ] || return 1
+	expected 'plain git falls for it'
+	(cd "$outer" && timeout 60 sh -c "plain=$plain; $1") >"$said" 2>&1 </dev/null
+	local status=$?
+	if eval "${2:-ran}"; then seen "it did: ${2:-the payload ran}"; else surprised "it did not: ${2:-the payload did not run}"; fi
+}
+
+# bounded wants the daemon to have taken no more memory than 256 MiB.
+bounded() {
+	local pid peak
+	pid=$(field pid)
+	peak=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/${pid:-0}/status" 2>/dev/null)
+	expected 'memory stays small'
+	if [ "${peak:-999999}" -le 262144 ]; then seen "daemon: $((peak / 1024)) MB at most"; else surprised "the daemon took ${peak:-unknown} kB"; fi
+}
