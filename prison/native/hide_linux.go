@@ -18,6 +18,7 @@ var installedAt = []string{
 	"share/man/man1/" + programName + ".1", "share/man/man1/" + programName + ".1.gz", "share/doc/" + programName,
 	"share/bash-completion/completions/" + programName, "share/zsh/site-functions/_" + programName,
 	"share/zsh/vendor-completions/_" + programName, "share/fish/vendor_completions.d/" + programName + ".fish",
+	"share/fish/vendor_conf.d/" + programName + ".fish", "share/" + programName,
 }
 
 // hideProgram removes this program's files from the shared folders' view. A file mounted over one of

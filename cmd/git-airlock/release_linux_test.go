@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestInstall installs, upgrades and removes what runs this test.
+func TestInstall(t *testing.T) {
+	needNative(t)
+	needPrograms(t, "man", "fish")
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{Dir: "testdata/install", Cmds: scriptCommands, Condition: condition, Setup: func(env *testscript.Env) error {
+		env.Setenv("TOP", top)
+		return setup(t)(env)
+	}})
+}
+
+const testVersion = "1.2.3-rc1"
+
+// TestRelease makes a release for one platform twice, the second time as somebody else would, and uses what came out.
+// `scripts/release --check` does so for all platforms, and with nothing built before.
+func TestRelease(t *testing.T) {
+	if os.Getenv("AIRLOCK_TEST_ORDINARY") != "" {
+		t.Skip("what is made is the same for every user")
+	}
+	needPrograms(t, "dpkg-deb", "man")
+	first, second := t.TempDir(), filepath.Join(t.TempDir(), "a place", "elsewhere")
+	release(t, "../..", first)
+	sources := filepath.Join(t.TempDir(), "other sources")
+	copySources(t, sources)
+	release(t, sources, second, "TZ=Asia/Tokyo", "LC_ALL=tr_TR.UTF-8", "GOFLAGS=-buildvcs=auto", "GOAMD64=v3")
+	names, err := os.ReadDir(first)
+	if err != nil || len(names) != 4 {
+		t.Fatalf("made %v: %v", names, err)
+	}
+	for _, e := range names {
+		if !bytes.Equal(read(t, filepath.Join(first, e.Name())), read(t, filepath.Join(second, e.Name()))) {
+			t.Errorf("%s has other bytes the second time", e.Name())
+		}
+	}
+	t.Run("archive", func(t *testing.T) { lookIntoArchive(t, first) })
+	t.Run("package", func(t *testing.T) { installPackage(t, filepath.Join(first, "git-airlock_"+testVersion+"_amd64.deb")) })
+}
+
+func release(t *testing.T, top, out string, env ...string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(top, "scripts/release"), "--version", testVersion, "--only", "linux/amd64", "--out", out)
+	cmd.Env = append(append(os.Environ(), "SOURCE_DATE_EPOCH=1750000000"), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// copySources copies what is built from, with other times and modes.
+func copySources(t *testing.T, to string) {
+	t.Helper()
+	script := `mkdir -p "$0" && tar -C ../.. -c --exclude=./.git --exclude='./.*-[0-9a-f][0-9a-f][0-9a-f][0-9a-f]' . | (umask 077; tar -x -m --no-same-permissions -C "$0")`
+	if out, err := exec.Command("sh", "-euc", script, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+func lookIntoArchive(t *testing.T, dir string) {
+	name := "git-airlock-" + testVersion + "-linux-amd64"
+	output(t, "tar", "-C", dir, "-xzf", filepath.Join(dir, name+".tar.gz"))
+	tree := filepath.Join(dir, name)
+	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "share/man/man1/git-airlock-start.1", "share/zsh/site-functions/_git-airlock",
+		"share/bash-completion/completions/git-airlock", "share/fish/vendor_conf.d/git-airlock.fish"} {
+		if len(read(t, filepath.Join(tree, file))) == 0 {
+			t.Errorf("%s is empty", file)
+		}
+	}
+	program := filepath.Join(tree, "bin/git-airlock")
+	if got := output(t, program, "--version"); got != "git-airlock version "+testVersion+" (linux/amd64)\n" {
+		t.Errorf("--version says %q", got)
+	}
+	if got := output(t, "sh", "-c", `cd "$0" && sha256sum -c --quiet SHA256SUMS`, dir); got != "" {
+		t.Errorf("SHA256SUMS: %s", got)
+	}
+	var bom struct {
+		BomFormat, SpecVersion string
+		Metadata               struct {
+			Timestamp string
+			Component struct {
+				Version string
+				Hashes  []struct{ Alg, Content string }
+			}
+		}
+		Components []struct{ Name, Version, PURL string }
+	}
+	if err := json.Unmarshal(read(t, filepath.Join(dir, name+".cdx.json")), &bom); err != nil {
+		t.Fatal(err)
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(read(t, program)))
+	if bom.BomFormat != "CycloneDX" || bom.SpecVersion != "1.5" || bom.Metadata.Timestamp != "2025-06-15T15:06:40Z" ||
+		bom.Metadata.Component.Version != testVersion || bom.Metadata.Component.Hashes[0].Content != sum {
+		t.Errorf("the list of components is of %+v", bom.Metadata)
+	}
+	built, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bom.Components) != len(built.Deps)+1 {
+		t.Errorf("%d components are listed; the program has %d and the standard library", len(bom.Components), len(built.Deps))
+	}
+	for i, dep := range built.Deps {
+		if c := bom.Components[i+1]; c.Name != dep.Path || c.Version != dep.Version || !strings.HasPrefix(c.PURL, "pkg:golang/") {
+			t.Errorf("component %+v stands for %s %s", c, dep.Path, dep.Version)
+		}
+	}
+}
+
+// installPackage installs the Debian package on this machine, uses it, and removes it.
+func installPackage(t *testing.T, file string) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root installs packages")
+	}
+	if _, err := os.Lstat("/usr/bin/git-airlock"); err == nil {
+		t.Skip("git-airlock is installed on this machine")
+	}
+	dpkg(t, "--install", file)
+	defer dpkg(t, "--purge", "git-airlock")
+	installed := strings.Fields(output(t, "dpkg-query", "--listfiles", "git-airlock"))
+	dir := t.TempDir()
+	cmd := exec.Command("sh", "-euc", `
+		git airlock --version
+		man -w git-airlock-start
+		git init -q r && cd r
+		git -c user.name=U -c user.email=u@h commit -q --allow-empty -m base
+		git config user.name U; git config user.email u@h
+		git airlock run --selftest -- sh -c 'test -z "$(find / -xdev -name "*airlock*" 2>/dev/null)" && git commit -q --allow-empty -m landed'
+		git log -1 --format=%s
+		git airlock clear`)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C.UTF-8", "TMPDIR=" + dir}
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"git-airlock version " + testVersion, "/usr/share/man/man1/git-airlock-start.1.gz\n", "\nlanded\n"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%v: there is no %q in %s", err, want, out)
+		}
+	}
+	dpkg(t, "--purge", "git-airlock")
+	for _, name := range installed {
+		if _, err := os.Lstat(name); err == nil && strings.Contains(name, "airlock") {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// dpkg runs dpkg, once others on this machine have done with it.
+func dpkg(t *testing.T, args ...string) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		out, err := exec.Command("dpkg", args...).CombinedOutput()
+		if err == nil {
+			return
+		}
+		if !strings.Contains(string(out), "lock") || time.Now().After(end) {
+			t.Fatalf("dpkg %q: %v: %s", args, err, out)
+		}
+	}
+}
