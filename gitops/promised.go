@@ -14,27 +14,33 @@ const fetchTime = time.Minute
 // documentation).
 func (r *Repository) partial(ctx context.Context) (bool, error) {
 	config, err := r.Config(ctx)
-	if err != nil || config["extensions.partialclone"] != "" {
-		return err == nil, err
-	}
-	for key := range config {
-		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") {
-			return true, nil
-		}
-	}
-	return false, nil
+	return err == nil && config.Partial(), err
 }
 
-// FetchPromised fetches what the tree of a commit has, and that of another has not, as far as it is only promised. It
-// tells whether there can be such objects.
+// Partial tells the same of the repository that the configuration is of.
+func (c Config) Partial() bool {
+	for key := range c {
+		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") {
+			return true
+		}
+	}
+	return c["extensions.partialclone"] != ""
+}
+
+// FetchPromised fetches what the tree of a commit has, and that of another, if there is one, has not, as far as it is only
+// promised. It tells whether there can be such objects.
 func (r *Repository) FetchPromised(ctx context.Context, commit, besides OID) (bool, error) {
 	partial, err := r.partial(ctx)
 	if err != nil || !partial {
 		return false, err
 	}
+	revs := string(commit) + "^{tree}\n"
+	if besides != "" {
+		revs += "^" + string(besides) + "^{tree}\n"
+	}
 	// Whoever packs objects has to have them, and git fetches them all at once then.
 	return true, r.with("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--stdout", "--window=0"},
-		Stdin: strings.NewReader(string(commit) + "^{tree}\n^" + string(besides) + "^{tree}\n"), Stdout: io.Discard, For: fetchTime,
+		Stdin: strings.NewReader(revs), Stdout: io.Discard, For: fetchTime,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -51,9 +52,61 @@ func (a *app) scan(ctx context.Context, head gitops.Head) (scan.Report, error) {
 	if err != nil {
 		return scan.Report{}, err
 	}
+	if a.config.Partial() { // all at once what would be fetched one by one
+		if _, err := a.repo.FetchPromised(ctx, head.Commit, ""); err != nil {
+			return scan.Report{}, err
+		}
+	}
 	progress, done := progressOf("searching for secrets")
 	defer done()
 	return scan.Scanner{Repo: a.repo, Detect: detectSecrets, Settings: settings, Progress: progress}.Tree(ctx, head.Tree)
+}
+
+// screening is a search that goes on while an airlock is being made.
+type screening struct {
+	result func() (scan.Report, error)
+	allow  bool
+}
+
+// screen begins to search what a start takes in. In a partial clone it waits until it is asked: the snapshot, taken
+// meanwhile, fetches what it needs.
+func (a *app) screen(ctx context.Context, head gitops.Head, allow bool) screening {
+	s := screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) { return a.scan(ctx, head) })}
+	if !a.config.Partial() {
+		go s.result() //nolint:errcheck // asked for again by who waits
+	}
+	return s
+}
+
+// verdict waits for the end of the search and refuses what is high, unless that was allowed.
+func (s screening) verdict() error {
+	report, err := s.result()
+	if err != nil || s.allow {
+		return err
+	}
+	return refuseSecrets(report)
+}
+
+// tell names what was found, the worst one by one.
+func (s screening) tell(w io.Writer) {
+	report, err := s.result()
+	if err != nil {
+		return
+	}
+	shown := 0
+	for _, f := range report.Findings {
+		if f.Severity == scan.High && f.Allowed == "" && shown < hintsShown {
+			say(w, "%s: %s: %s", placeOfFinding(f), f.Rule, gitops.Escape(f.Reason))
+			shown++
+		}
+	}
+	if high, medium, low := report.Count(scan.High)-shown, report.Count(scan.Medium), report.Count(scan.Low); high+medium+low > 0 {
+		more := ""
+		if shown > 0 {
+			more = " more"
+		}
+		say(w, "what may be%s secrets inside: %d high, %d medium, %d low: git airlock scan", more, high, medium, low)
+	}
 }
 
 // detectSecrets lends the rules of the policy gate to the search, which knows of no gate.
@@ -90,6 +143,7 @@ func refuseSecrets(r scan.Report) error {
 		lines[line] = true
 		refused.hints = append(refused.hints, "git config --add "+scan.AllowKey+" "+line)
 	}
+	refused.hints = append(refused.hints, "git airlock start --"+allowSecretsFlag.Name)
 	return refused
 }
 

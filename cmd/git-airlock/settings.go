@@ -26,6 +26,7 @@ type startRequest struct {
 	tools     []airlock.Tool
 	rootfs    string
 	inside    bool
+	secrets   bool              // take them in
 	selftest  bool              // refuse a prison that does not keep its promises
 	overrides map[string]string // settings of promotion given as options
 	command   []string
@@ -44,6 +45,7 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of cores the prison may use"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
 		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
+		allowSecretsFlag,
 		&cli.BoolFlag{Name: "selftest", Usage: "refuse a prison that does not keep what it promises"},
 		engineFlag,
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
@@ -80,6 +82,10 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 		return r, &promote.SettingError{Key: "airlock.selftest", Value: options.String("airlock.selftest", ""), Want: "a boolean"}
 	}
 	r.selftest = r.selftest || c.Bool("selftest")
+	if r.secrets, err = options.Bool("airlock.allowSecrets", false); err != nil {
+		return r, &promote.SettingError{Key: "airlock.allowSecrets", Value: options.String("airlock.allowSecrets", ""), Want: "a boolean"}
+	}
+	r.secrets = r.secrets || c.Bool(allowSecretsFlag.Name)
 	if r.env, err = environment(c.StringSlice("env")); err != nil {
 		return r, err
 	}

@@ -98,18 +98,25 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err := a.choose(ctx, &r, request); err != nil {
 		return r, err
 	}
+	searching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	secrets := a.screen(searching, base, request.secrets)
 	outside, err := a.repo.Changes(ctx)
 	if err != nil {
 		return r, err
 	}
 	if a.dry {
+		secrets.tell(a.message)
+		if err := secrets.verdict(); err != nil {
+			return r, err
+		}
 		say(a.message, "would snapshot %s at %.12s and start a %s prison (%s); %s",
 			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(outside))
 		return r, nil
 	}
 	r, err = a.store.Create(ctx, r)
 	if err == nil {
-		err = a.build(ctx, &r, base)
+		err = a.build(ctx, &r, base, secrets)
 	}
 	if err == nil && request.selftest {
 		err = a.prove(ctx, r)
@@ -153,7 +160,7 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 }
 
 // build makes all there is to an airlock, from the snapshot to the daemon.
-func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head) error {
+func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, secrets screening) error {
 	r.Session = identity.SessionID(time.Now(), r.ID)
 	spec, err := a.spec(*r)
 	if err != nil {
@@ -175,6 +182,10 @@ func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head) er
 	isolation, err := startPrison(ctx, b, spec)
 	s := <-snapshots
 	if err := errors.Join(err, s.error); err != nil {
+		return err
+	}
+	secrets.tell(a.message)
+	if err := secrets.verdict(); err != nil {
 		return err
 	}
 	r.Isolation.Runtime, r.Isolation.Weaker, r.Root = isolation.Runtime, isolation.Weaker, s.Root
