@@ -74,3 +74,38 @@ func PatternOf(path string) string {
 	}
 	return "/" + path
 }
+
+// Patterns are lines of one .gitignore file; the last that says something about a path decides.
+type Patterns []*Pattern
+
+// ParsePatterns reads lines; it returns the first that is none.
+func ParsePatterns(lines []string) (patterns Patterns, wrong string, ok bool) {
+	for _, line := range lines {
+		p, ok := ParsePattern(line)
+		if !ok {
+			return nil, line, false
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, "", true
+}
+
+// Match tells whether one path matches, whatever is said about the folders that it is in.
+func (p Patterns) Match(path string, folder bool) bool {
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i].Says(path, folder, false) {
+			return !p[i].Negative
+		}
+	}
+	return false
+}
+
+// Within tells whether a file matches, or a folder that it is in: nothing below such a folder comes back.
+func (p Patterns) Within(path string) bool {
+	for end := 0; len(p) > 0 && end < len(path); end++ {
+		if path[end] == '/' && p.Match(path[:end], true) {
+			return true
+		}
+	}
+	return p.Match(path, false)
+}

@@ -80,7 +80,9 @@ func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID
 	var name bytes.Buffer
 	// Objects the user's repository only promises to have are fetched here, as a checkout would.
 	// One pack, whatever size the user wants theirs to have.
-	err := r.configured("pack.packSizeLimit=0").with("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
+	// A tree from which something was left out is here already.
+	here := "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteStore(filepath.Join(q.Dir, "objects"))
+	err := r.configured("pack.packSizeLimit=0").with("GIT_NO_LAZY_FETCH=0", here).Look(ctx, Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
 		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
 	})

@@ -32,6 +32,8 @@ type builder struct {
 	late    bool   // it took too long: what was built by then is whole, the rest is left out
 	// raw are the agent's own trees of built commits from which the changes of dropped ones were taken.
 	raw map[gitops.OID]gitops.OID
+	// overlay holds what was left out of the snapshot; nil for a whole one.
+	overlay *gitops.Overlay
 	// lacking is what does not apply without what was dropped, if that is why it stopped.
 	lacking *Dropped
 }
@@ -59,6 +61,12 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	names := make([]gitops.OID, len(links))
 	for i, l := range links {
 		names[i] = l.Commit
+	}
+	if p.Record.Part {
+		if err := b.cover(ctx); err != nil {
+			return b, err
+		}
+		defer b.overlay.Close()
 	}
 	whole := p.lastOnto(links)
 	next := 0
@@ -100,6 +108,9 @@ var errEnough = errors.New("no more commits")
 func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit) error {
 	parents, err := b.parents(l)
 	if err != nil {
+		return err
+	}
+	if inner.Tree, err = b.complete(ctx, inner.Tree); err != nil {
 		return err
 	}
 	theirs, err := b.without(ctx, l, inner)
@@ -188,7 +199,7 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 	if first == "" || b.how == asTheyAre || b.same(first, parents[0]) {
 		return theirs, nil
 	}
-	base, err := b.treeOf(ctx, first)
+	base, err := b.innerTree(ctx, first)
 	if err != nil {
 		return "", err
 	}

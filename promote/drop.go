@@ -16,7 +16,7 @@ func (b *builder) without(ctx context.Context, l gitops.Link, inner gitops.Commi
 	}
 	first := l.Parents[0]
 	if b.drops(l.Commit) {
-		tree, err := b.treeOf(ctx, first)
+		tree, err := b.innerTree(ctx, first)
 		if tree != inner.Tree {
 			b.raw[l.Commit] = inner.Tree
 		}

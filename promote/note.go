@@ -12,6 +12,10 @@ import (
 // note is the provenance of one landed commit, in the format of version 1.
 func (c *cycle) note(p pair, innerAuthor string, now time.Time) string {
 	r := c.Record
+	tree := p.tree()
+	if r.Part {
+		tree = mergedTree // with what was left out
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "landed by airlock %s\n\n", r.ID)
 	for _, line := range []struct {
@@ -26,7 +30,7 @@ func (c *cycle) note(p pair, innerAuthor string, now time.Time) string {
 		{"Base", r.Base},
 		{"Backend", r.Backend},
 		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},
-		{"Tree", p.tree()},
+		{"Tree", tree},
 		{"Policy", c.gate.verdicts.of(p.outer).word()},
 		{"Landed-At", now.UTC().Format(time.RFC3339)},
 	} {

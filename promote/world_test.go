@@ -53,7 +53,7 @@ func newWorld(t testing.TB, format string, base tree) *world {
 	dir := store.Dir(w.record.ID)
 	w.inner = store.Workspace(w.record)
 	check(t, os.MkdirAll(w.inner, 0o700))
-	taken, err := snapshot.Take(t.Context(), repo, promote.QuarantineDir(dir), head, w.record.Ghost)
+	taken, err := snapshot.Take(t.Context(), repo, promote.QuarantineDir(dir), head, nil, w.record.Ghost)
 	check(t, err)
 	check(t, taken.Fill(t.Context(), workspace(w.inner).Workspace))
 	w.record.Root = taken.Root

@@ -20,24 +20,30 @@ const rootMessage = "Initial commit\n"
 // Snapshot is a taken snapshot.
 type Snapshot struct {
 	Root   gitops.OID // the commit on the inner main; of a taken snapshot the first and only one
+	Part   bool       // something was left out
 	format string
 	ghost  identity.Ghost
 	commit []byte
 	pack   string
 }
 
-// Take makes the quarantine in dir and takes a snapshot of base into it, with a root commit by the ghost.
-func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.Head, ghost identity.Ghost) (*Snapshot, error) {
+// Take makes the quarantine in dir and takes a snapshot of base into it, without what is left out, with a root commit by the
+// ghost.
+func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.Head, out gitops.Patterns, ghost identity.Ghost) (*Snapshot, error) {
 	q, err := repo.CreateQuarantine(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("make the quarantine: %w", err)
 	}
-	s := &Snapshot{format: repo.Format, ghost: ghost}
-	if s.pack, err = q.TakeTree(ctx, repo, base.Tree, base.Commit); err != nil {
+	tree, err := q.Leave(ctx, repo, base.Tree, out)
+	if err != nil {
+		return nil, fmt.Errorf("leave files of %s out: %w", base.Commit, err)
+	}
+	s := &Snapshot{Part: tree != base.Tree, format: repo.Format, ghost: ghost}
+	if s.pack, err = q.TakeTree(ctx, repo, tree, base.Commit); err != nil {
 		return nil, fmt.Errorf("take the snapshot of %s: %w", base.Commit, err)
 	}
 	who := fmt.Sprintf("%s %d +0000", ghost, time.Now().Unix())
-	root := gitops.Commit{Tree: base.Tree, Author: who, Committer: who, Message: []byte(rootMessage)}
+	root := gitops.Commit{Tree: tree, Author: who, Committer: who, Message: []byte(rootMessage)}
 	s.commit = root.Bytes()
 	if s.Root, err = q.StoreCommit(ctx, root); err != nil {
 		return nil, fmt.Errorf("store the root commit: %w", err)

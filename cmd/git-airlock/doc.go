@@ -45,6 +45,8 @@ the default:
 		policyFile = ...	; a policy of your own, as a team's
 		name = ...	; who landed commits are by, instead of user.name
 		email = ...
+		allowSecrets = false
+		exclude = secret/	; left out of snapshots, as in a .gitignore; any number
 	[airlock "policy"]
 		host-exec = hold	; each rule: hold, flag or off
 	[airlock "scan"]

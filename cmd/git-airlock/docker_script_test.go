@@ -56,7 +56,7 @@ var elsewhere = []string{"called", "doctor", "dry-run", "errors", "foreign", "he
 	"none", "partial", "read-only", "tools", "usage", "user-git", "whole"}
 
 // landing begins the names of scripts about what happens outside when the commits are there, whatever they came out of.
-var landing = []string{"engine-", "exact-", "hold-by-hand", "hold-disk", "hold-many", "hold-operation", "hold-review", "hygiene", "identity",
+var landing = []string{"engine-", "exact-", "exclude", "scan", "hold-by-hand", "hold-disk", "hold-many", "hold-operation", "hold-review", "hygiene", "identity",
 	"kill-promote", "log", "policy-", "rewritten", "sign", "user-"}
 
 // again are those that an ordinary user runs, too: what has to do with whose things are.

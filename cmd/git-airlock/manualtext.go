@@ -86,6 +86,8 @@ var settings = []setting{
 	{"airlock.maxFileSize", "`50m`", "a file above it is held by the rule `large-file`"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: what a rule of the gate does"},
 	{"airlock.policyFile", "none", "a policy as a team's, for you alone: an absolute path, or one that begins with `~/`"},
+	{"airlock.exclude", "", "a pattern as in gitignore(5) of what is left out of snapshots; landed commits keep yours; any number of them"},
+	{"airlock.allowSecrets", "`false`", "`true`: a snapshot is taken although there are secrets in it (`start --allow-secrets`)"},
 	{"airlock.scan.allow", "", "`[RULE:]PATTERN # REASON`: what `scan` finds in files that match, and the snapshot may take in; any number of them"},
 	{"airlock.scan.pattern", "", "`high|medium|low NAME EXPRESSION`: a secret of your own kind, by its text"},
 	{"airlock.scan.file", "", "`high|medium|low NAME PATTERN`: the same, by the file's name"},

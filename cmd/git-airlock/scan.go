@@ -28,7 +28,7 @@ func scanCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			report, err := a.scan(c.Context, head)
+			report, err := a.scan(c.Context, head, scan.Scanner{})
 			if err != nil {
 				return err
 			}
@@ -46,10 +46,13 @@ func scanCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// scan searches what a snapshot of a commit takes in.
-func (a *app) scan(ctx context.Context, head gitops.Head) (scan.Report, error) {
-	settings, err := scan.ReadSettings(ctx, a.repo)
-	if err != nil {
+// scan searches what a snapshot of a commit takes in, as the scanner says.
+func (a *app) scan(ctx context.Context, head gitops.Head, s scan.Scanner) (scan.Report, error) {
+	var err error
+	if s.Settings, err = scan.ReadSettings(ctx, a.repo); err != nil {
+		return scan.Report{}, err
+	}
+	if s.Exclude, err = a.excluded(ctx); err != nil {
 		return scan.Report{}, err
 	}
 	if a.config.Partial() { // all at once what would be fetched one by one
@@ -57,10 +60,16 @@ func (a *app) scan(ctx context.Context, head gitops.Head) (scan.Report, error) {
 			return scan.Report{}, err
 		}
 	}
-	progress, done := progressOf("searching for secrets")
+	var done func()
+	s.Progress, done = progressOf("searching for secrets")
 	defer done()
-	return scan.Scanner{Repo: a.repo, Detect: detectSecrets, Settings: settings, Progress: progress}.Tree(ctx, head.Tree)
+	s.Repo, s.Detect = a.repo, detectorOf(secrets.Default().Find)
+	return s.Tree(ctx, head.Tree)
 }
+
+// guessAtStart bounds the text that a start searches for what only looks like a password, which is never refused: most
+// repositories are smaller.
+const guessAtStart = 8 << 20
 
 // screening is a search that goes on while an airlock is being made.
 type screening struct {
@@ -71,7 +80,9 @@ type screening struct {
 // screen begins to search what a start takes in. In a partial clone it waits until it is asked: the snapshot, taken
 // meanwhile, fetches what it needs.
 func (a *app) screen(ctx context.Context, head gitops.Head, allow bool) screening {
-	s := screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) { return a.scan(ctx, head) })}
+	s := screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) {
+		return a.scan(ctx, head, scan.Scanner{Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
+	})}
 	if !a.config.Partial() {
 		go s.result() //nolint:errcheck // asked for again by who waits
 	}
@@ -93,6 +104,9 @@ func (s screening) tell(w io.Writer) {
 	if err != nil {
 		return
 	}
+	if report.Excluded > 0 {
+		say(w, "%s left out of the snapshot (%s); landed commits keep yours", count(report.Excluded, "file"), excludeKey)
+	}
 	shown := 0
 	for _, f := range report.Findings {
 		if f.Severity == scan.High && f.Allowed == "" && shown < hintsShown {
@@ -101,21 +115,26 @@ func (s screening) tell(w io.Writer) {
 		}
 	}
 	if high, medium, low := report.Count(scan.High)-shown, report.Count(scan.Medium), report.Count(scan.Low); high+medium+low > 0 {
-		more := ""
+		more, perhaps := "", ""
 		if shown > 0 {
 			more = " more"
 		}
-		say(w, "what may be%s secrets inside: %d high, %d medium, %d low: git airlock scan", more, high, medium, low)
+		if report.Cursory {
+			perhaps = " or more"
+		}
+		say(w, "what may be%s secrets inside: %d high, %d medium, %d low%s: git airlock scan", more, high, medium, low, perhaps)
 	}
 }
 
-// detectSecrets lends the rules of the policy gate to the search, which knows of no gate.
-func detectSecrets(path string, text []byte) []scan.Match {
-	var found []scan.Match
-	for _, m := range secrets.Default().Find(path, text) {
-		found = append(found, scan.Match(m))
+// detectorOf lends the rules of the policy gate to the search, which knows of no gate.
+func detectorOf(find func(path string, text []byte) []secrets.Match) scan.Detector {
+	return func(path string, text []byte) []scan.Match {
+		var found []scan.Match
+		for _, m := range find(path, text) {
+			found = append(found, scan.Match(m))
+		}
+		return found
 	}
-	return found
 }
 
 // allowSecretsFlag lets start take in what it would refuse.
@@ -159,6 +178,7 @@ type scanDocument struct {
 	Version  int             `json:"version"`
 	Commit   gitops.OID      `json:"commit"`
 	Files    int             `json:"files"`
+	Excluded int             `json:"excluded"` // files that airlock.exclude leaves out
 	Bytes    int64           `json:"bytes"`
 	High     int             `json:"high"` // of these three what is allowed is not counted
 	Medium   int             `json:"medium"`
@@ -179,7 +199,7 @@ type findingRecord struct {
 }
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
-	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Bytes: r.Bytes, High: r.Count(scan.High),
+	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
 		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: append([]string{}, r.Partial...), Findings: []findingRecord{}}
 	for _, f := range r.Findings {
 		record := findingRecord{Severity: f.Severity, Path: f.Path, Line: f.Line, Rule: f.Rule, Reason: f.Reason, Ignored: f.Ignored}
@@ -210,6 +230,9 @@ func (d scanDocument) print(out io.Writer) error {
 	}
 	for _, p := range d.Partial {
 		fmt.Fprintf(out, "partial  %s: only its first part was searched\n", gitops.Escape(p))
+	}
+	if d.Excluded > 0 {
+		fmt.Fprintf(out, "%s left out (%s)\n", count(d.Excluded, "file"), excludeKey)
 	}
 	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
 	return err

@@ -98,6 +98,10 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err := a.choose(ctx, &r, request); err != nil {
 		return r, err
 	}
+	out, err := a.excluded(ctx)
+	if err != nil {
+		return r, err
+	}
 	searching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	secrets := a.screen(searching, base, request.secrets)
@@ -116,7 +120,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	}
 	r, err = a.store.Create(ctx, r)
 	if err == nil {
-		err = a.build(ctx, &r, base, secrets)
+		err = a.build(ctx, &r, base, out, secrets)
 	}
 	if err == nil && request.selftest {
 		err = a.prove(ctx, r)
@@ -160,7 +164,7 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 }
 
 // build makes all there is to an airlock, from the snapshot to the daemon.
-func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, secrets screening) error {
+func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, out gitops.Patterns, secrets screening) error {
 	r.Session = identity.SessionID(time.Now(), r.ID)
 	spec, err := a.spec(*r)
 	if err != nil {
@@ -176,7 +180,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, se
 	}
 	snapshots := make(chan taken, 1)
 	go func() {
-		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), base, r.Ghost)
+		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), base, out, r.Ghost)
 		snapshots <- taken{s, err}
 	}()
 	isolation, err := startPrison(ctx, b, spec)
@@ -188,7 +192,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, se
 	if err := secrets.verdict(); err != nil {
 		return err
 	}
-	r.Isolation.Runtime, r.Isolation.Weaker, r.Root = isolation.Runtime, isolation.Weaker, s.Root
+	r.Isolation.Runtime, r.Isolation.Weaker, r.Root, r.Part = isolation.Runtime, isolation.Weaker, s.Root, s.Part
 	if err := a.fill(ctx, b, spec, s.Snapshot); err != nil {
 		return err
 	}

@@ -66,6 +66,7 @@ type Record struct {
 	Format    string            `json:"format"`    // object format
 	Base      gitops.OID        `json:"base"`
 	Root      gitops.OID        `json:"root"`
+	Part      bool              `json:"part,omitempty"` // the root has not all files of the base
 	Ghost     identity.Ghost    `json:"ghost"`
 	Phantom   identity.Phantom  `json:"phantom"`
 	Backend   string            `json:"backend"`

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -67,9 +68,12 @@ type Finding struct {
 // Report is what was found in a tree.
 type Report struct {
 	Files    int
+	Excluded int // files that the snapshot leaves out
 	Bytes    int64
 	Findings []Finding // the worst first
 	Partial  []string  // paths of files of which only the first part was searched
+	// Cursory tells that not all files were searched for what can only be guessed.
+	Cursory bool
 }
 
 // Count counts the findings of a severity that are not allowed.
@@ -99,26 +103,29 @@ type Scanner struct {
 	Repo     *gitops.Repository
 	Detect   Detector
 	Settings Settings
+	Exclude  gitops.Patterns     // what the snapshot leaves out
 	Progress func(done, all int) // may be nil
+	// Certain is a Detector that does not guess, and is quicker for it: it takes over once Guessing bytes were
+	// searched. Without it there is no such bound.
+	Certain  Detector
+	Guessing int64
 }
 
-// Tree searches all files of a tree.
+// Tree searches the files of a tree.
 func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
-	files, err := s.Repo.Files(ctx, tree)
+	all, err := s.Repo.Files(ctx, tree)
 	if err != nil {
 		return Report{}, err
 	}
-	return s.Files(ctx, files)
-}
-
-// Files searches some files of a tree.
-func (s Scanner) Files(ctx context.Context, files []gitops.File) (Report, error) {
-	files = slices.DeleteFunc(slices.Clone(files), func(f gitops.File) bool { return !f.Regular() })
-	search := &search{scanner: s, report: Report{Files: len(files)}, jobs: make(chan job, 4*runtime.GOMAXPROCS(0))}
+	files := slices.DeleteFunc(slices.Clone(all), func(f gitops.File) bool { return s.Exclude.Within(f.Path) })
+	excluded := len(all) - len(files)
+	files = slices.DeleteFunc(files, func(f gitops.File) bool { return !f.Regular() })
+	search := &search{scanner: s, report: Report{Files: len(files), Excluded: excluded}, jobs: make(chan job, 4*runtime.GOMAXPROCS(0))}
 	if err := search.run(ctx, files); err != nil {
 		return Report{}, err
 	}
 	r := &search.report
+	r.Cursory = s.Certain != nil && search.searched.Load() > s.Guessing
 	if err := s.weigh(ctx, r); err != nil {
 		return Report{}, err
 	}
@@ -164,6 +171,8 @@ type search struct {
 	lock    sync.Mutex
 	report  Report
 	done    int
+
+	searched atomic.Int64 // bytes of text
 }
 
 // run reads contents in one goroutine and searches them in several: reading takes the smaller part of the time.
@@ -197,8 +206,12 @@ func (s *search) run(ctx context.Context, files []gitops.File) error {
 func (s *search) take(j job) {
 	var found []Finding
 	text := asText(j.text)
+	scanner := s.scanner
+	if scanner.Certain != nil && s.searched.Add(int64(len(text))) > scanner.Guessing {
+		scanner.Detect = scanner.Certain
+	}
 	for _, path := range j.paths {
-		found = append(found, s.scanner.file(path, text)...)
+		found = append(found, scanner.file(path, text)...)
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()

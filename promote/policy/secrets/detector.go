@@ -42,6 +42,8 @@ type rule struct {
 	regex   func() *regexp.Regexp // nil: the path alone decides
 	width   func() int            // how far from one of its words a match can reach
 	path    func() *regexp.Regexp
+	begin   func() *beginning // nil: not known
+	value   func() *assigned  // nil: not of that kind
 	group   int
 	entropy float64
 	allowed []*allowlist
@@ -83,6 +85,8 @@ func parse(content []byte) (*Detector, error) {
 		}
 		made := &rule{id: r.ID, regex: lazily(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
 		made.width = reach(r.Regex, made.guess)
+		made.begin = sync.OnceValue(func() *beginning { return beginningOf(r.Regex, r.Keywords) })
+		made.value = sync.OnceValue(func() *assigned { return assignedOf(r.Regex, r.Allowlists) })
 		for _, a := range r.Allowlists {
 			made.allowed = append(made.allowed, newAllowlist(a))
 		}
@@ -140,12 +144,36 @@ func guesses(id, expression string) bool {
 
 // Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
 // that is no file.
-func (d *Detector) Find(path string, text []byte) []Match {
+func (d *Detector) Find(path string, text []byte) []Match { return d.find(path, text, true) }
+
+// Certain leaves out the rules that guess, which take most of the time.
+func (d *Detector) Certain(path string, text []byte) []Match { return d.find(path, text, false) }
+
+func (d *Detector) find(path string, text []byte, guesses bool) []Match {
 	wanted := make([]spans, len(d.rules))
 	for _, n := range d.always {
 		wanted[n] = spans{{0, len(text)}}
 	}
-	d.keywords.each(text, func(n, end int) { wanted[n] = wanted[n].add(span{end, end}, nearby) })
+	d.keywords.each(text, func(n, end int) {
+		if d.rules[n].guess && !guesses {
+			return
+		}
+		if b := d.rules[n].begin(); b != nil {
+			if end = b.before(text, end); end < 0 {
+				return
+			}
+		}
+		wanted[n] = wanted[n].add(span{end, end}, nearby)
+	})
+	values := sync.OnceValue(func() []value { return valuesIn(text) })
+	for n, hits := range wanted {
+		if hits == nil {
+			continue
+		}
+		if a := d.rules[n].value(); a != nil {
+			wanted[n] = a.near(hits, values(), d.rules[n].width()+utf8.UTFMax)
+		}
+	}
 	var found []Match
 	for n, r := range d.rules { // in the file's order, so that equal texts give equal answers
 		if wanted[n] != nil && len(found) < matchLimit {

@@ -1,0 +1,190 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// treeBytes is a tree object's content; the entries are in git's order.
+func treeBytes(entries []TreeEntry) ([]byte, error) {
+	var b bytes.Buffer
+	for _, e := range entries {
+		hash, err := hex.DecodeString(string(e.OID))
+		if err != nil {
+			return nil, fmt.Errorf("entry %q: %w", e.Name, err)
+		}
+		fmt.Fprintf(&b, "%s %s\x00", strings.TrimLeft(e.Mode, "0"), e.Name)
+		b.Write(hash)
+	}
+	return b.Bytes(), nil
+}
+
+// storeTree stores a tree object as a file of an object directory and returns its name.
+func storeTree(dir, format string, entries []TreeEntry) (OID, error) {
+	content, err := treeBytes(entries)
+	if err != nil {
+		return "", err
+	}
+	id := HashObject(format, "tree", content)
+	folder := filepath.Join(dir, string(id[:2]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	return id, WriteFile(filepath.Join(folder, string(id[2:])), looseObject("tree", content), 0o400)
+}
+
+// Leave makes a tree without the files that match, and stores what is new of it in the quarantine. A folder that has
+// nothing left is left out, too.
+func (q *Quarantine) Leave(ctx context.Context, r *Repository, tree OID, out Patterns) (OID, error) {
+	if len(out) == 0 {
+		return tree, nil
+	}
+	look := r.with("GIT_NO_LAZY_FETCH=0").Inspect(ctx)
+	defer look.Close()
+	l := &leaving{ctx: ctx, look: look, out: out, dir: filepath.Join(q.Dir, "objects"), format: q.Format}
+	left, empty, err := l.folder("", tree)
+	if err == nil && empty {
+		return storeTree(l.dir, l.format, nil)
+	}
+	return left, err
+}
+
+// leaving is one making of a tree without something.
+type leaving struct {
+	ctx         context.Context
+	look        *Inspector
+	out         Patterns
+	dir, format string
+}
+
+func (l *leaving) folder(path string, tree OID) (left OID, empty bool, err error) {
+	entries, err := l.look.Tree(l.ctx, tree)
+	if err != nil {
+		return "", false, err
+	}
+	var kept []TreeEntry
+	changed := false
+	for _, e := range entries {
+		if l.out.Match(path+e.Name, e.Folder() || e.gitlink()) {
+			changed = true
+			continue
+		}
+		if e.Folder() {
+			id, empty, err := l.folder(path+e.Name+"/", e.OID)
+			if err != nil {
+				return "", false, err
+			}
+			if empty || id != e.OID {
+				changed = true
+			}
+			if empty {
+				continue
+			}
+			e.OID = id
+		}
+		kept = append(kept, e)
+	}
+	if !changed {
+		return tree, false, nil
+	}
+	if len(kept) == 0 {
+		return "", true, nil
+	}
+	left, err = storeTree(l.dir, l.format, kept)
+	return left, false, err
+}
+
+// Overlay puts files that were left out of a snapshot into the trees that were made of it.
+type Overlay struct {
+	look        *Inspector
+	dir, format string
+	files       *layer
+}
+
+// layer is one folder of an overlay: of each name, a file or a folder.
+type layer struct {
+	entry  Entry // of a file
+	inside map[string]*layer
+}
+
+// Overlay is what one tree has and another has not.
+func (b *Bridge) Overlay(ctx context.Context, whole, part OID) (*Overlay, error) {
+	o := &Overlay{look: b.Inspect(ctx), dir: b.dir, format: b.outer.Format, files: &layer{}}
+	limits := DefaultLimits
+	limits.Paths = int64(1) << 40 // the user's own tree
+	changes, err := o.look.Diff(ctx, part, whole, limits)
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	for _, c := range changes {
+		if c.New.present() {
+			o.files.put(strings.Split(c.Path, "/"), c.New)
+		}
+	}
+	return o, nil
+}
+
+func (l *layer) put(path []string, e Entry) {
+	if len(path) == 0 {
+		l.entry = e
+		return
+	}
+	if l.inside == nil {
+		l.inside = map[string]*layer{}
+	}
+	next := l.inside[path[0]]
+	if next == nil {
+		next = &layer{}
+		l.inside[path[0]] = next
+	}
+	next.put(path[1:], e)
+}
+
+// Close ends what reads the trees.
+func (o *Overlay) Close() error { return o.look.Close() }
+
+// Apply puts the files into a tree, in the place of whatever is there.
+func (o *Overlay) Apply(ctx context.Context, tree OID) (OID, error) {
+	return o.apply(ctx, o.files, tree)
+}
+
+// apply lays a folder over a tree; an empty name is the empty tree.
+func (o *Overlay) apply(ctx context.Context, over *layer, tree OID) (OID, error) {
+	var entries []TreeEntry
+	if tree != "" {
+		had, err := o.look.Tree(ctx, tree)
+		if err != nil {
+			return "", err
+		}
+		entries = slices.Clone(had)
+	}
+	for name, l := range over.inside {
+		i := slices.IndexFunc(entries, func(e TreeEntry) bool { return e.Name == name })
+		e := TreeEntry{Name: name, Entry: l.entry}
+		if l.inside != nil {
+			below := OID("")
+			if i >= 0 && entries[i].Folder() {
+				below = entries[i].OID
+			}
+			id, err := o.apply(ctx, l, below)
+			if err != nil {
+				return "", err
+			}
+			e.Entry = Entry{Mode: "040000", OID: id}
+		}
+		if i < 0 {
+			entries = append(entries, e)
+		} else {
+			entries[i] = e
+		}
+	}
+	slices.SortFunc(entries, func(a, b TreeEntry) int { return strings.Compare(a.key(), b.key()) })
+	return storeTree(o.dir, o.format, entries)
+}

@@ -1,0 +1,67 @@
+package secrets
+
+import (
+	"testing"
+)
+
+func TestBeginnings(t *testing.T) {
+	for rule, want := range map[string]struct {
+		heads, run int // at least
+	}{"github-pat": {1, 40}, "jwt": {1, 19}, "aws-access-token": {2, 4}, "private-key": {1, 10}, "vault-service-token": {2, 26}, "stripe-access-token": {2, 10}} {
+		r := ruleOf(t, rule)
+		b := r.begin()
+		if b == nil || len(b.heads) < want.heads || b.run < want.run {
+			t.Errorf("%s: %+v, want %+v", rule, b, want)
+		}
+	}
+	if a := ruleOf(t, "generic-api-key").value(); a == nil || a.run != 10 || !a.mixed {
+		t.Errorf("generic-api-key: %+v", a)
+	}
+	if b := ruleOf(t, "generic-api-key").begin(); b != nil {
+		t.Errorf("generic-api-key begins with %+v", b)
+	}
+}
+
+func ruleOf(t *testing.T, id string) *rule {
+	t.Helper()
+	for _, r := range Default().rules {
+		if r.id == id {
+			return r
+		}
+	}
+	t.Fatalf("no rule %s", id)
+	return nil
+}
+
+// plain is the detector without the shortcuts: every rule is tried at each of its words.
+func plain() *Detector {
+	d := *Default()
+	d.rules = nil
+	for _, r := range Default().rules {
+		same := *r
+		same.begin, same.value = func() *beginning { return nil }, func() *assigned { return nil }
+		d.rules = append(d.rules, &same)
+	}
+	return &d
+}
+
+// FuzzShortcuts looks for a secret that is only found without the shortcuts.
+func FuzzShortcuts(f *testing.F) {
+	for _, text := range samples {
+		f.Add([]byte(text))
+		f.Add([]byte("key = " + text + ", token: " + text))
+	}
+	f.Add([]byte(`"api_key":"==a1b2c3d4e5f6","secret" => 'Zm9vYmFyYmF6cXV4MTIz'`))
+	slow := plain()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		fast := map[Match]bool{}
+		for _, m := range Default().Find("a.txt", text) {
+			fast[m] = true
+		}
+		for _, m := range slow.Find("a.txt", text) {
+			if !fast[m] {
+				t.Errorf("only without shortcuts: %+v", m)
+			}
+		}
+	})
+}
