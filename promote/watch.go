@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,6 +55,34 @@ func userConfigFiles() []string {
 		files = append(files, filepath.Join(dir, "git", "config"))
 	}
 	return files
+}
+
+// WatchState sends when what [Engine.State] tells may have changed, until ctx ends: the daemon has written something down,
+// or the user has done something outside. It sends never where the system gives no more watchers.
+func WatchState(ctx context.Context, repo *gitops.Repository, store airlock.Store, r airlock.Record) <-chan struct{} {
+	changes := make(chan struct{}, 1)
+	w := watchOuter(repo, r)
+	if w.watcher != nil {
+		_ = w.watcher.Add(store.Dir(r.ID))
+	}
+	go func() {
+		defer w.close()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case _, open := <-w.events():
+				if !open {
+					return
+				}
+				select {
+				case changes <- struct{}{}:
+				default: // one is waiting
+				}
+			}
+		}
+	}()
+	return changes
 }
 
 // events is a channel that never sends where there is no inotify.

@@ -19,11 +19,18 @@ import (
 func statusCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "status", Usage: "show what runs, what landed, what is held and why",
-		UsageText:   "git airlock status [--json]",
-		Description: exitStatusHelp,
-		Flags:       []cli.Flag{jsonFlag},
+		UsageText: "git airlock status [--json | --watch]",
+		Description: "With --watch, shows it again whenever it changes, until ^C: on a terminal always in the same place,\n" +
+			"elsewhere one after the other, with an empty line in between.\n\n" + exitStatusHelp,
+		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "watch", Usage: "go on showing what changes"}},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			asJSON := c.Bool(jsonFlag.Name)
+			switch {
+			case c.Bool("watch") && asJSON:
+				return usagef("status: --watch and --json exclude each other")
+			case c.Bool("watch"):
+				return a.watch(c.Context)
+			}
 			r, err := a.here(c.Context)
 			if errors.Is(err, errNoAirlock) && asJSON {
 				if err := printJSON(a.out, map[string]any{"version": documentVersion, "state": "none"}); err != nil {

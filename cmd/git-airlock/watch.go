@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+const (
+	// watchPoll is how often the status is looked up whatever the signs of a change say: what the agent has not
+	// committed gives none.
+	watchPoll = 2 * time.Second
+	// watchPause keeps a burst of changes from being looked at one by one.
+	watchPause = 200 * time.Millisecond
+)
+
+// watch shows the status again whenever it changes, until it is interrupted or the airlock is gone.
+func (a *app) watch(ctx context.Context) error {
+	r, err := a.here(ctx)
+	if err != nil {
+		return err
+	}
+	changes := promote.WatchState(ctx, a.repo, a.store, r)
+	view := newView(a)
+	defer view.close()
+	for ctx.Err() == nil {
+		if err := a.look(ctx, view); err != nil {
+			if ctx.Err() != nil {
+				return nil // what was interrupted in the middle of a look
+			}
+			return err
+		}
+		poll := time.After(watchPoll)
+		for looked := false; !looked; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-poll:
+				looked = true
+			case <-changes:
+				time.Sleep(watchPause)
+				looked = true
+			case <-view.tick:
+				view.draw()
+			}
+		}
+	}
+	return nil
+}
+
+// look looks up the status and shows it. What there is to say besides is shown with it, once.
+func (a *app) look(ctx context.Context, v *view) error {
+	there, said := *a, &bytes.Buffer{}
+	there.message = said
+	r, err := there.here(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := there.document(ctx, r)
+	if err != nil {
+		return err
+	}
+	return v.show(d, said.String())
+}
+
+// view is where a status is shown that changes: on a terminal always in the same place, elsewhere one after the other.
+type view struct {
+	out, message io.Writer
+	paint
+	rows func() int // of the terminal; nil: none
+	tick <-chan time.Time
+
+	ticker *time.Ticker
+	began  time.Time
+	shown  string // without what only tells the time
+	last   document
+	said   string
+}
+
+func newView(a *app) *view {
+	v := &view{out: a.out, message: a.message, began: time.Now(), paint: paint(wantsColour(a.config, os.Stdout, "color.airlock", "color.ui"))}
+	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && os.Getenv("TERM") != "dumb" {
+		v.rows = func() int { return int(terminalSize(fd).Rows) }
+		v.ticker = time.NewTicker(time.Second) // how long ago things were goes on
+		v.tick = v.ticker.C
+		fmt.Fprint(v.out, "\x1b[?1049h\x1b[?25l") // the other screen, no cursor (xterm's control sequences)
+	}
+	return v
+}
+
+// show shows a status, if it is another than the last one.
+func (v *view) show(d document, said string) error {
+	var b strings.Builder
+	if err := d.print(&b, false, v.began); err != nil {
+		return err
+	}
+	changed := b.String() != v.shown
+	first := v.shown == ""
+	v.shown, v.last = b.String(), d
+	if v.rows != nil {
+		v.said = said
+		v.draw()
+		return nil
+	}
+	if said != v.said {
+		fmt.Fprint(v.message, said)
+	}
+	v.said = said
+	if !changed {
+		return nil
+	}
+	if !first {
+		fmt.Fprintln(v.out)
+	}
+	return d.print(v.out, v.paint, time.Now())
+}
+
+// draw draws the last status over the one before.
+func (v *view) draw() {
+	if v.rows == nil || v.shown == "" {
+		return
+	}
+	var b strings.Builder
+	_ = v.last.print(&b, v.paint, time.Now())
+	b.WriteString(v.said)
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if most := max(1, v.rows()-1); len(lines) > most {
+		lines = lines[:most]
+	}
+	fmt.Fprint(v.out, "\x1b[H"+strings.Join(lines, "\x1b[K\n")+"\x1b[K\x1b[J")
+}
+
+// close leaves the last status on the screen that was there before.
+func (v *view) close() {
+	if v.rows == nil {
+		return
+	}
+	v.ticker.Stop()
+	fmt.Fprint(v.out, "\x1b[?25h\x1b[?1049l")
+	if v.shown != "" {
+		_ = v.last.print(v.out, v.paint, time.Now())
+	}
+}
