@@ -36,6 +36,7 @@ type Build struct {
 type File struct {
 	Name    string // path from the context's top
 	Content []byte
+	Link    string // where a symbolic link leads; then there is no content
 	Mode    int64
 }
 
@@ -142,7 +143,7 @@ const dockerfileName = ".build-steps"
 func (w Build) context() (io.Reader, string, error) {
 	entries := []entry{{name: dockerfileName, content: string(w.Dockerfile), mode: 0o644}}
 	for _, f := range w.Files {
-		entries = append(entries, entry{name: f.Name, content: string(f.Content), mode: f.Mode})
+		entries = append(entries, entry{name: f.Name, content: string(f.Content), link: f.Link, mode: f.Mode})
 	}
 	archive, err := pack(entries)
 	return archive, dockerfileName, err

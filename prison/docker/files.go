@@ -21,6 +21,7 @@ const statusFolder = "/home/.run"
 type entry struct {
 	name     string
 	content  string
+	link     string // where a symbolic link leads
 	mode     int64
 	uid, gid int
 }
@@ -36,8 +37,11 @@ func pack(entries []entry) (io.Reader, error) {
 		h := &tar.Header{
 			Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.gid, Size: int64(len(e.content)), Typeflag: tar.TypeReg,
 		}
-		if e.name[len(e.name)-1] == '/' {
+		switch {
+		case e.name[len(e.name)-1] == '/':
 			h.Typeflag = tar.TypeDir
+		case e.link != "":
+			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
 		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err

@@ -35,6 +35,7 @@ type OS struct {
 	Base       string   // a container image; empty for [DefaultBase]
 	Packages   []string // the distribution's, as NAME or NAME=VERSION
 	Dockerfile string   // path in the repository of what to build in place of Base; empty for none
+	Context    string   // folder of the repository that the Dockerfile copies from; empty for its top
 }
 
 // Language is a language with its tools.

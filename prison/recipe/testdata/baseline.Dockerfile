@@ -3,7 +3,8 @@ USER root
 SHELL ["/bin/sh", "-ec"]
 RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }
 RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \
-    apt-get install -y --no-install-recommends bash ca-certificates git; \
+    apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \
+    bash ca-certificates git; \
     apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old
 RUN git --version
 USER 65532:65532

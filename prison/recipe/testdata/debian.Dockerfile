@@ -3,7 +3,8 @@ USER root
 SHELL ["/bin/sh", "-ec"]
 RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }
 RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \
-    apt-get install -y --no-install-recommends bash ca-certificates git make golang-go nodejs npm python3 python3-pip python3-venv python-is-python3 curl gzip tar unzip xz-utils; \
+    apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \
+    bash ca-certificates git make golang-go nodejs npm python3 python3-pip python3-venv python-is-python3 curl gzip tar unzip xz-utils; \
     apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old
 RUN curl -fsSL https://mise.run -o /tmp/install; \
     MISE_VERSION=v2026.9.15 MISE_INSTALL_PATH=/usr/local/bin/mise sh /tmp/install; rm /tmp/install

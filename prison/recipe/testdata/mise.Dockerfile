@@ -4,7 +4,8 @@ SHELL ["/bin/sh", "-ec"]
 RUN command -v apt-get >/dev/null || { echo "the base image has no apt-get: it must be a Debian or Ubuntu" >&2; exit 1; }
 RUN export DEBIAN_FRONTEND=noninteractive; apt-get update; \
     icu=$(apt-cache pkgnames libicu | grep -E '^libicu[0-9]+$' | sort -V | tail -n 1); \
-    apt-get install -y --no-install-recommends bash ca-certificates git gcc libc6-dev curl gzip tar unzip xz-utils "$icu"; \
+    apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \
+    bash ca-certificates git gcc libc6-dev curl gzip tar unzip xz-utils "$icu"; \
     apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old
 RUN curl -fsSL https://mise.run -o /tmp/install; \
     MISE_VERSION=v2026.9.15 MISE_INSTALL_PATH=/usr/local/bin/mise sh /tmp/install; rm /tmp/install

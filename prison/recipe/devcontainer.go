@@ -1,0 +1,186 @@
+package recipe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// DevcontainerName is where a description of a development container lies, which stands in for a missing recipe.
+const DevcontainerName = ".devcontainer/devcontainer.json"
+
+// devcontainer is what is taken from such a description.
+type devcontainer struct {
+	Image string `json:"image"`
+	Build struct {
+		Dockerfile string `json:"dockerfile"`
+		Context    string `json:"context"`
+	} `json:"build"`
+	ContainerEnv      map[string]string `json:"containerEnv"`
+	PostCreateCommand any               `json:"postCreateCommand"`
+}
+
+// silent are keys that say nothing about the environment, whose absence nobody misses.
+var silent = []string{"$schema", "name"}
+
+// ParseDevcontainer makes a recipe of the description of a development container. ignored are the names of what it says
+// besides.
+func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
+	wrong := func(format string, args ...any) (Recipe, []string, error) {
+		return Recipe{}, nil, Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
+	}
+	if len(content) > MaxSize {
+		return wrong("%d bytes are more than %d", len(content), MaxSize)
+	}
+	content = plainJSON(content)
+	var d devcontainer
+	if err := json.Unmarshal(content, &d); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			line := 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
+			return Recipe{}, nil, Errors{{File: DevcontainerName, Line: line, Message: printable(err.Error())}}
+		}
+		return wrong("%s", printable(err.Error()))
+	}
+	switch hasImage, hasFile := d.Image != "", d.Build.Dockerfile != ""; {
+	case hasImage && hasFile:
+		return wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
+	case hasImage && !imageName.MatchString(d.Image):
+		return wrong("image: %s is not the name of a container image", quote(d.Image))
+	case hasImage:
+		r.OS.Base = d.Image
+	case hasFile:
+		folder := path.Dir(DevcontainerName)
+		r.OS.Dockerfile, r.OS.Context = path.Join(folder, d.Build.Dockerfile), path.Join(folder, d.Build.Context)
+		if !inRepository(r.OS.Dockerfile) {
+			return wrong("build.dockerfile: %s is not in the repository", quote(d.Build.Dockerfile))
+		}
+		if r.OS.Context == "." {
+			r.OS.Context = ""
+		} else if !inRepository(r.OS.Context) {
+			return wrong("build.context: %s is not in the repository", quote(d.Build.Context))
+		}
+	}
+	ignored = ignoredKeys(content)
+	if r.Startup, err = d.startup(); err != nil {
+		return wrong("postCreateCommand: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.ContainerEnv)) {
+		value := d.ContainerEnv[name]
+		switch {
+		case !variableName.MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
+			return wrong("containerEnv: %s is no variable that there can be", quote(name))
+		case slices.Contains(fixed, name) || strings.Contains(value, "${"): // of the host, or of the editor
+			ignored = append(ignored, "containerEnv."+name)
+		default:
+			if r.Env.Set == nil {
+				r.Env.Set = map[string]string{}
+			}
+			r.Env.Set[name] = value
+		}
+	}
+	return r, ignored, nil
+}
+
+// startup reads the command, which may be a line for a shell, a list of words, or several by name.
+func (d devcontainer) startup() (commands []string, err error) {
+	named := map[string]any{"": d.PostCreateCommand}
+	if several, ok := d.PostCreateCommand.(map[string]any); ok {
+		named = several
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		line := ""
+		switch command := named[name].(type) {
+		case nil:
+		case string:
+			line = command
+		case []any:
+			for _, word := range command {
+				text, ok := word.(string)
+				if !ok {
+					return nil, errors.New("a word that is no text")
+				}
+				line += " " + shellQuote(text)
+			}
+			line = strings.TrimSpace(line)
+		default:
+			return nil, errors.New("neither a text nor a list")
+		}
+		if strings.Contains(line, "\x00") || len(line) > maxCommand {
+			return nil, errors.New("a command that there cannot be")
+		}
+		if strings.TrimSpace(line) != "" {
+			commands = append(commands, line)
+		}
+	}
+	return commands, nil
+}
+
+// ignoredKeys are the names of all that [devcontainer] does not take, sorted.
+func ignoredKeys(content []byte) (names []string) {
+	var all map[string]json.RawMessage
+	var build struct{ Build map[string]json.RawMessage }
+	if json.Unmarshal(content, &all) != nil || json.Unmarshal(content, &build) != nil {
+		return nil
+	}
+	taken := append([]string{"image", "build", "containerEnv", "postCreateCommand"}, silent...)
+	for name := range all {
+		if !slices.Contains(taken, name) {
+			names = append(names, name)
+		}
+	}
+	for name := range build.Build {
+		if name != "dockerfile" && name != "context" {
+			names = append(names, "build."+name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// plainJSON blanks out comments and commas before a closing bracket, which these files may have. Lines stay lines.
+func plainJSON(content []byte) []byte {
+	out := bytes.Clone(content)
+	comma := -1 // where a comma is after which nothing came yet
+	for i := 0; i < len(out); i++ {
+		switch c := out[i]; {
+		case c == '"':
+			comma = -1
+			for i++; i < len(out) && out[i] != '"'; i++ {
+				if out[i] == '\\' {
+					i++
+				}
+			}
+		case c == '/' && i+1 < len(out) && (out[i+1] == '/' || out[i+1] == '*'):
+			end := []byte("\n")
+			if out[i+1] == '*' {
+				end = []byte("*/")
+			}
+			length := len(out) - i
+			if at := bytes.Index(out[i+2:], end); at >= 0 {
+				length = at + 2 + len(end)
+			}
+			for j := range length {
+				if out[i+j] != '\n' {
+					out[i+j] = ' '
+				}
+			}
+			i += length - 1
+		case c == ',':
+			comma = i
+		case c == '}' || c == ']':
+			if comma >= 0 {
+				out[comma] = ' '
+			}
+			comma = -1
+		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
+			comma = -1
+		}
+	}
+	return out
+}
