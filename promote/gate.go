@@ -38,6 +38,9 @@ func (c *cycle) rules(ctx context.Context) error {
 	if c.Record.Inside {
 		g.facts.Workspace = c.Record.Workspace
 	}
+	if c.Record.Setup != nil {
+		g.facts.Recipe = c.Record.Setup.Names
+	}
 	g.verdicts, err = readVerdicts(c.Dir(), fingerprint(c.config, used, g.facts, g.decided), c.ledger)
 	return err
 }
@@ -48,7 +51,7 @@ func fingerprint(config gitops.Config, teams []gitops.OID, f policy.Facts, d dec
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		fmt.Fprintf(h, "%q=%q\n", key, config[key])
 	}
-	fmt.Fprintf(h, "%q %q %q %q %+v\n", teams, f.Workspace, f.Top, f.Ghost, d.Accepted)
+	fmt.Fprintf(h, "%q %q %q %q %q %+v\n", teams, f.Workspace, f.Top, f.Ghost, f.Recipe, d.Accepted)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

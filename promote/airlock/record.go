@@ -52,6 +52,14 @@ type Tool struct {
 	Path string `json:"path"`
 }
 
+// Setup is what came of a repository's own description of its environment when the airlock was last started.
+type Setup struct {
+	File   string   `json:"file"`   // where it is, from the top of the work tree
+	Digest string   `json:"digest"` // SHA-256 of it and of what it names
+	Env    []string `json:"env"`    // what it puts into the environment
+	Names  []string `json:"names"`  // paths that it names
+}
+
 // Record is what is known of one airlock.
 type Record struct {
 	Version   int               `json:"version"`
@@ -71,12 +79,14 @@ type Record struct {
 	Phantom   identity.Phantom  `json:"phantom"`
 	Backend   string            `json:"backend"`
 	Reason    string            `json:"backend_reason"`
-	Image     string            `json:"image,omitempty"`   // asked for; empty for a backend without images
+	Image     string            `json:"image,omitempty"`   // asked for, or built; empty for a backend without images
+	Built     bool              `json:"built,omitempty"`   // the image was built for the setup
 	Runtime   string            `json:"runtime,omitempty"` // asked for; empty for the engine's own
 	Isolation Isolation         `json:"isolation"`
 	Tools     []Tool            `json:"tools,omitempty"`
 	Rootfs    string            `json:"rootfs,omitempty"` // folder that the prison's system is in; empty: the host's
 	Env       []string          `json:"env"`              // names and values passed into the prison
+	Setup     *Setup            `json:"setup,omitempty"`  // null if the repository does not describe its environment
 	Settings  map[string]string `json:"settings"`         // settings given by flag at the start, which go before the configuration
 }
 

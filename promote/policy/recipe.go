@@ -6,8 +6,12 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// recipePath is where the recipe of a repository's environment lies.
-const recipePath = "coding-environment.toml"
+// recipePath is where the recipe of a repository's environment lies, and devcontainerPath where lies what stands in for
+// a missing one.
+const (
+	recipePath       = "coding-environment.toml"
+	devcontainerPath = ".devcontainer/devcontainer.json"
+)
 
 // recipe looks for changes of what the next airlock would be built from.
 type recipe struct {
@@ -16,7 +20,7 @@ type recipe struct {
 }
 
 func newRecipe(f Facts) recipe {
-	r := recipe{paths: []string{recipePath}}
+	r := recipe{paths: []string{recipePath, devcontainerPath}}
 	for _, p := range f.Recipe {
 		r.paths = append(r.paths, same(p))
 	}
