@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -140,11 +141,15 @@ func (a *app) spec(r airlock.Record) (prison.Spec, error) {
 	for i, t := range r.Tools {
 		tools[i] = prison.Tool(t)
 	}
+	env := r.Env
+	if r.Setup != nil {
+		env = slices.Concat(r.Setup.Env, r.Env) // of two values the later one counts
+	}
 	return prison.Spec{
 		ID: r.ID, Dir: filepath.Join(a.store.Dir(r.ID), "prison"), Workspace: a.store.Workspace(r),
 		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
 		Name: r.Workspace + "-" + a.repo.Name(), Image: r.Image, Runtime: r.Runtime,
-		Env: r.Env, Tools: tools, Root: r.Rootfs, Network: network, Limits: prison.Limits(r.Isolation.Limits),
+		Env: env, Tools: tools, Root: r.Rootfs, Network: network, Limits: prison.Limits(r.Isolation.Limits),
 	}, err
 }
 

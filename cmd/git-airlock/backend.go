@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -30,35 +31,50 @@ func (a *app) backend(r airlock.Record) prison.Backend {
 }
 
 // choose chooses the backend and makes sure that it works here.
-func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest) error {
+func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest, s commitSetup) error {
 	switch {
 	case q.backend == containers.Name():
-		return chooseContainer(ctx, r, q, "asked for")
+		return a.chooseContainer(ctx, r, q, s, "asked for")
 	case q.backend == "native" && q.imageOption:
 		return usagef("the native backend has no images and runtimes; leave --backend out, or say --backend docker")
 	case q.backend == "native":
 		return chooseNative(ctx, r, "asked for")
-	case q.image != "":
+	case q.image != "", s.WantsTools():
 		err := containers.Probe(ctx)
 		if err == nil {
-			return chooseContainer(ctx, r, q, "an image was asked for and an engine answers")
+			return a.chooseContainer(ctx, r, q, s, wishFor(q, s)+" and an engine answers")
 		}
-		return a.withoutEngine(ctx, r, q, err)
+		return a.withoutEngine(ctx, r, q, s, err)
 	case q.imageOption: // a runtime only
 		return errNoImage
 	}
 	err := chooseNative(ctx, r, "no image was asked for and namespaces work here")
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && containers.Probe(ctx) == nil {
+		if s.file != "" {
+			return a.chooseContainer(ctx, r, q, s, fmt.Sprintf("%s, and an engine answers", err))
+		}
 		return &hinted{usagef("%s; a container engine answers, but there is no image to use", err), imageHints}
 	}
 	return err
 }
 
-// withoutEngine takes the native backend for somebody who asked for an image and has no engine, and says so.
-func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startRequest, lacking error) error {
-	if err := chooseNative(ctx, r, fmt.Sprintf("an image was asked for, but %s", lacking)); err != nil {
+// wishFor says who asked for a container.
+func wishFor(q startRequest, s commitSetup) string {
+	if q.image == "" {
+		return s.file + " asks for tools"
+	}
+	return "an image was asked for"
+}
+
+// withoutEngine takes the native backend for somebody who asked for an image and has no engine, and says so. What is
+// wanted of tools may be there all the same.
+func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startRequest, s commitSetup, lacking error) error {
+	if err := chooseNative(ctx, r, fmt.Sprintf("%s, but %s", wishFor(q, s), lacking)); err != nil {
 		return errors.Join(lacking, err)
+	}
+	if q.image == "" {
+		return nil
 	}
 	say(a.message, "image %s is not used: %s", gitops.Escape(q.image), gitops.Escape(lacking.Error()))
 	return nil
@@ -66,7 +82,7 @@ func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startReque
 
 var (
 	imageHints = []string{"git airlock start --image <image>  # one with git and a shell", "git config airlock.image <image>"}
-	errNoImage = &hinted{usagef("the docker backend wants an image to make containers of"), imageHints}
+	errNoImage = &hinted{usagef("the docker backend wants an image to make containers of, or a %s to build one", recipe.FileName), imageHints}
 )
 
 func chooseNative(ctx context.Context, r *airlock.Record, reason string) error {
@@ -75,20 +91,30 @@ func chooseNative(ctx context.Context, r *airlock.Record, reason string) error {
 	return b.Probe(ctx)
 }
 
-func chooseContainer(ctx context.Context, r *airlock.Record, q startRequest, reason string) error {
-	r.Backend, r.Reason, r.Image, r.Runtime = containers.Name(), reason, q.image, q.runtime
-	if q.image == "" {
+// chooseContainer takes the image that was asked for, or the one that the setup describes.
+func (a *app) chooseContainer(ctx context.Context, r *airlock.Record, q startRequest, s commitSetup, reason string) (err error) {
+	r.Backend, r.Reason, r.Image, r.Runtime, r.Built = containers.Name(), reason, q.image, q.runtime, false
+	if q.image == "" && s.file == "" {
 		return errNoImage
 	}
 	if err := containers.Probe(ctx); err != nil {
 		return err
 	}
-	return containers.CheckImage(ctx, q.image)
+	if q.image == "" {
+		r.Built = true
+		if err := a.agreed(ctx, s, true); err != nil {
+			return err
+		}
+		if r.Image, err = a.imageOf(ctx, s); err != nil || a.dry {
+			return err
+		}
+	}
+	return containers.CheckImage(ctx, r.Image)
 }
 
 // keep makes a request of somebody who starts an airlock again one for the backend that it has: its writable files
 // are there. The reason stays, too.
-func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest) error {
+func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest, s commitSetup) error {
 	if q.backendOption && q.backend != "auto" && q.backend != r.Backend {
 		return &refusal{fmt.Sprintf("this airlock has the backend %s", r.Backend), []string{"git airlock start", "git airlock clear"}}
 	}
@@ -96,10 +122,16 @@ func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest) error
 		return &refusal{"this airlock has no image", []string{"git airlock start", "git airlock clear"}}
 	}
 	if !q.imageOption {
+		q.image, q.runtime = "", r.Runtime
+	}
+	switch {
+	case r.Built && q.image == "" && s.file != "":
+		return a.chooseContainer(ctx, r, q, s, r.Reason)
+	case !q.imageOption:
 		return a.backend(*r).Probe(ctx)
 	}
 	q.image = cmp.Or(q.image, r.Image)
-	return chooseContainer(ctx, r, q, r.Reason)
+	return a.chooseContainer(ctx, r, q, s, r.Reason)
 }
 
 // openLook opens a prison for the exporter. A native one is opened in a tenth of a container's time, and needs no engine.

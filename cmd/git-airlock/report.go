@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
@@ -60,6 +61,7 @@ func report(w io.Writer, err error) int {
 	var unavailable *prison.Unavailable
 	var noRange *identity.NoRange
 	var own ownFailure
+	var wrong recipe.Errors
 	switch {
 	case err == nil:
 		return 0
@@ -77,7 +79,7 @@ func report(w io.Writer, err error) int {
 		return 125
 	case errors.Is(err, context.Canceled):
 		return 130
-	case errors.As(err, &usage), errors.As(err, &setting), errors.As(err, &scanSetting):
+	case errors.As(err, &usage), errors.As(err, &setting), errors.As(err, &scanSetting), errors.As(err, &wrong):
 		return 2
 	case errors.As(err, &refused):
 		return 3

@@ -32,6 +32,10 @@ func runCommand(inside []string) *cli.Command {
 // run starts an airlock if none runs, runs the command, promotes, and stops what it started.
 func (a *app) run(ctx context.Context, request startRequest, argv []string) error {
 	r, ours, err := a.ensure(ctx, request)
+	var failed *commandError
+	if errors.As(err, &failed) && ours {
+		return errors.Join(err, a.stop(context.WithoutCancel(ctx), r))
+	}
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -31,6 +31,10 @@ type startRequest struct {
 	overrides map[string]string // settings of promotion given as options
 	command   []string
 
+	recipe bool              // obey the repository's own description of its environment
+	dotenv map[string]string // the user's .env file
+	choice choice            // what the two come to
+
 	backendOption, imageOption bool // the backend, or image or runtime, were given as options
 }
 
@@ -46,6 +50,7 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
 		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
 		allowSecretsFlag,
+		&cli.BoolFlag{Name: "no-recipe", Usage: "do without " + recipe.FileName + " and what stands in for it"},
 		&cli.BoolFlag{Name: "selftest", Usage: "refuse a prison that does not keep what it promises"},
 		engineFlag,
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
@@ -86,7 +91,14 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 		return r, &promote.SettingError{Key: "airlock.allowSecrets", Value: options.String("airlock.allowSecrets", ""), Want: "a boolean"}
 	}
 	r.secrets = r.secrets || c.Bool(allowSecretsFlag.Name)
-	if r.env, err = environment(c.StringSlice("env")); err != nil {
+	if r.recipe, err = options.Bool("airlock.recipe", true); err != nil {
+		return r, &promote.SettingError{Key: "airlock.recipe", Value: options.String("airlock.recipe", ""), Want: "a boolean"}
+	}
+	r.recipe = r.recipe && !c.Bool("no-recipe")
+	if r.dotenv, err = a.dotenv(); err != nil {
+		return r, err
+	}
+	if r.env, err = environment(c.StringSlice("env"), r.dotenv); err != nil {
 		return r, err
 	}
 	if err := a.given(c, &r); err != nil {
@@ -117,8 +129,8 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment completes NAME to NAME=VALUE from the caller's environment.
-func environment(asked []string) ([]string, error) {
+// environment completes NAME to NAME=VALUE from the caller's environment or their .env file.
+func environment(asked []string, file map[string]string) ([]string, error) {
 	var env []string
 	for _, v := range asked {
 		name, _, valued := strings.Cut(v, "=")
@@ -126,9 +138,9 @@ func environment(asked []string) ([]string, error) {
 			return nil, usagef("--env: %q is not the name of a variable", name)
 		}
 		if !valued {
-			value, set := os.LookupEnv(name)
+			value, set := hostVariable(name, file)
 			if !set {
-				return nil, usagef("--env: %s is not set here", name)
+				return nil, usagef("--env: %s is set neither here nor in %s", name, dotenvName)
 			}
 			v = name + "=" + value
 		}

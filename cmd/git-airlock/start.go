@@ -12,7 +12,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
@@ -35,34 +34,66 @@ func startCommand(inside []string) *cli.Command {
 	}, inside, true)
 }
 
-// start makes sure that an airlock runs here and launches the command asked for.
+// start makes sure that an airlock runs here, runs what its setup wants run, and launches the command asked for.
 func (a *app) start(ctx context.Context, request startRequest) (airlock.Record, error) {
+	r, started, err := a.bringUp(ctx, &request)
+	if err != nil {
+		return r, err
+	}
+	if err := a.awaken(ctx, r, request.choice.setup, started); err != nil {
+		return r, err
+	}
+	return r, a.launch(ctx, r, request.command)
+}
+
+// bringUp makes sure that prison and daemon run. started tells whether the prison did not before.
+func (a *app) bringUp(ctx context.Context, request *startRequest) (r airlock.Record, started bool, err error) {
+	here, err := a.living()
+	if err != nil {
+		return r, false, err
+	}
+	if request.choice, err = a.settle(ctx, here, *request); err != nil {
+		return r, false, err
+	}
 	unlock, err := a.lock(ctx)
 	if err != nil {
-		return airlock.Record{}, err
+		return r, false, err
 	}
 	defer unlock()
+	if here, err = a.swept(ctx); err != nil {
+		return r, false, err
+	}
+	if id := request.choice.airlock.ID; here == nil && id != "" || here != nil && id != here.ID {
+		// Another command was here meanwhile.
+		if request.choice, err = a.settle(ctx, here, *request); err != nil {
+			return r, false, err
+		}
+	}
+	if here == nil {
+		r, err = a.begin(ctx, *request)
+		return r, true, err
+	}
+	started, err = a.resume(ctx, here, *request)
+	return *here, started, err
+}
+
+// living is the airlock of this worktree, nil if there is none or what is left of one is to be removed.
+func (a *app) living() (*airlock.Record, error) {
 	r, err := a.store.Here()
-	if err != nil {
-		return airlock.Record{}, err
-	}
 	if r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
+		return nil, err
+	}
+	return r, err
+}
+
+// swept is the same once nobody else is at work: what is left of an airlock is removed.
+func (a *app) swept(ctx context.Context) (*airlock.Record, error) {
+	r, err := a.store.Here()
+	if err == nil && r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
 		// Nobody is at it, since the lock was free: it was interrupted.
-		if err := a.erase(ctx, *r); err != nil {
-			return *r, err
-		}
-		r = nil
+		return nil, a.erase(ctx, *r)
 	}
-	if r == nil {
-		begun, err := a.begin(ctx, request)
-		if err != nil {
-			return begun, err
-		}
-		r = &begun
-	} else if err := a.resume(ctx, r, request); err != nil {
-		return *r, err
-	}
-	return *r, a.launch(ctx, *r, request.command)
+	return r, err
 }
 
 // lock keeps other starts, stops and clears in this repository out, and sweeps up after those that were killed.
@@ -87,15 +118,14 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err != nil {
 		return airlock.Record{}, err
 	}
-	if _, err := promote.ReadSettings(a.config.With(request.overrides)); err != nil {
-		return airlock.Record{}, err
-	}
+	chosen := request.choice.airlock
 	r := airlock.Record{
+		Backend: chosen.Backend, Reason: chosen.Reason, Image: chosen.Image, Runtime: chosen.Runtime, Built: chosen.Built, Setup: chosen.Setup,
 		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Top: a.repo.Top,
 		Inside: request.inside, Format: a.repo.Format, Isolation: request.isolation, Env: request.env,
 		Tools: request.tools, Rootfs: request.rootfs, Settings: request.overrides, Ghost: identity.NewGhost(),
 	}
-	if err := a.choose(ctx, &r, request); err != nil {
+	if err := a.stale(ctx, request, base); err != nil {
 		return r, err
 	}
 	out, err := a.excluded(ctx)
@@ -120,7 +150,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	}
 	r, err = a.store.Create(ctx, r)
 	if err == nil {
-		err = a.build(ctx, &r, base, out, secrets)
+		err = a.build(ctx, &r, beginning{base, out, secrets, request.choice.setup})
 	}
 	if err == nil && request.selftest {
 		err = a.prove(ctx, r)
@@ -163,8 +193,16 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 	return head, nil
 }
 
+// beginning is what a new airlock begins with.
+type beginning struct {
+	base    gitops.Head
+	out     gitops.Patterns // what is left out of the snapshot
+	secrets screening
+	setup   commitSetup
+}
+
 // build makes all there is to an airlock, from the snapshot to the daemon.
-func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, out gitops.Patterns, secrets screening) error {
+func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) error {
 	r.Session = identity.SessionID(time.Now(), r.ID)
 	spec, err := a.spec(*r)
 	if err != nil {
@@ -180,7 +218,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, ou
 	}
 	snapshots := make(chan taken, 1)
 	go func() {
-		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), base, out, r.Ghost)
+		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), from.base, from.out, r.Ghost)
 		snapshots <- taken{s, err}
 	}()
 	isolation, err := startPrison(ctx, b, spec)
@@ -188,11 +226,14 @@ func (a *app) build(ctx context.Context, r *airlock.Record, base gitops.Head, ou
 	if err := errors.Join(err, s.error); err != nil {
 		return err
 	}
-	secrets.tell(a.message)
-	if err := secrets.verdict(); err != nil {
+	from.secrets.tell(a.message)
+	if err := from.secrets.verdict(); err != nil {
 		return err
 	}
 	r.Isolation.Runtime, r.Isolation.Weaker, r.Root, r.Part = isolation.Runtime, isolation.Weaker, s.Root, s.Part
+	if err := a.checkTools(ctx, *r, from.setup); err != nil {
+		return err
+	}
 	if err := a.fill(ctx, b, spec, s.Snapshot); err != nil {
 		return err
 	}
@@ -223,11 +264,11 @@ func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *s
 	return errors.Join(s.Fill(ctx, workspaceIn(box)), box.Close())
 }
 
-// resume makes a stopped or broken airlock run again.
-func (a *app) resume(ctx context.Context, r *airlock.Record, request startRequest) error {
+// resume makes a stopped or broken airlock run again, and tells whether its prison had to be started.
+func (a *app) resume(ctx context.Context, r *airlock.Record, request startRequest) (started bool, err error) {
 	runs, err := a.prisonRuns(ctx, *r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	word := "already runs"
 	if !runs {
@@ -235,26 +276,29 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 	}
 	if a.dry {
 		say(a.message, "%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
-		return nil
+		return false, nil
 	}
 	if !runs {
 		if err := a.restart(ctx, r, request); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := a.startDaemon(*r); err != nil {
-		return err
+		return false, err
 	}
 	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
-	return nil
+	if runs && differs(r.Setup, request.choice.airlock.Setup) {
+		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
+		fmt.Fprintln(a.message, "hint: git airlock stop && git airlock start")
+	}
+	return !runs, nil
 }
 
 // restart starts the prison of a workspace again, as the options are now.
 func (a *app) restart(ctx context.Context, r *airlock.Record, request startRequest) error {
 	r.Isolation.Network, r.Isolation.Limits = request.isolation.Network, request.isolation.Limits
-	if err := a.keep(ctx, r, request); err != nil {
-		return err
-	}
+	chosen := request.choice.airlock
+	r.Image, r.Runtime, r.Built, r.Setup = chosen.Image, chosen.Runtime, chosen.Built, chosen.Setup
 	for key, value := range request.overrides {
 		if r.Settings == nil {
 			r.Settings = map[string]string{}
@@ -285,8 +329,11 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 		isolation, err = b.Start(ctx, spec)
 		r.Isolation.Runtime, r.Isolation.Weaker = isolation.Runtime, isolation.Weaker
 	}
+	if err == nil {
+		err = a.checkTools(ctx, *r, request.choice.setup)
+	}
 	if err != nil {
-		return err
+		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
 	}
 	if request.selftest {
 		if err := a.prove(ctx, *r); err != nil {
@@ -302,6 +349,11 @@ func (a *app) launch(ctx context.Context, r airlock.Record, command []string) er
 	if len(command) == 0 || a.dry {
 		return nil
 	}
+	unlock, err := a.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	spec, err := a.spec(r)
 	if err != nil {
 		return err

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// dotenvName is a file at the top of the work tree with variables of the user's. Only those that are named go in.
+const dotenvName = ".env"
+
+// maxDotenv bounds what is read of it.
+const maxDotenv = 1 << 20
+
+// dotenv reads the file; without one there are no variables.
+func (a *app) dotenv() (map[string]string, error) {
+	name := filepath.Join(a.repo.Top, dotenvName)
+	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxDotenv))
+	return parseDotenv(string(content)), err
+}
+
+// parseDotenv reads lines NAME=VALUE, with an optional "export" and quotes: in single ones all is as it is, in double
+// ones backslashes escape. Lines that are none are skipped: the file is written for other programs.
+func parseDotenv(content string) map[string]string {
+	vars := map[string]string{}
+	for line := range strings.Lines(content) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
+		name, value, ok := strings.Cut(line, "=")
+		if name = strings.TrimSpace(name); !ok || !envName.MatchString(name) {
+			continue
+		}
+		vars[name] = dotenvValue(strings.TrimSpace(value))
+	}
+	return vars
+}
+
+func dotenvValue(text string) string {
+	if rest, ok := strings.CutPrefix(text, "'"); ok {
+		value, _, _ := strings.Cut(rest, "'")
+		return value
+	}
+	if rest, ok := strings.CutPrefix(text, `"`); ok {
+		return doubleQuoted(rest)
+	}
+	if i := strings.Index(text, " #"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSpace(text)
+}
+
+// doubleQuoted reads up to the closing quote.
+func doubleQuoted(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text) && text[i] != '"'; i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		switch text[i] {
+		case 'n':
+			b.WriteByte('\n')
+		case 't':
+			b.WriteByte('\t')
+		case '"', '\\', '$', '`':
+			b.WriteByte(text[i])
+		default:
+			b.WriteByte('\\')
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}
+
+// hostVariable finds a variable of the user's: in the environment, else in their .env file.
+func hostVariable(name string, file map[string]string) (string, bool) {
+	if value, set := os.LookupEnv(name); set {
+		return value, true
+	}
+	value, set := file[name]
+	return value, set
+}

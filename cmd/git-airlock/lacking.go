@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// lacking collects what a setup asks for and a prison does not have, with the way to get it.
+type lacking struct {
+	what []string
+	apt  []string // packages that would bring it
+	mise []string // what mise would bring
+}
+
+// checkTools refuses a prison whose system was not made for the setup and lacks what that asks for. It is asked inside:
+// what counts is what the agent finds.
+func (a *app) checkTools(ctx context.Context, r airlock.Record, s commitSetup) error {
+	if r.Built || !s.WantsTools() {
+		return nil
+	}
+	var l lacking
+	if needs := s.Needs(); len(needs) > 0 {
+		box, err := a.attach(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer box.Close()
+		for _, n := range needs {
+			if err := l.look(ctx, box, n); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Image == "" {
+		if err := l.packages(r.Rootfs, s.OS.Packages); err != nil {
+			return err
+		}
+	}
+	return l.refuse(r, s)
+}
+
+// look asks for one program.
+func (l *lacking) look(ctx context.Context, box prison.Prison, n recipe.Need) error {
+	var out strings.Builder
+	argv := append([]string{"/bin/sh", "-c", `exec 2>&1 "$@"`, "sh"}, n.Check...) // some say their version on standard error
+	status, err := box.Exec(ctx, prison.Process{Argv: argv, Dir: "/", Stdout: &out})
+	if err != nil {
+		return err
+	}
+	var found string
+	switch {
+	case status == 126, status == 127:
+		found = "there is none"
+	case status != 0:
+		found = "it does not run"
+	case n.Meets(out.String()):
+		return nil
+	default:
+		found = "it is " + gitops.Escape(n.Printed(out.String()))
+	}
+	want := n.Name
+	if n.Version != recipe.System {
+		want += " " + n.Version
+	}
+	l.what = append(l.what, fmt.Sprintf("%s (%s)", want, found))
+	switch {
+	case n.Mise != "":
+		l.mise = append(l.mise, n.Mise)
+	case n.Version == recipe.System:
+		l.apt = append(l.apt, n.Packages...)
+	}
+	return nil
+}
+
+// packages looks for Debian's packages in the list that a system keeps of them.
+func (l *lacking) packages(root string, wanted []string) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	file, err := os.Open(filepath.Join("/", root, "var/lib/dpkg/status"))
+	if errors.Is(err, fs.ErrNotExist) {
+		l.what = append(l.what, "the packages "+strings.Join(wanted, ", ")+" (this system has no list of Debian's packages to find them in)")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	missing, err := recipe.MissingPackages(file, wanted)
+	for _, p := range missing {
+		l.what = append(l.what, "package "+p)
+	}
+	l.apt = append(l.apt, missing...)
+	return err
+}
+
+// refuse says what is missing and how to get it.
+func (l *lacking) refuse(r airlock.Record, s commitSetup) error {
+	if len(l.what) == 0 {
+		return nil
+	}
+	where := "this system"
+	switch {
+	case r.Image != "":
+		where = "image " + gitops.Escape(r.Image)
+	case r.Rootfs != "":
+		where = r.Rootfs
+	}
+	e := &refusal{text: fmt.Sprintf("%s asks for what %s lacks: %s", s.file, where, strings.Join(l.what, ", "))}
+	if packages := slices.Compact(slices.Sorted(slices.Values(l.apt))); len(packages) > 0 && r.Image == "" {
+		command := "sudo apt-get install "
+		if r.Rootfs != "" {
+			command = "sudo chroot " + gitops.Pasteable(r.Rootfs) + " apt-get install "
+		}
+		e.hints = append(e.hints, command+strings.Join(packages, " "))
+	}
+	for _, tool := range l.mise {
+		if r.Image == "" {
+			name, _, _ := strings.Cut(tool, "@")
+			e.hints = append(e.hints, fmt.Sprintf(`mise install %s && git airlock start --tool %s="$(mise where %[1]s)"`, tool, name))
+		}
+	}
+	if r.Backend == "native" {
+		e.hints = append(e.hints, "git airlock start --backend docker  # builds an image with all of it")
+	} else {
+		e.hints = append(e.hints, "git airlock start  # without --image: builds one with all of it")
+	}
+	e.hints = append(e.hints, "git airlock start --no-recipe")
+	return e
+}

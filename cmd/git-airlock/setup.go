@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+)
+
+// commitSetup is what a commit says that an environment is made of: its recipe, or what stands in for a missing one.
+type commitSetup struct {
+	recipe.Recipe
+	file       string // where it is from; empty if there is none
+	digest     string // SHA-256 of that and of all that it names, which consent is bound to
+	plain      string // SHA-256 of the file alone, with git's line ends
+	dockerfile []byte // the one it names
+	context    []docker.File
+	names      []string // paths that it names, for the gate
+	ignored    []string // what it says that nothing is made of
+}
+
+// devcontainer tells whether a description of a development container stands in for the recipe.
+func (s commitSetup) devcontainer() bool { return s.file == recipe.DevcontainerName }
+
+// readSetup reads the setup of a commit's tree. Only what is committed counts: that is what the workspace has.
+func (a *app) readSetup(ctx context.Context, tree gitops.OID) (commitSetup, error) {
+	look := a.repo.Inspect(ctx)
+	defer look.Close()
+	t := treeFiles{ctx, look, tree}
+	s := commitSetup{file: recipe.FileName}
+	content, err := t.read(s.file)
+	switch {
+	case err != nil:
+		return commitSetup{}, err
+	case content != nil:
+		s.Recipe, err = recipe.Parse(content)
+	default:
+		s.file = recipe.DevcontainerName
+		if content, err = t.read(s.file); err != nil || content == nil {
+			return commitSetup{}, err
+		}
+		s.Recipe, s.ignored, err = recipe.ParseDevcontainer(content)
+	}
+	if err != nil {
+		return commitSetup{}, err
+	}
+	s.digest, s.plain = digestOf(content), digestOf(unixLines(content))
+	if s.OS.Dockerfile == "" {
+		return s, nil
+	}
+	if err := s.readDockerfile(t); err != nil {
+		return commitSetup{}, fmt.Errorf("%s: %w", s.file, err)
+	}
+	return s, nil
+}
+
+func unixLines(content []byte) []byte { return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) }
+
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// maxContext bounds what a Dockerfile may copy from the repository.
+const maxContext = 256 << 20
+
+// readDockerfile reads the Dockerfile and what it copies. The digest then is one of a list as of sha256sum(1).
+func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
+	if s.dockerfile, err = t.read(s.OS.Dockerfile); err != nil {
+		return err
+	}
+	if s.dockerfile == nil {
+		return fmt.Errorf("the commit has no file %q", s.OS.Dockerfile)
+	}
+	sources := recipe.SourcesOf(s.dockerfile)
+	s.names = named(s.OS, sources)
+	left := int64(maxContext)
+	err = t.walk(s.OS.Context, func(name string, e gitops.TreeEntry) error {
+		within := strings.TrimPrefix(strings.TrimPrefix(name, s.OS.Context), "/")
+		if !sources.Has(within) || e.Mode == "160000" {
+			return nil
+		}
+		content, size, err := t.look.Blob(t.ctx, e.OID, left)
+		if err != nil {
+			return err
+		}
+		if left -= size; left < 0 {
+			return fmt.Errorf("%s copies more than %d bytes", s.OS.Dockerfile, maxContext)
+		}
+		f := docker.File{Name: within, Content: content, Mode: 0o644}
+		switch e.Mode {
+		case "100755":
+			f.Mode = 0o755
+		case "120000":
+			f.Link, f.Content = string(content), nil
+		}
+		s.context = append(s.context, f)
+		return nil
+	})
+	list := fmt.Sprintf("%s  %s\n%s  %s\n", s.digest, s.file, digestOf(s.dockerfile), s.OS.Dockerfile)
+	for _, f := range s.context {
+		list += fmt.Sprintf("%s  %s %o\n", digestOf(append(f.Content, f.Link...)), f.Name, f.Mode)
+	}
+	s.digest = digestOf([]byte(list))
+	return err
+}
+
+// named are the paths from the top that a Dockerfile is built from, as far as it names them: a change of any file
+// cannot be held because all are copied.
+func named(o recipe.OS, sources recipe.Sources) []string {
+	names := []string{o.Dockerfile}
+	for _, source := range sources {
+		if i := strings.IndexAny(source, "*?["); i >= 0 {
+			source = path.Dir(source[:i] + "x")
+		}
+		if name := path.Join(o.Context, source); source != "." && name != "." && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// treeFiles reads the files of a commit's tree.
+type treeFiles struct {
+	ctx  context.Context
+	look *gitops.Inspector
+	tree gitops.OID
+}
+
+// entry finds what is at a path.
+func (t treeFiles) entry(name string) (found gitops.TreeEntry, ok bool, err error) {
+	found.OID, found.Mode = t.tree, "040000"
+	for part := range strings.SplitSeq(name, "/") {
+		if !found.Folder() {
+			return found, false, nil
+		}
+		entries, err := t.look.Tree(t.ctx, found.OID)
+		if err != nil {
+			return found, false, err
+		}
+		i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == part })
+		if i < 0 {
+			return found, false, nil
+		}
+		found = entries[i]
+	}
+	return found, true, nil
+}
+
+// read reads a small file; nil says that there is none.
+func (t treeFiles) read(name string) ([]byte, error) {
+	e, ok, err := t.entry(name)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if e.Mode != "100644" && e.Mode != "100755" {
+		return nil, fmt.Errorf("%s is no plain file", name)
+	}
+	content, _, err := t.look.Blob(t.ctx, e.OID, recipe.MaxSize+1)
+	if err == nil && len(content) > recipe.MaxSize {
+		err = fmt.Errorf("%s has more than %d bytes", name, recipe.MaxSize)
+	}
+	return append([]byte{}, content...), err
+}
+
+// walk visits the files below a folder; empty is the top.
+func (t treeFiles) walk(folder string, visit func(name string, e gitops.TreeEntry) error) error {
+	at := gitops.TreeEntry{Entry: gitops.Entry{Mode: "040000", OID: t.tree}}
+	if folder != "" {
+		var ok bool
+		var err error
+		if at, ok, err = t.entry(folder); err != nil || !ok || !at.Folder() {
+			return err
+		}
+	}
+	return t.below(folder, at.OID, visit)
+}
+
+func (t treeFiles) below(folder string, tree gitops.OID, visit func(name string, e gitops.TreeEntry) error) error {
+	entries, err := t.look.Tree(t.ctx, tree)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(folder, e.Name)
+		if e.Folder() {
+			err = t.below(name, e.OID, visit)
+		} else {
+			err = visit(name, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uncommitted says when the recipe in the work tree is not the one that is used.
+func (a *app) uncommitted(s commitSetup) {
+	file, err := os.Open(filepath.Join(a.repo.Top, recipe.FileName))
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	content, err := io.ReadAll(io.LimitReader(file, recipe.MaxSize+1))
+	// Git may have changed the ends of lines.
+	if err != nil || s.file == recipe.FileName && digestOf(unixLines(content)) == s.plain {
+		return
+	}
+	if s.file == recipe.FileName {
+		say(a.message, "%s is used as it is committed; your changes to it are not", recipe.FileName)
+		return
+	}
+	say(a.message, "%s is not used, as it is not committed", recipe.FileName)
+	fmt.Fprintf(a.message, "hint: git add %[1]s && git commit -m %[1]s\n", recipe.FileName)
+}
