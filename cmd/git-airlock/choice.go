@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -103,7 +102,7 @@ func (a *app) obey(ctx context.Context, tree gitops.OID, q startRequest) (commit
 		return commitSetup{}, err
 	}
 	say(a.message, "%s is not used without your consent", s.file)
-	fmt.Fprintln(a.message, "hint: "+s.consentHint())
+	hint(a.message, s.consentHint())
 	return commitSetup{}, nil
 }
 

@@ -226,5 +226,5 @@ func (a *app) uncommitted(s commitSetup) {
 		return
 	}
 	say(a.message, "%s is not used, as it is not committed", recipe.FileName)
-	fmt.Fprintf(a.message, "hint: git add %[1]s && git commit -m %[1]s\n", recipe.FileName)
+	hint(a.message, fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
 }

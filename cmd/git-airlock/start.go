@@ -289,7 +289,7 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
 	if runs && differs(r.Setup, request.choice.airlock.Setup) {
 		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
-		fmt.Fprintln(a.message, "hint: git airlock stop && git airlock start")
+		hint(a.message, "git airlock stop && git airlock start")
 	}
 	return !runs, nil
 }
