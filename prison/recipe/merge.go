@@ -1,0 +1,52 @@
+package recipe
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Merge adds to the text of a recipe what another one asks for beyond it, and changes nothing that is there: whoever wrote
+// it has their own order and comments. kept are the tables whose content is another than was asked for. An error says
+// that nothing can be added to such a text.
+func Merge(content []byte, want Recipe) (merged []byte, kept []string, err error) {
+	have, err := Parse(content)
+	if err != nil {
+		return nil, nil, err
+	}
+	var more Recipe
+	add := func(table string, there, asked any, take func()) {
+		switch {
+		case reflect.ValueOf(asked).IsZero() || reflect.DeepEqual(there, asked):
+		case reflect.ValueOf(there).IsZero():
+			take()
+		default:
+			kept = append(kept, table)
+		}
+	}
+	add("os", have.OS, want.OS, func() { more.OS = want.OS })
+	for _, l := range want.Languages {
+		var there Language
+		if i := slices.IndexFunc(have.Languages, func(h Language) bool { return h.Name == l.Name }); i >= 0 {
+			there = have.Languages[i]
+		}
+		add("languages."+l.Name, there, l, func() { more.Languages = append(more.Languages, l) })
+	}
+	add("startup", have.Startup, want.Startup, func() { more.Startup = want.Startup })
+	add("prestart", have.Prestart, want.Prestart, func() { more.Prestart = want.Prestart })
+	add("env", have.Env.Pass, want.Env.Pass, func() { more.Env.Pass = want.Env.Pass })
+	add("env.set", have.Env.Set, want.Env.Set, func() { more.Env.Set = want.Env.Set })
+	if reflect.DeepEqual(more, Recipe{}) {
+		return content, kept, nil
+	}
+	tables := Marshal(more)
+	if i := bytes.Index(tables, []byte("\n\n")); i >= 0 {
+		tables = tables[i+1:] // without the head
+	}
+	merged = slices.Concat(bytes.TrimRight(content, "\n"), []byte("\n"), tables)
+	if _, err := Parse(merged); err != nil {
+		return nil, kept, fmt.Errorf("add to %s: %w", FileName, err)
+	}
+	return merged, kept, nil
+}
