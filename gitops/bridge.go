@@ -3,25 +3,26 @@ package gitops
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Bridge is where objects that the quarantine accepted and the user's meet. It sees both stores and writes to one of
-// its own, of which [Bridge.Give] takes what is wanted and Close throws the rest away, so that
-// neither store gets what it should not have.
+// Bridge is where objects that the quarantine accepted and the user's meet. It sees both stores and keeps what is made of
+// them to itself, in memory or, where git makes it, in a store of its own, of which [Bridge.Give] takes what is wanted
+// and Close throws the rest away, so that neither store gets what it should not have.
 type Bridge struct {
 	*Git
 	dir        string
 	quarantine string
 	outer      *Repository
 	merger     merger // nil: every merge is git's
+	made       map[OID]object
+	kept       int // of made, how many are in the store as well
 }
 
 // Bridge makes a bridge between the quarantine and a repository; dir must not exist.
@@ -35,7 +36,7 @@ func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
 		return nil, err
 	}
-	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r}
+	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r, made: map[OID]object{}}
 	b.Git = q.with(b.environment()...)
 	var err error
 	b.merger, err = b.newMerger()
@@ -70,9 +71,31 @@ func (b *Bridge) Close() error {
 	return errors.Join(err, os.RemoveAll(b.dir))
 }
 
-// StoreCommits stores ready commit objects in one go.
-func (b *Bridge) StoreCommits(ctx context.Context, commits [][]byte) error {
-	return b.storePack(ctx, bytes.NewReader(packOf(b.outer.Format, commits)), len(commits))
+// Make makes an object, kind being commit, tree or blob, and returns its name.
+func (b *Bridge) Make(kind string, content []byte) OID {
+	id := HashObject(b.outer.Format, kind, content)
+	b.made[id] = object{kind, content}
+	return id
+}
+
+// flush writes what was made to the bridge's store, where git finds it.
+func (b *Bridge) flush(ctx context.Context) error {
+	if b.kept == len(b.made) {
+		return nil
+	}
+	objects := slices.Collect(maps.Values(b.made))
+	b.kept = len(objects)
+	return b.storePack(ctx, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= unpackLimit)
+}
+
+// Inspect returns an inspector of all that the bridge sees. One of the quarantine lends it what it has read.
+func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector {
+	i := b.Git.Inspect(ctx)
+	i.made, i.known = b.made, quarantine.known
+	for _, dir := range append([]string{b.dir}, b.stores()...) {
+		i.stores = append(i.stores, openStore(dir, b.outer.Format))
+	}
+	return i
 }
 
 // Tree is the tree of a commit.
@@ -128,55 +151,4 @@ func (b *Bridge) synthetic(tree OID, parents ...OID) (OID, error) {
 		return "", err
 	}
 	return id, os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject("commit", content), 0o600)
-}
-
-// Give copies what tip reaches and none of known, outer commits, does into the outer repository. commits is how
-// many commits that are.
-func (b *Bridge) Give(ctx context.Context, tip OID, known []OID, commits int) error {
-	revs := strings.Join(append([]string{string(tip), "--not"}, texts(known)...), "\n") + "\n"
-	dir := filepath.Join(b.outer.CommonDir, "objects", "pack")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	most := unpackLimit
-	if otherDevice(b.dir, dir) {
-		most = math.MaxInt // git renames a pack into place and cannot do so across file systems
-	}
-	if commits <= unpackLimit/3 || most > unpackLimit {
-		err := b.send(ctx, strings.NewReader(revs), most)
-		if !errors.Is(err, errMany) {
-			return err
-		}
-	}
-	// The pack is written where it belongs: its objects are ready and need no second look. Until it is whole it is in the
-	// bridge's own folder; git index-pack would leave a half one in the user's store when it is cut off.
-	return b.Change(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
-		Stdin: strings.NewReader(revs), Stdout: io.Discard, Apart: true})
-}
-
-// errMany says that there are more objects than are to be sent one by one.
-var errMany = errors.New("many objects")
-
-// send streams a pack of the revisions into the outer repository, unless it has more objects than most.
-func (b *Bridge) send(ctx context.Context, revs io.Reader, most int) error {
-	from, w := io.Pipe()
-	defer from.Close()
-	done := make(chan error, 1)
-	go func() {
-		err := b.Look(ctx, Call{Args: []string{"pack-objects", "-q", "--revs", "--thin", "--window=0", "--delta-base-offset", "--stdout"}, Stdin: revs, Stdout: w})
-		w.CloseWithError(err)
-		done <- err
-	}()
-	var head [12]byte // "PACK", version, number of objects; gitformat-pack(5)
-	_, err := io.ReadFull(from, head[:])
-	if objects := int(binary.BigEndian.Uint32(head[8:])); err == nil && objects > most {
-		err = errMany
-	} else if err == nil {
-		err = b.outer.durable().storePack(ctx, io.MultiReader(bytes.NewReader(head[:]), from), objects)
-	}
-	from.Close()
-	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) && !errors.Is(err, errMany) {
-		return sent
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 )
 
@@ -36,9 +37,11 @@ func (e Entry) Regular() bool {
 	return e.Mode == "100644" || e.Mode == "100755" || e.Mode == "100664"
 }
 
-// Inspector reads single objects through one git process, which starts with the first question and lives until
-// Close: an answer costs a pipe's round trip and not a process. It is not for use by several goroutines.
+// Inspector reads single objects: in process from the stores that it was given, and what they do not have through one git
+// process, which starts with the first such question and lives until Close. It is not for use by several goroutines.
 type Inspector struct {
+	made   map[OID]object // of a bridge
+	stores []*store       // asked before git, in this order
 	git    *Git
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -66,9 +69,19 @@ func (g *Git) Inspect(ctx context.Context) *Inspector {
 	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, known: map[OID]known{}}
 }
 
+// Inspect returns an inspector of the quarantine.
+func (q *Quarantine) Inspect(ctx context.Context) *Inspector {
+	i := q.Git.Inspect(ctx)
+	i.stores = []*store{openStore(filepath.Join(q.Dir, "objects"), q.Format)}
+	return i
+}
+
 // Close ends the inspector's process.
 func (i *Inspector) Close() error {
 	i.cancel()
+	for _, s := range i.stores {
+		s.close()
+	}
 	if i.ask != nil {
 		i.ask.Close()
 		i.end.Close()
@@ -111,9 +124,44 @@ func (i *Inspector) question(ctx context.Context, verb string, id OID) (kind str
 	}
 	var name string
 	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 {
+		if strings.TrimSpace(line) == string(id)+" missing" {
+			return "", 0, fmt.Errorf("object %s: %w", id, errMissing)
+		}
 		return "", 0, fmt.Errorf("object %s: cat-file answered %q", id, Escape(strings.TrimSpace(line)))
 	}
 	return kind, size, nil
+}
+
+// errMissing says that an object is nowhere.
+var errMissing = errors.New("is missing")
+
+// stored looks into the stores for an object.
+func (i *Inspector) stored(id OID) (object, bool) {
+	if o, ok := i.made[id]; ok {
+		return o, true
+	}
+	for _, s := range i.stores {
+		if o, err := s.read(id); err == nil {
+			return o, true
+		}
+	}
+	return object{}, false
+}
+
+// info tells the type and the size of an object.
+func (i *Inspector) info(ctx context.Context, id OID) (kind string, size int64, err error) {
+	if err := errors.Join(ctx.Err(), i.broken); err != nil {
+		return "", 0, err
+	}
+	if o, ok := i.made[id]; ok {
+		return o.kind, int64(len(o.content)), nil
+	}
+	for _, s := range i.stores {
+		if kind, size, err := s.info(id); err == nil {
+			return kind, size, nil
+		}
+	}
+	return i.question(ctx, "info", id)
 }
 
 // fail remembers that the process is lost: what it would still say belongs to an older question.
@@ -124,6 +172,15 @@ func (i *Inspector) fail(id OID, err error) error {
 
 // contents reads the first limit bytes of an object and passes over the rest.
 func (i *Inspector) contents(ctx context.Context, id OID, want string, limit int64) ([]byte, int64, error) {
+	if err := errors.Join(ctx.Err(), i.broken); err != nil {
+		return nil, 0, err
+	}
+	if o, ok := i.stored(id); ok {
+		if o.kind != want {
+			return nil, 0, notA(want, o.kind, id)
+		}
+		return o.content[:min(int64(len(o.content)), limit)], int64(len(o.content)), nil
+	}
 	kind, size, err := i.question(ctx, "contents", id)
 	if err != nil {
 		return nil, 0, err
@@ -145,9 +202,22 @@ func (i *Inspector) contents(ctx context.Context, id OID, want string, limit int
 	return content, size, nil
 }
 
+// whole reads all of an object, whatever its type.
+func (i *Inspector) whole(ctx context.Context, id OID) (object, error) {
+	if o, ok := i.stored(id); ok {
+		return o, nil
+	}
+	kind, size, err := i.question(ctx, "info", id)
+	if err != nil {
+		return object{}, err
+	}
+	content, _, err := i.contents(ctx, id, kind, size)
+	return object{kind, content}, err
+}
+
 // Size tells how many bytes a blob has, without reading it.
 func (i *Inspector) Size(ctx context.Context, id OID) (int64, error) {
-	kind, size, err := i.question(ctx, "info", id)
+	kind, size, err := i.info(ctx, id)
 	if err == nil && kind != "blob" {
 		return 0, notA("blob", kind, id)
 	}

@@ -16,6 +16,7 @@ type journal struct {
 	Branch  string      `json:"branch"`
 	Old     OID         `json:"old"`
 	New     OID         `json:"new"`
+	First   []RefUpdate `json:"first"`
 	Refs    []RefUpdate `json:"refs"`
 	Message string      `json:"message"`
 	Scratch string      `json:"scratch"` // name of the folder in which the landing was prepared

@@ -25,6 +25,7 @@ type killFixture struct {
 func newKillFixture(t *testing.T) *killFixture {
 	w := newWorld(t)
 	w.git("update-ref", "refs/airlock/7f3a/pending", string(w.commit(files{"z": "1"})))
+	w.git("update-ref", notesRef, "HEAD")
 	old := w.commit(files{".gitattributes": "", "mod.txt": "1\n", "rm": "1", "dir/a": "1", "dir/b": "1", "file": "1", "link": linkTo + "rm", "mode": "1", "keep": "1"})
 	new := w.built(old, files{".gitattributes": "*.txt text eol=crlf\n", "mod.txt": "2\n", "rm": absent, "dir/a": absent, "dir/b": absent, "dir": "2",
 		"file": absent, "file/x": "2", "file/y": "2", "link": linkTo + "keep", "mode": execute + "1", "add/deep/f": "2"})
@@ -34,6 +35,7 @@ func newKillFixture(t *testing.T) *killFixture {
 	rest()
 	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
 	k.request.Refs = append(k.request.Refs, RefUpdate{Ref: "refs/airlock/7f3a/pending", Old: w.ref("refs/airlock/7f3a/pending")})
+	k.request.First = []RefUpdate{{Ref: notesRef, Old: w.ref(notesRef), New: old}, {Ref: notesRef + "-2", New: old}}
 	k.before = w.picture()
 	return k
 }
@@ -75,6 +77,11 @@ func (k *killFixture) isAfter() {
 	k.landed(k.new)
 	if id := k.ref("refs/airlock/7f3a/pending"); id != "" {
 		k.t.Errorf("pending is still at %s", id)
+	}
+	for _, u := range k.request.First {
+		if id := k.ref(u.Ref); id != u.New {
+			k.t.Errorf("%s is at %s, want %s", u.Ref, id, u.New)
+		}
 	}
 	if got, want := k.git("status", "--porcelain"), "A  added\n M keep\n?? untracked"; got != want {
 		k.t.Errorf("git status says\n%s\nwant\n%s", got, want)
@@ -341,6 +348,52 @@ func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
 		} else {
 			k.isBefore()
 		}
+	}
+}
+
+// Git moves the refs of a transaction one after the other. If it dies with the machine before the branch, the others are
+// moved back.
+func TestRecoveryOfRefsMovedBeforeTheBranch(t *testing.T) {
+	t.Parallel()
+	for n := range 3 {
+		k := newKillFixture(t)
+		if !k.kill(stepTree) {
+			t.Fatal("not killed")
+		}
+		k.lockless()
+		for _, u := range k.request.First[:n] {
+			check(t, k.UpdateRefs(t.Context(), "", u))
+		}
+		check(t, k.recover())
+		k.isBefore()
+	}
+}
+
+// lockless waits until the git of a killed landing has let go of the refs.
+func (k *killFixture) lockless() {
+	k.t.Helper()
+	j, err := readJournal(k.dir)
+	check(k.t, err)
+	check(k.t, k.release(j.Holder, j.Locks))
+}
+
+// The transaction that a landing asks for is made in its order: notes, say, are there before the branch.
+func TestRefsMoveInOrder(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	check(t, k.Land(t.Context(), k.request))
+	k.isAfter()
+	order := []string{notesRef, notesRef + "-2", "refs/heads/main", "refs/airlock/7f3a/promoted"}
+	var last time.Time
+	for _, ref := range order {
+		info, err := os.Stat(filepath.Join(k.CommonDir, ref))
+		check(t, err)
+		// A rename changes the inode's own time.
+		changed := time.Unix(info.Sys().(*syscall.Stat_t).Ctim.Unix())
+		if changed.Before(last) {
+			t.Errorf("%s moved before the one that comes first", ref)
+		}
+		last = changed
 	}
 }
 

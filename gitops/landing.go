@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -29,7 +30,8 @@ func (e *CollisionError) Error() string {
 type Landing struct {
 	Branch   string      // full ref name; required
 	Old, New OID         // required
-	Refs     []RefUpdate // moved in the same transaction as the branch; to be seen no earlier than it
+	First    []RefUpdate // moved in the same transaction as the branch; to be seen no later than it
+	Refs     []RefUpdate // the same, but to be seen no earlier
 	Message  string      // for the reflog
 	Dir      string      // host-owned directory for the journal and what is prepared, on the repository's file system; required
 }
@@ -144,8 +146,8 @@ func (l *landing) swing(ctx context.Context) error {
 	}
 	defer token.unlock(lock)
 	stopAt(stepLocked)
-	// The branch goes first: whether it has moved is what recovery goes by.
-	updates := append([]RefUpdate{{l.Branch, l.Old, l.New}}, l.Refs...)
+	// Git moves them in this order. Whether the branch has moved is what recovery goes by.
+	updates := slices.Concat(l.First, []RefUpdate{{l.Branch, l.Old, l.New}}, l.Refs)
 	tx, err := l.r.prepareRefs(ctx, l.Message, updates)
 	if err != nil {
 		return err
@@ -155,7 +157,7 @@ func (l *landing) swing(ctx context.Context) error {
 		tx.abort()
 		return err
 	}
-	j := journal{Version: 1, Branch: l.Branch, Old: l.Old, New: l.New, Refs: l.Refs, Message: l.Message,
+	j := journal{Version: 1, Branch: l.Branch, Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message,
 		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.cmd.Process.Pid), Locks: l.r.refLocks(updates)}
 	if err := j.write(l.Dir); err != nil {
 		tx.abort()

@@ -2,11 +2,13 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
+	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,51 +18,163 @@ type Note struct {
 	Text   string
 }
 
-// DraftNotes makes the commit that adds notes to the notes ref, or removes them, in one go, whatever their number, and
-// returns it with the value of the notes ref it was built on; nothing shows until the caller moves the ref.
-// draft is a ref that holds the new commit meanwhile; git fast-import needs one.
-func (r *Repository) DraftNotes(ctx context.Context, ref, draft, who string, notes []Note) (old, drafted OID, err error) {
-	if old, err = r.Ref(ctx, ref); err != nil {
-		return "", "", err
-	}
-	const message = "Notes added by 'git airlock'\n"
-	var in bytes.Buffer
-	fmt.Fprintf(&in, "commit %s\ncommitter %s %d +0000\ndata %d\n%s", draft, who, time.Now().Unix(), len(message), message)
+// DraftNotes makes the commit that adds notes to those of another notes commit (empty for none), or removes them, in one go,
+// whatever their number, and returns it with all the objects that were made for it. Nothing shows until they are given and
+// the caller moves the ref. What it takes depends on the number of notes that are added, hardly on those that are there.
+func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old OID, who string, notes []Note) (drafted OID, made []OID, err error) {
+	d := &notesDraft{bridge: b, look: look}
+	var before Commit
 	if old != "" {
-		fmt.Fprintf(&in, "from %s\n", old)
-	}
-	for _, n := range notes {
-		if n.Text == "" {
-			fmt.Fprintf(&in, "N %s %s\n", n.Commit.zero(), n.Commit)
-			continue
+		if before, err = look.Commit(ctx, old); err != nil {
+			return "", nil, fmt.Errorf("read notes: %w", err)
 		}
-		fmt.Fprintf(&in, "N inline %s\ndata %d\n%s\n", n.Commit, len(n.Text), n.Text)
 	}
-	in.WriteString("done\n")
-	script, err := unnamedFile(in.Bytes())
-	if err != nil {
-		return "", "", fmt.Errorf("write notes: %w", err)
+	root := d.folder(before.Tree)
+	for _, n := range notes {
+		blob := OID("")
+		if n.Text != "" {
+			blob = d.make("blob", []byte(n.Text))
+		}
+		if err := root.set(ctx, string(n.Commit), blob); err != nil {
+			return "", nil, fmt.Errorf("read notes: %w", err)
+		}
 	}
-	defer script.Close()
-	if err := r.durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--force", "--done"}, Stdin: script, Apart: true}); err != nil {
-		return "", "", fmt.Errorf("write notes: %w", err)
+	tree, err := root.write(ctx)
+	if tree == "" && err == nil {
+		tree = d.make("tree", nil)
 	}
-	drafted, err = r.Ref(ctx, draft)
-	return old, drafted, err
+	if err != nil || tree == before.Tree {
+		return old, nil, err
+	}
+	c := Commit{Tree: tree, Author: fmt.Sprintf("%s %d +0000", who, time.Now().Unix()), Message: []byte("Notes added by 'git airlock'\n")}
+	c.Committer = c.Author
+	if old != "" {
+		c.Parents = []OID{old}
+	}
+	return d.make("commit", c.Bytes()), d.made, nil
 }
 
-// unnamedFile is a file to be read that nobody else can find. git fast-import, cut off in the middle of its input, would
-// leave half a pack in the user's store.
-func unnamedFile(content []byte) (*os.File, error) {
-	f, err := os.CreateTemp("", "")
-	if err != nil {
-		return nil, err
+// notesDraft makes the objects of one DraftNotes.
+type notesDraft struct {
+	bridge *Bridge
+	look   *Inspector
+	made   []OID
+}
+
+func (d *notesDraft) make(kind string, content []byte) OID {
+	id := d.bridge.Make(kind, content)
+	d.made = append(d.made, id)
+	return id
+}
+
+// notesFolder is a tree of notes: each is named by its commit, of which the first digits may be the names of folders, two
+// for each (git-notes(1)). Whatever else is in it stays.
+type notesFolder struct {
+	draft   *notesDraft
+	tree    OID // as it was; empty if there was none
+	entries map[string]TreeEntry
+	below   map[string]*notesFolder // those that were looked into
+}
+
+// notesInFolder is the number of notes beyond which those of a folder go into folders below it: each change
+// of a folder writes it anew.
+const notesInFolder = 256
+
+func (d *notesDraft) folder(tree OID) *notesFolder {
+	return &notesFolder{draft: d, tree: tree, below: map[string]*notesFolder{}}
+}
+
+func (f *notesFolder) load(ctx context.Context) error {
+	if f.entries != nil {
+		return nil
 	}
-	_, err = f.Write(content)
-	_, seekErr := f.Seek(0, io.SeekStart)
-	if err := errors.Join(os.Remove(f.Name()), err, seekErr); err != nil {
-		f.Close()
-		return nil, err
+	f.entries = map[string]TreeEntry{}
+	if f.tree == "" {
+		return nil
 	}
-	return f, nil
+	entries, err := f.draft.look.Tree(ctx, f.tree)
+	for _, e := range entries {
+		f.entries[e.Name] = e
+	}
+	return err
+}
+
+// set gives the note of which the name, so far as no folder above says it, is rest, another content; none removes it.
+func (f *notesFolder) set(ctx context.Context, rest string, blob OID) error {
+	if err := f.load(ctx); err != nil {
+		return err
+	}
+	delete(f.entries, rest)
+	if below := f.into(rest); below != nil {
+		return below.set(ctx, rest[2:], blob)
+	}
+	if blob == "" {
+		return nil
+	}
+	f.entries[rest] = TreeEntry{rest, Entry{"100644", blob}}
+	if len(f.entries) > notesInFolder && len(rest) > 2 {
+		return f.split(ctx, len(rest))
+	}
+	return nil
+}
+
+// into is the folder below in which a note belongs; nil if there is none.
+func (f *notesFolder) into(rest string) *notesFolder {
+	if len(rest) <= 2 {
+		return nil
+	}
+	name := rest[:2]
+	if f.below[name] == nil && f.entries[name].Folder() {
+		f.below[name] = f.draft.folder(f.entries[name].OID)
+	}
+	return f.below[name]
+}
+
+// split moves notes, which have names of so many digits, into folders.
+func (f *notesFolder) split(ctx context.Context, digits int) error {
+	for _, e := range slices.Collect(maps.Values(f.entries)) {
+		if _, err := hex.DecodeString(e.Name); err != nil || len(e.Name) != digits || e.Folder() {
+			continue
+		}
+		if f.into(e.Name) == nil {
+			f.below[e.Name[:2]] = f.draft.folder("")
+		}
+		if err := f.set(ctx, e.Name, e.OID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the folder's tree, unless nothing is in it.
+func (f *notesFolder) write(ctx context.Context) (OID, error) {
+	if f.entries == nil {
+		return f.tree, nil // nobody looked into it
+	}
+	for name, below := range f.below {
+		tree, err := below.write(ctx)
+		if err != nil {
+			return "", err
+		}
+		delete(f.entries, name)
+		if tree != "" {
+			f.entries[name] = TreeEntry{name, Entry{"040000", tree}}
+		}
+	}
+	if len(f.entries) == 0 {
+		return "", nil
+	}
+	entries := slices.SortedFunc(maps.Values(f.entries), func(a, b TreeEntry) int { return cmp.Compare(a.key(), b.key()) })
+	return f.draft.make("tree", treeBytes(entries)), nil
+}
+
+// treeBytes is a tree object's content; the entries are in git's order.
+func treeBytes(entries []TreeEntry) []byte {
+	var b bytes.Buffer
+	for _, e := range entries {
+		name, _ := hex.DecodeString(string(e.OID))
+		b.WriteString(strings.TrimLeft(e.Mode, "0") + " " + e.Name + "\x00")
+		b.Write(name)
+	}
+	return b.Bytes()
 }

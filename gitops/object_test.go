@@ -142,15 +142,18 @@ func TestPackOf(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		w := newWorld(t, "--object-format="+format)
 		tree := OID(w.git("hash-object", "-t", "tree", "-w", "--stdin"))
-		var objects [][]byte
+		var objects []object
 		for _, n := range []int{0, 1, 15, 16, 2047, 2048, 300_000} {
-			objects = append(objects, Commit{Tree: tree, Author: "A <a@x> 1 +0000", Committer: "C <c@x> 2 +0000", Message: []byte(strings.Repeat("m", n))}.Bytes())
+			objects = append(objects, object{"commit", Commit{Tree: tree, Author: "A <a@x> 1 +0000", Committer: "C <c@x> 2 +0000", Message: []byte(strings.Repeat("m", n))}.Bytes()})
 		}
-		for _, pretended := range []int{1, unpackLimit + 1} {
-			check(t, w.storePack(t.Context(), bytes.NewReader(packOf(format, objects)), pretended))
+		for _, kind := range []string{"blob", "tree"} {
+			objects = append(objects, object{kind, nil})
+		}
+		for _, few := range []bool{true, false} {
+			check(t, w.storePack(t.Context(), bytes.NewReader(packOf(format, objects)), few))
 			for _, o := range objects {
-				if got := w.git("cat-file", "commit", string(HashObject(format, "commit", o))) + "\n"; strings.TrimSuffix(got, "\n") != strings.TrimSuffix(string(o), "\n") {
-					t.Errorf("an object of %d bytes came back as %d", len(o), len(got))
+				if got := w.git("cat-file", o.kind, string(HashObject(format, o.kind, o.content))) + "\n"; strings.TrimSuffix(got, "\n") != strings.TrimSuffix(string(o.content), "\n") {
+					t.Errorf("a %s of %d bytes came back as %d", o.kind, len(o.content), len(got))
 				}
 			}
 		}

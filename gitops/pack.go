@@ -10,29 +10,31 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 )
 
 // unpackLimit is the number of objects up to which objects are stored loose, as git fetch
 // does (fetch.unpackLimit): a pack for each small landing would slow the user's git down.
 const unpackLimit = 100
 
-// packOf writes commit objects as one pack (gitformat-pack(5)): the quickest way to store many
-// ready objects, for which git has no command that leaves their bytes alone.
-func packOf(format string, objects [][]byte) []byte {
+// packOf writes objects as one pack (gitformat-pack(5)): the quickest way to store many ready ones, for which git has no
+// command that leaves their bytes alone. They are compressed a little only: git does it again with those that it unpacks.
+func packOf(format string, objects []object) []byte {
 	var b bytes.Buffer
 	b.WriteString("PACK")
 	_ = binary.Write(&b, binary.BigEndian, [2]uint32{2, uint32(len(objects))})
-	for _, content := range objects {
-		// The first byte holds the type (1: commit) and four bits of the size, the others seven each.
-		size := len(content)
-		head := byte(1<<4 | size&15)
+	z, _ := zlib.NewWriterLevel(&b, zlib.BestSpeed)
+	for _, o := range objects {
+		// The first byte holds the type and four bits of the size, the others seven each.
+		size := len(o.content)
+		head := byte(slices.Index(packKinds[:], o.kind)<<4 | size&15)
 		for size >>= 4; size > 0; size >>= 7 {
 			b.WriteByte(head | 0x80)
 			head = byte(size & 0x7f)
 		}
 		b.WriteByte(head)
-		z := zlib.NewWriter(&b)
-		_, _ = z.Write(content)
+		z.Reset(&b)
+		_, _ = z.Write(o.content)
 		_ = z.Close()
 	}
 	var h hash.Hash = sha1.New() //nolint:gosec
@@ -43,10 +45,10 @@ func packOf(format string, objects [][]byte) []byte {
 	return h.Sum(b.Bytes())
 }
 
-// storePack stores a pack whose objects the repository may trust.
-func (g *Git) storePack(ctx context.Context, pack io.Reader, objects int) error {
+// storePack stores a pack whose objects the repository may trust: few of them in files of their own.
+func (g *Git) storePack(ctx context.Context, pack io.Reader, few bool) error {
 	args := []string{"unpack-objects", "-q"}
-	if objects > unpackLimit {
+	if !few {
 		args = []string{"index-pack", "--stdin", "--fix-thin"}
 	}
 	return g.Change(ctx, Call{Args: args, Stdin: pack, Stdout: io.Discard, Apart: true})

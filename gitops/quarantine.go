@@ -1,7 +1,6 @@
 package gitops
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -117,12 +116,7 @@ func (q *Quarantine) StoreCommit(ctx context.Context, c Commit) (OID, error) {
 }
 
 func (q *Quarantine) store(ctx context.Context, content []byte) (OID, error) {
-	return HashObject(q.Format, "commit", content), q.storePack(ctx, bytes.NewReader(packOf(q.Format, [][]byte{content})), 1)
-}
-
-// StoreCommits stores ready commit objects in one go.
-func (q *Quarantine) StoreCommits(ctx context.Context, commits [][]byte) error {
-	return q.storePack(ctx, bytes.NewReader(packOf(q.Format, commits)), len(commits))
+	return HashObject(q.Format, "commit", content), q.storePack(ctx, bytes.NewReader(packOf(q.Format, []object{{"commit", content}})), true)
 }
 
 // Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
@@ -259,61 +253,6 @@ func (q *Quarantine) History(ctx context.Context, tip OID, known []OID) ([]Link,
 		links = append(links, l)
 	}
 	return links, nil
-}
-
-// Commits calls each with the content of every named commit, in order.
-func (q *Quarantine) Commits(ctx context.Context, names []OID, each func(OID, Commit) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r, w := io.Pipe()
-	defer r.Close()
-	go func() {
-		// git ends when its input does: held open until all is read, it does not end with answers on the way, which are
-		// given up after a while (Git.command). each may take its time.
-		in := io.MultiReader(strings.NewReader(strings.Join(texts(names), "\n")+"\n"), openUntil{ctx})
-		w.CloseWithError(q.Look(ctx, Call{Args: []string{"cat-file", "--batch"}, Stdin: in, Stdout: w}))
-	}()
-	out := bufio.NewReader(r)
-	for _, name := range names {
-		content, err := readBatched(out, "commit")
-		if err != nil {
-			return fmt.Errorf("read commit %s: %w", name, err)
-		}
-		c, err := ParseCommit(content)
-		if err != nil {
-			return invalid("commit %s: %s", name, err)
-		}
-		if err := each(name, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// openUntil is an input that says nothing and ends with its context.
-type openUntil struct{ context.Context }
-
-func (o openUntil) Read([]byte) (int, error) {
-	<-o.Done()
-	return 0, io.EOF
-}
-
-// readBatched reads one answer of "git cat-file --batch".
-func readBatched(out *bufio.Reader, want string) ([]byte, error) {
-	line, err := out.ReadString('\n')
-	if err != nil {
-		return nil, err
-	}
-	var name, kind string
-	var size int64
-	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 || kind != want {
-		return nil, fmt.Errorf("cat-file answered %q", Escape(strings.TrimSpace(line)))
-	}
-	content := make([]byte, size+1)
-	if _, err := io.ReadFull(out, content); err != nil {
-		return nil, err
-	}
-	return content[:size], nil
 }
 
 func texts(ids []OID) []string {

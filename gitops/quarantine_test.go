@@ -163,91 +163,6 @@ func randomText(seed, size int) string {
 	return b.String()
 }
 
-func TestReceiveAndGive(t *testing.T) {
-	t.Parallel()
-	for _, format := range []string{"sha1", "sha256"} {
-		for name, n := range map[string]int{"loose": 1, "many": unpackLimit/3 + 5} {
-			t.Run(format+" "+name, func(t *testing.T) {
-				t.Parallel()
-				i := newInner(t, files{"a": "1", "big": randomText(1, 20<<10)}, "--object-format="+format)
-				for k := range n {
-					i.write(files{"a": fmt.Sprint(k), fmt.Sprint("d/", k): "new", "big": randomText(1, 20<<10) + fmt.Sprint(k)})
-					i.git("add", "-A")
-					i.git("commit", "-q", "-m", "c")
-				}
-				tip := OID(i.git("rev-parse", "HEAD"))
-				i.receive(tip, i.root)
-				check(t, i.q.Connected(t.Context(), tip, []OID{i.root}, DefaultLimits))
-				check(t, i.q.CheckSizes(t.Context(), tip, []OID{i.root}, DefaultLimits))
-				links, err := i.q.History(t.Context(), tip, []OID{i.root})
-				if err != nil || len(links) != n {
-					t.Fatalf("History: %d links, %v", len(links), err)
-				}
-				outer := i.mapped(links)
-				check(t, i.give(t, outer, n))
-				i.outer.git("update-ref", "refs/heads/got", string(outer))
-				i.outer.git("fsck", "--no-dangling", "--strict")
-				if got, want := i.outer.git("rev-parse", "got^{tree}"), i.git("rev-parse", "HEAD^{tree}"); got != want {
-					t.Errorf("tree %s, want %s", got, want)
-				}
-				loose := i.outer.git("count-objects", "-v")
-				if packed := !strings.Contains(loose, "packs: 0"); packed != (n > unpackLimit/3) {
-					t.Errorf("%d commits: %s", n, loose)
-				}
-			})
-		}
-	}
-}
-
-// mapped builds the outer images of links on top of the base, in the quarantine.
-func (i *inner) mapped(links []Link) OID {
-	i.t.Helper()
-	var names []OID
-	for _, l := range links {
-		names = append(names, l.Commit)
-	}
-	last, contents := i.base, [][]byte(nil)
-	check(i.t, i.q.Commits(i.t.Context(), names, func(_ OID, c Commit) error {
-		c.Parents = []OID{last}
-		contents = append(contents, c.Bytes())
-		last = HashObject(i.q.Format, "commit", c.Bytes())
-		return nil
-	}))
-	check(i.t, i.q.StoreCommits(i.t.Context(), contents))
-	return last
-}
-
-// One commit can bring more objects than belong loose into the user's repository.
-func TestGiveOneLargeCommit(t *testing.T) {
-	t.Parallel()
-	i := newInner(t, files{"a": "1"})
-	f := files{}
-	for k := range 3 * unpackLimit {
-		f[fmt.Sprint("d/", k)] = fmt.Sprint(k)
-	}
-	tip := i.commit(f)
-	i.receive(tip, i.root)
-	outer := i.mapped([]Link{{Commit: tip, Parents: []OID{i.root}}})
-	check(t, i.give(t, outer, 1))
-	i.outer.git("update-ref", "refs/heads/got", string(outer))
-	i.outer.git("fsck", "--no-dangling", "--strict")
-	if count := i.outer.git("count-objects", "-v"); !strings.Contains(count, "packs: 1") {
-		t.Errorf("stored loose: %s", count)
-	}
-}
-
-func TestGiveReportsWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	i := newInner(t, files{"a": "1"})
-	missing := OID(strings.Repeat("12", 20))
-	for _, n := range []int{1, unpackLimit} {
-		if err := i.give(t, missing, n); err == nil {
-			t.Errorf("%d commits: no error for an object that is not there", n)
-		}
-	}
-	i.outer.git("fsck", "--strict")
-}
-
 func TestReceiveRefuses(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, files{"a": "1", "big": randomText(2, 30<<10)})
@@ -358,19 +273,47 @@ func TestConnectedRefuses(t *testing.T) {
 		var pack bytes.Buffer
 		check(t, i.Look(t.Context(), Call{Args: []string{"pack-objects", "--stdout", "-q"}, Stdin: strings.NewReader(objects), Stdout: &pack}))
 		err := i.q.Receive(t.Context(), &pack, DefaultLimits)
-		if err == nil {
-			err = i.q.Connected(t.Context(), tip, []OID{i.root}, DefaultLimits)
-		}
-		if !isInvalid(err) {
-			t.Errorf("%s: %v, want *Invalid", name, err)
+		for way, examine := range i.ways() {
+			examined := err
+			if err == nil {
+				examined = examine(t, tip, DefaultLimits, i.root)
+			}
+			if !isInvalid(examined) {
+				t.Errorf("%s, by %s: %v, want *Invalid", name, way, examined)
+			}
 		}
 	}
 	for name, tip := range map[string]OID{"a tree": snapshot, "a blob": OID(i.git("rev-parse", "HEAD:a")), "nothing": missing, "history": history} {
-		if err := i.q.Connected(t.Context(), tip, nil, DefaultLimits); !isInvalid(err) {
-			t.Errorf("%s as the tip: %v, want *Invalid", name, err)
+		for way, examine := range i.ways() {
+			if err := examine(t, tip, DefaultLimits); !isInvalid(err) {
+				t.Errorf("%s as the tip, by %s: %v, want *Invalid", name, way, err)
+			}
 		}
 	}
-	check(t, i.q.Connected(t.Context(), i.root, nil, DefaultLimits))
+	for _, examine := range i.ways() {
+		check(t, examine(t, i.root, DefaultLimits))
+	}
+}
+
+// ways are the ways to prove that a commit is whole and within the limits if others are: they must agree.
+func (i *inner) ways() map[string]func(t *testing.T, tip OID, limits Limits, known ...OID) error {
+	return map[string]func(*testing.T, OID, Limits, ...OID) error{
+		"git": func(t *testing.T, tip OID, limits Limits, known ...OID) error {
+			if err := i.q.Connected(t.Context(), tip, known, limits); err != nil {
+				return err
+			}
+			return i.q.CheckSizes(t.Context(), tip, known, limits)
+		},
+		"walk": func(t *testing.T, tip OID, limits Limits, known ...OID) error {
+			look := i.q.Inspect(t.Context())
+			defer look.Close()
+			links, err := look.History(t.Context(), tip, func(id OID) bool { return slices.Contains(known, id) }, limits)
+			if err != nil {
+				return err
+			}
+			return look.Walk(t.Context(), links, limits, nil)
+		},
+	}
 }
 
 func TestCheckSizes(t *testing.T) {
@@ -384,25 +327,31 @@ func TestCheckSizes(t *testing.T) {
 	i.receive(tip, i.root)
 	limits := DefaultLimits
 	limits.Blob, limits.Commit = 6000, 6000
-	check(t, i.q.CheckSizes(t.Context(), tip, []OID{i.root}, limits))
+	for _, examine := range i.ways() {
+		check(t, examine(t, tip, limits, i.root))
+	}
 	for name, change := range map[string]func(*Limits){
 		"blob":   func(l *Limits) { l.Blob = 4999 },
 		"commit": func(l *Limits) { l.Commit = 4999 },
 	} {
 		small := limits
 		change(&small)
-		started := time.Now()
-		err := i.q.CheckSizes(t.Context(), tip, []OID{i.root}, small)
-		if !isInvalid(err) || !strings.HasPrefix(err.Error(), name+" ") {
-			t.Errorf("%s: %v, want *Invalid that names it", name, err)
-		}
-		if took := time.Since(started); took > time.Second {
-			t.Errorf("%s: refused after %s", name, took)
+		for way, examine := range i.ways() {
+			started := time.Now()
+			err := examine(t, tip, small, i.root)
+			if !isInvalid(err) || !strings.HasPrefix(err.Error(), name+" ") {
+				t.Errorf("%s, by %s: %v, want *Invalid that names it", name, way, err)
+			}
+			if took := time.Since(started); took > time.Second {
+				t.Errorf("%s: refused after %s", name, took)
+			}
 		}
 	}
 	// What is known already is not looked at again.
 	limits.Blob = 4999
-	check(t, i.q.CheckSizes(t.Context(), tip, []OID{blob}, limits))
+	for _, examine := range i.ways() {
+		check(t, examine(t, tip, limits, blob))
+	}
 }
 
 func TestHistoryOfMerges(t *testing.T) {
@@ -420,41 +369,28 @@ func TestHistoryOfMerges(t *testing.T) {
 	octopus := c("\n\n  lead\r\n", "", three, two, other)
 	tip := c("tip\n", "", octopus)
 	i.receive(tip, i.root)
-	links, err := i.q.History(t.Context(), tip, []OID{i.root})
+	byGit, err := i.q.History(t.Context(), tip, []OID{i.root})
 	check(t, err)
-	seen := map[OID]int{}
-	for n, l := range links {
-		for _, p := range l.Parents {
-			if _, ok := seen[p]; !ok && p != i.root {
-				t.Errorf("%s comes before its parent %s", l.Commit, p)
+	look := i.q.Inspect(t.Context())
+	defer look.Close()
+	read, err := look.History(t.Context(), tip, func(id OID) bool { return id == i.root }, DefaultLimits)
+	check(t, err)
+	for _, links := range [][]Link{byGit, read} {
+		seen := map[OID]int{}
+		for n, l := range links {
+			for _, p := range l.Parents {
+				if _, ok := seen[p]; !ok && p != i.root {
+					t.Errorf("%s comes before its parent %s", l.Commit, p)
+				}
+			}
+			seen[l.Commit] = n
+			if l.Commit == octopus && !slices.Equal(l.Parents, []OID{three, two, other}) {
+				t.Errorf("octopus has the parents %v", l.Parents)
 			}
 		}
-		seen[l.Commit] = n
-		if l.Commit == octopus && !slices.Equal(l.Parents, []OID{three, two, other}) {
-			t.Errorf("octopus has the parents %v", l.Parents)
+		if len(seen) != 6 || seen[tip] != 5 {
+			t.Errorf("history %v", links)
 		}
-	}
-	if len(seen) != 6 || seen[tip] != 5 {
-		t.Errorf("history %v", links)
-	}
-	names := []OID{octopus, two, three, other, octopus}
-	var got []OID
-	check(t, i.q.Commits(t.Context(), names, func(id OID, c Commit) error {
-		if HashObject("sha1", "commit", c.Bytes()) != id {
-			t.Errorf("%s: not its bytes: %q", id, c.Bytes())
-		}
-		got = append(got, id)
-		return nil
-	}))
-	if !slices.Equal(got, names) {
-		t.Errorf("Commits gave %v, want %v", got, names)
-	}
-	stop := errors.New("stop")
-	if err := i.q.Commits(t.Context(), names, func(OID, Commit) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("Commits: %v, want the callback's error", err)
-	}
-	if err := i.q.Commits(t.Context(), []OID{tree}, func(OID, Commit) error { return nil }); err == nil {
-		t.Error("Commits of a tree: no error")
 	}
 }
 
@@ -475,13 +411,4 @@ func TestQuarantineIsClosed(t *testing.T) {
 	if info, err := os.Stat(i.q.Dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the quarantine has mode %v, %v", info.Mode(), err)
 	}
-}
-
-// give gives by a bridge of its own.
-func (i *inner) give(t *testing.T, tip OID, commits int) error {
-	t.Helper()
-	b, err := i.q.Bridge(i.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
-	check(t, err)
-	defer b.Close()
-	return b.Give(t.Context(), tip, []OID{i.base}, commits)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -94,15 +95,9 @@ func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
 // forward completes what follows the move of the branch: other refs of the transaction (git moves the
 // refs of one transaction one file after the other), the index, and files that a power loss kept back.
 func (c *recovery) forward(ctx context.Context) error {
-	for _, u := range c.Refs {
-		now, err := c.r.Ref(ctx, u.Ref)
-		if err != nil {
+	for _, u := range slices.Concat(c.First, c.Refs) {
+		if err := c.complete(ctx, u); err != nil {
 			return err
-		}
-		if now == u.Old && now != u.New {
-			if err := c.r.UpdateRefs(ctx, c.Message, u); err != nil {
-				return err
-			}
 		}
 	}
 	if !c.r.standsOn(ctx, c.Branch) {
@@ -126,6 +121,15 @@ func (c *recovery) forward(ctx context.Context) error {
 		}
 	}
 	return c.move(ctx, c.New, rest)
+}
+
+// complete makes an update of which it is not known whether it was made.
+func (c *recovery) complete(ctx context.Context, u RefUpdate) error {
+	now, err := c.r.Ref(ctx, u.Ref)
+	if err != nil || now != u.Old || now == u.New {
+		return err
+	}
+	return c.r.UpdateRefs(ctx, c.Message, u)
 }
 
 // forwardIndex puts the prepared index into place. If others had the index meanwhile, theirs is
@@ -182,6 +186,11 @@ func err2nil(err, expected error) error {
 
 // back gives every changed path its old bytes again, as far as the user has not gone on from there.
 func (c *recovery) back(ctx context.Context) error {
+	for _, u := range c.First {
+		if err := c.complete(ctx, RefUpdate{Ref: u.Ref, Old: u.New, New: u.Old}); err != nil {
+			return err
+		}
+	}
 	moved, err := c.moved(ctx)
 	if err != nil {
 		return err

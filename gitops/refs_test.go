@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -132,91 +131,5 @@ func TestRefs(t *testing.T) {
 	}
 	if got := w.ref("refs/t/b"); got != "" {
 		t.Errorf("refs/t/b is %s: a folder is no ref", got)
-	}
-}
-
-func TestDraftNotes(t *testing.T) {
-	t.Parallel()
-	for _, format := range []string{"sha1", "sha256"} {
-		t.Run(format, func(t *testing.T) {
-			t.Parallel()
-			const ref, draft = "refs/notes/airlock", "refs/airlock/7f3a/draft"
-			w := newWorld(t, "--object-format="+format)
-			var commits []OID
-			for range 5 {
-				commits = append(commits, w.commit(files{}))
-				w.git("commit", "-q", "--amend", "--allow-empty", "-m", fmt.Sprint(len(commits)))
-				commits[len(commits)-1] = OID(w.git("rev-parse", "HEAD"))
-			}
-			w.git("update-ref", draft, string(commits[0])) // left by a crash
-			show := func(c OID) string {
-				text, err := tryCommand(w.Top, nil, "notes", "--ref=airlock", "show", string(c))
-				if err != nil {
-					return "none"
-				}
-				return text
-			}
-			put := func(notes ...Note) {
-				t.Helper()
-				before := w.ref(ref)
-				old, drafted, err := w.DraftNotes(t.Context(), ref, draft, "Ada <ada@example.org>", notes)
-				check(t, err)
-				if w.ref(ref) != before || old != before {
-					t.Errorf("the notes moved, or were built on %q", old)
-				}
-				check(t, w.UpdateRefs(t.Context(), "", RefUpdate{ref, old, drafted}))
-				if parents := strings.Fields(w.git("rev-list", "--parents", "-n1", ref))[1:]; strings.Join(parents, "") != string(before) {
-					t.Errorf("the notes' commit has the parents %v, want %q", parents, before)
-				}
-			}
-			text := "subject\n\nAirlock-Version: 1\nü \"q\" \\\n"
-			put(Note{commits[0], text})
-			w.git("notes", "--ref=airlock", "add", "-m", "by hand", string(commits[1]))
-			put(Note{commits[2], "two\n"}, Note{commits[3], "no newline"}, Note{commits[0], text})
-			put(Note{commits[3], "changed\n"}, Note{commits[2], ""}, Note{commits[4], ""})
-			for n, want := range []string{strings.TrimSuffix(text, "\n"), "by hand", "none", "changed", "none"} {
-				if got := show(commits[n]); got != want {
-					t.Errorf("note %d is %q, want %q", n, got, want)
-				}
-			}
-			w.git("fsck", "--no-dangling")
-		})
-	}
-}
-
-func TestDraftNotesInBulk(t *testing.T) {
-	t.Parallel()
-	const n = 600 // beyond the number at which notes trees fan out
-	w := newWorld(t)
-	w.commit(files{"a": "1"})
-	var stream strings.Builder
-	for i := range n {
-		fmt.Fprintf(&stream, "commit refs/heads/many\ncommitter A <a@x> %d +0000\ndata 0\n\n", i)
-	}
-	input(t, w.Top, nil, stream.String(), "fast-import", "--quiet")
-	var notes []Note
-	for _, id := range strings.Fields(w.git("rev-list", "many")) {
-		notes = append(notes, Note{OID(id), "note of " + id})
-	}
-	old, drafted, err := w.DraftNotes(t.Context(), "refs/notes/airlock", "refs/d", "A <a@x>", notes)
-	check(t, err)
-	check(t, w.UpdateRefs(t.Context(), "", RefUpdate{"refs/notes/airlock", old, drafted}))
-	if got := w.git("notes", "--ref=airlock", "show", "many~7"); got != "note of "+w.git("rev-parse", "many~7") {
-		t.Errorf("note %q", got)
-	}
-	if got := len(strings.Split(w.git("notes", "--ref=airlock", "list"), "\n")); got != n {
-		t.Errorf("%d notes, want %d", got, n)
-	}
-	if left, _ := filepath.Glob(filepath.Join(w.GitDir, "fast_import_crash_*")); len(left) > 0 {
-		t.Errorf("left over: %v", left)
-	}
-}
-
-func TestDraftNotesOfWhatIsNotThere(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.commit(files{"a": "1"})
-	if _, _, err := w.DraftNotes(t.Context(), "refs/notes/airlock", "refs/d", "A <a@x>", []Note{{OID(strings.Repeat("ab", 20)), "x"}}); err == nil {
-		t.Error("a note on a commit that is not there: no error")
 	}
 }

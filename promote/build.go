@@ -2,8 +2,8 @@ package promote
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
+	"maps"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -28,10 +28,9 @@ func (c *cycle) build(ctx context.Context) error {
 	if len(p.chain) == 0 {
 		return nil
 	}
-	if c.bridge, err = c.q.Bridge(c.Repo, filepath.Join(c.Dir(), "bridge")); err != nil {
+	if err := c.openBridge(ctx); err != nil {
 		return err
 	}
-	defer c.bridge.Close()
 	if err := p.build(ctx, tail); err != nil {
 		return err
 	}
@@ -155,32 +154,13 @@ func (b *builder) store(ctx context.Context) error {
 	if len(b.pairs) == 0 {
 		return nil
 	}
-	if len(b.objects) > 0 {
-		if err := b.bridge.StoreCommits(ctx, b.objects); err != nil {
-			return fmt.Errorf("store built commits: %w", err)
-		}
-	}
 	if err := b.check(ctx, b.pairs); err != nil {
 		return err
 	}
-	if err := b.deliver(ctx); err != nil {
-		return err
-	}
+	b.fresh = delivery{tip: b.pairs[len(b.pairs)-1].outer, known: append(slices.Collect(maps.Keys(b.outside)), b.base.outer)}
 	b.ledger.add(b.pairs)
 	for i, p := range b.pairs {
 		b.cycle.notes = append(b.cycle.notes, gitops.Note{Commit: p.outer, Text: b.note(p, b.authors[i], b.now)})
-	}
-	return nil
-}
-
-// deliver gives the built commits to the outer repository with all that they hold.
-func (b *builder) deliver(ctx context.Context) error {
-	known := []gitops.OID{b.base.outer}
-	for o := range b.outside {
-		known = append(known, o)
-	}
-	if err := b.bridge.Give(ctx, b.pairs[len(b.pairs)-1].outer, known, len(b.pairs)); err != nil {
-		return fmt.Errorf("give commits to the repository: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package promote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,7 +21,6 @@ type builder struct {
 	trees   map[gitops.OID]gitops.OID
 	taken   map[gitops.OID]bool
 	outside map[gitops.OID]bool // parents that are not built here
-	objects [][]byte            // commits to be stored together
 	pairs   []pair
 	authors []string
 	// stopped are the paths at which a merge conflicted; what was built before that stays.
@@ -58,37 +56,29 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	for _, t := range pending {
 		b.done[t.inner], b.taken[t.outer] = t, true
 	}
-	names := make([]gitops.OID, len(links))
-	for i, l := range links {
-		names[i] = l.Commit
-	}
 	if p.Record.Part {
 		if err := b.cover(ctx); err != nil {
 			return b, err
 		}
-		defer b.overlay.Close()
 	}
 	whole := p.lastOnto(links)
-	next := 0
-	err := p.q.Commits(ctx, names, func(_ gitops.OID, inner gitops.Commit) error {
-		next++
-		l := links[next-1]
-		if err := b.commit(ctx, l, inner); err != nil {
-			return err
+	for i, l := range links {
+		inner, err := p.inside.Commit(ctx, l.Commit)
+		if err != nil {
+			return b, err
 		}
-		if b.how == inPortions && b.merging && next > whole && time.Since(b.now) > buildTime && slices.Contains(b.chain, l.Commit) {
+		if err := b.commit(ctx, l, inner); err != nil {
+			return b, err
+		}
+		if b.how == inPortions && b.merging && i >= whole && time.Since(b.now) > buildTime && slices.Contains(b.chain, l.Commit) {
 			b.late = true // all that a commit reaches was built before it
 			b.keep(l.Commit)
 		}
 		if b.stopped != nil || b.late {
-			return errEnough
+			break
 		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
 	}
-	return b, err
+	return b, nil
 }
 
 // lastOnto counts the links up to the last one that has the newest landed commit as a parent. That one's image is the branch as it is
@@ -101,9 +91,6 @@ func (p *plan) lastOnto(links []gitops.Link) int {
 	}
 	return 0
 }
-
-// errEnough ends the reading of commits.
-var errEnough = errors.New("no more commits")
 
 func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit) error {
 	parents, err := b.parents(l)
@@ -247,9 +234,9 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 	if tree, ok := b.trees[commit]; ok {
 		return tree, nil
 	}
-	tree, err := b.bridge.Tree(ctx, commit)
-	b.trees[commit] = tree
-	return tree, err
+	c, err := b.across.Commit(ctx, commit)
+	b.trees[commit] = c.Tree
+	return c.Tree, err
 }
 
 // date gives a commit its committer. Two inner commits that differ in nothing but what stays inside (the ghost's
@@ -270,9 +257,7 @@ func (b *builder) keepCommit(ctx context.Context, c gitops.Commit) (gitops.OID, 
 	if b.settings.Sign {
 		return b.bridge.Sign(ctx, c)
 	}
-	content := c.Bytes()
-	b.objects = append(b.objects, content)
-	return gitops.HashObject(b.Record.Format, "commit", content), nil
+	return b.bridge.Make("commit", c.Bytes()), nil
 }
 
 // newestWhole is the newest commit of the first-parent history that was built with all it reaches; empty if

@@ -57,6 +57,8 @@ type cycle struct {
 	config   gitops.Config // the user's, and what was given at the start
 	gate     gate
 	teamRef  gitops.OID // of the team's policy; empty if there is none
+	noted    gitops.OID // where the notes stand
+	drafted  gitops.OID // where they are to stand; empty if nothing was noted
 	mayLand  gitops.OID // the newest pending commit that no rule keeps from landing; empty if there is none
 	now      time.Time
 	tip      gitops.OID // of the outer branch; empty if it is deleted
@@ -67,7 +69,10 @@ type cycle struct {
 	notes    []gitops.Note // for what was built, and removals for what was dropped
 	base     pair          // root and base
 	q        *gitops.Quarantine
-	bridge   *gitops.Bridge
+	inside   *gitops.Inspector // of the quarantine
+	bridge   *gitops.Bridge    // nil until something is built
+	across   *gitops.Inspector // of the bridge
+	fresh    delivery          // what was built
 	holds    []Hold
 	outcome  Outcome
 }
@@ -140,7 +145,8 @@ func (c *cycle) run(ctx context.Context) error {
 	if err := c.recover(ctx); err != nil || len(c.holds) > 0 {
 		return err
 	}
-	for _, step := range []func(context.Context) error{c.configure, c.look, c.settle, c.rules, c.export, c.build, c.announce, c.land} {
+	defer c.close()
+	for _, step := range []func(context.Context) error{c.configure, c.look, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
 		err := step(ctx)
 		var invalid *gitops.Invalid
 		if errors.As(err, &invalid) {
@@ -154,6 +160,29 @@ func (c *cycle) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// openBridge makes the bridge, if there is none yet.
+func (c *cycle) openBridge(ctx context.Context) (err error) {
+	if c.bridge != nil {
+		return nil
+	}
+	if c.bridge, err = c.q.Bridge(c.Repo, filepath.Join(c.Dir(), "bridge")); err == nil {
+		c.across = c.bridge.Inspect(ctx, c.inside)
+	}
+	return err
+}
+
+// close ends what reads and throws away what was built and not delivered.
+func (c *cycle) close() {
+	if c.bridge != nil {
+		_ = c.across.Close()
+		_ = c.bridge.Close()
+		c.bridge = nil
+	}
+	if c.inside != nil {
+		_ = c.inside.Close()
+	}
 }
 
 func (c *cycle) hold(h Hold) { c.holds = append(c.holds, h) }
@@ -216,18 +245,19 @@ func (c *cycle) configure(ctx context.Context) error {
 
 // look reads where everything stands.
 func (c *cycle) look(ctx context.Context) error {
-	refs, err := c.Repo.Refs(ctx, c.Record.Branch, c.Record.Ref("promoted"), c.Record.Ref("pending"), policy.TeamRef)
+	refs, err := c.Repo.Refs(ctx, c.Record.Branch, c.Record.Ref("promoted"), c.Record.Ref("pending"), policy.TeamRef, NotesRef)
 	if err != nil {
 		return err
 	}
 	c.tip, c.pending = refs[c.Record.Branch], refs[c.Record.Ref("pending")]
-	c.teamRef = refs[policy.TeamRef]
+	c.teamRef, c.noted = refs[policy.TeamRef], refs[NotesRef]
 	c.base = pair{inner: c.Record.Root, outer: c.Record.Base}
 	if c.promoted = refs[c.Record.Ref("promoted")]; c.promoted == "" {
 		return errors.New("the airlock's ref promoted is gone; to put it back: git update-ref " +
 			c.Record.Ref("promoted") + " <the last commit with an airlock note>")
 	}
 	c.q = gitops.OpenQuarantine(QuarantineDir(c.Dir()), c.Record.Format)
+	c.inside = c.q.Inspect(ctx)
 	c.ledger, err = readLedger(filepath.Join(c.Dir(), "ledger"), c.base, c.promoted, c.pending)
 	return err
 }

@@ -22,10 +22,15 @@ type Decided struct {
 
 // pause keeps cycles from being made and looks at where everything stands, until unlock.
 func (e *Engine) pause(ctx context.Context) (c *cycle, unlock func(), err error) {
-	if unlock, err = e.Store.LockFile(ctx, e.Record.ID, cycleLock); err != nil {
+	release, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	if err != nil {
 		return nil, nil, err
 	}
 	c = &cycle{Engine: e}
+	unlock = func() {
+		c.close()
+		release()
+	}
 	if c.outcome, err = readOutcome(e.Dir()); err == nil {
 		for _, step := range []func(context.Context) error{c.configure, c.look, c.rules} {
 			if err = step(ctx); err != nil {
@@ -90,13 +95,11 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		if err != nil {
 			return nil, err
 		}
-		var subject string
-		if err := c.q.Commits(ctx, []gitops.OID{link.Commit}, func(_ gitops.OID, inner gitops.Commit) error {
-			subject = inner.Subject()
-			return nil
-		}); err != nil {
+		inner, err := c.inside.Commit(ctx, link.Commit)
+		if err != nil {
 			return nil, err
 		}
+		subject := inner.Subject()
 		d := Dropped{Commit: link.Commit, Subject: subject, At: now()}
 		if len(link.Parents) > 0 {
 			d.Parent = link.Parents[0]

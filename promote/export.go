@@ -60,14 +60,27 @@ func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID)
 			return err
 		}
 	}
+	return c.examine(ctx, main, have)
+}
+
+// examine proves that all of main is in the quarantine, and no larger than the limits.
+func (c *cycle) examine(ctx context.Context, main gitops.OID, have []gitops.OID) error {
+	pending := map[gitops.OID]bool{}
+	for _, t := range c.ledger.tail {
+		pending[t.inner] = true
+	}
 	limits := c.settings.Limits
+	links, err := c.inside.History(ctx, main, func(id gitops.OID) bool { return pending[id] || c.ledger.has(id) }, limits)
+	if err == nil {
+		err = c.inside.Walk(ctx, links, limits, nil)
+	}
+	if !errors.Is(err, gitops.ErrMany) {
+		return err
+	}
 	if err := c.q.Connected(ctx, main, have, limits); err != nil {
 		return err
 	}
-	if err := c.q.CheckSizes(ctx, main, have, limits); err != nil {
-		return err
-	}
-	return c.q.Tidy(ctx)
+	return c.q.CheckSizes(ctx, main, have, limits)
 }
 
 // have are inner commits that the quarantine has whole.

@@ -58,11 +58,12 @@ func fingerprint(config gitops.Config, teams []gitops.OID, f policy.Facts, d dec
 // check lets the gate look at commits that are in the bridge, parents first. A [gitops.Invalid] says that one of them
 // must not exist.
 func (c *cycle) check(ctx context.Context, pairs []pair) error {
-	look := c.bridge.Inspect(ctx)
-	defer look.Close()
-	rules := policy.New(c.gate.settings, c.gate.facts, look)
+	if err := c.openBridge(ctx); err != nil {
+		return err
+	}
+	rules := policy.New(c.gate.settings, c.gate.facts, c.across)
 	for _, p := range pairs {
-		commit, subject, err := c.inspect(ctx, look, p)
+		commit, subject, err := c.inspect(ctx, c.across, p)
 		if err != nil {
 			return err
 		}
@@ -145,20 +146,16 @@ func (c *cycle) recheck(ctx context.Context) error {
 	if err := c.check(ctx, again); err != nil {
 		return err
 	}
-	var names []gitops.OID
-	outer := map[gitops.OID]pair{}
 	for _, p := range again {
-		if c.gate.verdicts.of(p.outer).word() != c.gate.verdicts.before[p.outer].word() {
-			names = append(names, p.inner)
-			outer[p.inner] = p
+		if c.gate.verdicts.of(p.outer).word() == c.gate.verdicts.before[p.outer].word() {
+			continue
 		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return c.q.Commits(ctx, names, func(id gitops.OID, inner gitops.Commit) error {
+		inner, err := c.inside.Commit(ctx, p.inner)
+		if err != nil {
+			return err
+		}
 		author, _ := gitops.SplitIdent(inner.Author)
-		c.notes = append(c.notes, gitops.Note{Commit: outer[id].outer, Text: c.note(outer[id], author, c.now)})
-		return nil
-	})
+		c.notes = append(c.notes, gitops.Note{Commit: p.outer, Text: c.note(p, author, c.now)})
+	}
+	return nil
 }

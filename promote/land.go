@@ -12,14 +12,27 @@ import (
 // ErrNotPending says that a commit is none of those that wait on the line that lands.
 var ErrNotPending = errors.New("not one of the pending commits")
 
-// land lands what is pending, unless something holds it.
+// land lands what was built, unless something holds it: then it waits as pending. What lands with all that was built needs
+// not be pending before: its notes are in the transaction that moves the branch.
 func (c *cycle) land(ctx context.Context) error {
+	to, err := c.landable(ctx)
+	if n := len(c.ledger.tail); err != nil || to == "" || to != c.ledger.tail[n-1].outer {
+		err = errors.Join(err, c.announce(ctx))
+	}
+	if err != nil || to == "" {
+		return err
+	}
+	return c.landUpTo(ctx, to)
+}
+
+// landable is the newest commit that may land now; empty if none may.
+func (c *cycle) landable(ctx context.Context) (gitops.OID, error) {
 	if len(c.ledger.tail) == 0 {
-		return nil
+		return "", nil
 	}
 	position, err := Position(ctx, c.Repo, c.Record, c.tip, c.promoted)
 	if err != nil {
-		return err
+		return "", err
 	}
 	review := !c.settings.AutoLand && !c.options.Land
 	if position != nil {
@@ -29,13 +42,9 @@ func (c *cycle) land(ctx context.Context) error {
 		c.hold(c.review())
 	}
 	if position != nil || review || c.outcome.Apart || c.outcome.Onto != c.tip {
-		return nil
+		return "", nil
 	}
-	to, err := c.target(ctx)
-	if err != nil || to == "" {
-		return err
-	}
-	return c.landUpTo(ctx, to)
+	return c.target(ctx)
 }
 
 // target is the newest commit that is to land: as far as the rules let, and no further than was asked for.
@@ -43,7 +52,7 @@ func (c *cycle) target(ctx context.Context) (gitops.OID, error) {
 	if c.options.UpTo == "" {
 		return c.mayLand, nil
 	}
-	steps, err := c.Repo.Steps(ctx, c.tip, c.pending)
+	steps, err := c.Repo.Steps(ctx, c.tip, c.ledger.tail[len(c.ledger.tail)-1].outer)
 	if err != nil {
 		return "", err
 	}
@@ -60,10 +69,14 @@ func (c *cycle) target(ctx context.Context) (gitops.OID, error) {
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
 func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 	err := c.swing(ctx, to)
+	if err == nil {
+		return nil
+	}
+	if err := c.announce(ctx); err != nil {
+		return err
+	}
 	var collision *gitops.CollisionError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &collision):
 		c.hold(c.collision(collision.Paths))
 		return c.landBefore(ctx, to, collision.Paths)
@@ -117,19 +130,21 @@ func (c *cycle) settled(err error) error {
 // swing lands one pending commit and all before it.
 func (c *cycle) swing(ctx context.Context, to gitops.OID) error {
 	refs := []gitops.RefUpdate{{Ref: c.Record.Ref("promoted"), Old: c.promoted, New: to}}
-	if to == c.pending {
+	all := to == c.ledger.tail[len(c.ledger.tail)-1].outer
+	if all && c.pending != "" {
 		refs = append(refs, gitops.RefUpdate{Ref: c.Record.Ref("pending"), Old: c.pending})
 	}
 	err := c.Repo.Land(ctx, gitops.Landing{
-		Branch: c.Record.Branch, Old: c.tip, New: to, Refs: refs,
+		Branch: c.Record.Branch, Old: c.tip, New: to, First: c.noteUpdate(), Refs: refs,
 		Message: "airlock: land from " + c.Record.ID, Dir: c.Dir(),
 	})
 	if err != nil {
 		return err
 	}
-	if to == c.pending {
+	if all {
 		c.pending = ""
 	}
+	c.noteDone()
 	c.tip, c.promoted, c.outcome.Onto = to, to, to
 	if c.held(Conflict) {
 		c.outcome.Retry = unsettledPoll // what conflicts is now the first that waits

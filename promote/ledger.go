@@ -124,6 +124,12 @@ func (l *ledger) index(pairs []pair) {
 	}
 }
 
+// has tells whether an inner commit is the root or has landed.
+func (l *ledger) has(inner gitops.OID) bool {
+	_, landed := l.pairs[inner]
+	return landed
+}
+
 // last is the last landed pair, or the base.
 func (l *ledger) last(base pair) pair {
 	if len(l.landed) == 0 {

@@ -1,7 +1,6 @@
 package promote
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -47,33 +46,4 @@ func orNone(text string) string {
 		return "none"
 	}
 	return text
-}
-
-// announce makes the built commits pending, with their notes: one transaction, after which they can be seen
-// and nothing has landed.
-func (c *cycle) announce(ctx context.Context) error {
-	want := gitops.OID("")
-	if n := len(c.ledger.tail); n > 0 {
-		want = c.ledger.tail[n-1].outer
-	}
-	if err := c.gate.verdicts.save(c.Dir(), c.ledger); err != nil {
-		return err
-	}
-	if err := c.ledger.save(); err != nil || want == c.pending && len(c.notes) == 0 {
-		return err
-	}
-	updates := []gitops.RefUpdate{{Ref: c.Record.Ref("pending"), Old: c.pending, New: want}}
-	if len(c.notes) > 0 {
-		draft := c.Record.Ref("draft")
-		old, notes, err := c.Repo.DraftNotes(ctx, NotesRef, draft, c.settings.User.String(), c.notes)
-		if err != nil {
-			return err
-		}
-		updates = append(updates, gitops.RefUpdate{Ref: NotesRef, Old: old, New: notes}, gitops.RefUpdate{Ref: draft, Old: notes})
-	}
-	if err := c.Repo.UpdateRefs(ctx, "airlock: pending", updates...); err != nil {
-		return fmt.Errorf("make commits pending: %w", err)
-	}
-	c.pending = want
-	return nil
 }

@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -109,9 +110,16 @@ func (p *plan) undone(ctx context.Context) error {
 
 // history lists what has not landed.
 func (p *plan) history(ctx context.Context) error {
+	if len(p.gate.decided.Dropped) == 0 {
+		links, err := p.inside.History(ctx, p.inner, p.ledger.has, p.settings.Limits)
+		if p.links = links; !errors.Is(err, gitops.ErrMany) {
+			return err
+		}
+	}
+	// What was dropped is reached by what has landed, and has not landed.
 	links, err := p.q.History(ctx, p.inner, []gitops.OID{p.base.inner, p.last.inner})
 	for _, l := range links {
-		if _, landed := p.ledger.pairs[l.Commit]; !landed {
+		if !p.ledger.has(l.Commit) {
 			p.links = append(p.links, l)
 		}
 	}

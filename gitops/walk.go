@@ -1,0 +1,219 @@
+package gitops
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+)
+
+// ErrMany says that there are more objects than are looked at one by one.
+var ErrMany = errors.New("too many objects to be looked at one by one")
+
+// objectsWalked bounds the objects that a walk remembers, as their number is an agent's to choose.
+const objectsWalked = 1 << 20
+
+// History lists the commits that tip reaches, as far as those that are known, parents before children. What is missing or
+// too large is an [Invalid]. With [ErrMany], [Quarantine.History] is to be asked in place of this.
+func (i *Inspector) History(ctx context.Context, tip OID, known func(OID) bool, limits Limits) ([]Link, error) {
+	type visit struct {
+		parents []OID
+		listed  bool
+	}
+	var links []Link
+	met := map[OID]*visit{}
+	for todo := []OID{tip}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		v := met[id]
+		if v == nil && !known(id) {
+			c, err := i.limited(ctx, id, limits)
+			if err != nil {
+				return nil, err
+			}
+			if len(met) >= objectsWalked {
+				return nil, ErrMany
+			}
+			met[id] = &visit{parents: c.Parents}
+			todo = append(todo, c.Parents...)
+			continue
+		}
+		todo = todo[:len(todo)-1]
+		if v != nil && !v.listed {
+			v.listed = true
+			links = append(links, Link{id, v.parents})
+		}
+	}
+	return links, nil
+}
+
+// limited reads a commit of which nothing is known.
+func (i *Inspector) limited(ctx context.Context, id OID, limits Limits) (Commit, error) {
+	content, size, err := i.contents(ctx, id, "commit", limits.Commit)
+	if err != nil {
+		return Commit{}, incomplete("commit", id, err)
+	}
+	if size > limits.Commit {
+		return Commit{}, tooLarge("commit", id, size, "airlock.limit.commit", limits.Commit)
+	}
+	c, err := ParseCommit(content)
+	if err != nil {
+		return c, invalid("commit %s: %s", id, err)
+	}
+	return c, nil
+}
+
+// Walk proves that commits, parents before children, have all that they name if those have that come before: each tree and
+// each blob that no parent of theirs has at the same path is looked at, has its proper type, and is no larger than
+// the limits. found, if there is one, is told of each of those objects, and of the size of the blobs.
+//
+// What is missing, too large or too deep is an [Invalid]. With [ErrMany], [Quarantine.Connected] and
+// [Quarantine.CheckSizes] are to be asked in place of this.
+func (i *Inspector) Walk(ctx context.Context, links []Link, limits Limits, found func(id OID, size int64)) error {
+	w := &walk{look: i, limits: limits, found: found, trees: map[OID]OID{}, seen: map[sight]bool{}}
+	for _, l := range links {
+		if err := w.commit(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk is one Walk under way.
+type walk struct {
+	look   *Inspector
+	limits Limits
+	found  func(OID, int64)
+	trees  map[OID]OID // of commits
+	seen   map[sight]bool
+}
+
+// sight is an object that was met, and as what: one name can stand in two places of different types, of which one is wrong.
+type sight struct {
+	id   [32]byte
+	tree bool
+}
+
+func tooLarge(kind string, id OID, size int64, key string, limit int64) error {
+	return invalid("%s %s has %d bytes, more than %s allows (%d)", kind, id, size, key, limit)
+}
+
+// incomplete says whose fault an error is.
+func incomplete(kind string, id OID, err error) error {
+	if errors.Is(err, errMissing) {
+		return invalid("the exported history is not complete: %s %s is missing", kind, id)
+	}
+	return err
+}
+
+// commit looks at what a commit has that its parents have not.
+func (w *walk) commit(ctx context.Context, l Link) error {
+	tree, err := w.tree(ctx, l.Commit)
+	if err != nil {
+		return err
+	}
+	parents := make([]OID, len(l.Parents))
+	for i, p := range l.Parents {
+		if parents[i], err = w.tree(ctx, p); err != nil {
+			return err
+		}
+	}
+	return w.folder(ctx, tree, parents, 0)
+}
+
+func (w *walk) tree(ctx context.Context, commit OID) (OID, error) {
+	if tree, ok := w.trees[commit]; ok {
+		return tree, nil
+	}
+	c, err := w.look.Commit(ctx, commit)
+	if err != nil {
+		return "", incomplete("commit", commit, err)
+	}
+	w.trees[commit] = c.Tree
+	return c.Tree, nil
+}
+
+// folder looks at a tree that the parents have as others, or not at all.
+func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64) error {
+	if slices.Contains(parents, tree) || !w.fresh(tree, true) {
+		return nil
+	}
+	if depth > w.limits.Depth {
+		return invalid("tree %s is deeper in folders than airlock.limit.depth allows (%d)", tree, w.limits.Depth)
+	}
+	entries, err := w.look.Tree(ctx, tree)
+	if err != nil {
+		return incomplete("tree", tree, err)
+	}
+	if w.found != nil {
+		w.found(tree, 0)
+	}
+	before := make([][]TreeEntry, len(parents))
+	for i, p := range parents {
+		if before[i], err = w.look.Tree(ctx, p); err != nil {
+			return incomplete("tree", p, err)
+		}
+	}
+	for _, e := range entries {
+		folders, same := w.beside(e, before)
+		switch {
+		case same || e.gitlink():
+		case e.Folder():
+			err = w.folder(ctx, e.OID, folders, depth+1)
+		default:
+			err = w.blob(ctx, e.OID)
+		}
+		if err != nil {
+			return err
+		}
+		if len(w.seen) > objectsWalked {
+			return ErrMany
+		}
+	}
+	return nil
+}
+
+// beside looks for an entry in the parents' trees, of which it leaves what comes after: whether one has the same, and which
+// folders they have there.
+func (w *walk) beside(e TreeEntry, before [][]TreeEntry) (folders []OID, same bool) {
+	key := e.key()
+	for i := range before {
+		for len(before[i]) > 0 && before[i][0].key() < key {
+			before[i] = before[i][1:]
+		}
+		if len(before[i]) == 0 || before[i][0].key() != key {
+			continue
+		}
+		same = same || before[i][0] == e
+		if before[i][0].Folder() {
+			folders = append(folders, before[i][0].OID)
+		}
+	}
+	return folders, same
+}
+
+func (w *walk) blob(ctx context.Context, id OID) error {
+	if !w.fresh(id, false) {
+		return nil
+	}
+	size, err := w.look.Size(ctx, id)
+	if err != nil {
+		return incomplete("blob", id, err)
+	}
+	if size > w.limits.Blob {
+		return tooLarge("blob", id, size, "airlock.limit.blob", w.limits.Blob)
+	}
+	if w.found != nil {
+		w.found(id, size)
+	}
+	return nil
+}
+
+// fresh tells whether an object is met for the first time.
+func (w *walk) fresh(id OID, tree bool) bool {
+	key := sight{tree: tree}
+	if _, err := hex.Decode(key.id[:], []byte(id)); err != nil || w.seen[key] {
+		return false
+	}
+	w.seen[key] = true
+	return true
+}
