@@ -33,18 +33,30 @@ type guard struct {
 	r      *Repository
 	copy   string   // of the user's index
 	staged []string // paths that differ between the index and the commit a landing starts from
+	merge  []string // those of them that have conflicts
+	flags  bool     // the user told git not to look at a changed path
 }
 
 func (g *guard) git() *Git { return g.r.with("GIT_INDEX_FILE=" + g.copy) }
 
-// stagedPaths lists the paths that differ between the index and a commit, conflicts among them.
-func (g *guard) stagedPaths(ctx context.Context, commit OID) ([]string, error) {
-	return g.git().records(ctx, Call{Args: []string{"diff-index", "--cached", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", string(commit)}})
+// look lists the paths that differ between the index and a commit.
+func (g *guard) look(ctx context.Context, commit OID) error {
+	records, err := g.git().records(ctx, Call{Args: []string{"diff-index", "--cached", "--name-status", "-z", "--no-renames", "--ignore-submodules=none", string(commit)}})
+	for i := 0; i+1 < len(records); i += 2 {
+		g.staged = append(g.staged, records[i+1])
+		if records[i] == "U" {
+			g.merge = append(g.merge, records[i+1])
+		}
+	}
+	return err
 }
 
 // check returns a *[CollisionError] if moving the working tree along changes would overwrite a
-// staged, unstaged, untracked or ignored change of the user's.
+// staged, unstaged, untracked or ignored change of the user's, or the index has conflicts, which hinder any landing.
 func (g *guard) check(ctx context.Context, changes []Change) error {
+	if len(g.merge) > 0 {
+		return &CollisionError{g.merge}
+	}
 	if len(changes) == 0 {
 		return nil
 	}
@@ -142,6 +154,7 @@ func (g *guard) hidden(ctx context.Context, changes []Change) ([]string, error) 
 	}
 	var there []Change
 	for _, c := range changes {
+		g.flags = g.flags || flagged[c.Path]
 		if flagged[c.Path] && g.r.there(c.Path) {
 			there = append(there, c)
 		}

@@ -49,7 +49,8 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 		for _, id := range ids {
 			fmt.Fprintf(&ask, "contents %s\n", id)
 		}
-		// As in Commits, git's input stays open until all is read.
+		// git ends when its input does: held open until all is read, it does not end with answers on the way, which are
+		// given up after a while (Git.command). each may take its time.
 		in := io.MultiReader(strings.NewReader(ask.String()+"flush\n"), openUntil{ctx})
 		call := Call{Args: []string{"cat-file", "--batch-command", "--buffer"}, Stdin: in, Stdout: w, Limit: math.MaxInt64}
 		w.CloseWithError(g.configured(streamed).with("GIT_NO_LAZY_FETCH=0").Look(ctx, call))
@@ -65,6 +66,14 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 		}
 	}
 	return nil
+}
+
+// openUntil is an input that says nothing and ends with its context.
+type openUntil struct{ context.Context }
+
+func (o openUntil) Read([]byte) (int, error) {
+	<-o.Done()
+	return 0, io.EOF
 }
 
 // readHead reads the first limit bytes of a blob that git cat-file answers with, and passes over the rest.

@@ -53,15 +53,14 @@ func (b *Bridge) reached(ctx context.Context, look *Inspector, tip OID, known []
 	if tip == "" {
 		return nil, 0, nil
 	}
-	limits := Limits{Commit: commitLimit, Blob: 1 << 62, Depth: 1 << 20} // what is refused was refused before
-	links, err := look.History(ctx, tip, func(id OID) bool { return slices.Contains(known, id) }, limits)
+	links, err := look.History(ctx, tip, func(id OID) bool { return slices.Contains(known, id) }, withoutLimits)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, l := range links {
 		names = append(names, l.Commit)
 	}
-	err = look.Walk(ctx, links, limits, func(id OID, n int64) {
+	err = look.Walk(ctx, links, withoutLimits, func(id OID, n int64) {
 		names = append(names, id)
 		size += n
 	})

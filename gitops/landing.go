@@ -33,6 +33,8 @@ type Landing struct {
 	First    []RefUpdate // moved in the same transaction as the branch; to be seen no later than it
 	Refs     []RefUpdate // the same, but to be seen no earlier
 	Message  string      // for the reflog
+	Config   Config      // the repository's, and Look, an inspector that finds both commits: what is read already
+	Look     *Inspector  // need not be read again
 	Dir      string      // host-owned directory for the journal and what is prepared, on the repository's file system; required
 }
 
@@ -88,12 +90,16 @@ func (l *landing) prepare(ctx context.Context) error {
 		return err
 	}
 	guard := &guard{r: l.r, copy: l.next()}
-	var filters []string
 	err = together(
 		func() error { return l.check(ctx) },
-		func() (err error) { l.changes, err = l.r.Diff(ctx, l.Old, l.New); return },
-		func() (err error) { guard.staged, err = guard.stagedPaths(ctx, l.Old); return },
-		func() (err error) { filters, err = l.r.filtersAtTop(ctx); return },
+		func() (err error) { l.changes, err = l.diff(ctx); return },
+		func() error { return guard.look(ctx, l.Old) },
+		func() (err error) {
+			if l.Config == nil {
+				l.Config, err = l.r.Config(ctx)
+			}
+			return err
+		},
 	)
 	if err != nil {
 		return err
@@ -102,7 +108,23 @@ func (l *landing) prepare(ctx context.Context) error {
 	if err := l.collisions(ctx, guard); err != nil {
 		return err
 	}
-	return l.build(ctx, filters)
+	return l.build(ctx, guard.flags)
+}
+
+// diff lists what the landing changes.
+func (l *landing) diff(ctx context.Context) ([]Change, error) {
+	if l.Look == nil {
+		return l.r.Diff(ctx, l.Old, l.New)
+	}
+	old, err := l.Look.Commit(ctx, l.Old)
+	if err != nil {
+		return nil, err
+	}
+	new, err := l.Look.Commit(ctx, l.New)
+	if err != nil {
+		return nil, err
+	}
+	return l.Look.Diff(ctx, old.Tree, new.Tree, withoutLimits)
 }
 
 // collisions tells a collision with the user's work from a look at a command half-way through.

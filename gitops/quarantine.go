@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,6 +38,9 @@ type Limits struct {
 // DefaultLimits are those of the contract.
 var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 2 << 30, Time: 60 * time.Second,
 	Path: 4096, Component: 255, Paths: 200_000, Depth: 128}
+
+// withoutLimits is for what was within the limits when it was looked at first.
+var withoutLimits = Limits{Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
 
 // Invalid says that what a workspace gave was refused, which object or ref, and why.
 type Invalid struct{ Reason string }
@@ -150,17 +154,18 @@ func (q *Quarantine) sweep() {
 	}
 }
 
-// packsKept is the number of packs beyond which they are made one: each export brings one, and git looks into each.
-const packsKept = 100
+// packsKept is the number of packs beyond which small ones are made one: each export brings one, and who looks for
+// an object looks into each.
+const packsKept = 20
 
-// Tidy keeps the number of packs small, however many exports there were. Nothing is thrown away.
+// Tidy keeps the number of packs small, however many exports there were. What it costs hardly depends on what there is
+// already: each pack that stays has at least twice as many objects as all smaller ones. Nothing is thrown away.
 func (q *Quarantine) Tidy(ctx context.Context) error {
 	packs, err := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "*.pack"))
 	if err != nil || len(packs) <= packsKept {
 		return err
 	}
-	// No ref names any of it: -k keeps what is not reachable.
-	return q.Change(ctx, Call{Args: []string{"repack", "-a", "-d", "-k", "-q", "--window=0"}, Stdout: io.Discard})
+	return q.Change(ctx, Call{Args: []string{"repack", "--geometric=2", "-d", "-q", "--window=0"}, Stdout: io.Discard})
 }
 
 // Connected proves that tip is a commit and that everything reachable from it is in the quarantine.

@@ -145,18 +145,8 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var entries bytes.Buffer
-	for _, change := range c.changes {
-		if moved[change.Path] {
-			continue
-		}
-		mode, id := change.New.Mode, change.New.OID
-		if !change.New.present() {
-			mode, id = "0", c.New.zero()
-		}
-		fmt.Fprintf(&entries, "%s %s\t%s\x00", mode, id, change.Path)
-	}
-	if entries.Len() == 0 {
+	rest := slices.DeleteFunc(slices.Clone(c.changes), func(change Change) bool { return moved[change.Path] })
+	if len(rest) == 0 {
 		return nil
 	}
 	dir, err := os.MkdirTemp(c.scratch, "stage-")
@@ -168,7 +158,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 		return err
 	}
 	g := c.r.durable().with("GIT_INDEX_FILE=" + next)
-	if err := g.Change(ctx, Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: &entries}); err != nil {
+	if err := enter(ctx, g, rest, c.New.zero()); err != nil {
 		return err
 	}
 	if err := c.r.refresh(ctx, next, c.changes); err != nil {

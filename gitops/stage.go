@@ -1,33 +1,73 @@
 package gitops
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // build makes the next index, and the new files as a checkout would write them, smudged by the user's own
-// filters, in a working tree of their own. Renamed into place later, each is at any instant old or new, never half.
-func (l *landing) build(ctx context.Context, filters []string) error {
+// filters, in a working tree of their own. Renamed into place later, each is at any instant old or new, never half. flags says
+// that entries of the index carry more than what the trees have.
+func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
 	}
-	g := l.r.stagingGit(l.next(), l.staged(), filters)
-	// A working tree with nothing in it collides with nothing; the user's was checked, with better words.
-	err := g.Change(ctx, Call{Args: []string{"read-tree", "-m", "-u", string(l.Old), string(l.New)}, Stdout: io.Discard})
-	if err != nil {
-		return errors.Join(l.unmerged(ctx), err)
+	g := l.r.stagingGit(l.next(), l.staged(), l.r.filtersAtTop(l.Config))
+	way := l.byTrees
+	if !flags && l.separable() {
+		way = l.byEntries
 	}
-	if err := l.buildHidden(ctx, g); err != nil {
+	if err := way(ctx, g); err != nil {
 		return err
 	}
 	return syncFiles(l.staged(), present(l.changes))
+}
+
+// separable tells whether the changes can be entered into the index one by one, which takes no longer if the trees are
+// large. What a sparse checkout leaves out, and what attributes that change as well say, git knows only by the trees.
+func (l *landing) separable() bool {
+	sparse, err := l.Config.Bool("core.sparseCheckout", false)
+	return err == nil && !sparse && !slices.ContainsFunc(l.changes, func(c Change) bool { return path.Base(c.Path) == ".gitattributes" })
+}
+
+func (l *landing) byEntries(ctx context.Context, g *Git) error {
+	if err := enter(ctx, g, l.changes, l.New.zero()); err != nil {
+		return err
+	}
+	return checkoutIndex(ctx, g, present(l.changes))
+}
+
+func (l *landing) byTrees(ctx context.Context, g *Git) error {
+	// A working tree with nothing in it collides with nothing; the user's was checked, with better words.
+	err := g.Change(ctx, Call{Args: []string{"read-tree", "-m", "-u", string(l.Old), string(l.New)}, Stdout: io.Discard})
+	if err != nil {
+		return err
+	}
+	return l.buildHidden(ctx, g)
+}
+
+// enter makes changes in the index of g: first what goes, in whose place there may be what comes.
+func enter(ctx context.Context, g *Git, changes []Change, zero OID) error {
+	var gone, entries strings.Builder
+	for _, c := range changes {
+		if c.New.present() {
+			fmt.Fprintf(&entries, "%s %s\t%s\x00", c.New.Mode, c.New.OID, c.Path)
+		} else {
+			fmt.Fprintf(&gone, "0 %s\t%s\x00", zero, c.Path)
+		}
+	}
+	if gone.Len()+entries.Len() == 0 {
+		return nil
+	}
+	return g.Change(ctx, Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: strings.NewReader(gone.String() + entries.String())})
 }
 
 // buildHidden writes files that a sparse checkout leaves out but that lie in the working tree: git takes
@@ -43,16 +83,6 @@ func (l *landing) buildHidden(ctx context.Context, g *Git) error {
 		}
 	}
 	return checkoutIndex(ctx, g, names)
-}
-
-// unmerged returns a *[CollisionError] if the index has conflicts, which hinder any landing.
-func (l *landing) unmerged(ctx context.Context) error {
-	g := l.r.with("GIT_INDEX_FILE=" + l.next())
-	entries, err := g.records(ctx, Call{Args: []string{"diff-index", "--cached", "--name-only", "--diff-filter=U", "-z", string(l.Old)}})
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	return &CollisionError{entries}
 }
 
 // stagingGit runs git on an index of ours in a working tree of ours.
@@ -83,11 +113,11 @@ func (r *Repository) stageCommit(ctx context.Context, scratch string, commit OID
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		return "", "", err
 	}
-	filters, err := r.filtersAtTop(ctx)
+	config, err := r.Config(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	g := r.stagingGit(index, tree, filters)
+	g := r.stagingGit(index, tree, r.filtersAtTop(config))
 	if err := g.Change(ctx, Call{Args: []string{"read-tree", string(commit)}}); err != nil {
 		return "", "", err
 	}
@@ -110,15 +140,7 @@ func present(changes []Change) []string {
 
 // filtersAtTop is configuration that runs the user's smudge filters at the top of their work tree and in
 // their environment, where a plain checkout runs them: a filter may be named relative to it.
-func (r *Repository) filtersAtTop(ctx context.Context) ([]string, error) {
-	var out bytes.Buffer
-	err := r.Look(ctx, Call{Args: []string{"config", "-z", "--get-regexp", `^filter\..*\.(smudge|process)$`}, Stdout: &out})
-	if status(err) == 1 {
-		return nil, nil // none is configured
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read filters: %w", err)
-	}
+func (r *Repository) filtersAtTop(config Config) []string {
 	prefix := "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_OPTIONAL_LOCKS LC_ALL; "
 	if value, set := os.LookupEnv("LC_ALL"); set {
 		prefix += "LC_ALL=" + ShellQuote(value) + "; export LC_ALL; "
@@ -130,15 +152,14 @@ func (r *Repository) filtersAtTop(ctx context.Context) ([]string, error) {
 	prefix += "cd " + ShellQuote(r.Top) + " && "
 	escaped := strings.ReplaceAll(prefix, "%", "%%") // a smudge command's %f is its file's name
 	var pairs []string
-	for rec := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\x00"), "\x00") {
-		key, value, _ := strings.Cut(rec, "\n")
+	for key, value := range config {
 		switch {
-		case value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
+		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
 		case strings.HasSuffix(key, ".smudge"):
 			pairs = append(pairs, key+"="+escaped+value)
-		default:
+		case strings.HasSuffix(key, ".process"):
 			pairs = append(pairs, key+"="+prefix+value)
 		}
 	}
-	return pairs, nil
+	return pairs
 }

@@ -146,7 +146,7 @@ func (c *cycle) run(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	for _, step := range []func(context.Context) error{c.configure, c.look, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
+	for _, step := range []func(context.Context) error{c.survey, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
 		err := step(ctx)
 		var invalid *gitops.Invalid
 		if errors.As(err, &invalid) {
@@ -159,7 +159,10 @@ func (c *cycle) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if c.outcome.Landed == 0 {
+		return nil
+	}
+	return c.q.Tidy(ctx)
 }
 
 // openBridge makes the bridge, if there is none yet.
@@ -229,6 +232,14 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// survey reads the settings and where everything stands, both at the same time.
+func (c *cycle) survey(ctx context.Context) error {
+	looked := make(chan error, 1)
+	go func() { looked <- c.look(ctx) }()
+	err := c.configure(ctx)
+	return errors.Join(err, <-looked)
 }
 
 // configure reads the user's settings as they are now.

@@ -136,7 +136,7 @@ func (c *cycle) swing(ctx context.Context, to gitops.OID) error {
 	}
 	err := c.Repo.Land(ctx, gitops.Landing{
 		Branch: c.Record.Branch, Old: c.tip, New: to, First: c.noteUpdate(), Refs: refs,
-		Message: "airlock: land from " + c.Record.ID, Dir: c.Dir(),
+		Message: "airlock: land from " + c.Record.ID, Dir: c.Dir(), Config: c.config, Look: c.across,
 	})
 	if err != nil {
 		return err

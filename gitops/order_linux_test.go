@@ -1,0 +1,29 @@
+package gitops
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The transaction that a landing asks for is made in its order: notes, say, are there before the branch.
+func TestRefsMoveInOrder(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	check(t, k.Land(t.Context(), k.request))
+	k.isAfter()
+	order := []string{notesRef, notesRef + "-2", "refs/heads/main", "refs/airlock/7f3a/promoted"}
+	var last time.Time
+	for _, ref := range order {
+		info, err := os.Stat(filepath.Join(k.CommonDir, ref))
+		check(t, err)
+		// A rename changes the inode's own time.
+		changed := time.Unix(info.Sys().(*syscall.Stat_t).Ctim.Unix())
+		if changed.Before(last) {
+			t.Errorf("%s moved before the one that comes first", ref)
+		}
+		last = changed
+	}
+}
