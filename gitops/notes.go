@@ -1,14 +1,12 @@
 package gitops
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -165,16 +163,6 @@ func (f *notesFolder) write(ctx context.Context) (OID, error) {
 		return "", nil
 	}
 	entries := slices.SortedFunc(maps.Values(f.entries), func(a, b TreeEntry) int { return cmp.Compare(a.key(), b.key()) })
-	return f.draft.make("tree", treeBytes(entries)), nil
-}
-
-// treeBytes is a tree object's content; the entries are in git's order.
-func treeBytes(entries []TreeEntry) []byte {
-	var b bytes.Buffer
-	for _, e := range entries {
-		name, _ := hex.DecodeString(string(e.OID))
-		b.WriteString(strings.TrimLeft(e.Mode, "0") + " " + e.Name + "\x00")
-		b.Write(name)
-	}
-	return b.Bytes()
+	content, err := treeBytes(entries)
+	return f.draft.make("tree", content), err
 }

@@ -113,14 +113,13 @@ type layer struct {
 	inside map[string]*layer
 }
 
-// Overlay is what one tree has and another has not.
-func (b *Bridge) Overlay(ctx context.Context, whole, part OID) (*Overlay, error) {
-	o := &Overlay{look: b.Inspect(ctx), dir: b.dir, format: b.outer.Format, files: &layer{}}
+// Overlay is what one tree has and another has not. look is an inspector of the bridge.
+func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part OID) (*Overlay, error) {
+	o := &Overlay{look: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
 	limits := DefaultLimits
 	limits.Paths = int64(1) << 40 // the user's own tree
 	changes, err := o.look.Diff(ctx, part, whole, limits)
 	if err != nil {
-		o.Close()
 		return nil, err
 	}
 	for _, c := range changes {
@@ -146,9 +145,6 @@ func (l *layer) put(path []string, e Entry) {
 	}
 	next.put(path[1:], e)
 }
-
-// Close ends what reads the trees.
-func (o *Overlay) Close() error { return o.look.Close() }
 
 // Apply puts the files into a tree, in the place of whatever is there.
 func (o *Overlay) Apply(ctx context.Context, tree OID) (OID, error) {

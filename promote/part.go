@@ -12,15 +12,15 @@ import (
 
 // cover finds what was left out.
 func (b *builder) cover(ctx context.Context) error {
-	whole, err := b.bridge.Tree(ctx, b.base.outer)
+	whole, err := b.across.Commit(ctx, b.base.outer)
 	if err != nil {
 		return err
 	}
-	part, err := b.bridge.Tree(ctx, b.base.inner)
+	part, err := b.across.Commit(ctx, b.base.inner)
 	if err != nil {
 		return err
 	}
-	b.overlay, err = b.bridge.Overlay(ctx, whole, part)
+	b.overlay, err = b.bridge.Overlay(ctx, b.across, whole.Tree, part.Tree)
 	return err
 }
 
@@ -37,10 +37,10 @@ func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID,
 	if tree, ok := b.trees[commit]; ok {
 		return tree, nil
 	}
-	tree, err := b.bridge.Tree(ctx, commit)
-	if err == nil {
-		tree, err = b.complete(ctx, tree)
+	c, err := b.across.Commit(ctx, commit)
+	if err != nil {
+		return "", err
 	}
-	b.trees[commit] = tree
-	return tree, err
+	b.trees[commit], err = b.complete(ctx, c.Tree)
+	return b.trees[commit], err
 }
