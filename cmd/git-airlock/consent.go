@@ -44,7 +44,7 @@ func (a *app) consents(ctx context.Context, s commitSetup, wishes []string) (boo
 	if slices.Contains(given, "!"+s.digest) || a.dry || !onTerminal() {
 		return false, nil
 	}
-	yes, err := a.ask(fmt.Sprintf("%s asks for this:\n  %s\nDo you consent, until it changes?", s.file, strings.Join(wishes, "\n  ")))
+	yes, err := a.ask(ctx, fmt.Sprintf("%s asks for this:\n  %s\nDo you consent, until it changes?", s.file, strings.Join(wishes, "\n  ")))
 	if err != nil {
 		return false, err
 	}
@@ -76,9 +76,12 @@ func onTerminal() bool {
 }
 
 // ask puts a question; no answer is no.
-func (a *app) ask(question string) (bool, error) {
+func (a *app) ask(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.message, "airlock: %s [y/N] ", question)
-	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	answer, err := readAnswer(ctx, bufio.NewReader(os.Stdin))
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
 	if err != nil && answer == "" {
 		fmt.Fprintln(a.message)
 	}

@@ -66,7 +66,7 @@ func newCLI(inside []string) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
+			initCommand(inside), startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
 			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
 			policyCommand(inside), imageCommand(inside), scanCommand(inside), logCommand(), daemonCommand(inside),
 			manualCommand(), completionCommand(), completeCommand(inside),

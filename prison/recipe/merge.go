@@ -44,7 +44,11 @@ func Merge(content []byte, want Recipe) (merged []byte, kept []string, err error
 	if i := bytes.Index(tables, []byte("\n\n")); i >= 0 {
 		tables = tables[i+1:] // without the head
 	}
-	merged = slices.Concat(bytes.TrimRight(content, "\n"), []byte("\n"), tables)
+	merged = slices.Clone(content)
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		merged = append(merged, '\n')
+	}
+	merged = append(merged, tables...)
 	if _, err := Parse(merged); err != nil {
 		return nil, kept, fmt.Errorf("add to %s: %w", FileName, err)
 	}
