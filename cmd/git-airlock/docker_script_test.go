@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -81,6 +82,7 @@ func TestScriptInContainers(t *testing.T) {
 func TestOtherEngines(t *testing.T) {
 	for _, c := range []struct{ name, host, runtime, config string }{
 		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc", "\truntime = runsc\n"},
+		{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), "runc", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			prisontest.Need(t, c.name, usable(t, c.host, c.runtime))

@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,14 +87,20 @@ func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }
 
 // TestOtherEngines makes the promises on what people have beside Docker's own runtime.
 func TestOtherEngines(t *testing.T) {
-	t.Run("runsc", func(t *testing.T) {
-		t.Parallel()
-		b := docker.New(docker.Options{Host: os.Getenv("AIRLOCK_TEST_RUNSC")})
-		o := options()
-		o.Runtime, o.Brief = "runsc", true
-		prisontest.Need(t, "runsc", errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
-		prisontest.Run(t, b, o)
-	})
+	for i, c := range []struct{ name, host, runtime string }{
+		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc"},
+		{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := docker.New(docker.Options{Host: c.host})
+			o := options()
+			o.Runtime, o.Brief = c.runtime, true
+			o.UID, o.GID = o.UID+1+i, o.GID+1+i // they count processes
+			prisontest.Need(t, c.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
+			prisontest.Run(t, b, o)
+		})
+	}
 }
 
 // TestOrdinaryUser runs these tests again as a member of the group that may use the engine.

@@ -27,7 +27,7 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 		return findings, err
 	}
 	findings = append(findings,
-		prison.Finding{Name: "engine", Value: fmt.Sprintf("%s, API %s", p.ServerVersion, e.ClientVersion())},
+		prison.Finding{Name: "engine", Value: fmt.Sprintf("%s %s, API %s", p.product(), p.ServerVersion, e.ClientVersion())},
 		prison.Finding{Name: "runtimes", Value: fmt.Sprintf("%s; %s if none is asked for",
 			strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", "), p.DefaultRuntime)},
 		prison.Finding{Name: "control groups", Value: fmt.Sprintf("version %s, driver %s", p.CgroupVersion, p.CgroupDriver)},

@@ -179,6 +179,12 @@ func (r *running) lost(ctx context.Context, step string, err error) error {
 	if gone(err) || notNow(err) {
 		return prison.ErrNotRunning
 	}
+	// Not every engine says it by the kind of its error.
+	bounded, cancel := call(ctx)
+	defer cancel()
+	if c, stateErr := r.ContainerInspect(bounded, r.id); gone(stateErr) || stateErr == nil && !runs(&c) {
+		return prison.ErrNotRunning
+	}
 	return r.failed(ctx, step, err)
 }
 
@@ -263,10 +269,22 @@ func (x *execution) neverRan(ctx context.Context) error {
 }
 
 // alive makes sure that the container still executes something. What the engine says of its state
-// lags behind, so that a command killed with its container would look like one killed inside.
+// lags behind, so that a command killed with its container would look like one killed inside. One that does
+// nothing may be as full of processes as it can be: then, after a while, what the engine says is true.
 func (r *running) alive(ctx context.Context) bool {
-	status, err := r.plain(ctx, []string{defaultSh, "-c", ":"})
-	return err == nil && status == 0
+	for deadline := time.Now().Add(endGrace); time.Now().Before(deadline); time.Sleep(endGrace / 10) {
+		status, err := r.plain(ctx, []string{defaultSh, "-c", ":"})
+		if err == nil && status == 0 {
+			return true
+		}
+		if errors.Is(err, prison.ErrNotRunning) || ctx.Err() != nil {
+			return false
+		}
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := r.ContainerInspect(bounded, r.id)
+	return err == nil && runs(&c)
 }
 
 // plain executes a command of ours without input and output.

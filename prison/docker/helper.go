@@ -35,6 +35,9 @@ const (
 	helperPIDs   = 64
 )
 
+// helperUlimits are less than any engine has: Podman asks for more than it may have itself.
+var helperUlimits = []*container.Ulimit{{Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
+
 func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
 	pids := int64(helperPIDs)
 	config := container.Config{
@@ -46,7 +49,7 @@ func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string
 		NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: h.caps, Mounts: h.mounts,
 		SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true,
 		LogConfig: container.LogConfig{Type: "none"}, AutoRemove: true,
-		Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids},
+		Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
 	}
 	bounded, cancel := call(ctx)
 	defer cancel()
@@ -112,14 +115,19 @@ func (e *engine) sweep(ctx context.Context) error {
 func (e *engine) remove(ctx context.Context, id string) error {
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	err := e.ContainerRemove(bounded, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	if gone(err) {
-		return nil
+	for deadline := time.Now().Add(killPatience); ; time.Sleep(50 * time.Millisecond) {
+		err := e.ContainerRemove(bounded, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		if err == nil || gone(err) {
+			return nil
+		}
+		if notNow(err) { // the engine removes it already
+			return e.awaitRemoval(ctx, id)
+		}
+		// Podman refuses while it is about to do so by itself.
+		if unreachable(err) || bounded.Err() != nil || time.Now().After(deadline) {
+			return e.failed(ctx, "remove container", err)
+		}
 	}
-	if notNow(err) { // the engine removes it already
-		return e.awaitRemoval(ctx, id)
-	}
-	return e.failed(ctx, "remove container", err)
 }
 
 // awaitRemoval waits until the engine has removed a container.

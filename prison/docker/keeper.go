@@ -71,6 +71,9 @@ func unpackAll(packed [][]byte) (texts []string) {
 
 const ready = "ready"
 
+// sizePause is between two sizes: Podman's conmon forgets one that comes together with another.
+const sizePause = 50 * time.Millisecond
+
 // startKeeper starts the process that starts the command, and returns once it has.
 func (r *running) startKeeper(ctx context.Context, p prison.Process) error {
 	self, err := os.Executable()
@@ -223,6 +226,7 @@ func (r *running) Join(ctx context.Context, p prison.Process) error {
 		// It is changed in any case, since that is what makes programs draw everything again.
 		if t.Size.Rows > 1 {
 			x.resize(ctx, prison.Size{Rows: t.Size.Rows - 1, Cols: t.Size.Cols})
+			time.Sleep(sizePause)
 		}
 		x.resize(ctx, t.Size)
 		following, stop := context.WithCancel(ctx)

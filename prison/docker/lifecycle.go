@@ -99,6 +99,9 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err := checkOwner(s); err != nil {
 		return i, err
 	}
+	if err := p.layFilter(s); err != nil {
+		return i, err
+	}
 	plan, err := e.plan(ctx, p, r, s)
 	if err != nil {
 		return i, err
@@ -246,6 +249,9 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	}
 	i, err := e.image(ctx, ref)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.layFilter(s); err != nil {
 		return nil, err
 	}
 	plan, err := planner{p, s, i, r}.look()

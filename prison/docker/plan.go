@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -72,8 +73,9 @@ func (pl planner) prison() (plan, error) {
 		return p, err
 	}
 	p.name = containerName(pl.Spec)
-	if pl.foreign(pl.Runtime) {
-		// A kernel of its own may want to read what it executes. Then another uid keeps the agent out.
+	if pl.foreign(pl.Runtime) || pl.podman {
+		// A kernel of its own may want to read what it executes, and Podman lays accounts of its own over ours for a
+		// uid that the image does not know. Then it is another uid that keeps the agent out.
 		p.config.User = nobody
 	} else {
 		p.config.Entrypoint = []string{firstShell}
@@ -159,6 +161,9 @@ func (pl planner) securityOptions() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if pl.podman {
+			filter = filepath.Join(pl.Dir, filterName)
+		}
 		options = append(options, "seccomp="+filter)
 	} else {
 		pl.lacks("the engine filters no system calls")
@@ -166,6 +171,9 @@ func (pl planner) securityOptions() ([]string, error) {
 	if pl.foreign(pl.Runtime) {
 		pl.lacks("the runtime has a kernel of its own: that one, and no filter, says which system calls there are, also set-id bits and namespaces in it")
 		pl.lacks("who takes more memory than there may be ends the whole prison")
+	}
+	if pl.podman { // whose API has no other word for it
+		options = append(options, "mask="+strings.Join(masked, ":"))
 	}
 	if pl.security("selinux") {
 		// Relabelling the workspace would be the alternative, and last longer than the prison.
@@ -192,15 +200,20 @@ func (pl planner) environment() []string {
 	return append(env, search)
 }
 
-// own returns the options of a tmpfs that belongs to the phantom. Programs are built and run there.
+// everybody are the options of a tmpfs for all there are. Programs are built and run there.
+const everybody = "rw,exec,nosuid,nodev,mode=1777"
+
+// own returns the options of one that belongs to the phantom, which Podman cannot say: nobody else is inside.
 func (pl planner) own(mode string) string {
+	if pl.podman {
+		return everybody
+	}
 	return fmt.Sprintf("rw,exec,nosuid,nodev,uid=%d,gid=%d,mode=%s", pl.UID, pl.GID, mode)
 }
 
 // tmpfs are the folders that are memory. An image's volumes are among them, as the engine would
 // make one on the disk for each, with a life of its own.
 func (pl planner) tmpfs() map[string]string {
-	const everybody = "rw,exec,nosuid,nodev,mode=1777"
 	folders := map[string]string{"/tmp": everybody, "/var/tmp": everybody, "/run": pl.own("0755")}
 	if pl.image.Config != nil {
 		for folder := range maps.Keys(pl.image.Config.Volumes) {
@@ -226,6 +239,11 @@ func (pl planner) resources() container.Resources {
 	limits := pl.Limits.OrDefault()
 	// The number of open files stays the engine's: it may not be able to give more than it has itself.
 	r := container.Resources{Ulimits: []*container.Ulimit{{Name: "core"}}}
+	if files := openFiles(); pl.podman && files > 0 { // else it asks for more than it may have
+		processes := 2 * int64(limits.PIDs) // by uid, which the exporter may have, too
+		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nofile", Soft: files, Hard: files},
+			&container.Ulimit{Name: "nproc", Soft: processes, Hard: processes})
+	}
 	if pl.MemoryLimit {
 		r.Memory = limits.Memory
 		if pl.SwapLimit {

@@ -5,17 +5,22 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
 
+	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
 )
 
 // platform is what an engine can do for prisons.
 type platform struct {
 	system.Info
+	podman bool // it is Podman's service, which differs in a few things
 	weaker []string
 }
 
@@ -27,13 +32,18 @@ func (e *engine) platform(ctx context.Context, runtime string) (*platform, error
 	if err != nil {
 		return nil, e.failed(ctx, "ask the engine", err)
 	}
-	p := &platform{Info: info}
+	version, err := e.ServerVersion(bounded)
+	if err != nil {
+		return nil, e.failed(ctx, "ask the engine", err)
+	}
+	p := &platform{Info: info, podman: slices.ContainsFunc(version.Components, func(c types.ComponentVersion) bool {
+		return strings.HasPrefix(c.Name, "Podman")
+	})}
 	switch {
 	case info.OSType != "linux":
 		return nil, unavailable(fmt.Sprintf("the engine runs containers of %s", info.OSType), "switch it to Linux containers")
 	case p.security("rootless"):
-		return nil, unavailable("the engine at "+e.host+" runs without root: the phantom's uid is not among those it has",
-			"export DOCKER_HOST=unix:///var/run/docker.sock")
+		return nil, unavailable(fmt.Sprintf("%s at %s runs without root: the phantom's uid is not among those it has", p.product(), e.host), p.withRoot()...)
 	}
 	if _, known := info.Runtimes[runtime]; runtime != "" && !known {
 		return nil, unavailable(fmt.Sprintf("the engine has no runtime %q, only %s", runtime,
@@ -41,6 +51,22 @@ func (e *engine) platform(ctx context.Context, runtime string) (*platform, error
 			"sudo dockerd --validate --add-runtime "+runtime+"=/path/to/"+runtime+" # then the same in /etc/docker/daemon.json")
 	}
 	return p, nil
+}
+
+// product is what people call the engine.
+func (p *platform) product() string {
+	if p.podman {
+		return "Podman"
+	}
+	return "Docker"
+}
+
+// withRoot are the commands that lead to an engine that has every uid.
+func (p *platform) withRoot() []string {
+	if p.podman {
+		return []string{"sudo systemctl start podman.socket", "export DOCKER_HOST=unix:///run/podman/podman.sock"}
+	}
+	return []string{"export DOCKER_HOST=" + client.DefaultDockerHost}
 }
 
 // security tells whether a name is among the engine's security options, as "name=seccomp,profile=default".
@@ -57,6 +83,21 @@ func (p *platform) lacks(format string, args ...any) {
 
 // runtime names what runs a prison's container.
 func (p *platform) runtime(s prison.Spec) string { return cmp.Or(s.Runtime, p.DefaultRuntime) }
+
+// filterName is the file of the prison's folder from which Podman, on this machine, reads the filter that Docker is given as text.
+const filterName = "seccomp.json"
+
+// layFilter puts it there.
+func (p *platform) layFilter(s prison.Spec) error {
+	if !p.podman {
+		return nil
+	}
+	filter, err := profile()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Dir, filterName), []byte(filter), 0o600)
+}
 
 // foreign tells whether another runtime than the engine's usual one, with a kernel or a machine of its
 // own, runs the containers.

@@ -52,7 +52,7 @@ func newRecord(host string) (*record, error) {
 
 // forget removes what the host remembers.
 func forget(dir string) error {
-	for _, file := range []string{commandName, logName, logName + oldSuffix, socketName, recordName} {
+	for _, file := range []string{commandName, logName, logName + oldSuffix, socketName, filterName, recordName} {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -22,12 +22,15 @@ const (
 	saysNoFolder      = 'd'
 )
 
-// startScript becomes a command. Its arguments are the mode, the working directory and the command. It is written
+// startScript becomes a command. What Podman adds to every environment is taken out again. Its arguments are the mode, the working directory and the command. It is written
 // for any POSIX shell and needs no other program, and its variables have names that no environment has.
 const startScript = `
 _mode=$1
 cd -- "$2" 2>/dev/null || { echo d; exit 0; }
 unset OLDPWD
+[ "$container" != podman ] || unset container
+read -r _name </proc/sys/kernel/hostname
+[ "$HOSTNAME" != "$_name" ] || unset HOSTNAME
 shift 2
 case $1 in
 */*) _file=$1 ;;

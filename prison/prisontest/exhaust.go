@@ -47,6 +47,7 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		})
 	}
 	t.Run("signals", func(t *testing.T) {
+		eventually(t, "the processes of before have ended", func() bool { return len(processesOf(t, x.spec.UID)) < 10 })
 		x.sh(t, "kill -STOP 1; kill -TERM 1; kill -KILL 1; kill -KILL -1")
 		x.must(t, "true")
 	})

@@ -3,9 +3,12 @@ package selftest
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // slack is what a backend may need of the limit of processes for itself.
@@ -60,7 +63,8 @@ func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err
 // what that kernel says is what it was told, and the agent cannot change it.
 func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, known bool) {
 	if !s.ownKernel() {
-		return leastOfGroups(s.Spec.UID, limit)
+		s.during(ctx, func() { least, known = leastOfGroups(s.Spec.UID, limit) })
+		return least, known
 	}
 	out, err := s.read(ctx, "cat "+limit.inside)
 	if err != nil {
@@ -71,6 +75,26 @@ func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, kn
 		return 0, false
 	}
 	return n / of, true
+}
+
+// during does something while a process of the agent's certainly runs.
+func (s Subject) during(ctx context.Context, do func()) {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	stdin, end := io.Pipe()
+	out, begun := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Prison.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "echo; read _"}, Stdin: stdin, Stdout: begun}) //nolint:errcheck // then nothing is found
+		begun.Close()
+	}()
+	if _, err := out.Read(make([]byte, 1)); err == nil {
+		do()
+	}
+	end.Close()
+	out.Close()
+	<-ended
 }
 
 // groupLimit is a limit of control groups: its controller, how to read it from a group's folder, and the files of a group
