@@ -63,6 +63,7 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 	}
 	whole := p.lastOnto(links)
 	for i, l := range links {
+		p.at("building commits", i+1, len(links))
 		inner, err := p.inside.Commit(ctx, l.Commit)
 		if err != nil {
 			return b, err

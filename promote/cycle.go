@@ -29,6 +29,9 @@ type Engine struct {
 	// Halt stops the prison; the watchdog of the daemon calls it before the disk is full. Without it there is no watchdog.
 	Halt func(context.Context) error
 
+	// Progress is told what a cycle is at, and how much of that is done; all is 0 where it is not known. nil: nobody is.
+	Progress func(what string, done, all int)
+
 	exporter Exporter
 	received gitops.OID // last inner tip that the quarantine accepted
 	asked    time.Time  // when a remote was asked for what it promised
@@ -185,6 +188,13 @@ func (c *cycle) close() {
 	}
 	if c.inside != nil {
 		_ = c.inside.Close()
+	}
+}
+
+// at tells what the cycle is at.
+func (c *cycle) at(what string, done, all int) {
+	if c.Progress != nil {
+		c.Progress(what, done, all)
 	}
 }
 

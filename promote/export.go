@@ -22,6 +22,7 @@ func (c *cycle) export(ctx context.Context) error {
 	if err != nil {
 		return c.failed(err)
 	}
+	c.at("taking commits out of the workspace", 0, 0)
 	if main == "" {
 		refs, err := exporter.Branches(ctx)
 		if err != nil {

@@ -62,7 +62,8 @@ func (c *cycle) check(ctx context.Context, pairs []pair) error {
 		return err
 	}
 	rules := policy.New(c.gate.settings, c.gate.facts, c.across)
-	for _, p := range pairs {
+	for i, p := range pairs {
+		c.at("checking commits", i+1, len(pairs))
 		commit, subject, err := c.inspect(ctx, c.across, p)
 		if err != nil {
 			return err

@@ -68,6 +68,7 @@ func (c *cycle) target(ctx context.Context) (gitops.OID, error) {
 
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
 func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
+	c.at("landing", 0, 0)
 	err := c.swing(ctx, to)
 	if err == nil {
 		return nil

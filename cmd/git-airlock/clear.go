@@ -100,7 +100,7 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 	discard := "git airlock clear --" + discardFlag + "  # loses it"
 	engine := a.engine(r)
 	defer engine.Close()
-	outcome, err := engine.Drain(ctx, promote.Options{})
+	outcome, err := drain(ctx, engine, promote.Options{})
 	var state promote.State
 	if err == nil {
 		state, err = engine.State(ctx) // of a workspace that is gone it says nothing: there is nothing to lose
@@ -143,6 +143,8 @@ func (a *app) erase(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
+	line := newProgress("removing the workspace")
+	defer line.close()
 	if _, err := os.Lstat(spec.Dir); err == nil {
 		if err := a.backend(r).Wipe(ctx, spec); err != nil {
 			return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)

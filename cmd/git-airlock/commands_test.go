@@ -179,7 +179,7 @@ func statusDocument(ts *testscript.TestScript) any {
 func environ(ts *testscript.TestScript) []string {
 	env := os.Environ()
 	for _, name := range []string{"HOME", "PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES", "LC_ALL",
-		"TMPDIR", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "AIRLOCK_TEST_KILL", "DOCKER_HOST"} {
+		"TMPDIR", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "AIRLOCK_TEST_KILL", "DOCKER_HOST", "GIT_PROGRESS_DELAY"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}

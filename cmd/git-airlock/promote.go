@@ -67,11 +67,19 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 		say(a.message, "would promote %s to %s", count(s.Pending, "commit"), gitops.Escape(r.BranchName()))
 		return err
 	}
-	outcome, err := engine.Drain(ctx, options)
+	outcome, err := drain(ctx, engine, options)
 	if err != nil {
 		return err
 	}
 	return a.tell(r, outcome)
+}
+
+// drain promotes what can land, and shows on a terminal how far that is.
+func drain(ctx context.Context, engine *promote.Engine, options promote.Options) (promote.Outcome, error) {
+	line := newProgress("looking for commits")
+	defer line.close()
+	engine.Progress = line.step
+	return engine.Drain(ctx, options)
 }
 
 // tell says what landed; a [refusal] says what did not.
@@ -113,7 +121,7 @@ func (a *app) resolve(ctx context.Context, r airlock.Record) error {
 	}
 	engine := a.engine(r)
 	defer engine.Close()
-	if _, err := engine.Drain(ctx, promote.Options{}); err != nil {
+	if _, err := drain(ctx, engine, promote.Options{}); err != nil {
 		return err
 	}
 	commit, err := engine.Resolve(ctx)

@@ -216,6 +216,8 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 		*snapshot.Snapshot
 		error
 	}
+	line := newProgress("taking the snapshot")
+	defer line.close()
 	snapshots := make(chan taken, 1)
 	go func() {
 		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), from.base, from.out, r.Ghost)
@@ -223,6 +225,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	}()
 	isolation, err := startPrison(ctx, b, spec)
 	s := <-snapshots
+	line.close()
 	if err := errors.Join(err, s.error); err != nil {
 		return err
 	}
@@ -261,7 +264,15 @@ func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *s
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Fill(ctx, workspaceIn(box)), box.Close())
+	line := newProgress("filling the workspace")
+	defer line.close()
+	w := workspaceIn(box)
+	run := w.Run
+	w.Run = func(ctx context.Context, p gitops.Process) (int, error) {
+		p.Stdin = &counted{Reader: p.Stdin, progress: line, what: "filling the workspace, MiB"}
+		return run(ctx, p)
+	}
+	return errors.Join(s.Fill(ctx, w), box.Close())
 }
 
 // resume makes a stopped or broken airlock run again, and tells whether its prison had to be started.

@@ -50,7 +50,7 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 	}
 	engine := a.engine(r)
 	defer engine.Close()
-	outcome, err := engine.Drain(ctx, promote.Options{})
+	outcome, err := drain(ctx, engine, promote.Options{})
 	if err != nil {
 		return err
 	}
