@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,17 +20,20 @@ func imageCommand(inside []string) *cli.Command {
 		Name: "image", Usage: "build, list and prune the container images of recipes",
 		UsageText: "git airlock image build|list|prune",
 		Description: "\"start\" builds the image that the committed " + recipe.FileName + " describes when it needs one, and only when\n" +
-			"what goes into it has changed; \"image build\" does so beforehand. An image is for all airlocks that ask for the same.\n" +
-			"\"prune\" removes those that are neither in use nor what is committed here asks for.\n\n" + exitStatusHelp,
+			"what goes into it has changed; \"image build\" does so beforehand. An image serves all airlocks that ask for the same.\n" +
+			"\"prune\" removes those of this repository that are neither in use nor what is committed here asks for, with --all\n" +
+			"those of others, too.\n\n" + exitStatusHelp,
 		Action: func(c *cli.Context) error { return usagef("image: say build, list or prune") },
 	}, inside, false)
 	c.Subcommands = []*cli.Command{
 		imageSubcommand(inside, "build", "build the image of the recipe that is checked out", nil, (*app).imageBuild),
-		imageSubcommand(inside, "list", "list the images that were built", []cli.Flag{jsonFlag}, (*app).imageList),
-		imageSubcommand(inside, "prune", "remove the images that nothing uses", nil, (*app).imagePrune),
+		imageSubcommand(inside, "list", "list the images that were built", []cli.Flag{jsonFlag, allImagesFlag}, (*app).imageList),
+		imageSubcommand(inside, "prune", "remove the images that nothing uses", []cli.Flag{allImagesFlag}, (*app).imagePrune),
 	}
 	return c
 }
+
+var allImagesFlag = &cli.BoolFlag{Name: "all", Usage: "also those that were built for other repositories"}
 
 func imageSubcommand(inside []string, name, usage string, flags []cli.Flag, act func(*app, *cli.Context) error) *cli.Command {
 	return command(&cli.Command{
@@ -80,7 +84,7 @@ type imageState struct {
 }
 
 // images lists what was built, and which of it the recipe here asks for.
-func (a *app) images(ctx context.Context) ([]imageState, error) {
+func (a *app) images(ctx context.Context, all bool) ([]imageState, error) {
 	built, err := containers.Images(ctx)
 	if err != nil {
 		return nil, err
@@ -88,6 +92,9 @@ func (a *app) images(ctx context.Context) ([]imageState, error) {
 	current := a.currentImages(ctx)
 	list := []imageState{}
 	for _, i := range built {
+		if !all && !strings.HasPrefix(i.Name, docker.BuiltImage(a.imageOwner(), "")) {
+			continue
+		}
 		list = append(list, imageState{i.Name, i.ID, i.Size, i.Created.UTC().Format(time.RFC3339), i.Used, current[i.Name]})
 	}
 	return list, nil
@@ -106,17 +113,17 @@ func (a *app) currentImages(ctx context.Context) map[string]bool {
 		if err != nil {
 			return current
 		}
-		base = docker.BuiltImage(w.Digest)
+		base = w.Name
 		current[base] = true
 	}
 	if w, err := a.plannedBuild(ctx, docker.Build{Dockerfile: s.Recipe.Dockerfile(base)}); err == nil {
-		current[docker.BuiltImage(w.Digest)] = true
+		current[w.Name] = true
 	}
 	return current
 }
 
 func (a *app) imageList(c *cli.Context) error {
-	list, err := a.images(c.Context)
+	list, err := a.images(c.Context, c.Bool(allImagesFlag.Name))
 	if err != nil {
 		return err
 	}
@@ -145,7 +152,7 @@ func printImages(out io.Writer, list []imageState) error {
 }
 
 func (a *app) imagePrune(c *cli.Context) error {
-	list, err := a.images(c.Context)
+	list, err := a.images(c.Context, c.Bool(allImagesFlag.Name))
 	if err != nil {
 		return err
 	}

@@ -43,10 +43,12 @@ func (a *app) plannedBuild(ctx context.Context, w docker.Build) (docker.Build, e
 	for _, f := range w.Files {
 		list += fmt.Sprintf("%s %q %q %o\n", digestOf(f.Content), f.Name, f.Link, f.Mode)
 	}
-	const digits = 24
-	w.Digest = digestOf([]byte(list))[:digits]
+	w.Name = docker.BuiltImage(a.imageOwner(), digestOf([]byte(list))[:24])
 	return w, nil
 }
+
+// imageOwner stands for this repository in the names of images.
+func (a *app) imageOwner() string { return digestOf([]byte(a.repo.CommonDir))[:8] }
 
 // built is the image of a build.
 func (a *app) built(ctx context.Context, w docker.Build) (name string, err error) {
@@ -56,15 +58,17 @@ func (a *app) built(ctx context.Context, w docker.Build) (name string, err error
 	if w, err = a.plannedBuild(ctx, w); err != nil {
 		return "", err
 	}
-	name = docker.BuiltImage(w.Digest)
-	if id, err := containers.ImageID(ctx, name); err != nil || id != "" {
-		return name, err
+	if id, err := containers.ImageID(ctx, w.Name); err != nil || id != "" {
+		return w.Name, err
 	}
 	if a.dry {
-		say(a.message, "would build image %s", name)
-		return name, nil
+		say(a.message, "would build image %s", w.Name)
+		return w.Name, nil
 	}
-	say(a.message, "building image %s", name)
+	if has, err := containers.Reuse(ctx, w.Name); err != nil || has {
+		return w.Name, err
+	}
+	say(a.message, "building image %s", w.Name)
 	show := newSteps(a.message)
 	w.Progress = show.step
 	begun := time.Now()
@@ -79,8 +83,8 @@ func (a *app) built(ctx context.Context, w docker.Build) (name string, err error
 	if err != nil {
 		return "", err
 	}
-	say(a.message, "built image %s in %s", name, time.Since(begun).Round(time.Second))
-	return name, nil
+	say(a.message, "built image %s in %s", w.Name, time.Since(begun).Round(time.Second))
+	return w.Name, nil
 }
 
 // fetchBases downloads the images that a build starts from and that are not here.
@@ -123,7 +127,7 @@ type steps struct {
 }
 
 func newSteps(to io.Writer) *steps {
-	return &steps{to: to, terminal: to == os.Stderr && term.IsTerminal(int(os.Stderr.Fd()))}
+	return &steps{to: to, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
 // stepsEvery is how often the line of a step changes at most.

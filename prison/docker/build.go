@@ -8,22 +8,16 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/image"
 )
 
-// builtRepository is how images are called that were built for prisons; their tags are digests of what went in. Only the
-// host sees the name.
-const builtRepository = "workspace-env"
-
 // Build is an image to be built.
 type Build struct {
-	Digest     string // of all that goes in, in hexadecimal digits. Required.
+	Name       string // as of [BuiltImage]. Required.
 	Dockerfile []byte // required
 	Files      []File // what it can copy from
 	// Network is what the steps can reach: the name of a network of the engine's, "host" or "none"; empty for the
@@ -60,9 +54,6 @@ func (e *BuildError) Error() string {
 	}
 	return fmt.Sprintf("build image: step %d of %d, %q: %s", e.Number, e.Of, e.What, e.Reason)
 }
-
-// BuiltImage is what the image of a build is called.
-func BuiltImage(digest string) string { return builtRepository + ":" + digest }
 
 // ImageID returns the id of an image that is here, empty if there is none of that name.
 func (b *Backend) ImageID(ctx context.Context, ref string) (string, error) {
@@ -106,7 +97,7 @@ func (b *Backend) Pull(ctx context.Context, ref string, progress func(Step)) err
 	return e.failed(ctx, "pull image", err)
 }
 
-// BuildImage builds an image and calls it [BuiltImage]. If it fails, or ctx ends, nothing of it stays but what the
+// BuildImage builds an image. If it fails, or ctx ends, nothing of it stays but what the
 // engine had before. The classic builder is asked: it needs no session and every engine has it.
 func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	e, err := b.engine(ctx, nil)
@@ -117,10 +108,17 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	if err != nil {
 		return err
 	}
+	if err := e.sweepBuilds(ctx); err != nil {
+		return err
+	}
+	mark, err := newMark()
+	if err != nil {
+		return err
+	}
 	f := follower{progress: w.Progress}
 	answer, err := e.ImageBuild(ctx, context, build.ImageBuildOptions{
-		Tags: []string{BuiltImage(w.Digest)}, Dockerfile: dockerfile, NetworkMode: w.Network, BuildArgs: proxies(),
-		Remove: true, ForceRemove: true, Version: build.BuilderV1,
+		Tags: []string{w.Name}, Dockerfile: dockerfile, NetworkMode: w.Network, BuildArgs: proxies(),
+		Remove: true, ForceRemove: true, Version: build.BuilderV1, ExtraHosts: []string{mark},
 	})
 	if err == nil {
 		err = f.follow(answer.Body)
@@ -129,7 +127,7 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	if err == nil {
 		return nil
 	}
-	cleaned := e.discard(ctx, f.made)
+	cleaned := e.discard(ctx, mark, f.made)
 	var failed *BuildError
 	if errors.As(err, &failed) && ctx.Err() == nil {
 		return errors.Join(err, cleaned)
@@ -175,6 +173,8 @@ type follower struct {
 var (
 	stepLine  = regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`)
 	imageLine = regexp.MustCompile(`^ ?---> ([0-9a-f]{12,64})$`)
+	// ownLine is what the builder says of its own work.
+	ownLine = regexp.MustCompile(`^( ?---> Running in|Removing intermediate container|Successfully (built|tagged)) `)
 )
 
 // keptOutput is how many lines are remembered, to tell what went before a failure.
@@ -229,7 +229,7 @@ func (f *follower) line(line string) {
 		f.cached = true
 		return
 	}
-	if strings.TrimSpace(line) == "" {
+	if strings.TrimSpace(line) == "" || ownLine.MatchString(line) {
 		return
 	}
 	line = line[:min(len(line), longestLine)]
@@ -244,29 +244,4 @@ func (f *follower) tell(s Step) {
 	if f.progress != nil {
 		f.progress(s)
 	}
-}
-
-// discardPatience is how long the engine may take to give up a build that nobody waits for any more.
-const discardPatience = 15 * time.Second
-
-// discard removes what the steps of a build made that came to nothing.
-func (e *engine) discard(ctx context.Context, made []string) error {
-	if len(made) == 0 {
-		return nil
-	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
-	defer cancel()
-	for _, id := range slices.Backward(made) {
-		for {
-			_, err := e.ImageRemove(bounded, id, image.RemoveOptions{PruneChildren: true})
-			if err == nil || gone(err) {
-				break
-			}
-			if !notNow(err) || bounded.Err() != nil {
-				return e.failed(ctx, "remove what the build left", err)
-			}
-			time.Sleep(100 * time.Millisecond) // its container is just going
-		}
-	}
-	return nil
 }

@@ -48,8 +48,9 @@ func newBuild(t *testing.T, word string, steps ...string) docker.Build {
 	for _, s := range steps {
 		text += s + "\n"
 	}
-	w := docker.Build{Digest: word, Dockerfile: []byte(text), Network: "none"}
-	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), docker.BuiltImage(word), image.RemoveOptions{}) })
+	digest := fmt.Sprintf("%024x", time.Now().UnixNano())
+	w := docker.Build{Name: docker.BuiltImage("00000000", digest), Dockerfile: []byte(text), Network: "none"}
+	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), w.Name, image.RemoveOptions{}) })
 	return w
 }
 
@@ -68,18 +69,28 @@ func TestBuild(t *testing.T) {
 			t.Errorf("%q was not told: %q", want, told)
 		}
 	}
-	if id, err := b.ImageID(t.Context(), docker.BuiltImage(word)); err != nil || id == "" {
+	if id, err := b.ImageID(t.Context(), w.Name); err != nil || id == "" {
 		t.Errorf("there is no image: %q, %v", id, err)
 	}
+	// Somebody else needs the same.
+	other := strings.Replace(w.Name, "00000000", "11111111", 1)
+	if has, err := b.Reuse(t.Context(), other); !has || err != nil {
+		t.Errorf("%v, %v", has, err)
+	}
+	if has, err := b.Reuse(t.Context(), docker.BuiltImage("11111111", strings.Repeat("f", 24))); has || err != nil {
+		t.Errorf("%v, %v", has, err)
+	}
 	images, err := b.Images(t.Context())
-	if err != nil || !slices.ContainsFunc(images, func(i docker.Image) bool { return i.Name == docker.BuiltImage(word) && !i.Used && i.Size > 0 }) {
-		t.Errorf("%+v, %v", images, err)
+	for _, name := range []string{w.Name, other} {
+		if err != nil || !slices.ContainsFunc(images, func(i docker.Image) bool { return i.Name == name && !i.Used && i.Size > 0 }) {
+			t.Errorf("%s: %+v, %v", name, images, err)
+		}
+		if err := b.RemoveImage(t.Context(), name); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := b.RemoveImage(t.Context(), testImage()); err == nil {
 		t.Error("an image was removed that was not built")
-	}
-	if err := b.RemoveImage(t.Context(), docker.BuiltImage(word)); err != nil {
-		t.Error(err)
 	}
 	if left := marked(t, word); len(left) > 0 {
 		t.Errorf("left: %q", left)
@@ -109,21 +120,21 @@ func TestBuildStopped(t *testing.T) {
 	b := need(t)
 	word := fmt.Sprintf("word%d", time.Now().UnixNano())
 	w := newBuild(t, word, "RUN : "+word, "RUN echo begun "+word+"; sleep 100")
-	ctx, stop := context.WithCancel(t.Context())
-	w.Progress = func(s docker.Step) {
-		if strings.HasPrefix(s.Said, "begun") {
-			stop()
+	for name, when := range map[string]func(docker.Step) bool{
+		"before its container is there": func(s docker.Step) bool { return s.Number == 3 },
+		"when it runs":                  func(s docker.Step) bool { return strings.HasPrefix(s.Said, "begun") },
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		w.Progress = func(s docker.Step) {
+			if when(s) {
+				stop()
+			}
+		}
+		if err := b.BuildImage(ctx, w); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := marked(t, word); len(left) > 0 {
+			t.Errorf("%s: left: %q", name, left)
 		}
 	}
-	if err := b.BuildImage(ctx, w); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	var left []string
-	for range 50 {
-		if left = marked(t, word); len(left) == 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("left: %q", left)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,12 @@ import (
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 )
+
+// BuiltImage is what the image of a build is called, by who had it built (8 hexadecimal digits) and by a digest of all
+// that went in (24). Only the host sees the name. Others who need the same give it a name of theirs.
+func BuiltImage(owner, digest string) string { return "workspace-" + owner + ":" + digest }
+
+var builtImage = regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`)
 
 // Image is an image that was built for prisons.
 type Image struct {
@@ -22,27 +29,35 @@ type Image struct {
 	Used    bool // a container is made of it
 }
 
-// Images lists those that were built, the newest first.
+// Images lists those that were built, for whomever, the newest first.
 func (b *Backend) Images(ctx context.Context) ([]Image, error) {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
+	all, err := e.built(ctx, "*")
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	used, err := e.usedImages(ctx)
+	for i := range all {
+		all[i].Used = used[all[i].ID]
+	}
+	return all, err
+}
+
+// built lists the images that were built and have a tag.
+func (e *engine) built(ctx context.Context, tag string) (all []Image, err error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
-	list, err := e.ImageList(bounded, image.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", builtRepository))})
+	list, err := e.ImageList(bounded, image.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", "workspace-*:"+tag))})
 	if err != nil {
 		return nil, e.failed(ctx, "list images", err)
 	}
-	used, err := e.usedImages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []Image
 	for _, i := range list {
-		for _, tag := range i.RepoTags {
-			if strings.HasPrefix(tag, builtRepository+":") {
-				all = append(all, Image{tag, i.ID, i.Size, time.Unix(i.Created, 0), used[i.ID]})
+		for _, name := range i.RepoTags {
+			if builtImage.MatchString(name) {
+				all = append(all, Image{Name: name, ID: i.ID, Size: i.Size, Created: time.Unix(i.Created, 0)})
 			}
 		}
 	}
@@ -52,10 +67,30 @@ func (b *Backend) Images(ctx context.Context) ([]Image, error) {
 	return all, nil
 }
 
-// RemoveImage removes an image that was built, with the steps below it that nothing else needs.
+// Reuse makes an image that was built bear the name, if there is one with the same digest, and tells whether there is.
+func (b *Backend) Reuse(ctx context.Context, name string) (bool, error) {
+	e, err := b.engine(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	_, digest, _ := strings.Cut(name, ":")
+	same, err := e.built(ctx, digest)
+	if err != nil || len(same) == 0 {
+		return false, err
+	}
+	if slices.ContainsFunc(same, func(i Image) bool { return i.Name == name }) {
+		return true, nil
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	return true, e.failed(ctx, "name image", e.ImageTag(bounded, same[0].ID, name))
+}
+
+// RemoveImage takes the name from an image that was built. With the last name it goes, and with it the steps below
+// that nothing else needs.
 func (b *Backend) RemoveImage(ctx context.Context, name string) error {
-	if !strings.HasPrefix(name, builtRepository+":") {
-		return fmt.Errorf("remove image %q: it was not built here", name)
+	if !builtImage.MatchString(name) {
+		return fmt.Errorf("remove image %q: it was not built for prisons", name)
 	}
 	e, err := b.engine(ctx, nil)
 	if err != nil {
