@@ -18,6 +18,7 @@ import (
 type choice struct {
 	setup commitSetup
 	base  gitops.Head // what a new airlock is to be a snapshot of
+	loose []gitops.UserFile
 	// airlock is the one chosen for, a new one without an id: its backend, image, runtime and setup are as chosen.
 	airlock airlock.Record
 }
@@ -35,6 +36,9 @@ func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) 
 			return c, err
 		}
 		if _, err := promote.ReadSettings(a.config.With(q.overrides)); err != nil {
+			return c, err
+		}
+		if c.loose, err = a.included(ctx); err != nil {
 			return c, err
 		}
 		tree = c.base.Tree

@@ -57,7 +57,7 @@ var elsewhere = []string{"advice", "called", "colours", "doctor", "dry-run", "er
 	"none", "partial", "progress", "read-only", "tools", "usage", "user-git", "watch", "whole"}
 
 // landing begins the names of scripts about what happens outside when the commits are there, whatever they came out of.
-var landing = []string{"engine-", "exact-", "exclude", "scan", "hold-by-hand", "hold-disk", "hold-many", "hold-operation", "hold-review", "hygiene", "identity",
+var landing = []string{"engine-", "exact-", "exclude", "include", "scan", "hold-by-hand", "hold-disk", "hold-many", "hold-operation", "hold-review", "hygiene", "identity",
 	"kill-promote", "log", "policy-", "recipe", "rewritten", "sign", "user-"}
 
 // again are those that an ordinary user runs, too: what has to do with whose things are.

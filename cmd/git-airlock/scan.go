@@ -28,7 +28,11 @@ func scanCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			report, err := a.scan(c.Context, head, scan.Scanner{})
+			loose, err := a.included(c.Context)
+			if err != nil {
+				return err
+			}
+			report, err := a.scan(c.Context, head, scan.Scanner{Include: loose})
 			if err != nil {
 				return err
 			}
@@ -79,9 +83,9 @@ type screening struct {
 
 // screen begins to search what a start takes in. In a partial clone it waits until it is asked: the snapshot, taken
 // meanwhile, fetches what it needs.
-func (a *app) screen(ctx context.Context, head gitops.Head, allow bool) screening {
+func (a *app) screen(ctx context.Context, head gitops.Head, loose []gitops.UserFile, allow bool) screening {
 	s := screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) {
-		return a.scan(ctx, head, scan.Scanner{Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
+		return a.scan(ctx, head, scan.Scanner{Include: loose, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
 	})}
 	if !a.config.Partial() {
 		go s.result() //nolint:errcheck // asked for again by who waits
@@ -189,20 +193,21 @@ type scanDocument struct {
 }
 
 type findingRecord struct {
-	Severity scan.Severity `json:"severity"`
-	Path     string        `json:"path"`
-	Line     int           `json:"line"` // 0: the file as such
-	Rule     string        `json:"rule"`
-	Reason   string        `json:"reason"`
-	Ignored  bool          `json:"ignored"` // an ignore file names it
-	Allowed  *string       `json:"allowed"` // why, null if it is not
+	Severity  scan.Severity `json:"severity"`
+	Path      string        `json:"path"`
+	Line      int           `json:"line"` // 0: the file as such
+	Rule      string        `json:"rule"`
+	Reason    string        `json:"reason"`
+	Ignored   bool          `json:"ignored"`   // an ignore file names it
+	Committed bool          `json:"committed"` // false: it goes in by .worktreeinclude
+	Allowed   *string       `json:"allowed"`   // why, null if it is not
 }
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
 	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
 		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: append([]string{}, r.Partial...), Findings: []findingRecord{}}
 	for _, f := range r.Findings {
-		record := findingRecord{Severity: f.Severity, Path: f.Path, Line: f.Line, Rule: f.Rule, Reason: f.Reason, Ignored: f.Ignored}
+		record := findingRecord{Severity: f.Severity, Path: f.Path, Line: f.Line, Rule: f.Rule, Reason: f.Reason, Ignored: f.Ignored, Committed: !f.Loose}
 		if f.Allowed != "" {
 			record.Allowed = &f.Allowed
 		}

@@ -134,7 +134,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	}
 	searching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	secrets := a.screen(searching, base, request.secrets)
+	secrets := a.screen(searching, base, request.choice.loose, request.secrets)
 	outside, err := a.repo.Changes(ctx)
 	if err != nil {
 		return r, err
@@ -150,7 +150,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	}
 	r, err = a.store.Create(ctx, r)
 	if err == nil {
-		err = a.build(ctx, &r, beginning{base, out, secrets, request.choice.setup})
+		err = a.build(ctx, &r, beginning{base, out, request.choice.loose, secrets, request.choice.setup})
 	}
 	if err == nil && request.selftest {
 		err = a.prove(ctx, r)
@@ -163,6 +163,9 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	}
 	say(a.message, "%s: snapshot of %s at %.12s in %s, %s prison, network %s",
 		r.ID, gitops.Escape(r.BranchName()), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
+	if n := len(request.choice.loose); n > 0 {
+		say(a.message, "%s that git does not track went in (%s), and come out only if they are committed", count(n, "file"), includeName)
+	}
 	if outside > 0 {
 		say(a.message, "%s", stayOutside(outside))
 	}
@@ -196,7 +199,8 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 // beginning is what a new airlock begins with.
 type beginning struct {
 	base    gitops.Head
-	out     gitops.Patterns // what is left out of the snapshot
+	out     gitops.Patterns   // what is left out of the snapshot
+	loose   []gitops.UserFile // what goes in beside it
 	secrets screening
 	setup   commitSetup
 }
@@ -237,7 +241,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := a.checkTools(ctx, *r, from.setup); err != nil {
 		return err
 	}
-	if err := a.fill(ctx, b, spec, s.Snapshot); err != nil {
+	if err := a.fill(ctx, b, spec, s.Snapshot, from.loose...); err != nil {
 		return err
 	}
 	err = a.repo.UpdateRefs(ctx, "airlock: start",
@@ -259,7 +263,7 @@ func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (priso
 	return b.Start(ctx, spec)
 }
 
-func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *snapshot.Snapshot) error {
+func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *snapshot.Snapshot, loose ...gitops.UserFile) error {
 	box, err := b.Attach(ctx, spec)
 	if err != nil {
 		return err
@@ -272,7 +276,10 @@ func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *s
 		p.Stdin = &counted{Reader: p.Stdin, progress: line, what: "filling the workspace, MiB"}
 		return run(ctx, p)
 	}
-	return errors.Join(s.Fill(ctx, w), box.Close())
+	if err = s.Fill(ctx, w); err == nil {
+		err = w.Place(ctx, loose)
+	}
+	return errors.Join(err, box.Close())
 }
 
 // resume makes a stopped or broken airlock run again, and tells whether its prison had to be started.

@@ -61,6 +61,7 @@ type Finding struct {
 	Severity Severity
 	Reason   string // in words
 	Ignored  bool   // an ignore file names it: it was not meant to be committed
+	Loose    bool   // it is not committed, and goes in because the user wants it
 	Allowed  string // why the user lets it be; empty if they do not
 	guess    bool
 }
@@ -104,6 +105,7 @@ type Scanner struct {
 	Detect   Detector
 	Settings Settings
 	Exclude  gitops.Patterns     // what the snapshot leaves out
+	Include  []gitops.UserFile   // what goes in beside it, though it is not committed
 	Progress func(done, all int) // may be nil
 	// Certain is a Detector that does not guess, and is quicker for it: it takes over once Guessing bytes were
 	// searched. Without it there is no such bound.
@@ -120,7 +122,7 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 	files := slices.DeleteFunc(slices.Clone(all), func(f gitops.File) bool { return s.Exclude.Within(f.Path) })
 	excluded := len(all) - len(files)
 	files = slices.DeleteFunc(files, func(f gitops.File) bool { return !f.Regular() })
-	search := &search{scanner: s, report: Report{Files: len(files), Excluded: excluded}, jobs: make(chan job, 4*runtime.GOMAXPROCS(0))}
+	search := &search{scanner: s, report: Report{Files: len(files) + len(s.Include), Excluded: excluded}, jobs: make(chan job, 4*runtime.GOMAXPROCS(0))}
 	if err := search.run(ctx, files); err != nil {
 		return Report{}, err
 	}
@@ -149,7 +151,7 @@ func (s Scanner) weigh(ctx context.Context, r *Report) error {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if f.Ignored = ignored[f.Path]; f.Ignored && !f.guess {
+		if f.Ignored = ignored[f.Path] && !f.Loose; f.Ignored && !f.guess {
 			f.Severity = f.Severity.raised()
 		}
 		f.Allowed = s.Settings.allowed(*f)
@@ -162,6 +164,7 @@ type job struct {
 	paths []string
 	text  []byte
 	size  int64
+	loose bool
 }
 
 // search is one search through files.
@@ -194,9 +197,12 @@ func (s *search) run(ctx context.Context, files []gitops.File) error {
 		})
 	}
 	err := s.scanner.Repo.Blobs(ctx, ids, textLimit, func(n int, head []byte, size int64) error {
-		s.jobs <- job{paths[ids[n]], head, size}
+		s.jobs <- job{paths[ids[n]], head, size, false}
 		return nil
 	})
+	for _, f := range s.scanner.Include {
+		s.jobs <- job{[]string{f.Path}, f.Content[:min(len(f.Content), textLimit)], int64(len(f.Content)), true}
+	}
 	close(s.jobs)
 	workers.Wait()
 	return err
@@ -212,6 +218,12 @@ func (s *search) take(j job) {
 	}
 	for _, path := range j.paths {
 		found = append(found, scanner.file(path, text)...)
+	}
+	for i := range found {
+		if found[i].Loose = j.loose; j.loose { // the user has chosen it
+			found[i].Severity = found[i].Severity.lowered()
+			found[i].Reason += ", not committed"
+		}
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
