@@ -73,7 +73,7 @@ func (a *app) scan(ctx context.Context, head gitops.Head, s scan.Scanner) (scan.
 
 // guessAtStart bounds the text that a start searches for what only looks like a password, which is never refused: most
 // repositories are smaller.
-const guessAtStart = 8 << 20
+const guessAtStart = 16 << 20
 
 // screening is a search that goes on while an airlock is being made.
 type screening struct {

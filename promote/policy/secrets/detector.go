@@ -86,7 +86,7 @@ func parse(content []byte) (*Detector, error) {
 		made := &rule{id: r.ID, regex: lazily(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
 		made.width = reach(r.Regex, made.guess)
 		made.begin = sync.OnceValue(func() *beginning { return beginningOf(r.Regex, r.Keywords) })
-		made.value = sync.OnceValue(func() *assigned { return assignedOf(r.Regex, r.Allowlists) })
+		made.value = sync.OnceValue(func() *assigned { return assignedOf(r.Regex, r.Keywords, r.Allowlists) })
 		for _, a := range r.Allowlists {
 			made.allowed = append(made.allowed, newAllowlist(a))
 		}
@@ -170,8 +170,11 @@ func (d *Detector) find(path string, text []byte, guesses bool) []Match {
 		if hits == nil {
 			continue
 		}
+		width := d.rules[n].width() + utf8.UTFMax
 		if a := d.rules[n].value(); a != nil {
-			wanted[n] = a.near(hits, values(), d.rules[n].width()+utf8.UTFMax)
+			wanted[n] = a.around(hits, values(), width, len(text))
+		} else {
+			wanted[n] = hits.around(width, len(text))
 		}
 	}
 	var found []Match
@@ -189,8 +192,8 @@ func (d *Detector) find(path string, text []byte, guesses bool) []Match {
 // nearby is the number of bytes between two words of a rule that makes no difference.
 const nearby = 64
 
-// apply holds a rule against the parts of a text that are as near to one of its words as a match can reach.
-func (d *Detector) apply(r *rule, path string, text []byte, hits spans, found []Match) []Match {
+// apply holds a rule against parts of a text.
+func (d *Detector) apply(r *rule, path string, text []byte, parts spans, found []Match) []Match {
 	if r.path != nil && !r.path().MatchString(path) {
 		return found
 	}
@@ -202,7 +205,7 @@ func (d *Detector) apply(r *rule, path string, text []byte, hits spans, found []
 	if r.regex == nil {
 		return append(found, Match{Rule: r.id, Line: 1, Guess: r.guess})
 	}
-	for _, part := range hits.around(r.width()+utf8.UTFMax, len(text)) {
+	for _, part := range parts {
 		for _, at := range r.regex().FindAllSubmatchIndex(text[part.from:part.to], matchLimit) {
 			for i := range at {
 				if at[i] >= 0 {

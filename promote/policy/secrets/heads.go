@@ -44,6 +44,14 @@ func headsOf(re *syntax.Regexp) (heads []head, whole bool) {
 			h.text = strings.ToLower(h.text)
 		}
 		return []head{h}, true
+	case syntax.OpCharClass:
+		return headsOfClass(re.Rune), true
+	case syntax.OpQuest:
+		heads, whole = headsOf(re.Sub[0])
+		if heads == nil {
+			return nil, false
+		}
+		return append([]head{{}}, heads...), whole
 	case syntax.OpCapture:
 		return headsOf(re.Sub[0])
 	case syntax.OpAlternate:
@@ -62,16 +70,30 @@ func headsOf(re *syntax.Regexp) (heads []head, whole bool) {
 	return nil, false
 }
 
+// headsOfClass are the characters of a small set, given as pairs of first and last.
+func headsOfClass(pairs []rune) (heads []head) {
+	for i := 0; i < len(pairs); i += 2 {
+		for r := pairs[i]; r <= pairs[i+1]; r++ {
+			if len(heads) == 8 {
+				return nil
+			}
+			heads = append(heads, head{text: string(r)})
+		}
+	}
+	return heads
+}
+
 // headsInRow is headsOf for expressions that follow each other.
 func headsInRow(row []*syntax.Regexp) (heads []head, whole bool) {
 	heads = []head{{}}
-	begun := false
+	begun, ended := false, false
 	for _, sub := range row {
 		if isEmptyWidth(sub) {
 			continue
 		}
 		more, all := headsOf(sub)
 		if more == nil || len(heads)*len(more) > headsLimit {
+			ended = true
 			break
 		}
 		var joined []head
@@ -88,7 +110,7 @@ func headsInRow(row []*syntax.Regexp) (heads []head, whole bool) {
 	if !begun {
 		return nil, false
 	}
-	return heads, false
+	return heads, !ended
 }
 
 func (h head) then(next head) head {

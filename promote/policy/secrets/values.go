@@ -2,7 +2,9 @@ package secrets
 
 import (
 	"regexp/syntax"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The rules that go by the words around look for a name, an assignment and a value. A name like "key" is in every text, and so
@@ -14,15 +16,17 @@ const assignment = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`
 // noWord is the list by which gitleaks lets values be that are made of letters alone.
 const noWord = `^[a-zA-Z_.-]+$`
 
-// assigned says what the value of a rule is like.
+// assigned says what the value of a rule is like, and where its name is.
 type assigned struct {
 	run   int  // bytes of a token, at least
 	mixed bool // not of letters alone
+	left  int  // bytes from the beginning of a match to its value, at most
+	after bool // one of the rule's words is in that part
 }
 
 // assignedOf is nil for a rule that is none of this kind.
-func assignedOf(expression string, lists []listFile) *assigned {
-	_, value, found := strings.Cut(expression, assignment)
+func assignedOf(expression string, keywords []string, lists []listFile) *assigned {
+	name, value, found := strings.Cut(expression, assignment)
 	if !found || strings.Contains(value, assignment) {
 		return nil
 	}
@@ -30,7 +34,11 @@ func assignedOf(expression string, lists []listFile) *assigned {
 	if err != nil {
 		return nil
 	}
-	a := &assigned{}
+	before, err := syntax.Parse(name, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	a := &assigned{left: widest(before, longestGuess) + longestAssignment, after: hasOneOf(before, keywords)}
 	if a.run, _ = shortest(re); a.run < shortValue {
 		return nil
 	}
@@ -40,6 +48,22 @@ func assignedOf(expression string, lists []listFile) *assigned {
 		}
 	}
 	return a
+}
+
+// hasOneOf tells whether every match of an expression has one of some words in it.
+func hasOneOf(re *syntax.Regexp, words []string) bool {
+	if heads, _ := headsOf(re); len(heads) > 0 && !slices.ContainsFunc(heads, func(h head) bool { return !h.hasOneOf(words) }) {
+		return true
+	}
+	switch re.Op {
+	case syntax.OpConcat, syntax.OpCapture:
+		return slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return hasOneOf(sub, words) })
+	}
+	return false
+}
+
+func (h head) hasOneOf(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(h.text), strings.ToLower(w)) })
 }
 
 // value is where something that is assigned begins.
@@ -52,6 +76,10 @@ type value struct {
 const (
 	shortValue = 8 // what is shorter is left out of the list; rules that take shorter ones do without it
 	filler     = 5 // bytes between an assignment and its value
+
+	longestAssignment = 4 + filler
+	valueLimit        = 4 * runLimit // how far a value is measured
+	afterValue        = 8            // bytes that a rule may want to see behind it
 )
 
 func isAssignment(c byte) bool { return c == '=' || c == '>' || c == ':' || c == '|' || c == ',' }
@@ -87,7 +115,7 @@ func valuesIn(text []byte) []value {
 
 func valueAt(text []byte, at int) value {
 	v := value{at: at}
-	for ; at < len(text) && v.run < 4*runLimit && isInToken(text[at]); at++ {
+	for ; at < len(text) && v.run < valueLimit && isInToken(text[at]); at++ {
 		c := text[at] | 0x20
 		v.mixed = v.mixed || !('a' <= c && c <= 'z' || text[at] == '_' || text[at] == '.' || text[at] == '-')
 		v.run++
@@ -95,19 +123,29 @@ func valueAt(text []byte, at int) value {
 	return v
 }
 
-// near keeps of the places where a rule's words are those that a fitting value is near to, and returns the values.
-func (a *assigned) near(hits spans, values []value, width int) spans {
+// around are the parts of a text where matches can be: around fitting values that one of the rule's words, which hits are the
+// ends of, is near to. width is how far from a word a match can reach.
+func (a *assigned) around(hits spans, values []value, width, length int) spans {
+	left, right := width, width
+	if a.after {
+		left, right = min(width, a.left), 0
+	}
 	var found spans
 	for _, v := range values {
-		for len(hits) > 0 && hits[0].to+width < v.at {
+		for len(hits) > 0 && hits[0].to+left < v.at {
 			hits = hits[1:]
 		}
 		if len(hits) == 0 {
 			break
 		}
-		if v.run >= a.run && (v.mixed || !a.mixed) && hits[0].from-width <= v.at {
-			found = found.add(span{v.at, v.at}, 0)
+		if v.run < a.run || a.mixed && !v.mixed || hits[0].from-right > v.at {
+			continue
 		}
+		end := v.at + v.run + afterValue
+		if v.run == valueLimit {
+			end += width
+		}
+		found = found.add(span{max(0, v.at-a.left-utf8.UTFMax), min(length, end)}, 0)
 	}
 	return found
 }
