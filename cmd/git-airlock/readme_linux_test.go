@@ -1,0 +1,342 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// example is a command of the README's, with what it shows there.
+type example struct {
+	section, command string
+	output           []string
+}
+
+// Commands in the README are lines of indented blocks: those after "$ ", or, in these sections, all of a block that is no
+// file of its own.
+var unprompted = []string{"See it, test it", "Install", "Aliases and hooks that help"}
+
+// readme is all examples, and the blocks that are files, by their first lines.
+func readme(t *testing.T) (examples []example, blocks map[string]string) {
+	t.Helper()
+	blocks = map[string]string{}
+	section, block, began := "", "", false
+	for line := range strings.Lines(string(read(t, "../../README.md"))) {
+		line = strings.TrimRight(line, "\n")
+		text, code := strings.CutPrefix(line, "    ")
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			section = title
+		}
+		if !code && line != "" {
+			block, began = "", false
+			continue
+		}
+		if line == "" && !began {
+			continue
+		}
+		if !began {
+			block = text
+			began = true
+		}
+		blocks[block] += text + "\n"
+		command, prompted := strings.CutPrefix(text, "$ ")
+		last := len(examples) - 1
+		switch {
+		case prompted:
+			examples = append(examples, example{section: section, command: uncommented(command)})
+		case strings.HasPrefix(block, "$ ") && last >= 0:
+			examples[last].output = append(examples[last].output, text)
+		case slices.Contains(unprompted, section) && text != "" && !strings.HasPrefix(block, "#!") && !strings.HasPrefix(block, "airlock_ps1"):
+			examples = append(examples, example{section: section, command: uncommented(text)})
+		}
+	}
+	for i := range examples {
+		for o := examples[i].output; len(o) > 0 && o[len(o)-1] == ""; o = examples[i].output {
+			examples[i].output = o[:len(o)-1]
+		}
+	}
+	return examples, blocks
+}
+
+func uncommented(command string) string {
+	return strings.TrimRight(regexp.MustCompile(`\s{2,}# .*$`).ReplaceAllString(command, ""), " ")
+}
+
+// coveredBy says which test does what an example shows, where that takes more than the README shows: a file, and what it has
+// in it.
+var coveredBy = map[string][2]string{
+	"scripts/demo":                {"../../.ci/run", "scripts/demo --yes </dev/null"},
+	"scripts/test":                {"../../.ci/run", "scripts/test </dev/null"},
+	"scripts/install":             {"testdata/install/install.txtar", "$TOP/scripts/install --program $PROGRAM\n"},
+	"scripts/install --uninstall": {"testdata/install/install.txtar", "scripts/install --uninstall"},
+	"go install github.com/git-airlock/git-airlock/cmd/git-airlock@latest": {"../../scripts/common", "./cmd/git-airlock"},
+	"git airlock visit --attach":                                   {"testdata/script/attach.txtar", "git airlock visit --attach"},
+	"cat coding-environment.toml":                                  {"testdata/script/recipe-tools.txtar", "coding-environment.toml"},
+	"git airlock start --backend native":                           {"testdata/script/recipe-tools.txtar", "asks for what this system lacks"},
+	"git airlock init --yes --package make --pass API_KEY":         {"testdata/script/init.txtar", "git airlock init --yes --package make"},
+	"What goes in: secrets, and what stays out: git airlock start": {"testdata/script/scan-start.txtar", "a snapshot would take secrets in"},
+	"git airlock start --image my-image":                           {"testdata/script/docker/choice.txtar", "git airlock start --image $IMAGE"},
+}
+
+// reader follows the README: it types what stands there, in a world as it describes.
+type reader struct {
+	*testing.T
+	env  []string
+	dir  string
+	ids  map[string]string // the README's short commit ids, and those here
+	seen map[string]bool   // commands that were typed
+}
+
+// TestReadme does all that the README shows, in its order, and compares what is shown.
+func TestReadme(t *testing.T) {
+	needNative(t)
+	needPrograms(t, "bash", "zsh")
+	examples, blocks := readme(t)
+	r := newReader(t)
+	for _, e := range examples {
+		covered, ok := coveredBy[e.command]
+		if !ok {
+			covered, ok = coveredBy[e.section+": "+e.command]
+		}
+		if ok {
+			if !strings.Contains(string(read(t, covered[0])), covered[1]) {
+				t.Errorf("%s, which should cover %q, has no %q", covered[0], e.command, covered[1])
+			}
+			continue
+		}
+		switch e.section {
+		case "Aliases and hooks that help":
+			r.prepareAliases()
+		case "What this machine can do, and whether it holds":
+			r.run("git airlock start")
+			r.run(e.command) // what it says depends on the machine
+			continue
+		case "What may come out: the policy gate":
+			r.preparePolicy(e)
+		}
+		r.follow(e)
+	}
+	r.aliases(blocks)
+	r.prompt(blocks)
+}
+
+// newReader makes the shop, with an agent in its owner's home.
+func newReader(t *testing.T) *reader {
+	home := t.TempDir()
+	r := &reader{T: t, dir: filepath.Join(home, "shop"), ids: map[string]string{}, seen: map[string]bool{}}
+	r.env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") || strings.HasPrefix(v, "PS1=") }),
+		"HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+home, "LC_ALL=C.UTF-8", "TERM=dumb", "EDITOR=true")
+	t.Cleanup(func() { r.try("git airlock clear --discard-pending; git -C ../second airlock clear --discard-pending") })
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.run(`git config --global user.name "Ada Example"; git config --global user.email ada@example.com; git config --global init.defaultBranch main
+		git init -q; echo 10 >stock; git add .; git commit -qm "Initial shop"; git switch -q -c feat/prices; echo mine >notes
+		git init -q --bare ../origin.git; git remote add origin ../origin.git
+		mkdir -p ~/.local/bin; printf '#!/bin/sh\necho at work; git commit -q --allow-empty -m "by the agent"\n' >~/.local/bin/agent; chmod +x ~/.local/bin/agent`)
+	return r
+}
+
+// try runs a shell script in the shop.
+func (r *reader) try(script string) (string, error) {
+	cmd := exec.Command("sh", "-euc", script)
+	cmd.Dir, cmd.Env = r.dir, r.env
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (r *reader) run(script string) string {
+	r.Helper()
+	out, err := r.try(script)
+	if err != nil {
+		r.Fatalf("%s: %v: %s", script, err, out)
+	}
+	return out
+}
+
+// follow types a command. What is to be seen may take a moment where looking changes nothing.
+func (r *reader) follow(e example) {
+	r.Helper()
+	for readmes, ours := range r.ids {
+		e.command = strings.ReplaceAll(e.command, readmes, ours)
+	}
+	looks := regexp.MustCompile(`^(git log|git airlock (status|log|visit -- (id|git log)))\b`).MatchString(e.command)
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		out := r.run(e.command)
+		if len(e.output) == 0 {
+			return
+		}
+		got := strings.Split(strings.TrimRight(out, "\n"), "\n")
+		if r.matches(e.output, got) {
+			return
+		}
+		if !looks || time.Now().After(end) {
+			r.Fatalf("%s: %s shows\n%s\nthe README:\n%s", e.section, e.command, out, strings.Join(e.output, "\n"))
+		}
+	}
+}
+
+// varies is what another time or machine shows differently.
+var varies = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "OID"},
+	{regexp.MustCompile(`\b[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}\b`), "SESSION"},
+	{regexp.MustCompile(`\b20[0-9-]{8}T[0-9:]{8}Z`), "TIME"},
+	{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "OID12"},
+	{regexp.MustCompile(`\b[0-9]{8,10}(\([a-z0-9]+\))?`), "UID"},
+	{regexp.MustCompile(`\b[0-9a-f]{7}\b`), "OID7"},
+	{regexp.MustCompile(`\.[a-z]+-[0-9a-f]{4}\b`), "WORKSPACE"},
+	{regexp.MustCompile(`\b[0-9a-f]{4}\b`), "ID"},
+	{regexp.MustCompile(`\b[0-9]+ (second|minute|hour)s? ago`), "AGO"},
+	{regexp.MustCompile(`^Date: .*`), "DATE"},
+	{regexp.MustCompile(`Inner-Author: .*`), "AUTHOR"},
+}
+
+func alike(line string) string {
+	for _, v := range varies {
+		line = v.pattern.ReplaceAllString(line, v.as)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// matches compares what is shown with what the README shows, "..." standing for any lines, and learns what the
+// README's commits are called here. What is weaker on a machine is left out.
+func (r *reader) matches(want, got []string) bool {
+	weaker := func(line string) bool {
+		return strings.HasPrefix(line, "weaker") || strings.HasPrefix(line, "airlock: weaker")
+	}
+	want, got = slices.DeleteFunc(slices.Clone(want), weaker), slices.DeleteFunc(got, weaker)
+	short := regexp.MustCompile(`\b[0-9a-f]{7}\b`)
+	for len(want) > 0 {
+		switch {
+		case want[0] == "...":
+			if want = want[1:]; len(want) == 0 {
+				return true
+			}
+			for len(got) > 0 && alike(got[0]) != alike(want[0]) {
+				got = got[1:]
+			}
+			continue
+		case len(got) == 0 || alike(got[0]) != alike(want[0]):
+			return false
+		}
+		if w, g := short.FindString(want[0]), short.FindString(got[0]); w != "" {
+			r.ids[w] = g
+		}
+		want, got = want[1:], got[1:]
+	}
+	return len(got) == 0
+}
+
+// preparePolicy makes what the example is about.
+func (r *reader) preparePolicy(e example) {
+	switch {
+	case e.command == "git airlock status" && !r.seen["secret"]:
+		r.seen["secret"] = true
+		r.run(`git airlock visit -- sh -euc 'mkdir -p keys; printf "ghp_%s\n" 1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZa >"keys/a b"; git add .; git commit -qm "two, with a key"'`)
+	case e.command == "cat policy.toml":
+		// What the status before had to say next, as it is pasted.
+		next := regexp.MustCompile(`(?m)^next +(git airlock promote --accept .*)$`).FindStringSubmatch(r.run("git airlock status"))
+		if next == nil {
+			r.Fatal("nothing says how to accept the secret")
+		}
+		r.run(next[1])
+		if err := os.WriteFile(filepath.Join(r.dir, "policy.toml"), []byte(strings.Join(e.output, "\n")+"\n"), 0o600); err != nil {
+			r.Fatal(err)
+		}
+	case strings.HasPrefix(e.command, "git push"):
+		if got := r.run("git airlock policy"); !regexp.MustCompile(`(?m)^host-exec +hold`).MatchString(got) || !strings.Contains(got, "team ") {
+			r.Fatalf("the team's policy does not hold: %s", got)
+		}
+	}
+}
+
+// prepareAliases ends the airlock that the sections before have left.
+func (r *reader) prepareAliases() {
+	if !r.seen["aliases"] {
+		r.seen["aliases"] = true
+		r.run("git airlock clear --discard-pending; git rm -rq keys; git commit -qm 'no keys'; git airlock run -- git commit -q --allow-empty -m 'for the aliases'")
+	}
+}
+
+// aliases uses what the section on aliases and hooks has set.
+func (r *reader) aliases(blocks map[string]string) {
+	for _, c := range []struct{ command, want string }{
+		{"git al status", "stopped"},
+		{"git landed -1", "Airlock-Commit: "},
+		{"git log -1", "Airlock-Commit: "},
+		{"git commit -q --amend --allow-empty -m amended && git log -1", "Airlock-Session: "},
+		{"git ls-remote origin", "refs/notes/airlock"},
+	} {
+		if got := r.run(c.command); !strings.Contains(got, c.want) {
+			r.Errorf("%s does not show %q: %s", c.command, c.want, got)
+		}
+	}
+	hooks := 0
+	for first, text := range blocks {
+		if first != "#!/bin/sh" {
+			continue
+		}
+		for _, hook := range strings.SplitAfter(text, "#!/bin/sh\n")[1:] {
+			hook = "#!/bin/sh\n" + strings.TrimSuffix(hook, "#!/bin/sh\n")
+			name := "post-checkout"
+			if strings.Contains(hook, "while read") {
+				name = "pre-push"
+			}
+			hooks++
+			if err := os.WriteFile(filepath.Join(r.dir, ".git/hooks", name), []byte(hook), 0o700); err != nil { //nolint:gosec // to be executed
+				r.Fatal(err)
+			}
+		}
+	}
+	if hooks != 2 {
+		r.Fatalf("%d hooks in the README", hooks)
+	}
+	if got := r.run("git push origin HEAD"); !strings.Contains(got, "by an agent: ") || !strings.Contains(got, "amended") {
+		r.Errorf("pre-push says %s", got)
+	}
+	r.run("git switch -q main; git checkout -q stock")
+	r.run("git worktree add -q -b second ../second; cd ../second; git airlock status; git airlock clear; git switch -q -c third")
+	if got, err := r.try("cd ../second; git airlock status"); err == nil {
+		r.Errorf("a branch that is switched to gets an airlock: %s", got)
+	}
+}
+
+// prompt has two shells show the prompt, when nothing waits and when something does.
+func (r *reader) prompt(blocks map[string]string) {
+	code := ""
+	for first, text := range blocks {
+		if strings.HasPrefix(first, "airlock_ps1()") {
+			code = text
+		}
+	}
+	show := map[string]string{
+		"bash": `bash --norc -c "$CODE"'; printf %s "${PS1@P}"'`,
+		"zsh":  `zsh -f -c "setopt prompt_subst; $CODE"'; print -Pn -- "$PS1"'`,
+	}
+	r.env = append(r.env, "CODE="+strings.TrimSpace(code))
+	for shell, script := range show {
+		if got := r.run(script); strings.Contains(got, "wait") || got == "" {
+			r.Errorf("%s's prompt while nothing waits: %q", shell, got)
+		}
+	}
+	r.run("git switch -q feat/prices; git airlock start --no-auto-land; git airlock visit -- git commit -q --allow-empty -m waits")
+	for end := time.Now().Add(patience); !strings.Contains(r.run("git airlock status --json"), `"pending": 1`); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatal(fmt.Errorf("nothing waits"))
+		}
+	}
+	for shell, script := range show {
+		if got := r.run(script); !strings.Contains(got, "(commits wait)") {
+			r.Errorf("%s's prompt while something waits: %q", shell, got)
+		}
+	}
+}
