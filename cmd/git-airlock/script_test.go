@@ -123,6 +123,10 @@ func condition(name string) (bool, error) {
 		return os.Geteuid() == 0, nil
 	case "network":
 		return prisontest.Required("network") || openNetwork(), nil
+	case "all-languages":
+		return prisontest.Required("languages"), nil
+	case "languages":
+		return prisontest.Required("languages") || hasLanguages(), nil
 	case "reftable":
 		return hasReftable(), nil
 	}

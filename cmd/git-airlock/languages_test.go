@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+func init() {
+	scriptCommands["published"] = cmdPublished
+	scriptCommands["again"] = cmdAgain
+}
+
+// TestLanguages runs the script about languages once more, with images that are built of Debian's packages.
+func TestLanguages(t *testing.T) {
+	needDocker(t)
+	if !prisontest.Required("languages") {
+		t.Skip("images with toolchains take minutes to build (scripts/try-languages)")
+	}
+	config := "[airlock]\n\tbackend = docker\n"
+	if network := os.Getenv("AIRLOCK_TEST_BUILD_NETWORK"); network != "" {
+		config += "\tbuildNetwork = " + network + "\n"
+	}
+	testscript.Run(t, testscript.Params{Files: []string{"testdata/script/languages.txtar"}, Setup: withImage(setup(t, config)),
+		Cmds: scriptCommands, Condition: condition})
+}
+
+// hasLanguages tells whether this machine has the toolchains of the repositories that tests work on.
+func hasLanguages() bool {
+	for _, program := range []string{"python3", "node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return false
+		}
+	}
+	return true // these tests are written in Go
+}
+
+// published NAME publishes a repository, clones it, and has an agent in a prison mend what its tests find. Where the
+// tests have an image, the recipe starts from that.
+func cmdPublished(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "published NAME")
+	origin, clone := ts.MkAbs("published/"+args[0]), ts.MkAbs("cloned/"+args[0])
+	if image := ts.Getenv("IMAGE"); image != "" {
+		file := origin + "/coding-environment.toml"
+		recipe := strings.Replace(ts.ReadFile(file), "schema_version = 1", "schema_version = 1\nos.base = \""+image+"\"", 1)
+		ts.Check(os.WriteFile(file, []byte(recipe), 0o600))
+	}
+	cmdShell(ts, false, []string{`cd "$1"; git init -q; git add .; git commit -qm base; git clone -q "$1" "$2"`, origin, clone})
+	runAgent(ts, clone)
+	// It landed, by the user, and as it was committed inside.
+	cmdShell(ts, false, []string{`cd "$1"; test "$(git log -1 --format=%an:%s)" = "Ursula User:$(cd "$1"; git log -1 --format=%s)"
+		test "$(git rev-list --count HEAD)" = 2; git diff --quiet HEAD; not git diff --quiet HEAD~1; not git airlock status >/dev/null`, clone})
+}
+
+// again NAME begins again in that clone: nothing is built.
+func cmdAgain(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "again NAME")
+	clone := ts.MkAbs("cloned/" + args[0])
+	ts.Setenv("BUILT", "")
+	cmdShell(ts, false, []string{`cd "$1"; git reset -q --hard HEAD~1`, clone})
+	runAgent(ts, clone)
+	if built := ts.Getenv("BUILT"); built != "" {
+		ts.Fatalf("an image was built again")
+	}
+}
+
+// runAgent is the one command, and the clean-up after it.
+func runAgent(ts *testscript.TestScript, clone string) {
+	before := ts.MkAbs(".")
+	ts.Check(ts.Chdir(clone))
+	command := []string{"airlock", "run", "--", "sh", "-x", "agent.sh"}
+	if ts.Getenv("IMAGE") == "" {
+		command = slices.Insert(command, 2, "--backend=native")
+	}
+	succeed(ts, false, "git", command...)
+	said := ts.ReadFile("stderr")
+	succeed(ts, false, "git", "airlock", "clear")
+	ts.Check(ts.Chdir(before))
+	if strings.Contains(said, "building") {
+		ts.Setenv("BUILT", filepath.Base(clone))
+	}
+}
