@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,7 +20,7 @@ func doctorCommand(inside []string) *cli.Command {
 			"outside of a repository. Exit status 1 if no prison can be made here.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
-			d, err := diagnose(c.Context, backends(), configuredImage(c.Context))
+			d, err := diagnose(c.Context, backends(), containerWish(c.Context))
 			if err != nil {
 				return err
 			}
@@ -72,25 +71,28 @@ type autoDiagnosis struct {
 	Reason  string `json:"reason"`
 }
 
-// configuredImage is the image that start would use here; none outside of a repository.
-func configuredImage(ctx context.Context) string {
-	cwd, err := os.Getwd()
-	if err != nil || insideWorkspace(ctx, cwd) {
+// containerWish says what asks for a container here, empty for nothing. Outside of a repository nothing does.
+func containerWish(ctx context.Context) string {
+	a := (&known{ctx: ctx}).look()
+	if a == nil {
 		return ""
 	}
-	repo, err := gitops.Open(ctx, cwd)
-	if err != nil {
+	if a.config.String("airlock.image", "") != "" {
+		return "airlock.image is set"
+	}
+	s, err := a.committedSetup(ctx)
+	obeyed, settingErr := a.config.Bool("airlock.recipe", true)
+	if err != nil || settingErr != nil || !obeyed || !s.WantsTools() {
 		return ""
 	}
-	config, err := repo.Config(ctx)
-	if err != nil {
+	if yes, err := a.consents(ctx, s, s.wishes(true)); s.devcontainer() && (err != nil || !yes) {
 		return ""
 	}
-	return config.String("airlock.image", "")
+	return s.file + " asks for tools"
 }
 
 // diagnose looks at git and at the backends.
-func diagnose(ctx context.Context, backends []prison.Backend, image string) (diagnosis, error) {
+func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
 	d := diagnosis{Version: documentVersion, Backends: []backendDiagnosis{}}
 	var err error
 	if d.Git.Version, err = gitops.Version(ctx); err == nil {
@@ -107,10 +109,10 @@ func diagnose(ctx context.Context, backends []prison.Backend, image string) (dia
 		d.Backends = append(d.Backends, one)
 		switch {
 		case !one.Works:
-		case image != "" && b.Name() == containers.Name():
-			d.Auto = &autoDiagnosis{one.Name, "airlock.image is set and an engine answers"}
+		case wish != "" && b.Name() == containers.Name():
+			d.Auto = &autoDiagnosis{one.Name, wish + " and an engine answers"}
 		case d.Auto == nil && b.Name() == containers.Name():
-			d.Auto = &autoDiagnosis{one.Name, "nothing else works here; it wants an image (airlock.image)"}
+			d.Auto = &autoDiagnosis{one.Name, "nothing else works here; it wants an image (airlock.image) or a recipe"}
 		case d.Auto == nil:
 			d.Auto = &autoDiagnosis{one.Name, "it is the first that works here, and no image is asked for"}
 		}
