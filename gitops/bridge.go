@@ -88,10 +88,13 @@ func (b *Bridge) flush(ctx context.Context) error {
 	return b.storePack(ctx, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= unpackLimit)
 }
 
-// Inspect returns an inspector of all that the bridge sees. One of the quarantine lends it what it has read.
+// Inspect returns an inspector of all that the bridge sees. One of the quarantine, if there is one, lends it what it has read.
 func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector {
 	i := b.Git.Inspect(ctx)
-	i.made, i.known = b.made, quarantine.known
+	i.made = b.made
+	if quarantine != nil {
+		i.known = quarantine.known
+	}
 	for _, dir := range append([]string{b.dir}, b.stores()...) {
 		i.stores = append(i.stores, openStore(dir, b.outer.Format))
 	}

@@ -17,14 +17,21 @@ const inHand = 4 << 20
 // Give copies into the outer repository what tip reaches and none of known, outer commits, does, and some more objects of the
 // bridge. Without a tip it is only those. look is an inspector of the bridge.
 func (b *Bridge) Give(ctx context.Context, look *Inspector, tip OID, known []OID, also ...OID) error {
-	names, size, err := b.reached(ctx, look, tip, known)
+	names, err := b.reached(ctx, look, tip, known)
 	many := errors.Is(err, ErrMany)
 	if err != nil && !many {
 		return err
 	}
 	names = append(names, also...)
-	if !many && len(names) <= unpackLimit && size <= inHand {
-		return b.hand(ctx, look, names)
+	few := !many && len(names) <= unpackLimit
+	if few {
+		objects, err := look.small(ctx, names)
+		if err != nil {
+			return err
+		}
+		if len(objects) == len(names) {
+			return b.hand(ctx, objects)
+		}
 	}
 	if err := b.flush(ctx); err != nil {
 		return err
@@ -39,7 +46,6 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip OID, known []OID
 		return err
 	}
 	list := strings.NewReader(strings.Join(texts(names), "\n") + "\n")
-	few := !many && len(names) <= unpackLimit
 	if few || otherDevice(b.dir, dir) { // git cannot rename a pack across file systems
 		return b.send(ctx, append(args, "--stdout"), list, few)
 	}
@@ -48,36 +54,43 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip OID, known []OID
 	return b.Change(ctx, Call{Args: append(args, filepath.Join(dir, "pack")), Stdin: list, Stdout: io.Discard, Apart: true})
 }
 
-// reached lists what tip reaches and none of known does, and adds up the sizes of the files.
-func (b *Bridge) reached(ctx context.Context, look *Inspector, tip OID, known []OID) (names []OID, size int64, err error) {
+// reached lists what tip reaches and none of known does.
+func (b *Bridge) reached(ctx context.Context, look *Inspector, tip OID, known []OID) (names []OID, err error) {
 	if tip == "" {
-		return nil, 0, nil
+		return nil, nil
 	}
 	links, err := look.History(ctx, tip, func(id OID) bool { return slices.Contains(known, id) }, withoutLimits)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	for _, l := range links {
 		names = append(names, l.Commit)
 	}
-	err = look.Walk(ctx, links, withoutLimits, func(id OID, n int64) {
-		names = append(names, id)
-		size += n
-	})
-	return names, size, err
+	return names, look.Walk(ctx, links, withoutLimits, func(id OID) { names = append(names, id) })
 }
 
-// hand gives a few objects through this process: git stores them as it does what it fetches.
-func (b *Bridge) hand(ctx context.Context, look *Inspector, names []OID) error {
-	if len(names) == 0 {
-		return nil
-	}
-	objects := make([]object, len(names))
-	for i, id := range names {
-		var err error
-		if objects[i], err = look.whole(ctx, id); err != nil {
-			return err
+// small reads objects, as long as they are not too large to be held together.
+func (i *Inspector) small(ctx context.Context, names []OID) ([]object, error) {
+	var objects []object
+	held := int64(0)
+	for _, id := range names {
+		_, size, err := i.info(ctx, id)
+		if held += size; err != nil || held > inHand {
+			return nil, err
 		}
+		o, err := i.whole(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+// hand gives objects through this process: git stores them as it does what it fetches.
+func (b *Bridge) hand(ctx context.Context, objects []object) error {
+	if len(objects) == 0 {
+		return nil
 	}
 	return b.outer.durable().storePack(ctx, bytes.NewReader(packOf(b.outer.Format, objects)), true)
 }

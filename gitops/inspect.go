@@ -140,9 +140,11 @@ func (i *Inspector) stored(id OID) (object, bool) {
 	if o, ok := i.made[id]; ok {
 		return o, true
 	}
-	for _, s := range i.stores {
-		if o, err := s.read(id); err == nil {
-			return o, true
+	for _, read := range []func(*store, OID) (object, error){(*store).read, (*store).readLoose} { // most are in packs
+		for _, s := range i.stores {
+			if o, err := read(s, id); err == nil {
+				return o, true
+			}
 		}
 	}
 	return object{}, false
@@ -156,9 +158,11 @@ func (i *Inspector) info(ctx context.Context, id OID) (kind string, size int64, 
 	if o, ok := i.made[id]; ok {
 		return o.kind, int64(len(o.content)), nil
 	}
-	for _, s := range i.stores {
-		if kind, size, err := s.info(id); err == nil {
-			return kind, size, nil
+	for _, look := range []func(*store, OID) (string, int64, error){(*store).info, (*store).infoLoose} {
+		for _, s := range i.stores {
+			if kind, size, err := look(s, id); err == nil {
+				return kind, size, nil
+			}
 		}
 	}
 	return i.question(ctx, "info", id)

@@ -12,9 +12,11 @@ import (
 
 // packFile reads single objects of one pack by its index of version 2 (gitformat-pack(5)).
 type packFile struct {
-	pack, idx *os.File
-	hash      int // bytes of a name
-	fanout    [256]uint32
+	pack   *os.File
+	file   *os.File    // the index
+	idx    io.ReaderAt // what is in it
+	hash   int         // bytes of a name
+	fanout [256]uint32
 }
 
 var errPack = errors.New("a pack is not as it should be")
@@ -23,19 +25,27 @@ const (
 	idxHead   = 8 // magic and version
 	idxNames  = idxHead + 256*4
 	idxMagic  = "\xfftOc\x00\x00\x00\x02"
-	idxWindow = 16 // names that are read at once
+	idxWindow = 16      // names that are read at once
+	idxHeld   = 1 << 20 // bytes of an index up to which it is held in memory
 )
 
 // openPackFile opens the pack beside an index.
 func openPackFile(idx string, hash int) (*packFile, error) {
 	p := &packFile{hash: hash}
 	var err error
-	if p.idx, err = os.Open(idx); err != nil {
+	if p.file, err = os.Open(idx); err != nil {
 		return nil, err
 	}
 	if p.pack, err = os.Open(strings.TrimSuffix(idx, ".idx") + ".pack"); err != nil {
-		p.idx.Close()
+		p.file.Close()
 		return nil, err
+	}
+	p.idx = p.file
+	if info, err := p.file.Stat(); err == nil && info.Size() <= idxHeld {
+		content := make([]byte, info.Size())
+		if _, err := io.ReadFull(p.file, content); err == nil {
+			p.idx = bytes.NewReader(content)
+		}
 	}
 	var head [idxNames]byte
 	if _, err := p.idx.ReadAt(head[:], 0); err != nil || string(head[:idxHead]) != idxMagic {
@@ -49,7 +59,7 @@ func openPackFile(idx string, hash int) (*packFile, error) {
 }
 
 func (p *packFile) close() {
-	p.idx.Close()
+	p.file.Close()
 	p.pack.Close()
 }
 

@@ -69,29 +69,21 @@ func (s *store) close() {
 	s.kept = 0
 }
 
-// read returns an object, [errNotHere] if there is none that can be read here.
+// read returns an object out of a pack, [errNotHere] if there is none that can be read here.
 func (s *store) read(id OID) (object, error) {
-	o, err := s.readLoose(id)
-	if err == nil {
-		return o, nil
-	}
 	p, offset := s.find(id)
 	if p == nil {
 		return object{}, errNotHere
 	}
-	if o, err = s.packed(p, offset); err != nil {
+	o, err := s.packed(p, offset)
+	if err != nil {
 		return object{}, errors.Join(errNotHere, err)
 	}
 	return o, nil
 }
 
-// info tells the type and the size of an object without reading all of it.
+// info tells the type and the size of an object in a pack without reading all of it.
 func (s *store) info(id OID) (kind string, size int64, err error) {
-	f, kind, size, err := s.openLoose(id)
-	if err == nil {
-		f.Close()
-		return kind, size, nil
-	}
 	p, offset := s.find(id)
 	if p == nil {
 		return "", 0, errNotHere
@@ -200,6 +192,16 @@ func (s *store) openLoose(id OID) (f *os.File, kind string, size int64, err erro
 	return f, kind, size, err
 }
 
+// infoLoose tells the type and the size of an object with a file of its own.
+func (s *store) infoLoose(id OID) (kind string, size int64, err error) {
+	f, kind, size, err := s.openLoose(id)
+	if err == nil {
+		f.Close()
+	}
+	return kind, size, err
+}
+
+// readLoose returns an object with a file of its own.
 func (s *store) readLoose(id OID) (object, error) {
 	f, kind, size, err := s.openLoose(id)
 	if err != nil {

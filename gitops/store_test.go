@@ -36,11 +36,15 @@ func checkStore(t *testing.T, s *store, want map[OID]object) {
 	t.Helper()
 	for id, o := range want {
 		got, err := s.read(id)
+		kind, size, infoErr := s.info(id)
+		if err != nil {
+			got, err = s.readLoose(id)
+			kind, size, infoErr = s.infoLoose(id)
+		}
 		if err != nil || got.kind != o.kind || !bytes.Equal(got.content, o.content) {
 			t.Errorf("%s %s of %d bytes: %s of %d, %v", o.kind, id, len(o.content), got.kind, len(got.content), err)
 		}
-		kind, size, err := s.info(id)
-		if err != nil || kind != o.kind || size != int64(len(o.content)) {
+		if infoErr != nil || kind != o.kind || size != int64(len(o.content)) {
 			t.Errorf("%s %s of %d bytes: %s of %d, %v", o.kind, id, len(o.content), kind, size, err)
 		}
 	}
@@ -79,6 +83,9 @@ func TestStoreReadsWhatGitReads(t *testing.T) {
 				if _, err := s.read(id); !errors.Is(err, errNotHere) {
 					t.Errorf("%q: %v", id, err)
 				}
+				if _, err := s.readLoose(id); err == nil {
+					t.Errorf("%q: no error", id)
+				}
 			}
 		})
 	}
@@ -91,10 +98,14 @@ func TestStoreIsBounded(t *testing.T) {
 	large := w.blob(strings.Repeat("large", storeLimit/5+1))
 	for _, how := range []string{"loose", "packed"} {
 		s := openStore(filepath.Join(w.GitDir, "objects"), "sha1")
-		if _, err := s.read(large); !errors.Is(err, errNotHere) {
+		read, info := s.readLoose, s.infoLoose
+		if how == "packed" {
+			read, info = s.read, s.info
+		}
+		if _, err := read(large); !errors.Is(err, errNotHere) {
 			t.Errorf("%s: %v", how, err)
 		}
-		if _, size, err := s.info(large); err != nil || size <= storeLimit {
+		if _, size, err := info(large); err != nil || size <= storeLimit {
 			t.Errorf("%s: %d bytes, %v", how, size, err)
 		}
 		s.close()

@@ -64,11 +64,11 @@ func (i *Inspector) limited(ctx context.Context, id OID, limits Limits) (Commit,
 
 // Walk proves that commits, parents before children, have all that they name if those have that come before: each tree and
 // each blob that no parent of theirs has at the same path is looked at, has its proper type, and is no larger than
-// the limits. found, if there is one, is told of each of those objects, and of the size of the blobs.
+// the limits. found, if there is one, is told of each of those objects.
 //
 // What is missing, too large or too deep is an [Invalid]. With [ErrMany], [Quarantine.Connected] and
 // [Quarantine.CheckSizes] are to be asked in place of this.
-func (i *Inspector) Walk(ctx context.Context, links []Link, limits Limits, found func(id OID, size int64)) error {
+func (i *Inspector) Walk(ctx context.Context, links []Link, limits Limits, found func(OID)) error {
 	w := &walk{look: i, limits: limits, found: found, trees: map[OID]OID{}, seen: map[sight]bool{}}
 	for _, l := range links {
 		if err := w.commit(ctx, l); err != nil {
@@ -82,7 +82,7 @@ func (i *Inspector) Walk(ctx context.Context, links []Link, limits Limits, found
 type walk struct {
 	look   *Inspector
 	limits Limits
-	found  func(OID, int64)
+	found  func(OID)
 	trees  map[OID]OID // of commits
 	seen   map[sight]bool
 }
@@ -145,7 +145,7 @@ func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64)
 		return incomplete("tree", tree, err)
 	}
 	if w.found != nil {
-		w.found(tree, 0)
+		w.found(tree)
 	}
 	before := make([][]TreeEntry, len(parents))
 	for i, p := range parents {
@@ -203,7 +203,7 @@ func (w *walk) blob(ctx context.Context, id OID) error {
 		return tooLarge("blob", id, size, "airlock.limit.blob", w.limits.Blob)
 	}
 	if w.found != nil {
-		w.found(id, size)
+		w.found(id)
 	}
 	return nil
 }

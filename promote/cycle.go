@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -72,6 +73,8 @@ type cycle struct {
 	notes    []gitops.Note // for what was built, and removals for what was dropped
 	base     pair          // root and base
 	q        *gitops.Quarantine
+	main     gitops.OID        // of the workspace, as it was read, empty if there is none
+	mainErr  error             // why it could not be read
 	inside   *gitops.Inspector // of the quarantine
 	bridge   *gitops.Bridge    // nil until something is built
 	across   *gitops.Inspector // of the bridge
@@ -244,12 +247,15 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return err
 }
 
-// survey reads the settings and where everything stands, both at the same time.
+// survey reads the settings and where everything stands outside and inside, all at the same time.
 func (c *cycle) survey(ctx context.Context) error {
-	looked := make(chan error, 1)
-	go func() { looked <- c.look(ctx) }()
-	err := c.configure(ctx)
-	return errors.Join(err, <-looked)
+	var all sync.WaitGroup
+	var configured, looked error
+	all.Go(func() { configured = c.configure(ctx) })
+	all.Go(func() { looked = c.look(ctx) })
+	all.Go(func() { c.main, c.mainErr = c.wanted(ctx) })
+	all.Wait()
+	return errors.Join(configured, looked)
 }
 
 // configure reads the user's settings as they are now.

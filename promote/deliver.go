@@ -18,10 +18,10 @@ type delivery struct {
 func (c *cycle) deliver(ctx context.Context) error {
 	var notes []gitops.OID
 	if len(c.notes) > 0 {
-		var err error
-		if err = c.openBridge(ctx); err != nil {
+		if err := c.openBridge(ctx); err != nil {
 			return err
 		}
+		var err error
 		if c.drafted, notes, err = c.bridge.DraftNotes(ctx, c.across, c.noted, c.settings.User.String(), c.notes); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (c *cycle) export(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	main, err := c.wanted(ctx, exporter)
+	main, err := c.main, c.mainErr
 	if err != nil {
 		return c.failed(err)
 	}
@@ -41,7 +41,14 @@ func (c *cycle) export(ctx context.Context) error {
 }
 
 // wanted is the inner commit to be promoted.
-func (c *cycle) wanted(ctx context.Context, exporter Exporter) (gitops.OID, error) {
+func (c *cycle) wanted(ctx context.Context) (gitops.OID, error) {
+	if c.Store.WorkspaceGone(c.Record) {
+		return "", nil
+	}
+	exporter, err := c.open(ctx)
+	if err != nil {
+		return "", err
+	}
 	if c.options.From != "" {
 		return exporter.Resolve(ctx, c.options.From)
 	}

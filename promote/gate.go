@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -55,16 +57,54 @@ func fingerprint(config gitops.Config, teams []gitops.OID, f policy.Facts, d dec
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// check lets the gate look at commits that are in the bridge, parents first. A [gitops.Invalid] says that one of them
-// must not exist.
+// checkedAlone is the number of commits that are not worth another processor.
+const checkedAlone = 64
+
+// check lets the gate look at commits that are in the bridge, parents first; many of them in parts at the same time. A
+// [gitops.Invalid] says that one of them must not exist.
 func (c *cycle) check(ctx context.Context, pairs []pair) error {
 	if err := c.openBridge(ctx); err != nil {
 		return err
 	}
-	rules := policy.New(c.gate.settings, c.gate.facts, c.across)
-	for i, p := range pairs {
-		c.at("checking commits", i+1, len(pairs))
-		commit, subject, err := c.inspect(ctx, c.across, p)
+	said := make([]Verdict, len(pairs))
+	size := max(checkedAlone, len(pairs)/min(runtime.NumCPU(), 4)+1)
+	errs := make([]error, len(pairs)/size+1)
+	var one sync.Mutex
+	done := 0
+	next := func() {
+		one.Lock()
+		defer one.Unlock()
+		done++
+		c.at("checking commits", done, len(pairs))
+	}
+	var all sync.WaitGroup
+	for n := range errs {
+		from, to := n*size, min((n+1)*size, len(pairs))
+		look := c.across
+		if n > 0 {
+			look = c.bridge.Inspect(ctx, nil)
+			defer look.Close()
+		}
+		all.Go(func() { errs[n] = c.checkPart(ctx, look, pairs[from:to], said[from:to], next) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err // the first commit's
+		}
+	}
+	for _, v := range said {
+		c.gate.verdicts.add(v)
+	}
+	return nil
+}
+
+// checkPart lets a gate of its own look at some commits, and calls next before each.
+func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []pair, said []Verdict, next func()) error {
+	rules := policy.New(c.gate.settings, c.gate.facts, look)
+	for n, p := range pairs {
+		next()
+		commit, subject, err := c.inspect(ctx, look, p)
 		if err != nil {
 			return err
 		}
@@ -72,7 +112,7 @@ func (c *cycle) check(ctx context.Context, pairs []pair) error {
 		if err != nil {
 			return err
 		}
-		c.gate.verdicts.add(Verdict{Commit: p.outer, Inner: p.inner, Subject: subject, Findings: found})
+		said[n] = Verdict{Commit: p.outer, Inner: p.inner, Subject: subject, Findings: found}
 	}
 	return nil
 }
