@@ -80,7 +80,7 @@ func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	return err
 }
 
-// CheckImage makes sure that an image is here, which is never downloaded by this package. [Backend.Prepare] looks into
+// CheckImage makes sure that an image is here, which is never downloaded by this package. [Backend.Start] looks into
 // it. What is wrong is an *[prison.Unavailable].
 func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 	e, err := b.engine(ctx, nil)
@@ -89,20 +89,6 @@ func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 	}
 	_, err = e.image(ctx, ref)
 	return err
-}
-
-// checkTools makes sure that an image holds a shell and git that run.
-func (e *engine) checkTools(ctx context.Context, image string, r *record, s prison.Spec) error {
-	status, err := e.runOnce(ctx, s, helper{
-		key: r.Key, image: image, argv: []string{defaultSh, "-c", "git --version"}, uid: s.UID, gid: s.GID,
-	})
-	if err != nil {
-		return err
-	}
-	if status != 0 {
-		return lacksGit(s.Image)
-	}
-	return nil
 }
 
 func lacksGit(ref string) error {

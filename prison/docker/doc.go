@@ -11,8 +11,8 @@
 //
 // # Processes
 //
-// The first process is a shell that waits: it reaps orphans, and Linux keeps every signal from inside away from
-// it. An init of the engine's own would end as soon as the agent kills the process below it. Commands are
+// The first process is a shell that waits: it reaps orphans, and as another uid than the agent's it is out of reach for
+// signals and ptrace(2). An init of the engine's own would end as soon as the agent kills the process below it. Commands are
 // executed by the engine, each through a few lines of shell that look it up (for 126 and 127), tell its
 // process id, which the API does not, and become it. A command is killed with everything in its session.
 //

@@ -77,66 +77,27 @@ func accounts(s prison.Spec) []entry {
 	}
 }
 
-// furnish gives a new container its accounts, its first program and its home. Folders that exist keep what is in them.
+// furnish gives a new container its accounts and its home. Folders that exist keep what is in them.
 func (e *engine) furnish(ctx context.Context, id string, s prison.Spec) error {
 	if err := e.put(ctx, id, "/etc", accounts(s)...); err != nil {
-		return err
-	}
-	if err := e.copyShell(ctx, id, s.Image); err != nil {
 		return err
 	}
 	return e.put(ctx, id, "/home",
 		folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID))
 }
 
-// firstFolder holds a copy of the image's shell that the phantom may execute, but not read: whom that runs as, Linux
-// keeps from looking into the process, and from ptrace(2), see PR_SET_DUMPABLE. The name tells busybox what to be.
-const (
-	firstFolder = "/etc/first"
-	firstShell  = firstFolder + "/sh"
-)
-
-// maxShell bounds what an image may call its shell.
-const maxShell = 64 << 20
-
-func (e *engine) copyShell(ctx context.Context, id, ref string) error {
-	file, err := e.shell(ctx, id, ref)
-	if err != nil {
-		return err
-	}
+// lacksShell tells why a container could not be started, if that is because its image has no shell.
+func (e *engine) lacksShell(ctx context.Context, id, ref string) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
-	content, _, err := e.CopyFromContainer(bounded, id, file)
-	if err != nil {
-		return e.failed(ctx, "copy the image's shell", err)
-	}
-	defer content.Close()
-	archive := tar.NewReader(content)
-	if _, err := archive.Next(); err != nil {
-		return e.failed(ctx, "copy the image's shell", err)
-	}
-	program, err := io.ReadAll(io.LimitReader(archive, maxShell))
-	if err != nil {
-		return e.failed(ctx, "copy the image's shell", err)
-	}
-	return e.put(ctx, id, "/etc", folder(path.Base(firstFolder), 0o755, 0, 0),
-		entry{name: path.Base(firstFolder) + "/sh", content: string(program), mode: 0o111})
-}
-
-// shell finds the file of a container's shell, which usually is a link.
-func (e *engine) shell(ctx context.Context, id, ref string) (file string, err error) {
-	bounded, cancel := call(ctx)
-	defer cancel()
-	file = defaultSh
-	stat, err := e.ContainerStatPath(bounded, id, file)
+	stat, err := e.ContainerStatPath(bounded, id, defaultSh)
 	if err == nil && stat.LinkTarget != "" {
-		file = stat.LinkTarget
-		stat, err = e.ContainerStatPath(bounded, id, file)
+		stat, err = e.ContainerStatPath(bounded, id, stat.LinkTarget)
 	}
-	if gone(err) || err == nil && (!stat.Mode.IsRegular() || stat.Size > maxShell) {
-		return "", lacksShell(ref)
+	if gone(err) || err == nil && !stat.Mode.IsRegular() {
+		return lacksShell(ref)
 	}
-	return file, e.failed(ctx, "look at the image's shell", err)
+	return nil
 }
 
 // small is how long a file may be that get reads: an agent can have written it.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,8 @@ func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (status i
 	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), id)) }()
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	if _, err := e.shell(ctx, id, s.Image); err != nil {
-		return 0, err
-	}
 	ended, errs := e.ContainerWait(bounded, id, container.WaitConditionNextExit)
-	if err := e.start(ctx, id); err != nil {
+	if err := e.start(ctx, id, s.Image); err != nil {
 		return 0, err
 	}
 	select {
@@ -81,11 +79,15 @@ func (e *engine) runOnce(ctx context.Context, s prison.Spec, h helper) (status i
 	}
 }
 
-// start starts a container.
-func (e *engine) start(ctx context.Context, id string) error {
+// start starts a container of an image.
+func (e *engine) start(ctx context.Context, id, ref string) error {
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	return e.failed(ctx, "start container", e.ContainerStart(bounded, id, container.StartOptions{}))
+	err := e.ContainerStart(bounded, id, container.StartOptions{})
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(e.lacksShell(ctx, id, ref), e.failed(ctx, "start container", err))
 }
 
 // sweepAge is longer than any helper is of use.

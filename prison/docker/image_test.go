@@ -19,27 +19,22 @@ import (
 // TestImages refuses images in which nobody could work.
 func TestImages(t *testing.T) {
 	b := need(t)
-	for ref, want := range map[string]string{
-		"no-such-image-anywhere": "is not on this machine",
-		empty(t):                 "no /bin/sh",
-		withoutGit(t):            "no git",
-	} {
+	s := prisontest.NewSpec(t, b, options())
+	s.Image = "no-such-image-anywhere"
+	var u *prison.Unavailable
+	if err := b.Prepare(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, "is not on this machine") || len(u.Mend) == 0 {
+		t.Errorf("no image: %v", err)
+	}
+	if _, err := os.Lstat(s.Workspace); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after that there is a workspace: %v", err)
+	}
+	for ref, want := range map[string]string{empty(t): "no /bin/sh", withoutGit(t): "no git"} {
 		s := prisontest.NewSpec(t, b, options())
-		image := s.Image
 		s.Image = ref
-		var u *prison.Unavailable
-		if err := b.Prepare(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want) || len(u.Mend) == 0 {
-			t.Errorf("%s: %v", ref, err)
-		}
-		if _, err := os.Lstat(s.Workspace); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("after that there is a workspace: %v", err)
-		}
-		// Start finds out by itself, and leaves nothing that runs.
-		s.Image = image
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		s.Image = ref
+		// Start finds out, and leaves nothing that runs.
 		if _, err := b.Start(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want) {
 			t.Errorf("start of %s: %v", ref, err)
 		}

@@ -62,9 +62,6 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err := e.sweep(ctx); err != nil {
 		return err
 	}
-	if err := e.checkTools(ctx, i.ID, r, s); err != nil {
-		return err
-	}
 	if os.Geteuid() == 0 {
 		err = os.Lchown(s.Workspace, s.UID, s.GID)
 	} else {
@@ -181,7 +178,7 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 			return err
 		}
 	}
-	if err := e.start(ctx, r.Container); err != nil {
+	if err := e.start(ctx, r.Container, s.Image); err != nil {
 		return err
 	}
 	if err := e.limitInside(ctx, p, r, s); err != nil {
@@ -279,7 +276,7 @@ func (e *engine) open(ctx context.Context, p plan) (box *running, err error) {
 	if err != nil {
 		return nil, e.failed(ctx, "attach to container", err)
 	}
-	if err := e.start(ctx, c.ID); err != nil {
+	if err := e.start(ctx, c.ID, p.config.Image); err != nil {
 		stream.Close()
 		return nil, err
 	}

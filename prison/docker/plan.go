@@ -40,7 +40,7 @@ const (
 )
 
 // waitForever is the first process: it reaps whoever is orphaned until its input ends. The agent can
-// kill the process it waits for, but not itself.
+// do nothing to it: its uid is another.
 const waitForever = `exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
 
 // masked are the kernel's files that nobody can read: the engine's own list, and what tells of the machine.
@@ -73,13 +73,7 @@ func (pl planner) prison() (plan, error) {
 		return p, err
 	}
 	p.name = containerName(pl.Spec)
-	if pl.foreign(pl.Runtime) || pl.podman {
-		// A kernel of its own may want to read what it executes, and Podman lays accounts of its own over ours for a
-		// uid that the image does not know. Then it is another uid that keeps the agent out.
-		p.config.User = nobody
-	} else {
-		p.config.Entrypoint = []string{firstShell}
-	}
+	p.config.User = nobody
 	p.config.Env = append(p.config.Env, pl.Env...)
 	p.host.Mounts = append(p.host.Mounts,
 		volume(pl.record.homeVolume(), "/home", pl.labels(rolePrison)),
@@ -143,7 +137,8 @@ func (pl planner) base(role string) (plan, error) {
 	return p, nil
 }
 
-// nobody is in every prison's accounts.
+// nobody runs the first process: another uid than the agent's keeps the agent out of it. Podman, besides, lays accounts of
+// its own over ours if the image does not know this uid.
 const nobody = "65534:65534"
 
 // userOf names the phantom as engines want it.

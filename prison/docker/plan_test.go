@@ -73,7 +73,7 @@ func TestZeroSpec(t *testing.T) {
 	if h.SecurityOpt[0] != "no-new-privileges" || !strings.HasPrefix(h.SecurityOpt[1], "seccomp={") || len(h.SecurityOpt) != 2 {
 		t.Errorf("security options: %.60q", h.SecurityOpt)
 	}
-	if p.config.User != "7:8" || p.config.Tty || len(h.Binds) > 0 {
+	if p.config.User != nobody || p.config.Tty || len(h.Binds) > 0 {
 		t.Errorf("%+v", p.config)
 	}
 	for _, m := range h.Mounts {
