@@ -20,6 +20,7 @@ func init() { scriptCommands["offers"] = cmdOffers }
 func TestCompletion(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "bash", "zsh", "fish")
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/shells", Setup: setup(t), Cmds: scriptCommands, Condition: condition})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -27,7 +28,7 @@ func doctorCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				err = printJSON(c.App.Writer, d)
 			} else {
-				d.print(c.App.Writer)
+				d.print(c.App.Writer, paint(wantsColour(currentConfig(c.Context), os.Stdout, "color.airlock", "color.ui")))
 			}
 			if err == nil && !d.healthy() {
 				return childStatus(1)
@@ -144,10 +145,10 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) (backendDiagnosis, e
 func (d diagnosis) healthy() bool { return d.Git.Problem == "" && d.Auto != nil }
 
 // print shows a diagnosis to people. What mends something follows it, ready to paste.
-func (d diagnosis) print(w io.Writer) {
+func (d diagnosis) print(w io.Writer, p paint) {
 	mend := func(commands []string) {
 		for _, c := range commands {
-			fmt.Fprintf(w, "    mend: %s\n", c)
+			fmt.Fprintf(w, "    mend: %s\n", p.bold(c))
 		}
 	}
 	fmt.Fprintf(w, "git: %s\n", gitops.Escape(d.Git.Version))
@@ -156,15 +157,15 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	for _, b := range d.Backends {
 		if b.Works {
-			fmt.Fprintf(w, "%s: works\n", b.Name)
+			fmt.Fprintf(w, "%s: %s\n", b.Name, p.green("works"))
 		} else {
-			fmt.Fprintf(w, "%s: does not work: %s\n", b.Name, gitops.Escape(b.Problem))
+			fmt.Fprintf(w, "%s: %s: %s\n", b.Name, p.red("does not work"), gitops.Escape(b.Problem))
 			mend(b.Mend)
 		}
 		for _, f := range b.Facts {
 			fmt.Fprintf(w, "  %s: %s\n", f.Name, gitops.Escape(f.Value))
 			if f.Weaker != "" {
-				fmt.Fprintf(w, "    weaker: %s\n", gitops.Escape(f.Weaker))
+				fmt.Fprintf(w, "    %s %s\n", p.yellow("weaker:"), gitops.Escape(f.Weaker))
 			}
 			mend(f.Mend)
 		}

@@ -101,9 +101,11 @@ func (p page) troff(app page) string {
 		t.section("COMMANDS")
 		for _, c := range p.commands {
 			t.item(`\fB`+literal(strings.Join(c.synopsis, " "))+`\fR`, strings.Join(append([]string{c.summary}, c.about...), ". "))
+			t.WriteString(".RS\n")
 			for _, o := range c.options {
 				t.option(o)
 			}
+			t.WriteString(".RE\n")
 		}
 	}
 	t.options(p.options)

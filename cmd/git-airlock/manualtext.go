@@ -103,7 +103,7 @@ var settings = []setting{
 var gitSettings = []setting{
 	{"advice.airlock", "`true`", "`false`: no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: colours; NO_COLOR turns `auto` off"},
-	{"pager.airlock.<command>", "`log`, `list` and `policy`: `true`", "a boolean, or the pager for that command's output; `GIT_PAGER` goes before it"},
+	{"pager.airlock.<command>", "`log`, `list`, `policy` and `scan`: `true`", "a boolean, or the pager for that command's output; `GIT_PAGER` goes before it"},
 }
 
 // files are where things are.

@@ -29,7 +29,7 @@ func policyCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				return printJSON(a.out, d)
 			}
-			return a.show(c.Context, "policy", true, func(out io.Writer, _ paint) error { return d.print(out) })
+			return a.show(c.Context, "policy", true, d.print)
 		}),
 	}, inside, false)
 }
@@ -83,7 +83,7 @@ func (a *app) policyDocument(ctx context.Context) (policyDocument, error) {
 }
 
 // print shows a document to people: the rules as a table, then commits one by one.
-func (d policyDocument) print(out io.Writer) error {
+func (d policyDocument) print(out io.Writer, p paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range d.Rules {
 		found := ""
@@ -102,7 +102,7 @@ func (d policyDocument) print(out io.Writer) error {
 		fmt.Fprintf(out, "team      %s %.12s\n", d.Team.Ref, d.Team.Commit)
 	}
 	for _, v := range d.Held {
-		fmt.Fprintf(out, "held      %.12s %s\n", v.Commit, v.Subject)
+		fmt.Fprintf(out, "%s      %s %s\n", p.red("held"), p.yellow(fmt.Sprintf("%.12s", v.Commit)), v.Subject)
 		for _, f := range v.Findings {
 			fmt.Fprintf(out, "            %s %s: %s\n", f.Action, f.Rule, f.Detail)
 		}

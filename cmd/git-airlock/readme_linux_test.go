@@ -97,6 +97,7 @@ type reader struct {
 func TestReadme(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "bash", "zsh")
+	t.Parallel()
 	examples, blocks := readme(t)
 	r := newReader(t)
 	for _, e := range examples {
@@ -191,7 +192,7 @@ var varies = []struct {
 	{regexp.MustCompile(`\b[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}\b`), "SESSION"},
 	{regexp.MustCompile(`\b20[0-9-]{8}T[0-9:]{8}Z`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "OID12"},
-	{regexp.MustCompile(`\b[0-9]{8,10}(\([a-z0-9]+\))?`), "UID"},
+	{regexp.MustCompile(`\b(uid|gid|groups)[ =][0-9]+(\([a-z0-9]+\))?`), "${1}UID"},
 	{regexp.MustCompile(`\b[0-9a-f]{7}\b`), "OID7"},
 	{regexp.MustCompile(`\.[a-z]+-[0-9a-f]{4}\b`), "WORKSPACE"},
 	{regexp.MustCompile(`\b[0-9a-f]{4}\b`), "ID"},

@@ -20,6 +20,7 @@ import (
 func TestInstall(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "man", "fish")
+	t.Parallel()
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestRelease(t *testing.T) {
 		t.Skip("what is made is the same for every user")
 	}
 	needPrograms(t, "dpkg-deb", "man")
+	t.Parallel() // it waits for compilers and archives
 	first, second := t.TempDir(), filepath.Join(t.TempDir(), "a place", "elsewhere")
 	release(t, "../..", first)
 	sources := filepath.Join(t.TempDir(), "other sources")

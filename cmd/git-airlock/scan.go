@@ -40,7 +40,7 @@ func scanCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				err = printJSON(a.out, d)
 			} else {
-				err = d.print(a.out)
+				err = a.show(c.Context, "scan", true, d.print)
 			}
 			if err != nil {
 				return err
@@ -217,16 +217,16 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 }
 
 // print shows a document to people.
-func (d scanDocument) print(out io.Writer) error {
+func (d scanDocument) print(out io.Writer, p paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {
 		reason := gitops.Escape(f.Reason)
 		if f.Ignored {
 			reason += ", though an ignore file names it"
 		}
-		word := f.Severity.String()
+		word := p.severity(f.Severity)
 		if f.Allowed != nil {
-			word, reason = "allowed", gitops.Escape(*f.Allowed)
+			word, reason = p.green("allowed"), gitops.Escape(*f.Allowed)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", word, placeOfFinding(scan.Finding{Path: f.Path, Line: f.Line}), f.Rule, reason)
 	}
@@ -241,4 +241,15 @@ func (d scanDocument) print(out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
 	return err
+}
+
+// severity is a severity in its colour. All colours take the same room, which a table counts.
+func (p paint) severity(s scan.Severity) string {
+	switch s {
+	case scan.High:
+		return p.red(s.String())
+	case scan.Medium:
+		return p.yellow(s.String())
+	}
+	return p.in("39", s.String()) // the terminal's own
 }

@@ -35,7 +35,10 @@ func selftestCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				err = printJSON(a.out, selftestDocument{documentVersion, report.Kept(), escapeReport(report)})
 			} else {
-				printReport(a.out, escapeReport(report))
+				err = a.show(c.Context, "selftest", false, func(out io.Writer, p paint) error {
+					printReport(out, p, escapeReport(report))
+					return nil
+				})
 			}
 			if err == nil && !report.Kept() {
 				return childStatus(1)
@@ -62,7 +65,7 @@ func (a *app) prove(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	report.Results = slices.DeleteFunc(report.Results, func(r selftest.Result) bool { return r.Kept || r.Weaker })
-	printReport(a.message, escapeReport(report))
+	printReport(a.message, false, escapeReport(report))
 	return errBroken
 }
 
@@ -118,22 +121,22 @@ func escapeReport(r selftest.Report) selftest.Report {
 	return r
 }
 
-func printReport(w io.Writer, r selftest.Report) {
+func printReport(w io.Writer, p paint, r selftest.Report) {
 	for _, result := range r.Results {
-		word := "kept  "
+		word := p.green("kept  ")
 		switch {
 		case result.Weaker:
-			word = "weaker"
+			word = p.yellow("weaker")
 		case !result.Kept:
-			word = "BROKEN"
+			word = p.red("BROKEN")
 		}
 		fmt.Fprintf(w, "%s %-16s %s (%s): %s\n", word, result.Name, result.Promise, result.Tried, result.Seen)
 	}
 	for _, l := range r.Leaks.Found {
-		fmt.Fprintf(w, "LEAK   %s in %s: %s\n", l.Kind, l.Where, l.Seen)
+		fmt.Fprintf(w, "%s %s in %s: %s\n", p.red("LEAK  "), l.Kind, l.Where, l.Seen)
 	}
 	for _, l := range r.Leaks.Known {
-		fmt.Fprintf(w, "weaker %s in %s: %s\n", l.Kind, l.Where, l.Seen)
+		fmt.Fprintf(w, "%s %s in %s: %s\n", p.yellow("weaker"), l.Kind, l.Where, l.Seen)
 	}
 	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", count(r.Leaks.Words, "word"),
 		r.Leaks.Bytes>>10, count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
