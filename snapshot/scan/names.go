@@ -66,7 +66,7 @@ var knownFiles = []known{
 	{rule: "rails-secret", what: "the secret of a Rails application", files: []string{"config/secrets.yml", "secret_token.rb"},
 		value: regexp.MustCompile(`(?m)secret_(?:key_base|token)\s*[:=]\s*["']?([0-9a-f]{30,})`), sure: Medium},
 	{rule: "htpasswd", what: "hashes of passwords", files: []string{".htpasswd", "htpasswd"},
-		value: regexp.MustCompile(`(?m)^[^:\s]+:(\S{8,})`), sure: Medium},
+		value: regexp.MustCompile(`(?m)^[^:\s]+:(?:\$\w+\$)?([^\s:]{8,})`), sure: Medium},
 	{rule: "env-file", what: "variables of an environment", files: []string{".env.development", ".env.dev", ".env.ci", ".env.defaults"}, value: envValue, sure: Medium, maybe: Low, told: true},
 	{rule: "env-file", what: "variables of an environment", files: []string{".env", "*.env", ".env.*"}, value: envValue, sure: High, maybe: Medium, told: true},
 	{rule: "env-file", what: "variables of an environment", files: []string{".envrc"}, value: envValue, sure: High},

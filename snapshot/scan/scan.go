@@ -244,6 +244,7 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	for _, m := range s.Detect(path, text) {
 		found = append(found, Finding{Path: path, Line: m.Line, Rule: m.Rule, Severity: at.severity(m.Guess), Reason: at.reason(m.Guess), guess: m.Guess})
 	}
+	found = append(found, passwordsInURLs(path, at, text)...)
 	found = append(found, s.Settings.custom(path, text)...)
 	if f, ok := judgeName(path, at, text, len(found) > 0); ok {
 		if text == nil { // what its name says twice

@@ -24,7 +24,7 @@ func key(kind string) string {
 const (
 	none   Severity = -1
 	github          = "gh" + "p_wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
-	random          = "q7Vx2Kp9" + "Lm4Rt8Wz3Nb6Yc1Hd5Gf0JsA"
+	chance          = "q7Vx2Kp9" + "Lm4Rt8Wz3Nb6Yc1Hd5Gf0JsA"
 )
 
 // planted are files with what should be found in them. Those marked as missed hold a secret that is not found: they are
@@ -55,7 +55,7 @@ var planted = []struct {
 	{path: "app.py", text: `aws_key = "AKIA` + `QYLPMN5HHHFPZAM2"`, want: High},
 	{path: ".aws/credentials", text: "[default]\naws_access_key_id = AKIA" + "QYLPMN5HHHFPZAM2\naws_secret_access_key = wJalrXUtnFEMIbPxRfiCYq7Vx2Kp9Lm4Rt8Wz3N\n", want: High},
 	{path: "gcp.json", text: `{"type": "service_account", "private_key": "` + strings.ReplaceAll(key(""), "\n", `\n`) + `"}`, want: High},
-	{path: ".config/gcloud/application_default_credentials.json", text: `{"client_secret": "d-FL95Q19q7MQmFpd7hHD0Ty", "refresh_token": "1//0` + random + `"}`, want: High},
+	{path: ".config/gcloud/application_default_credentials.json", text: `{"client_secret": "d-FL95Q19q7MQmFpd7hHD0Ty", "refresh_token": "1//0` + chance + `"}`, want: High},
 	{path: "infra/terraform.tfstate", text: `{"version": 4, "resources": [{"mode": "managed"}]}`, want: High},
 	{path: "infra/empty.tfstate", text: `{"version": 4, "resources": []}`, want: Low},
 	{path: "azure.cs", text: `var c = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=` + strings.Repeat("Ab3", 28) + `==";`, want: High, missed: true},
@@ -66,45 +66,47 @@ var planted = []struct {
 	{path: "slack.js", text: `const t = "xo` + `xb-781236542736-2364535789652-GkwFDQoHqzXDVsC6GzqYUypD"`, want: High},
 	{path: "pay.rb", text: `Stripe.api_key = "sk_` + `live_4eC39HqLyjWDarjtT1zdp7dc"`, want: High},
 	{path: ".npmrc", text: "//registry.example/:_authToken=np" + "m_aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gH3jK5\n", want: High},
-	{path: "web/.npmrc", text: "//npm.corp/:_authToken=" + random + "\n", want: High},
+	{path: "web/.npmrc", text: "//npm.corp/:_authToken=" + chance + "\n", want: High},
 	{path: "b/.npmrc", text: "//npm.corp/:_authToken=${NPM_TOKEN}\nsave-exact=true\n", want: none},
-	{path: ".yarnrc.yml", text: "nodeLinker: node-modules\nnpmAuthToken: \"" + random + "\"\n", want: High},
-	{path: ".pypirc", text: "[pypi]\nusername = __token__\npassword = " + random + "\n", want: High},
+	{path: ".yarnrc.yml", text: "nodeLinker: node-modules\nnpmAuthToken: \"" + chance + "\"\n", want: High},
+	{path: ".pypirc", text: "[pypi]\nusername = __token__\npassword = " + chance + "\n", want: High},
 	{path: ".netrc", text: "machine host login me password hunter22x\n", want: High},
-	{path: ".git-credentials", text: "https://me:" + random + "@host\n", want: High},
+	{path: ".git-credentials", text: "https://me:" + chance + "@host\n", want: High},
 	{path: ".docker/config.json", text: `{"auths": {"r": {"auth": "bWU6aHVudGVyMg=="}}}`, want: High},
-	{path: ".cargo/credentials.toml", text: "[registry]\ntoken = \"" + random + "\"\n", want: High},
-	{path: ".m2/settings.xml", text: "<server><password>" + random + "</password></server>", want: High},
+	{path: ".cargo/credentials.toml", text: "[registry]\ntoken = \"" + chance + "\"\n", want: High},
+	{path: ".m2/settings.xml", text: "<server><password>" + chance + "</password></server>", want: High},
 	// Variables.
-	{path: ".env", text: "DEBUG=1\nAPI_KEY=" + random + "\n", want: High},
-	{path: "svc/.env.production", text: "DATABASE_PASSWORD='" + random + "'\n", want: High},
-	{path: "prod.env", text: "export JWT_SECRET=" + random + "\n", want: High},
+	{path: ".env", text: "DEBUG=1\nAPI_KEY=" + chance + "\n", want: High},
+	{path: "svc/.env.production", text: "DATABASE_PASSWORD='" + chance + "'\n", want: High},
+	{path: "prod.env", text: "export JWT_SECRET=" + chance + "\n", want: High},
 	{path: "plain/.env", text: "PORT=3000\nTOKEN=\nSECRET_KEY=changeme\n", want: Medium},
 	{path: "ref/.env", text: "API_KEY=${API_KEY}\nAPI_TOKEN=<your token>\n", want: Medium},
-	{path: ".env.example", text: "API_KEY=" + random + "\n", want: Low},
+	{path: ".env.example", text: "API_KEY=" + chance + "\n", want: Low},
 	{path: ".env.sample", text: "API_KEY=changeme\n", want: none},
 	{path: ".env.local.template", text: "PORT=1\n", want: none},
-	{path: ".env.test", text: "SECRET_KEY_BASE=" + random + "\n", want: Medium},
-	{path: "windows/.env", text: utf16le("API_KEY=" + random + "\r\n"), want: High},
+	{path: ".env.test", text: "SECRET_KEY_BASE=" + chance + "\n", want: Medium},
+	{path: "windows/.env", text: utf16le("API_KEY=" + chance + "\r\n"), want: High},
 	{path: ".envrc", text: "use flake\n", want: none},
-	{path: "e/.envrc", text: "export GITHUB_TOKEN=" + random + "\n", want: High},
+	{path: "e/.envrc", text: "export GITHUB_TOKEN=" + chance + "\n", want: High},
 	// Clusters, Rails, databases.
 	{path: "kubeconfig", text: "users:\n- user:\n    client-key-data: " + strings.Repeat("TFMwdExTMUNSVWRK", 4) + "\n", want: High},
-	{path: ".kube/config", text: "users:\n- user:\n    token: " + random + "\n", want: High},
+	{path: ".kube/config", text: "users:\n- user:\n    token: " + chance + "\n", want: High},
 	{path: "k8s/secret.yaml", text: "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\ndata:\n  password: cTdWeDJLcDlMbTRSdDhXejNOYjY=\n", want: Medium},
 	{path: "config/master.key", text: "0123456789abcdef0123456789abcdef\n", want: High},
 	{path: "config/credentials.yml.enc", text: "abc--def--ghi", want: none},
-	{path: "config/database.yml", text: "production:\n  password: " + random + "\n", want: Medium},
+	{path: "config/database.yml", text: "production:\n  password: " + chance + "\n", want: Medium},
 	{path: "x/database.yml", text: "production:\n  password: <%= ENV['DB'] %>\ntest:\n  password: postgres\n", want: none},
 	{path: "config/secrets.yml", text: "production:\n  secret_key_base: " + strings.Repeat("8b1f3c5d", 8) + "\n", want: Medium},
-	{path: ".pgpass", text: "db.host:5432:app:me:" + random + "\n", want: High},
-	{path: "site/wp-config.php", text: "<?php define('DB_PASSWORD', '" + random + "');", want: Medium},
-	{path: ".htpasswd", text: "me:$apr1$x$abcdefghijklmnop\n", want: Medium, missed: true},
+	{path: ".pgpass", text: "db.host:5432:app:me:" + chance + "\n", want: High},
+	{path: "site/wp-config.php", text: "<?php define('DB_PASSWORD', '" + chance + "');", want: Medium},
+	{path: ".htpasswd", text: "me:$apr1$x$abcdefghijklmnop\n", want: Medium},
 	// By the words around.
-	{path: "conf.py", text: "api_key = \"" + random + "\"\n", want: Medium},
-	{path: "conf_test.py", text: "api_key = \"" + random + "\"\n", want: Low},
-	{path: "url.txt", text: "postgres://me:" + random + "@db/app\n", want: Medium, missed: true},
-	{path: "note.txt", text: "the wifi is " + random + "\n", want: Medium, missed: true},
+	{path: "conf.py", text: "api_key = \"" + chance + "\"\n", want: Medium},
+	{path: "conf_test.py", text: "api_key = \"" + chance + "\"\n", want: Low},
+	{path: "url.txt", text: "postgres://me:" + chance + "@db/app\n", want: Medium},
+	{path: "conf/db.yml", text: "a: 1\nurl: redis://:" + chance + "@cache:6379/0\n", want: Medium},
+	{path: "README.md", text: "postgres://user:password@localhost/db and https://user:${PASSWORD}@host and http://[::1]:8080/a@b\n", want: none},
+	{path: "note.txt", text: "the wifi is " + chance + "\n", want: Medium, missed: true},
 	{path: "b64.txt", text: "Z2hwX3dXUHc1azRhWGNhVDRmTlAwVWNuWndKVVZGazZMTzBwSU5VeA==\n", want: High, missed: true},
 	{path: "archive.zip", text: "PK\x03\x04\x00" + github, want: High, missed: true},
 	// Nothing of these.
@@ -155,7 +157,7 @@ func TestPlanted(t *testing.T) {
 			t.Errorf("%s: severity %d, want %d: %+v", p.path, worst, want, found)
 		}
 		for _, f := range found {
-			if strings.Contains(f.Reason, random) || strings.Contains(f.Reason, github) {
+			if strings.Contains(f.Reason, chance) || strings.Contains(f.Reason, github) {
 				t.Errorf("%s: the finding tells the secret: %+v", p.path, f)
 			}
 		}
@@ -165,7 +167,7 @@ func TestPlanted(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	s := Scanner{Detect: detect}
-	found := s.file("a/.env", []byte("A=1\n\nAPI_TOKEN="+random+"\n"))
+	found := s.file("a/.env", []byte("A=1\n\nAPI_TOKEN="+chance+"\n"))
 	if len(found) != 1 || found[0].Line != 3 {
 		t.Errorf("%+v, want one finding on line 3", found)
 	}

@@ -1,0 +1,40 @@
+package scan
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+)
+
+// urlPassword matches what follows the scheme of a URL that has a password in it.
+var urlPassword = regexp.MustCompile(`^[^\s:/@"'<>{}$%|()\\]{0,100}:([^\s:/@"'<>{}|()\\]{6,100})@[A-Za-z0-9\[]`)
+
+// urlReach is how far a password can be behind the scheme.
+const urlReach = 256
+
+// passwordsInURLs looks for addresses such as those of databases, which hold the password: the rules of others have none
+// for them. Addresses in documentation have one as well, so it is a guess.
+func passwordsInURLs(path string, at place, text []byte) (found []Finding) {
+	scheme := []byte("://")
+	for from, line := 0, 1; len(found) < ownLimit; {
+		i := bytes.Index(text[from:], scheme)
+		if i < 0 {
+			return found
+		}
+		line += bytes.Count(text[from:from+i], []byte("\n"))
+		from += i + len(scheme)
+		rest := text[from:min(len(text), from+urlReach)]
+		if m := urlPassword.FindSubmatch(rest); m != nil && random(m[1]) && !placeholder(string(m[1])) {
+			found = append(found, Finding{Path: path, Line: line, Rule: "url-password", Severity: at.severity(true), Reason: "a password in an address" + at.where(), guess: true})
+		}
+	}
+	return found
+}
+
+// random tells values that nobody made up to be read: letters and digits, most of them different.
+func random(value []byte) bool {
+	letters := bytes.ContainsAny(bytes.ToLower(value), "abcdefghijklmnopqrstuvwxyz")
+	different := slices.Clone(value)
+	slices.Sort(different)
+	return letters && bytes.ContainsAny(value, "0123456789") && len(slices.Compact(different)) >= 7
+}
