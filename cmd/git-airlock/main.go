@@ -55,7 +55,7 @@ func newCLI(inside []string) *cli.App {
 		UseShortOptionHandling: true,
 		// Values have commas of their own: paths, environment variables.
 		DisableSliceFlagSeparator: true,
-		Flags:                     []cli.Flag{dryRunFlag},
+		Flags:                     []cli.Flag{dryRunFlag, cli.HelpFlag}, // which cli adds with a command help of its own only
 		Writer:                    os.Stdout,
 		OnUsageError:              onUsageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
@@ -69,7 +69,7 @@ func newCLI(inside []string) *cli.App {
 			initCommand(inside), startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
 			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
 			policyCommand(inside), imageCommand(inside), scanCommand(inside), logCommand(), daemonCommand(inside),
-			manualCommand(), completionCommand(), completeCommand(inside),
+			manualCommand(), completionCommand(), completeCommand(inside), helpCommand(),
 		},
 	}
 }

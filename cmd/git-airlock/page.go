@@ -137,6 +137,29 @@ const (
 	optionColumn = 34
 )
 
+// helpCommand prints what -h prints.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "explain a command",
+		UsageText:       "git airlock help [COMMAND]",
+		Description:     exitStatusHelp,
+		Hidden:          true,
+		HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			p := appPage(c.App)
+			for _, word := range c.Args().Slice() {
+				i := slices.IndexFunc(p.commands, func(sub page) bool { return sub.name == p.name+" "+word })
+				if i < 0 {
+					return usagef("%q is not a %s command", word, p.name)
+				}
+				p = p.commands[i]
+			}
+			p.help(c.App.Writer)
+			return nil
+		},
+	}
+}
+
 // printHelp is how -h looks; cli hands it what help was asked for.
 func printHelp(w io.Writer, _ string, of any) {
 	switch of := of.(type) {

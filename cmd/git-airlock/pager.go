@@ -53,7 +53,11 @@ func (a *app) page(ctx context.Context, command string, pages bool) (out io.Writ
 	}
 	return in, func() error {
 		_ = in.Close()
-		return cmd.Wait()
+		err := cmd.Wait()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			return nil // how it ends is its own business, as for git
+		}
+		return err
 	}, nil
 }
 

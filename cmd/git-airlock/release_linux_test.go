@@ -153,7 +153,7 @@ func installPackage(t *testing.T, file string) {
 	if _, err := os.Lstat("/usr/bin/git-airlock"); err == nil {
 		t.Skip("git-airlock is installed on this machine")
 	}
-	dpkg(t, "--install", file)
+	dpkg(t, "--path-include=/usr/share/man/*", "--install", file) // containers leave manuals out
 	defer dpkg(t, "--purge", "git-airlock")
 	installed := strings.Fields(output(t, "dpkg-query", "--listfiles", "git-airlock"))
 	dir := t.TempDir()
