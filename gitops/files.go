@@ -103,8 +103,8 @@ func (r *Repository) Ignored(ctx context.Context, paths []string) (map[string]bo
 	const here = "./"
 	named, err := r.with("GIT_LITERAL_PATHSPECS=0").records(ctx, Call{Args: []string{"check-ignore", "--no-index", "-z", "--stdin"},
 		Stdin: strings.NewReader(here + strings.Join(paths, "\x00"+here) + "\x00")})
-	if status(err) == 1 {
-		return nil, nil // none of them
+	if s := status(err); s == 1 || s == 128 {
+		return nil, nil // none of them; or the work tree has a link where the tree has a folder, and git does not look there
 	}
 	ignored := make(map[string]bool, len(named))
 	for _, path := range named {
