@@ -3,12 +3,13 @@ package docker
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 
 	"github.com/docker/docker/client"
 )
@@ -35,7 +36,7 @@ func engineHost(asked string) (string, error) {
 		var settings struct {
 			CurrentContext string `json:"currentContext"`
 		}
-		err := readJSON(filepath.Join(dir, "config.json"), &settings)
+		err := hostfile.Read(filepath.Join(dir, "config.json"), &settings)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("settings of docker: %w", err)
 		}
@@ -56,43 +57,11 @@ func contextHost(dir, context string) (string, error) {
 	}
 	digest := sha256.Sum256([]byte(context))
 	path := filepath.Join(dir, "contexts", "meta", hex.EncodeToString(digest[:]), "meta.json")
-	if err := readJSON(path, &meta); err != nil {
+	if err := hostfile.Read(path, &meta); err != nil {
 		return "", unavailable(fmt.Sprintf("docker's context %q cannot be read: %v", context, err), "docker context use default")
 	}
 	if host := meta.Endpoints[name].Host; host != "" {
 		return host, nil
 	}
 	return client.DefaultDockerHost, nil
-}
-
-func readJSON(path string, v any) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(content, v); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-// writeJSON replaces a file so that a reader sees the old or the new content.
-func writeJSON(path string, v any) error {
-	content, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	// Commands and the keeper may write at the same time.
-	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(append(content, '\n'))
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		os.Remove(temp.Name()) //nolint:errcheck // the first error tells
-	}
-	return err
 }

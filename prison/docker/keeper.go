@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
 // The engine hands out a command's terminal once, when it starts it. So a process of ours on the host, the
@@ -175,7 +176,7 @@ func (r *running) keepScreen(ctx context.Context, p prison.Process, listener net
 	}
 	defer x.stream.Close()
 	l := launched{Argv: p.Argv, Exec: x.id}
-	if err := writeJSON(filepath.Join(r.dir, commandName), l); err != nil {
+	if err := hostfile.Write(filepath.Join(r.dir, commandName), l); err != nil {
 		return err
 	}
 	defer x.closeAtEnd(ctx)()
@@ -198,7 +199,7 @@ func (r *running) keepScreen(ctx context.Context, p prison.Process, listener net
 	<-ended
 	if status, err := x.status(ctx); err == nil && r.alive(ctx) {
 		l.Exited, l.Status = true, status
-		if err := writeJSON(filepath.Join(r.dir, commandName), l); err != nil {
+		if err := hostfile.Write(filepath.Join(r.dir, commandName), l); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
 // launched is what the host remembers of a launched command.
@@ -78,7 +79,7 @@ func (r *running) state(ctx context.Context) (*launched, error) {
 		return l, nil
 	}
 	l.Exited, l.Status = true, i.ExitCode
-	return l, writeJSON(filepath.Join(r.dir, commandName), l)
+	return l, hostfile.Write(filepath.Join(r.dir, commandName), l)
 }
 
 // written completes the state of a command that has ended by what it left in its file.
@@ -91,12 +92,12 @@ func (r *running) written(ctx context.Context, l *launched) (*launched, error) {
 	if status, err := strconv.Atoi(strings.TrimSpace(content)); err == nil && status >= 0 && status <= 255 {
 		l.Status = status
 	}
-	return l, writeJSON(filepath.Join(r.dir, commandName), l)
+	return l, hostfile.Write(filepath.Join(r.dir, commandName), l)
 }
 
 func readLaunched(dir string) (*launched, error) {
 	var l launched
-	err := readJSON(filepath.Join(dir, commandName), &l)
+	err := hostfile.Read(filepath.Join(dir, commandName), &l)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -35,6 +35,20 @@ func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *record, e
 	return e, r, r.write(s.Dir)
 }
 
+// ready returns what a container is planned on: the engine, what it can do, and the prison's record.
+func (b *Backend) ready(ctx context.Context, s prison.Spec) (e *engine, p *platform, r *record, err error) {
+	if err = check(s); err != nil {
+		return nil, nil, nil, err
+	}
+	if e, r, err = b.claim(ctx, s); err != nil {
+		return nil, nil, nil, err
+	}
+	if p, err = e.platform(ctx, s.Runtime); err != nil {
+		return nil, nil, nil, err
+	}
+	return e, p, r, p.layFilter(s)
+}
+
 // Prepare implements [prison.Backend].
 func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err := check(s); err != nil {
@@ -75,14 +89,7 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 
 // Start implements [prison.Backend].
 func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, err error) {
-	if err := check(s); err != nil {
-		return i, err
-	}
-	e, r, err := b.claim(ctx, s)
-	if err != nil {
-		return i, err
-	}
-	p, err := e.platform(ctx, s.Runtime)
+	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
 		return i, err
 	}
@@ -94,9 +101,6 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 		return i, errRunning
 	}
 	if err := checkOwner(s); err != nil {
-		return i, err
-	}
-	if err := p.layFilter(s); err != nil {
 		return i, err
 	}
 	plan, err := e.plan(ctx, p, r, s)
@@ -114,11 +118,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 
 // plan plans the prison's container. Once an image has been found under a name, it stays that one.
 func (e *engine) plan(ctx context.Context, p *platform, r *record, s prison.Spec) (plan, error) {
-	ref := s.Image
-	if r.Ref == s.Image && r.Image != "" {
-		ref = r.Image
-	}
-	i, err := e.image(ctx, ref)
+	i, err := e.image(ctx, r.pinned(s))
 	if err != nil {
 		return plan{}, err
 	}
@@ -229,26 +229,12 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 
 // Open implements [prison.Backend].
 func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	if err := check(s); err != nil {
-		return nil, err
-	}
-	e, r, err := b.claim(ctx, s)
+	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.platform(ctx, s.Runtime)
+	i, err := e.image(ctx, r.pinned(s))
 	if err != nil {
-		return nil, err
-	}
-	ref := s.Image
-	if r.Ref == s.Image && r.Image != "" {
-		ref = r.Image
-	}
-	i, err := e.image(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.layFilter(s); err != nil {
 		return nil, err
 	}
 	plan, err := planner{p, s, i, r}.look()

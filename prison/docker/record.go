@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
 // recordName and commandName are the files in the prison's host folder.
@@ -29,7 +32,7 @@ type record struct {
 // readRecord returns nil if there is no prison.
 func readRecord(dir string) (*record, error) {
 	var r record
-	err := readJSON(filepath.Join(dir, recordName), &r)
+	err := hostfile.Read(filepath.Join(dir, recordName), &r)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -39,7 +42,15 @@ func readRecord(dir string) (*record, error) {
 	return &r, nil
 }
 
-func (r *record) write(dir string) error { return writeJSON(filepath.Join(dir, recordName), r) }
+func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(dir, recordName), r) }
+
+// pinned is the image for a prison: once one has been found under a name, it stays that one.
+func (r *record) pinned(s prison.Spec) string {
+	if r.Ref == s.Image && r.Image != "" {
+		return r.Image
+	}
+	return s.Image
+}
 
 // newRecord returns the record of a prison that is to be on the engine at host.
 func newRecord(host string) (*record, error) {

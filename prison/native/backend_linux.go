@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -309,9 +310,9 @@ func finishRun(dir string) error {
 	}
 	var command launchedState
 	path := filepath.Join(dir, commandName)
-	if readJSON(path, &command) == nil && !command.Exited {
+	if hostfile.Read(path, &command) == nil && !command.Exited {
 		command.Exited, command.Status = true, killedStatus
-		return writeJSON(path, command)
+		return hostfile.Write(path, command)
 	}
 	return nil
 }
@@ -324,7 +325,7 @@ func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, e
 		c.Close()
 	}
 	var command launchedState
-	err := readJSON(filepath.Join(s.Dir, commandName), &command)
+	err := hostfile.Read(filepath.Join(s.Dir, commandName), &command)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,7 +121,7 @@ func (k *keeper) start(lock *os.File) (weaker []string, err error) {
 	k.state.Keeper = identify(os.Getpid())
 	k.limits = planLimits(k.spec)
 	k.state.Cgroups = k.limits.directories()
-	if err := writeJSON(k.path(stateName), k.state); err != nil {
+	if err := hostfile.Write(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
 	if err := k.limits.make(); err != nil {
@@ -142,7 +143,7 @@ func (k *keeper) start(lock *os.File) (weaker []string, err error) {
 	defer os.Chdir("/")
 	enter := func(pid int) error {
 		k.state.Init = identify(pid)
-		return errors.Join(writeJSON(k.path(stateName), k.state), k.limits.enter(pid))
+		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.enter(pid))
 	}
 	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, file, lock)
 	if err != nil {
@@ -157,7 +158,7 @@ func (k *keeper) connect(tap *os.File) (err error) {
 		return err
 	}
 	k.state.Relay = identify(k.relay.Pid)
-	return writeJSON(k.path(stateName), k.state)
+	return hostfile.Write(k.path(stateName), k.state)
 }
 
 // listen serves init until it ends, and waits for it.
@@ -190,7 +191,7 @@ func (k *keeper) note() {
 		k.log.Close()
 		k.log = nil
 	}
-	writeJSON(k.path(commandName), k.command)
+	hostfile.Write(k.path(commandName), k.command)
 }
 
 // writeLog keeps between one and two times logKept. The bytes are the agent's: they are never looked at.
@@ -212,7 +213,7 @@ func (k *keeper) writeLog(output []byte) {
 	}
 	k.log.Close()
 	k.log = nil
-	if replaceFile(k.path(logName), tail) != nil {
+	if hostfile.Replace(k.path(logName), tail) != nil {
 		return
 	}
 	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_APPEND, 0o600); err == nil {

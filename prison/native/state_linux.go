@@ -1,7 +1,6 @@
 package native
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
 
 	"golang.org/x/sys/unix"
 )
@@ -108,36 +109,8 @@ func awaitDeath(pidfd int, patience time.Duration) error {
 }
 
 func readState(dir string) (s state, err error) {
-	err = readJSON(filepath.Join(dir, stateName), &s)
+	err = hostfile.Read(filepath.Join(dir, stateName), &s)
 	return s, err
-}
-
-func readJSON(path string, v any) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(content, v); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-// writeJSON replaces a file so that a reader sees the old or the new content.
-func writeJSON(path string, v any) error {
-	content, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return replaceFile(path, append(content, '\n'))
-}
-
-func replaceFile(path string, content []byte) error {
-	temp := path + ".new"
-	if err := os.WriteFile(temp, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
 }
 
 // tryLock takes the lock that the keeper holds for its life; it ends with the file. Nil: somebody else

@@ -1,0 +1,47 @@
+// Package hostfile keeps what a backend remembers of a prison: small JSON files in the prison's folder on the host.
+package hostfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Read reads a file into v. Its errors are those of [os.ReadFile] if there is no such file.
+func Read(path string, v any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// Write replaces a file by v.
+func Write(path string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return Replace(path, append(content, '\n'))
+}
+
+// Replace replaces a file, so that a reader sees the old content or the new one, whoever else writes at the same time.
+func Replace(path string, content []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(content)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(temp.Name()) //nolint:errcheck // the first error tells
+	}
+	return err
+}

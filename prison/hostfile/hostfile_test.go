@@ -1,0 +1,52 @@
+package hostfile_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
+)
+
+// TestReplace lets many write at once: a reader finds one of them, whole, and nothing else stays.
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.json")
+	var got string
+	if err := hostfile.Read(path, &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing there: %v", err)
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if err := hostfile.Write(path, strings.Repeat(string(rune('a'+i)), 5000)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := hostfile.Read(path, &got); err != nil || len(got) != 5000 || strings.Trim(got, got[:1]) != "" {
+		t.Errorf("%v: %.20q", err, got)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestFailure leaves the old content where the new one cannot be written, and says what is broken.
+func TestFailure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.json")
+	if err := hostfile.Write(path, make(chan int)); err == nil {
+		t.Error("a channel was written")
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := hostfile.Read(path, &v); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("half a file: %v", err)
+	}
+}
