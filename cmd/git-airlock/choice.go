@@ -28,6 +28,7 @@ func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) 
 	tree := gitops.OID("")
 	if here != nil {
 		c.airlock = *here
+		q.recipe = q.recipe && here.Settings["airlock.recipe"] != "false"
 		if tree, err = a.treeOf(ctx, here.Branch); err != nil {
 			return c, err
 		}

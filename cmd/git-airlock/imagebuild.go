@@ -102,17 +102,18 @@ func (a *app) fetchBases(ctx context.Context, dockerfile []byte) error {
 		err = containers.Pull(ctx, ref, show.step)
 		show.end()
 		if err != nil {
-			return noBase(err)
+			return noBase(ref, err)
 		}
 	}
 	return nil
 }
 
 // noBase says what can be done about an image that cannot be had.
-func noBase(err error) error {
+func noBase(ref string, err error) error {
 	var lacking *prison.Unavailable
 	if errors.As(err, &lacking) && len(lacking.Mend) == 0 {
-		return &hinted{err, []string{"git airlock start --backend native  # with this machine's own tools"}}
+		return &hinted{err, []string{"docker pull " + gitops.Pasteable(ref) + "  # where it takes a login",
+			"git airlock start --backend native  # with this machine's own tools"}}
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 func init() {
 	scriptCommands["published"] = cmdPublished
 	scriptCommands["again"] = cmdAgain
+	scriptCommands["pruned"] = cmdPruned
 }
 
 // TestLanguages runs the script about languages once more, with images that are built of Debian's packages.
@@ -29,7 +30,12 @@ func TestLanguages(t *testing.T) {
 		config += "\tbuildNetwork = " + network + "\n"
 	}
 	testscript.Run(t, testscript.Params{Files: []string{"testdata/script/languages.txtar"}, Setup: withImage(setup(t, config)),
-		Cmds: scriptCommands, Condition: condition})
+		Cmds: scriptCommands, Condition: func(name string) (bool, error) {
+			if name == "built" {
+				return true, nil
+			}
+			return condition(name)
+		}})
 }
 
 // hasLanguages tells whether this machine has the toolchains of the repositories that tests work on.
@@ -69,6 +75,13 @@ func cmdAgain(ts *testscript.TestScript, neg bool, args []string) {
 	if built := ts.Getenv("BUILT"); built != "" {
 		ts.Fatalf("an image was built again")
 	}
+}
+
+// pruned NAME removes the image that was built for that clone.
+func cmdPruned(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 1, "pruned NAME")
+	cmdShell(ts, false, []string{`cd "$1"; git rm -q coding-environment.toml; git commit -qm none; git airlock image prune; test -z "$(git airlock image list)"`,
+		ts.MkAbs("cloned/" + args[0])})
 }
 
 // runAgent is the one command, and the clean-up after it.

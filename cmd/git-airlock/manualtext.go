@@ -109,6 +109,8 @@ var gitSettings = []setting{
 // files are where things are.
 var files = []explained{
 	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
+	{"coding-environment.toml", "the recipe: what the agent's environment is made of; committed, and described in the README"},
+	{".env", "variables of yours; those that the recipe or `--env` name go in"},
 	{"$GIT_COMMON_DIR/airlock/<id>/", "what the host knows of an airlock: state, quarantine, journal, the daemon's lock and log"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},

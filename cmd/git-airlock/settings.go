@@ -94,7 +94,9 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	if r.recipe, err = options.Bool("airlock.recipe", true); err != nil {
 		return r, &promote.SettingError{Key: "airlock.recipe", Value: options.String("airlock.recipe", ""), Want: "a boolean"}
 	}
-	r.recipe = r.recipe && !c.Bool("no-recipe")
+	if c.Bool("no-recipe") {
+		r.recipe, r.overrides["airlock.recipe"] = false, "false"
+	}
 	if r.dotenv, err = a.dotenv(); err != nil {
 		return r, err
 	}

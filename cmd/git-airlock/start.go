@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
@@ -21,6 +22,8 @@ func startCommand(inside []string) *cli.Command {
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]",
 		Description: "Again on a running airlock: heals what has died. On a stopped one: resumes the same workspace.\n" +
+			"What the committed " + recipe.FileName + " asks for is made, asked for on this machine, or refused; its startup\n" +
+			"commands are run once, and again when they have changed.\n" +
 			"With a command, runs it detached in the prison, with a terminal of its own.\n\n" + exitStatusHelp,
 		Flags: startFlags(),
 		Action: inRepository(func(c *cli.Context, a *app) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 )
 
@@ -35,28 +34,29 @@ func (b *Backend) Images(ctx context.Context) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := e.built(ctx, "*")
+	all, err := e.built(ctx, "")
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	used, err := e.usedImages(ctx)
 	for i := range all {
-		all[i].Used = used[all[i].ID]
+		all[i].Used = used[plainID(all[i].ID)]
 	}
 	return all, err
 }
 
-// built lists the images that were built and have a tag.
+// built lists the images that were built, those with a tag or all.
 func (e *engine) built(ctx context.Context, tag string) (all []Image, err error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
-	list, err := e.ImageList(bounded, image.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", "workspace-*:"+tag))})
+	list, err := e.ImageList(bounded, image.ListOptions{})
 	if err != nil {
 		return nil, e.failed(ctx, "list images", err)
 	}
 	for _, i := range list {
 		for _, name := range i.RepoTags {
-			if builtImage.MatchString(name) {
+			name = strings.TrimPrefix(name, "localhost/") // Podman's
+			if builtImage.MatchString(name) && (tag == "" || strings.HasSuffix(name, ":"+tag)) {
 				all = append(all, Image{Name: name, ID: i.ID, Size: i.Size, Created: time.Unix(i.Created, 0)})
 			}
 		}
@@ -114,7 +114,10 @@ func (e *engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	}
 	used := map[string]bool{}
 	for _, c := range list {
-		used[c.ImageID] = true
+		used[plainID(c.ImageID)] = true
 	}
 	return used, nil
 }
+
+// plainID is an image's id without the name of its hash, which not every engine tells.
+func plainID(id string) string { return strings.TrimPrefix(id, "sha256:") }
