@@ -108,6 +108,10 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	if err != nil {
 		return err
 	}
+	p, err := e.platform(ctx, "")
+	if err != nil {
+		return err
+	}
 	if err := e.sweepBuilds(ctx); err != nil {
 		return err
 	}
@@ -116,10 +120,14 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 		return err
 	}
 	f := follower{progress: w.Progress}
-	answer, err := e.ImageBuild(ctx, context, build.ImageBuildOptions{
+	options := build.ImageBuildOptions{
 		Tags: []string{w.Name}, Dockerfile: dockerfile, NetworkMode: w.Network, BuildArgs: proxies(),
-		Remove: true, ForceRemove: true, Version: build.BuilderV1, ExtraHosts: []string{mark},
-	})
+		Remove: true, ForceRemove: true, Version: build.BuilderV1,
+	}
+	if !p.podman { // which spells it otherwise, and tidies up by itself
+		options.ExtraHosts = []string{mark}
+	}
+	answer, err := e.ImageBuild(ctx, context, options)
 	if err == nil {
 		err = f.follow(answer.Body)
 		answer.Body.Close()
@@ -127,7 +135,7 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	if err == nil {
 		return nil
 	}
-	cleaned := e.discard(ctx, mark, f.made)
+	cleaned := e.discard(ctx, p, mark, f.made)
 	var failed *BuildError
 	if errors.As(err, &failed) && ctx.Err() == nil {
 		return errors.Join(err, cleaned)
@@ -171,8 +179,9 @@ type follower struct {
 }
 
 var (
+	// As Docker says it, and Podman.
 	stepLine  = regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`)
-	imageLine = regexp.MustCompile(`^ ?---> ([0-9a-f]{12,64})$`)
+	imageLine = regexp.MustCompile(`^ ?-{2,3}> ([0-9a-f]{11,64})$`)
 	// ownLine is what the builder says of its own work.
 	ownLine = regexp.MustCompile(`^( ?---> Running in|Removing intermediate container|Successfully (built|tagged)) `)
 )
@@ -225,7 +234,7 @@ func (f *follower) line(line string) {
 		}
 		return
 	}
-	if strings.TrimSpace(line) == "---> Using cache" {
+	if strings.HasPrefix(strings.TrimLeft(line, " -"), "> Using cache") {
 		f.cached = true
 		return
 	}

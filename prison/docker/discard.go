@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 )
 
@@ -35,7 +34,7 @@ const (
 
 // discard removes what the steps of a build made that came to nothing: the engine leaves a container that was made
 // and not started yet, and the images of the steps before.
-func (e *engine) discard(ctx context.Context, mark string, made []string) error {
+func (e *engine) discard(ctx context.Context, p *platform, mark string, made []string) error {
 	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
 	defer cancel()
@@ -49,7 +48,8 @@ func (e *engine) discard(ctx context.Context, mark string, made []string) error 
 	}
 	for _, id := range slices.Backward(made) {
 		for {
-			_, err := e.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true})
+			// Podman lets the step run on, in a container that its API does not show.
+			_, err := e.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true, Force: p.podman})
 			if err == nil || gone(err) {
 				break
 			}
@@ -73,8 +73,7 @@ func (e *engine) sweepBuilds(ctx context.Context) error {
 func (e *engine) removeMarked(ctx context.Context, unwanted func(mark string, c container.Summary) bool) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
-		filters.Arg("status", "created"), filters.Arg("status", "running"), filters.Arg("status", "exited"), filters.Arg("status", "dead"))})
+	list, err := e.ContainerList(bounded, container.ListOptions{All: true})
 	if err != nil {
 		return e.failed(ctx, "list containers", err)
 	}

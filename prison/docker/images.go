@@ -55,7 +55,7 @@ func (e *engine) built(ctx context.Context, tag string) (all []Image, err error)
 	}
 	for _, i := range list {
 		for _, name := range i.RepoTags {
-			name = strings.TrimPrefix(name, "localhost/") // Podman's
+			name = strings.TrimPrefix(name, "docker.io/library/") // as Podman says it
 			if builtImage.MatchString(name) && (tag == "" || strings.HasSuffix(name, ":"+tag)) {
 				all = append(all, Image{Name: name, ID: i.ID, Size: i.Size, Created: time.Unix(i.Created, 0)})
 			}
