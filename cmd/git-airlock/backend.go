@@ -105,6 +105,10 @@ func (a *app) chooseContainer(ctx context.Context, r *airlock.Record, q startReq
 		if err := a.agreed(ctx, s, true); err != nil {
 			return err
 		}
+		// Nobody should wait for an image that is for nothing.
+		if err := q.choice.secrets.verdict(a.message); err != nil {
+			return err
+		}
 		if r.Image, err = a.imageOf(ctx, s); err != nil || a.dry {
 			return err
 		}

@@ -18,7 +18,9 @@ import (
 type choice struct {
 	setup commitSetup
 	base  gitops.Head // what a new airlock is to be a snapshot of
-	loose []gitops.UserFile
+	// What goes in beside it, and the search for secrets in all of that.
+	loose   []gitops.UserFile
+	secrets *screening
 	// airlock is the one chosen for, a new one without an id: its backend, image, runtime and setup are as chosen.
 	airlock airlock.Record
 }
@@ -42,6 +44,8 @@ func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) 
 		if c.loose, err = a.included(ctx); err != nil {
 			return c, err
 		}
+		c.secrets = a.screen(ctx, c.base, c.loose, q.secrets)
+		q.choice.secrets = c.secrets
 		tree = c.base.Tree
 	}
 	if q.recipe && tree != "" {

@@ -79,12 +79,13 @@ const guessAtStart = 16 << 20
 type screening struct {
 	result func() (scan.Report, error)
 	allow  bool
+	told   sync.Once
 }
 
 // screen begins to search what a start takes in. In a partial clone it waits until it is asked: the snapshot, taken
 // meanwhile, fetches what it needs.
-func (a *app) screen(ctx context.Context, head gitops.Head, loose []gitops.UserFile, allow bool) screening {
-	s := screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) {
+func (a *app) screen(ctx context.Context, head gitops.Head, loose []gitops.UserFile, allow bool) *screening {
+	s := &screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) {
 		return a.scan(ctx, head, scan.Scanner{Include: loose, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
 	})}
 	if !a.config.Partial() {
@@ -93,21 +94,25 @@ func (a *app) screen(ctx context.Context, head gitops.Head, loose []gitops.UserF
 	return s
 }
 
-// verdict waits for the end of the search and refuses what is high, unless that was allowed.
-func (s screening) verdict() error {
+// verdict waits for the end of the search, names what was found, once, and refuses what is high, unless that was allowed.
+// A nil screening has nothing to say.
+func (s *screening) verdict(w io.Writer) error {
+	if s == nil {
+		return nil
+	}
 	report, err := s.result()
-	if err != nil || s.allow {
+	if err != nil {
 		return err
+	}
+	s.told.Do(func() { tell(w, report) })
+	if s.allow {
+		return nil
 	}
 	return refuseSecrets(report)
 }
 
 // tell names what was found, the worst one by one.
-func (s screening) tell(w io.Writer) {
-	report, err := s.result()
-	if err != nil {
-		return
-	}
+func tell(w io.Writer, report scan.Report) {
 	if report.Excluded > 0 {
 		say(w, "%s left out of the snapshot (%s); landed commits keep yours", count(report.Excluded, "file"), excludeKey)
 	}

@@ -135,16 +135,16 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err != nil {
 		return r, err
 	}
-	searching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	secrets := a.screen(searching, base, request.choice.loose, request.secrets)
+	secrets := request.choice.secrets
+	if base.Tree != request.choice.base.Tree { // committed to meanwhile
+		secrets = a.screen(ctx, base, request.choice.loose, request.secrets)
+	}
 	outside, err := a.repo.Changes(ctx)
 	if err != nil {
 		return r, err
 	}
 	if a.dry {
-		secrets.tell(a.message)
-		if err := secrets.verdict(); err != nil {
+		if err := secrets.verdict(a.message); err != nil {
 			return r, err
 		}
 		say(a.message, "would snapshot %s at %.12s and start a %s prison (%s); %s",
@@ -204,7 +204,7 @@ type beginning struct {
 	base    gitops.Head
 	out     gitops.Patterns   // what is left out of the snapshot
 	loose   []gitops.UserFile // what goes in beside it
-	secrets screening
+	secrets *screening
 	setup   commitSetup
 }
 
@@ -236,8 +236,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := errors.Join(err, s.error); err != nil {
 		return err
 	}
-	from.secrets.tell(a.message)
-	if err := from.secrets.verdict(); err != nil {
+	if err := from.secrets.verdict(a.message); err != nil {
 		return err
 	}
 	r.Isolation.Runtime, r.Isolation.Weaker, r.Root, r.Part = isolation.Runtime, isolation.Weaker, s.Root, s.Part
