@@ -79,6 +79,8 @@ func (a *app) selftest(ctx context.Context, r airlock.Record) (selftest.Report, 
 		return selftest.Report{}, err
 	}
 	defer box.Close()
+	line := newProgress("trying the prison's walls")
+	defer line.close()
 	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Weaker: r.Isolation.Weaker, Words: a.secrets()})
 }
 

@@ -67,6 +67,8 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 
 // halt ends daemon and prison.
 func (a *app) halt(ctx context.Context, r airlock.Record) error {
+	line := newProgress("stopping")
+	defer line.close()
 	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
 		return err
 	}
