@@ -23,12 +23,16 @@ type choice struct {
 	secrets *screening
 	// airlock is the one chosen for, a new one without an id: its backend, image, runtime and setup are as chosen.
 	airlock airlock.Record
+	glance  bool // the prison runs: nothing was decided about it
 }
 
 // settle makes the choice for the airlock that is here, nil for a new one.
 func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) (c choice, err error) {
 	tree := gitops.OID("")
 	if here != nil {
+		if runs, err := a.prisonRuns(ctx, *here); err != nil || runs {
+			return a.glance(ctx, *here, q), err
+		}
 		c.airlock = *here
 		q.recipe = q.recipe && here.Settings["airlock.recipe"] != "false"
 		if tree, err = a.treeOf(ctx, here.Branch); err != nil {
@@ -67,6 +71,27 @@ func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) 
 	c.airlock.Setup = a.keptSetup(c.setup, q)
 	a.unused(c)
 	return c, nil
+}
+
+// glance looks for what has changed in the setup of a prison that runs. Nothing about it is a reason not to heal
+// the rest.
+func (a *app) glance(ctx context.Context, here airlock.Record, q startRequest) choice {
+	c := choice{airlock: here, glance: true}
+	if !q.recipe || here.Settings["airlock.recipe"] == "false" {
+		return c
+	}
+	tree, err := a.treeOf(ctx, here.Branch)
+	if err == nil && tree != "" {
+		c.setup, err = a.obey(ctx, tree, q)
+	}
+	if err != nil {
+		say(a.message, "%s", gitops.Escape(err.Error()))
+		return c
+	}
+	if c.setup.file != "" {
+		c.airlock.Setup = &airlock.Setup{Digest: c.setup.digest}
+	}
+	return c
 }
 
 // treeOf is what a branch holds, empty if there is none of that name any more.

@@ -298,6 +298,11 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 		say(a.message, "%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
 		return false, nil
 	}
+	if !runs && request.choice.glance { // it ran a moment ago
+		if request.choice, err = a.settle(ctx, r, request); err != nil {
+			return false, err
+		}
+	}
 	if !runs {
 		if err := a.restart(ctx, r, request); err != nil {
 			return false, err
