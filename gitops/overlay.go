@@ -116,8 +116,8 @@ type layer struct {
 // Overlay is what one tree has and another has not. look is an inspector of the bridge.
 func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part OID) (*Overlay, error) {
 	o := &Overlay{look: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
-	limits := DefaultLimits
-	limits.Paths = int64(1) << 40 // the user's own tree
+	const any = 1 << 40 // the user's own tree
+	limits := Limits{Paths: any, Path: any, Component: any, Depth: any}
 	changes, err := o.look.Diff(ctx, part, whole, limits)
 	if err != nil {
 		return nil, err
