@@ -122,7 +122,7 @@ func check(s prison.Spec) error {
 	case s.User != filepath.Base(s.User), s.User[0] == '.':
 		return fmt.Errorf("docker prison: user name %q", s.User)
 	case s.Root != "" || len(s.Tools) > 0:
-		return unavailable("it has no tools or root folder of the host's: put them into an image")
+		return unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")
 	case s.Image == "":
 		return unavailable("no image is given", "name one with git and a shell in it")
 	}

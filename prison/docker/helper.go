@@ -90,21 +90,21 @@ func (e *engine) start(ctx context.Context, id, ref string) error {
 	return cmp.Or(e.lacksShell(ctx, id, ref), e.failed(ctx, "start container", err))
 }
 
-// sweepAge is longer than any helper is of use.
+// sweepAge is longer than any helper is of use, and than any container waits for its start.
 const sweepAge = 10 * time.Minute
 
-// sweep removes helpers that the engine was still making for a command that was killed: nobody had heard of them when
-// the prison was removed.
+// sweep removes what the engine was still making for a command that was killed: nobody had heard of it when the prison
+// was removed. A prison's container starts as soon as it is made; one that has not would be made again.
 func (e *engine) sweep(ctx context.Context) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
-		filters.Arg("label", labelRole+"="+roleHelper), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
+		filters.Arg("label", labelRole), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
 	if err != nil {
 		return e.failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
-		if time.Since(time.Unix(c.Created, 0)) > sweepAge {
+		if time.Since(time.Unix(c.Created, 0)) > sweepAge && (c.State == "created" || c.Labels[labelRole] != rolePrison) {
 			if err := e.remove(ctx, c.ID); err != nil {
 				return err
 			}

@@ -129,9 +129,6 @@ func (pl planner) base(role string) (plan, error) {
 			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
 		},
 	}
-	if pl.security("userns") {
-		p.host.UsernsMode = "host" // else another uid would be the phantom's on the disk
-	}
 	pl.lacks("the workspace's path on the host can be read in /proc/self/mountinfo")
 	p.weaker = pl.weaker
 	return p, nil

@@ -3,6 +3,7 @@ package docker
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,30 @@ func TestWeaker(t *testing.T) {
 		}
 		if what != "cpu" && r.NanoCPUs != 8e9 { // more than there are would be refused
 			t.Errorf("without %s: %d cpus", what, r.NanoCPUs)
+		}
+	}
+}
+
+// TestRefuse names each engine that cannot have the phantom, and how to come to one that can.
+func TestRefuse(t *testing.T) {
+	for what, c := range map[string]struct {
+		is              platform
+		runtime, reason string
+	}{
+		"fit":             {platform{}, "", ""},
+		"of another kind": {platform{Info: system.Info{OSType: "windows"}}, "", "windows"},
+		"without root":    {platform{rootless: true}, "", "Docker at h runs without root"},
+		"Podman's":        {platform{rootless: true, podman: true}, "", "Podman at h runs without root"},
+		"mapping":         {platform{Info: system.Info{SecurityOptions: []string{"name=userns"}}}, "", "userns-remap"},
+		"runtime":         {platform{Info: system.Info{Runtimes: map[string]system.RuntimeWithStatus{"runc": {}}}}, "runsc", `no runtime "runsc", only runc`},
+	} {
+		if c.is.OSType == "" {
+			c.is.OSType = "linux"
+		}
+		err := c.is.refuse("h", c.runtime)
+		var u *prison.Unavailable
+		if (err == nil) != (c.reason == "") || err != nil && (!errors.As(err, &u) || !strings.Contains(u.Reason, c.reason) || len(u.Mend) == 0) {
+			t.Errorf("an engine that is %s: %v", what, err)
 		}
 	}
 }

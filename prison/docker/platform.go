@@ -3,7 +3,9 @@ package docker
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,8 +22,9 @@ import (
 // platform is what an engine can do for prisons.
 type platform struct {
 	system.Info
-	podman bool // it is Podman's service, which differs in a few things
-	weaker []string
+	podman   bool // it is Podman's service, which differs in a few things
+	rootless bool // it is an ordinary user's
+	weaker   []string
 }
 
 // platform asks the engine, and refuses one on which the phantom would be somebody else.
@@ -39,18 +42,46 @@ func (e *engine) platform(ctx context.Context, runtime string) (*platform, error
 	p := &platform{Info: info, podman: slices.ContainsFunc(version.Components, func(c types.ComponentVersion) bool {
 		return strings.HasPrefix(c.Name, "Podman")
 	})}
-	switch {
-	case info.OSType != "linux":
-		return nil, unavailable(fmt.Sprintf("the engine runs containers of %s", info.OSType), "switch it to Linux containers")
-	case p.security("rootless"):
-		return nil, unavailable(fmt.Sprintf("%s at %s runs without root: the phantom's uid is not among those it has", p.product(), e.host), p.withRoot()...)
+	p.rootless = p.security("rootless")
+	if p.podman {
+		if p.rootless, err = e.podmanRootless(); err != nil {
+			return nil, e.failed(ctx, "ask the engine", err)
+		}
 	}
-	if _, known := info.Runtimes[runtime]; runtime != "" && !known {
-		return nil, unavailable(fmt.Sprintf("the engine has no runtime %q, only %s", runtime,
-			strings.Join(slices.Sorted(maps.Keys(info.Runtimes)), ", ")),
+	return p, p.refuse(e.host, runtime)
+}
+
+// podmanRootless asks Podman for what Docker's form of the answer has no field for.
+func (e *engine) podmanRootless() (bool, error) {
+	c := e.HTTPClient()
+	c.Timeout = callPatience
+	answer, err := c.Get("http://engine/v" + minAPI + "/info")
+	if err != nil {
+		return false, err
+	}
+	defer answer.Body.Close()
+	var info struct{ Rootless bool }
+	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&info)
+	return info.Rootless, err
+}
+
+// refuse tells why an engine cannot make prisons, if so.
+func (p *platform) refuse(host, runtime string) error {
+	_, known := p.Runtimes[runtime]
+	switch {
+	case p.OSType != "linux":
+		return unavailable(fmt.Sprintf("the engine runs containers of %s", p.OSType), "switch it to Linux containers")
+	case p.rootless:
+		return unavailable(fmt.Sprintf("%s at %s runs without root: the phantom's uid is not among those it has", p.product(), host), p.withRoot()...)
+	case p.security("userns"):
+		// A container can be taken out of the map; the archives that the engine unpacks for us cannot.
+		return unavailable("the engine maps user ids (userns-remap): on the disk the phantom would be somebody else",
+			"git airlock start --backend native", "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json # take userns-remap out, then: sudo systemctl restart docker")
+	case runtime != "" && !known:
+		return unavailable(fmt.Sprintf("the engine has no runtime %q, only %s", runtime, strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", ")),
 			"sudo dockerd --validate --add-runtime "+runtime+"=/path/to/"+runtime+" # then the same in /etc/docker/daemon.json")
 	}
-	return p, nil
+	return nil
 }
 
 // product is what people call the engine.
