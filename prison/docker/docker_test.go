@@ -2,7 +2,6 @@ package docker_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,24 +83,6 @@ func options() prisontest.Options {
 }
 
 func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }
-
-// TestOtherEngines makes the promises on what people have beside Docker's own runtime.
-func TestOtherEngines(t *testing.T) {
-	for i, c := range []struct{ name, host, runtime string }{
-		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc"},
-		{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			b := docker.New(docker.Options{Host: c.host})
-			o := options()
-			o.Runtime, o.Brief = c.runtime, true
-			o.UID, o.GID = o.UID+1+i, o.GID+1+i // they count processes
-			prisontest.Need(t, c.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
-			prisontest.Run(t, b, o)
-		})
-	}
-}
 
 // TestOrdinaryUser runs these tests again as a member of the group that may use the engine.
 func TestOrdinaryUser(t *testing.T) {

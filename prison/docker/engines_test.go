@@ -1,0 +1,75 @@
+package docker_test
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+// TestOtherEngines makes the promises on what people have beside Docker's own runtime.
+func TestOtherEngines(t *testing.T) {
+	for i, c := range []struct{ name, host, runtime string }{
+		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc"},
+		{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := docker.New(docker.Options{Host: c.host})
+			o := options()
+			o.Runtime, o.Brief = c.runtime, true
+			o.UID, o.GID = o.UID+1+i, o.GID+1+i // they count processes
+			prisontest.Need(t, c.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
+			prisontest.Run(t, b, o)
+		})
+	}
+}
+
+// TestRootlessPodman refuses an ordinary user's service, which does not say what it is in Docker's words.
+func TestRootlessPodman(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	podman, err := exec.LookPath("podman")
+	if err != nil {
+		prisontest.Need(t, "podman", err)
+	}
+	user := cmp.Or(os.Getenv("AIRLOCK_TEST_USER"), "airlock-test")
+	if err := exec.Command("id", user).Run(); err != nil {
+		prisontest.Need(t, "rootless", err)
+	}
+	dir, err := os.MkdirTemp("", "walls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if out, err := exec.Command("chown", user, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	socket := filepath.Join(dir, "sock")
+	cmd := exec.Command("runuser", "-u", user, "--", "env", "HOME="+dir, "XDG_RUNTIME_DIR="+dir, podman, "--cgroup-manager", "cgroupfs",
+		"--root", dir+"/data", "--runroot", dir+"/run", "system", "service", "--time", "3", "unix://"+socket)
+	cmd.Dir = dir
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Wait() }) // nobody asks it anything any more, so it ends
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+	}
+	var u *prison.Unavailable
+	err = docker.New(docker.Options{Host: "unix://" + socket}).Probe(t.Context())
+	if !errors.As(err, &u) || !strings.Contains(u.Reason, "Podman") || !strings.Contains(u.Reason, "without root") || len(u.Mend) == 0 {
+		t.Errorf("an ordinary user's Podman: %v", err)
+	}
+}
