@@ -110,8 +110,12 @@ func (p page) troff(app page) string {
 	}
 	t.options(p.options)
 	t.exitStatus()
-	if word := p.name[strings.LastIndex(p.name, " ")+1:]; slices.Contains([]string{"status", "promote", "stop", "clear", "run"}, word) {
+	switch p.name[strings.LastIndex(p.name, " ")+1:] {
+	case "status", "promote", "stop", "clear", "run":
 		t.holds()
+	case "policy":
+		t.section("RULES")
+		t.list(rulesExplained())
 	}
 	if of := p.settings(); len(of) > 0 {
 		t.section("CONFIGURATION")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
 // The texts that -h, the manual and the README have in common. Words between backticks are typed as they are.
@@ -140,6 +141,19 @@ func holdsExplained() []explained {
 	var all []explained
 	for _, reason := range promote.Reasons {
 		all = append(all, explained{string(reason), holdReasons[reason]})
+	}
+	return all
+}
+
+// rulesExplained lists the rules of the policy gate.
+func rulesExplained() []explained {
+	var all []explained
+	for _, d := range policy.Rules() {
+		text := fmt.Sprintf("%s; default: `%s`", d.Doc, d.Default)
+		if d.Key == "" {
+			text = d.Doc + "; always holds"
+		}
+		all = append(all, explained{d.ID, text})
 	}
 	return all
 }
