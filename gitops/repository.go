@@ -249,6 +249,9 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
 }
 
+// Has tells whether a key is set.
+func (c Config) Has(key string) bool { _, ok := c[canonical(key)]; return ok }
+
 // String reads a text.
 func (c Config) String(key, otherwise string) string {
 	if value, ok := c[canonical(key)]; ok {

@@ -20,6 +20,9 @@ const excludeKey = "airlock.exclude"
 
 // excluded reads what is left out of a snapshot.
 func (a *app) excluded(ctx context.Context) (gitops.Patterns, error) {
+	if !a.config.Has(excludeKey) {
+		return nil, nil
+	}
 	lines, err := a.repo.Values(ctx, excludeKey)
 	if err != nil {
 		return nil, err

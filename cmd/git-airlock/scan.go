@@ -53,7 +53,7 @@ func scanCommand(inside []string) *cli.Command {
 // scan searches what a snapshot of a commit takes in, as the scanner says.
 func (a *app) scan(ctx context.Context, head gitops.Head, s scan.Scanner) (scan.Report, error) {
 	var err error
-	if s.Settings, err = scan.ReadSettings(ctx, a.repo); err != nil {
+	if s.Settings, err = scan.ReadSettings(ctx, a.repo, a.config); err != nil {
 		return scan.Report{}, err
 	}
 	if s.Exclude, err = a.excluded(ctx); err != nil {

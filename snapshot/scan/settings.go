@@ -52,8 +52,8 @@ func (e *SettingError) Error() string {
 	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Escape(e.Value), e.Want)
 }
 
-// ReadSettings reads the settings of a repository.
-func ReadSettings(ctx context.Context, repo *gitops.Repository) (Settings, error) {
+// ReadSettings reads the settings of a repository, whose configuration tells which there are.
+func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) (Settings, error) {
 	var s Settings
 	for _, read := range []struct {
 		key, want string
@@ -63,6 +63,9 @@ func ReadSettings(ctx context.Context, repo *gitops.Repository) (Settings, error
 		{PatternKey, "high|medium|low NAME EXPRESSION, with an expression as Go reads it", s.addPattern},
 		{FileKey, "high|medium|low NAME PATTERN, with a pattern as in gitignore(5) without \"!\"", s.addFile},
 	} {
+		if !config.Has(read.key) {
+			continue
+		}
 		values, err := repo.Values(ctx, read.key)
 		if err != nil {
 			return s, err
