@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -79,11 +81,11 @@ func onTerminal() bool {
 func (a *app) ask(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.message, "airlock: %s [y/N] ", question)
 	answer, err := readAnswer(ctx, bufio.NewReader(os.Stdin))
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	if err != nil && answer == "" {
+	if err != nil {
 		fmt.Fprintln(a.message)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

@@ -1,15 +1,18 @@
 package docker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
@@ -137,4 +140,14 @@ func TestBuildStopped(t *testing.T) {
 			t.Errorf("%s: left: %q", name, left)
 		}
 	}
+}
+
+// TestBuildOnPodman does the same by Podman's service.
+func TestBuildOnPodman(t *testing.T) {
+	host := cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock")
+	prisontest.Need(t, "podman", docker.New(docker.Options{Host: host}).CheckImage(t.Context(), testImage()))
+	t.Setenv("DOCKER_HOST", host)
+	t.Run("whole", TestBuild)
+	t.Run("fails", TestBuildFails)
+	t.Run("stopped", TestBuildStopped)
 }
