@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-//go:embed rules.toml
+//go:embed gitleaks.toml
 var published []byte
 
 // Match is one place that holds what looks like a secret. The secret itself is not in it, so that it can be
@@ -54,7 +54,7 @@ type rule struct {
 var Default = sync.OnceValue(func() *Detector {
 	d, err := parse(published)
 	if err != nil {
-		panic("secrets: rules.toml: " + err.Error()) // part of the program, and tested
+		panic("secrets: gitleaks.toml: " + err.Error()) // part of the program, and tested
 	}
 	return d
 })

@@ -1,6 +1,6 @@
 // Package secrets finds keys and tokens in text, with the rules that the gitleaks project keeps.
 //
-// The rules are gitleaks' own file (rules.toml, version 8.30.1, under LICENSE.gitleaks), unchanged; what is
+// The rules are the own file of gitleaks (gitleaks.toml, version 8.30.1, under LICENSE.gitleaks), unchanged; what is
 // here is the machine that applies them: words that a rule wants to see first, its expression, the
 // entropy of what it found, and the lists of what is no secret.
 //
@@ -15,5 +15,5 @@
 // against all of it: Go's expressions take about a microsecond a byte, and most texts have such a word
 // somewhere.
 //
-// To take newer rules in, replace rules.toml by config/gitleaks.toml of a newer release, and run the tests.
+// To take newer rules in, replace gitleaks.toml by config/gitleaks.toml of a newer release, and run the tests.
 package secrets
