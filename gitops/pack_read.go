@@ -16,6 +16,7 @@ type packFile struct {
 	file   *os.File    // the index
 	idx    io.ReaderAt // what is in it
 	hash   int         // bytes of a name
+	asked  int         // how often it was looked into
 	fanout [256]uint32
 }
 
@@ -27,6 +28,7 @@ const (
 	idxMagic  = "\xfftOc\x00\x00\x00\x02"
 	idxWindow = 16      // names that are read at once
 	idxHeld   = 1 << 20 // bytes of an index up to which it is held in memory
+	idxAsked  = 100     // once it was looked into so often
 )
 
 // openPackFile opens the pack beside an index.
@@ -41,12 +43,6 @@ func openPackFile(idx string, hash int) (*packFile, error) {
 		return nil, err
 	}
 	p.idx = p.file
-	if info, err := p.file.Stat(); err == nil && info.Size() <= idxHeld {
-		content := make([]byte, info.Size())
-		if _, err := io.ReadFull(p.file, content); err == nil {
-			p.idx = bytes.NewReader(content)
-		}
-	}
 	var head [idxNames]byte
 	if _, err := p.idx.ReadAt(head[:], 0); err != nil || string(head[:idxHead]) != idxMagic {
 		p.close()
@@ -68,6 +64,9 @@ func (p *packFile) find(name []byte) (offset int64, found bool, err error) {
 	low, high := uint32(0), p.fanout[name[0]]
 	if name[0] > 0 {
 		low = p.fanout[name[0]-1]
+	}
+	if p.asked++; p.asked == idxAsked {
+		p.hold()
 	}
 	var buffer [idxWindow * 32]byte
 	for low < high {
@@ -94,6 +93,18 @@ func (p *packFile) find(name []byte) (offset int64, found bool, err error) {
 		}
 	}
 	return 0, false, nil
+}
+
+// hold reads the whole index, if that is not too much: many names are looked for.
+func (p *packFile) hold() {
+	info, err := p.file.Stat()
+	if err != nil || info.Size() > idxHeld {
+		return
+	}
+	content := make([]byte, info.Size())
+	if _, err := p.file.ReadAt(content, 0); err == nil {
+		p.idx = bytes.NewReader(content)
+	}
 }
 
 // search finds a name among sorted ones: order is 0 if it is there, at where it is or would be.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -40,6 +41,8 @@ type Engine struct {
 	watched  bool       // a watchdog sees to full
 	full     *Hold      // what it found
 	teams    teams      // as they were read last
+	recalled *ledger    // as the last cycle left it; nil if that failed
+	stamp    fs.FileInfo
 }
 
 // Options of one cycle.
@@ -285,7 +288,7 @@ func (c *cycle) look(ctx context.Context) error {
 	}
 	c.q = gitops.OpenQuarantine(QuarantineDir(c.Dir()), c.Record.Format)
 	c.inside = c.q.Inspect(ctx)
-	c.ledger, err = readLedger(filepath.Join(c.Dir(), "ledger"), c.base, c.promoted, c.pending)
+	c.ledger, err = c.recall(c.base, c.promoted, c.pending)
 	return err
 }
 
@@ -331,6 +334,7 @@ func (c *cycle) finish(before Outcome) (Outcome, error) {
 	if c.ledger != nil {
 		c.outcome.Pending = len(c.ledger.tail)
 	}
+	c.remember(c.ledger)
 	err := c.outcome.write(c.Dir())
 	if c.held(DiskFull) {
 		err = nil // there may be no room for it; State looks for itself

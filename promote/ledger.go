@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -76,6 +77,38 @@ func readLedger(file string, base pair, promoted, pending gitops.OID) (*ledger, 
 	l.whole = whole && l.stored == len(entries)
 	l.index(l.landed)
 	return l, nil
+}
+
+// recall reads the ledger, unless it is as the last cycle left it: it grows with all that has landed.
+func (e *Engine) recall(base pair, promoted, pending gitops.OID) (*ledger, error) {
+	file := filepath.Join(e.Dir(), "ledger")
+	l := e.recalled
+	e.recalled = nil // until this cycle has been made
+	if l != nil && l.at(base, promoted, pending) {
+		if now, err := os.Stat(file); err == nil && os.SameFile(now, e.stamp) && now.Size() == e.stamp.Size() && now.ModTime().Equal(e.stamp.ModTime()) {
+			return l, nil
+		}
+	}
+	return readLedger(file, base, promoted, pending)
+}
+
+// remember keeps a ledger for the next cycle.
+func (e *Engine) remember(l *ledger) {
+	if l == nil || !l.whole || l.stored != len(l.landed)+len(l.tail) {
+		return // not as it is in the file
+	}
+	if stamp, err := os.Stat(filepath.Join(e.Dir(), "ledger")); err == nil {
+		e.recalled, e.stamp = l, stamp
+	}
+}
+
+// at tells whether the ledger ends where the refs say.
+func (l *ledger) at(base pair, promoted, pending gitops.OID) bool {
+	last := gitops.OID("")
+	if n := len(l.tail); n > 0 {
+		last = l.tail[n-1].outer
+	}
+	return l.pairs[base.inner].outer == base.outer && l.last(base).outer == promoted && last == pending
 }
 
 // parseLedger reads the entries; whole is false if the last line is torn, as a crash leaves it.
