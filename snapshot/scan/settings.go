@@ -19,16 +19,16 @@ const (
 
 // Settings are what the user adds to a search. The zero Settings allow nothing.
 type Settings struct {
-	allow    []Allowance
+	allow    []allowance
 	patterns []ownPattern
 	files    []ownFile
 }
 
-// Allowance lets findings of one rule, or of all, be in the files that a pattern matches.
-type Allowance struct {
-	Rule    string // empty: all
-	Pattern *gitops.Pattern
-	Reason  string
+// allowance lets findings of one rule, or of all, be in the files that a pattern matches.
+type allowance struct {
+	rule    string // empty: all
+	pattern *gitops.Pattern
+	reason  string
 }
 
 // ownPattern is an expression of the user's, ownFile a pattern of file names.
@@ -86,16 +86,16 @@ func (s *Settings) addAllowance(value string) bool {
 	if i < 0 || strings.TrimSpace(value[i+3:]) == "" {
 		return false // without a reason nobody will know later
 	}
-	a := Allowance{Reason: strings.TrimSpace(value[i+3:])}
+	a := allowance{reason: strings.TrimSpace(value[i+3:])}
 	text := value[:i]
 	if prefix := ruleName.FindString(text); prefix != "" {
-		a.Rule, text = strings.TrimSuffix(prefix, ":"), text[len(prefix):]
-		a.Rule = strings.TrimPrefix(a.Rule, "*")
+		a.rule, text = strings.TrimSuffix(prefix, ":"), text[len(prefix):]
+		a.rule = strings.TrimPrefix(a.rule, "*")
 	}
 	var ok bool
-	a.Pattern, ok = gitops.ParsePattern(text)
+	a.pattern, ok = gitops.ParsePattern(text)
 	s.allow = append(s.allow, a)
-	return ok && !a.Pattern.Negative
+	return ok && !a.pattern.Negative
 }
 
 func (s *Settings) addPattern(value string) bool {
@@ -130,14 +130,11 @@ func parseOwn(value string) (Severity, string, string, bool) {
 	return 0, "", "", false
 }
 
-// Allow adds an allowance.
-func (s *Settings) Allow(a Allowance) { s.allow = append(s.allow, a) }
-
 // allowed returns the reason why the user lets a finding be, empty if they do not.
 func (s Settings) allowed(f Finding) string {
 	for _, a := range s.allow {
-		if (a.Rule == "" || a.Rule == f.Rule) && a.Pattern.Matches(f.Path) {
-			return a.Reason
+		if (a.rule == "" || a.rule == f.Rule) && a.pattern.Matches(f.Path) {
+			return a.reason
 		}
 	}
 	return ""
