@@ -122,10 +122,7 @@ func (x *execution) closeAtEnd(ctx context.Context) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			bounded, cancel := call(ctx)
-			c, err := x.ContainerInspect(bounded, x.running.id)
-			cancel()
-			if gone(err) || err == nil && !runs(&c) {
+			if !x.containerRuns(ctx) {
 				time.Sleep(endGrace)
 				x.stream.Close()
 				return
@@ -180,9 +177,7 @@ func (r *running) lost(ctx context.Context, step string, err error) error {
 		return prison.ErrNotRunning
 	}
 	// Not every engine says it by the kind of its error.
-	bounded, cancel := call(ctx)
-	defer cancel()
-	if c, stateErr := r.ContainerInspect(bounded, r.id); gone(stateErr) || stateErr == nil && !runs(&c) {
+	if !r.containerRuns(ctx) {
 		return prison.ErrNotRunning
 	}
 	return r.failed(ctx, step, err)
@@ -241,7 +236,8 @@ func (x *execution) result(ctx context.Context) (int, error) {
 
 // status asks for the exit status, which the engine may know a moment after the output's end.
 func (x *execution) status(ctx context.Context) (int, error) {
-	for deadline := time.Now().Add(killPatience); ; time.Sleep(2 * time.Millisecond) {
+	begun := time.Now()
+	for wait := 2 * time.Millisecond; ; time.Sleep(wait) {
 		bounded, cancel := call(ctx)
 		i, err := x.ContainerExecInspect(bounded, x.id)
 		cancel()
@@ -251,8 +247,14 @@ func (x *execution) status(ctx context.Context) (int, error) {
 		if !i.Running {
 			return i.ExitCode, nil
 		}
-		if time.Now().After(deadline) {
-			return 0, cmp.Or(x.check(ctx), errors.New("the engine does not tell of the command's end"))
+		switch took := time.Since(begun); {
+		case took > killPatience:
+			return 0, errors.New("the engine does not tell of the command's end")
+		case took > endGrace: // it may not know it, of a container that was killed
+			if !x.containerRuns(ctx) {
+				return 0, prison.ErrNotRunning
+			}
+			wait = endGrace / 10
 		}
 	}
 }
@@ -281,10 +283,15 @@ func (r *running) alive(ctx context.Context) bool {
 			return false
 		}
 	}
+	return r.containerRuns(ctx)
+}
+
+// containerRuns tells what the engine says of the container; that nothing can be known is no end.
+func (r *running) containerRuns(ctx context.Context) bool {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	c, err := r.ContainerInspect(bounded, r.id)
-	return err == nil && runs(&c)
+	return !gone(err) && (err != nil || runs(&c))
 }
 
 // plain executes a command of ours without input and output.

@@ -260,7 +260,7 @@ func (b *Backend) Shown(_ context.Context, s prison.Spec) (io.ReadCloser, error)
 
 // awaitKeeper waits until a stopped prison's keeper has ended: it must write nothing any more.
 func awaitKeeper(ctx context.Context, dir string) error {
-	for deadline := time.Now().Add(killPatience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * killPatience); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := dialIn(ctx, dir, socketName)
 		if err != nil {
 			return nil
