@@ -210,11 +210,15 @@ type findingRecord struct {
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
 	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
-		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: append([]string{}, r.Partial...), Findings: []findingRecord{}}
+		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: []string{}, Findings: []findingRecord{}}
+	for _, path := range r.Partial {
+		d.Partial = append(d.Partial, gitops.Escape(path))
+	}
 	for _, f := range r.Findings {
-		record := findingRecord{Severity: f.Severity, Path: f.Path, Line: f.Line, Rule: f.Rule, Reason: f.Reason, Ignored: f.Ignored, Committed: !f.Loose}
+		record := findingRecord{Severity: f.Severity, Path: gitops.Escape(f.Path), Line: f.Line, Rule: f.Rule, Reason: gitops.Escape(f.Reason), Ignored: f.Ignored, Committed: !f.Loose}
 		if f.Allowed != "" {
-			record.Allowed = &f.Allowed
+			why := gitops.Escape(f.Allowed)
+			record.Allowed = &why
 		}
 		d.Findings = append(d.Findings, record)
 	}
