@@ -23,6 +23,7 @@ begin() {
 	umask 022
 	said=$work/said secret=THE-SECRET-OF-THE-HOST-$RANDOM
 	printf '[core]\n\tabbrev = %s\n' "$secret" >"$work/secret"
+	user='Ursula User <ursula@host.example>'
 	git config --global user.name 'Ursula User'
 	git config --global user.email ursula@host.example
 	git config --global init.defaultBranch main
@@ -55,7 +56,7 @@ no_plain() { [ -n "$proving" ] && why_not="nothing to prove it on: $1" need=-; }
 
 # run_case ID runs a case and prints its row.
 run_case() {
-	title='' want='' sight='' surprise='' why_not='' need='' tree='' id=$1
+	title='' want='' sight='' surprise='' why_not='' need='' tree='' message='' brief='' id=$1
 	canary=$work/canaries/$id
 	if [ -n "$proving" ]; then plain_stage; else stage; fi || { surprised 'there is no stage for it' && title=$id; }
 	[ -n "$surprise" ] || "$id"
@@ -121,10 +122,10 @@ fresh() {
 	local setup=$1
 	shift
 	if ! outer_repository "$@" || ! eval "$setup"; then surprised 'the repository could not be made' && return 1; fi
-	[ -n "$proving" ] || begin_airlock || { surprised "start: $(tail -n 2 "$said")" && return 1; }
+	if [ -n "$proving" ]; then plain_workspace; else begin_airlock; fi || { surprised "start: $(tail -n 2 "$said")" && return 1; }
 }
 
-# restarted SETTING VALUE... starts the airlock of a fresh stage with settings.
+# begin_airlock starts the airlock of a stage.
 begin_airlock() {
 	git airlock start --backend "$backend" ${image:+--image "$image"} >"$said" 2>&1 || return 1
 	staged=1
@@ -143,12 +144,14 @@ raze() {
 		timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || { cat "$said" >&2 && surprises=$((surprises + 1)); }
 	fi
 	staged='' fresh_stage=''
-	cd "$work" && rm -rf r[0-9]* canaries/*
+	cd "$work" || return
+	while mountpoint -q "$work/disk" 2>/dev/null; do umount "$work/disk" || break; done
+	rm -rf r[0-9]* canaries/* disk
 }
 
 # plain_stage makes a repository with a workspace that a tool without care would make.
-plain_stage() {
-	outer_repository || return 1
+plain_stage() { outer_repository && plain_workspace; }
+plain_workspace() {
 	workspace=.plain-0000
 	plain=$outer/$workspace
 	echo "/$workspace/" >>.git/info/exclude
@@ -174,7 +177,10 @@ payload() {
 		chmod +x "$file"
 	done
 }
-told() { echo "tree $(git rev-parse 'main^{tree}')"; }
+told() {
+	echo "tree $(git rev-parse 'main^{tree}')"
+	echo "message $(git cat-file commit main | sed '1,/^$/d' | sha256sum | cut -d' ' -f1)"
+}
 # work commits something that is nowhere else.
 work() {
 	echo "$id $$ $(date +%s%N)" >>work
@@ -191,6 +197,7 @@ prepared() {
 }
 published() {
 	echo "$next" >.git/refs/heads/main
+	echo "next $next"
 	echo "tree $(git rev-parse "$next^{tree}" 2>/dev/null || :)"
 }
 # file_of prints where a loose object is.
@@ -221,8 +228,22 @@ $1" >"$work/agent.out" 2>"$work/agent.err" </dev/null)
 		inside "$1"
 	fi || surprised "the attack could not be made: exit status $?"
 	begun_at=$(now)
-	tree=$(sed -n 's/^tree //p' "$work/agent.out" | tail -n 1)
+	heard
 }
+
+# attack_may_end is an attack in the middle of which the agent itself may be ended.
+attack_may_end() {
+	attack "$1"
+	case $surprise$sight in 1'**the attack could not be made'*) surprise='' sight='' ;; esac
+}
+
+# heard takes what the agent said of its commit.
+heard() {
+	tree=$(sed -n 's/^tree //p' "$work/agent.out" | tail -n 1)
+	message=$(sed -n 's/^message //p' "$work/agent.out" | tail -n 1)
+	next=$(sed -n 's/^next //p' "$work/agent.out" | tail -n 1)
+}
+message_of() { git cat-file commit "$1" | sed '1,/^$/d' | sha256sum | cut -d' ' -f1; }
 
 # restored puts the inner repository back to how it began.
 restored() {
@@ -247,10 +268,10 @@ await() {
 }
 
 # field NAME prints a field of the status document.
-field() { timeout 60 git airlock status --json 2>/dev/null | sed -n "s/^ *\"$1\": \"*\([^\"]*\)\"*,*\$/\1/p" | sed -n 1p; }
+field() { timeout 60 git airlock status --json 2>/dev/null | sed -n "s/^ *\"$1\": \"*\([^\",]*\)\"*,*\$/\1/p" | sed -n 1p; }
 # hold prints the reason of the first hold and what is said of it.
 hold() { timeout 60 git airlock status --json 2>/dev/null | sed -n '/^  "hold": {/,/^  }/p' | sed -n 's/^ *"\(reason\|message\)": "\(.*\)",*$/\2/p' | paste -s -d ' '; }
-held_by() { case $(hold) in "$1 "*) true ;; *) false ;; esac; }
+held_by() { hold | grep -q -E -e "^($1) .*${2-}"; }
 free() { [ "$(field pending)" = 0 ] && [ -z "$(hold)" ]; }
 
 # outside describes all of the user's that an attack must leave alone.
@@ -274,6 +295,8 @@ lands() {
 	else
 		surprised "not landed: $(hold)"
 	fi
+	[ -z "$message" ] || [ "$(message_of main)" = "$message" ] || surprised 'the message is another'
+	[ "$(git log -1 --format='%an <%ae> %cn <%ce>' main)" = "$user $user" ] || surprised 'it is by somebody else'
 	user_looks
 }
 
@@ -282,14 +305,23 @@ lands() {
 held() {
 	expected "held: $1${2:+ ($2)}"
 	if [ -n "$surprise" ]; then return; fi
-	if ! await 5000 held_by "$1"; then surprised "not held after five seconds: $(hold)"; else
-		local after words
-		after=$(since "$begun_at") words=$(hold)
-		seen "$words (after $after ms)"
-		if [ -n "${2-}" ] && ! printf %s "$words" | grep -q -E -e "$2"; then surprised "that does not say \"$2\""; fi
+	if await 5000 held_by "$1" "${2-}"; then
+		seen "$(hold) (after $(since "$begun_at") ms)"
+	else
+		surprised "not held like that after five seconds: $(hold)"
 	fi
 	user_looks
 	[ "$(outside)" = "$before" ] || surprised 'something of the user changed'
+}
+
+# held_somehow REASONS wants one of these reasons.
+held_somehow() { held "$1"; }
+
+# flagged RULE wants what landed last to be marked with the rule, in its note and in status.
+flagged() {
+	expected "flagged: $1"
+	if ! git notes --ref=airlock show main 2>/dev/null | grep -q "^Airlock-Policy: .*$1"; then surprised 'its note does not say so'; fi
+	if git airlock status | grep -q -F -e "$1"; then seen "flagged: $1"; else surprised 'status does not say so'; fi
 }
 
 # mends wants the hold to end by itself once the agent has mended it: with TEXT, or by going back to how it began.
@@ -298,7 +330,7 @@ mends() {
 	if [ -n "$surprise" ]; then return; fi
 	if [ -n "${1-}" ]; then inside "$1"; else restored; fi || surprised 'it could not be mended'
 	inside work || surprised 'no commit could be made after that'
-	tree=$(sed -n 's/^tree //p' "$work/agent.out" | tail -n 1)
+	heard
 	begun_at=$(now)
 	if await 10000 is_landed; then seen "mended after $(since "$begun_at") ms"; else surprised "mending does not help: $(hold)"; fi
 }
@@ -307,6 +339,7 @@ mends() {
 # print anything raw.
 user_looks() {
 	local command began
+	[ -z "$brief" ] || return 0
 	: >"$said"
 	for command in 'git airlock status' 'git airlock status --json' 'git airlock promote' 'git airlock list' 'git airlock log -2' \
 		'git airlock policy' 'git status' 'git diff' 'git log -1 --stat' 'git add -A --dry-run'; do
@@ -353,12 +386,17 @@ clean_up() {
 	git airlock promote >"$said" 2>&1 || surprised "something is still held: $(tail -n 1 "$said")"
 }
 
+# mailed is the naive way to land: by mail.
+# shellcheck disable=SC2016
+plain_words='mailed() { git -C "$plain" format-patch -q --stdout "$(git -C "$plain" rev-list --max-parents=0 main | tail -n 1)..main" | git am -q; }
+'
+
 # plainly COMMANDS [SUCCESS] does with plain git what a user or a tool without care would do, and wants the attack to succeed.
 # Without --prove it fails, so that the case goes on.
 plainly() {
 	[ -n "$proving" ] || return 1
 	expected 'plain git falls for it'
-	(cd "$outer" && timeout 60 sh -c "plain=$plain; $1") >"$said" 2>&1 </dev/null
+	(cd "$outer" && timeout 60 sh -c "plain=$plain; $plain_words $1") >"$said" 2>&1 </dev/null
 	local status=$?
 	if eval "${2:-ran}"; then seen "it did: ${2:-the payload ran}"; else surprised "it did not: ${2:-the payload did not run}"; fi
 }
