@@ -311,6 +311,12 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 	if err := a.startDaemon(*r); err != nil {
 		return false, err
 	}
+	switch shown, err := a.store.Exclude(*r); {
+	case err != nil:
+		return false, err
+	case shown:
+		say(a.message, "the workspace %s was not in info/exclude any more; it is again", r.Workspace)
+	}
 	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
 	if runs && differs(r.Setup, request.choice.airlock.Setup) {
 		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)

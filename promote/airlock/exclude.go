@@ -28,6 +28,22 @@ func (s Store) excludeMemory() string { return filepath.Join(s.root(), "exclude"
 // excludeLine matches the workspace at the top of a work tree and nothing else.
 func excludeLine(workspace string) string { return "/" + workspace + "/\n" }
 
+// Exclude sees to it that git does not look at an airlock's workspace, and tells whether it would have: the file is the
+// user's to edit.
+func (s Store) Exclude(r Record) (bool, error) {
+	if !r.Inside {
+		return false, nil
+	}
+	content, err := os.ReadFile(s.excludeFile())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if strings.Contains("\n"+string(content), "\n"+excludeLine(r.Workspace)) {
+		return false, nil
+	}
+	return true, s.exclude(r.Workspace)
+}
+
 func (s Store) exclude(workspace string) error {
 	content, err := os.ReadFile(s.excludeFile())
 	missing := errors.Is(err, fs.ErrNotExist)

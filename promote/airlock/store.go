@@ -134,9 +134,7 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	if err := errors.Join(os.Chmod(s.root(), 0o700), os.Chmod(s.Dir(r.ID), 0o700), s.Save(r)); err != nil {
 		return r, err
 	}
-	if r.Inside {
-		err = s.exclude(r.Workspace)
-	}
+	_, err = s.Exclude(r)
 	return r, err
 }
 
