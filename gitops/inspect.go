@@ -312,18 +312,43 @@ func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byt
 
 var errTree = errors.New("an entry is not complete")
 
-// parseTree reads a tree object, whose entries are "<mode> <name>\0<hash>".
+// parseTree reads a tree object, whose entries are "<mode> <name>\0<hash>". Names, modes and hashes are parts of two long
+// strings: a folder of a million files takes little more memory than its object.
 func parseTree(content []byte, hash int) ([]TreeEntry, error) {
-	var entries []TreeEntry
-	for len(content) > 0 {
-		head, rest, found := bytes.Cut(content, []byte{0})
-		mode, name, spaced := bytes.Cut(head, []byte(" "))
-		if !found || !spaced || len(mode) == 0 || len(mode) > 6 || len(rest) < hash {
+	count, ends := 0, 0
+	for at := 0; at < len(content); at += ends + 1 + hash {
+		if ends = bytes.IndexByte(content[at:], 0); ends < 0 || len(content)-at-ends-1 < hash {
 			return nil, errTree
 		}
-		full := strings.Repeat("0", 6-len(mode)) + string(mode)
-		entries = append(entries, TreeEntry{string(name), Entry{full, OID(hex.EncodeToString(rest[:hash]))}})
-		content = rest[hash:]
+		count++
+	}
+	entries, text := make([]TreeEntry, 0, count), string(content)
+	var hashes strings.Builder
+	hashes.Grow(count * hash * 2)
+	encoder := hex.NewEncoder(&hashes)
+	for at := 0; at < len(text); at += ends + 1 + hash {
+		ends = bytes.IndexByte(content[at:], 0)
+		mode, name, spaced := strings.Cut(text[at:at+ends], " ")
+		if !spaced || mode == "" || len(mode) > 6 {
+			return nil, errTree
+		}
+		entries = append(entries, TreeEntry{name, Entry{Mode: fullMode(mode)}})
+		_, _ = encoder.Write(content[at+ends+1 : at+ends+1+hash]) // a builder takes all
+	}
+	ids := OID(hashes.String())
+	for i := range entries {
+		entries[i].OID = ids[i*hash*2 : (i+1)*hash*2]
 	}
 	return entries, nil
+}
+
+// fullMode writes a mode with six digits.
+func fullMode(mode string) string {
+	if len(mode) == 6 {
+		return mode
+	}
+	if mode == "40000" {
+		return "040000"
+	}
+	return strings.Repeat("0", 6-len(mode)) + mode
 }

@@ -33,11 +33,13 @@ type Limits struct {
 	Time      time.Duration // for one export
 	Paths     int64         // changed paths of one commit
 	Depth     int64         // of a tree
+	Entries   int64         // files in the tree of a commit
+	Memory    int64         // bytes that git may take to read what was exported
 }
 
 // DefaultLimits are those of the contract.
 var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 2 << 30, Time: 60 * time.Second,
-	Path: 4096, Component: 255, Paths: 200_000, Depth: 128}
+	Path: 4096, Component: 255, Paths: 200_000, Depth: 128, Entries: 1_000_000, Memory: 1 << 30}
 
 // withoutLimits is for what was within the limits when it was looked at first.
 var withoutLimits = Limits{Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
@@ -127,7 +129,7 @@ func (q *Quarantine) store(ctx context.Context, content []byte) (OID, error) {
 // ("--strict"), and nothing is kept of a pack that fails.
 func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
 	q.sweep()
-	err := q.configured(streamed).Change(ctx, Call{
+	err := q.configured(streamed).within(limits.Memory).Change(ctx, Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
 	})
@@ -135,14 +137,35 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 		return nil
 	}
 	q.sweep()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return TookTooLong(limits)
+	}
 	var failed *Error
 	if errors.As(err, &failed) && !NoRoom(err) {
+		if outOfMemory(failed) {
+			return invalid("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
+		}
 		if strings.Contains(failed.Stderr, "exceeds maximum allowed size") {
 			return invalid("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
 		}
 		return invalid("the exported objects are refused: %s", failed.Stderr)
 	}
 	return err
+}
+
+// TookTooLong says that an export did not end in time.
+func TookTooLong(limits Limits) error {
+	return invalid("taking out the new commits and files takes longer than airlock.limit.time allows (%s)", limits.Time)
+}
+
+// outOfMemory tells whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
+func outOfMemory(e *Error) bool {
+	for _, text := range []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"} {
+		if strings.Contains(e.Stderr, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // sweep removes what git leaves behind of a pack that it refused, or in the middle of which it was killed: with one
@@ -177,12 +200,38 @@ func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits
 		return invalid("%s is no commit that was exported", tip)
 	}
 	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, texts(known)...)
-	err := q.Look(ctx, Call{Args: args, For: limits.Time})
+	err := q.within(limits.Memory).Look(ctx, Call{Args: args, For: limits.Time})
 	var failed *Error
 	if errors.As(err, &failed) {
 		return invalid("history of %s is not complete: %s", tip, failed.Stderr)
 	}
 	return err
+}
+
+// CountFiles counts the files in the tree of a commit, or in a tree, as far as most and one more.
+func (g *Git) CountFiles(ctx context.Context, tree OID, most int64) (int64, error) {
+	lines := &lineCounter{most: most}
+	// Of each file a letter: what counts is how many there are, as folders that are shared are listed in each place.
+	err := g.Look(ctx, Call{Args: []string{"ls-tree", "-r", "--format=x", string(tree)}, Stdout: lines, Limit: math.MaxInt64})
+	if lines.n > most {
+		err = nil
+	}
+	return lines.n, err
+}
+
+// lineCounter counts lines and fails beyond most.
+type lineCounter struct{ n, most int64 }
+
+func (l *lineCounter) Write(p []byte) (int, error) {
+	if l.n += int64(bytes.Count(p, []byte("\n"))); l.n > l.most {
+		return 0, errOutput
+	}
+	return len(p), nil
+}
+
+// TooMany says that a tree has more files than one may have.
+func (l Limits) TooMany(tree OID) error {
+	return invalid("tree %s has more files than airlock.limit.entries allows (%d)", tree, l.Entries)
 }
 
 // CheckSizes refuses objects of the range that are larger than the limits, before anything reads them.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,44 @@ func TestReceiveRefuses(t *testing.T) {
 	i.nothingKept()
 }
 
+// TestReceiveEndsInLittleMemory has a few kilobytes of deltas that are 60 MB in memory.
+func TestReceiveEndsInLittleMemory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is bounded on Linux")
+	}
+	i := newInner(t, files{"a": "1"})
+	i.write(files{"zeros": strings.Repeat("\x00", 60_000_000), "more": strings.Repeat("\x00", 60_000_001)})
+	i.git("add", "-A")
+	i.git("-c", "core.bigFileThreshold=1g", "commit", "-q", "-m", "zeros")
+	i.git("-c", "core.bigFileThreshold=1g", "repack", "-adq")
+	tip := OID(i.git("rev-parse", "HEAD"))
+	limits := DefaultLimits
+	limits.Memory = 40 << 20
+	err := i.q.Receive(t.Context(), bytes.NewReader(i.pack(tip, i.root)), limits)
+	if !isInvalid(err) || !strings.Contains(err.Error(), "airlock.limit.memory") {
+		t.Errorf("Receive: %v, want *Invalid for the memory", err)
+	}
+	i.nothingKept()
+	i.receive(tip, i.root)
+}
+
+func TestCountFiles(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1", "d/b": "2", "d/e/c": "3"})
+	for most, want := range map[int64]int64{10: 4, 4: 4} {
+		if got, err := i.q.CountFiles(t.Context(), i.root, most); got != want || err != nil {
+			t.Errorf("at most %d: %d, %v", most, got, err)
+		}
+	}
+	if got, err := i.q.CountFiles(t.Context(), i.root, 3); got <= 3 || err != nil {
+		t.Errorf("at most 3: %d, %v", got, err)
+	}
+	if _, err := i.q.CountFiles(t.Context(), OID(strings.Repeat("1", 40)), 2); err == nil {
+		t.Error("files of what is missing were counted")
+	}
+}
+
 // nothingKept demands that the quarantine holds nothing but what it began with.
 func (i *inner) nothingKept() {
 	i.t.Helper()
@@ -239,8 +278,8 @@ func TestReceiveEndsInTime(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	started := time.Now()
-	if err := i.q.Receive(t.Context(), r, limits); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Receive: %v, want a deadline", err)
+	if err := i.q.Receive(t.Context(), r, limits); !isInvalid(err) || !strings.Contains(err.Error(), "airlock.limit.time") {
+		t.Errorf("Receive: %v, want *Invalid for the time", err)
 	}
 	if took := time.Since(started); took > 4*time.Second {
 		t.Errorf("ended after %s", took)

@@ -77,6 +77,7 @@ type Git struct {
 	dir    string
 	env    []string
 	config []string // "-c key=value" pairs given to every command
+	memory int64    // bytes that a command may take for data; 0: as many as there are
 	dry    bool
 }
 
@@ -180,6 +181,13 @@ func (g *Git) with(env ...string) *Git {
 	return &c
 }
 
+// within returns a Git whose commands may take so much memory for data.
+func (g *Git) within(memory int64) *Git {
+	c := *g
+	c.memory = memory
+	return &c
+}
+
 // configured returns a Git that also has the given configuration ("key=value").
 func (g *Git) configured(pairs ...string) *Git {
 	c := *g
@@ -237,23 +245,35 @@ func (g *Git) run(ctx context.Context, c Call) error {
 		}
 		cmd.Stdout = &cappedWriter{w: c.Stdout, left: limit}
 	}
-	return callError(ctx, c, feed(cmd, c.Stdin), stderr.String())
+	return callError(ctx, c, g.feed(cmd, c.Stdin), stderr.String())
+}
+
+// start starts a command and bounds its memory before it is given anything to read.
+func (g *Git) start(cmd *exec.Cmd) error {
+	err := cmd.Start()
+	if err == nil && g.memory > 0 {
+		limitMemory(cmd.Process.Pid, g.memory)
+	}
+	return err
 }
 
 // feed runs a command with a reader as its standard input. Unlike [exec.Cmd.Run] it does not wait for a reader
 // that says nothing more once the command has ended: such a stream may come from a workspace.
-func feed(cmd *exec.Cmd, stdin io.Reader) error {
+func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 	if file, whole := stdin.(*os.File); whole || stdin == nil {
 		if whole {
 			cmd.Stdin = file // git has it all, whatever becomes of us
 		}
-		return cmd.Run()
+		if err := g.start(cmd); err != nil {
+			return err
+		}
+		return cmd.Wait()
 	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := g.start(cmd); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)

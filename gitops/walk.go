@@ -153,6 +153,9 @@ func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64)
 			return incomplete("tree", p, err)
 		}
 	}
+	if more := int64(len(entries) - longest(before)); more > w.limits.Paths {
+		return invalid("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
+	}
 	for _, e := range entries {
 		folders, same := w.beside(e, before)
 		switch {
@@ -170,6 +173,15 @@ func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64)
 		}
 	}
 	return nil
+}
+
+// longest is the number of entries of the longest of some trees.
+func longest(trees [][]TreeEntry) int {
+	n := 0
+	for _, t := range trees {
+		n = max(n, len(t))
+	}
+	return n
 }
 
 // beside looks for an entry in the parents' trees, of which it leaves what comes after: whether one has the same, and which

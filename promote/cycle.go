@@ -43,6 +43,8 @@ type Engine struct {
 	teams    teams      // as they were read last
 	recalled *ledger    // as the last cycle left it; nil if that failed
 	stamp    fs.FileInfo
+	files    int64      // that the newest tree has at most; 0 before they were counted
+	counting sync.Mutex // of files
 }
 
 // Options of one cycle.

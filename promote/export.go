@@ -79,6 +79,9 @@ func (c *cycle) examine(ctx context.Context, main gitops.OID, have []gitops.OID)
 	}
 	limits := c.settings.Limits
 	links, err := c.inside.History(ctx, main, func(id gitops.OID) bool { return pending[id] || c.ledger.has(id) }, limits)
+	if err == nil && len(links) > 1 { // one alone can add no more than the limit of paths: see grows
+		err = c.countFiles(ctx, main)
+	}
 	if err == nil {
 		err = c.inside.Walk(ctx, links, limits, nil)
 	}
@@ -89,6 +92,21 @@ func (c *cycle) examine(ctx context.Context, main gitops.OID, have []gitops.OID)
 		return err
 	}
 	return c.q.CheckSizes(ctx, main, have, limits)
+}
+
+// countFiles refuses a commit with more files than one may have.
+func (c *cycle) countFiles(ctx context.Context, commit gitops.OID) error {
+	n, err := c.q.CountFiles(ctx, commit, c.settings.Limits.Entries)
+	var failed *gitops.Error
+	switch {
+	case errors.As(err, &failed):
+		return nil // what is missing is the walk's to say
+	case err != nil:
+		return err
+	case n > c.settings.Limits.Entries:
+		return c.settings.Limits.TooMany(commit)
+	}
+	return nil
 }
 
 // have are inner commits that the quarantine has whole.
@@ -107,9 +125,12 @@ func (c *cycle) transfer(ctx context.Context, exporter Exporter, main gitops.OID
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, c.settings.Limits.Time)
+		timed, cancel := context.WithTimeout(ctx, c.settings.Limits.Time)
 		defer cancel()
-		err := exporter.Pack(ctx, main, have, w)
+		err := exporter.Pack(timed, main, have, w)
+		if timed.Err() != nil && ctx.Err() == nil {
+			err = gitops.TookTooLong(c.settings.Limits)
+		}
 		w.CloseWithError(err)
 		packed <- err
 	}()

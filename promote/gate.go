@@ -105,6 +105,9 @@ func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []p
 	for n, p := range pairs {
 		next()
 		commit, subject, err := c.inspect(ctx, look, p)
+		if err == nil {
+			err = c.grows(ctx, commit)
+		}
 		if err != nil {
 			return err
 		}
@@ -133,6 +136,29 @@ func (c *cycle) inspect(ctx context.Context, look *gitops.Inspector, p pair) (po
 	}
 	pc.Changes, err = look.Diff(ctx, pc.ParentTree, pc.Tree, c.settings.Limits)
 	return pc, commit.Subject(), err
+}
+
+// grows refuses a commit by which a tree comes to have more files than one may have. How many there are is counted
+// once, and added up from there, until that might be too many: files that were removed since are still in it then.
+func (c *cycle) grows(ctx context.Context, commit policy.Commit) error {
+	added := int64(0)
+	for _, change := range commit.Changes {
+		if change.Old.Mode == "" {
+			added++
+		}
+	}
+	c.counting.Lock()
+	defer c.counting.Unlock()
+	limit := c.settings.Limits.Entries
+	if added == 0 || c.files > 0 && c.files+added <= limit {
+		c.files += added
+		return nil
+	}
+	var err error
+	if c.files, err = c.bridge.CountFiles(ctx, commit.Tree, limit); err == nil && c.files > limit {
+		err = c.settings.Limits.TooMany(commit.Tree)
+	}
+	return err
 }
 
 // judge finds what of the pending commits may land: what comes before the first one that is held. Their order is

@@ -1,6 +1,8 @@
 package promote
 
 import (
+	"time"
+
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -67,16 +69,19 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	return s, err
 }
 
-// readLimits reads airlock.limit.*: numbers, those of bytes and those that count.
+// readLimits reads airlock.limit.*: numbers, those of bytes, of seconds, and those that count.
 func readLimits(c gitops.Config, l *gitops.Limits) error {
+	seconds := int64(l.Time / time.Second)
 	for name, into := range map[string]*int64{
 		"pack": &l.Pack, "commit": &l.Commit, "blob": &l.Blob, "path": &l.Path, "component": &l.Component, "paths": &l.Paths, "depth": &l.Depth,
+		"entries": &l.Entries, "memory": &l.Memory, "time": &seconds,
 	} {
 		var err error
 		if *into, err = ReadSize(c, "airlock.limit."+name, *into); err != nil {
 			return err
 		}
 	}
+	l.Time = time.Duration(seconds) * time.Second
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ func daemonCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "daemon", Hidden: true, Usage: "promote until told to stop",
 		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
+			debug.SetMemoryLimit(memoryWanted)
 			ready := os.NewFile(readyDescriptor, "ready")
 			logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
 			err := a.engine(r).Daemon(c.Context, logger, func() {
@@ -45,6 +47,8 @@ func daemonCommand(inside []string) *cli.Command {
 }
 
 const (
+	// memoryWanted is what the daemon's heap grows to before garbage is looked for at once.
+	memoryWanted = 160 << 20
 	// readyDescriptor is where the daemon says that it holds its lock: the first of exec.Cmd's ExtraFiles.
 	readyDescriptor = 3
 	readyTime       = 10 * time.Second
