@@ -31,6 +31,15 @@ begin() {
 	cd "$work" || exit 1
 }
 
+# possible ends where there can be no prison of the backend.
+possible() {
+	if git airlock doctor 2>&1 | tee "$said" | grep -q "^$backend: works"; then return; fi
+	printf 'nothing tried: no %s prison is possible here\n' "$backend"
+	grep -A 3 "^$backend:" "$said"
+	if required "$backend"; then exit 1; fi
+	exit 77
+}
+
 finish() {
 	raze
 	cd / && rm -rf "$work"
