@@ -35,6 +35,11 @@ func (s commitSetup) devcontainer() bool { return s.file == recipe.DevcontainerN
 
 // readSetup reads the setup of a commit's tree. Only what is committed counts: that is what the workspace has.
 func (a *app) readSetup(ctx context.Context, tree gitops.OID) (commitSetup, error) {
+	if a.config.Partial() { // what is not checked out may not be here yet; the snapshot will want it, too
+		if _, err := a.repo.FetchPromised(ctx, tree, ""); err != nil {
+			return commitSetup{}, fmt.Errorf("fetch what is to be snapshotted: %w", err)
+		}
+	}
 	look := a.repo.Inspect(ctx)
 	defer look.Close()
 	t := treeFiles{ctx, look, tree}
