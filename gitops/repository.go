@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -212,7 +213,25 @@ func (c Config) add(record string) {
 	if !valued {
 		value = "true" // a key without "=" is a true boolean, git-config(1)
 	}
+	if before, again := c[key]; again && before != value {
+		c[key+earlier+before] = before
+	}
 	c[key] = value
+}
+
+// earlier parts a key from a value that it had before its last one. No key of git's has it in it.
+const earlier = "\x00"
+
+// All are the keys with each value that they were given: of some, git obeys all.
+func (c Config) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for key, value := range c {
+			key, _, _ := strings.Cut(key, earlier)
+			if !yield(key, value) {
+				return
+			}
+		}
+	}
 }
 
 // With returns the configuration with other values for some keys, which are written as git lists them.

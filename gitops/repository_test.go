@@ -204,6 +204,15 @@ func TestConfig(t *testing.T) {
 	if _, err := c.Bool("airlock.odd", true); err == nil {
 		t.Error("maybe is no boolean")
 	}
+	all := map[string]bool{}
+	for key, value := range c.All() {
+		all[key+"="+value] = true
+	}
+	for _, want := range []string{"airlock.memory=first", "airlock.memory=last\nline", "airlock.backend=native", "airlock.backend=docker", "airlock.cpus=2"} {
+		if !all[want] {
+			t.Errorf("%q is not among all values", want)
+		}
+	}
 }
 
 func TestChangesAndVersion(t *testing.T) {

@@ -87,6 +87,7 @@ func (d *daemon) cycle(ctx context.Context) {
 	}
 	d.seen = d.outer.signature(d.last.Holds)
 	outcome, err := d.Cycle(ctx, Options{})
+	d.outer.policy = d.teams.file // another one than before is looked at in one more cycle
 	if ctx.Err() != nil {
 		return
 	}

@@ -21,13 +21,16 @@ type teams struct {
 	read gitops.OID // the value of which team and err are
 	team policy.Team
 	err  error
+	file string // the user's own; empty if there is none
 }
 
 // apply makes settings as strict as the policies that there are: the user's file, and the one in the
 // repository. It returns which ones those are. What cannot be read is an error, and weakens nothing.
 func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
 	var used []gitops.OID
-	if name := config.String(policyFileKey, ""); name != "" {
+	name := config.String(policyFileKey, "")
+	t.file = atHome(name)
+	if name != "" {
 		content, err := readPolicyFile(name)
 		if err != nil {
 			return s, used, fmt.Errorf("setting %s: %w", policyFileKey, err)
@@ -76,13 +79,7 @@ func ReadPolicy(ctx context.Context, repo *gitops.Repository, config gitops.Conf
 
 // readPolicyFile reads a file of the user's, whose name may begin with "~/" as git's settings may.
 func readPolicyFile(name string) ([]byte, error) {
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, err
-		}
-		name = filepath.Join(home, rest)
-	}
+	name = atHome(name)
 	if !filepath.IsAbs(name) {
 		return nil, fmt.Errorf("%q is not an absolute path", gitops.Escape(name))
 	}
@@ -94,4 +91,14 @@ func readPolicyFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%q is no file of at most %d bytes", gitops.Escape(name), policy.TeamLimit)
 	}
 	return os.ReadFile(name)
+}
+
+// atHome is a path whose "~/" is the user's home, if they have one.
+func atHome(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return name
 }

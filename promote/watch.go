@@ -20,6 +20,7 @@ type outerWatch struct {
 	watcher *fsnotify.Watcher // nil where the system gives no more of them
 	repo    *gitops.Repository
 	files   []string
+	policy  string // the user's own policy, as the last cycle read it
 }
 
 // watchOuter watches where HEAD, the index, the branch, operations in progress and settings are kept.
@@ -104,6 +105,9 @@ func (w *outerWatch) signature(holds []Hold) string {
 	var b strings.Builder
 	for _, name := range w.files {
 		sign(&b, name)
+	}
+	if w.policy != "" {
+		sign(&b, w.policy)
 	}
 	for _, name := range w.repo.Heads() { // another worktree may have the branch checked out
 		sign(&b, name)

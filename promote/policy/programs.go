@@ -51,7 +51,7 @@ var (
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) programs {
 	p := programs{drivers: map[string]bool{}}
-	for key, value := range c {
+	for key, value := range c.All() {
 		if m := driverKey.FindStringSubmatch(key); m != nil {
 			p.drivers[m[1]] = true
 		}

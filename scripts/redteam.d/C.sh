@@ -89,6 +89,11 @@ C7() {
 	plainly "$pulled; rm a.f; git checkout a.f" && return
 	held policy user-driver
 	mends
+	git config --add credential.helper '!./docs/helper'
+	git config --add credential.helper cache
+	attack 'payload docs/helper; git add -A; git commit -qm helper; told'
+	held policy credential.helper
+	mends
 }
 
 C8() {
