@@ -51,28 +51,27 @@ func (g *guard) look(ctx context.Context, commit OID) error {
 	return err
 }
 
-// check returns a *[CollisionError] if moving the working tree along changes would overwrite a
+// check returns a *[CollisionError] if moving the working tree from a commit along changes would overwrite a
 // staged, unstaged, untracked or ignored change of the user's, or the index has conflicts, which hinder any landing.
-func (g *guard) check(ctx context.Context, changes []Change) error {
+func (g *guard) check(ctx context.Context, from OID, changes []Change) error {
+	var unstaged, hidden []string
+	looks := []func() error{func() error { return g.look(ctx, from) }}
+	if len(changes) > 0 {
+		looks = append(looks,
+			func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
+			func() (err error) { hidden, err = g.hidden(ctx, changes); return })
+	}
+	if err := together(looks...); err != nil {
+		return err
+	}
 	if len(g.merge) > 0 {
 		return &CollisionError{g.merge}
-	}
-	if len(changes) == 0 {
-		return nil
 	}
 	touched := make(map[string]Change, len(changes))
 	for _, c := range changes {
 		touched[c.Path] = c
 	}
 	found := map[string]bool{}
-	var unstaged, hidden []string
-	err := together(
-		func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
-		func() (err error) { hidden, err = g.hidden(ctx, changes); return },
-	)
-	if err != nil {
-		return err
-	}
 	for _, p := range append(unstaged, hidden...) {
 		if _, ok := touched[p]; ok {
 			found[p] = true

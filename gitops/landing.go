@@ -93,7 +93,6 @@ func (l *landing) prepare(ctx context.Context) error {
 	err = together(
 		func() error { return l.check(ctx) },
 		func() (err error) { l.changes, err = l.diff(ctx); return },
-		func() error { return guard.look(ctx, l.Old) },
 		func() (err error) {
 			if l.Config == nil {
 				l.Config, err = l.r.Config(ctx)
@@ -129,7 +128,7 @@ func (l *landing) diff(ctx context.Context) ([]Change, error) {
 
 // collisions tells a collision with the user's work from a look at a command half-way through.
 func (l *landing) collisions(ctx context.Context, guard *guard) error {
-	err := guard.check(ctx, l.changes)
+	err := guard.check(ctx, l.Old, l.changes)
 	var collision *CollisionError
 	if errors.As(err, &collision) && l.before != nil {
 		if age := time.Since(l.before.ModTime()); age >= 0 && age < settle {
