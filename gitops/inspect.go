@@ -19,6 +19,8 @@ const (
 	// bytesKept bounds the bytes of objects that an inspector remembers, largestKept those of one.
 	bytesKept   = 16 << 20
 	largestKept = 1 << 20
+	// entryHeld is about what an entry of a tree takes in memory.
+	entryHeld = 128
 	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
 	commitLimit = 64 << 20
 )
@@ -276,7 +278,7 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 	if err != nil {
 		return nil, invalid("tree %s: %s", id, err)
 	}
-	i.remember(id, known{entries: entries}, len(content))
+	i.remember(id, known{entries: entries}, len(entries)*entryHeld)
 	return entries, nil
 }
 

@@ -18,7 +18,7 @@ const (
 	// storeLimit bounds an object that is read in process; larger ones are git's.
 	storeLimit = 8 << 20
 	// basesKept bounds the bytes of bases of deltas that a store remembers.
-	basesKept = 8 << 20
+	basesKept = 4 << 20
 	// deltaDepth bounds the length of a chain of deltas.
 	deltaDepth = 4096
 )
