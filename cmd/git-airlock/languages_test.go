@@ -19,10 +19,12 @@ func init() {
 	scriptCommands["pruned"] = cmdPruned
 }
 
-// TestLanguages runs the script about languages once more, with images that are built of Debian's packages.
+// TestLanguages runs the script about languages once more, with images that are built of Debian's packages; where it is to
+// be brief, Python's alone.
 func TestLanguages(t *testing.T) {
 	needDocker(t)
-	if !prisontest.Required("languages") {
+	brief := prisontest.Required("languages-brief")
+	if !brief && !prisontest.Required("languages") {
 		t.Skip("images with toolchains take minutes to build (scripts/try-languages)")
 	}
 	config := "[airlock]\n\tbackend = docker\n"
@@ -31,8 +33,11 @@ func TestLanguages(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{Files: []string{"testdata/script/languages.txtar"}, Setup: withImage(setup(t, config)),
 		Cmds: scriptCommands, Condition: func(name string) (bool, error) {
-			if name == "built" {
+			switch name {
+			case "built":
 				return true, nil
+			case "brief":
+				return brief, nil
 			}
 			return condition(name)
 		}})
@@ -40,7 +45,7 @@ func TestLanguages(t *testing.T) {
 
 // hasLanguages tells whether this machine has the toolchains of the repositories that tests work on.
 func hasLanguages() bool {
-	for _, program := range []string{"python3", "node", "npm"} {
+	for _, program := range []string{"python3", "node"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return false
 		}
