@@ -179,7 +179,10 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 	err := w.git(ctx, strings.NewReader(revs.String()), out,
 		"pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset", "--window=10")
 	var failed *Error
-	if errors.As(err, &failed) {
+	switch {
+	case errors.As(err, &failed) && outOfMemory(failed):
+		return invalid("%s cannot be exported within the memory that airlock.limit.memory allows: %s", want, failed.Stderr)
+	case errors.As(err, &failed):
 		return invalid("%s cannot be exported: %s", want, failed.Stderr)
 	}
 	return err

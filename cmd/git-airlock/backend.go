@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -141,6 +142,11 @@ func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest, s com
 // openLook opens a prison for the exporter. A native one is opened in a tenth of a container's time, and needs no engine.
 func (a *app) openLook(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
 	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
+	memory, err := promote.ReadSize(a.config.With(r.Settings), "airlock.limit.memory", gitops.DefaultLimits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	spec.Limits.Memory = memory
 	own := a.backend(r)
 	plain := spec
 	plain.Image, plain.Runtime = "", ""

@@ -48,10 +48,11 @@ D4() {
 	no_plain 'it would be one' && return
 	fresh 'git config airlock.pids 64' || return
 	attack 'perl -e "for (1..3000) { my \$p = fork; last if !defined \$p; if (!\$p) { sleep 99; exit } push @p, \$p } printf qq(forked %d\n), scalar @p; kill 9, @p" || :'
-	expected 'fewer than 64, the host answers'
+	# Where resource limits take the place of a group, some are left for whoever looks in.
+	expected 'about 64 at most, the host answers'
 	local n
 	n=$(sed -n 's/^forked //p' "$work/agent.out")
-	if [ "${n:-9999}" -lt 64 ]; then seen "$n forked"; else surprised "$n processes"; fi
+	if [ "${n:-9999}" -lt 80 ]; then seen "$n forked"; else surprised "$n processes"; fi
 	user_looks
 	await 5000 inside true || surprised 'nobody can look in any more'
 	attack work
@@ -194,7 +195,7 @@ D14() {
 	attack_may_end 'kill -9 -1; sleep 1'
 	await 10000 inside true || { git airlock start >"$said" 2>&1 && seen 'it had to be started again'; }
 	attack 'perl -e "\$me = getppid; for (1..300) { for \$p (map { m{(\d+)} } glob q(/proc/[0-9]*)) { kill 9, \$p if \$p > 1 && \$p != \$me && \$p != \$\$ } }" &
-		work; wait'
+		until (set -e; work); do rm -f .git/*.lock .git/refs/heads/*.lock; sleep 0.1; done; wait'
 	lands
 }
 
