@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// resume makes a stopped or broken airlock run again, and tells whether its prison had to be started.
+func (a *app) resume(ctx context.Context, r *airlock.Record, request startRequest) (started bool, err error) {
+	runs, err := a.prisonRuns(ctx, *r)
+	if err != nil {
+		return false, err
+	}
+	word := "already runs"
+	if !runs {
+		word = "runs again"
+	}
+	if a.dry {
+		say(a.message, "%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
+		return false, nil
+	}
+	if !runs && request.choice.glance { // it ran a moment ago
+		if request.choice, err = a.settle(ctx, r, request); err != nil {
+			return false, err
+		}
+	}
+	if !runs {
+		if err := a.restart(ctx, r, request); err != nil {
+			return false, err
+		}
+	}
+	if err := a.startDaemon(*r); err != nil {
+		return false, err
+	}
+	switch shown, err := a.store.Exclude(*r); {
+	case err != nil:
+		return false, err
+	case shown:
+		say(a.message, "the workspace %s was not in info/exclude any more; it is again", r.Workspace)
+	}
+	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
+	if runs && differs(r.Setup, request.choice.airlock.Setup) {
+		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
+		hint(a.message, "git airlock stop && git airlock start")
+	}
+	return !runs, nil
+}
+
+// restart starts the prison of a workspace again, as the options are now.
+func (a *app) restart(ctx context.Context, r *airlock.Record, request startRequest) error {
+	r.Isolation.Network, r.Isolation.Limits = request.isolation.Network, request.isolation.Limits
+	chosen := request.choice.airlock
+	r.Image, r.Runtime, r.Built, r.Setup = chosen.Image, chosen.Runtime, chosen.Built, chosen.Setup
+	for key, value := range request.overrides {
+		if r.Settings == nil {
+			r.Settings = map[string]string{}
+		}
+		r.Settings[key] = value
+	}
+	if len(request.env) > 0 {
+		r.Env = request.env
+	}
+	if len(request.tools) > 0 {
+		r.Tools = request.tools
+	}
+	if request.rootfs != "" {
+		r.Rootfs = request.rootfs
+	}
+	spec, err := a.spec(*r)
+	if err != nil {
+		return err
+	}
+	b := a.backend(*r)
+	if err := b.Stop(ctx, spec); err != nil { // what a crash left
+		return err
+	}
+	if a.store.WorkspaceGone(*r) {
+		err = a.rebuild(ctx, r)
+	} else {
+		var isolation prison.Isolation
+		isolation, err = b.Start(ctx, spec)
+		r.Isolation.Runtime, r.Isolation.Weaker = isolation.Runtime, isolation.Weaker
+	}
+	if err == nil {
+		err = a.checkTools(ctx, *r, request.choice.setup)
+	}
+	if err != nil {
+		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
+	}
+	if request.selftest {
+		if err := a.prove(ctx, *r); err != nil {
+			return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
+		}
+	}
+	r.Phase = airlock.Running
+	return a.store.Save(*r)
+}
