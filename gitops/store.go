@@ -19,8 +19,9 @@ const (
 	storeLimit = 8 << 20
 	// basesKept bounds the bytes of bases of deltas that a store remembers.
 	basesKept = 4 << 20
-	// deltaDepth bounds the length of a chain of deltas.
+	// deltaDepth bounds the length of a chain of deltas, deltasHeld the bytes of them all: an agent makes both.
 	deltaDepth = 4096
+	deltasHeld = 2 * storeLimit
 )
 
 // errNotHere says that a store does not have an object, or not in a form that it reads: git may.
@@ -219,6 +220,7 @@ func (s *store) readLoose(id OID) (object, error) {
 func (s *store) packed(p *packFile, offset int64) (object, error) {
 	var deltas [][]byte
 	var at []int64
+	held := 0
 	var o object
 	for {
 		if known, ok := s.bases[baseKey{p, offset}]; ok {
@@ -238,8 +240,8 @@ func (s *store) packed(p *packFile, offset int64) (object, error) {
 			s.keep(baseKey{p, offset}, o)
 			break
 		}
-		if len(deltas) > deltaDepth {
-			return o, errPack
+		if held += len(content); held > deltasHeld || len(deltas) > deltaDepth {
+			return o, errNotHere
 		}
 		deltas, at = append(deltas, content), append(at, offset)
 		offset = e.base

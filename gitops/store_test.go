@@ -2,6 +2,9 @@ package gitops
 
 import (
 	"bytes"
+	"compress/zlib"
+	"crypto/sha1" //nolint:gosec // a pack's checksum
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -117,6 +120,75 @@ func TestStoreIsBounded(t *testing.T) {
 	look.stores = []*store{openStore(filepath.Join(w.GitDir, "objects"), "sha1")}
 	if head, size, err := look.Blob(t.Context(), large, 5); string(head) != "large" || size <= storeLimit || err != nil {
 		t.Errorf("an inspector: %q of %d bytes, %v", head, size, err)
+	}
+}
+
+// A long chain of large deltas, each of which is small when compressed, is left to git, too.
+func TestStoreIsBoundedByDeltas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const size, links = storeLimit / 2, 8
+	var b bytes.Buffer
+	b.WriteString("PACK")
+	check(t, binary.Write(&b, binary.BigEndian, [2]uint32{2, links + 1}))
+	entry := func(kind int, distance int, content []byte) {
+		n := len(content)
+		head := byte(kind<<4 | n&15)
+		for n >>= 4; n > 0; n >>= 7 {
+			b.WriteByte(head | 0x80)
+			head = byte(n & 0x7f)
+		}
+		b.WriteByte(head)
+		if kind == ofsDelta {
+			coded := []byte{byte(distance & 0x7f)}
+			for distance >>= 7; distance > 0; distance >>= 7 {
+				distance--
+				coded = append([]byte{0x80 | byte(distance&0x7f)}, coded...)
+			}
+			b.Write(coded)
+		}
+		z := zlib.NewWriter(&b)
+		_, _ = z.Write(content)
+		check(t, z.Close())
+	}
+	before := b.Len()
+	entry(3, 0, []byte("x"))
+	was := 1
+	var last OID
+	for i := range links {
+		var delta []byte
+		for _, n := range []int{was, size + 1} {
+			for ; n > 0x7f; n >>= 7 {
+				delta = append(delta, byte(n)|0x80)
+			}
+			delta = append(delta, byte(n))
+		}
+		content := append(make([]byte, size), byte(i))
+		for rest := content; len(rest) > 0; {
+			n := min(len(rest), 127)
+			delta = append(append(delta, byte(n)), rest[:n]...)
+			rest = rest[n:]
+		}
+		at := b.Len()
+		entry(ofsDelta, at-before, delta)
+		before, was, last = at, size+1, HashObject("sha1", "blob", content)
+	}
+	sum := sha1.Sum(b.Bytes())
+	b.Write(sum[:])
+	input(t, w.Top, nil, b.String(), "index-pack", "--stdin", "--strict")
+	s := openStore(filepath.Join(w.GitDir, "objects"), "sha1")
+	defer s.close()
+	if _, err := s.read(last); !errors.Is(err, errNotHere) {
+		t.Errorf("%v", err)
+	}
+	if kind, n, err := s.info(last); kind != "blob" || n != size+1 || err != nil {
+		t.Errorf("%s of %d bytes, %v", kind, n, err)
+	}
+	look := w.Inspect(t.Context())
+	defer look.Close()
+	look.stores = []*store{s}
+	if head, n, err := look.Blob(t.Context(), last, 3); len(head) != 3 || n != size+1 || err != nil {
+		t.Errorf("an inspector: %q of %d bytes, %v", head, n, err)
 	}
 }
 
