@@ -137,7 +137,7 @@ func (e *engine) renew(ctx context.Context, r *record, s prison.Spec, p plan, ol
 	if err := e.removeAll(ctx, r.Key, rolePrison); err != nil {
 		return err
 	}
-	if err := e.removeVolume(ctx, r.etcVolume()); err != nil {
+	if err := e.removeVolume(ctx, r.etcVolume(), r.Key); err != nil {
 		return err
 	}
 	id, err := e.create(ctx, r, p)
@@ -354,7 +354,7 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 		return err
 	}
 	for _, v := range []string{r.homeVolume(), r.etcVolume()} {
-		if err := e.removeVolume(ctx, v); err != nil {
+		if err := e.removeVolume(ctx, v, r.Key); err != nil {
 			return err
 		}
 	}
@@ -410,8 +410,9 @@ func (e *engine) removeAll(ctx context.Context, key, role string) error {
 	return nil
 }
 
-// removeVolume removes a volume, waiting a moment for a container that is just going.
-func (e *engine) removeVolume(ctx context.Context, name string) error {
+// removeVolume removes a volume of a prison's, waiting a moment for a container that is just going, or coming: the engine
+// goes on making one for a start that was killed.
+func (e *engine) removeVolume(ctx context.Context, name, key string) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -421,6 +422,9 @@ func (e *engine) removeVolume(ctx context.Context, name string) error {
 		}
 		if !notNow(err) || time.Now().After(deadline) {
 			return e.failed(ctx, "remove volume", err)
+		}
+		if err := e.removeAll(ctx, key, rolePrison); err != nil {
+			return err
 		}
 	}
 }
