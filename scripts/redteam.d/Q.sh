@@ -39,7 +39,10 @@ Q2() {
 	held inner-invalid
 	mends
 	in_turn 'rm .git/HEAD; mkdir .git/HEAD; git() { :; }; rm -rf .git/refs/heads/main' 'rm .git/HEAD; truncate -s 3G .git/HEAD; git() { :; }' 'truncate -s 3G .git/config; git() { :; }' \
-		'truncate -s 3G .git/packed-refs; git() { :; }' 'rm .git/packed-refs 2>/dev/null || :; ln -s /dev/urandom .git/packed-refs; git() { :; }'
+		'truncate -s 3G .git/packed-refs; git() { :; }'
+	# A device has no length: git takes it for empty.
+	attack 'prepared; rm -f .git/packed-refs; ln -s /dev/urandom .git/packed-refs; published'
+	lands
 }
 
 Q3() {
