@@ -205,7 +205,8 @@ C19() {
 
 C20() {
 	tries 'a private key'
-	attack '{ echo "-----BEGIN RSA PRIVATE KEY-----"; head -c 600 /dev/urandom | base64; echo "-----END RSA PRIVATE KEY-----"; } >key; git add key; git commit -qm key; told'
+	# Put together here, so that this file holds no key for others to find.
+	attack '{ printf -- "-----BEGIN %s-----\n" "RSA PRIVATE KEY"; head -c 600 /dev/urandom | base64; printf -- "-----END %s-----\n" "RSA PRIVATE KEY"; } >key; git add key; git commit -qm key; told'
 	plainly "$pulled" '[ -e key ]' && return
 	held policy secret
 	mends
