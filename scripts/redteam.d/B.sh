@@ -23,7 +23,7 @@ B3() { tries 'Index: in the message' && with_message 'subject\n\nbefore\nIndex: 
 B4() {
 	tries 'From: and Date: in the message'
 	with_message 'subject\n\nFrom: Linus <torvalds@example.org>\nDate: Thu, 1 Jan 1970 00:00:01 +0000\n\ntext\n'
-	plainly mailed 'git log -1 --format=%an | grep -q Linus' && return
+	plainly mailed 'git log -1 --format=%an | has Linus' && return
 	lands
 }
 
@@ -53,7 +53,7 @@ B11() {
 	attack 'echo x >>work; git add work; printf "gr\374n\n" | git -c i18n.commitEncoding=ISO-8859-1 commit -q -F -; told'
 	mailed && return
 	lands
-	git cat-file commit main | grep -q -x 'encoding ISO-8859-1' || surprised 'the encoding is lost'
+	git cat-file commit main | has -x 'encoding ISO-8859-1' || surprised 'the encoding is lost'
 	with_message 'sub\345ject\n\n\377\376\n'
 	lands
 }
@@ -61,7 +61,7 @@ B11() {
 B12() {
 	tries 'a NUL in the message'
 	attack 'next=$({ git cat-file commit main; printf "a\0b\n"; } | git hash-object -t commit -w --stdin --literally); published'
-	plainly 'git fetch -q $plain main' 'git cat-file commit FETCH_HEAD | tr "\\0" @ | grep -q a@b' && return
+	plainly 'git fetch -q $plain main' 'git cat-file commit FETCH_HEAD | tr "\\0" @ | has a@b' && return
 	held inner-invalid "$next"
 	mends
 }
@@ -76,7 +76,7 @@ B13() {
 B14() {
 	tries 'a commit that changes nothing, and one after it'
 	attack 'git commit -q --allow-empty -m empty; work'
-	plainly mailed '! git log --format=%s | grep -q -x empty' && return
+	plainly mailed '! git log --format=%s | has -x empty' && return
 	lands
 	[ "$(git log -1 --format=%s main~1)" = empty ] || surprised 'the empty commit is lost'
 }
@@ -100,7 +100,7 @@ B16() {
 		git switch -q main; git merge -qm m3 x; git branch -qD a b c x; told'
 	plainly mailed mail_changes_it && return
 	lands
-	git log --format=%s main | grep -q -x octopus || surprised 'the octopus is lost'
+	git log --format=%s main | has -x octopus || surprised 'the octopus is lost'
 	attack 'git checkout -q --orphan lone; work >/dev/null; git branch -qf main lone; git switch -q main; git branch -qD lone; told'
 	lands
 	expected 'the outer history stays'
@@ -127,7 +127,7 @@ B19() {
 	attack 'f=$(blob x); t=$(raw 100644 planted "$f"); l=$(blob "$(dirname "$canary")")
 		both=$(perl -e "print qq(120000 d\0), pack(q(H*), shift), qq(40000 d\0), pack(q(H*), shift)" "$l" "$t" | git hash-object -t tree -w --stdin --literally)
 		becomes "$both"'
-	plainly 'git fetch -q $plain main' 'git ls-tree FETCH_HEAD | grep -q 120000 && git ls-tree FETCH_HEAD | grep -q 040000' && return
+	plainly 'git fetch -q $plain main' 'git ls-tree FETCH_HEAD | has 120000 && git ls-tree FETCH_HEAD | has 040000' && return
 	held inner-invalid "$tree"
 	mends
 }
@@ -135,7 +135,7 @@ B19() {
 B20() {
 	tries 'a submodule'
 	attack 'git update-index --add --cacheinfo "160000,$(git rev-parse main),sub"; git commit -qm submodule; told'
-	plainly mailed 'git ls-files -s | grep -q ^160000' && return
+	plainly mailed 'git ls-files -s | has ^160000' && return
 	held policy submodule
 	mends
 }
@@ -155,7 +155,7 @@ B22() {
 	local ghost
 	ghost=$(sed -n 's/^ghost //p' "$work/agent.out")
 	expected 'flagged in the message, nowhere else'
-	if git log --format='%an%n%ae%n%cn%n%ce' main | grep -q -F -e "$ghost"; then surprised "$ghost is an author"; fi
+	if git log --format='%an%n%ae%n%cn%n%ce' main | has -F -e "$ghost"; then surprised "$ghost is an author"; fi
 	flagged ghost-leak
 }
 
@@ -174,7 +174,7 @@ B24() {
 	plainly mailed '[ "$(git log -1 --format=%an)" = "Ursula User" ]' && return
 	lands
 	expected 'a note says where it comes from'
-	if git notes --ref=airlock show main | grep -q '^Airlock-Inner-Author: Ursula User'; then seen 'it does'; else surprised 'no note says so'; fi
+	if git notes --ref=airlock show main | has '^Airlock-Inner-Author: Ursula User'; then seen 'it does'; else surprised 'no note says so'; fi
 }
 
 B25() {

@@ -11,7 +11,7 @@ C1() {
 	local name
 	tries '.git in seven spellings'
 	named .git
-	plainly 'git fetch -q $plain main' 'git ls-tree FETCH_HEAD | grep -q "\.git$"' && return
+	plainly 'git fetch -q $plain main' 'git ls-tree FETCH_HEAD | has "\.git$"' && return
 	held inner-invalid "$tree"
 	brief=1
 	for name in .GIT git~1 '.git ' '.git::$INDEX_ALLOCATION' .. . ; do
@@ -33,7 +33,7 @@ C3() {
 	local name
 	tries 'names that are others on other systems'
 	named 'a\\b'
-	plainly 'git fetch -q $plain main' 'git ls-tree -z FETCH_HEAD | grep -q -F "a\\b"' && return
+	plainly 'git fetch -q $plain main' 'git ls-tree -z FETCH_HEAD | has -F "a\\b"' && return
 	held policy odd-path
 	brief=1
 	for name in C:x aux a:b 'nul.txt' 'x. '; do
@@ -170,7 +170,7 @@ all_flagged() {
 }
 
 C13() { tries 'what CI runs by itself' && all_flagged host-exec .github/workflows/x.yml .gitlab-ci.yml Jenkinsfile; }
-C14() { tries 'what editors run by themselves' && all_flagged host-exec .vscode/tasks.json .devcontainer/devcontainer.json .idea/runConfigurations/x.xml; }
+C14() { tries 'what editors run by themselves' && all_flagged host-exec .vscode/tasks.json .idea/runConfigurations/x.xml; }
 C15() { tries 'what a shell runs by itself' && all_flagged host-exec .envrc .mise.toml .tool-versions; }
 C16() { tries 'what the user runs before long' && all_flagged host-exec package.json setup.py build.rs conftest.py; }
 
@@ -200,7 +200,7 @@ C19() {
 	plainly "$pulled" '[ -x README ]' && return
 	lands
 	expected 'the change of mode is shown'
-	if git log -1 --summary main | grep -q 'mode change 100644 => 100755 README'; then seen 'it is'; else surprised 'it is not'; fi
+	if git log -1 --summary main | has 'mode change 100644 => 100755 README'; then seen 'it is'; else surprised 'it is not'; fi
 }
 
 C20() {

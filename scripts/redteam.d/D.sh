@@ -103,7 +103,7 @@ D7() {
 		if grep -q -i -F -e "$word" "$work/agent.out"; then surprised "$word: $(grep -i -F -m 1 -e "$word" "$work/agent.out")"; fi
 	done
 	if grep -q -F -e "$outer" "$work/agent.out"; then
-		if git airlock status --json | grep -q mountinfo; then seen 'the path is in mountinfo, and status says so'; else surprised 'the path is in mountinfo, and nobody says so'; fi
+		if git airlock status --json | has mountinfo; then seen 'the path is in mountinfo, and status says so'; else surprised 'the path is in mountinfo, and nobody says so'; fi
 	else
 		seen 'none'
 	fi
@@ -194,7 +194,7 @@ D14() {
 	fresh : || return
 	attack_may_end 'kill -9 -1; sleep 1'
 	await 10000 inside true || { git airlock start >"$said" 2>&1 && seen 'it had to be started again'; }
-	attack 'perl -e "\$me = getppid; for (1..300) { for \$p (map { m{(\d+)} } glob q(/proc/[0-9]*)) { kill 9, \$p if \$p > 1 && \$p != \$me && \$p != \$\$ } }" &
+	attack 'perl -e "for (1..300) { for \$p (map { m{(\d+)} } glob q(/proc/[0-9]*)) { kill 9, \$p if \$p > 1 && getpgrp(\$p) != getpgrp(0) } }" &
 		until (set -e; work); do rm -f .git/*.lock .git/refs/heads/*.lock; sleep 0.1; done; wait'
 	lands
 }

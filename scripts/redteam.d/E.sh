@@ -3,14 +3,14 @@
 
 daemon() { field pid; }
 subjects() { git log --format=%s main --; }
-sound() { ! git fsck --connectivity-only 2>&1 | grep -q -v dangling; }
+sound() { ! git fsck --connectivity-only 2>&1 | has -v dangling; }
 # each_once N wants N commits of the agent, c1 to cN, on the branch, each once.
 each_once() {
 	expected "each of $1 commits lands once"
 	if ! await 20000 has_subject "c$1"; then surprised "not landed: $(hold)" && return; fi
 	if [ "$(subjects | grep -c '^c[0-9]*$')" = "$1" ] && [ "$(subjects | grep '^c[0-9]*$' | sort -u | wc -l)" = "$1" ]; then seen 'they did'; else surprised "landed: $(subjects | tr '\n' ' ')"; fi
 }
-has_subject() { subjects | grep -q -x -e "$1"; }
+has_subject() { subjects | has -x -e "$1"; }
 commits='i=0; while [ $i -lt COUNT ]; do i=$((i + 1)); echo $i >>n; git add n; git commit -qm c$i; sleep PAUSE; done; told'
 # commits COUNT PAUSE prints what makes so many commits, c1 to cCOUNT.
 commits() { printf %s "$commits" | sed "s/COUNT/$1/; s/PAUSE/$2/"; }
@@ -143,7 +143,7 @@ E9() {
 	tries 'the user and the agent commit at the same time'
 	if [ -n "$proving" ]; then
 		attack work
-		plainly 'git fetch -q $plain main; old=$(git rev-parse main); git commit -q --allow-empty -m users; git update-ref refs/heads/main FETCH_HEAD' '! git log --format=%s main -- | grep -q users'
+		plainly 'git fetch -q $plain main; old=$(git rev-parse main); git commit -q --allow-empty -m users; git update-ref refs/heads/main FETCH_HEAD' '! git log --format=%s main -- | has users'
 		return
 	fi
 	fresh : || return
@@ -165,7 +165,7 @@ E10() {
 	tries 'the user amends, and resets'
 	fresh : || return
 	attack work
-	plainly 'git commit -q --allow-empty -m users; git fetch -q $plain main; git reset -q --hard FETCH_HEAD' '! git log --format=%s main -- | grep -q users' && return
+	plainly 'git commit -q --allow-empty -m users; git fetch -q $plain main; git reset -q --hard FETCH_HEAD' '! git log --format=%s main -- | has users' && return
 	lands
 	git commit -q --amend -m 'amended by the user'
 	attack 'echo more >>more; git add more; git commit -qm more; told'
@@ -425,7 +425,7 @@ E29() {
 	echo 'the user says' >.env
 	git add -A -f >"$said" 2>&1
 	git airlock status >"$said" 2>&1
-	if git ls-files -s | grep -q ^160000; then grep -q 'added to the index' "$said" || surprised 'status does not warn of git add'; fi
+	if git ls-files -s | has ^160000; then grep -q 'added to the index' "$said" || surprised 'status does not warn of git add'; fi
 	git reset -q
 	hygienic "$said"
 	[ -d "$workspace" ] || git airlock start >"$said" 2>&1

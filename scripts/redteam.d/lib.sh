@@ -54,6 +54,10 @@ required() { case ,${AIRLOCK_TEST_REQUIRE-}, in *,"$1",*) true ;; *) false ;; es
 # cell TEXT prints a text as one cell of a table, whatever it holds.
 cell() { printf %s "$1" | tr '\n|\t' ' / ' | LC_ALL=C tr -d '\000-\037\177' | cut -c1-300; }
 
+# has tells whether its input has a line, and reads it to the end: whoever writes to a grep -q that has seen enough is
+# killed, which pipefail takes for a no.
+has() { grep "$@" >/dev/null; }
+
 tries() { title=$1; }
 expected() { want=${want:+$want; }$1; }
 seen() { sight=${sight:+$sight; }$1; }
@@ -281,7 +285,7 @@ await() {
 field() { timeout 60 git airlock status --json 2>/dev/null | sed -n "s/^ *\"$1\": \"*\([^\",]*\)\"*,*\$/\1/p" | sed -n 1p; }
 # hold prints the reason of the first hold and what is said of it.
 hold() { timeout 60 git airlock status --json 2>/dev/null | sed -n '/^  "hold": {/,/^  }/p' | sed -n 's/^ *"\(reason\|message\)": "\(.*\)",*$/\2/p' | paste -s -d ' '; }
-held_by() { hold | grep -q -E -e "^($1) .*${2-}"; }
+held_by() { hold | has -E -e "^($1) .*${2-}"; }
 free() { [ "$(field pending)" = 0 ] && [ -z "$(hold)" ]; }
 
 # outside describes all of the user's that an attack must leave alone.
@@ -330,8 +334,8 @@ held_somehow() { held "$1"; }
 # flagged RULE wants what landed last to be marked with the rule, in its note and in status.
 flagged() {
 	expected "flagged: $1"
-	if ! git notes --ref=airlock show main 2>/dev/null | grep -q "^Airlock-Policy: .*$1"; then surprised 'its note does not say so'; fi
-	if git airlock status | grep -q -F -e "$1"; then seen "flagged: $1"; else surprised 'status does not say so'; fi
+	if ! git notes --ref=airlock show main 2>/dev/null | has "^Airlock-Policy: .*$1"; then surprised 'its note does not say so'; fi
+	if git airlock status | has -F -e "$1"; then seen "flagged: $1"; else surprised 'status does not say so'; fi
 }
 
 # mends wants the hold to end by itself once the agent has mended it: with TEXT, or by going back to how it began.
@@ -382,7 +386,7 @@ ran() { [ -e "$canary" ]; }
 quiet() {
 	expected 'nothing runs'
 	if ran; then surprised 'the payload ran on the host'; else seen 'nothing ran'; fi
-	if git -C "$outer" log --format=%B%n%an%n%ae --notes=airlock main "refs/airlock/$airlock/promoted" 2>/dev/null | grep -q -F -e "$secret"; then
+	if git -C "$outer" log --format=%B%n%an%n%ae --notes=airlock main "refs/airlock/$airlock/promoted" 2>/dev/null | has -F -e "$secret"; then
 		surprised 'a secret landed'
 	fi
 	[ "$(cat "$outer/.env" 2>/dev/null)" = 'the user says' ] || surprised "the user's .env is not what it was"
