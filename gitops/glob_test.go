@@ -10,8 +10,8 @@ func FuzzGlob(f *testing.F) {
 	f.Add("**", "/")
 	f.Add("[[:alpha:]]*", "z")
 	f.Fuzz(func(t *testing.T, pattern, text string) {
-		if len(pattern) > 12 || len(text) > 16 {
-			t.Skip()
+		if len(pattern) > 16 || len(text) > 16 {
+			return // the plain way would take for ever
 		}
 		g := parseGlob(pattern)
 		if got, want := g.match(text, false), plainly(g, 0, text); got != want {
