@@ -267,7 +267,7 @@ func (x *execution) neverRan(ctx context.Context) error {
 	if !x.alive(ctx) {
 		return prison.ErrNotRunning
 	}
-	return errors.New("the engine could not start a process in the prison: it may have as many as it is allowed")
+	return errors.New("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed")
 }
 
 // alive makes sure that the container still executes something. What the engine says of its state

@@ -36,7 +36,7 @@ const (
 const (
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	defaultSh   = "/bin/sh"
-	shmSize     = 256 << 20
+	shmMost     = 256 << 20
 )
 
 // waitForever is the first process: it reaps whoever is orphaned until its input ends. The agent can
@@ -121,7 +121,7 @@ func (pl planner) base(role string) (plan, error) {
 			NetworkMode: "none", IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate,
 			// Otherwise the engine copies the host's settings.
 			DNS: []string{"127.0.0.1"}, DNSSearch: []string{"."},
-			Runtime: pl.Runtime, ShmSize: shmSize, OomScoreAdj: 500,
+			Runtime: pl.Runtime, ShmSize: min(shmMost, pl.half()), OomScoreAdj: 500,
 			LogConfig:     container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 			MaskedPaths:   masked,
@@ -192,21 +192,26 @@ func (pl planner) environment() []string {
 	return append(env, search)
 }
 
-// everybody are the options of a tmpfs for all there are. Programs are built and run there.
-const everybody = "rw,exec,nosuid,nodev,mode=1777"
+// half of the memory is what a folder in memory may take: one that holds all of it leaves none to execute a command with.
+func (pl planner) half() int64 { return pl.Limits.OrDefault().Memory / 2 }
+
+// everybody returns the options of a tmpfs for all there are. Programs are built and run there.
+func (pl planner) everybody() string {
+	return fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", pl.half())
+}
 
 // own returns the options of one that belongs to the phantom, which Podman cannot say: nobody else is inside.
 func (pl planner) own(mode string) string {
 	if pl.podman {
-		return everybody
+		return pl.everybody()
 	}
-	return fmt.Sprintf("rw,exec,nosuid,nodev,uid=%d,gid=%d,mode=%s", pl.UID, pl.GID, mode)
+	return fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,uid=%d,gid=%d,mode=%s", pl.half(), pl.UID, pl.GID, mode)
 }
 
 // tmpfs are the folders that are memory. An image's volumes are among them, as the engine would
 // make one on the disk for each, with a life of its own.
 func (pl planner) tmpfs() map[string]string {
-	folders := map[string]string{"/tmp": everybody, "/var/tmp": everybody, "/run": pl.own("0755")}
+	folders := map[string]string{"/tmp": pl.everybody(), "/var/tmp": pl.everybody(), "/run": pl.own("0755")}
 	if pl.image.Config != nil {
 		for folder := range maps.Keys(pl.image.Config.Volumes) {
 			if folder = path.Clean(folder); !reserved(folder) {
