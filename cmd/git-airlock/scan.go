@@ -149,6 +149,9 @@ func detectorOf(find func(path string, text []byte) []secrets.Match) scan.Detect
 // allowSecretsFlag lets start take in what it would refuse.
 var allowSecretsFlag = &cli.BoolFlag{Name: "allow-secrets", Usage: "take a snapshot although there are secrets in it"}
 
+// archivesShown bounds the archives that are named to people: some repositories are full of them.
+const archivesShown = 5
+
 // hintsShown bounds the findings of a refusal that are named one by one.
 const hintsShown = 5
 
@@ -194,6 +197,7 @@ type scanDocument struct {
 	Low      int             `json:"low"`
 	Allowed  int             `json:"allowed"`
 	Partial  []string        `json:"partial"` // only the first part of these was searched
+	Archives []string        `json:"archives"` // these were not looked into
 	Findings []findingRecord `json:"findings"`
 }
 
@@ -210,10 +214,7 @@ type findingRecord struct {
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
 	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
-		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: []string{}, Findings: []findingRecord{}}
-	for _, path := range r.Partial {
-		d.Partial = append(d.Partial, gitops.Escape(path))
-	}
+		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: escaped(r.Partial), Archives: escaped(r.Archives), Findings: []findingRecord{}}
 	for _, f := range r.Findings {
 		record := findingRecord{Severity: f.Severity, Path: gitops.Escape(f.Path), Line: f.Line, Rule: f.Rule, Reason: gitops.Escape(f.Reason), Ignored: f.Ignored, Committed: !f.Loose}
 		if f.Allowed != "" {
@@ -223,6 +224,15 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 		d.Findings = append(d.Findings, record)
 	}
 	return d
+}
+
+// escaped are paths as they can be shown, never nil.
+func escaped(paths []string) []string {
+	shown := make([]string, len(paths))
+	for i, path := range paths {
+		shown[i] = gitops.Escape(path)
+	}
+	return shown
 }
 
 // print shows a document to people.
@@ -243,7 +253,13 @@ func (d scanDocument) print(out io.Writer, p paint) error {
 		return err
 	}
 	for _, p := range d.Partial {
-		fmt.Fprintf(out, "partial  %s: only its first part was searched\n", gitops.Escape(p))
+		fmt.Fprintf(out, "partial  %s: only its first part was searched\n", p)
+	}
+	for _, p := range d.Archives[:min(len(d.Archives), archivesShown)] {
+		fmt.Fprintf(out, "archive  %s: not looked into\n", p)
+	}
+	if more := len(d.Archives) - archivesShown; more > 0 {
+		fmt.Fprintf(out, "archive  %d more: not looked into\n", more)
 	}
 	if d.Excluded > 0 {
 		fmt.Fprintf(out, "%s left out (%s)\n", count(d.Excluded, "file"), excludeKey)

@@ -49,5 +49,8 @@ func reportSecret(r *report, path string, line int, m secrets.Match) {
 	if path == "" {
 		where = "message, line %d: %s"
 	}
+	if m.Encoded {
+		where += " in Base64"
+	}
 	tell(path, where, line, m.Rule)
 }

@@ -122,10 +122,13 @@ func (p place) severity(guess bool) Severity {
 }
 
 // reason says in words why a match has its severity.
-func (p place) reason(guess bool) string {
+func (p place) reason(m Match) string {
 	text := "has the form of a secret"
-	if guess {
+	switch {
+	case m.Guess:
 		text = "looks like a secret by the words around"
+	case m.Encoded:
+		text += ", in Base64"
 	}
 	return text + p.where()
 }

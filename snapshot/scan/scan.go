@@ -25,6 +25,8 @@ type Match struct {
 	Rule  string
 	Line  int  // counted from 1
 	Guess bool // the words around speak for a secret, not its own form
+	// Encoded tells that the secret is in Base64, which begins on the line.
+	Encoded bool
 }
 
 // Detector finds secrets in the text of a file. It is called by several goroutines at once.
@@ -73,6 +75,7 @@ type Report struct {
 	Bytes    int64
 	Findings []Finding // the worst first
 	Partial  []string  // paths of files of which only the first part was searched
+	Archives []string  // paths of files that hold files, which are not searched
 	// Cursory tells that not all files were searched for what can only be guessed.
 	Cursory bool
 }
@@ -132,6 +135,7 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 		return Report{}, err
 	}
 	slices.Sort(r.Partial)
+	slices.Sort(r.Archives)
 	slices.SortFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(-cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule))
 	})
@@ -232,6 +236,9 @@ func (s *search) take(j job) {
 	if text != nil && j.size > int64(len(j.text)) {
 		s.report.Partial = append(s.report.Partial, j.paths...)
 	}
+	if isArchive(j.text) {
+		s.report.Archives = append(s.report.Archives, j.paths...)
+	}
 	if s.done += len(j.paths); s.scanner.Progress != nil {
 		s.scanner.Progress(s.done, s.report.Files)
 	}
@@ -242,7 +249,7 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	at := placeOf(path)
 	var found []Finding
 	for _, m := range s.Detect(path, text) {
-		found = append(found, Finding{Path: path, Line: m.Line, Rule: m.Rule, Severity: at.severity(m.Guess), Reason: at.reason(m.Guess), guess: m.Guess})
+		found = append(found, Finding{Path: path, Line: m.Line, Rule: m.Rule, Severity: at.severity(m.Guess), Reason: at.reason(m), guess: m.Guess})
 	}
 	found = append(found, passwordsInURLs(path, at, text)...)
 	found = append(found, s.Settings.custom(path, text)...)

@@ -1,6 +1,8 @@
 package scan
 
 import (
+	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +26,7 @@ func key(kind string) string {
 const (
 	none   Severity = -1
 	github          = "gh" + "p_wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+	azure           = "q7Vx2Kp9" + "Lm4Rt8Wz3Nb6Yc1Hd5Gf0JsAq8Ue+Xo2Ti/Pv6Zk1Bw9Fy4Mh7Ca3Ds5Gr0EjQnLuSxIoAlKbVd" + "WtY"
 	chance          = "q7Vx2Kp9" + "Lm4Rt8Wz3Nb6Yc1Hd5Gf0JsA"
 )
 
@@ -58,7 +61,12 @@ var planted = []struct {
 	{path: ".config/gcloud/application_default_credentials.json", text: `{"client_secret": "d-FL95Q19q7MQmFpd7hHD0Ty", "refresh_token": "1//0` + chance + `"}`, want: High},
 	{path: "infra/terraform.tfstate", text: `{"version": 4, "resources": [{"mode": "managed"}]}`, want: High},
 	{path: "infra/empty.tfstate", text: `{"version": 4, "resources": []}`, want: Low},
-	{path: "azure.cs", text: `var c = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=` + strings.Repeat("Ab3", 28) + `==";`, want: High, missed: true},
+	{path: "azure.cs", text: `var c = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=` + azure + `==";`, want: High},
+	{path: "appsettings.json", text: `{"Storage": {"AccountKey": "` + azure + `=="}}`, want: High},
+	{path: "emulator.cs", text: `var c = "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";`, want: none},
+	{path: "azure.tf", text: `primary = "` + azure[:76] + "+AS" + `tq7Vx2w=="`, want: High},
+	{path: "hub.sh", text: "KEY=" + azure[:33] + "+AE" + "hBq7Vx2=\n", want: High},
+	{path: "ast.go", text: "x := a+ast.Node + \"" + strings.Repeat("A", 76) + "+ASt" + "AAAAAA==\"\n", want: none},
 	{path: "do.tf", text: `token = "do` + `p_v1_` + strings.Repeat("8b1f3c5d", 8) + `"`, want: High},
 	// Tokens of hosts and packages.
 	{path: "ci.sh", text: "curl -H 'Authorization: token " + github + "'\n", want: High},
@@ -107,7 +115,15 @@ var planted = []struct {
 	{path: "conf/db.yml", text: "a: 1\nurl: redis://:" + chance + "@cache:6379/0\n", want: Medium},
 	{path: "README.md", text: "postgres://user:password@localhost/db and https://user:${PASSWORD}@host and http://[::1]:8080/a@b\n", want: none},
 	{path: "note.txt", text: "the wifi is " + chance + "\n", want: Medium, missed: true},
-	{path: "b64.txt", text: "Z2hwX3dXUHc1azRhWGNhVDRmTlAwVWNuWndKVVZGazZMTzBwSU5VeA==\n", want: High, missed: true},
+	// In Base64.
+	{path: "b64.txt", text: base64.StdEncoding.EncodeToString([]byte(github)) + "\n", want: High},
+	{path: "url.sh", text: "curl host/?t=" + base64.RawURLEncoding.EncodeToString([]byte("?>~"+github)) + "\n", want: High},
+	{path: "wrapped.txt", text: wrap(strings.Repeat("some more words\n", 8) + "token: " + github + "\n"), want: High},
+	{path: "k8s/app.yaml", text: "kind: Secret\ndata:\n  key: " + base64.StdEncoding.EncodeToString([]byte(key("RSA "))) + "\n", want: High},
+	{path: "b64_test.go", text: `"` + base64.StdEncoding.EncodeToString([]byte(github)) + `"`, want: Medium},
+	{path: "twice.txt", text: base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(github)))), want: High, missed: true},
+	{path: "words.txt", text: base64.StdEncoding.EncodeToString([]byte(`api_key = "`+chance+`"`)) + "\n", want: none},
+	{path: "logo.svg", text: "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n\x00"+github)), want: none},
 	{path: "archive.zip", text: "PK\x03\x04\x00" + github, want: High, missed: true},
 	// Nothing of these.
 	{path: "a.go", text: "package a\n\nvar token = os.Getenv(\"TOKEN\")\n", want: none},
@@ -124,6 +140,16 @@ var planted = []struct {
 	{path: "vendor/x/key.pem", text: key("RSA "), want: Medium},
 	{path: "latest/key.pem", text: key("RSA "), want: High},
 	{path: "contest/key.pem", text: key("RSA "), want: High},
+}
+
+// wrap is what the program base64 makes of a text, indented as in YAML.
+func wrap(text string) string {
+	encoded := base64.StdEncoding.EncodeToString([]byte(text))
+	var b strings.Builder
+	for line := range slices.Chunk([]byte(encoded), 76) {
+		b.WriteString("  " + string(line) + "\r\n")
+	}
+	return b.String()
 }
 
 // utf16le is a text as editors on Windows write it.
@@ -170,6 +196,10 @@ func TestLines(t *testing.T) {
 	found := s.file("a/.env", []byte("A=1\n\nAPI_TOKEN="+chance+"\n"))
 	if len(found) != 1 || found[0].Line != 3 {
 		t.Errorf("%+v, want one finding on line 3", found)
+	}
+	text := "x\n\n" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\n", 9)+github)) + "\n\n" + base64.StdEncoding.EncodeToString([]byte(github))
+	if found := s.file("a.txt", []byte(text)); len(found) != 2 || found[0].Line != 3 || found[1].Line != 5 || !strings.Contains(found[0].Reason, "Base64") {
+		t.Errorf("%+v, want findings in Base64 on lines 3 and 5", found)
 	}
 	if found := s.file("a.yml", []byte("x\n\ntoken: "+github+"\n")); len(found) != 1 || found[0].Line != 3 || found[0].Rule != "github-pat" {
 		t.Errorf("%+v, want github-pat on line 3 alone", found)

@@ -17,12 +17,17 @@ import (
 //go:embed gitleaks.toml
 var published []byte
 
+//go:embed own.toml
+var own []byte
+
 // Match is one place that holds what looks like a secret. The secret itself is not in it, so that it can be
 // shown.
 type Match struct {
 	Rule  string // gitleaks' id, as in "github-pat"
 	Line  int    // counted from 1
 	Guess bool   // the rule goes by the words around, not by the form of the secret
+	// Encoded tells that the secret is in Base64, which begins on the line.
+	Encoded bool
 }
 
 // matchLimit bounds the matches in one text.
@@ -50,11 +55,11 @@ type rule struct {
 	guess   bool
 }
 
-// Default returns the detector with the published rules. They are read once.
+// Default returns the detector with the published rules and our own. They are read once.
 var Default = sync.OnceValue(func() *Detector {
-	d, err := parse(published)
+	d, err := parse(published, own)
 	if err != nil {
-		panic("secrets: gitleaks.toml: " + err.Error()) // part of the program, and tested
+		panic("secrets: " + err.Error()) // part of the program, and tested
 	}
 	return d
 })
@@ -72,10 +77,19 @@ type file struct {
 	}
 }
 
-func parse(content []byte) (*Detector, error) {
+// parse reads rules. Those of a further file come after the first one's; what it allows is added to that one's list.
+func parse(content []byte, more ...[]byte) (*Detector, error) {
 	var f file
 	if err := toml.Unmarshal(content, &f); err != nil {
 		return nil, err
+	}
+	for _, content := range more {
+		var further file
+		if err := toml.Unmarshal(content, &further); err != nil {
+			return nil, err
+		}
+		f.Rules = append(f.Rules, further.Rules...)
+		f.Allowlist.Regexes = append(f.Allowlist.Regexes, further.Allowlist.Regexes...)
 	}
 	d := &Detector{allowed: newAllowlist(f.Allowlist)}
 	keywords := newWordsBuilder()
@@ -144,10 +158,15 @@ func guesses(id, expression string) bool {
 
 // Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
 // that is no file.
-func (d *Detector) Find(path string, text []byte) []Match { return d.find(path, text, true) }
+func (d *Detector) Find(path string, text []byte) []Match { return d.everywhere(path, text, true) }
 
 // Certain leaves out the rules that guess, which take most of the time.
-func (d *Detector) Certain(path string, text []byte) []Match { return d.find(path, text, false) }
+func (d *Detector) Certain(path string, text []byte) []Match { return d.everywhere(path, text, false) }
+
+func (d *Detector) everywhere(path string, text []byte, guesses bool) []Match {
+	found := append(d.find(path, text, guesses), d.encoded(path, text)...)
+	return found[:min(len(found), matchLimit)]
+}
 
 func (d *Detector) find(path string, text []byte, guesses bool) []Match {
 	wanted := make([]spans, len(d.rules))
