@@ -45,7 +45,13 @@ var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 2 << 30, Time: 
 var withoutLimits = Limits{Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
 
 // Invalid says that what a workspace gave was refused, which object or ref, and why.
-type Invalid struct{ Reason string }
+type Invalid struct {
+	Reason string
+	// Stalled tells that git in the workspace would wait for ever, as it did here.
+	Stalled bool
+	// For is the path within the workspace that it waited for; empty if that is not known.
+	For string
+}
 
 func (e *Invalid) Error() string { return e.Reason }
 

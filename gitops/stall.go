@@ -56,12 +56,13 @@ func (w Workspace) watchStall(ctx context.Context, out *watchedWriter, cancel co
 			continue
 		}
 		if name := w.noFile(ctx); name != "" {
-			cancel(invalid("git waits in the workspace for %s, which is no file but a FIFO, a socket or a device; it has to go", name))
+			cancel(&Invalid{Stalled: true, For: name, Reason: fmt.Sprintf(
+				"git waits in the workspace for %s, which is no file but a FIFO, a socket or a device; it has to go", Escape(name))})
 			return
 		}
 		if idle++; idle == stallTicks {
 			// What it opened may be gone again by now.
-			cancel(invalid("git in the workspace does nothing any more; it was ended"))
+			cancel(&Invalid{Stalled: true, Reason: "git in the workspace does nothing any more; it was ended"})
 			return
 		}
 	}
@@ -106,13 +107,13 @@ func (w Workspace) noFile(ctx context.Context) string {
 	defer cancel()
 	var found bytes.Buffer
 	argv := []string{"find", w.Dir, "(", "-path", path.Join(w.Dir, ".git") + "*", "-o", "-name", ".git*", ")",
-		"(", "-type", "p", "-o", "-type", "s", "-o", "-xtype", "p", "-o", "-xtype", "c", "-o", "-xtype", "b", ")", "-print", "-quit"}
+		"(", "-type", "p", "-o", "-type", "s", "-o", "-xtype", "p", "-o", "-xtype", "c", "-o", "-xtype", "b", ")", "-print0", "-quit"}
 	_, err := w.Run(ctx, Process{Argv: argv, Stdout: &cappedWriter{w: &found, left: escapeLimit}, Stderr: &headTail{}})
-	name, _, whole := strings.Cut(found.String(), "\n")
+	name, _, whole := strings.Cut(found.String(), "\x00")
 	if err != nil || !whole {
 		return ""
 	}
-	return Escape(strings.TrimPrefix(name, w.Dir+"/"))
+	return strings.TrimPrefix(name, w.Dir+"/")
 }
 
 // watchedWriter tells how much was written, and whether somebody is being waited for who takes it.

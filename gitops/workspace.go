@@ -79,7 +79,8 @@ func (w Workspace) look(ctx context.Context, args ...string) (string, error) {
 	case errors.As(err, &failed):
 		return "", invalid("git %s in the workspace: %s", args[0], failed.Stderr)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "", invalid("git %s in the workspace did not answer within %s (a FIFO or an endless file in .git?)", args[0], lookTime)
+		return "", &Invalid{Stalled: true, Reason: fmt.Sprintf(
+			"git %s in the workspace did not answer within %s (a FIFO or an endless file in .git?)", args[0], lookTime)}
 	}
 	return strings.TrimSuffix(out.String(), "\n"), err
 }

@@ -118,7 +118,14 @@ func (c *cycle) indexLocked() Hold {
 
 func (c *cycle) innerInvalid(cause *gitops.Invalid) Hold {
 	c.outcome.Retry = mendedPoll
-	return Hold{Reason: InnerInvalid, Message: cause.Reason, Next: []string{"git airlock visit -- git fsck", "git airlock visit"}}
+	look := []string{"git airlock visit -- git fsck", "git airlock visit"}
+	switch {
+	case cause.For != "":
+		look = []string{"git airlock visit -- rm -rf -- " + gitops.Pasteable(cause.For)}
+	case cause.Stalled:
+		look = look[1:]
+	}
+	return Hold{Reason: InnerInvalid, Message: cause.Reason, Next: look}
 }
 
 func (c *cycle) innerMain(refs []gitops.InnerRef) Hold {
