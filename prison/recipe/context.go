@@ -3,7 +3,6 @@ package recipe
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,17 +30,17 @@ func (s Sources) Has(file string) bool {
 }
 
 var (
-	continued = regexp.MustCompile(`\\[ \t]*\r?\n([ \t]*#[^\n]*\n)*`)
-	copying   = regexp.MustCompile(`(?i)^(?:ONBUILD\s+)?(?:COPY|ADD)\s+(.*)$`)
-	starting  = regexp.MustCompile(`(?i)^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?`)
-	elsewhat  = regexp.MustCompile(`^([a-z]+://|git@)`)
+	continued = lazily(`\\[ \t]*\r?\n([ \t]*#[^\n]*\n)*`)
+	copying   = lazily(`(?i)^(?:ONBUILD\s+)?(?:COPY|ADD)\s+(.*)$`)
+	starting  = lazily(`(?i)^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?`)
+	elsewhat  = lazily(`^([a-z]+://|git@)`)
 )
 
 // SourcesOf reads what a Dockerfile copies. Where it cannot be told, as a variable is in it, that is everything.
 func SourcesOf(dockerfile []byte) Sources {
 	var all Sources
-	for line := range strings.Lines(continued.ReplaceAllString(string(dockerfile), " ")) {
-		if instruction := copying.FindStringSubmatch(strings.TrimSpace(line)); instruction != nil {
+	for line := range strings.Lines(continued().ReplaceAllString(string(dockerfile), " ")) {
+		if instruction := copying().FindStringSubmatch(strings.TrimSpace(line)); instruction != nil {
 			all = append(all, sourcesOf(instruction[1])...)
 		}
 	}
@@ -62,7 +61,7 @@ func sourcesOf(arguments string) (sources []string) {
 	}
 	for _, word := range words[:max(0, len(words)-1)] {
 		switch clean := strings.TrimPrefix(path.Clean("/"+word), "/"); {
-		case elsewhat.MatchString(word):
+		case elsewhat().MatchString(word):
 		case clean == "" || strings.ContainsAny(word, "$\"'\\"):
 			return []string{"."}
 		default:
@@ -75,12 +74,12 @@ func sourcesOf(arguments string) (sources []string) {
 // BasesOf are the images that a Dockerfile starts from, as far as it names them plainly.
 func BasesOf(dockerfile []byte) (images []string) {
 	var stages []string
-	for line := range strings.Lines(continued.ReplaceAllString(string(dockerfile), " ")) {
-		from := starting.FindStringSubmatch(strings.TrimSpace(line))
+	for line := range strings.Lines(continued().ReplaceAllString(string(dockerfile), " ")) {
+		from := starting().FindStringSubmatch(strings.TrimSpace(line))
 		if from == nil {
 			continue
 		}
-		if image := from[1]; imageName.MatchString(image) && image != "scratch" && !slices.Contains(stages, strings.ToLower(image)) {
+		if image := from[1]; imageName().MatchString(image) && image != "scratch" && !slices.Contains(stages, strings.ToLower(image)) {
 			images = append(images, image)
 		}
 		stages = append(stages, strings.ToLower(from[2]))

@@ -78,7 +78,7 @@ func (d *detection) add(file string, l Language) {
 	if !known {
 		f = Found{Language: Language{Name: l.Name}, File: file}
 	}
-	if versionText.MatchString(l.Version) {
+	if versionText().MatchString(l.Version) {
 		f.Version, f.File = strings.TrimPrefix(l.Version, "v"), file
 		f.Distribution = l.Distribution
 	}
@@ -95,9 +95,9 @@ func first(expression *regexp.Regexp, text string) string {
 }
 
 var (
-	goVersion   = regexp.MustCompile(`(?m)^go[ \t]+([0-9.]+)`)
-	goToolchain = regexp.MustCompile(`(?m)^toolchain[ \t]+go([0-9.]+)`)
-	threeParts  = regexp.MustCompile(`^v?\d+\.\d+\.\d+$`)
+	goVersion   = lazily(`(?m)^go[ \t]+([0-9.]+)`)
+	goToolchain = lazily(`(?m)^toolchain[ \t]+go([0-9.]+)`)
+	threeParts  = lazily(`^v?\d+\.\d+\.\d+$`)
 )
 
 func (d *detection) golang() {
@@ -105,7 +105,7 @@ func (d *detection) golang() {
 	if content == "" {
 		return
 	}
-	d.add("go.mod", Language{Name: "go", Version: completed(cmp.Or(first(goToolchain, content), first(goVersion, content)))})
+	d.add("go.mod", Language{Name: "go", Version: completed(cmp.Or(first(goToolchain(), content), first(goVersion(), content)))})
 }
 
 // completed makes "1.74" the first release of that name.
@@ -118,7 +118,7 @@ func completed(version string) string {
 
 // exact is a version if it is one of three numbers, empty otherwise: a range is nothing to install.
 func exact(version string) string {
-	if version = strings.TrimSpace(version); threeParts.MatchString(version) {
+	if version = strings.TrimSpace(version); threeParts().MatchString(version) {
 		return version
 	}
 	return ""
@@ -184,8 +184,8 @@ func (d *detection) python() {
 }
 
 var (
-	rustVersion = regexp.MustCompile(`(?m)^rust-version[ \t]*=[ \t]*"([0-9.]+)"`)
-	rustChannel = regexp.MustCompile(`(?m)^channel[ \t]*=[ \t]*"([0-9.]+)"`)
+	rustVersion = lazily(`(?m)^rust-version[ \t]*=[ \t]*"([0-9.]+)"`)
+	rustChannel = lazily(`(?m)^channel[ \t]*=[ \t]*"([0-9.]+)"`)
 )
 
 func (d *detection) rust() {
@@ -193,14 +193,14 @@ func (d *detection) rust() {
 	if content == "" {
 		return
 	}
-	d.add("Cargo.toml", Language{Name: "rust", Version: completed(first(rustVersion, content))})
-	if v := first(rustChannel, d.read("rust-toolchain.toml")); v != "" {
+	d.add("Cargo.toml", Language{Name: "rust", Version: completed(first(rustVersion(), content))})
+	if v := first(rustChannel(), d.read("rust-toolchain.toml")); v != "" {
 		d.add("rust-toolchain.toml", Language{Name: "rust", Version: completed(v)})
 	}
 	d.versionFile("rust", "rust-toolchain")
 }
 
-var targetFramework = regexp.MustCompile(`<TargetFrameworks?>\s*net(\d+\.\d+)`)
+var targetFramework = lazily(`<TargetFrameworks?>\s*net(\d+\.\d+)`)
 
 func (d *detection) dotnet() {
 	for _, pattern := range []string{"*.csproj", "*.fsproj", "*.vbproj", "*/*.csproj", "*/*.fsproj", "*.sln"} {
@@ -209,7 +209,7 @@ func (d *detection) dotnet() {
 			continue
 		}
 		l := Language{Name: "dotnet"}
-		if v := first(targetFramework, d.read(names[0])); v != "" {
+		if v := first(targetFramework(), d.read(names[0])); v != "" {
 			l.Version = v + ".100" // the first SDK of each release
 		}
 		d.add(names[0], l)
@@ -222,18 +222,18 @@ func (d *detection) dotnet() {
 }
 
 var (
-	mavenJava  = regexp.MustCompile(`<(?:maven\.compiler\.release|java\.version|maven\.compiler\.target|release)>\s*(\d+)\s*<`)
-	gradleJava = regexp.MustCompile(`(?:JavaLanguageVersion\.of\(|jvmToolchain\()\s*(\d+)`)
+	mavenJava  = lazily(`<(?:maven\.compiler\.release|java\.version|maven\.compiler\.target|release)>\s*(\d+)\s*<`)
+	gradleJava = lazily(`(?:JavaLanguageVersion\.of\(|jvmToolchain\()\s*(\d+)`)
 )
 
 func (d *detection) java() {
 	if content := d.read("pom.xml"); content != "" {
-		d.add("pom.xml", Language{Name: "java", Version: first(mavenJava, content), Manager: "maven"})
+		d.add("pom.xml", Language{Name: "java", Version: first(mavenJava(), content), Manager: "maven"})
 		return
 	}
 	for _, name := range []string{"build.gradle", "build.gradle.kts"} {
 		if content := d.read(name); content != "" {
-			d.add(name, Language{Name: "java", Version: first(gradleJava, content), Manager: "gradle"})
+			d.add(name, Language{Name: "java", Version: first(gradleJava(), content), Manager: "gradle"})
 			return
 		}
 	}
@@ -269,24 +269,24 @@ func (d *detection) mise(name string) {
 	}
 }
 
-var distributionVersion = regexp.MustCompile(`^([a-z][a-z0-9-]*)-(\d.*)$`)
+var distributionVersion = lazily(`^([a-z][a-z0-9-]*)-(\d.*)$`)
 
 // tool takes up what a manager of tools is told. Managers of packages are told to it as well.
 func (d *detection) tool(file, name, version string) {
 	name = strings.TrimPrefix(name, "core:")
 	l := Language{Name: nameOf(name), Version: version}
-	if m := distributionVersion.FindStringSubmatch(version); m != nil && l.Name == "java" && slices.Contains(distributions, m[1]) {
+	if m := distributionVersion().FindStringSubmatch(version); m != nil && l.Name == "java" && slices.Contains(distributions, m[1]) {
 		l.Distribution, l.Version = m[1], m[2]
 	}
 	for language, known := range languages {
 		if slices.Contains(known.managers, name) {
-			if _, used := d.found[language]; used && name != known.managers[0] && versionText.MatchString(version) {
+			if _, used := d.found[language]; used && name != known.managers[0] && versionText().MatchString(version) {
 				d.add(file, Language{Name: language, Manager: name + "@" + version})
 			}
 			return
 		}
 	}
-	if languageName.MatchString(l.Name) && versionText.MatchString(l.Version) {
+	if languageName().MatchString(l.Name) && versionText().MatchString(l.Version) {
 		d.add(file, l)
 	}
 }
@@ -326,7 +326,7 @@ func ParseLanguage(text string) (Language, error) {
 		}
 		l.Version = System
 	}
-	if !languageName.MatchString(l.Name) {
+	if !languageName().MatchString(l.Name) {
 		return l, errors.New(quote(l.Name) + " is not the name of a language")
 	}
 	_, err := Parse(Marshal(Recipe{Languages: []Language{l}}))

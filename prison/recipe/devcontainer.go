@@ -50,7 +50,7 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 	switch hasImage, hasFile := d.Image != "", d.Build.Dockerfile != ""; {
 	case hasImage && hasFile:
 		return wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
-	case hasImage && !imageName.MatchString(d.Image):
+	case hasImage && !imageName().MatchString(d.Image):
 		return wrong("image: %s is not the name of a container image", quote(d.Image))
 	case hasImage:
 		r.OS.Base = d.Image
@@ -73,7 +73,7 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(d.ContainerEnv)) {
 		value := d.ContainerEnv[name]
 		switch {
-		case !variableName.MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
+		case !variableName().MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
 			return wrong("containerEnv: %s is no variable that there can be", quote(name))
 		case slices.Contains(fixed, name) || strings.Contains(value, "${"): // of the host, or of the editor
 			ignored = append(ignored, "containerEnv."+name)

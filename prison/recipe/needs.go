@@ -3,7 +3,6 @@ package recipe
 import (
 	"bufio"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -73,7 +72,7 @@ func (l Language) mise() string {
 	return name + "@" + version
 }
 
-var versionInText = regexp.MustCompile(`[0-9]+(\.[0-9A-Za-z_+-]+)*`)
+var versionInText = lazily(`[0-9]+(\.[0-9A-Za-z_+-]+)*`)
 
 // Meets tells whether what the check printed is the version needed: 3.12 is met by 3.12.7, and not by 3.1.
 func (n Need) Meets(printed string) bool {
@@ -81,13 +80,13 @@ func (n Need) Meets(printed string) bool {
 		return true
 	}
 	want := strings.TrimPrefix(n.Version, "v")
-	return slices.ContainsFunc(versionInText.FindAllString(printed, -1), func(v string) bool {
+	return slices.ContainsFunc(versionInText().FindAllString(printed, -1), func(v string) bool {
 		return v == want || strings.HasPrefix(v, want+".")
 	})
 }
 
 // Printed finds the version in what a check printed.
-func (n Need) Printed(printed string) string { return versionInText.FindString(printed) }
+func (n Need) Printed(printed string) string { return versionInText().FindString(printed) }
 
 // MissingPackages reads dpkg's list of what a system has (/var/lib/dpkg/status) and returns those of the wanted
 // packages, as NAME or NAME=VERSION, that are not installed.

@@ -197,7 +197,7 @@ func dotted(path []string) string {
 	parts := make([]string, len(path))
 	for i, part := range path {
 		parts[i] = part
-		if !bareKey.MatchString(part) {
+		if !bareKey().MatchString(part) {
 			parts[i] = quote(part)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -16,22 +17,28 @@ const (
 )
 
 var (
-	bareKey      = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
-	imageName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$`)
-	packageName  = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?$`)
-	languageName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
-	versionText  = regexp.MustCompile(`^v?[0-9][0-9A-Za-z._+-]{0,63}$`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
+	bareKey      = lazily(`^[A-Za-z0-9_-]{1,80}$`)
+	imageName    = lazily(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$`)
+	packageName  = lazily(`^[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?$`)
+	languageName = lazily(`^[a-z][a-z0-9_-]{0,63}$`)
+	versionText  = lazily(`^v?[0-9][0-9A-Za-z._+-]{0,63}$`)
+	variableName = lazily(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
 )
+
+// lazily compiles an expression when it is first asked for: most commands ask for none, and the processes that keep a
+// prison would have it in their memory for as long as that runs.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // os reads [os].
 func (t table) os() (o OS) {
 	t.only("base", "packages", "dockerfile")
 	var hasBase, hasFile bool
-	if o.Base, hasBase = t.text("base"); hasBase && !imageName.MatchString(o.Base) {
+	if o.Base, hasBase = t.text("base"); hasBase && !imageName().MatchString(o.Base) {
 		t.errorf("base", "%s is not the name of a container image, such as %q", quote(o.Base), DefaultBase)
 	}
-	o.Packages = t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName.MatchString)
+	o.Packages = t.texts("packages", `the name of a Debian package, such as "make" or "make=4.3-4.1"`, packageName().MatchString)
 	o.Packages = unique(o.Packages)
 	if o.Dockerfile, hasFile = t.text("dockerfile"); hasFile && !inRepository(o.Dockerfile) {
 		t.errorf("dockerfile", "%s is not the path of a file in the repository, from its top", quote(o.Dockerfile))
@@ -68,7 +75,7 @@ func (t table) language(name string) (l Language) {
 
 // knows refuses names that are certainly wrong. All others are left to mise, which knows hundreds.
 func (t table) knows(name string) bool {
-	if !languageName.MatchString(name) {
+	if !languageName().MatchString(name) {
 		t.errorf(name, "that is not the name of a language")
 		return false
 	}
@@ -99,7 +106,7 @@ func (t table) version(language string) string {
 	case !ok:
 	case v == System && !HasSystem(language):
 		t.errorf("version", "Debian has no package of %s that is known here: say an exact version", language)
-	case v != System && !versionText.MatchString(v):
+	case v != System && !versionText().MatchString(v):
 		t.errorf("version", `%s is no exact version: say one such as "1.2.3", or %q for the distribution's`, quote(v), System)
 	}
 	return v
@@ -121,7 +128,7 @@ func (t table) manager(language string) string {
 			message += "; did you mean " + meant + "?"
 		}
 		t.errorf("manager", "%s %s", quote(name), message)
-	case versioned && !versionText.MatchString(version):
+	case versioned && !versionText().MatchString(version):
 		t.errorf("manager", "%s is no exact version of %s", quote(version), name)
 	case versioned && name == languages[language].managers[0]:
 		t.errorf("manager", "%s comes with %s: it has no version of its own", name, language)
@@ -171,7 +178,7 @@ func unique(list []string) (all []string) {
 // env reads [env].
 func (t table) env() (e Env) {
 	t.only("pass", "set")
-	e.Pass = t.texts("pass", "the name of a variable", variableName.MatchString)
+	e.Pass = t.texts("pass", "the name of a variable", variableName().MatchString)
 	e.Pass = unique(e.Pass)
 	for _, name := range e.Pass {
 		if slices.Contains(fixed, name) {
@@ -187,7 +194,7 @@ func (t table) env() (e Env) {
 		value, ok := set.text(name)
 		switch {
 		case !ok:
-		case !variableName.MatchString(name):
+		case !variableName().MatchString(name):
 			set.errorf(name, "that is not the name of a variable")
 		case slices.Contains(fixed, name):
 			set.errorf(name, "belongs to the environment itself")

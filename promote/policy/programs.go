@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -32,17 +33,19 @@ func (p program) concerns(changed string) bool {
 // commandKey matches the settings whose value is a command line, pathKey those that name a file or folder that git
 // obeys (git-config(1)).
 var (
-	commandKey = regexp.MustCompile(`^(?:` + strings.Join([]string{
-		`core\.(?:fsmonitor|editor|pager|sshcommand|askpass|gitproxy|alternaterefscommand)`,
-		`sequence\.editor`, `pager\..+`, `interactive\.difffilter`,
-		`filter\..+\.(?:clean|smudge|process)`,
-		`diff\.external`, `diff\..+\.(?:command|textconv)`, `merge\..+\.driver`,
-		`(?:difftool|mergetool|guitool|man|browser)\..+\.(?:cmd|path)`,
-		`gpg\.(?:.+\.)?(?:program|defaultkeycommand)`, `credential\.(?:.+\.)?helper`,
-		`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `hook\..+\.command`,
-		`remote\..+\.(?:uploadpack|receivepack)`, `sendemail\.(?:.+\.)?(?:tocmd|cccmd|headercmd|smtpserver|sendmailcmd)`,
-		`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`,
-	}, "|") + `)$`)
+	commandKey = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:` + strings.Join([]string{
+			`core\.(?:fsmonitor|editor|pager|sshcommand|askpass|gitproxy|alternaterefscommand)`,
+			`sequence\.editor`, `pager\..+`, `interactive\.difffilter`,
+			`filter\..+\.(?:clean|smudge|process)`,
+			`diff\.external`, `diff\..+\.(?:command|textconv)`, `merge\..+\.driver`,
+			`(?:difftool|mergetool|guitool|man|browser)\..+\.(?:cmd|path)`,
+			`gpg\.(?:.+\.)?(?:program|defaultkeycommand)`, `credential\.(?:.+\.)?helper`,
+			`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `hook\..+\.command`,
+			`remote\..+\.(?:uploadpack|receivepack)`, `sendemail\.(?:.+\.)?(?:tocmd|cccmd|headercmd|smtpserver|sendmailcmd)`,
+			`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`,
+		}, "|") + `)$`)
+	})
 	pathKey     = regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\..+\.path)$`)
 	driverKey   = regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`)
 	wordPattern = regexp.MustCompile("[^\\s;|&()<>\"'`=$]+")
@@ -59,7 +62,7 @@ func readPrograms(c gitops.Config, top string) programs {
 		case pathKey.MatchString(key):
 			p.add(key, configuredPath(key, value), top, true)
 		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(value, "!"):
-		case commandKey.MatchString(key):
+		case commandKey().MatchString(key):
 			for _, word := range wordPattern.FindAllString(value, -1) {
 				if strings.Contains(value, "--show-toplevel") {
 					word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // known is a kind of file that is known for holding secrets.
@@ -19,58 +20,60 @@ type known struct {
 	told  bool
 }
 
-// envValue finds variables that are named like secrets.
-var envValue = regexp.MustCompile(`(?im)^[ \t]*(?:export[ \t]+)?[A-Z0-9_.]*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)[A-Z0-9_]*[ \t]*[=:][ \t]*["']?([^\s"'#]{6,})`)
-
-// knownFiles are looked through from the top; the first that fits counts.
-var knownFiles = []known{
-	{rule: "ssh-key-file", what: "a private key of SSH by its name", files: []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "*.ppk"}, sure: High},
-	{rule: "key-store", what: "a store of private keys", files: []string{"*.p12", "*.pfx", "*.jks", "*.keystore", "*.bks", "*.kdbx", "*.pkcs12"}, sure: High},
-	{rule: "gcloud-credentials", what: "credentials of Google's cloud", files: []string{"application_default_credentials.json", "access_tokens.db", "gcloud/credentials.db"},
-		value: regexp.MustCompile(`"(?:refresh_token|private_key|client_secret)"\s*:\s*"([^"]{8,})"`), sure: High, maybe: Medium, told: true},
-	{rule: "aws-credentials", what: "credentials of Amazon's cloud", files: []string{".aws/credentials"},
-		value: regexp.MustCompile(`(?im)^\s*aws_(?:secret_access_key|session_token)\s*=\s*(\S{16,})`), sure: High, maybe: Medium, told: true},
-	{rule: "azure-credentials", what: "credentials of Microsoft's cloud", files: []string{".azure/accessTokens.json", ".azure/msal_token_cache.json"}, sure: High},
-	{rule: "terraform-state", what: "a state of Terraform, which holds what it made in plain text", files: []string{"*.tfstate", "*.tfstate.backup"},
-		value: regexp.MustCompile(`"resources"\s*:\s*\[\s*\{\s*"(\w+)`), sure: High, maybe: Low, told: true},
-	{rule: "terraform-credentials", what: "a token of Terraform", files: []string{".terraformrc", "terraform.rc", "credentials.tfrc.json"},
-		value: regexp.MustCompile(`(?i)"?token"?\s*[=:]\s*"([^"]{8,})"`), sure: High},
-	{rule: "kubeconfig", what: "credentials of a cluster", files: []string{"kubeconfig", "*.kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kube/config"},
-		value: regexp.MustCompile(`(?m)^[ \t-]*(?:client-key-data|token|password)\s*:\s*["']?([^\s"']{8,})`), sure: High, maybe: Low, told: true},
-	{rule: "docker-credentials", what: "credentials of a registry", files: []string{".docker/config.json", ".dockercfg", ".dockerconfigjson"},
-		value: regexp.MustCompile(`"(?:auth|identitytoken)"\s*:\s*"([A-Za-z0-9+/=._-]{8,})"`), sure: High},
-	{rule: "npm-credentials", what: "a token of a package registry", files: []string{".npmrc", "npmrc"},
-		value: regexp.MustCompile(`(?m)(?:^|:)_(?:authToken|auth|password)\s*=\s*["']?([^\s"']{6,})`), sure: High},
-	{rule: "yarn-credentials", what: "a token of a package registry", files: []string{".yarnrc.yml"},
-		value: regexp.MustCompile(`(?m)^\s*npmAuth(?:Token|Ident)\s*:\s*["']?([^\s"']{6,})`), sure: High},
-	{rule: "pypi-credentials", what: "a password of a package registry", files: []string{".pypirc"},
-		value: regexp.MustCompile(`(?im)^\s*password\s*[=:]\s*(\S{6,})`), sure: High, maybe: Low, told: true},
-	{rule: "gem-credentials", what: "a key of a package registry", files: []string{".gem/credentials", ".bundle/config"},
-		value: regexp.MustCompile(`(?im)^\s*(?::\w*api_key|BUNDLE_\w*__\w*)\s*:\s*["']?([^\s"']{8,})`), sure: High},
-	{rule: "cargo-credentials", what: "a token of a package registry", files: []string{".cargo/credentials", ".cargo/credentials.toml"},
-		value: regexp.MustCompile(`(?m)^\s*token\s*=\s*"([^"]{8,})"`), sure: High},
-	{rule: "maven-credentials", what: "a password of a package registry", files: []string{".m2/settings.xml", "settings-security.xml"},
-		value: regexp.MustCompile(`<(?:password|master|passphrase)>([^<\s]{6,})<`), sure: High},
-	{rule: "netrc", what: "passwords of hosts", files: []string{".netrc", "_netrc"},
-		value: regexp.MustCompile(`(?m)\bpassword\s+(\S{4,})`), sure: High, maybe: Low, told: true},
-	{rule: "git-credentials", what: "passwords of git's hosts", files: []string{".git-credentials"},
-		value: regexp.MustCompile(`(?m)^\w+://[^:/\s]+:([^@\s]{4,})@`), sure: High},
-	{rule: "database-password", what: "a password of a database", files: []string{".pgpass", "pgpass.conf"},
-		value: regexp.MustCompile(`(?m)^[^#\s][^:\n]*:[^:\n]*:[^:\n]*:[^:\n]*:(\S{4,})`), sure: High},
-	{rule: "database-password", what: "a password of a database", files: []string{".my.cnf", ".mylogin.cnf"},
-		value: regexp.MustCompile(`(?im)^\s*password\s*=\s*["']?([^\s"']{4,})`), sure: High},
-	{rule: "database-password", what: "a password of a database", files: []string{"database.yml", "database.yaml", "wp-config.php"},
-		value: regexp.MustCompile(`(?im)(?:^\s*password\s*:\s*["']?|DB_PASSWORD['"]\s*,\s*['"])([^\s"'<]{6,})`), sure: Medium},
-	{rule: "rails-key", what: "the key to a Rails application's credentials", files: []string{"master.key", "config/credentials/production.key", "config/credentials/staging.key", "config/credentials/development.key", "config/credentials/test.key"},
-		value: regexp.MustCompile(`^\s*([0-9a-f]{32})\s*$`), sure: High},
-	{rule: "rails-secret", what: "the secret of a Rails application", files: []string{"config/secrets.yml", "secret_token.rb"},
-		value: regexp.MustCompile(`(?m)secret_(?:key_base|token)\s*[:=]\s*["']?([0-9a-f]{30,})`), sure: Medium},
-	{rule: "htpasswd", what: "hashes of passwords", files: []string{".htpasswd", "htpasswd"},
-		value: regexp.MustCompile(`(?m)^[^:\s]+:(?:\$\w+\$)?([^\s:]{8,})`), sure: Medium},
-	{rule: "env-file", what: "variables of an environment", files: []string{".env.development", ".env.dev", ".env.ci", ".env.defaults"}, value: envValue, sure: Medium, maybe: Low, told: true},
-	{rule: "env-file", what: "variables of an environment", files: []string{".env", "*.env", ".env.*"}, value: envValue, sure: High, maybe: Medium, told: true},
-	{rule: "env-file", what: "variables of an environment", files: []string{".envrc"}, value: envValue, sure: High},
-}
+// knownFiles are looked through from the top; the first that fits counts. Its expressions are
+// compiled when a tree is searched, and not by each command.
+var knownFiles = sync.OnceValue(func() []known {
+	// finds variables that are named like secrets
+	envValue := regexp.MustCompile(`(?im)^[ \t]*(?:export[ \t]+)?[A-Z0-9_.]*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)[A-Z0-9_]*[ \t]*[=:][ \t]*["']?([^\s"'#]{6,})`)
+	return []known{
+		{rule: "ssh-key-file", what: "a private key of SSH by its name", files: []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "*.ppk"}, sure: High},
+		{rule: "key-store", what: "a store of private keys", files: []string{"*.p12", "*.pfx", "*.jks", "*.keystore", "*.bks", "*.kdbx", "*.pkcs12"}, sure: High},
+		{rule: "gcloud-credentials", what: "credentials of Google's cloud", files: []string{"application_default_credentials.json", "access_tokens.db", "gcloud/credentials.db"},
+			value: regexp.MustCompile(`"(?:refresh_token|private_key|client_secret)"\s*:\s*"([^"]{8,})"`), sure: High, maybe: Medium, told: true},
+		{rule: "aws-credentials", what: "credentials of Amazon's cloud", files: []string{".aws/credentials"},
+			value: regexp.MustCompile(`(?im)^\s*aws_(?:secret_access_key|session_token)\s*=\s*(\S{16,})`), sure: High, maybe: Medium, told: true},
+		{rule: "azure-credentials", what: "credentials of Microsoft's cloud", files: []string{".azure/accessTokens.json", ".azure/msal_token_cache.json"}, sure: High},
+		{rule: "terraform-state", what: "a state of Terraform, which holds what it made in plain text", files: []string{"*.tfstate", "*.tfstate.backup"},
+			value: regexp.MustCompile(`"resources"\s*:\s*\[\s*\{\s*"(\w+)`), sure: High, maybe: Low, told: true},
+		{rule: "terraform-credentials", what: "a token of Terraform", files: []string{".terraformrc", "terraform.rc", "credentials.tfrc.json"},
+			value: regexp.MustCompile(`(?i)"?token"?\s*[=:]\s*"([^"]{8,})"`), sure: High},
+		{rule: "kubeconfig", what: "credentials of a cluster", files: []string{"kubeconfig", "*.kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kube/config"},
+			value: regexp.MustCompile(`(?m)^[ \t-]*(?:client-key-data|token|password)\s*:\s*["']?([^\s"']{8,})`), sure: High, maybe: Low, told: true},
+		{rule: "docker-credentials", what: "credentials of a registry", files: []string{".docker/config.json", ".dockercfg", ".dockerconfigjson"},
+			value: regexp.MustCompile(`"(?:auth|identitytoken)"\s*:\s*"([A-Za-z0-9+/=._-]{8,})"`), sure: High},
+		{rule: "npm-credentials", what: "a token of a package registry", files: []string{".npmrc", "npmrc"},
+			value: regexp.MustCompile(`(?m)(?:^|:)_(?:authToken|auth|password)\s*=\s*["']?([^\s"']{6,})`), sure: High},
+		{rule: "yarn-credentials", what: "a token of a package registry", files: []string{".yarnrc.yml"},
+			value: regexp.MustCompile(`(?m)^\s*npmAuth(?:Token|Ident)\s*:\s*["']?([^\s"']{6,})`), sure: High},
+		{rule: "pypi-credentials", what: "a password of a package registry", files: []string{".pypirc"},
+			value: regexp.MustCompile(`(?im)^\s*password\s*[=:]\s*(\S{6,})`), sure: High, maybe: Low, told: true},
+		{rule: "gem-credentials", what: "a key of a package registry", files: []string{".gem/credentials", ".bundle/config"},
+			value: regexp.MustCompile(`(?im)^\s*(?::\w*api_key|BUNDLE_\w*__\w*)\s*:\s*["']?([^\s"']{8,})`), sure: High},
+		{rule: "cargo-credentials", what: "a token of a package registry", files: []string{".cargo/credentials", ".cargo/credentials.toml"},
+			value: regexp.MustCompile(`(?m)^\s*token\s*=\s*"([^"]{8,})"`), sure: High},
+		{rule: "maven-credentials", what: "a password of a package registry", files: []string{".m2/settings.xml", "settings-security.xml"},
+			value: regexp.MustCompile(`<(?:password|master|passphrase)>([^<\s]{6,})<`), sure: High},
+		{rule: "netrc", what: "passwords of hosts", files: []string{".netrc", "_netrc"},
+			value: regexp.MustCompile(`(?m)\bpassword\s+(\S{4,})`), sure: High, maybe: Low, told: true},
+		{rule: "git-credentials", what: "passwords of git's hosts", files: []string{".git-credentials"},
+			value: regexp.MustCompile(`(?m)^\w+://[^:/\s]+:([^@\s]{4,})@`), sure: High},
+		{rule: "database-password", what: "a password of a database", files: []string{".pgpass", "pgpass.conf"},
+			value: regexp.MustCompile(`(?m)^[^#\s][^:\n]*:[^:\n]*:[^:\n]*:[^:\n]*:(\S{4,})`), sure: High},
+		{rule: "database-password", what: "a password of a database", files: []string{".my.cnf", ".mylogin.cnf"},
+			value: regexp.MustCompile(`(?im)^\s*password\s*=\s*["']?([^\s"']{4,})`), sure: High},
+		{rule: "database-password", what: "a password of a database", files: []string{"database.yml", "database.yaml", "wp-config.php"},
+			value: regexp.MustCompile(`(?im)(?:^\s*password\s*:\s*["']?|DB_PASSWORD['"]\s*,\s*['"])([^\s"'<]{6,})`), sure: Medium},
+		{rule: "rails-key", what: "the key to a Rails application's credentials", files: []string{"master.key", "config/credentials/production.key", "config/credentials/staging.key", "config/credentials/development.key", "config/credentials/test.key"},
+			value: regexp.MustCompile(`^\s*([0-9a-f]{32})\s*$`), sure: High},
+		{rule: "rails-secret", what: "the secret of a Rails application", files: []string{"config/secrets.yml", "secret_token.rb"},
+			value: regexp.MustCompile(`(?m)secret_(?:key_base|token)\s*[:=]\s*["']?([0-9a-f]{30,})`), sure: Medium},
+		{rule: "htpasswd", what: "hashes of passwords", files: []string{".htpasswd", "htpasswd"},
+			value: regexp.MustCompile(`(?m)^[^:\s]+:(?:\$\w+\$)?([^\s:]{8,})`), sure: Medium},
+		{rule: "env-file", what: "variables of an environment", files: []string{".env.development", ".env.dev", ".env.ci", ".env.defaults"}, value: envValue, sure: Medium, maybe: Low, told: true},
+		{rule: "env-file", what: "variables of an environment", files: []string{".env", "*.env", ".env.*"}, value: envValue, sure: High, maybe: Medium, told: true},
+		{rule: "env-file", what: "variables of an environment", files: []string{".envrc"}, value: envValue, sure: High},
+	}
+})
 
 // fits tells whether a path is of this kind.
 func (k known) fits(p, name string) bool {
@@ -93,7 +96,7 @@ func (k known) fits(p, name string) bool {
 func judgeName(p string, at place, text []byte, more bool) (Finding, bool) {
 	name := path.Base(p)
 	lower := strings.ToLower(p)
-	for _, k := range knownFiles {
+	for _, k := range knownFiles() {
 		if !k.fits(lower, strings.ToLower(name)) {
 			continue
 		}
