@@ -61,6 +61,9 @@ func landHistory(t *testing.T, format string, seed uint64, rewrites, works bool)
 	for range r.IntN(12) {
 		base.put(somePath(r), someFile(r))
 	}
+	if works {
+		base[shared] = sharedFile()
+	}
 	w := newWorld(t, format, base)
 	a := newAgent(w, base, seed)
 	m := newModel(w, a)
@@ -72,7 +75,7 @@ func landHistory(t *testing.T, format string, seed uint64, rewrites, works bool)
 			a.rewrite()
 		}
 		if works && r.IntN(2) == 0 {
-			m.userCommits(fmt.Sprint(round))
+			m.userCommits(r, fmt.Sprint(round))
 		}
 		if r.IntN(4) == 0 {
 			// Another process, as after stop and start.

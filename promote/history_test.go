@@ -136,6 +136,9 @@ func (a *agent) step() {
 	case n < 15: // a history of its own
 		files := tree{}
 		files.change(a.r)
+		if f, both := a.root.files[shared]; both {
+			files[shared] = f
+		}
 		a.sides = append(a.sides, a.commit(files))
 	case len(a.sides) > 0:
 		a.merge()
@@ -147,6 +150,9 @@ func (a *agent) next(on *commit) *commit {
 	files := maps.Clone(on.files)
 	for range 1 + a.r.IntN(4) {
 		files.change(a.r)
+	}
+	if f, both := files[shared]; both {
+		files[shared] = f.edit(a.r, "agent", fmt.Sprint(a.made))
 	}
 	return a.commit(files, on)
 }

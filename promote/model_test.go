@@ -2,6 +2,9 @@ package promote_test
 
 import (
 	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,13 +35,17 @@ func newModel(w *world, a *agent) *model {
 		superseded: map[gitops.OID]bool{}, seen: map[gitops.OID]bool{w.record.Base: true}, own: tree{}}
 }
 
-// userCommits makes a commit of the user's own, at a path that the agent knows nothing of.
-func (m *model) userCommits(name string) {
+// userCommits makes a commit of the user's own: at a path that the agent knows nothing of, and in the shared file.
+func (m *model) userCommits(r *rand.Rand, name string) {
 	m.t.Helper()
+	content, err := os.ReadFile(filepath.Join(m.Top, shared))
+	check(m.t, err)
+	m.own[shared] = plain(string(content)).edit(r, "user", name)
+	check(m.t, os.WriteFile(filepath.Join(m.Top, shared), []byte(m.own[shared].content), 0o644))
 	m.own.put("the user/"+name, plain(name+"\n"))
 	m.own["the user/"+name].write(m.t, m.Top+"/the user/"+name)
 	m.git("add", "-f", "the user/"+name)
-	m.git("commit", "-q", "-m", "mine: "+name, "--", "the user/"+name)
+	m.git("commit", "-q", "-m", "mine: "+name, "--", "the user/"+name, shared)
 	m.seen[m.tip()] = true
 }
 

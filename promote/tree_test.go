@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -53,9 +54,50 @@ func (t tree) put(name string, f file) {
 func (t tree) with(over tree) tree {
 	both := maps.Clone(t)
 	for name, f := range over {
+		if name == shared {
+			f = weave(t[name], f)
+		}
 		both.put(name, f)
 	}
 	return both
+}
+
+// shared is a file in which both work, each on lines of its own with enough between them.
+const shared = "shared by both"
+
+// sharedFile is what it is at the beginning.
+func sharedFile() file {
+	var b strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&b, "between %d\nbetween %[1]d, too\n%s %[1]d:\nafter %[1]d\n", i, []string{"agent", "user"}[i%2])
+	}
+	return plain(b.String())
+}
+
+// edit changes one of somebody's lines in the shared file.
+func (f file) edit(r *rand.Rand, whose, to string) file {
+	lines := strings.SplitAfter(f.content, "\n")
+	var theirs []int
+	for i, line := range lines {
+		if strings.HasPrefix(line, whose+" ") {
+			theirs = append(theirs, i)
+		}
+	}
+	i := one(r, theirs)
+	head, _, _ := strings.Cut(lines[i], ":")
+	lines[i] = head + ": " + to + "\n"
+	return plain(strings.Join(lines, ""))
+}
+
+// weave is the agent's shared file with the user's lines of another.
+func weave(agents, users file) file {
+	lines := strings.SplitAfter(agents.content, "\n")
+	for i, line := range strings.SplitAfter(users.content, "\n") {
+		if strings.HasPrefix(line, "user ") {
+			lines[i] = line
+		}
+	}
+	return plain(strings.Join(lines, ""))
 }
 
 // readTree reads a working tree, the folders named excepted.
@@ -171,6 +213,7 @@ var targets = []string{"a", "../a", "/etc/hostname", "nowhere", "lib/", ".", "\x
 // change makes a random change.
 func (t tree) change(r *rand.Rand) {
 	names := slices.Sorted(maps.Keys(t))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == shared })
 	if len(names) == 0 || r.IntN(3) == 0 {
 		t.put(somePath(r), someFile(r))
 		return
