@@ -18,11 +18,11 @@ func (r *Repository) Summaries(ctx context.Context, most int, revisions ...strin
 	return r.summaries(ctx, append(args, "--"))
 }
 
-// Branches lists at most a number of the user's branches, the last used first. Those with names that cannot be shown as
-// they are left out.
-func (r *Repository) Branches(ctx context.Context, most int) ([]Summary, error) {
+// RefNames lists at most a number of the refs below one, such as "refs/heads", the last used first, by their short names. Those
+// with names that cannot be shown as they are left out.
+func (r *Repository) RefNames(ctx context.Context, most int, below string) ([]Summary, error) {
 	return r.summaries(ctx, []string{"for-each-ref", "--sort=-committerdate", fmt.Sprintf("--count=%d", most),
-		"--format=%(refname:short)%09%(contents:subject)%00", "refs/heads"})
+		"--format=%(refname:short)%09%(contents:subject)%00", below})
 }
 
 func (r *Repository) summaries(ctx context.Context, args []string) ([]Summary, error) {

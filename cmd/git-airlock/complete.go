@@ -4,13 +4,11 @@ import (
 	"embed"
 	"fmt"
 	"io"
-	"os"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/git-airlock/git-airlock/gitops"
 )
 
 //go:embed completion/*
@@ -107,7 +105,7 @@ func (e *offer) complete(p page, words []string) {
 		case len(p.commands) > 0:
 			sub := slices.IndexFunc(p.commands, func(c page) bool { return c.name == p.name+" "+w })
 			if sub < 0 {
-				e.help(w, p)
+				e.unlisted(w, p)
 				return
 			}
 			p = p.commands[sub]
@@ -133,11 +131,16 @@ func (e *offer) complete(p page, words []string) {
 	}
 }
 
-// help is about a command that is not listed.
-func (e *offer) help(command string, p page) {
-	if command == "help" {
+// unlisted is what follows a command that is not listed.
+func (e *offer) unlisted(command string, p page) {
+	switch command {
+	case "help":
 		for _, c := range p.commands {
 			e.candidate(c.name[len(p.name)+1:], c.summary)
+		}
+	case "completion":
+		for _, shell := range slices.Sorted(maps.Keys(completionFiles)) {
+			e.candidate(shell, "")
 		}
 	}
 }
@@ -154,8 +157,8 @@ func (e *offer) inside(p page, nth int) {
 }
 
 func (e *offer) log() {
-	for _, r := range e.known.airlocks() {
-		e.candidate("airlock/"+r.ID+"/pending", "what waits for "+gitops.Escape(r.BranchName()))
+	for _, c := range e.known.refs("refs/airlock") {
+		e.candidate(c.text, c.about)
 	}
 	e.shell(shellGitLog)
 }
@@ -171,59 +174,6 @@ func (e *offer) options(p page) {
 	}
 	if strings.Contains(strings.Join(p.synopsis, " "), "-- COMMAND") {
 		e.candidate("--", "a command for the prison follows")
-	}
-}
-
-// value offers values of an option, by the word that stands for them in its help.
-func (e *offer) value(o option) {
-	for _, choice := range o.choices() {
-		e.candidate(choice, "")
-	}
-	switch o.value {
-	case "RULE[:PATH]":
-		e.rules()
-	case "REV", "COMMIT":
-		for _, c := range e.known.pending() {
-			e.candidate(c.text, c.about)
-		}
-	case "REF":
-		for _, c := range e.known.inner() {
-			e.candidate(c.text, c.about)
-		}
-	case "BRANCH":
-		for _, c := range e.known.branches() {
-			e.candidate(c.text, c.about)
-		}
-	case "ID", "SESSION":
-		for _, r := range e.known.airlocks() {
-			text := r.ID
-			if o.value == "SESSION" {
-				text = r.Session
-			}
-			e.candidate(text, string(r.Phase)+" on "+gitops.Escape(r.BranchName()))
-		}
-	case "NAME[=VALUE]":
-		for _, v := range os.Environ() {
-			name, _, _ := strings.Cut(v, "=")
-			e.candidate(name, "")
-		}
-	case "[NAME=]PATH", "PATH", "FILE":
-		e.shell(shellFiles)
-	case "folder", "DIRECTORY", "DIR":
-		e.shell(shellFolders)
-	}
-}
-
-// rules offers those that hold something first, with the paths they hold.
-func (e *offer) rules() {
-	held := e.known.held()
-	for _, c := range held {
-		e.candidate(c.text, c.about)
-	}
-	for _, c := range acceptableRules() {
-		if !slices.ContainsFunc(held, func(h candidate) bool { return h.text == c.text }) {
-			e.candidate(c.text, c.about)
-		}
 	}
 }
 

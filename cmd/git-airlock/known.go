@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
@@ -40,16 +44,6 @@ func (k *known) look() *app {
 	}
 	k.app = a
 	return a
-}
-
-// airlocks are those of the repository.
-func (k *known) airlocks() []airlock.Record {
-	a := k.look()
-	if a == nil {
-		return nil
-	}
-	records, _ := a.store.List()
-	return records
 }
 
 // engine is that of the airlock here, to be closed; nil if there is none.
@@ -148,17 +142,56 @@ func (k *known) inner() []candidate {
 	return all
 }
 
-// branches are the repository's own.
-func (k *known) branches() []candidate {
+// refs are those of the repository below one.
+func (k *known) refs(below string) []candidate {
 	a := k.look()
 	if a == nil {
 		return nil
 	}
-	branches, err := a.repo.Branches(k.ctx, candidatesShown)
+	refs, err := a.repo.RefNames(k.ctx, candidatesShown, below)
 	if err != nil {
 		return nil
 	}
-	return summaries(branches)
+	return summaries(refs)
+}
+
+// variables are those of the user's environment, and of their .env file.
+func (k *known) variables() (all []candidate) {
+	if a := k.look(); a != nil {
+		own, _ := a.dotenv()
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			all = append(all, candidate{name, "of " + dotenvName})
+		}
+	}
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		all = append(all, candidate{name, ""})
+	}
+	return all
+}
+
+// enginePatience is how long somebody who has pressed a key waits for a container engine.
+const enginePatience = time.Second
+
+// images are those of the container engine, if there is one that answers.
+func (k *known) images() []candidate { return k.ofEngine(containers.ImageNames) }
+
+// runtimes are the engine's.
+func (k *known) runtimes() []candidate { return k.ofEngine(containers.Runtimes) }
+
+func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []candidate) {
+	ctx, cancel := context.WithTimeout(k.ctx, enginePatience)
+	defer cancel()
+	names, err := ask(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, name := range names[:min(len(names), candidatesShown)] {
+		if gitops.Escape(name) == name {
+			all = append(all, candidate{name, ""})
+		}
+	}
+	return all
 }
 
 func summaries(of []gitops.Summary) []candidate {

@@ -196,7 +196,7 @@ type scanDocument struct {
 	Medium   int             `json:"medium"`
 	Low      int             `json:"low"`
 	Allowed  int             `json:"allowed"`
-	Partial  []string        `json:"partial"` // only the first part of these was searched
+	Partial  []string        `json:"partial"`  // only the first part of these was searched
 	Archives []string        `json:"archives"` // these were not looked into
 	Findings []findingRecord `json:"findings"`
 }

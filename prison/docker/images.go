@@ -45,6 +45,30 @@ func (b *Backend) Images(ctx context.Context) ([]Image, error) {
 	return all, err
 }
 
+// ImageNames lists the images that are here under names of their own, without those that were built.
+func (b *Backend) ImageNames(ctx context.Context) (names []string, err error) {
+	e, err := b.engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	list, err := e.ImageList(bounded, image.ListOptions{})
+	if err != nil {
+		return nil, e.failed(ctx, "list images", err)
+	}
+	for _, i := range list {
+		for _, name := range i.RepoTags {
+			name = strings.TrimSuffix(strings.TrimPrefix(name, "docker.io/library/"), ":latest")
+			if name != "<none>:<none>" && !builtImage.MatchString(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // built lists the images that were built, those with a tag or all.
 func (e *engine) built(ctx context.Context, tag string) (all []Image, err error) {
 	bounded, cancel := call(ctx)

@@ -84,6 +84,19 @@ func (p *platform) refuse(host, runtime string) error {
 	return nil
 }
 
+// Runtimes lists those that the engine knows.
+func (b *Backend) Runtimes(ctx context.Context) ([]string, error) {
+	e, err := b.engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.platform(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(p.Runtimes)), nil
+}
+
 // product is what people call the engine.
 func (p *platform) product() string {
 	if p.podman {

@@ -5,14 +5,17 @@ function __git_airlock_offer
 	set -l words (commandline -opc)
 	set -l at (contains -i -- airlock $words; or contains -i -- git-airlock $words; or echo 1)
 	set -l word (commandline -ct)
+	# A path may stand behind "--option=", a whole word is offered all the same.
+	set -l stem (string match -r '^.*=' -- $word)
+	set -l rest (string replace -r '^.*=' '' -- $word)
 	for line in (git airlock complete -- $words[(math $at + 1)..] $word 2>/dev/null)
 		switch $line
 			case :files
-				__fish_complete_path (string replace -r '^--[^=]*=' '' -- $word)
+				__fish_complete_path $rest | string replace -r '^' -- "$stem"
 			case :folders
-				__fish_complete_directories (string replace -r '^--[^=]*=' '' -- $word)
+				__fish_complete_directories $rest | string replace -r '^' -- "$stem"
 			case :programs
-				complete -C $word
+				complete -C "$rest" | string replace -r '^' -- "$stem"
 			case :gitlog
 				complete -C "git log $word"
 			case '*'
