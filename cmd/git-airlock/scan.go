@@ -124,14 +124,14 @@ func tell(w io.Writer, report scan.Report) {
 		}
 	}
 	if high, medium, low := report.Count(scan.High)-shown, report.Count(scan.Medium), report.Count(scan.Low); high+medium+low > 0 {
-		more, perhaps := "", ""
+		more, orMore := "", ""
 		if shown > 0 {
 			more = " more"
 		}
 		if report.Cursory {
-			perhaps = " or more"
+			orMore = " or more"
 		}
-		say(w, "what may be%s secrets inside: %d high, %d medium, %d low%s: git airlock scan", more, high, medium, low, perhaps)
+		say(w, "what may be%s secrets inside: %d high, %d medium, %d%s low: git airlock scan", more, high, medium, low, orMore)
 	}
 }
 
