@@ -52,6 +52,8 @@ var doors = map[string][]string{
 	"github.com/go-git/go-git/":        {"gitops"},
 	"github.com/libgit2/git2go/":       {"gitops"},
 	"github.com/docker/":               {"prison/docker"},
+	"github.com/moby/patternmatcher":   {"prison/recipe"},
+	"github.com/moby/patternmatcher/":  {"prison/recipe"},
 	"github.com/pelletier/go-toml/":    {"prison/recipe", "promote/policy", "promote/policy/secrets"},
 	"golang.org/x/text/":               {"promote/policy"},
 }

@@ -90,11 +90,18 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 	}
 	sources := recipe.SourcesOf(s.dockerfile)
 	s.names = named(s.OS, sources)
+	ignored, err := t.ignored(s.OS)
+	if err != nil {
+		return err
+	}
 	left := int64(maxContext)
 	err = t.walk(s.OS.Context, func(name string, e gitops.TreeEntry) error {
 		within := strings.TrimPrefix(strings.TrimPrefix(name, s.OS.Context), "/")
 		if !sources.Has(within) || e.Mode == "160000" {
 			return nil
+		}
+		if out, err := ignored.Has(within); out || err != nil {
+			return err
 		}
 		content, size, err := t.look.Blob(t.ctx, e.OID, left)
 		if err != nil {
@@ -121,10 +128,27 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 	return err
 }
 
+// ignored reads what is kept out of the context of a Dockerfile.
+func (t treeFiles) ignored(o recipe.OS) (recipe.Ignored, error) {
+	for _, name := range recipe.IgnoredFiles(o.Dockerfile, o.Context) {
+		content, err := t.read(name)
+		if err != nil {
+			return recipe.Ignored{}, err
+		}
+		if content != nil {
+			return recipe.ParseIgnored(name, content)
+		}
+	}
+	return recipe.Ignored{}, nil
+}
+
 // named are the paths from the top that a Dockerfile is built from, as far as it names them: a change of any file
 // cannot be held because all are copied.
 func named(o recipe.OS, sources recipe.Sources) []string {
 	names := []string{o.Dockerfile}
+	if len(sources) > 0 {
+		names = append(names, recipe.IgnoredFiles(o.Dockerfile, o.Context)...)
+	}
 	for _, source := range sources {
 		if i := strings.IndexAny(source, "*?["); i >= 0 {
 			source = path.Dir(source[:i] + "x")
@@ -198,6 +222,9 @@ func (t treeFiles) below(folder string, tree gitops.OID, visit func(name string,
 		return err
 	}
 	for _, e := range entries {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
 		name := path.Join(folder, e.Name)
 		if e.Folder() {
 			err = t.below(name, e.OID, visit)
