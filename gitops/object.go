@@ -66,9 +66,9 @@ func ParseCommit(raw []byte) (Commit, error) {
 		key, value, _ := strings.Cut(line, " ")
 		switch {
 		case key == "tree" && c.Tree == "":
-			c.Tree = OID(value)
+			c.Tree = OID(strings.Clone(value)) // names are kept where headers of a megabyte are not to be
 		case key == "parent" && c.Author == "":
-			c.Parents = append(c.Parents, OID(value))
+			c.Parents = append(c.Parents, OID(strings.Clone(value)))
 		case key == "author" && c.Author == "":
 			c.Author = value
 		case key == "committer" && c.Committer == "":

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -250,4 +251,27 @@ func throughTheShell(t *testing.T, words []string, quote func(string) string) {
 		}
 		t.Fatalf("%d words came back, want %d", len(got), len(words))
 	}
+}
+
+// Names that are kept of a commit must not keep the megabyte of its headers.
+func TestParseCommitKeepsNoHeaders(t *testing.T) {
+	raw := []byte("tree " + strings.Repeat("a", 40) + "\nparent " + strings.Repeat("b", 40) + "\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\nx " +
+		strings.Repeat("x", 1<<20) + "\n\nmessage\n")
+	held := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	var kept []OID
+	for range 64 {
+		c, err := ParseCommit(raw)
+		check(t, err)
+		kept = append(append(kept, c.Tree), c.Parents...)
+	}
+	if after := held(); after > before+(16<<20) {
+		t.Errorf("%d names hold %d MB", len(kept), (after-before)>>20)
+	}
+	runtime.KeepAlive(kept)
 }

@@ -33,7 +33,7 @@ type Limits struct {
 	Time      time.Duration // for one export
 	Paths     int64         // changed paths of one commit
 	Depth     int64         // of a tree
-	Entries   int64         // files in the tree of a commit
+	Entries   int64         // files in the tree of a commit; 0: nothing is weighed
 	Memory    int64         // bytes that git may take to read what was exported
 }
 
@@ -212,32 +212,6 @@ func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits
 		return invalid("history of %s is not complete: %s", tip, failed.Stderr)
 	}
 	return err
-}
-
-// CountFiles counts the files in the tree of a commit, or in a tree, as far as most and one more.
-func (g *Git) CountFiles(ctx context.Context, tree OID, most int64) (int64, error) {
-	lines := &lineCounter{most: most}
-	// Of each file a letter: what counts is how many there are, as folders that are shared are listed in each place.
-	err := g.Look(ctx, Call{Args: []string{"ls-tree", "-r", "--format=x", string(tree)}, Stdout: lines, Limit: math.MaxInt64})
-	if lines.n > most {
-		err = nil
-	}
-	return lines.n, err
-}
-
-// lineCounter counts lines and fails beyond most.
-type lineCounter struct{ n, most int64 }
-
-func (l *lineCounter) Write(p []byte) (int, error) {
-	if l.n += int64(bytes.Count(p, []byte("\n"))); l.n > l.most {
-		return 0, errOutput
-	}
-	return len(p), nil
-}
-
-// TooMany says that a tree has more files than one may have.
-func (l Limits) TooMany(tree OID) error {
-	return invalid("tree %s has more files than airlock.limit.entries allows (%d)", tree, l.Entries)
 }
 
 // CheckSizes refuses objects of the range that are larger than the limits, before anything reads them.

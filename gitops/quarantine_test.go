@@ -215,22 +215,6 @@ func TestReceiveEndsInLittleMemory(t *testing.T) {
 	i.receive(tip, i.root)
 }
 
-func TestCountFiles(t *testing.T) {
-	t.Parallel()
-	i := newInner(t, files{"a": "1", "d/b": "2", "d/e/c": "3"})
-	for most, want := range map[int64]int64{10: 4, 4: 4} {
-		if got, err := i.q.CountFiles(t.Context(), i.root, most); got != want || err != nil {
-			t.Errorf("at most %d: %d, %v", most, got, err)
-		}
-	}
-	if got, err := i.q.CountFiles(t.Context(), i.root, 3); got <= 3 || err != nil {
-		t.Errorf("at most 3: %d, %v", got, err)
-	}
-	if _, err := i.q.CountFiles(t.Context(), OID(strings.Repeat("1", 40)), 2); err == nil {
-		t.Error("files of what is missing were counted")
-	}
-}
-
 // nothingKept demands that the quarantine holds nothing but what it began with.
 func (i *inner) nothingKept() {
 	i.t.Helper()

@@ -25,6 +25,7 @@ type treeDiff struct {
 	limits  Limits
 	tree    OID
 	changes []Change
+	sum     weight
 }
 
 // folder compares two folders at a path, of which one may be missing.
@@ -32,39 +33,16 @@ func (d *treeDiff) folder(ctx context.Context, path string, old, new OID, depth 
 	if depth > d.limits.Depth {
 		return invalid("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, Escape(path))
 	}
-	before, err := d.entries(ctx, old)
+	before, after, err := d.look.both(ctx, old, new)
 	if err != nil {
 		return err
 	}
-	after, err := d.entries(ctx, new)
-	if err != nil {
-		return err
-	}
-	for len(before) > 0 || len(after) > 0 {
-		var a, b TreeEntry
-		switch {
-		case len(after) == 0 || len(before) > 0 && before[0].key() < after[0].key():
-			a, before = before[0], before[1:]
-		case len(before) == 0 || after[0].key() < before[0].key():
-			b, after = after[0], after[1:]
-		default:
-			a, b, before, after = before[0], after[0], before[1:], after[1:]
-		}
-		if a == b {
-			continue
-		}
+	for a, b := range differing(before, after) {
 		if err := d.entry(ctx, path+max(a.Name, b.Name), a, b, depth); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (d *treeDiff) entries(ctx context.Context, tree OID) ([]TreeEntry, error) {
-	if tree == "" {
-		return nil, nil
-	}
-	return d.look.Tree(ctx, tree)
 }
 
 // entry compares two entries of one name, of which one may be missing; both are folders or none is.
@@ -76,12 +54,21 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, d
 	case int64(len(name)) > d.limits.Component:
 		return invalid("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", d.tree, len(name), d.limits.Component, Escape(path))
 	case old.Folder() || new.Folder():
+		if d.sum.add(weight{folders: 1}, int64(len(path)), d.limits.Paths) != nil {
+			return d.limits.tooManyChanges(d.tree)
+		}
 		return d.folder(ctx, path+"/", old.OID, new.OID, depth+1)
-	case int64(len(d.changes)) >= d.limits.Paths:
-		return invalid("tree %s changes more paths than airlock.limit.paths allows (%d)", d.tree, d.limits.Paths)
+	case d.sum.add(weight{files: 1}, int64(len(path)), d.limits.Paths) != nil:
+		return d.limits.tooManyChanges(d.tree)
 	}
 	d.changes = append(d.changes, Change{Path: path, Old: old.Entry, New: new.Entry})
 	return nil
+}
+
+// tooManyChanges says that what a tree changes cannot be listed.
+func (l Limits) tooManyChanges(tree OID) error {
+	return invalid("tree %s changes more paths than airlock.limit.paths allows (%d), as many folders, or names of more than %d bytes for each of them",
+		tree, l.Paths, textShare)
 }
 
 // key is what git sorts the entries of a tree by.

@@ -52,36 +52,6 @@ func sortedChanges(changes []Change) []Change {
 	return changes
 }
 
-// A tree of folders that share their contents has more paths than any memory; a deep one, more levels than any stack.
-func TestInspectorDiffIsBounded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	tree := "100644 blob " + string(w.blob("x")) + "\tf\n"
-	for range 12 {
-		id := input(t, w.Top, nil, tree, "mktree")
-		tree = ""
-		for n := range 10 {
-			tree += fmt.Sprintf("040000 tree %s\t%d\n", id, n)
-		}
-	}
-	bomb := OID(input(t, w.Top, nil, tree, "mktree"))
-	tree = "100644 blob " + string(w.blob("x")) + "\tf\n"
-	for range DefaultLimits.Depth + 1 {
-		tree = "040000 tree " + input(t, w.Top, nil, tree, "mktree") + "\td\n"
-	}
-	deep := OID(input(t, w.Top, nil, tree, "mktree"))
-	look := w.Inspect(t.Context())
-	defer look.Close()
-	for name, tree := range map[string]OID{"wide": bomb, "deep": deep} {
-		if _, err := look.Diff(t.Context(), "", tree, DefaultLimits); !isInvalid(err) {
-			t.Errorf("%s: %v, want *Invalid", name, err)
-		}
-		if c, err := look.Diff(t.Context(), tree, tree, DefaultLimits); len(c) != 0 || err != nil {
-			t.Errorf("%s, unchanged: %d changes, %v", name, len(c), err)
-		}
-	}
-}
-
 func TestInspectorCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,8 +10,12 @@ import (
 // ErrMany says that there are more objects than are looked at one by one.
 var ErrMany = errors.New("too many objects to be looked at one by one")
 
-// objectsWalked bounds the objects that a walk remembers, as their number is an agent's to choose.
-const objectsWalked = 1 << 20
+const (
+	// objectsWalked bounds the objects that a walk remembers, as their number is an agent's to choose.
+	objectsWalked = 1 << 20
+	// parentsWalked bounds the parents of all their commits: a commit has room for 20,000.
+	parentsWalked = 2 * objectsWalked
+)
 
 // History lists the commits that tip reaches, as far as those that are known, parents before children. What is missing or
 // too large is an [Invalid]. With [ErrMany], [Quarantine.History] is to be asked in place of this.
@@ -22,6 +26,7 @@ func (i *Inspector) History(ctx context.Context, tip OID, known func(OID) bool, 
 	}
 	var links []Link
 	met := map[OID]*visit{}
+	parents := 0
 	for todo := []OID{tip}; len(todo) > 0; {
 		id := todo[len(todo)-1]
 		v := met[id]
@@ -32,6 +37,9 @@ func (i *Inspector) History(ctx context.Context, tip OID, known func(OID) bool, 
 			}
 			if len(met) >= objectsWalked {
 				return nil, ErrMany
+			}
+			if parents += len(c.Parents); parents > parentsWalked {
+				return nil, invalid("the new commits have more than %d parents", parentsWalked)
 			}
 			met[id] = &visit{parents: c.Parents}
 			todo = append(todo, c.Parents...)
@@ -69,7 +77,7 @@ func (i *Inspector) limited(ctx context.Context, id OID, limits Limits) (Commit,
 // What is missing, too large or too deep is an [Invalid]. With [ErrMany], [Quarantine.Connected] and
 // [Quarantine.CheckSizes] are to be asked in place of this.
 func (i *Inspector) Walk(ctx context.Context, links []Link, limits Limits, found func(OID)) error {
-	w := &walk{look: i, limits: limits, found: found, trees: map[OID]OID{}, seen: map[sight]bool{}}
+	w := &walk{look: i, limits: limits, found: found, trees: map[OID]OID{}, seen: map[sight]bool{}, scales: i.scales(limits.Paths, limits.Depth)}
 	for _, l := range links {
 		if err := w.commit(ctx, l); err != nil {
 			return err
@@ -85,6 +93,7 @@ type walk struct {
 	found  func(OID)
 	trees  map[OID]OID // of commits
 	seen   map[sight]bool
+	scales *scales
 }
 
 // sight is an object that was met, and as what: one name can stand in two places of different types, of which one is wrong.
@@ -117,7 +126,22 @@ func (w *walk) commit(ctx context.Context, l Link) error {
 			return err
 		}
 	}
-	return w.folder(ctx, tree, parents, 0)
+	if err := w.folder(ctx, tree, parents, 0); err != nil || w.limits.Entries == 0 {
+		return err
+	}
+	_, err = w.scales.change(ctx, first(parents), tree, 0)
+	if errors.Is(err, errHeavy) {
+		err = w.limits.tooManyChanges(tree)
+	}
+	return err
+}
+
+// first is the first of some names, empty if there is none.
+func first(ids []OID) OID {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
 }
 
 func (w *walk) tree(ctx context.Context, commit OID) (OID, error) {
@@ -138,7 +162,7 @@ func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64)
 		return nil
 	}
 	if depth > w.limits.Depth {
-		return invalid("tree %s is deeper in folders than airlock.limit.depth allows (%d)", tree, w.limits.Depth)
+		return tooDeep(tree, w.limits.Depth)
 	}
 	entries, err := w.look.Tree(ctx, tree)
 	if err != nil {

@@ -73,40 +73,41 @@ func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID)
 
 // examine proves that all of main is in the quarantine, and no larger than the limits.
 func (c *cycle) examine(ctx context.Context, main gitops.OID, have []gitops.OID) error {
+	limits := c.settings.Limits
+	timed, cancel := context.WithTimeout(ctx, limits.Time)
+	defer cancel()
+	err := c.inspectAll(timed, main, have)
+	if timed.Err() != nil && ctx.Err() == nil {
+		return gitops.TookTooLong(limits)
+	}
+	return err
+}
+
+func (c *cycle) inspectAll(ctx context.Context, main gitops.OID, have []gitops.OID) error {
 	pending := map[gitops.OID]bool{}
 	for _, t := range c.ledger.tail {
 		pending[t.inner] = true
 	}
 	limits := c.settings.Limits
 	links, err := c.inside.History(ctx, main, func(id gitops.OID) bool { return pending[id] || c.ledger.has(id) }, limits)
-	if err == nil && len(links) > 1 { // one alone can add no more than the limit of paths: see grows
-		err = c.countFiles(ctx, main)
-	}
 	if err == nil {
 		err = c.inside.Walk(ctx, links, limits, nil)
 	}
-	if !errors.Is(err, gitops.ErrMany) {
+	if errors.Is(err, gitops.ErrMany) {
+		if err = c.q.Connected(ctx, main, have, limits); err == nil {
+			err = c.q.CheckSizes(ctx, main, have, limits)
+		}
+	} else if len(links) == 1 {
+		return err // one alone can add no more than the limit of paths: see grows
+	}
+	if err != nil {
 		return err
 	}
-	if err := c.q.Connected(ctx, main, have, limits); err != nil {
-		return err
+	commit, err := c.inside.Commit(ctx, main)
+	if err == nil {
+		_, err = c.inside.CheckFiles(ctx, commit.Tree, limits)
 	}
-	return c.q.CheckSizes(ctx, main, have, limits)
-}
-
-// countFiles refuses a commit with more files than one may have.
-func (c *cycle) countFiles(ctx context.Context, commit gitops.OID) error {
-	n, err := c.q.CountFiles(ctx, commit, c.settings.Limits.Entries)
-	var failed *gitops.Error
-	switch {
-	case errors.As(err, &failed):
-		return nil // what is missing is the walk's to say
-	case err != nil:
-		return err
-	case n > c.settings.Limits.Entries:
-		return c.settings.Limits.TooMany(commit)
-	}
-	return nil
+	return err
 }
 
 // have are inner commits that the quarantine has whole.

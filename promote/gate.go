@@ -106,7 +106,7 @@ func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []p
 		next()
 		commit, subject, err := c.inspect(ctx, look, p)
 		if err == nil {
-			err = c.grows(ctx, commit)
+			err = c.grows(ctx, look, commit)
 		}
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (c *cycle) inspect(ctx context.Context, look *gitops.Inspector, p pair) (po
 
 // grows refuses a commit by which a tree comes to have more files than one may have. How many there are is counted
 // once, and added up from there, until that might be too many: files that were removed since are still in it then.
-func (c *cycle) grows(ctx context.Context, commit policy.Commit) error {
+func (c *cycle) grows(ctx context.Context, look *gitops.Inspector, commit policy.Commit) error {
 	added := int64(0)
 	for _, change := range commit.Changes {
 		if change.Old.Mode == "" {
@@ -149,15 +149,12 @@ func (c *cycle) grows(ctx context.Context, commit policy.Commit) error {
 	}
 	c.counting.Lock()
 	defer c.counting.Unlock()
-	limit := c.settings.Limits.Entries
-	if added == 0 || c.files > 0 && c.files+added <= limit {
+	if added == 0 || c.files > 0 && c.files+added <= c.settings.Limits.Entries {
 		c.files += added
 		return nil
 	}
 	var err error
-	if c.files, err = c.bridge.CountFiles(ctx, commit.Tree, limit); err == nil && c.files > limit {
-		err = c.settings.Limits.TooMany(commit.Tree)
-	}
+	c.files, err = look.CheckFiles(ctx, commit.Tree, c.settings.Limits)
 	return err
 }
 

@@ -41,7 +41,11 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return s, err
 	}
+	begun := time.Now()
 	err = e.inside(ctx, c, &s)
+	if time.Since(begun) > longLook {
+		e.afterwards(&s)
+	}
 	// What could not be written could not be written down either.
 	if h := c.room(); h != nil && (s.Pending > 0 || c.unwritable() != nil) && !slices.ContainsFunc(s.Holds, func(o Hold) bool { return o.Reason == DiskFull }) {
 		s.Holds = sortHolds(append(s.Holds, *h), s.Holds, time.Now())
@@ -59,6 +63,17 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	}
 	s.Holds = withoutPosition(s.Holds)
 	return s, err
+}
+
+// longLook is how long looking into the workspace may take before what was seen outside is old; it is no longer
+// than that that an invalid workspace is asked for changes, which it may take all time to count.
+const longLook = time.Second
+
+// afterwards takes the holds of a cycle that has ended meanwhile.
+func (e *Engine) afterwards(s *State) {
+	if outcome, err := readOutcome(e.Dir()); err == nil {
+		s.Holds, s.Failure = append([]Hold{}, outcome.Holds...), outcome.Failure
+	}
 }
 
 func withoutPosition(holds []Hold) []Hold {
@@ -144,6 +159,11 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
 	if n, err := exporter.Count(ctx, "HEAD", append([]string{"--branches"}, landed...)...); err == nil && n > 0 {
 		s.Waiting = append(s.Waiting, Waiting{"HEAD", n, "HEAD"})
+	}
+	if slices.ContainsFunc(s.Holds, func(h Hold) bool { return h.Reason == InnerInvalid }) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, longLook)
+		defer cancel()
 	}
 	s.Uncommitted, err = exporter.Uncommitted(ctx)
 	return err

@@ -212,3 +212,19 @@ Q12() {
 	attack 'prepared; git config core.bare true; git config core.worktree /nowhere; echo $next >.git/refs/heads/main; echo "tree $(git --git-dir=.git rev-parse $next^{tree})"'
 	lands
 }
+
+Q13() {
+	tries '10^16 empty folders in a kilobyte; paths of 4,000 bytes that are gigabytes together'
+	attack 't=$(git mktree </dev/null)
+		for level in 1 2 3 4 5 6 7 8; do t=$(perl -e "printf qq(040000 tree %s\t%02d\n), \$ARGV[0], \$_ for 0..99" "$t" | git mktree); done; becomes "$t"'
+	plainly 'git fetch -q $plain main; timeout 3 git ls-tree -r FETCH_HEAD' '[ "$status" = 124 ]' && return
+	held inner-invalid airlock.limit.paths
+	bounded
+	mends
+	attack 'b=$(blob); t=$(perl -e "printf qq(100644 blob %s\t%0250d\n), \$ARGV[0], \$_ for 1..10000" "$b" | git mktree)
+		for level in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do t=$(printf "040000 tree %s\t%0250d\n" "$t" 7 | git mktree); done
+		becomes "$(perl -e "printf qq(040000 tree %s\t%02d\n), \$ARGV[0], \$_ for 1..19" "$t" | git mktree)"'
+	held inner-invalid airlock.limit.paths
+	bounded
+	mends
+}
