@@ -121,7 +121,13 @@ func lookIntoArchive(t *testing.T, dir string) {
 				Hashes  []struct{ Alg, Content string }
 			}
 		}
-		Components []struct{ Name, Version, PURL string }
+		Components []struct {
+			Name, Version, PURL string
+			Licenses            []struct {
+				License    struct{ ID string }
+				Expression string
+			}
+		}
 	}
 	if err := json.Unmarshal(read(t, filepath.Join(dir, name+".cdx.json")), &bom); err != nil {
 		t.Fatal(err)
@@ -135,8 +141,14 @@ func lookIntoArchive(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(bom.Components) != len(built.Deps)+1 {
-		t.Errorf("%d components are listed; the program has %d and the standard library", len(bom.Components), len(built.Deps))
+	if len(bom.Components) != len(built.Deps)+2 {
+		t.Fatalf("%d components are listed; the program has %d, the standard library and rules", len(bom.Components), len(built.Deps))
+	}
+	texts := string(read(t, filepath.Join(tree, "LICENSES.third-party")))
+	for _, c := range bom.Components {
+		if len(c.Licenses) != 1 || c.Licenses[0].License.ID == "" && c.Licenses[0].Expression == "" || !strings.Contains(texts, c.Name+" "+c.Version+", LICEN") {
+			t.Errorf("%s: the licence is %+v, or its text is missing", c.Name, c.Licenses)
+		}
 	}
 	for i, dep := range built.Deps {
 		if c := bom.Components[i+1]; c.Name != dep.Path || c.Version != dep.Version || !strings.HasPrefix(c.PURL, "pkg:golang/") {
