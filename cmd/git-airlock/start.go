@@ -164,10 +164,16 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 		}
 		return r, err
 	}
+	a.announce(r, len(request.choice.loose), outside)
+	return r, nil
+}
+
+// announce says what there is now, and what in it may be other than expected.
+func (a *app) announce(r airlock.Record, loose, outside int) {
 	say(a.message, "%s: snapshot of %s at %.12s in %s, %s prison, network %s",
 		r.ID, gitops.Escape(r.BranchName()), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
-	if n := len(request.choice.loose); n > 0 {
-		say(a.message, "%s that git does not track went in (%s), and come out only if they are committed", count(n, "file"), includeName)
+	if loose > 0 {
+		say(a.message, "%s that git does not track went in (%s), and come out only if they are committed", count(loose, "file"), includeName)
 	}
 	if outside > 0 {
 		say(a.message, "%s", stayOutside(outside))
@@ -175,7 +181,6 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	for _, weaker := range r.Isolation.Weaker {
 		say(a.message, "weaker here: %s", weaker)
 	}
-	return r, nil
 }
 
 func stayOutside(changes int) string {
