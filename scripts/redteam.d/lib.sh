@@ -8,16 +8,24 @@
 tried=0 surprises=0 untried=0 missing=0
 staged='' fresh_stage='' stages=0
 
-# begin builds the program and a home for a user.
+# begin builds the program.
 begin() {
 	need_go
 	have git || die 'there is no git on PATH' 'sudo apt-get install git'
-	work=$(mktemp -d)
-	chmod 755 "$work"
-	mkdir "$work/bin" "$work/home" "$work/canaries"
+	base=$(mktemp -d)
+	chmod 755 "$base"
+	rows=$base/rows
+	mkdir "$base/bin" "$rows"
+	build "$base/bin/git-airlock" || exit 1
+	PATH=$base/bin:$PATH
+	settle 0
+}
+
+# settle N makes the world of a job: a home for a user, a place for repositories, a secret of the host.
+settle() {
+	work=$base/$1
+	mkdir "$work" "$work/home" "$work/canaries"
 	chmod 1777 "$work/canaries"
-	build "$work/bin/git-airlock" || exit 1
-	PATH=$work/bin:$PATH
 	export PATH HOME=$work/home GIT_CONFIG_NOSYSTEM=1 GIT_CEILING_DIRECTORIES=$work LC_ALL=C.UTF-8 GIT_PAGER=cat
 	unset XDG_CONFIG_HOME GIT_DIR GIT_WORK_TREE GIT_CONFIG_GLOBAL
 	umask 022
@@ -41,9 +49,14 @@ possible() {
 	exit 77
 }
 
+# finish ends jobs that still run, and waits until they have cleared their airlocks.
 finish() {
-	raze
-	cd / && rm -rf "$work"
+	local running
+	running=$(jobs -p)
+	# shellcheck disable=SC2086
+	[ -z "$running" ] || kill $running 2>/dev/null
+	wait
+	cd / && rm -rf "$base"
 }
 
 # required NEED tells whether AIRLOCK_TEST_REQUIRE promises something.
@@ -267,8 +280,9 @@ restored() {
 
 # What came of it.
 
-# slowness is by how much all that is measured here is allowed to take longer, on a machine that has other things to do.
-slowness() { awk -v cores="$(nproc)" '{ n = int($1 / cores); if (n < 1) n = 1; if (n > 8) n = 8; print n }' /proc/loadavg; }
+# slowness is by how much all that is measured here is allowed to take longer, on a machine that has other things to do:
+# other jobs for certain, and what its load tells, which is late.
+slowness() { awk -v cores="$(nproc)" -v jobs="$jobs" '{ n = int($1 / cores); if (n < jobs / cores) n = int((jobs + cores - 1) / cores); if (n < 1) n = 1; if (n > 8) n = 8; print n }' /proc/loadavg; }
 now() { date +%s%N; }
 since() { echo $((($(now) - $1) / 1000000)); }
 # await MILLISECONDS COMMAND... waits until the command succeeds.
