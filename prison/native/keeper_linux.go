@@ -185,23 +185,29 @@ func (k *keeper) listen() {
 	}
 }
 
-// note writes the launched command's state; a new command gets a new log.
+// note writes the launched command's state; a new command gets a new log, which is there before it shows anything.
 func (k *keeper) note() {
-	if !k.command.Exited && k.log != nil {
-		k.log.Close()
-		k.log = nil
+	if !k.command.Exited {
+		if k.log != nil {
+			k.log.Close()
+		}
+		k.newLog()
 	}
 	hostfile.Write(k.path(commandName), k.command)
+}
+
+// newLog begins the log anew. Without one, what is shown is lost, and the command goes on.
+func (k *keeper) newLog() {
+	k.log, k.logged = nil, 0
+	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
+		k.log = f
+	}
 }
 
 // writeLog keeps between one and two times logKept. The bytes are the agent's: they are never looked at.
 func (k *keeper) writeLog(output []byte) {
 	if k.log == nil {
-		f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return
-		}
-		k.log, k.logged = f, 0
+		k.newLog()
 	}
 	n, _ := k.log.Write(output)
 	if k.logged += int64(n); k.logged < 2*logKept {

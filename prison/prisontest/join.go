@@ -31,6 +31,11 @@ func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 // joins lets several look and type at once.
 func joins(t *testing.T, b prison.Backend, o Options) {
 	x := launched(t, b, o, `stty -echo; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
+	if shown, err := b.Shown(t.Context(), x.spec); err != nil {
+		t.Errorf("shown before it shows anything: %v", err)
+	} else {
+		shown.Close()
+	}
 	type joiner struct {
 		out  bytes.Buffer
 		done chan error

@@ -176,12 +176,16 @@ held_or_landed() {
 Q10() {
 	tries 'an index, an exclude file and attributes that are huge, FIFOs or nonsense'
 	no_plain 'git would wait for them' && return
-	attack 'work; rm .git/index; mkfifo .git/index'
+	attack 'prepared; rm .git/index; mkfifo .git/index; published'
 	lands
 	restored
-	attack 'work; head -c 300000 /dev/urandom >.git/index; mkfifo .gitignore .gitattributes 2>/dev/null || :'
+	attack 'prepared; head -c 300000 /dev/urandom >.git/index; rm .gitignore; mkfifo .gitignore; published'
 	lands
 	restored
+	# git that packs what a commit brings asks for attributes.
+	attack 'prepared; mkfifo .gitattributes; published'
+	held inner-invalid .gitattributes
+	mends
 	attack 'prepared; mkdir -p .git/info; rm -f .git/info/exclude .git/info/attributes; mkfifo .git/info/exclude .git/info/attributes; echo $next >.git/refs/heads/main'
 	held inner-invalid '.git/info/(exclude|attributes)'
 	mends
