@@ -28,11 +28,40 @@ cd "$1"
 mkdir -p .git/info
 tar -x -f -`
 
+// placeBeside is place for a workspace with files of its own, which stay as they are.
+const placeBeside = `cd "$1" && mkdir -p .git/info && rm -f .git/info/exclude || exit 1
+tar -x -k -f - || exit 3`
+
 // Place puts files into a fresh workspace, where git does not see them: they are in nobody's commit unless somebody
 // insists.
 func (w Workspace) Place(ctx context.Context, files []UserFile) error {
+	code, said, err := w.unpack(ctx, place, files)
+	if err == nil && code != 0 {
+		err = errors.New(said)
+	}
+	if err != nil {
+		return fmt.Errorf("put files into the workspace: %w", err)
+	}
+	return nil
+}
+
+// PlaceBeside does so in a workspace that has files of its own, and tells whether there was room for all: what is at a
+// path already stays.
+func (w Workspace) PlaceBeside(ctx context.Context, files []UserFile) (all bool, err error) {
+	code, said, err := w.unpack(ctx, placeBeside, files)
+	if err == nil && code != 0 && code != 3 {
+		err = errors.New(said)
+	}
+	if err != nil {
+		return false, fmt.Errorf("put files into the workspace: %w", err)
+	}
+	return code == 0, nil
+}
+
+// unpack hands files to a script, and returns its exit status and what it said.
+func (w Workspace) unpack(ctx context.Context, script string, files []UserFile) (code int, said string, err error) {
 	if len(files) == 0 {
-		return nil
+		return 0, "", nil
 	}
 	var exclude strings.Builder
 	for _, f := range files {
@@ -43,14 +72,8 @@ func (w Workspace) Place(ctx context.Context, files []UserFile) error {
 	r, pw := io.Pipe()
 	defer r.Close()
 	go func() { pw.CloseWithError(tarUserFiles(pw, files)) }()
-	code, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", place, "sh", w.Dir}, Env: w.innerEnv(), Stdin: r, Stdout: io.Discard, Stderr: &stderr})
-	if err == nil && code != 0 {
-		err = errors.New(stderr.String())
-	}
-	if err != nil {
-		return fmt.Errorf("put files into the workspace: %w", err)
-	}
-	return nil
+	code, err = w.Run(ctx, Process{Argv: []string{"sh", "-c", script, "sh", w.Dir}, Env: w.innerEnv(), Stdin: r, Stdout: io.Discard, Stderr: &stderr})
+	return code, stderr.String(), err
 }
 
 func tarUserFiles(w io.Writer, files []UserFile) error {

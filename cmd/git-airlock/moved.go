@@ -223,7 +223,7 @@ func (a *app) rebuild(ctx context.Context, r *airlock.Record) error {
 	isolation, err := startPrison(ctx, b, spec)
 	if err == nil {
 		r.Isolation.Runtime, r.Isolation.Weaker, r.Top = isolation.Runtime, isolation.Weaker, a.repo.Top
-		err = a.fill(ctx, b, spec, s)
+		err = a.fill(ctx, b, spec, s, nil)
 	}
 	if err != nil {
 		// Half a workspace would be taken for the agent's.
@@ -231,5 +231,28 @@ func (a *app) rebuild(ctx context.Context, r *airlock.Record) error {
 		return errors.Join(fmt.Errorf("make the workspace anew: %w", err), b.Stop(after, spec), b.Wipe(after, spec))
 	}
 	say(a.message, "the workspace was gone; it is made anew of what the agent had committed on main")
+	return a.includeAgain(ctx, *r)
+}
+
+// includeAgain puts into a workspace that was made anew what is not committed and goes in all the same, as it is now. What
+// the agent has committed at such a path stays.
+func (a *app) includeAgain(ctx context.Context, r airlock.Record) error {
+	loose, err := a.included(ctx)
+	if err != nil || len(loose) == 0 {
+		return err
+	}
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	all, err := workspaceIn(box).PlaceBeside(ctx, loose)
+	if err := errors.Join(err, box.Close()); err != nil {
+		return err
+	}
+	but := ""
+	if !all {
+		but = ", but for those in whose place the agent has its own"
+	}
+	say(a.message, "%s that git does not track went in again (%s)%s", count(len(loose), "file"), includeName, but)
 	return nil
 }

@@ -248,7 +248,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := a.checkTools(ctx, *r, from.setup); err != nil {
 		return err
 	}
-	if err := a.fill(ctx, b, spec, s.Snapshot, from.loose...); err != nil {
+	if err := a.fill(ctx, b, spec, s.Snapshot, from.loose); err != nil {
 		return err
 	}
 	err = a.repo.UpdateRefs(ctx, "airlock: start",
@@ -270,7 +270,7 @@ func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (priso
 	return b.Start(ctx, spec)
 }
 
-func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *snapshot.Snapshot, loose ...gitops.UserFile) error {
+func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *snapshot.Snapshot, loose []gitops.UserFile) error {
 	box, err := b.Attach(ctx, spec)
 	if err != nil {
 		return err
