@@ -50,6 +50,9 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	if h := c.room(); h != nil && (s.Pending > 0 || c.unwritable() != nil) && !slices.ContainsFunc(s.Holds, func(o Hold) bool { return o.Reason == DiskFull }) {
 		s.Holds = sortHolds(append(s.Holds, *h), s.Holds, time.Now())
 	}
+	if h := e.crowded(s.Holds); h != nil {
+		s.Holds = sortHolds(append(s.Holds, *h), s.Holds, time.Now())
+	}
 	if s.Pending > 0 {
 		position, posErr := Position(ctx, e.Repo, e.Record, c.tip, c.promoted)
 		if posErr != nil {

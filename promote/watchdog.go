@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,20 @@ func roomAt(path string) (room, error) {
 	size := int64(s.Bsize) //nolint:unconvert // the types differ between systems
 	return room{used: int64(s.Blocks-s.Bfree) * size, free: int64(s.Bavail) * size, total: int64(s.Blocks) * size,
 		inodesUsed: int64(s.Files - s.Ffree), inodesFree: int64(s.Ffree), inodes: int64(s.Files)}, nil
+}
+
+// crowded tells whether there is room for a few more files only.
+func (r room) crowded() bool { return r.inodes > 0 && r.inodesFree < r.inodes/100 }
+
+// crowded is the hold of a disk that takes no more files: nobody may have been able to write it down.
+func (e *Engine) crowded(holds []Hold) *Hold {
+	place := e.Store.Workspace(e.Record)
+	r, err := roomAt(place)
+	if err != nil || !r.crowded() || slices.ContainsFunc(holds, func(h Hold) bool { return h.Reason == WorkspaceFull }) {
+		return nil
+	}
+	return &Hold{Reason: WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", r.inodesFree),
+		Next: []string{"df -i " + gitops.Pasteable(place), "git airlock start"}}
 }
 
 // watchdog stops the prison before what is in its workspace fills the disk. Measuring a workspace takes a walk
@@ -88,6 +103,9 @@ func (w *watchdog) look(ctx context.Context) bool {
 	said := w.full != nil
 	w.excused = w.usage
 	mend := "df -h " + gitops.Pasteable(w.place)
+	if r.crowded() {
+		mend = "df -i " + gitops.Pasteable(w.place)
+	}
 	if w.usage.Bytes > w.settings.MaxWorkspace {
 		mend = "git config airlock.maxWorkspace " + sizeAbove(w.usage.Bytes)
 	}
@@ -136,7 +154,7 @@ func (w *watchdog) verdict(r room) string {
 	switch {
 	case r.free < w.floor:
 		return fmt.Sprintf("the disk has %s left", megabytes(r.free))
-	case r.inodes > 0 && r.inodesFree < r.inodes/100:
+	case r.crowded():
 		return fmt.Sprintf("the disk has room for %d more files", r.inodesFree)
 	case w.usage.Bytes > limit:
 		return fmt.Sprintf("the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(w.usage.Bytes), megabytes(limit))

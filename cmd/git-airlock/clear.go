@@ -63,13 +63,21 @@ func (a *app) clear(ctx context.Context, r airlock.Record, discard bool) error {
 		}
 	}
 	r.Phase = airlock.Clearing
-	if err := a.store.Save(r); err != nil {
+	if err := a.note(r); err != nil {
 		return err
 	}
 	if err := a.erase(ctx, r); err != nil {
 		return err
 	}
 	say(a.message, "%s is cleared; what landed on %s stays", r.ID, gitops.Escape(r.BranchName()))
+	return nil
+}
+
+// note writes down how far clearing has come, unless there is no room: what takes it may be the workspace.
+func (a *app) note(r airlock.Record) error {
+	if err := a.store.Save(r); !gitops.NoRoom(err) {
+		return err
+	}
 	return nil
 }
 
@@ -87,7 +95,7 @@ func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error 
 	// The agent may have gone on until a moment ago.
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		if err := a.store.Save(*r); err != nil {
+		if err := a.note(*r); err != nil {
 			return err
 		}
 		return a.losses(ctx, *r)

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // modes are what an entry of a tree can be.
@@ -29,8 +32,12 @@ func FuzzGate(f *testing.F) {
 		change := files{path: modes[int(mode)%len(modes)] + content}
 		c := objects.commit(testBase, testBase.with(change), message)
 		found, err := New(Settings{}, testFacts, objects).Check(t.Context(), c)
-		if err != nil {
+		var refused *gitops.Invalid
+		if err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)
+		}
+		if refused != nil {
+			found = append(found, Finding{Detail: refused.Reason})
 		}
 		for _, finding := range found {
 			said := finding.Detail + strings.Join(finding.Paths, "")
