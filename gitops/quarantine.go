@@ -25,7 +25,7 @@ type Quarantine struct {
 
 // Limits bound what the quarantine takes in.
 type Limits struct {
-	Pack      int64         // bytes of one export
+	Pack      int64         // bytes of one export, and of the files in it when they are unpacked
 	Path      int64         // bytes of a path
 	Component int64         // bytes of a component of a path
 	Commit    int64         // bytes of one commit object
@@ -38,15 +38,17 @@ type Limits struct {
 }
 
 // DefaultLimits are those of the contract.
-var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 2 << 30, Time: 60 * time.Second,
+var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 512 << 20, Time: 60 * time.Second,
 	Path: 4096, Component: 255, Paths: 200_000, Depth: 128, Entries: 1_000_000, Memory: 1 << 30}
 
 // withoutLimits is for what was within the limits when it was looked at first.
-var withoutLimits = Limits{Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
+var withoutLimits = Limits{Pack: math.MaxInt64, Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
 
 // Invalid says that what a workspace gave was refused, which object or ref, and why.
 type Invalid struct {
 	Reason string
+	// Limit tells that a limit is why: who tries again comes no further.
+	Limit bool
 	// Stalled tells that git in the workspace would wait for ever, as it did here.
 	Stalled bool
 	// For is the path within the workspace that it waited for; empty if that is not known.
@@ -54,6 +56,11 @@ type Invalid struct {
 }
 
 func (e *Invalid) Error() string { return e.Reason }
+
+// beyond is an [Invalid] for a limit.
+func beyond(format string, args ...any) error {
+	return &Invalid{Limit: true, Reason: fmt.Sprintf(format, args...)}
+}
 
 func invalid(format string, args ...any) error {
 	return &Invalid{Reason: fmt.Sprintf(format, args...)}
@@ -149,10 +156,10 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	var failed *Error
 	if errors.As(err, &failed) && !NoRoom(err) {
 		if outOfMemory(failed) {
-			return invalid("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
+			return beyond("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
 		}
 		if strings.Contains(failed.Stderr, "exceeds maximum allowed size") {
-			return invalid("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
+			return beyond("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
 		}
 		return invalid("the exported objects are refused: %s", failed.Stderr)
 	}
@@ -161,7 +168,7 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 
 // TookTooLong says that an export did not end in time.
 func TookTooLong(limits Limits) error {
-	return invalid("taking out the new commits and files takes longer than airlock.limit.time allows (%s)", limits.Time)
+	return beyond("taking out the new commits and files takes longer than airlock.limit.time allows (%s)", limits.Time)
 }
 
 // outOfMemory tells whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
@@ -212,57 +219,6 @@ func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits
 		return invalid("history of %s is not complete: %s", tip, failed.Stderr)
 	}
 	return err
-}
-
-// CheckSizes refuses objects of the range that are larger than the limits, before anything reads them.
-func (q *Quarantine) CheckSizes(ctx context.Context, tip OID, known []OID, limits Limits) error {
-	list := Call{Args: append([]string{"rev-list", "--objects", "--no-object-names", string(tip), "--not"}, texts(known)...), For: limits.Time}
-	r, w := io.Pipe()
-	defer r.Close()
-	go func() {
-		list.Stdout = w
-		w.CloseWithError(q.Look(ctx, list))
-	}()
-	// A refusal ends the listing, too.
-	check := &sizeChecker{limits: limits, stop: func() { r.CloseWithError(errOutput) }}
-	err := q.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)"}, Stdin: r, Stdout: check, For: limits.Time})
-	if check.refused != nil {
-		return check.refused
-	}
-	return err
-}
-
-// sizeChecker reads "type size name" lines and fails on the first that is too large.
-type sizeChecker struct {
-	limits  Limits
-	rest    []byte
-	refused error
-	stop    func()
-}
-
-func (s *sizeChecker) Write(p []byte) (int, error) {
-	s.rest = append(s.rest, p...)
-	for {
-		line, rest, found := bytes.Cut(s.rest, []byte("\n"))
-		if !found {
-			return len(p), nil
-		}
-		s.rest = rest
-		var kind, name string
-		var size int64
-		if _, err := fmt.Sscanf(string(line), "%s %d %s", &kind, &size, &name); err != nil {
-			continue // "<name> missing" is Connected's to say
-		}
-		limit, key := s.limits.Blob, "airlock.limit.blob"
-		if kind == "commit" || kind == "tag" {
-			limit, key = s.limits.Commit, "airlock.limit.commit"
-		}
-		if kind != "tree" && size > limit {
-			s.refused = invalid("%s %s has %d bytes, more than %s allows (%d)", kind, name, size, key, limit)
-			s.stop()
-			return 0, s.refused
-		}
-	}
 }
 
 // Link is a commit's place in a history.

@@ -60,8 +60,8 @@ func (i *Inspector) limited(ctx context.Context, id OID, limits Limits) (Commit,
 	if err != nil {
 		return Commit{}, incomplete("commit", id, err)
 	}
-	if size > limits.Commit {
-		return Commit{}, tooLarge("commit", id, size, "airlock.limit.commit", limits.Commit)
+	if err := limits.check("commit", id, size, "commit", limits.Commit); err != nil {
+		return Commit{}, err
 	}
 	c, err := ParseCommit(content)
 	if err != nil {
@@ -100,10 +100,6 @@ type walk struct {
 type sight struct {
 	id   [32]byte
 	tree bool
-}
-
-func tooLarge(kind string, id OID, size int64, key string, limit int64) error {
-	return invalid("%s %s has %d bytes, more than %s allows (%d)", kind, id, size, key, limit)
 }
 
 // incomplete says whose fault an error is.
@@ -235,8 +231,8 @@ func (w *walk) blob(ctx context.Context, id OID) error {
 	if err != nil {
 		return incomplete("blob", id, err)
 	}
-	if size > w.limits.Blob {
-		return tooLarge("blob", id, size, "airlock.limit.blob", w.limits.Blob)
+	if err := w.limits.check("blob", id, size, "blob", w.limits.Blob); err != nil {
+		return err
 	}
 	if w.found != nil {
 		w.found(id)

@@ -182,7 +182,7 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 	var failed *Error
 	switch {
 	case errors.As(err, &failed) && outOfMemory(failed):
-		return invalid("%s cannot be exported within the memory that airlock.limit.memory allows: %s", want, failed.Stderr)
+		return beyond("%s cannot be exported within the memory that airlock.limit.memory allows: %s", want, failed.Stderr)
 	case errors.As(err, &failed):
 		return invalid("%s cannot be exported: %s", want, failed.Stderr)
 	}

@@ -36,6 +36,7 @@ type Engine struct {
 
 	exporter Exporter
 	received gitops.OID // last inner tip that the quarantine accepted
+	refused  refusal    // the last one that it did not, if that took long
 	asked    time.Time  // when a remote was asked for what it promised
 	settings Settings   // of the last cycle
 	watched  bool       // a watchdog sees to full

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -55,12 +56,38 @@ func (c *cycle) wanted(ctx context.Context) (gitops.OID, error) {
 	return exporter.Main(ctx)
 }
 
+// refusal is what the quarantine said of a tip.
+type refusal struct {
+	main   gitops.OID
+	limits gitops.Limits
+	why    *gitops.Invalid
+	until  time.Time
+}
+
+// refusalShare is how many times longer than it took to refuse a tip it is left alone, if that took long: an agent could have
+// a processor kept busy with it for ever. Another tip, and other limits, are looked at at once.
+const refusalShare = 5
+
 // receive takes what main reaches into the quarantine and looks at all of it.
 func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID) error {
+	begun := time.Now()
+	if r := c.refused; r.main == main && r.limits == c.settings.Limits && begun.Before(r.until) {
+		return r.why
+	}
+	err := c.take(ctx, exporter, main)
+	c.refused = refusal{}
+	var invalid *gitops.Invalid
+	if took := time.Since(begun); errors.As(err, &invalid) && invalid.Limit && took > foreseeAfter {
+		c.refused = refusal{main, c.settings.Limits, invalid, time.Now().Add(refusalShare * took)}
+	}
+	return err
+}
+
+func (c *cycle) take(ctx context.Context, exporter Exporter, main gitops.OID) error {
 	have := c.have()
 	if err := c.transfer(ctx, exporter, main, have); err != nil {
 		var invalid *gitops.Invalid
-		if !errors.As(err, &invalid) {
+		if !errors.As(err, &invalid) || invalid.Limit || invalid.Stalled {
 			return err
 		}
 		// The inner repository may have lost what it had exported; then everything comes out again.
@@ -122,7 +149,39 @@ func (c *cycle) have() []gitops.OID {
 	return have
 }
 
+// foreseeAfter is how long an export goes on before it is asked what it is going to bring: those that are soon done are
+// not worth another process.
+const foreseeAfter = time.Second
+
+// transfer has the exporter write a pack, and the quarantine take it in.
 func (c *cycle) transfer(ctx context.Context, exporter Exporter, main gitops.OID, have []gitops.OID) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel(nil)
+	all.Go(func() { c.foresee(ctx, exporter, main, have, cancel) })
+	err := c.pipe(ctx, exporter, main, have)
+	var foreseen *gitops.Invalid
+	if errors.As(context.Cause(ctx), &foreseen) {
+		return foreseen
+	}
+	return err
+}
+
+// foresee ends an export that takes its time, if what it says inside of what is to come is more than is allowed.
+func (c *cycle) foresee(ctx context.Context, exporter Exporter, main gitops.OID, have []gitops.OID, cancel context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(foreseeAfter):
+	}
+	var invalid *gitops.Invalid
+	if errors.As(exporter.CheckSizes(ctx, main, have, c.settings.Limits), &invalid) {
+		cancel(invalid)
+	}
+}
+
+func (c *cycle) pipe(ctx context.Context, exporter Exporter, main gitops.OID, have []gitops.OID) error {
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {

@@ -24,6 +24,8 @@ type Exporter interface {
 	Usage(ctx context.Context) (gitops.Usage, error)
 	// Pack writes what want reaches and none of have does.
 	Pack(ctx context.Context, want gitops.OID, have []gitops.OID, out io.Writer) error
+	// CheckSizes refuses what Pack would write by the sizes that are said inside of what is in it, which takes less time.
+	CheckSizes(ctx context.Context, want gitops.OID, have []gitops.OID, limits gitops.Limits) error
 	// Watch sends whenever the inner refs may have changed, until ctx ends.
 	Watch(ctx context.Context) (<-chan struct{}, error)
 	// Close ends everything the exporter started.

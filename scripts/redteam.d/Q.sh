@@ -232,3 +232,17 @@ Q13() {
 	bounded
 	mends
 }
+
+Q14() {
+	tries 'a file of 1.5 GB that takes 1.5 MB; 300 files of 7.5 MB that take 2 MB together'
+	attack 'truncate -s 1500M zeros; git -c core.bigFileThreshold=8m add zeros; rm zeros; git commit -q -m zeros; told'
+	plainly 'ulimit -f 1000000; git fetch -q --no-auto-gc $plain main; git merge -q --allow-unrelated-histories FETCH_HEAD' '[ "$status" != 0 ]' && return
+	held inner-invalid airlock.limit.blob
+	bounded
+	mends
+	attack 'for n in $(seq 300); do printf "100644 blob %s\t%s\n" "$({ echo "$n"; head -c 7500000 /dev/zero; } | git hash-object -w --stdin)" "$n"; done >/tmp/list
+		becomes "$(git mktree </tmp/list)"'
+	held inner-invalid airlock.limit.pack
+	bounded
+	mends
+}

@@ -310,8 +310,8 @@ outside() {
 		find . -path ./.git -prune -o -name "${workspace:-.none}" -prune -o -type f -print0 | sort -z | xargs -0 sha256sum)
 }
 
-# is_landed tells whether the tree that the agent made is the branch's.
-is_landed() { [ "$(git rev-parse 'main^{tree}')" = "$tree" ]; }
+# is_landed tells whether the tree that the agent made is the branch's, and the landing is over.
+is_landed() { [ "$(git rev-parse 'main^{tree}')" = "$tree" ] && [ ! -e "$outer/.git/index.lock" ]; }
 
 # lands wants what the agent committed to land as it is, soon.
 lands() {
