@@ -95,6 +95,8 @@ func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+	beside := make(chan error, 1)
+	go func() { beside <- q.takeCommit(ctx, r, base) }()
 	var name bytes.Buffer
 	// Objects the user's repository only promises to have are fetched here, as a checkout would.
 	// One pack, whatever size the user wants theirs to have.
@@ -105,19 +107,21 @@ func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID
 		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
 	})
 	if err != nil {
-		return "", fmt.Errorf("pack tree %s: %w", tree, err)
+		err = fmt.Errorf("pack tree %s: %w", tree, err)
 	}
-	var commit bytes.Buffer
-	if err := r.Look(ctx, Call{Args: []string{"cat-file", "commit", string(base)}, Stdout: &commit}); err != nil {
-		return "", err
+	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), errors.Join(err, <-beside)
+}
+
+// takeCommit copies a commit object alone, and says that the quarantine is shallow there.
+func (q *Quarantine) takeCommit(ctx context.Context, r *Repository, commit OID) error {
+	var content bytes.Buffer
+	if err := r.Look(ctx, Call{Args: []string{"cat-file", "commit", string(commit)}, Stdout: &content}); err != nil {
+		return err
 	}
-	if _, err := q.store(ctx, commit.Bytes()); err != nil {
-		return "", err
+	if _, err := q.store(ctx, content.Bytes()); err != nil {
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(base+"\n"), 0o600); err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), nil
+	return os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(commit+"\n"), 0o600)
 }
 
 // PackHistory packs all that an inner commit reaches, and returns the path of the pack without its extension.

@@ -7,6 +7,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,14 +40,22 @@ func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.
 		return nil, fmt.Errorf("leave files of %s out: %w", base.Commit, err)
 	}
 	s := &Snapshot{Part: tree != base.Tree, format: repo.Format, ghost: ghost}
-	if s.pack, err = q.TakeTree(ctx, repo, tree, base.Commit); err != nil {
-		return nil, fmt.Errorf("take the snapshot of %s: %w", base.Commit, err)
-	}
 	who := fmt.Sprintf("%s %d +0000", ghost, time.Now().Unix())
 	root := gitops.Commit{Tree: tree, Author: who, Committer: who, Message: []byte(rootMessage)}
 	s.commit = root.Bytes()
-	if s.Root, err = q.StoreCommit(ctx, root); err != nil {
-		return nil, fmt.Errorf("store the root commit: %w", err)
+	stored := make(chan error, 1)
+	go func() {
+		var err error
+		if s.Root, err = q.StoreCommit(ctx, root); err != nil {
+			err = fmt.Errorf("store the root commit: %w", err)
+		}
+		stored <- err
+	}()
+	if s.pack, err = q.TakeTree(ctx, repo, tree, base.Commit); err != nil {
+		err = fmt.Errorf("take the snapshot of %s: %w", base.Commit, err)
+	}
+	if err := errors.Join(err, <-stored); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

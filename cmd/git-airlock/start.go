@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -117,6 +118,7 @@ func (a *app) lock(ctx context.Context) (func(), error) {
 
 // begin makes a new airlock, or nothing.
 func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, error) {
+	outside := a.countChanges(ctx)
 	base, err := a.base(ctx)
 	if err != nil {
 		return airlock.Record{}, err
@@ -139,20 +141,19 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if base.Tree != request.choice.base.Tree { // committed to meanwhile
 		secrets = a.screen(ctx, base, request.choice.loose, request.secrets)
 	}
-	outside, err := a.repo.Changes(ctx)
-	if err != nil {
-		return r, err
-	}
 	if a.dry {
-		if err := secrets.verdict(a.message); err != nil {
+		changes, err := outside()
+		if err := errors.Join(err, secrets.verdict(a.message)); err != nil {
 			return r, err
 		}
 		say(a.message, "would snapshot %s at %.12s and start a %s prison (%s); %s",
-			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(outside))
+			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(changes))
 		return r, nil
 	}
 	r, err = a.store.Create(ctx, r)
-	if err == nil {
+	// Before there is a workspace, which git is told to ignore just now.
+	changes, changesErr := outside()
+	if err = errors.Join(err, changesErr); err == nil {
 		err = a.build(ctx, &r, beginning{base, out, request.choice.loose, secrets, request.choice.setup})
 	}
 	if err == nil && request.selftest {
@@ -164,23 +165,30 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 		}
 		return r, err
 	}
-	a.announce(r, len(request.choice.loose), outside)
+	a.announce(r, len(request.choice.loose), changes)
 	return r, nil
 }
 
 // announce says what there is now, and what in it may be other than expected.
-func (a *app) announce(r airlock.Record, loose, outside int) {
+func (a *app) announce(r airlock.Record, loose, changes int) {
 	say(a.message, "%s: snapshot of %s at %.12s in %s, %s prison, network %s",
 		r.ID, gitops.Escape(r.BranchName()), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
 	if loose > 0 {
 		say(a.message, "%s that git does not track went in (%s), and come out only if they are committed", count(loose, "file"), includeName)
 	}
-	if outside > 0 {
-		say(a.message, "%s", stayOutside(outside))
+	if changes > 0 {
+		say(a.message, "%s", stayOutside(changes))
 	}
 	for _, weaker := range r.Isolation.Weaker {
 		say(a.message, "weaker here: %s", weaker)
 	}
+}
+
+// countChanges counts the user's uncommitted changes while other things are done.
+func (a *app) countChanges(ctx context.Context) func() (int, error) {
+	count := sync.OnceValues(func() (int, error) { return a.repo.Changes(ctx) })
+	go count() //nolint:errcheck // asked for again by who waits
+	return count
 }
 
 func stayOutside(changes int) string {
@@ -248,12 +256,13 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := a.checkTools(ctx, *r, from.setup); err != nil {
 		return err
 	}
-	if err := a.fill(ctx, b, spec, s.Snapshot, from.loose); err != nil {
-		return err
-	}
-	err = a.repo.UpdateRefs(ctx, "airlock: start",
-		gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
-	if err != nil {
+	refs := make(chan error, 1)
+	go func() {
+		refs <- a.repo.UpdateRefs(ctx, "airlock: start",
+			gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
+	}()
+	err = a.fill(ctx, b, spec, s.Snapshot, from.loose)
+	if err := errors.Join(err, <-refs); err != nil {
 		return err
 	}
 	r.Phase = airlock.Running
