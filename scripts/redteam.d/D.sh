@@ -83,14 +83,18 @@ D6() {
 	full 'more files'
 }
 
-# small_disk puts the repository onto a file system of its own, if that is possible here.
+# small_disk puts the repository onto a file system of its own: one that root mounts, or one that the user was given, as
+# AIRLOCK_TEST_DISK.
 small_disk() {
-	mkdir -p "$work/disk"
-	if ! is_root || ! mount -t tmpfs -o size=60m,nr_inodes=12k,mode=755 none "$work/disk" 2>"$said"; then
+	local disk=$work/disk
+	if [ -n "${AIRLOCK_TEST_DISK-}" ]; then
+		disk=$AIRLOCK_TEST_DISK
+	elif ! mkdir -p "$disk" || ! is_root || ! mount -t tmpfs -o size=60m,nr_inodes=12k,mode=755 none "$disk" 2>"$said"; then
 		untriable - 'only root can mount a small disk'
 		return 0
 	fi
-	mv "$outer" "$work/disk/r" && ln -s "$work/disk/r" "$outer" && cd "$work/disk/r" && outer=$work/disk/r
+	rm -rf "$disk/r"
+	mv "$outer" "$disk/r" && ln -s "$disk/r" "$outer" && cd "$disk/r" && outer=$disk/r
 }
 
 D7() {

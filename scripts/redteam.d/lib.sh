@@ -173,7 +173,7 @@ raze() {
 	staged='' fresh_stage=''
 	cd "$work" || return
 	while mountpoint -q "$work/disk" 2>/dev/null; do umount "$work/disk" || break; done
-	rm -rf r[0-9]* canaries/* disk
+	rm -rf r[0-9]* canaries/* disk ${AIRLOCK_TEST_DISK:+"$AIRLOCK_TEST_DISK/r"}
 }
 
 # plain_stage makes a repository with a workspace that a tool without care would make.
