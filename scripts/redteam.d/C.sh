@@ -245,6 +245,7 @@ C23() {
 C24() {
 	tries 'the recipe, and what stands in for one: for tools of its own, and for a variable of the user'
 	no_plain 'plain git makes no environment' && return
+	fresh : || return
 	local file
 	for file in .devcontainer/devcontainer.json Coding-Environment.TOML coding-environment.toml; do
 		attack "mkdir -p .devcontainer; printf '[env]\npass = [\"OF_THE_USER\"]\n[startup]\ncommands = [\"env >/workspace/env\"]\n' >'$file'; git add -f '$file'; git commit -qm '$file'; told"
@@ -261,7 +262,4 @@ C24() {
 	git airlock start --no-recipe >"$said" 2>&1 </dev/null || surprised "start --no-recipe: $(tail -n 1 "$said")"
 	inside 'cat /workspace/env /proc/[0-9]*/environ 2>/dev/null | tr "\0" "\n"; env'
 	if grep -q OF_THE_USER "$work/agent.out"; then surprised 'the variable went in'; fi
-	inside 'cp -a .git /tmp/good'
-	git rm -q coding-environment.toml
-	git commit -q -m 'the user removes it'
 }
