@@ -27,17 +27,18 @@ func imageCommand(inside []string) *cli.Command {
 	}, inside, false)
 	c.Subcommands = []*cli.Command{
 		imageSubcommand(inside, "build", "build the image of the recipe that is checked out", nil, (*app).imageBuild),
-		imageSubcommand(inside, "list", "list the images that were built", []cli.Flag{jsonFlag, allImagesFlag}, (*app).imageList),
-		imageSubcommand(inside, "prune", "remove the images that nothing uses", []cli.Flag{allImagesFlag}, (*app).imagePrune),
+		imageSubcommand(inside, "list [--json] [--all]", "list the images that were built", []cli.Flag{jsonFlag, allImagesFlag}, (*app).imageList),
+		imageSubcommand(inside, "prune [--all]", "remove the images that nothing uses", []cli.Flag{allImagesFlag}, (*app).imagePrune),
 	}
 	return c
 }
 
 var allImagesFlag = &cli.BoolFlag{Name: "all", Usage: "also those that were built for other repositories"}
 
-func imageSubcommand(inside []string, name, usage string, flags []cli.Flag, act func(*app, *cli.Context) error) *cli.Command {
+func imageSubcommand(inside []string, synopsis, usage string, flags []cli.Flag, act func(*app, *cli.Context) error) *cli.Command {
+	name, _, _ := strings.Cut(synopsis, " ")
 	return command(&cli.Command{
-		Name: name, Usage: usage, UsageText: "git airlock image " + name, Description: exitStatusHelp, Flags: flags,
+		Name: name, Usage: usage, UsageText: "git airlock image " + synopsis, Description: exitStatusHelp, Flags: flags,
 		Action: inRepository(func(c *cli.Context, a *app) error { return act(a, c) }),
 	}, inside, false)
 }

@@ -35,6 +35,10 @@ func (a *app) log(ctx context.Context, args []string) error {
 		return err
 	}
 	return a.show(ctx, "log", true, func(out io.Writer, p paint) error {
-		return a.repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
+		err := a.repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
+		if err != nil {
+			err = gitSaid{err}
+		}
+		return err
 	})
 }

@@ -28,6 +28,13 @@ func run(argv []string) int {
 	messages := newVoice(ctx, os.Stderr)
 	app := newCLI(inside)
 	app.ErrWriter = messages
+	app.Setup() // which gives it the options that all have
+	if err := checkOptions(appPage(app), own[1:]); err != nil {
+		if returnsChild(own[1:]) {
+			err = ownFailure{err}
+		}
+		return report(messages, err)
+	}
 	return report(messages, app.RunContext(ctx, own))
 }
 
@@ -61,7 +68,7 @@ func newCLI(inside []string) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("%q is not a git airlock command", c.Args().First())
+				return noCommand(appPage(c.App), c.Args().First())
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -79,8 +86,8 @@ var (
 	jsonFlag   = &cli.BoolFlag{Name: "json", Usage: "print one JSON document"}
 )
 
-func onUsageError(_ *cli.Context, err error, _ bool) error {
-	return &usageError{err.Error()}
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	return within(commandName(c), usagef("%s", err))
 }
 
 // command gives a command what all have: -h, --dry-run, errors of ours for wrong flags, no stray arguments.
@@ -94,17 +101,24 @@ func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 	c.Action = func(ctx *cli.Context) error {
 		switch {
 		case ctx.Args().Present():
-			return usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", c.Name, ctx.Args().First())
+			return within(commandName(ctx), unexpected(c, ctx.Args().First(), takes))
 		case inside != nil && !takes:
-			return usagef("%s takes no command", c.Name)
+			return within(commandName(ctx), usagef("%s takes no command", c.Name))
 		case inside != nil && len(inside) == 0:
-			return usagef("%s: no command after \"--\"", c.Name)
+			return within(commandName(ctx), usagef("%s: no command after \"--\"", c.Name))
 		}
-		return action(ctx)
+		return within(commandName(ctx), action(ctx))
 	}
 	return c
 }
 
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
+// unexpected is about a word that a command does not take.
+func unexpected(c *cli.Command, word string, takes bool) error {
+	switch {
+	case len(c.Subcommands) > 0:
+		return noCommand(commandPage("git airlock", c), word)
+	case takes:
+		return usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", c.Name, word)
+	}
+	return usagef("%s: unexpected argument %q", c.Name, word)
 }

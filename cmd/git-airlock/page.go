@@ -150,7 +150,7 @@ func helpCommand() *cli.Command {
 			for _, word := range c.Args().Slice() {
 				i := slices.IndexFunc(p.commands, func(sub page) bool { return sub.name == p.name+" "+word })
 				if i < 0 {
-					return usagef("%q is not a %s command", word, p.name)
+					return noCommand(p, word)
 				}
 				p = p.commands[i]
 			}

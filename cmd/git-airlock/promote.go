@@ -50,9 +50,11 @@ func promoteCommand(inside []string) *cli.Command {
 				}
 				options.UpTo = commit
 			}
-			if options.Engine = c.String(engineFlag.Name); options.Engine != "" && !promote.IsEngine(options.Engine) {
-				return usagef("--engine: want tree or patch, not %q", options.Engine)
+			engine, err := engineOption(c)
+			if err != nil {
+				return err
 			}
+			options.Engine = engine
 			return a.promote(c.Context, r, options)
 		}),
 	}, inside, false)

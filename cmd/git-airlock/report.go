@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
@@ -14,11 +15,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
-
-// usageError is a command line that cannot be understood.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return e.text }
 
 // refusal is what waits for the user to act: status 3.
 type refusal struct {
@@ -68,7 +64,9 @@ func report(w io.Writer, err error) int {
 	case errors.As(err, &child):
 		return int(child)
 	}
-	say(w, "%s", gitops.Escape(err.Error()))
+	for _, line := range linesOf(err) {
+		say(w, "%s", gitops.Escape(line))
+	}
 	hint(w, hints(err)...)
 	switch {
 	case errors.As(err, &own) && errors.Is(err, prison.ErrNotExecutable):
@@ -91,6 +89,21 @@ func report(w io.Writer, err error) int {
 	return 1
 }
 
+// gitSaid is what git said of what the user typed: several lines stay so, none is of an agent's making.
+type gitSaid struct{ error }
+
+func (e gitSaid) Unwrap() error { return e.error }
+
+// linesOf are the lines of an error, one but for what git said.
+func linesOf(err error) []string {
+	var said gitSaid
+	var git *gitops.Error
+	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
+		return strings.Split(strings.TrimPrefix(strings.TrimRight(strings.ReplaceAll(git.Stderr, `\n`, "\n"), "\n"), "fatal: "), "\n")
+	}
+	return []string{err.Error()}
+}
+
 // hints says what to type next after an error.
 func hints(err error) []string {
 	var refused *refusal
@@ -109,7 +122,7 @@ func hints(err error) []string {
 	case errors.As(err, &noRange):
 		return noRange.Mend
 	case errors.As(err, &usage):
-		return []string{"git airlock -h"}
+		return usage.hints()
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
 	case errors.Is(err, prison.ErrNotRunning):

@@ -61,6 +61,11 @@ var engineFlag = &cli.StringFlag{Name: "engine", Usage: "how changes are carried
 
 // request reads the options, and the configuration for what they leave open.
 func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
+	r, err := a.requested(c, command)
+	return r, ofOption(c, err)
+}
+
+func (a *app) requested(c *cli.Context, command []string) (startRequest, error) {
 	options := gitops.Config{}
 	for key, value := range a.config {
 		options[key] = value
@@ -80,8 +85,11 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	if c.Bool("no-auto-land") {
 		r.overrides["airlock.autoland"] = "false"
 	}
-	if c.IsSet(engineFlag.Name) {
-		r.overrides["airlock.engine"] = c.String(engineFlag.Name)
+	switch engine, err := engineOption(c); {
+	case err != nil:
+		return r, err
+	case engine != "":
+		r.overrides["airlock.engine"] = engine
 	}
 	if r.selftest, err = options.Bool("airlock.selftest", false); err != nil {
 		return r, &promote.SettingError{Key: "airlock.selftest", Value: options.String("airlock.selftest", ""), Want: "a boolean"}
@@ -151,12 +159,18 @@ func environment(asked []string, file map[string]string) ([]string, error) {
 	return env, nil
 }
 
+// leastMemory is what an engine wants for a container, and what a shell in a prison takes.
+const leastMemory = 6 << 20
+
 // limits reads the limits, completed by the defaults.
 func limits(c gitops.Config) (airlock.Limits, error) {
 	l := prison.DefaultLimits
 	var err error
 	if l.Memory, err = promote.ReadSize(c, "airlock.memory", l.Memory); err != nil {
 		return airlock.Limits{}, err
+	}
+	if l.Memory < leastMemory {
+		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison; it takes " + size(leastMemory)}
 	}
 	if text := c.String("airlock.cpus", ""); text != "" {
 		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs > 0 && l.CPUs < 1<<16) {

@@ -207,6 +207,9 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 	case head.Branch == "":
 		return head, gitops.ErrDetached
 	case head.Commit == "":
+		if n, err := a.repo.Changes(ctx); err == nil && n > 0 {
+			return head, &hinted{gitops.ErrUnborn, []string{"git add . && git commit -m 'Initial commit'"}}
+		}
 		return head, gitops.ErrUnborn
 	}
 	return head, nil

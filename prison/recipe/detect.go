@@ -330,5 +330,9 @@ func ParseLanguage(text string) (Language, error) {
 		return l, errors.New(quote(l.Name) + " is not the name of a language")
 	}
 	_, err := Parse(Marshal(Recipe{Languages: []Language{l}}))
+	var wrong Errors
+	if errors.As(err, &wrong) { // of no file that there is
+		return l, errors.New(wrong[0].Message)
+	}
 	return l, err
 }

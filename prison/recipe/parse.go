@@ -117,7 +117,7 @@ func (t table) only(keys ...string) {
 			continue
 		}
 		message := "unknown key " + dotted(t.at(key))
-		switch meant := nearest(strings.ToLower(key), keys); {
+		switch meant := Nearest(strings.ToLower(key), keys); {
 		case len(t.path) == 0 && elsewhere[key] != "":
 			message = fmt.Sprintf("[%s]: %s", key, elsewhere[key])
 		case meant != "":

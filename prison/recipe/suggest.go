@@ -1,8 +1,8 @@
 package recipe
 
-// nearest returns what somebody meant who wrote something else: the candidate that is the fewest changes away, if
+// Nearest returns what somebody meant who wrote something else: the candidate that is the fewest changes away, if
 // those are few. It is empty if there is none.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	best, within := "", 1+len(word)/4
 	for _, c := range candidates {
 		if d := distance(word, c); d <= within {

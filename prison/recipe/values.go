@@ -89,7 +89,7 @@ func (t table) knows(name string) bool {
 		}
 	}
 	// Names of two letters are near to everything.
-	if meant := nearest(name, KnownLanguages()); len(name) > 2 && len(meant) > 2 {
+	if meant := Nearest(name, KnownLanguages()); len(name) > 2 && len(meant) > 2 {
 		t.errorf(name, "unknown language; did you mean %q?", meant)
 		return false
 	}
@@ -124,7 +124,7 @@ func (t table) manager(language string) string {
 		t.errorf("manager", "%s has none to choose from: leave it out", language)
 	case !slices.Contains(choice, name):
 		message := "is not one of " + strings.Join(choice, ", ")
-		if meant := nearest(name, choice); meant != "" {
+		if meant := Nearest(name, choice); meant != "" {
 			message += "; did you mean " + meant + "?"
 		}
 		t.errorf("manager", "%s %s", quote(name), message)
