@@ -122,7 +122,7 @@ func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[
 	for _, step := range killSteps {
 		for try := 0; count[step] == 0 && try < 20; try++ {
 			go pace(paces, cap(paces), time.Second)
-			count[w.killDaemon(string(request), step, 3*time.Second, false)]++
+			count[w.killDaemon(string(request), step, patience/6, false)]++
 		}
 		if count[step] == 0 {
 			w.t.Errorf("no landing got to the step %s", step)

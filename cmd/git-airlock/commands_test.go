@@ -33,6 +33,12 @@ func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*w
 // patience is how long a script waits for what should come; on a loaded machine that can take long.
 const patience = 20 * time.Second
 
+// rest is how long a script rests before it looks again, having begun to at a time and within what it may take: ever longer,
+// since who looks keeps the processors from what is looked for.
+func rest(begun time.Time, within time.Duration) {
+	time.Sleep(min(max(time.Since(begun)/4, 10*time.Millisecond), within/100))
+}
+
 // scriptCommands are the words that the scripts add to testscript's.
 var scriptCommands map[string]func(ts *testscript.TestScript, neg bool, args []string)
 
@@ -250,8 +256,8 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 // waitstatus PATH VALUE... waits until status --json has these fields.
 func cmdWaitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0 || len(args)%2 != 0, "waitstatus PATH VALUE...")
-	for end := time.Now().Add(patience); mismatch(statusDocument(ts), args) != ""; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
+	for begun := time.Now(); mismatch(statusDocument(ts), args) != ""; rest(begun, patience) {
+		if time.Since(begun) > patience {
 			cmdStatus(ts, false, args)
 			return
 		}
@@ -280,7 +286,7 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 		if at.Sub(begin) > within {
 			ts.Fatalf("not within %s: %v\n%s", within, err, out)
 		}
-		time.Sleep(10 * time.Millisecond)
+		rest(begin, within)
 	}
 }
 

@@ -210,7 +210,7 @@ func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "ended")
 	last := worldOf(ts).airlocks[len(worldOf(ts).airlocks)-1]
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); ; rest(begun, patience) {
 		running := slices.ContainsFunc(last.processes, process.alive)
 		boxes, _ := onEngine(ts, last)
 		for _, b := range boxes {
@@ -219,7 +219,7 @@ func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 		if !running {
 			return
 		}
-		if time.Now().After(end) {
+		if time.Since(begun) > patience {
 			ts.Fatalf("still running: %v %v", last.processes, boxes)
 		}
 	}

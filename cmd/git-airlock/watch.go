@@ -117,10 +117,15 @@ func (v *view) show(d document, said string) error {
 	if !changed {
 		return nil
 	}
+	var block strings.Builder // written at once: a reader finds no half of it
 	if !first {
-		fmt.Fprintln(v.out)
+		block.WriteByte('\n')
 	}
-	return d.print(v.out, v.paint, time.Now())
+	if err := d.print(&block, v.paint, time.Now()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(v.out, block.String())
+	return err
 }
 
 // draw draws the last status over the one before.
