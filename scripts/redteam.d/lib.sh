@@ -173,7 +173,12 @@ raze() {
 	staged='' fresh_stage=''
 	cd "$work" || return
 	while mountpoint -q "$work/disk" 2>/dev/null; do umount "$work/disk" || break; done
-	rm -rf r[0-9]* canaries/* disk ${AIRLOCK_TEST_DISK:+"$AIRLOCK_TEST_DISK/r"}
+	rm -rf r[0-9]* canaries/* disk
+	if [ -n "${disk_lock-}" ]; then
+		rm -rf "$AIRLOCK_TEST_DISK/r"
+		exec {disk_lock}<&-
+		disk_lock=''
+	fi
 }
 
 # plain_stage makes a repository with a workspace that a tool without care would make.
