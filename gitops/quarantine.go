@@ -194,6 +194,17 @@ func (q *Quarantine) sweep() {
 	}
 }
 
+// Size is how many bytes the packs have, in which all is that was ever taken in.
+func (q *Quarantine) Size() (bytes int64) {
+	packs, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "*"))
+	for _, name := range packs {
+		if info, err := os.Lstat(name); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
 // packsKept is the number of packs beyond which small ones are made one: each export brings one, and who looks for
 // an object looks into each.
 const packsKept = 20

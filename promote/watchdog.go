@@ -66,6 +66,9 @@ type watchdog struct {
 	pause    time.Duration // until it is measured again
 	then     room          // when it was measured, or at the beginning
 	excused  gitops.Usage  // what there was when the prison was stopped
+	// taken is what the quarantine holds: what is committed, taken out and taken back comes to more than the workspace has.
+	// excusedTaken is how much that was when the prison was stopped.
+	taken, excusedTaken int64
 }
 
 func newWatchdog(e *Engine, logger *log.Logger) *watchdog {
@@ -90,9 +93,9 @@ func (w *watchdog) look(ctx context.Context) bool {
 	switch {
 	case why == "":
 		mended := w.full != nil
-		w.full, w.excused = nil, gitops.Usage{}
+		w.full, w.excused, w.excusedTaken = nil, gitops.Usage{}, 0
 		return mended
-	case w.full != nil && w.usage.Bytes <= w.excused.Bytes+grace && r.free >= w.floor:
+	case w.full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor:
 		return false // said before; started again, the agent may clean up
 	}
 	w.log.Print(why)
@@ -101,13 +104,13 @@ func (w *watchdog) look(ctx context.Context) bool {
 		return false
 	}
 	said := w.full != nil
-	w.excused = w.usage
+	w.excused, w.excusedTaken = w.usage, w.taken
 	mend := "df -h " + gitops.Pasteable(w.place)
 	if r.crowded() {
 		mend = "df -i " + gitops.Pasteable(w.place)
 	}
-	if w.usage.Bytes > w.settings.MaxWorkspace {
-		mend = "git config airlock.maxWorkspace " + sizeAbove(w.usage.Bytes)
+	if most := max(w.usage.Bytes, w.taken); most > w.settings.MaxWorkspace {
+		mend = "git config airlock.maxWorkspace " + sizeAbove(most)
 	}
 	w.full = &Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped", Next: []string{mend, "git airlock start"}}
 	return !said
@@ -122,12 +125,13 @@ func (w *watchdog) due(r room) bool {
 	if r == w.then {
 		return false
 	}
-	much := w.usage.Bytes+grown > w.settings.MaxWorkspace || w.usage.Inodes+more > maxInodes
+	much := max(w.usage.Bytes, w.taken)+grown > w.settings.MaxWorkspace || w.usage.Inodes+more > maxInodes
 	return much && w.full == nil || time.Since(w.measured) > max(w.pause, measureEvery)
 }
 
 func (w *watchdog) measure(ctx context.Context, r room) {
 	begun := time.Now()
+	w.taken = gitops.OpenQuarantine(QuarantineDir(w.Dir()), w.Record.Format).Size()
 	exporter, err := w.open(ctx)
 	if err == nil {
 		var usage gitops.Usage
@@ -158,6 +162,8 @@ func (w *watchdog) verdict(r room) string {
 		return fmt.Sprintf("the disk has room for %d more files", r.inodesFree)
 	case w.usage.Bytes > limit:
 		return fmt.Sprintf("the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(w.usage.Bytes), megabytes(limit))
+	case w.taken > limit:
+		return fmt.Sprintf("what was taken out of the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(w.taken), megabytes(limit))
 	case w.usage.Inodes > maxInodes:
 		return fmt.Sprintf("the workspace holds %d files and folders, more than %d", w.usage.Inodes, maxInodes)
 	}

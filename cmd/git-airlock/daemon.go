@@ -25,7 +25,7 @@ func daemonCommand(inside []string) *cli.Command {
 		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			debug.SetMemoryLimit(memoryWanted)
 			ready := os.NewFile(readyDescriptor, "ready")
-			logger := log.New(os.Stderr, "", log.LstdFlags|log.LUTC)
+			logger := log.New(boundedLog{os.Stderr}, "", log.LstdFlags|log.LUTC)
 			err := a.engine(r).Daemon(c.Context, logger, func() {
 				_, _ = io.WriteString(ready, "ready")
 				_ = ready.Close()
@@ -94,6 +94,16 @@ func (a *app) startDaemon(r airlock.Record) error {
 		return nil // another command was quicker
 	}
 	return fmt.Errorf("the daemon did not start; its log is %q", logFile.Name())
+}
+
+// boundedLog is a log that starts anew when it is full: an agent has a say in how often there is something to be logged.
+type boundedLog struct{ *os.File }
+
+func (l boundedLog) Write(p []byte) (int, error) {
+	if info, err := l.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > logLimit {
+		_ = l.Truncate(0) // it is open for appending
+	}
+	return l.File.Write(p)
 }
 
 func openLog(name string) (*os.File, error) {

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A daemon's log is bounded while the daemon runs, and keeps what came last.
+func TestDaemonLogIsBounded(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "log")
+	file, err := openLog(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	line := append(bytes.Repeat([]byte("x"), 4095), '\n')
+	for range 3 * logLimit / len(line) {
+		if _, err := (boundedLog{file}).Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := (boundedLog{file}).Write([]byte("the last\n")); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(content) > logLimit+len(line) || !bytes.HasSuffix(content, []byte("\nthe last\n")) || content[0] == 0 {
+		t.Errorf("%d bytes, the last of them %q", len(content), content[max(0, len(content)-20):])
+	}
+}
