@@ -112,6 +112,8 @@ func hints(err error) []string {
 	var withHints *hinted
 	var usage *usageError
 	var foreign *gitops.ForeignError
+	var setting *promote.SettingError
+	var scanSetting *scan.SettingError
 	switch {
 	case errors.As(err, &withHints):
 		return withHints.hints
@@ -123,6 +125,10 @@ func hints(err error) []string {
 		return noRange.Mend
 	case errors.As(err, &usage):
 		return usage.hints()
+	case errors.As(err, &setting):
+		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
+	case errors.As(err, &scanSetting):
+		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
 	case errors.Is(err, prison.ErrNotRunning):

@@ -75,7 +75,7 @@ func (a *app) look(ctx context.Context, v *view) error {
 type view struct {
 	out, message io.Writer
 	paint
-	rows func() int // of the terminal; nil: none
+	size func() (rows, cols int) // of the terminal; nil: none
 	tick <-chan time.Time
 
 	ticker *time.Ticker
@@ -88,7 +88,10 @@ type view struct {
 func newView(a *app) *view {
 	v := &view{out: a.out, message: a.message, began: time.Now(), paint: paint(wantsColour(a.config, os.Stdout, "color.airlock", "color.ui"))}
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && os.Getenv("TERM") != "dumb" {
-		v.rows = func() int { return int(terminalSize(fd).Rows) }
+		v.size = func() (rows, cols int) {
+			size := terminalSize(fd)
+			return int(size.Rows), int(size.Cols)
+		}
 		v.ticker = time.NewTicker(time.Second) // how long ago things were goes on
 		v.tick = v.ticker.C
 		fmt.Fprint(v.out, "\x1b[?1049h\x1b[?25l") // the other screen, no cursor (xterm's control sequences)
@@ -105,7 +108,7 @@ func (v *view) show(d document, said string) error {
 	changed := b.String() != v.shown
 	first := v.shown == ""
 	v.shown, v.last = b.String(), d
-	if v.rows != nil {
+	if v.size != nil {
 		v.said = said
 		v.draw()
 		return nil
@@ -130,22 +133,66 @@ func (v *view) show(d document, said string) error {
 
 // draw draws the last status over the one before.
 func (v *view) draw() {
-	if v.rows == nil || v.shown == "" {
+	if v.size == nil || v.shown == "" {
 		return
 	}
 	var b strings.Builder
 	_ = v.last.print(&b, v.paint, time.Now())
 	b.WriteString(v.said)
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	if most := max(1, v.rows()-1); len(lines) > most {
+	rows, cols := v.size()
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		lines = append(lines, fold(line, cols)...)
+	}
+	if most := max(1, rows-1); len(lines) > most {
 		lines = lines[:most]
 	}
 	fmt.Fprint(v.out, "\x1b[H"+strings.Join(lines, "\x1b[K\n")+"\x1b[K\x1b[J")
 }
 
+// statusIndent is where the second column of a status begins.
+const statusIndent = 11
+
+// fold breaks a line into rows of a terminal, behind spaces where it can: what a terminal breaks by itself nobody counts.
+func fold(line string, cols int) (rows []string) {
+	cells, lead := cellsOf(line), 0
+	for cols > 0 && lead+len(cells) > cols {
+		room := cols - lead
+		at := room
+		for at > 0 && !strings.HasSuffix(cells[at-1], " ") {
+			at--
+		}
+		if at == 0 {
+			at = room
+		}
+		rows = append(rows, strings.Repeat(" ", lead)+strings.Join(cells[:at], ""))
+		if cells = cells[at:]; cols > 2*statusIndent {
+			lead = statusIndent
+		}
+	}
+	return append(rows, strings.Repeat(" ", lead)+strings.Join(cells, ""))
+}
+
+// cellsOf are the characters of a line, each with the colours that begin or end at it, which take no room.
+func cellsOf(line string) (cells []string) {
+	colour, within := "", false
+	for _, r := range line {
+		switch {
+		case r == 0x1b || within:
+			colour, within = colour+string(r), r != 'm'
+		default:
+			cells, colour = append(cells, colour+string(r)), ""
+		}
+	}
+	if n := len(cells); n > 0 {
+		cells[n-1] += colour
+	}
+	return cells
+}
+
 // close leaves the last status on the screen that was there before.
 func (v *view) close() {
-	if v.rows == nil {
+	if v.size == nil {
 		return
 	}
 	v.ticker.Stop()
