@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -42,7 +43,10 @@ func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
 
 // Commit is the commit that a revision stands for.
 func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
-	text, err := r.output(ctx, "rev-parse", "--verify", "--end-of-options", revision+"^{commit}")
+	text, err := r.output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	if status(err) == 1 {
+		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
+	}
 	if err != nil {
 		return "", err
 	}

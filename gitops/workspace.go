@@ -76,6 +76,8 @@ func (w Workspace) look(ctx context.Context, args ...string) (string, error) {
 	err := w.git(ctx, nil, &cappedWriter{w: &out, left: lookLimit}, args...)
 	var failed *Error
 	switch {
+	case errors.As(err, &failed) && failed.Status == 1 && failed.Stderr == "":
+		return "", errNothing
 	case errors.As(err, &failed):
 		return "", invalid("git %s in the workspace: %s", args[0], failed.Stderr)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -110,7 +112,13 @@ func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]InnerRef
 	return refs, nil
 }
 
-// Resolve returns the commit that a name stands for, empty if there is none.
+// ErrNoCommit says that a name stands for no commit.
+var ErrNoCommit = errors.New("no such commit")
+
+// errNothing says that git found nothing, without a word.
+var errNothing = errors.New("git found nothing")
+
+// Resolve returns the commit that a name stands for, or [ErrNoCommit].
 func (w Workspace) Resolve(ctx context.Context, name string) (OID, error) {
 	text, err := w.look(ctx, "for-each-ref", "--format=%(objectname)", "--count=1", name, "refs/heads/"+name)
 	if err != nil {
@@ -119,7 +127,10 @@ func (w Workspace) Resolve(ctx context.Context, name string) (OID, error) {
 	if text != "" {
 		return ParseOID(text)
 	}
-	text, err = w.look(ctx, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
+	text, err = w.look(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	if errors.Is(err, errNothing) {
+		return "", fmt.Errorf("%q in the workspace: %w", name, ErrNoCommit)
+	}
 	if err != nil {
 		return "", err
 	}

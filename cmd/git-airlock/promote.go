@@ -70,6 +70,9 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 		return err
 	}
 	outcome, err := drain(ctx, engine, options)
+	if errors.Is(err, gitops.ErrNoCommit) {
+		return usagef("--from: %s", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (a *app) tell(r airlock.Record, o promote.Outcome) error {
 		say(a.message, "landed %s on %s", count(o.Landed, "commit"), branch)
 	}
 	if o.FirstLanding {
-		hint(a.message, "git log --notes=airlock shows where landed commits came from")
+		hint(a.message, "git log --notes=airlock  # shows where landed commits came from")
 	}
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if o.Landed == 0 {

@@ -55,7 +55,7 @@ func (s *server) start(r request) (p started, code string, err error) {
 	env := mergeEnv(s.Env, r.Env)
 	path, code := lookup(r.Argv[0], dir, getenv(env, "PATH"))
 	if code != "" {
-		return p, code, fmt.Errorf("%s: %s", r.Argv[0], code)
+		return p, code, errors.New(r.Argv[0]) // the code says why
 	}
 	files, ends, err := streams(r)
 	if err != nil {
