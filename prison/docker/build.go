@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/image"
@@ -178,13 +179,19 @@ type follower struct {
 	made     []string // images of steps, the newest last
 }
 
-var (
-	// As Docker says it, and Podman.
-	stepLine  = regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`)
-	imageLine = regexp.MustCompile(`^ ?-{2,3}> ([0-9a-f]{11,64})$`)
-	// ownLine is what the builder says of its own work.
-	ownLine = regexp.MustCompile(`^( ?---> Running in|Removing intermediate container|Successfully (built|tagged)) `)
-)
+// buildLines are the lines of a build, as Docker says them, and Podman.
+type buildLines struct {
+	step, image *regexp.Regexp
+	own         *regexp.Regexp // of the builder about its own work
+}
+
+var lines = sync.OnceValue(func() buildLines {
+	return buildLines{
+		step:  regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`),
+		image: regexp.MustCompile(`^ ?-{2,3}> ([0-9a-f]{11,64})$`),
+		own:   regexp.MustCompile(`^( ?---> Running in|Removing intermediate container|Successfully (built|tagged)) `),
+	}
+})
 
 // keptOutput is how many lines are remembered, to tell what went before a failure.
 const keptOutput = 20
@@ -221,14 +228,14 @@ func (f *follower) follow(stream io.Reader) error {
 }
 
 func (f *follower) line(line string) {
-	if at := stepLine.FindStringSubmatch(line); at != nil {
+	if at := lines().step.FindStringSubmatch(line); at != nil {
 		number, _ := strconv.Atoi(at[1])
 		of, _ := strconv.Atoi(at[2])
 		f.step, f.output, f.cached = Step{Number: number, Of: of, What: at[3]}, nil, false
 		f.tell(f.step)
 		return
 	}
-	if made := imageLine.FindStringSubmatch(line); made != nil {
+	if made := lines().image.FindStringSubmatch(line); made != nil {
 		if !f.cached && f.step.Number > 1 { // the first one's is the base
 			f.made = append(f.made, made[1])
 		}
@@ -238,7 +245,7 @@ func (f *follower) line(line string) {
 		f.cached = true
 		return
 	}
-	if strings.TrimSpace(line) == "" || ownLine.MatchString(line) {
+	if strings.TrimSpace(line) == "" || lines().own.MatchString(line) {
 		return
 	}
 	line = line[:min(len(line), longestLine)]

@@ -136,7 +136,7 @@ func startKeeper(s prison.Spec) (p *os.Process, link conn, err error) {
 	}
 	defer null.Close()
 	p, err = os.StartProcess("/proc/self/exe", []string{roleKeeper}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, config, theirs},
+		Dir: "/", Env: roleEnv, Files: []*os.File{null, null, null, config, theirs},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

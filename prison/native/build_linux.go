@@ -242,7 +242,7 @@ func (b *builder) endWithKeeper() error {
 }
 
 func (b *builder) exec() error {
-	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(b.exe), []string{roleInit}, []string{})
+	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(b.exe), []string{roleInit}, roleEnv)
 	if errors.Is(err, unix.ENOENT) && b.given.root >= 0 {
 		return fmt.Errorf("execute init: this program needs shared libraries that the root file system has not: %w", err)
 	}

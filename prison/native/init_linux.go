@@ -7,9 +7,9 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +27,7 @@ type server struct {
 	link   conn // to the keeper, or to the process that opened the prison
 	sendMu sync.Mutex
 	procs  *processes
+	quiet  *time.Timer // runs out when nothing was asked for a while
 
 	launchMu sync.Mutex
 	launched *shared       // the terminal of a launched command that runs
@@ -69,10 +70,8 @@ type reply struct {
 
 func initMain(config []byte, _ int) int {
 	becomeNameless()
-	// This process waits nearly all the time, for days: memory counts and speed does not.
-	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(20)
-	s := &server{procs: newProcesses(), noted: make(chan struct{}, 1)}
+	s := &server{procs: newProcesses(), noted: make(chan struct{}, 1), quiet: time.AfterFunc(restAfter, rest)}
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
 	}
@@ -95,7 +94,7 @@ func initMain(config []byte, _ int) int {
 		return 1
 	}
 	s.Weaker = nil
-	debug.FreeOSMemory()
+	rest()
 	s.serveLink()
 	return 0 // and with PID 1 every process here ends
 }
@@ -171,6 +170,7 @@ func (s *server) tell(a announcement) error {
 
 func (s *server) serve(c conn) {
 	defer c.Close()
+	defer s.quiet.Reset(restAfter)
 	var r request
 	files, err := c.recv(&r)
 	closeAll(files)

@@ -67,6 +67,7 @@ func keeperMain(config []byte, _ int) int {
 	}
 	caller.send(announcement{Weaker: weaker})
 	caller.Close()
+	rest()
 	go func() {
 		awaitEnd(stop, lock)
 		k.init.Kill()

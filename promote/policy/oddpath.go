@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -56,7 +57,7 @@ func odd(name string) string {
 		return "a colon, which is part of a drive or a hidden stream on Windows"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "a dot or space at the end, which Windows leaves out"
-	case device.MatchString(name):
+	case device().MatchString(name):
 		return "the name of a device on Windows"
 	case shortName.MatchString(name):
 		return "a name that Windows gives to another file"
@@ -65,7 +66,9 @@ func odd(name string) string {
 }
 
 // device matches the names that Windows reserves in every folder, with any extension.
-var device = regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`)
+var device = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`)
+})
 
 // shortName matches the names that Windows makes for files with long ones, as in "GIT~1".
 var shortName = regexp.MustCompile(`^[^~.]{1,6}~[1-9][0-9]{0,4}(?:\.[^.]{0,3})?$`)

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // urlPassword matches what follows the scheme of a URL that has a password in it.
-var urlPassword = regexp.MustCompile(`^[^\s:/@"'<>{}$%|()\\]{0,100}:([^\s:/@"'<>{}|()\\]{6,100})@[A-Za-z0-9\[]`)
+var urlPassword = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[^\s:/@"'<>{}$%|()\\]{0,100}:([^\s:/@"'<>{}|()\\]{6,100})@[A-Za-z0-9\[]`)
+})
 
 // urlReach is how far a password can be behind the scheme.
 const urlReach = 256
@@ -24,7 +27,7 @@ func passwordsInURLs(path string, at place, text []byte) (found []Finding) {
 		line += bytes.Count(text[from:from+i], []byte("\n"))
 		from += i + len(scheme)
 		rest := text[from:min(len(text), from+urlReach)]
-		if m := urlPassword.FindSubmatch(rest); m != nil && random(m[1]) && !placeholder(string(m[1])) {
+		if m := urlPassword().FindSubmatch(rest); m != nil && random(m[1]) && !placeholder(string(m[1])) {
 			found = append(found, Finding{Path: path, Line: line, Rule: "url-password", Severity: at.severity(true), Reason: "a password in an address" + at.where(), guess: true})
 		}
 	}
