@@ -72,11 +72,11 @@ func (a reply) err() error {
 	case a.Error == "":
 		return nil
 	case a.Code == codeNotFound:
-		return fmt.Errorf("%w: %s", prison.ErrNotFound, a.Error)
+		return fmt.Errorf("%s: %w", a.Error, prison.ErrNotFound)
 	case a.Code == codeNotLaunched:
 		return prison.ErrNotLaunched
 	case a.Code == codeNotExecutable:
-		return fmt.Errorf("%w: %s", prison.ErrNotExecutable, a.Error)
+		return fmt.Errorf("%s: %w", a.Error, prison.ErrNotExecutable)
 	}
 	return errors.New(a.Error)
 }
