@@ -1,0 +1,104 @@
+package docker_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/docker"
+
+	"github.com/docker/docker/api/types/build"
+)
+
+// recipes are the Dockerfiles that recipes give, all kinds of steps in them.
+func recipes(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../recipe/testdata/*.Dockerfile")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	all := map[string]string{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(file)] = string(content)
+	}
+	return all
+}
+
+// TestRecipesAreParsed has the engine's own parser read what recipes give. It reads a whole file before it builds the
+// stage that it is asked for, in which there is nothing to do.
+func TestRecipesAreParsed(t *testing.T) {
+	need(t)
+	parsed := func(text string) string {
+		var files bytes.Buffer
+		content := "FROM " + testImage() + " AS nothing\n" + text
+		w := tar.NewWriter(&files)
+		err := w.WriteHeader(&tar.Header{Name: "Dockerfile", Mode: 0o644, Size: int64(len(content))})
+		if _, writeErr := io.WriteString(w, content); err != nil || writeErr != nil || w.Close() != nil {
+			t.Fatal(err, writeErr)
+		}
+		answer, err := engine(t).ImageBuild(t.Context(), &files, build.ImageBuildOptions{Target: "nothing", Version: build.BuilderV1})
+		if err != nil {
+			return err.Error()
+		}
+		defer answer.Body.Close()
+		for said := json.NewDecoder(answer.Body); ; {
+			var m struct{ Error string }
+			if err := said.Decode(&m); err == io.EOF || m.Error != "" {
+				return m.Error
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range recipes(t) {
+		if wrong := parsed(text); wrong != "" {
+			t.Errorf("%s: %s", name, wrong)
+		}
+	}
+	if wrong := parsed("FROM a\nRUNN b\n"); !strings.Contains(wrong, "unknown instruction") {
+		t.Errorf("a wrong file was read: %q", wrong)
+	}
+}
+
+// TestRecipeSteps runs the steps that would fetch languages, with programs in the place of apt-get, curl and mise that make
+// others which print the version they were asked for: what is installed is found, linked to and tried.
+func TestRecipeSteps(t *testing.T) {
+	b := need(t)
+	var steps strings.Builder
+	steps.WriteString("set -ex\n")
+	for line := range strings.Lines(strings.ReplaceAll(recipes(t)["mise.Dockerfile"], "\\\n", "")) {
+		instruction, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch instruction {
+		case "ARG", "ENV":
+			steps.WriteString("export " + rest + "\n")
+		case "RUN":
+			steps.WriteString("/bin/sh -ec '" + strings.ReplaceAll(rest, "'", `'\''`) + "'\n")
+		}
+	}
+	standIns, err := os.ReadFile("testdata/stand-ins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newBuild(t, "steps", "COPY . /stand-ins/", "RUN sh -e /stand-ins/all && sh -e /stand-ins/steps")
+	w.Files = []docker.File{{Name: "all", Content: standIns, Mode: 0o644}, {Name: "steps", Content: []byte(steps.String()), Mode: 0o644}}
+	var said []string
+	w.Progress = func(s docker.Step) { said = append(said, s.Said) }
+	if err := b.BuildImage(t.Context(), w); err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
+	}
+	// That the last step has looked is to be seen in what it printed.
+	for _, want := range []string{"8.0.404", "temurin-21.0.2", "1.8.3", "1.9.8"} {
+		if !strings.Contains("\n"+strings.Join(said, "\n")+"\n", "\n"+want+"\n") {
+			t.Errorf("no %s in %q", want, said)
+		}
+	}
+}
