@@ -23,6 +23,7 @@ type Bridge struct {
 	merger     merger // nil: every merge is git's
 	made       map[OID]object
 	kept       int // of made, how many are in the store as well
+	held       int // bytes of made
 }
 
 // Bridge makes a bridge between the quarantine and a repository; dir must not exist.
@@ -74,8 +75,24 @@ func (b *Bridge) Close() error {
 // Make makes an object, kind being commit, tree or blob, and returns its name.
 func (b *Bridge) Make(kind string, content []byte) OID {
 	id := HashObject(b.outer.Format, kind, content)
+	if b.held+len(content) > madeHeld && b.writeLoose(id, kind, content) == nil {
+		return id
+	}
+	b.held += len(content)
 	b.made[id] = object{kind, content}
 	return id
+}
+
+// madeHeld bounds the bytes of what was made that are held in memory: an agent's messages may have a megabyte each.
+const madeHeld = 32 << 20
+
+// writeLoose writes an object to the bridge's store, by itself.
+func (b *Bridge) writeLoose(id OID, kind string, content []byte) error {
+	dir := filepath.Join(b.dir, string(id[:2]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject(kind, content), 0o600)
 }
 
 // flush writes what was made to the bridge's store, where git finds it.
@@ -149,9 +166,5 @@ func (b *Bridge) synthetic(tree OID, parents ...OID) (OID, error) {
 	const nobody = "nobody <nobody@localhost> 0 +0000"
 	content := Commit{Tree: tree, Parents: parents, Author: nobody, Committer: nobody}.Bytes()
 	id := HashObject(b.outer.Format, "commit", content)
-	dir := filepath.Join(b.dir, string(id[:2]))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	return id, os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject("commit", content), 0o600)
+	return id, b.writeLoose(id, "commit", content)
 }

@@ -112,3 +112,31 @@ func (i *inner) give(t *testing.T, links []Link) OID {
 	check(t, b.Give(t.Context(), look, outer, []OID{i.base}))
 	return outer
 }
+
+// What is made is given, whole, however much it is, and no more of it is held in memory than is bounded.
+func TestMadeIsBounded(t *testing.T) {
+	t.Parallel()
+	i := newInner(t, files{"a": "1"})
+	b, err := i.q.Bridge(i.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
+	check(t, err)
+	defer b.Close()
+	look := b.Inspect(t.Context(), nil)
+	defer look.Close()
+	base, err := look.Commit(t.Context(), i.base)
+	check(t, err)
+	last, n := i.base, madeHeld>>20+8
+	for k := range n {
+		c := base
+		c.Parents, c.Message = []OID{last}, fmt.Appendf(nil, "%d\n%s", k, strings.Repeat("m", 1<<20))
+		last = b.Make("commit", c.Bytes())
+	}
+	if b.held > madeHeld {
+		t.Errorf("%d bytes are held", b.held)
+	}
+	check(t, b.Give(t.Context(), look, last, []OID{i.base}))
+	i.outer.git("update-ref", "refs/heads/got", string(last))
+	i.outer.git("fsck", "--no-dangling", "--strict")
+	if got := i.outer.git("rev-list", "--count", string(i.base)+"..got"); got != fmt.Sprint(n) {
+		t.Errorf("%s commits of %d", got, n)
+	}
+}

@@ -62,19 +62,23 @@ func ParseCommit(raw []byte) (Commit, error) {
 		header = bytes.TrimSuffix(raw, []byte("\n"))
 	}
 	c.Message = message
-	for _, line := range strings.Split(string(header), "\n") {
-		key, value, _ := strings.Cut(line, " ")
+	for line := range bytes.SplitSeq(header, []byte("\n")) {
+		name, rest, _ := bytes.Cut(line, []byte(" "))
+		if len(name) > len("committer") {
+			continue
+		}
+		key, value := string(name), rest
 		switch {
 		case key == "tree" && c.Tree == "":
-			c.Tree = OID(strings.Clone(value)) // names are kept where headers of a megabyte are not to be
+			c.Tree = OID(value) // a copy: names are kept where headers of a megabyte are not to be
 		case key == "parent" && c.Author == "":
-			c.Parents = append(c.Parents, OID(strings.Clone(value)))
+			c.Parents = append(c.Parents, OID(value))
 		case key == "author" && c.Author == "":
-			c.Author = value
+			c.Author = string(value)
 		case key == "committer" && c.Committer == "":
-			c.Committer = value
+			c.Committer = string(value)
 		case key == "encoding" && c.Encoding == "":
-			c.Encoding = value
+			c.Encoding = string(value)
 		}
 	}
 	if c.Tree == "" || c.Author == "" || c.Committer == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -48,6 +49,9 @@ const (
 // buildTime is how long merging may take before what there is lands: with each commit that the user makes
 // meanwhile it has to be done again.
 const buildTime = 500 * time.Millisecond
+
+// authorKept is how much of an inner author is kept for the note, in which no text is longer.
+const authorKept = 8 << 10
 
 // commits builds links on top of what is pending already.
 func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair, onto gitops.OID, how treatment) (*builder, error) {
@@ -130,7 +134,7 @@ func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit
 		p.supersedes = b.supersedes
 	}
 	b.done[l.Commit], b.trees[id] = p, tree
-	b.pairs, b.authors = append(b.pairs, p), append(b.authors, author)
+	b.pairs, b.authors = append(b.pairs, p), append(b.authors, strings.Clone(author[:min(len(author), authorKept)]))
 	return nil
 }
 

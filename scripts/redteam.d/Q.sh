@@ -246,3 +246,22 @@ Q14() {
 	bounded
 	mends
 }
+
+Q15() {
+	tries '300 commits with headers of half a megabyte and messages of another'
+	attack 'cat >/tmp/many <<"PERL"
+my ($tip, $tree, $n) = @ARGV;
+for my $i (1..$n) {
+	open my $f, ">", "/tmp/commit" or die;
+	print $f "tree $tree\nparent $tip\n", "author a", "j" x 240000, " <a\@b> $i +0000\ncommitter a <a\@b> $i +0000\nx ", "j" x 200000, "\n\nm$i", "m" x 500000;
+	close $f;
+	chomp($tip = `git hash-object -t commit -w --literally /tmp/commit`);
+}
+print "$tip\n";
+PERL
+		t=$(git rev-parse "main^{tree}"); next=$(perl /tmp/many "$(git rev-parse main)" "$t" 300); published'
+	plainly 'git fetch -q $plain main; git log FETCH_HEAD' '[ "$(stat -c %s "$said")" -gt 200000000 ]' && return
+	expected 'held or landed, in little memory'
+	if await 60000 held_or_landed; then seen "${settled} after $(since "$begun_at") ms"; else surprised "neither: $(hold)"; fi
+	bounded
+}
