@@ -78,7 +78,7 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 		arguments = append(arguments, "-G", group)
 	}
 	// What other engines there are is the machine's, not the user's.
-	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=240s", "-test.skip=^TestOtherEngines$")
+	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=15m", "-test.skip=^TestOtherEngines$")
 	cmd := exec.CommandContext(t.Context(), "runuser", arguments...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")
