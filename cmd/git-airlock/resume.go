@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -43,11 +44,23 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 		say(a.message, "the workspace %s was not in info/exclude any more; it is again", r.Workspace)
 	}
 	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
+	if runs {
+		a.late(request)
+	}
 	if runs && differs(r.Setup, request.choice.airlock.Setup) {
 		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
 		hint(a.message, "git airlock stop && git airlock start")
 	}
 	return !runs, nil
+}
+
+// late says that options come too late for a prison that runs.
+func (a *app) late(request startRequest) {
+	if len(request.given) == 0 {
+		return
+	}
+	say(a.message, "the prison is as it was started; not obeyed: %s", strings.Join(request.given, ", "))
+	hint(a.message, "git airlock stop && git airlock start")
 }
 
 // restart starts the prison of a workspace again, as the options are now.

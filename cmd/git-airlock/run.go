@@ -72,6 +72,9 @@ func (a *app) ensure(ctx context.Context, request startRequest) (r airlock.Recor
 	}
 	if before != nil && before.Phase == airlock.Running {
 		runs, err := a.prisonRuns(ctx, *before)
+		if runs {
+			a.late(request)
+		}
 		if err != nil || runs {
 			return *before, false, errors.Join(err, a.heal(ctx, *before))
 		}

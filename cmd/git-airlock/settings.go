@@ -36,6 +36,8 @@ type startRequest struct {
 	choice choice            // what the two come to
 
 	backendOption, imageOption bool // the backend, or image or runtime, were given as options
+
+	given []string // the options, as they are typed
 }
 
 // startFlags are the options of start and run.
@@ -82,6 +84,11 @@ func (a *app) requested(c *cli.Context, command []string) (startRequest, error) 
 	}
 	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") })
 	r := startRequest{command: command, overrides: given}
+	for _, f := range startFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			r.given = append(r.given, "--"+name)
+		}
+	}
 	if c.Bool("no-auto-land") {
 		r.overrides["airlock.autoland"] = "false"
 	}
