@@ -101,7 +101,8 @@ func linesOf(err error) []string {
 	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
 		return strings.Split(strings.TrimPrefix(strings.TrimRight(strings.ReplaceAll(git.Stderr, `\n`, "\n"), "\n"), "fatal: "), "\n")
 	}
-	return []string{err.Error()}
+	// Who has pressed ^C knows of no context.
+	return []string{strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")}
 }
 
 // hints says what to type next after an error.
