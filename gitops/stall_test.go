@@ -37,7 +37,7 @@ func statOf(name, state string, ticks int) string {
 func TestStallIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ found, want string }{
-		"with what it waits for":         {"/workspace/.git/HE\x1bAD\n", `.git/HE\u001bAD`},
+		"with what it waits for":         {"/workspace/.git/HE\x1bAD\x00", `.git/HE\u001bAD`},
 		"though that is gone by now":     {"", "does nothing"},
 		"though a name cannot be a name": {"/workspace/" + strings.Repeat("x", 2*escapeLimit), "does nothing"},
 	} {
