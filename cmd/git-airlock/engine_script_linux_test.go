@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +25,7 @@ func init() { scriptCommands["engine"] = cmdEngine }
 // ownEngine is a Docker Engine of a script's own, which it may kill.
 type ownEngine struct {
 	dir     string
+	options []string
 	process *exec.Cmd
 }
 
@@ -30,7 +33,18 @@ type engineKey struct{}
 
 func (e *ownEngine) host() string { return "unix://" + e.dir + "/socket" }
 
-// TestEngine runs the scripts that stop, kill and freeze a Docker Engine.
+// remapped is a user that an engine can take the ids of; nobody's files are touched for it.
+func remapped() (string, error) {
+	for line := range strings.Lines(readOr("/etc/subuid", "")) {
+		name, _, _ := strings.Cut(line, ":")
+		if _, err := user.Lookup(name); err == nil && strings.Contains("\n"+readOr("/etc/subgid", ""), "\n"+name+":") {
+			return name, nil
+		}
+	}
+	return "", errors.New("nobody has a range in /etc/subuid and /etc/subgid")
+}
+
+// TestEngine runs the scripts that stop, kill and freeze a Docker Engine, and start it otherwise.
 func TestEngine(t *testing.T) {
 	needDocker(t)
 	if os.Geteuid() != 0 {
@@ -38,6 +52,8 @@ func TestEngine(t *testing.T) {
 	}
 	_, err := exec.LookPath("dockerd")
 	prisontest.Need(t, "docker", err)
+	owner, err := remapped()
+	prisontest.Need(t, "rootless", err)
 	testscript.Run(t, testscript.Params{Dir: "testdata/script/engine", Cmds: scriptCommands, Condition: condition,
 		Setup: func(env *testscript.Env) error {
 			if err := withImage(setup(t))(env); err != nil {
@@ -48,9 +64,14 @@ func TestEngine(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			// An engine that maps ids must come down to its data as somebody else.
+			if err := os.Chmod(dir, 0o711); err != nil {
+				return err
+			}
 			e := &ownEngine{dir: dir}
 			env.Values[engineKey{}] = e
 			env.Setenv("DOCKER_HOST", e.host())
+			env.Setenv("REMAPPED", owner)
 			env.Defer(func() { e.remove(t) })
 			vars := append([]string{}, env.Vars...)
 			env.Defer(func() { clearAll(t, env.WorkDir, vars) })
@@ -58,13 +79,14 @@ func TestEngine(t *testing.T) {
 		}})
 }
 
-// engine start|stop|kill|freeze|thaw does that to the script's own engine.
+// engine start|stop|kill|freeze|thaw does that to the script's own engine. It can be started with options.
 func cmdEngine(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg || len(args) != 1, "engine start|stop|kill|freeze|thaw")
+	usage(ts, neg || len(args) == 0 || len(args) > 1 && args[0] != "start", "engine start [options]|stop|kill|freeze|thaw")
 	e := ts.Value(engineKey{}).(*ownEngine)
 	var err error
 	switch args[0] {
 	case "start":
+		e.options = args[1:]
 		err = e.start()
 	case "stop":
 		err = e.end(syscall.SIGTERM)
@@ -86,8 +108,8 @@ func (e *ownEngine) start() error {
 	}
 	defer log.Close()
 	// It has a network of its own: without a bridge it would remove the machine's.
-	e.process = exec.Command("dockerd", "--host", e.host(), "--data-root", in("data"), "--exec-root", in("run"),
-		"--pidfile", in("pid"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false")
+	e.process = exec.Command("dockerd", append([]string{"--host", e.host(), "--data-root", in("data"), "--exec-root", in("run"),
+		"--pidfile", in("pid"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"}, e.options...)...)
 	e.process.Stdout, e.process.Stderr = log, log
 	e.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
 	if err := e.process.Start(); err != nil {

@@ -40,6 +40,9 @@ type engine struct {
 	mu    sync.Mutex
 	asked time.Time // when it was last asked whether it answers
 	said  error     // what came of it
+
+	facts *platform // what it said of itself
+	told  time.Time // when
 }
 
 // connect returns a client for the engine at an address. Nothing is said to it yet.

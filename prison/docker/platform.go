@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 
@@ -27,8 +28,24 @@ type platform struct {
 	weaker   []string
 }
 
-// platform asks the engine, and refuses one on which the phantom would be somebody else.
+// platform asks the engine, and refuses one on which the phantom would be somebody else. What it says of
+// itself holds for a moment: a start asks three times, and each time the engine looks at all that it has.
 func (e *engine) platform(ctx context.Context, runtime string) (*platform, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.facts == nil || time.Since(e.told) > pingPatience {
+		facts, err := e.examine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e.facts, e.told = facts, time.Now()
+	}
+	p := *e.facts
+	return &p, p.refuse(e.host, runtime)
+}
+
+// examine asks the engine what it is and can do.
+func (e *engine) examine(ctx context.Context) (*platform, error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	info, err := e.Info(bounded)
@@ -48,7 +65,7 @@ func (e *engine) platform(ctx context.Context, runtime string) (*platform, error
 			return nil, e.failed(ctx, "ask the engine", err)
 		}
 	}
-	return p, p.refuse(e.host, runtime)
+	return p, nil
 }
 
 // podmanRootless asks Podman for what Docker's form of the answer has no field for.
