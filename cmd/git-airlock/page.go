@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 )
@@ -131,11 +131,21 @@ func (o option) usage() string {
 	return text
 }
 
-// How wide a help text is, and where in it the texts on options begin.
+// How wide a help text is, less where a terminal has less, and where in it the texts on options begin.
 const (
-	helpWidth    = 100
-	optionColumn = 34
+	helpWidth      = 100
+	leastHelpWidth = 66
+	optionColumn   = 34
+	commandColumn  = 13
 )
+
+// widthOf is how wide a help text can be where it is written to.
+func widthOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok && isTerminal(w) {
+		return max(leastHelpWidth, min(helpWidth, int(terminalSize(int(f.Fd())).Cols)-1))
+	}
+	return helpWidth
+}
 
 // helpCommand prints what -h prints.
 func helpCommand() *cli.Command {
@@ -154,7 +164,7 @@ func helpCommand() *cli.Command {
 				}
 				p = p.commands[i]
 			}
-			p.help(c.App.Writer)
+			p.help(c.App.Writer, widthOf(c.App.Writer))
 			return nil
 		},
 	}
@@ -164,14 +174,14 @@ func helpCommand() *cli.Command {
 func printHelp(w io.Writer, _ string, of any) {
 	switch of := of.(type) {
 	case *cli.App:
-		appPage(of).help(w)
+		appPage(of).help(w, widthOf(w))
 	case *cli.Command:
-		commandPage(strings.TrimSuffix(strings.TrimSuffix(of.HelpName, of.Name), " "), of).help(w)
+		commandPage(strings.TrimSuffix(strings.TrimSuffix(of.HelpName, of.Name), " "), of).help(w, widthOf(w))
 	}
 }
 
-func (p page) help(w io.Writer) {
-	fmt.Fprintf(w, "NAME\n   %s - %s\n\nUSAGE\n", p.name, p.summary)
+func (p page) help(w io.Writer, width int) {
+	fmt.Fprintf(w, "NAME\n%s\n\nUSAGE\n", indented(p.name+" - "+p.summary, 3, width))
 	for _, line := range p.synopsis {
 		fmt.Fprintln(w, "   "+line)
 	}
@@ -181,35 +191,36 @@ func (p page) help(w io.Writer) {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			fmt.Fprintln(w, indented(text, 3))
+			fmt.Fprintln(w, indented(text, 3, width))
 		}
 	}
 	if len(p.commands) > 0 {
 		fmt.Fprintln(w, "\nCOMMANDS")
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, c := range p.commands {
-			fmt.Fprintf(table, "   %s\t%s\n", c.name[strings.LastIndex(c.name, " ")+1:], c.summary)
+			fmt.Fprintln(w, entry(c.name[strings.LastIndex(c.name, " ")+1:], c.summary, commandColumn, width))
 		}
-		table.Flush()
 	}
 	fmt.Fprintln(w, "\nOPTIONS")
 	for _, o := range p.options {
-		text := indented(o.text, optionColumn)
-		if usage := "   " + o.usage(); len(usage)+2 <= optionColumn {
-			text = usage + text[len(usage):]
-		} else {
-			text = usage + "\n" + text
-		}
-		fmt.Fprintln(w, text)
+		fmt.Fprintln(w, entry(o.usage(), o.text, optionColumn, width))
 	}
-	fmt.Fprintf(w, "\n%s\n", wrap(exitStatusHelp, helpWidth))
+	fmt.Fprintf(w, "\n%s\n", wrap(exitStatusHelp, width))
+}
+
+// entry is a word with the text on it in a column of its own.
+func entry(word, text string, column, width int) string {
+	text = indented(text, column, width)
+	if word = "   " + word; len(word)+2 > column {
+		return word + "\n" + text
+	}
+	return word + text[len(word):]
 }
 
 // indented sets a text in, wrapped unless its lines are to stay.
-func indented(text string, by int) string {
+func indented(text string, by, width int) string {
 	margin := strings.Repeat(" ", by)
 	if !strings.HasPrefix(text, " ") {
-		text = wrap(text, helpWidth-by)
+		text = wrap(text, width-by)
 	}
 	return margin + strings.ReplaceAll(text, "\n", "\n"+margin)
 }
