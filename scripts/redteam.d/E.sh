@@ -137,8 +137,11 @@ powered_disk() {
 after_failure() {
 	if ! mount -o loop "$work/image.$1" "$work/disk" 2>"$said"; then surprised "no disk: $(cat "$said")" && return; fi
 	cd "$outer" || { surprised 'no repository' && return; }
-	timeout 60 git airlock status >"$said" 2>&1
-	case $? in 0) ;; *) surprised "status: $(tail -n 1 "$said")" ;; esac
+	timeout 60 git airlock promote >"$said" 2>&1
+	case $? in 0 | 3) ;; *) surprised "promote: $(tail -n 1 "$said")" ;; esac
+	await 5000 tidy || surprised "left: $(in_progress)"
+	locks=$(find .git -name '*.lock' -not -path '*/airlock/*/daemon.lock' -not -path '*/airlock/*/cycle.lock' | sort | tr '\n' ' ')
+	[ -z "$locks" ] || surprised "locks: $locks"
 	local landed commit
 	landed=$(subjects | grep -c '^c[0-9]*$')
 	[ "$(subjects | head -n "$landed" | tac | tr '\n' ' ')" = "$(seq "$landed" | sed 's/^/c/' | tr '\n' ' ')" ] || surprised "landed: $(subjects | tr '\n' ' ')"
@@ -146,7 +149,6 @@ after_failure() {
 		git notes --ref=airlock show "$commit" 2>/dev/null | has ^Airlock-Version || surprised "no note: $commit"
 	done
 	[ -z "$(git status --porcelain)" ] || surprised "git status: $(git status --porcelain | head -n 1)"
-	tidy || surprised "left: $(in_progress)"
 	sound || surprised 'git fsck complains'
 	seen "$landed"
 	timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
