@@ -173,7 +173,7 @@ raze() {
 	staged='' fresh_stage=''
 	cd "$work" || return
 	while mountpoint -q "$work/disk" 2>/dev/null; do umount "$work/disk" || break; done
-	rm -rf r[0-9]* canaries/* disk
+	rm -rf r[0-9]* canaries/* disk image*
 	if [ -n "${disk_lock-}" ]; then
 		rm -rf "$AIRLOCK_TEST_DISK/r"
 		exec {disk_lock}<&-
