@@ -40,7 +40,8 @@ func ownToken(dir string) (token, error) {
 // user is told of it as of any command's.
 func (t token) lock(name string) error {
 	written := t.file + ".new"
-	if err := os.WriteFile(written, []byte(t.text), 0o600); err != nil {
+	// A power failure must not leave the name without the text.
+	if err := errors.Join(os.WriteFile(written, []byte(t.text), 0o600), syncPath(written)); err != nil {
 		return err
 	}
 	err := os.Link(written, name)
