@@ -57,13 +57,7 @@ func openAndWait(encoded string) {
 	time.Sleep(time.Hour)
 }
 
-// testImage is an image with git and a shell in it that tests may use.
-func testImage() string {
-	if image := os.Getenv("AIRLOCK_TEST_IMAGE"); image != "" {
-		return image
-	}
-	return "airlock-test-base"
-}
+func testImage() string { return docker.ImageForTests() }
 
 func need(t testing.TB) *docker.Backend {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/mount"
+	volumes "github.com/docker/docker/api/types/volume"
 )
 
 // helper is a container for one short task, with no network, a read-only system and no more capabilities
@@ -93,8 +94,8 @@ func (e *engine) start(ctx context.Context, id, ref string) error {
 // sweepAge is longer than any helper is of use, and than any container waits for its start.
 const sweepAge = 10 * time.Minute
 
-// sweep removes what the engine was still making for a command that was killed: nobody had heard of it when the prison
-// was removed. A prison's container starts as soon as it is made; one that has not would be made again.
+// sweep removes what the engine was still making for a command that was killed, volumes as well: nobody had heard of it when
+// the prison was removed. A prison's container starts as soon as it is made; one that has not would be made again.
 func (e *engine) sweep(ctx context.Context) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
@@ -104,10 +105,31 @@ func (e *engine) sweep(ctx context.Context) error {
 		return e.failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
-		if time.Since(time.Unix(c.Created, 0)) > sweepAge && (c.State == "created" || c.Labels[labelRole] != rolePrison) {
-			if err := e.remove(ctx, c.ID); err != nil {
+		if time.Since(time.Unix(c.Created, 0)) > sweepAge && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison) {
+			if err := e.abandon(ctx, c); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// abandon removes a container that nobody knows of. If it never ran, nor was there ever anything in the volumes that were
+// made with it: a home that a stopped prison has was made with another container.
+func (e *engine) abandon(ctx context.Context, c container.Summary) error {
+	made := c.Labels[labelMade]
+	if err := e.remove(ctx, c.ID); err != nil || made == "" || c.State != container.StateCreated {
+		return err
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	list, err := e.VolumeList(bounded, volumes.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelMade+"="+made))})
+	if err != nil {
+		return e.failed(ctx, "list volumes", err)
+	}
+	for _, v := range list.Volumes {
+		if err := e.VolumeRemove(bounded, v.Name, false); err != nil && !gone(err) && !notNow(err) {
+			return e.failed(ctx, "remove volume", err)
 		}
 	}
 	return nil

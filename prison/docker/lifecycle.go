@@ -157,6 +157,7 @@ func (e *engine) renew(ctx context.Context, r *record, s prison.Spec, p plan, ol
 
 // create creates the container; where its name is somebody else's, under one that is certainly free.
 func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err error) {
+	p.mark()
 	for _, name := range []string{p.name, p.name + "-" + r.Key} {
 		bounded, cancel := call(ctx)
 		c, err := e.ContainerCreate(bounded, &p.config, &p.host, nil, nil, name)

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,6 +25,7 @@ const (
 	labelID   = "workspace.id"   // the prison's ID
 	labelRole = "workspace.role" // what for
 	labelPlan = "workspace.plan" // digest of the plan, to see whether a stopped container is still right
+	labelMade = "workspace.made" // which making of a container, and the volumes that were made for it
 )
 
 const (
@@ -280,6 +282,17 @@ func bind(source string, readOnly bool) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeBind, Source: source, Target: prison.Workspace, ReadOnly: readOnly,
 		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+	}
+}
+
+// mark labels a container to be, and the volumes that are made with it: those that are there already keep their labels.
+func (p plan) mark() {
+	made := rand.Text()
+	p.config.Labels[labelMade] = made
+	for _, m := range p.host.Mounts {
+		if m.Type == mount.TypeVolume {
+			m.VolumeOptions.Labels[labelMade] = made
+		}
 	}
 }
 

@@ -1,0 +1,69 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/mount"
+	volumes "github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+)
+
+// TestAbandoned removes a container that the engine went on making for a start that was killed: with the volumes that were
+// made for it, and not with one that was there before, in which an agent's files are.
+func TestAbandoned(t *testing.T) {
+	e, err := connect(cmp.Or(os.Getenv("DOCKER_HOST"), client.DefaultDockerHost))
+	if err == nil {
+		err = e.ping(t.Context())
+	}
+	prisontest.Need(t, "docker", err)
+	i, err := e.image(t.Context(), ImageForTests())
+	prisontest.Need(t, "docker", err)
+	r, err := newRecord(e.host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := func() map[string]string { return map[string]string{labelKey: r.Key, labelRole: "test"} }
+	if _, err := e.VolumeCreate(t.Context(), volumes.CreateOptions{Name: r.homeVolume(), Labels: labels()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.VolumeRemove(context.Background(), r.homeVolume(), true) })
+	p := plan{name: "abandoned-" + r.Key, config: container.Config{Image: i.ID, Cmd: []string{"true"}, Labels: labels()}, host: container.HostConfig{Mounts: []mount.Mount{
+		volume(r.homeVolume(), "/home", labels()), volume(r.etcVolume(), "/etc", labels()),
+	}}}
+	if _, err := e.create(t.Context(), r, p); err != nil {
+		t.Fatal(err)
+	}
+	of := filters.NewArgs(filters.Arg("label", labelKey+"="+r.Key))
+	list, err := e.ContainerList(t.Context(), container.ListOptions{All: true, Filters: of})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d containers, %v", len(list), err)
+	}
+	if err := e.abandon(t.Context(), list[0]); err != nil {
+		t.Fatal(err)
+	}
+	left, err := e.VolumeList(t.Context(), volumes.ListOptions{Filters: of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range left.Volumes {
+		names = append(names, v.Name)
+	}
+	if !slices.Equal(names, []string{r.homeVolume()}) {
+		t.Errorf("left: %q", names)
+	}
+	if list, err = e.ContainerList(t.Context(), container.ListOptions{All: true, Filters: of}); err != nil || len(list) != 0 {
+		t.Errorf("%d containers are left, %v", len(list), err)
+	}
+}
+
+// ImageForTests is an image with git and a shell in it that tests may use.
+func ImageForTests() string { return cmp.Or(os.Getenv("AIRLOCK_TEST_IMAGE"), "airlock-test-base") }
