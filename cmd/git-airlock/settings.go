@@ -67,50 +67,20 @@ func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
 	return r, ofOption(c, err)
 }
 
-func (a *app) requested(c *cli.Context, command []string) (startRequest, error) {
-	options := gitops.Config{}
-	for key, value := range a.config {
-		options[key] = value
-	}
-	for _, name := range []string{"backend", "image", "runtime", "network", "memory", "cpus", "pids"} {
-		if c.IsSet(name) {
-			options["airlock."+name] = c.String(name)
-		}
-	}
-	// What "git -c" says of promotion at a start holds like an option, for as long as the airlock lives.
-	given, err := a.repo.CommandConfig(c.Context)
-	if err != nil {
-		return startRequest{}, err
-	}
-	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") })
-	r := startRequest{command: command, overrides: given}
+func (a *app) requested(c *cli.Context, command []string) (r startRequest, err error) {
+	options := a.layered(c)
+	r = startRequest{command: command, image: options.String("airlock.image", ""), runtime: options.String("airlock.runtime", ""),
+		backendOption: c.IsSet("backend"), imageOption: c.IsSet("image") || c.IsSet("runtime")}
 	for _, f := range startFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			r.given = append(r.given, "--"+name)
 		}
 	}
-	if c.Bool("no-auto-land") {
-		r.overrides["airlock.autoland"] = "false"
-	}
-	switch engine, err := engineOption(c); {
-	case err != nil:
+	if r.overrides, err = a.overrides(c); err != nil {
 		return r, err
-	case engine != "":
-		r.overrides["airlock.engine"] = engine
 	}
-	if r.selftest, err = options.Bool("airlock.selftest", false); err != nil {
-		return r, &promote.SettingError{Key: "airlock.selftest", Value: options.String("airlock.selftest", ""), Want: "a boolean"}
-	}
-	r.selftest = r.selftest || c.Bool("selftest")
-	if r.secrets, err = options.Bool("airlock.allowSecrets", false); err != nil {
-		return r, &promote.SettingError{Key: "airlock.allowSecrets", Value: options.String("airlock.allowSecrets", ""), Want: "a boolean"}
-	}
-	r.secrets = r.secrets || c.Bool(allowSecretsFlag.Name)
-	if r.recipe, err = options.Bool("airlock.recipe", true); err != nil {
-		return r, &promote.SettingError{Key: "airlock.recipe", Value: options.String("airlock.recipe", ""), Want: "a boolean"}
-	}
-	if c.Bool("no-recipe") {
-		r.recipe, r.overrides["airlock.recipe"] = false, "false"
+	if err := r.switches(c, options); err != nil {
+		return r, err
 	}
 	if r.dotenv, err = a.dotenv(); err != nil {
 		return r, err
@@ -124,24 +94,75 @@ func (a *app) requested(c *cli.Context, command []string) (startRequest, error) 
 	if r.isolation.Limits, err = limits(options); err != nil {
 		return r, err
 	}
+	return r, r.choices(options)
+}
+
+// layered is the configuration with the options of the same names over it.
+func (a *app) layered(c *cli.Context) gitops.Config {
+	options := gitops.Config{}
+	maps.Copy(options, a.config)
+	for _, name := range []string{"backend", "image", "runtime", "network", "memory", "cpus", "pids"} {
+		if c.IsSet(name) {
+			options["airlock."+name] = c.String(name)
+		}
+	}
+	return options
+}
+
+// overrides are the settings that hold for as long as the airlock lives: what "git -c" says of promotion at a start holds
+// like an option.
+func (a *app) overrides(c *cli.Context) (gitops.Config, error) {
+	given, err := a.repo.CommandConfig(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") })
+	if c.Bool("no-auto-land") {
+		given["airlock.autoland"] = "false"
+	}
+	if c.Bool("no-recipe") {
+		given["airlock.recipe"] = "false"
+	}
+	engine, err := engineOption(c)
+	if engine != "" {
+		given["airlock.engine"] = engine
+	}
+	return given, err
+}
+
+// switches reads what is on or off.
+func (r *startRequest) switches(c *cli.Context, options gitops.Config) (err error) {
+	read := func(key string, otherwise bool) bool {
+		on, broken := options.Bool(key, otherwise)
+		if broken != nil && err == nil {
+			err = &promote.SettingError{Key: key, Value: options.String(key, ""), Want: "a boolean"}
+		}
+		return on
+	}
+	r.selftest = read("airlock.selftest", false) || c.Bool("selftest")
+	r.secrets = read("airlock.allowSecrets", false) || c.Bool(allowSecretsFlag.Name)
+	r.recipe = read("airlock.recipe", true) && !c.Bool("no-recipe")
+	return err
+}
+
+// choices reads what is one of a few words.
+func (r *startRequest) choices(options gitops.Config) error {
 	r.isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
 	if _, err := prison.ParseNetwork(r.isolation.Network); err != nil {
-		return r, &promote.SettingError{Key: "airlock.network", Value: r.isolation.Network, Want: "none or open"}
+		return &promote.SettingError{Key: "airlock.network", Value: r.isolation.Network, Want: "none or open"}
 	}
 	switch place := options.String("airlock.workspace", "inside"); place {
 	case "inside", "gitdir":
 		r.inside = place == "inside"
 	default:
-		return r, &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
+		return &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
 	}
 	switch r.backend = options.String("airlock.backend", "auto"); r.backend {
 	case "auto", "native", "docker":
 	default:
-		return r, &promote.SettingError{Key: "airlock.backend", Value: r.backend, Want: "auto, native or docker"}
+		return &promote.SettingError{Key: "airlock.backend", Value: r.backend, Want: "auto, native or docker"}
 	}
-	r.image, r.runtime = options.String("airlock.image", ""), options.String("airlock.runtime", "")
-	r.backendOption, r.imageOption = c.IsSet("backend"), c.IsSet("image") || c.IsSet("runtime")
-	return r, nil
+	return nil
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
