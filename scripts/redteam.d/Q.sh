@@ -259,7 +259,7 @@ for my $i (1..$n) {
 }
 print "$tip\n";
 PERL
-		t=$(git rev-parse "main^{tree}"); next=$(perl /tmp/many "$(git rev-parse main)" "$t" 300); published'
+		t=$(git rev-parse "main^{tree}"); next=$(perl /tmp/many "$(git rev-parse main)" "$t" 300); test -n "$next"; published'
 	plainly 'git fetch -q $plain main; git log FETCH_HEAD' '[ "$(stat -c %s "$said")" -gt 200000000 ]' && return
 	expected 'held or landed, in little memory'
 	if await 60000 held_or_landed; then seen "${settled} after $(since "$begun_at") ms"; else surprised "neither: $(hold)"; fi
