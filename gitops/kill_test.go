@@ -179,8 +179,10 @@ func TestLandingKilledAtRandom(t *testing.T) {
 // awaitUnlocked waits for an update-ref that was killed by nobody and has not yet seen the end of its input:
 // before there is a journal, recovery need not know of it.
 func (k *killFixture) awaitUnlocked() {
-	for range 200 {
-		if _, err := os.Stat(filepath.Join(k.GitDir, "HEAD.lock")); err != nil {
+	k.t.Helper()
+	isLock := func(p string) bool { return strings.HasSuffix(p, ".lock") }
+	for range 6000 {
+		if !slices.ContainsFunc(k.leftOver(), isLock) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -305,16 +305,24 @@ func (w *world) landed(at OID) {
 // nothingLeft demands that no lock, no journal and no scratch is there.
 func (w *world) nothingLeft() {
 	w.t.Helper()
+	for _, p := range w.leftOver() {
+		w.t.Errorf("left over: %s", p)
+	}
+}
+
+func (w *world) leftOver() (left []string) {
+	w.t.Helper()
 	check(w.t, filepath.WalkDir(w.CommonDir, func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		base := filepath.Base(p)
 		if strings.HasSuffix(base, ".lock") || base == "journal" || strings.HasPrefix(base, scratchPrefix) || strings.HasSuffix(base, ".new") {
-			w.t.Errorf("left over: %s", p)
+			left = append(left, p)
 		}
 		return err
 	}))
+	return left
 }
 
 // picture is the user's side of a repository: working tree and index byte for byte, refs and HEAD.
