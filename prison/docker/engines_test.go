@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +63,10 @@ func TestRootlessPodman(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Wait() }) // nobody asks it anything any more, so it ends
+	t.Cleanup(func() {
+		cmd.Wait() // nobody asks it anything any more, so it ends
+		endPause(t, filepath.Join(dir, "libpod/tmp/pause.pid"))
+	})
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil {
 			break
@@ -71,5 +76,21 @@ func TestRootlessPodman(t *testing.T) {
 	err = docker.New(docker.Options{Host: "unix://" + socket}).Probe(t.Context())
 	if !errors.As(err, &u) || !strings.Contains(u.Reason, "Podman") || !strings.Contains(u.Reason, "without root") || len(u.Mend) == 0 {
 		t.Errorf("an ordinary user's Podman: %v", err)
+	}
+}
+
+// endPause ends the process that keeps the namespaces of an ordinary user's Podman, which outlives it.
+func endPause(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Logf("Podman has left no process: %v", err)
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && pid > 1 {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Errorf("%s: %q: %v", file, text, err)
 	}
 }
