@@ -335,7 +335,7 @@ func (c *cycle) finish(before Outcome) (Outcome, error) {
 		c.outcome.Inner = c.inner
 	}
 	if c.ledger != nil {
-		c.outcome.Pending = len(c.ledger.tail)
+		c.outcome.Pending, c.outcome.Total = len(c.ledger.tail), len(c.ledger.landed)
 	}
 	c.remember(c.ledger)
 	err := c.outcome.write(c.Dir())

@@ -17,6 +17,7 @@ type Outcome struct {
 	Apart        bool       `json:"apart"` // it was built without the user's own commits, since they conflict
 	LastLandedAt *time.Time `json:"last_landed_at"`
 	Dropped      int        `json:"dropped"` // commits that have not landed and that the user leaves out
+	Total        int        `json:"total"`   // commits that have landed since the airlock was made
 	// Failure is why the last cycle could not be made, empty if it could.
 	Failure string `json:"failure,omitempty"`
 
@@ -41,6 +42,12 @@ func readOutcome(dir string) (Outcome, error) {
 func LastExported(dir string) (gitops.OID, error) {
 	o, err := readOutcome(dir)
 	return o.Inner, err
+}
+
+// TotalLanded is how many commits of an airlock had landed when its last cycle ended.
+func TotalLanded(dir string) (int, error) {
+	o, err := readOutcome(dir)
+	return o.Total, err
 }
 
 // Forget drops what the last cycle said of a worktree that an airlock has left.

@@ -62,14 +62,14 @@ func promoteCommand(inside []string) *cli.Command {
 
 // promote makes cycles until nothing more can land. A [refusal] says what is held.
 func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Options) error {
-	engine := a.engine(r)
-	defer engine.Close()
 	if a.dry {
+		engine := a.engine(r)
+		defer engine.Close()
 		s, err := engine.State(ctx)
 		say(a.message, "would promote %s to %s", count(s.Pending, "commit"), gitops.Escape(r.BranchName()))
 		return err
 	}
-	outcome, err := drain(ctx, engine, options)
+	outcome, err := a.land(ctx, r, options)
 	if errors.Is(err, gitops.ErrNoCommit) {
 		return usagef("--from: %s", err)
 	}
@@ -77,6 +77,13 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 		return err
 	}
 	return a.tell(r, outcome)
+}
+
+// land is the same without a word of what came of it.
+func (a *app) land(ctx context.Context, r airlock.Record, options promote.Options) (promote.Outcome, error) {
+	engine := a.engine(r)
+	defer engine.Close()
+	return drain(ctx, engine, options)
 }
 
 // drain promotes what can land, and shows on a terminal how far that is.

@@ -36,33 +36,42 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 		say(a.message, "would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
 		return nil
 	}
-	unlock, err := a.store.Lock(ctx)
+	outcome, err := a.halted(ctx, r)
 	if err != nil {
 		return err
 	}
+	return a.tell(r, outcome)
+}
+
+// halted is the same without a word of what landed.
+func (a *app) halted(ctx context.Context, r airlock.Record) (promote.Outcome, error) {
+	unlock, err := a.store.Lock(ctx)
+	if err != nil {
+		return promote.Outcome{}, err
+	}
 	defer unlock()
 	if err := a.halt(ctx, r); err != nil {
-		return err
+		return promote.Outcome{}, err
 	}
 	r.Phase = airlock.Stopped
 	if err := a.store.Save(r); err != nil {
-		return err
+		return promote.Outcome{}, err
 	}
 	engine := a.engine(r)
 	defer engine.Close()
 	outcome, err := drain(ctx, engine, promote.Options{})
 	if err != nil {
-		return err
+		return outcome, err
 	}
 	state, err := engine.State(ctx)
 	if err != nil {
-		return err
+		return outcome, err
 	}
 	if state.Uncommitted > 0 {
 		say(a.message, "the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
 	}
 	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
-	return a.tell(r, outcome)
+	return outcome, nil
 }
 
 // halt ends daemon and prison.
