@@ -34,6 +34,10 @@ func promoteCommand(inside []string) *cli.Command {
 			if c.Bool("resolve") {
 				return a.resolve(c.Context, r)
 			}
+			before, err := promote.TotalLanded(a.store.Dir(r.ID))
+			if err != nil {
+				return err
+			}
 			if c.Bool("rescue") {
 				if err := a.rescue(c.Context, r); err != nil {
 					return err
@@ -55,13 +59,14 @@ func promoteCommand(inside []string) *cli.Command {
 				return err
 			}
 			options.Engine = engine
-			return a.promote(c.Context, r, options)
+			return a.promote(c.Context, r, options, before)
 		}),
 	}, inside, false)
 }
 
-// promote makes cycles until nothing more can land. A [refusal] says what is held.
-func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Options) error {
+// promote makes cycles until nothing more can land, and says how many have landed since there were so many before: the daemon may
+// be quicker. A [refusal] says what is held.
+func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Options, before int) error {
 	if a.dry {
 		engine := a.engine(r)
 		defer engine.Close()
@@ -76,6 +81,7 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 	if err != nil {
 		return err
 	}
+	outcome.Landed = max(0, outcome.Total-before)
 	return a.tell(r, outcome)
 }
 
