@@ -121,8 +121,11 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 		refused.hints = append(refused.hints, "git airlock clear", discard)
 		return refused
 	case state.Uncommitted > 0:
-		return &refusal{count(state.Uncommitted, "change") + " in the workspace would be lost: not committed",
-			[]string{"git airlock visit -- git status", discard}}
+		hints := []string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard}
+		if r.Phase != airlock.Running {
+			hints = append([]string{"git airlock start"}, hints...)
+		}
+		return &refusal{count(state.Uncommitted, "change") + " in the workspace would be lost: not committed", hints}
 	case len(state.Waiting) > 0:
 		w := state.Waiting[0]
 		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref),

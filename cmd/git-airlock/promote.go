@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -158,6 +159,9 @@ func (a *app) resolve(ctx context.Context, r airlock.Record) error {
 var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A &&
 if ! git diff --cached --quiet; then git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work'; fi`}
 
+// rescueTime bounds the commit that git makes in the workspace, where it may meet anything.
+const rescueTime = time.Minute
+
 // rescue makes one commit of what the agent has not committed.
 func (a *app) rescue(ctx context.Context, r airlock.Record) error {
 	if a.dry {
@@ -170,7 +174,12 @@ func (a *app) rescue(ctx context.Context, r airlock.Record) error {
 	}
 	defer box.Close()
 	var said capped
-	status, err := box.Exec(ctx, prison.Process{Argv: rescueScript, Stdout: &said, Stderr: &said})
+	bounded, cancel := context.WithTimeout(ctx, rescueTime)
+	defer cancel()
+	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &said, Stderr: &said})
+	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("commit what is not committed: git in the workspace did not end within %s", rescueTime)
+	}
 	if err != nil {
 		return err
 	}
