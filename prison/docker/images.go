@@ -19,7 +19,7 @@ func BuiltImage(owner, digest string) string { return "workspace-" + owner + ":"
 
 var builtImage = regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`)
 
-// Image is an image that was built for prisons.
+// Image is an image of the engine, by one of its names.
 type Image struct {
 	Name    string
 	ID      string
@@ -51,18 +51,13 @@ func (b *Backend) ImageNames(ctx context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := call(ctx)
-	defer cancel()
-	list, err := e.ImageList(bounded, image.ListOptions{})
+	list, err := e.named(ctx)
 	if err != nil {
-		return nil, e.failed(ctx, "list images", err)
+		return nil, err
 	}
 	for _, i := range list {
-		for _, name := range i.RepoTags {
-			name = strings.TrimSuffix(strings.TrimPrefix(name, "docker.io/library/"), ":latest")
-			if name != "<none>:<none>" && !builtImage.MatchString(name) {
-				names = append(names, name)
-			}
+		if i.Name != "<none>:<none>" && !builtImage.MatchString(i.Name) {
+			names = append(names, strings.TrimSuffix(i.Name, ":latest"))
 		}
 	}
 	slices.Sort(names)
@@ -70,7 +65,19 @@ func (b *Backend) ImageNames(ctx context.Context) (names []string, err error) {
 }
 
 // built lists the images that were built, those with a tag or all.
-func (e *engine) built(ctx context.Context, tag string) (all []Image, err error) {
+func (e *engine) built(ctx context.Context, tag string) ([]Image, error) {
+	all, err := e.named(ctx)
+	all = slices.DeleteFunc(all, func(i Image) bool {
+		return !builtImage.MatchString(i.Name) || tag != "" && !strings.HasSuffix(i.Name, ":"+tag)
+	})
+	slices.SortFunc(all, func(a, b Image) int {
+		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(a.Name, b.Name))
+	})
+	return all, err
+}
+
+// named lists the images that are here, each by all its names.
+func (e *engine) named(ctx context.Context) (all []Image, err error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	list, err := e.ImageList(bounded, image.ListOptions{})
@@ -80,14 +87,9 @@ func (e *engine) built(ctx context.Context, tag string) (all []Image, err error)
 	for _, i := range list {
 		for _, name := range i.RepoTags {
 			name = strings.TrimPrefix(name, "docker.io/library/") // as Podman says it
-			if builtImage.MatchString(name) && (tag == "" || strings.HasSuffix(name, ":"+tag)) {
-				all = append(all, Image{Name: name, ID: i.ID, Size: i.Size, Created: time.Unix(i.Created, 0)})
-			}
+			all = append(all, Image{Name: name, ID: i.ID, Size: i.Size, Created: time.Unix(i.Created, 0)})
 		}
 	}
-	slices.SortFunc(all, func(a, b Image) int {
-		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(a.Name, b.Name))
-	})
 	return all, nil
 }
 
