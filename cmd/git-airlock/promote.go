@@ -68,29 +68,21 @@ func promoteCommand(inside []string) *cli.Command {
 // promote makes cycles until nothing more can land, and says how many have landed since there were so many before: the daemon may
 // be quicker. A [refusal] says what is held.
 func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Options, before int) error {
+	engine := a.engine(r)
+	defer engine.Close()
 	if a.dry {
-		engine := a.engine(r)
-		defer engine.Close()
 		s, err := engine.State(ctx)
 		say(a.message, "would promote %s to %s", count(s.Pending, "commit"), gitops.Escape(r.BranchName()))
 		return err
 	}
-	outcome, err := a.land(ctx, r, options)
+	outcome, err := drain(ctx, engine, options)
 	if errors.Is(err, gitops.ErrNoCommit) {
 		return usagef("--from: %s", err)
 	}
 	if err != nil {
 		return err
 	}
-	outcome.Landed = max(0, outcome.Total-before)
-	return a.tell(r, outcome)
-}
-
-// land is the same without a word of what came of it.
-func (a *app) land(ctx context.Context, r airlock.Record, options promote.Options) (promote.Outcome, error) {
-	engine := a.engine(r)
-	defer engine.Close()
-	return drain(ctx, engine, options)
+	return a.tell(r, outcome, before)
 }
 
 // drain promotes what can land, and shows on a terminal how far that is.
@@ -101,17 +93,17 @@ func drain(ctx context.Context, engine *promote.Engine, options promote.Options)
 	return engine.Drain(ctx, options)
 }
 
-// tell says what landed; a [refusal] says what did not.
-func (a *app) tell(r airlock.Record, o promote.Outcome) error {
-	branch := gitops.Escape(r.BranchName())
-	if o.Landed > 0 {
-		say(a.message, "landed %s on %s", count(o.Landed, "commit"), branch)
+// tell says what has landed since there were so many before; a [refusal] says what has not.
+func (a *app) tell(r airlock.Record, o promote.Outcome, before int) error {
+	branch, landed := gitops.Escape(r.BranchName()), o.Total-before
+	if landed > 0 {
+		say(a.message, "landed %s on %s", count(landed, "commit"), branch)
 	}
 	if o.FirstLanding {
 		hint(a.message, "git log --notes=airlock  # shows where landed commits came from")
 	}
 	if len(o.Holds) == 0 && o.Pending == 0 {
-		if o.Landed == 0 {
+		if landed <= 0 {
 			say(a.message, "nothing is left to land on %s", branch)
 		}
 		return nil

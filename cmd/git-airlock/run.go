@@ -49,7 +49,13 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	}
 	ran := a.visit(ctx, r, argv)
 	// Whatever became of the command, what it committed is promoted, and what we started is stopped.
-	held := a.conclude(context.WithoutCancel(ctx), r, ours, before)
+	after := context.WithoutCancel(ctx)
+	var held error
+	if ours {
+		held = a.stopSince(after, r, before)
+	} else {
+		held = a.promote(after, r, promote.Options{Land: true}, before)
+	}
 	if ran != nil {
 		return ran
 	}
@@ -60,23 +66,6 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 		return childStatus(3)
 	}
 	return held
-}
-
-// conclude promotes, stops the airlock if it is ours, and says what has landed since there were so many before: some of it
-// landed while the command ran.
-func (a *app) conclude(ctx context.Context, r airlock.Record, ours bool, before int) error {
-	var outcome promote.Outcome
-	var err error
-	if ours {
-		outcome, err = a.halted(ctx, r)
-	} else {
-		outcome, err = a.land(ctx, r, promote.Options{Land: true})
-	}
-	if err != nil {
-		return err
-	}
-	outcome.Landed = max(0, outcome.Total-before)
-	return a.tell(r, outcome)
 }
 
 // ensure returns the running airlock, or starts one: ours.

@@ -36,42 +36,42 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 		say(a.message, "would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
 		return nil
 	}
-	outcome, err := a.halted(ctx, r)
+	before, err := promote.TotalLanded(a.store.Dir(r.ID))
 	if err != nil {
 		return err
 	}
-	return a.tell(r, outcome)
+	return a.stopSince(ctx, r, before)
 }
 
-// halted is the same without a word of what landed.
-func (a *app) halted(ctx context.Context, r airlock.Record) (promote.Outcome, error) {
+// stopSince does so, and says how many commits have landed since there were so many before.
+func (a *app) stopSince(ctx context.Context, r airlock.Record, before int) error {
 	unlock, err := a.store.Lock(ctx)
 	if err != nil {
-		return promote.Outcome{}, err
+		return err
 	}
 	defer unlock()
 	if err := a.halt(ctx, r); err != nil {
-		return promote.Outcome{}, err
+		return err
 	}
 	r.Phase = airlock.Stopped
 	if err := a.store.Save(r); err != nil {
-		return promote.Outcome{}, err
+		return err
 	}
 	engine := a.engine(r)
 	defer engine.Close()
 	outcome, err := drain(ctx, engine, promote.Options{})
 	if err != nil {
-		return outcome, err
+		return err
 	}
 	state, err := engine.State(ctx)
 	if err != nil {
-		return outcome, err
+		return err
 	}
 	if state.Uncommitted > 0 {
 		say(a.message, "the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
 	}
 	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
-	return outcome, nil
+	return a.tell(r, outcome, before)
 }
 
 // halt ends daemon and prison.
