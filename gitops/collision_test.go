@@ -101,10 +101,10 @@ func TestLandWithManyCollisions(t *testing.T) {
 func TestLandWithConflictsInTheIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	old := w.commit(files{"a": "1", "b": "1"})
+	w.commit(files{"a": "1", "b": "1"})
 	w.write(files{"a": "stashed"})
 	w.git("stash", "-q")
-	old = w.commit(files{"a": "2"})
+	old := w.commit(files{"a": "2"})
 	_, _ = tryCommand(w.Top, nil, "stash", "pop", "-q")
 	new := w.built(old, files{"b": "2"})
 	rest()

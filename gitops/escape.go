@@ -49,10 +49,10 @@ func escapeWhole(text string) string {
 // paragraph separators, private ones, and letters and marks that are drawn as nothing. The variation selectors
 // that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text.
 func Hidden(r rune) bool {
-	switch {
-	case r == '\uFE0E' || r == '\uFE0F':
+	switch r {
+	case '\uFE0E', '\uFE0F':
 		return false
-	case r == '\u2800': // the empty braille pattern
+	case '\u2800': // the empty braille pattern
 		return true
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co,

@@ -20,7 +20,7 @@ func FuzzInnerLook(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte, status int) {
 		w := Workspace{Dir: "/work", Run: func(_ context.Context, p Process) (int, error) {
 			_, err := p.Stdout.Write(answer)
-			p.Stderr.Write(answer) //nolint:errcheck // a buffer
+			p.Stderr.Write(answer)
 			return status, err
 		}}
 		refs, err := w.Branches(t.Context())

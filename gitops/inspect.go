@@ -317,7 +317,7 @@ var errTree = errors.New("an entry is not complete")
 // parseTree reads a tree object, whose entries are "<mode> <name>\0<hash>". Names, modes and hashes are parts of two long
 // strings: a folder of a million files takes little more memory than its object.
 func parseTree(content []byte, hash int) ([]TreeEntry, error) {
-	count, ends := 0, 0
+	var count, ends int
 	for at := 0; at < len(content); at += ends + 1 + hash {
 		if ends = bytes.IndexByte(content[at:], 0); ends < 0 || len(content)-at-ends-1 < hash {
 			return nil, errTree

@@ -57,7 +57,7 @@ func TestInspectorRefuses(t *testing.T) {
 	if _, _, err := look.Blob(t.Context(), tree, 10); !isInvalid(err) {
 		t.Errorf("a tree as a blob: %v, want *Invalid", err)
 	}
-	for _, id := range []OID{"", "HEAD", OID(strings.Repeat("ab", 20)), blob + "\ninfo " + blob, OID(i.outer.blob("not taken"))} {
+	for _, id := range []OID{"", "HEAD", OID(strings.Repeat("ab", 20)), blob + "\ninfo " + blob, i.outer.blob("not taken")} {
 		if _, _, err := look.Blob(t.Context(), id, 10); err == nil {
 			t.Errorf("%q: no error", id)
 		}

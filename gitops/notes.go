@@ -37,7 +37,7 @@ func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old OID, who s
 			return "", nil, fmt.Errorf("read notes: %w", err)
 		}
 	}
-	tree, err := root.write(ctx)
+	tree, err := root.write()
 	if tree == "" && err == nil {
 		tree = d.make("tree", nil)
 	}
@@ -145,12 +145,12 @@ func (f *notesFolder) split(ctx context.Context, digits int) error {
 }
 
 // write makes the folder's tree, unless nothing is in it.
-func (f *notesFolder) write(ctx context.Context) (OID, error) {
+func (f *notesFolder) write() (OID, error) {
 	if f.entries == nil {
 		return f.tree, nil // nobody looked into it
 	}
 	for name, below := range f.below {
-		tree, err := below.write(ctx)
+		tree, err := below.write()
 		if err != nil {
 			return "", err
 		}

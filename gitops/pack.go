@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 )
@@ -37,7 +36,7 @@ func packOf(format string, objects []object) []byte {
 		_, _ = z.Write(o.content)
 		_ = z.Close()
 	}
-	var h hash.Hash = sha1.New() //nolint:gosec
+	h := sha1.New() //nolint:gosec // the format's
 	if format == "sha256" {
 		h = sha256.New()
 	}

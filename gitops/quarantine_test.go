@@ -279,11 +279,10 @@ func TestConnectedRefuses(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, files{"a": "1"})
 	// The outer repository has these; the snapshot does not hold them, and nobody exported them.
-	secret := OID(i.outer.git("rev-parse", "HEAD~1:history"))
 	history := OID(i.outer.git("rev-parse", "HEAD~1"))
 	missing := OID(strings.Repeat("ab", 20))
 	snapshot := OID(i.git("rev-parse", "HEAD^{tree}"))
-	secret = OID(i.outer.blob("a secret"))
+	secret := i.outer.blob("a secret")
 	for name, tip := range map[string]OID{
 		"a blob of the outer repository":   i.commitOf(i.tree("100644", "f", secret), i.root),
 		"a commit of the outer repository": i.commitOf(snapshot, history),

@@ -299,7 +299,7 @@ func (s *store) deltaResult() (int64, error) {
 		return 0, err
 	}
 	var head bytes.Buffer
-	if _, err := io.CopyN(&head, s.z, 20); err != nil && err != io.EOF {
+	if _, err := io.CopyN(&head, s.z, 20); err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	_, rest, err := deltaSize(head.Bytes())

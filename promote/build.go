@@ -160,7 +160,7 @@ func (b *builder) store(ctx context.Context) error {
 	b.fresh = delivery{tip: b.pairs[len(b.pairs)-1].outer, known: append(slices.Collect(maps.Keys(b.outside)), b.base.outer)}
 	b.ledger.add(b.pairs)
 	for i, p := range b.pairs {
-		b.cycle.notes = append(b.cycle.notes, gitops.Note{Commit: p.outer, Text: b.note(p, b.authors[i], b.now)})
+		b.notes = append(b.notes, gitops.Note{Commit: p.outer, Text: b.note(p, b.authors[i], b.now)})
 	}
 	return nil
 }

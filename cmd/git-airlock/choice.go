@@ -28,7 +28,7 @@ type choice struct {
 
 // settle makes the choice for the airlock that is here, nil for a new one.
 func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) (c choice, err error) {
-	tree := gitops.OID("")
+	var tree gitops.OID
 	if here != nil {
 		if runs, err := a.prisonRuns(ctx, *here); err != nil || runs {
 			return a.glance(ctx, *here, q), err

@@ -171,7 +171,7 @@ func statusDocument(ts *testscript.TestScript) any {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 4) {
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 4) {
 		ts.Fatalf("status --json: %v\n%s%s", err, out, &stderr)
 	}
 	var d any

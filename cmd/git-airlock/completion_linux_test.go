@@ -135,7 +135,7 @@ func (s *shellSession) complete(ts *testscript.TestScript, line string) string {
 	from := len(s.screen.String())
 	_, err := s.terminal.WriteString(line + shellSetups[s.name].insert + shellSetups[s.name].show)
 	ts.Check(err)
-	shown := ""
+	var shown string
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		shown = s.screen.String()[from:]
 		if i, j := strings.LastIndex(shown, "«"), strings.LastIndex(shown, "»"); i >= 0 && j > i {

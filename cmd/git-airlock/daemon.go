@@ -76,7 +76,7 @@ func (a *app) startDaemon(r airlock.Record) error {
 		return err
 	}
 	defer ready.Close()
-	cmd := exec.Command(self, "daemon")
+	cmd := exec.Command(self, "daemon") //nolint:forbidigo,noctx // it outlives this command
 	cmd.Dir, cmd.Env = a.repo.Top, a.repo.Environment()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{said}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -117,7 +117,7 @@ func (a *app) currentImages(ctx context.Context) map[string]bool {
 		base = w.Name
 		current[base] = true
 	}
-	if w, err := a.plannedBuild(ctx, docker.Build{Dockerfile: s.Recipe.Dockerfile(base)}); err == nil {
+	if w, err := a.plannedBuild(ctx, docker.Build{Dockerfile: s.Dockerfile(base)}); err == nil {
 		current[w.Name] = true
 	}
 	return current

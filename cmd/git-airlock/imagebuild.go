@@ -25,7 +25,7 @@ func (a *app) imageOf(ctx context.Context, s commitSetup) (name string, err erro
 			return base, err
 		}
 	}
-	return a.built(ctx, docker.Build{Dockerfile: s.Recipe.Dockerfile(base)})
+	return a.built(ctx, docker.Build{Dockerfile: s.Dockerfile(base)})
 }
 
 // plannedBuild completes a build by the network it uses and a digest of what goes in: the steps, the files, the images

@@ -36,7 +36,7 @@ func (a *app) page(ctx context.Context, command string, pages bool) (out io.Writ
 	if err != nil || pager == "" || pager == "cat" || !isTerminal(os.Stdout) {
 		return os.Stdout, none, err
 	}
-	cmd := exec.Command("sh", "-c", pager) // ^C is its own business
+	cmd := exec.Command("sh", "-c", pager) //nolint:forbidigo,noctx // ^C is its own business
 	cmd.Env = os.Environ()
 	for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // as git does, git-config(1) core.pager
 		if _, set := os.LookupEnv(name); !set {

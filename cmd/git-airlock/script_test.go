@@ -107,7 +107,7 @@ func clearAll(t *testing.T, workDir string, vars []string) {
 		cmd.Dir, cmd.Env = filepath.Dir(path), vars
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
-		if err != nil && !(errors.As(err, &exit) && exit.ExitCode() != 1) {
+		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() == 1) {
 			t.Logf("clear %s: %v\n%s", path, err, out)
 		}
 		if d.IsDir() {

@@ -98,7 +98,7 @@ func (a *app) awaken(ctx context.Context, r airlock.Record, s commitSetup, start
 // inShell runs a command as the agent and shows what it prints, as text of the agent's.
 func (a *app) inShell(ctx context.Context, box prison.Prison, command string) (status int, err error) {
 	out := &agentText{to: a.message}
-	defer out.Close()
+	defer out.flush()
 	return box.Exec(ctx, prison.Process{
 		Argv: []string{"/bin/sh", "-c", `exec 2>&1 "${SHELL:-/bin/sh}" -c "$1"`, "sh", command}, Stdout: out,
 	})
@@ -109,7 +109,7 @@ func (a *app) serve(ctx context.Context, box prison.Prison, commands []string) e
 	say(a.message, "starting %s", count(len(commands), "service"))
 	var which strings.Builder
 	out := &agentText{to: a.message}
-	defer out.Close()
+	defer out.flush()
 	status, err := box.Exec(ctx, prison.Process{
 		Argv: append([]string{"/bin/sh", "-c", serviceScript, "sh"}, commands...), Stdout: &which, Stderr: out,
 	})
@@ -151,10 +151,9 @@ func (t *agentText) show() {
 	t.line = t.line[:0]
 }
 
-// Close shows what is left.
-func (t *agentText) Close() error {
+// flush shows what is left.
+func (t *agentText) flush() {
 	if len(t.line) > 0 {
 		t.show()
 	}
-	return nil
 }

@@ -97,7 +97,7 @@ func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 		return nil, fmt.Errorf("bring in the program that makes calls: %w", err)
 	}
 	path := strings.TrimSuffix(string(place), "\n")
-	defer run(context.WithoutCancel(ctx), p, nil, "rm", "-f", path)
+	defer run(context.WithoutCancel(ctx), p, nil, "rm", "-f", path) //nolint:errcheck // the prison's own folder
 	var requests bytes.Buffer
 	for _, c := range calls {
 		requests.Write(c.encode())

@@ -163,7 +163,7 @@ func TestNothingLeft(t *testing.T) {
 	if err := b.Stop(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	p = again(t, b, s)
+	again(t, b, s)
 	if same, _ := labelled(t, s.ID); len(same) != 1 || same[0].ID != first[0].ID {
 		t.Errorf("a restart made another container")
 	}

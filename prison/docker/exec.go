@@ -98,7 +98,7 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 		err := x.kill(context.WithoutCancel(ctx))
 		x.stream.Close()
 		select {
-		case <-copied:
+		case <-copied: //nolint:errcheck // we ended it
 		case <-time.After(killPatience): // a writer of the caller's blocks
 		}
 		return 0, errors.Join(ctx.Err(), err)
@@ -209,7 +209,7 @@ func (x *execution) feed() {
 		io.Copy(x.stream.Conn, x.Stdin) //nolint:errcheck // the command may end before its input
 	}
 	if x.Terminal == nil { // a terminal has no end of input but the one that is typed
-		x.stream.CloseWrite() //nolint:errcheck // nor does it need to know that it ended
+		x.stream.CloseWrite() // nor does it need to know that it ended
 	}
 }
 

@@ -34,10 +34,10 @@ func Reexec() {
 		return
 	}
 	if err := keep(os.Args[1]); err != nil {
-		fmt.Print(err)
-		os.Exit(1)
+		fmt.Print(err) //nolint:forbidigo // the other end of this pipe is ours
+		os.Exit(1)     //nolint:forbidigo // a process of its own
 	}
-	os.Exit(0)
+	os.Exit(0) //nolint:forbidigo // a process of its own
 }
 
 // order is what a keeper reads from its standard input. Arguments and variables need not be text.
@@ -111,18 +111,18 @@ func (r *running) startKeeper(ctx context.Context, p prison.Process) error {
 	if err != nil {
 		return fmt.Errorf("start keeper: %w", err)
 	}
-	go process.Wait() //nolint:errcheck // should it end before this process, it must not stay as a zombie
+	go process.Wait() // should it end before this process, it must not stay as a zombie
 	in.Close()
 	out.Close()
 	go func() {
 		inEnd.Write(text) //nolint:errcheck // it then says that the order is broken
 		inEnd.Close()
 	}()
-	defer context.AfterFunc(ctx, func() { outEnd.SetReadDeadline(time.Now()) })() //nolint:errcheck // a pipe knows deadlines
+	defer context.AfterFunc(ctx, func() { outEnd.SetReadDeadline(time.Now()) })() // a pipe knows deadlines
 	said, err := io.ReadAll(io.LimitReader(outEnd, small))
 	switch {
 	case ctx.Err() != nil:
-		process.Kill() //nolint:errcheck // it may have ended
+		process.Kill() // it may have ended
 		return ctx.Err()
 	case err != nil:
 		return fmt.Errorf("start keeper: %w", err)
@@ -150,8 +150,8 @@ func keep(dir string) error {
 	if err != nil {
 		return err
 	}
-	os.Remove(socketName) //nolint:errcheck // a killed keeper's
-	listener, err := net.Listen("unix", socketName)
+	os.Remove(socketName)                           // a killed keeper's
+	listener, err := net.Listen("unix", socketName) //nolint:noctx // a socket of ours needs no name looked up
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (r *running) keepScreen(ctx context.Context, p prison.Process, listener net
 	case <-ended:
 	}
 	go screen.welcome(listener, keys)
-	fmt.Print(ready)
+	fmt.Print(ready) //nolint:forbidigo // the other end of this pipe is ours
 	os.Stdout.Close()
 	<-ended
 	if status, err := x.status(ctx); err == nil && r.alive(ctx) {

@@ -138,8 +138,8 @@ func (p *platform) security(option string) bool {
 }
 
 // lacks notes a measure that this engine or machine cannot give.
-func (p *platform) lacks(format string, args ...any) {
-	p.weaker = append(p.weaker, fmt.Sprintf(format, args...))
+func (p *platform) lacks(measure string) {
+	p.weaker = append(p.weaker, measure)
 }
 
 // runtime names what runs a prison's container.

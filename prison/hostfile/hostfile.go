@@ -41,7 +41,7 @@ func Replace(path string, content []byte) error {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
-		os.Remove(temp.Name()) //nolint:errcheck // the first error tells
+		os.Remove(temp.Name()) // the first error tells
 	}
 	return err
 }

@@ -221,7 +221,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		end()
+		end() //nolint:errcheck // it gives none
 		return nil, fmt.Errorf("open prison: %w", err)
 	}
 	var mu sync.Mutex

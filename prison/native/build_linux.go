@@ -69,7 +69,7 @@ func (b *builder) run(inherited int) (err error) {
 		return err
 	}
 	// It helps others; the prison is as good without. Later this file belongs to the host's root.
-	os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0)
+	os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) //nolint:errcheck // the prison is as good without
 	steps := []struct {
 		name string
 		do   func() error

@@ -185,7 +185,7 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 
 // sameWriter tells whether two writers are one, which two copies at a time could not write to.
 func sameWriter(a, b io.Writer) bool {
-	defer func() { recover() }() // some types cannot be compared
+	defer func() { _ = recover() }() // some types cannot be compared
 	return a == b
 }
 
@@ -232,7 +232,7 @@ func connectStreams(p prison.Process, ends []*os.File) (*copies, error) {
 			return nil, err
 		}
 		go func() {
-			io.Copy(f, p.Stdin)
+			io.Copy(f, p.Stdin) //nolint:errcheck // the command may end before its input
 			f.Close()
 		}()
 	}
@@ -253,7 +253,7 @@ func connectStreams(p prison.Process, ends []*os.File) (*copies, error) {
 // echo; the caller puts its own terminal into raw mode.
 func (s *copies) terminal(p prison.Process, master *os.File) {
 	if p.Stdin != nil {
-		go io.Copy(master, p.Stdin)
+		go io.Copy(master, p.Stdin) //nolint:errcheck // the command may end before its input
 	}
 	out := p.Stdout
 	if out == nil {
@@ -283,8 +283,8 @@ func setSize(master *os.File, size prison.Size) {
 	if err != nil {
 		return
 	}
-	raw.Control(func(fd uintptr) {
-		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols})
+	raw.Control(func(fd uintptr) { //nolint:errcheck // the terminal may be gone
+		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}) //nolint:errcheck // it stays as it was
 	})
 }
 

@@ -37,7 +37,7 @@ func kernelRelease() string {
 // kernelAtLeast compares with the running kernel's version.
 func kernelAtLeast(major, minor int) bool {
 	var ma, mi int
-	fmt.Sscanf(kernelRelease(), "%d.%d", &ma, &mi)
+	fmt.Sscanf(kernelRelease(), "%d.%d", &ma, &mi) //nolint:errcheck // zero is older than all
 	return ma > major || ma == major && mi >= minor
 }
 

@@ -48,7 +48,7 @@ func BenchmarkFirst(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			go p.Exec(b.Context(), prison.Process{Argv: []string{"/bin/echo"}, Stdout: writer{w}}) //nolint:errcheck // its output tells
+			go p.Exec(b.Context(), prison.Process{Argv: []string{"/bin/echo"}, Stdout: writer{w}}) // its output tells
 		}))
 		if err := backend.Stop(b.Context(), s); err != nil {
 			b.Fatal(err)

@@ -108,7 +108,7 @@ func becomeNameless() {
 		for _, t := range tasks {
 			path := "/proc/self/task/" + t.Name() + "/comm"
 			if name, err := os.ReadFile(path); err == nil && string(name) != roleInit+"\n" {
-				os.WriteFile(path, []byte(roleInit), 0)
+				os.WriteFile(path, []byte(roleInit), 0) //nolint:errcheck // a thread that has ended needs no name
 				renamed++
 			}
 		}
@@ -116,7 +116,7 @@ func becomeNameless() {
 			break
 		}
 	}
-	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // it cannot fail with these
 }
 
 // ignoreSignals keeps signals sent from inside from ending PID 1 in the runtime's default way, and
@@ -199,7 +199,7 @@ func untilGone(c conn) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		io.Copy(io.Discard, c)
+		io.Copy(io.Discard, c) //nolint:errcheck // the end of it is all that counts
 	}()
 	return gone
 }

@@ -28,7 +28,7 @@ func (r *running) Join(ctx context.Context, p prison.Process) error {
 	defer close(done)
 	defer context.AfterFunc(ctx, func() { shown.SetReadDeadline(time.Now()) })()
 	if p.Stdin != nil {
-		go io.Copy(master, p.Stdin)
+		go io.Copy(master, p.Stdin) //nolint:errcheck // the command may end before its input
 	}
 	if p.Terminal != nil {
 		follow(master, *p.Terminal, done)

@@ -141,7 +141,7 @@ func (k *keeper) start(lock *os.File) (weaker []string, err error) {
 	if err := os.Chdir(baseFolder(k.spec)); err != nil {
 		return nil, err
 	}
-	defer os.Chdir("/")
+	defer os.Chdir("/") //nolint:errcheck // it is there
 	enter := func(pid int) error {
 		k.state.Init = identify(pid)
 		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.enter(pid))
@@ -194,7 +194,7 @@ func (k *keeper) note() {
 		}
 		k.newLog()
 	}
-	hostfile.Write(k.path(commandName), k.command)
+	hostfile.Write(k.path(commandName), k.command) //nolint:errcheck // status then does not know of it
 }
 
 // newLog begins the log anew. Without one, what is shown is lost, and the command goes on.
@@ -235,7 +235,7 @@ func (k *keeper) cleanUp() {
 		k.init.Wait()
 	}
 	endRelay(k.relay, k.wire)
-	k.state.clear(k.spec.Dir)
+	k.state.clear(k.spec.Dir) //nolint:errcheck // what is left is the next command's
 }
 
 // clear ends what is left of a run whose keeper does not run any more, and removes its traces on the host.

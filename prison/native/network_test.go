@@ -52,7 +52,7 @@ func dialAndTell(addresses string) int {
 			var err error
 			if strings.HasPrefix(address, "http") {
 				var r *http.Response
-				if r, err = client.Get(address); err == nil {
+				if r, err = client.Get(address); err == nil { //nolint:bodyclose // closed below
 					c = r.Body
 				}
 			} else {

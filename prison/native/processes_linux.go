@@ -126,7 +126,7 @@ func family(pid int) (parent, session int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	_, rest, ok := cutLast(string(stat), ")")
+	rest, ok := afterLast(string(stat), ")")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 4 || fields[0] == "Z" {
 		return 0, 0, false
@@ -136,10 +136,11 @@ func family(pid int) (parent, session int, ok bool) {
 	return parent, session, true
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
+// afterLast returns what follows the last separator.
+func afterLast(s, sep string) (after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
-		return s, "", false
+		return "", false
 	}
-	return s[:i], s[i+len(sep):], true
+	return s[i+len(sep):], true
 }

@@ -112,7 +112,7 @@ func closeInherited(from int) {
 	unix.CloseOnExec(configFD) // and it stays open, so that nothing else gets its number
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		unix.CloseRange(uint(from), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
+		unix.CloseRange(uint(from), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) //nolint:errcheck // the other way is the one above
 		return
 	}
 	for _, e := range entries {

@@ -119,7 +119,7 @@ func openFolder(parent int, name string) (*os.File, error) {
 func identity(dir *os.File) (dev, ino uint64, err error) {
 	var st unix.Stat_t
 	err = unix.Fstat(int(dir.Fd()), &st)
-	return uint64(st.Dev), st.Ino, err
+	return uint64(st.Dev), st.Ino, err //nolint:unconvert // of 32 bits on other machines
 }
 
 // removeEntries removes all entries but folders that are not empty, and returns the names of those.

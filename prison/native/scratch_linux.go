@@ -132,7 +132,7 @@ func shareDevice(name string, number uint64) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFCHR || uint64(st.Rdev) != number {
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || uint64(st.Rdev) != number { //nolint:unconvert // of 32 bits on other machines
 		return fmt.Errorf("the host's /dev/%s is not that device", name)
 	}
 	target := "dev/" + name

@@ -21,10 +21,10 @@ func verdict(t *testing.T, p program, arch, number, argument uint32) uint32 {
 		holds := false
 		switch in.Code {
 		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
-			switch {
-			case in.K == dataNumber:
+			switch in.K {
+			case dataNumber:
 				accumulator = number
-			case in.K == dataArch:
+			case dataArch:
 				accumulator = arch
 			default:
 				accumulator = argument

@@ -146,7 +146,7 @@ func runMapper(tool string, pid int, m []mapping) error {
 	for _, x := range m {
 		args = append(args, strconv.Itoa(x.inside), strconv.Itoa(x.outside), "1")
 	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(path, args...) //nolint:noctx // it writes a line and ends
 	cmd.Env = []string{}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(string(out)))

@@ -39,7 +39,7 @@ func startTime(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, rest, _ := cutLast(string(stat), ")")
+	rest, _ := afterLast(string(stat), ")")
 	fields := strings.Fields(rest)
 	const field22 = 22 - 3 // the first after the name is field 3
 	if len(fields) <= field22 {
@@ -131,7 +131,7 @@ func tryLock(dir string) (lock *os.File, err error) {
 		}
 		f.Close()
 		switch {
-		case err == unix.EWOULDBLOCK:
+		case errors.Is(err, unix.EWOULDBLOCK):
 			return nil, nil
 		case err != nil:
 			return nil, fmt.Errorf("lock: %w", err)

@@ -122,7 +122,7 @@ func startPasst(path string) (*exec.Cmd, frames, error) {
 
 // helperCommand prepares a program that dies with this one, in a session of its own, knowing nothing.
 func helperCommand(path string, args ...string) *exec.Cmd {
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(path, args...) //nolint:noctx // its caller ends it
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + searchPath}
 	cmd.Stderr = &bounded{}

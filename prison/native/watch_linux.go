@@ -119,7 +119,7 @@ func (w *watcher) rearm() {
 	}
 	for wd := range w.watched {
 		if _, still := watched[wd]; !still {
-			unix.InotifyRmWatch(w.fd, uint32(wd))
+			unix.InotifyRmWatch(w.fd, uint32(wd)) //nolint:errcheck // the folder may be gone, and its watch
 		}
 	}
 	w.watched = watched

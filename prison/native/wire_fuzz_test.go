@@ -24,7 +24,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		go func() {
 			defer sender.Close()
-			sender.Write(said) //nolint:errcheck // whoever reads may have had enough
+			sender.Write(said) // whoever reads may have had enough
 		}()
 		if err := ours.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			t.Fatal(err)

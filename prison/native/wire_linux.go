@@ -131,7 +131,7 @@ func parseRights(oob []byte) (files []*os.File, err error) {
 		}
 		for _, fd := range fds {
 			// Non-blocking, so that the runtime's poller serves it and Close wakes a reader.
-			syscall.SetNonblock(fd, true)
+			syscall.SetNonblock(fd, true) //nolint:errcheck // a descriptor that has just come is open
 			files = append(files, os.NewFile(uintptr(fd), "received"))
 		}
 	}

@@ -183,7 +183,7 @@ func wallHost(t *testing.T, x *box) {
 	if strings.Contains(mounts, x.spec.ID) && hidden {
 		t.Error("the prison's ID is visible")
 	}
-	os.Setenv("PRISONTEST_SECRET", "x") //nolint:errcheck // its own name is not empty; others may run at the same time
+	os.Setenv("PRISONTEST_SECRET", "x") // its own name is not empty; others may run at the same time
 	env := x.must(t, "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'")
 	for line := range strings.Lines(env) {
 		name, _, _ := strings.Cut(line, "=")

@@ -27,7 +27,7 @@ func main() {
 	r.program = flag.Arg(0)
 	if err := run(r, *texts); err != nil {
 		fmt.Fprintf(os.Stderr, "components: %v\n", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // a program of its own
 	}
 }
 

@@ -117,7 +117,7 @@ func valueAt(text []byte, at int) value {
 	v := value{at: at}
 	for ; at < len(text) && v.run < valueLimit && isInToken(text[at]); at++ {
 		c := text[at] | 0x20
-		v.mixed = v.mixed || !('a' <= c && c <= 'z' || text[at] == '_' || text[at] == '.' || text[at] == '-')
+		v.mixed = v.mixed || (c < 'a' || c > 'z') && text[at] != '_' && text[at] != '.' && text[at] != '-'
 		v.run++
 	}
 	return v
