@@ -52,6 +52,20 @@ func socket(family int) func() error {
 	}
 }
 
+// keepsCoreLimit sets the limit, which must seem to work, and answers EXDEV when it is 1 all the same.
+func keepsCoreLimit(limit uint64) func() error {
+	return func() error {
+		if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+		var now unix.Rlimit
+		if err := unix.Prlimit(0, unix.RLIMIT_CORE, nil, &now); err != nil || now.Cur != 1 || now.Max != 1 {
+			return err
+		}
+		return unix.EXDEV
+	}
+}
+
 func text(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s + "\x00"))) }
 
 const tree = 64 // room for a kernel structure full of zeros
@@ -138,9 +152,8 @@ var attempts = []attempt{
 	{"host name", unix.EPERM, func() error { return unix.Sethostname([]byte("x")) }},
 	{"secure bits", unix.EPERM, call(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, 0)},
 	{"ambient capability", unix.EPERM, call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_CHOWN)},
-	{"core dumps", unix.EPERM, func() error {
-		return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20})
-	}},
+	{"core dumps", unix.EXDEV, keepsCoreLimit(1 << 20)},
+	{"no limit by which a program could be started for core dumps", unix.EXDEV, keepsCoreLimit(0)},
 	{"trace init", unix.EPERM, func() error { return unix.PtraceSeize(1) }},
 	{"read init's memory", unix.EPERM, func() error {
 		local := []unix.Iovec{{Base: &zeros[0], Len: 8}}

@@ -3,6 +3,7 @@
 package native
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -23,6 +24,7 @@ const (
 	retKill       = unix.SECCOMP_RET_KILL_PROCESS
 	retEPERM      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	retNoSys      = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retDone       = uint32(unix.SECCOMP_RET_ERRNO) // the call says it did what it did not
 	retNoFamily   = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 	retNoProtocol = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
 )
@@ -100,6 +102,24 @@ func (p *program) never(number uint32, arg int, values ...uint32) {
 	p.loadArg(arg)
 	for _, v := range values {
 		p.answer(v, retEPERM)
+	}
+	p.ret(retAllow)
+}
+
+// keepCoreLimit lets nobody lower the limit of core dumps, see [builder.setRlimits], and tells nobody: programs that hold
+// secrets set it to 0, and end where that fails.
+func (p *program) keepCoreLimit() {
+	p.ifEqual(unix.SYS_SETRLIMIT, 4)
+	p.loadArg(0)
+	p.answer(unix.RLIMIT_CORE, retDone)
+	p.ret(retAllow)
+	p.ifEqual(unix.SYS_PRLIMIT64, 9)
+	p.loadArg(1)
+	p.ifEqual(unix.RLIMIT_CORE, 6)
+	for _, half := range []uint32{0, 4} { // without a new limit it only asks
+		p.load(dataArgs + 8*2 + half)
+		p.ifAnyBit(math.MaxUint32, 1)
+		p.ret(retDone)
 	}
 	p.ret(retAllow)
 }
@@ -183,6 +203,7 @@ func filter() program {
 	p.only(unix.SYS_SOCKETPAIR, 0, retNoFamily, unix.AF_UNIX)
 	p.only(unix.SYS_PERSONALITY, 0, retEPERM, personalities...)
 	p.never(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX) // typing into a terminal for somebody else
+	p.keepCoreLimit()
 	p.legacy()
 	p.allow(allowed)
 	p.ret(retEPERM)

@@ -109,6 +109,10 @@ func TestFilterOfArguments(t *testing.T) {
 		{unix.SYS_IOCTL, unix.TIOCGWINSZ, retAllow},
 		{unix.SYS_PERSONALITY, 0x40000, retEPERM},
 		{unix.SYS_PERSONALITY, 8, retAllow},
+		{unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, retDone},
+		{unix.SYS_SETRLIMIT, unix.RLIMIT_NOFILE, retAllow},
+		{unix.SYS_PRLIMIT64, unix.RLIMIT_CORE, retDone}, // its new limit is somewhere
+		{unix.SYS_PRLIMIT64, unix.RLIMIT_NOFILE, retAllow},
 	} {
 		if got := verdict(t, p, auditArch, c.call, c.argument); got != c.want {
 			t.Errorf("call %d with %#x: %#x, want %#x", c.call, c.argument, got, c.want)

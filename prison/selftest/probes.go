@@ -122,8 +122,8 @@ func probes() []probe { //nolint:funlen // a table
 			script: `date '+%Z %z'; git log --all --format='%ad%n%cd' --date=format:%z 2>/dev/null | sort -u; true`, judge: judgeZone,
 		},
 		{
-			name: "core-dumps", promise: "no core dumps", tried: "ulimit -c", script: "ulimit -c",
-			judge: func(_ Subject, out string) (string, string) { return expect(out, "0") },
+			name: "core-dumps", promise: "no core dumps, neither to a file nor to a program of the host's", tried: "ulimit -c 0, /proc/self/limits",
+			script: "cat /proc/self/limits; ulimit -c 0; cat /proc/self/limits", judge: judgeCores,
 		},
 		{
 			name: "workspace", promise: "the workspace is the agent's alone", tried: "stat .", script: "stat -c '%u %g %a' . && pwd && test -w . && echo writable",
@@ -144,6 +144,29 @@ func probes() []probe { //nolint:funlen // a table
 			weaker: []string{"processor time is not limited", "cpus are not limited"},
 		},
 	}
+}
+
+// judgeCores knows that a limit of 0 keeps a core dump from a file only: where they go to a program, 1 stops them, see core(5).
+func judgeCores(s Subject, out string) (seen, broken string) {
+	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern") // not there: then there is another kernel
+	return judgeCoresOf(string(pattern), s.ownKernel(), out)
+}
+
+func judgeCoresOf(pattern string, ownKernel bool, out string) (seen, broken string) {
+	piped := strings.HasPrefix(pattern, "|") && !ownKernel
+	for _, line := range lines(out) {
+		limits, isCore := strings.CutPrefix(line, "Max core file size")
+		if !isCore {
+			continue
+		}
+		if seen = strings.Join(strings.Fields(limits), " "); seen != "1 1 bytes" && (piped || seen != "0 0 bytes") {
+			return "", "the limit, soft and hard, is " + seen
+		}
+	}
+	if seen == "" {
+		return "", "no limit can be seen"
+	}
+	return "the limit is " + seen, ""
 }
 
 func expect(out, want string) (seen, broken string) {

@@ -206,6 +206,24 @@ func TestConnect(t *testing.T) {
 	}
 }
 
+func TestCores(t *testing.T) {
+	const line = "Max core file size        "
+	for _, c := range []struct {
+		pattern, limits string
+		kept            bool
+	}{
+		{"core", "0 0 bytes", true}, {"core", "unlimited unlimited bytes", false}, {"core", "0 unlimited bytes", false},
+		{"|/usr/lib/program", "1 1 bytes", true}, {"|/usr/lib/program", "0 0 bytes", false}, {"|/usr/lib/program", "0 1 bytes", false},
+	} {
+		if _, broken := judgeCoresOf(c.pattern, false, "Max data size 1 1 bytes\n"+line+c.limits+"\n"); (broken == "") != c.kept {
+			t.Errorf("%q with %q: %q", c.limits, c.pattern, broken)
+		}
+	}
+	if _, broken := judgeCoresOf("core", false, ""); broken == "" {
+		t.Error("no limit is fine")
+	}
+}
+
 func TestZones(t *testing.T) {
 	defer func(l *time.Location) { time.Local = l }(time.Local)
 	time.Local = time.FixedZone("ours", 9*3600+1800)
