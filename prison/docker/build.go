@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 )
 
@@ -127,6 +128,7 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	}
 	if !p.podman { // which spells it otherwise, and tidies up by itself
 		options.ExtraHosts = []string{mark}
+		options.Ulimits = []*container.Ulimit{noCores()}
 	}
 	answer, err := e.ImageBuild(ctx, context, options)
 	if err == nil {

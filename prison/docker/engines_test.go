@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,22 +18,37 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestOtherEngines makes the promises on what people have beside Docker's own runtime.
-func TestOtherEngines(t *testing.T) {
-	for i, c := range []struct{ name, host, runtime string }{
-		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc"},
-		{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+// kinds are the engines and runtimes that make prisons.
+var kinds = []struct{ name, host, runtime string }{
+	{"docker", "", ""},
+	{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc"},
+	{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
+}
+
+// onEach runs a test with each of some of them, at the same time.
+func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend, prisontest.Options)) {
+	for i, kind := range kinds {
+		if !slices.Contains(names, kind.name) {
+			continue
+		}
+		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			b := docker.New(docker.Options{Host: c.host})
+			b := docker.New(docker.Options{Host: kind.host})
 			o := options()
-			o.Runtime, o.Brief = c.runtime, true
-			o.UID, o.GID = o.UID+1+i, o.GID+1+i // they count processes
-			prisontest.Need(t, c.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
-			prisontest.Run(t, b, o)
+			o.Runtime = kind.runtime
+			o.UID, o.GID = o.UID+i, o.GID+i // some count processes
+			prisontest.Need(t, kind.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
+			test(t, b, o)
 		})
 	}
+}
+
+// TestOtherEngines makes the promises on what people have beside Docker's own runtime.
+func TestOtherEngines(t *testing.T) {
+	onEach(t, []string{"runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		o.Brief = true
+		prisontest.Run(t, b, o)
+	})
 }
 
 // TestRootlessPodman refuses an ordinary user's service, which does not say what it is in Docker's words.

@@ -38,7 +38,7 @@ const (
 )
 
 // helperUlimits are less than any engine has: Podman asks for more than it may have itself.
-var helperUlimits = []*container.Ulimit{{Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
+var helperUlimits = []*container.Ulimit{noCores(), {Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
 
 func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
 	pids := int64(helperPIDs)

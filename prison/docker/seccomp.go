@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/docker/docker/api/types/container"
 )
 
 //go:embed seccomp.json
@@ -22,12 +24,17 @@ const (
 	tioclinux = 0x541c
 
 	enosys = 38
+
+	limitCore  = 4  // RLIMIT_CORE
+	limitsMost = 15 // the last one that there is
 )
 
 const (
 	allow    = "SCMP_ACT_ALLOW"
 	refuse   = "SCMP_ACT_ERRNO"
 	maskedEq = "SCMP_CMP_MASKED_EQ"
+	equal    = "SCMP_CMP_EQ"
+	notEqual = "SCMP_CMP_NE"
 )
 
 // families are the address families that a program inside may open sockets of: local ones, the internet's two,
@@ -64,11 +71,11 @@ type (
 // looked are the calls that profile allows by their arguments only, or not at all.
 var looked = []string{
 	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
-	"socket", "socketcall", "ioctl", "name_to_handle_at",
+	"socket", "socketcall", "ioctl", "name_to_handle_at", "setrlimit", "prlimit64",
 }
 
 // profile is the syscall filter: Docker's own, without foreign machines' calls, files with set-id bits (which would
-// be on the host's disk, too), rare kinds of sockets, and typing into a terminal for somebody else. No
+// be on the host's disk, too), rare kinds of sockets, typing into a terminal for somebody else, and core dumps. No
 // two rules for one call may differ in their action, and what an argument must not be cannot be said of its low half
 // alone: so everything is said as what it may be.
 var profile = sync.OnceValues(func() (string, error) {
@@ -87,6 +94,7 @@ var profile = sync.OnceValues(func() (string, error) {
 	p.Syscalls = append(p.Syscalls, setIDRules()...)
 	p.Syscalls = append(p.Syscalls, socketRules()...)
 	p.Syscalls = append(p.Syscalls, ioctlRules()...)
+	p.Syscalls = append(p.Syscalls, coreRules()...)
 	out, err := json.Marshal(p)
 	return string(out), err
 })
@@ -128,6 +136,30 @@ func ioctlRules() []ruleJSON {
 	for low := uint64(0); low <= last; low++ {
 		if request := tiocsti&^uint64(last) | low; request != tiocsti && request != tioclinux {
 			rules = append(rules, bitsAre(1, low32, request, "ioctl"))
+		}
+	}
+	return rules
+}
+
+// noCores is the only limit with which the kernel starts no program of the host's for a core dump, see core(5): where
+// dumps go into a pipe, it does so for 0, as root and with the agent's memory for its input.
+func noCores() *container.Ulimit { return &container.Ulimit{Name: "core", Soft: 1, Hard: 1} }
+
+// coreRules keep the limit of core dumps where it is. Programs lower it as a precaution, and are told that they have.
+func coreRules() []ruleJSON {
+	var success uint
+	rules := []ruleJSON{
+		{Names: []string{"setrlimit"}, Action: refuse, Errno: &success, Args: []argJSON{{0, low32, limitCore, maskedEq}}},
+		{Names: []string{"prlimit64"}, Action: refuse, Errno: &success, Args: []argJSON{
+			{1, low32, limitCore, maskedEq}, {Index: 2, Value: 0, Op: notEqual},
+		}},
+		{Names: []string{"prlimit64"}, Action: allow, Args: []argJSON{
+			{1, low32, limitCore, maskedEq}, {Index: 2, Value: 0, Op: equal},
+		}},
+	}
+	for limit := uint64(0); limit <= limitsMost; limit++ {
+		if limit != limitCore {
+			rules = append(rules, bitsAre(0, low32, limit, "setrlimit"), bitsAre(1, low32, limit, "prlimit64"))
 		}
 	}
 	return rules

@@ -1,0 +1,45 @@
+package docker_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+// TestCoreDumps lowers the limit of core dumps, in both ways that there are: it stays the one with which the kernel starts
+// no program of the host's, and whoever lowers it as a precaution is told that all is well.
+func TestCoreDumps(t *testing.T) {
+	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		p := startedWith(t, b, o)
+		for _, lowering := range []string{"true", "ulimit -c 0", "ulimit -Hc 0", "ulimit -Sc 0", "prlimit --core=0 --pid $$", "prlimit --core=0:0 true"} {
+			status, out := sh(t, p, lowering+"; echo $?; grep core /proc/self/limits; prlimit --core --raw --noheadings -o SOFT,HARD")
+			words := strings.Fields(out)
+			if status != 0 || strings.Join(words, " ") != "0 Max core file size 1 1 bytes 1 1" {
+				t.Errorf("%s: status %d, %q", lowering, status, out)
+			}
+		}
+		// By the older call, by the number of a limit that only looks like another, and a question that is none.
+		for _, call := range []string{`160, 4, $new`, `302, 0, 4 | 1 << 32, $new, 0`, `302, 0, 4, 0, $old`} {
+			status, out := sh(t, p, "perl -e '$| = 1; $new = pack(q(QQ), 0, 0); $old = $new; print syscall("+call+"); exec qw(grep core /proc/self/limits)'")
+			if status != 0 || strings.Join(strings.Fields(out), " ") != "0Max core file size 1 1 bytes" {
+				t.Errorf("system call %s: status %d, %q", call, status, out)
+			}
+		}
+		if status, out := sh(t, p, "ulimit -n 99 && ulimit -n && prlimit --nofile=98 --pid $$ && ulimit -n"); status != 0 || out != "99\n98\n" {
+			t.Errorf("another limit: status %d, %q", status, out)
+		}
+	})
+}
+
+// startedWith starts a prison as a test's options have it.
+func startedWith(t *testing.T, b *docker.Backend, o prisontest.Options) prison.Prison {
+	t.Helper()
+	s := prisontest.NewSpec(t, b, o)
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return again(t, b, s)
+}
