@@ -2,8 +2,12 @@ package policy
 
 import (
 	"bytes"
+	"context"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // attributeLine is a line of a .gitattributes file, gitattributes(5).
@@ -85,25 +89,75 @@ func unquote(line string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// drivers lists the "filter=x", "diff=x" and "merge=x" that a line gives to paths, through the macros that it
-// uses. Macros use macros; a chain of them is followed as deep as it goes, each once.
+// drivers lists the "filter=x", "diff=x" and "merge=x" that a line gives to paths, through the macros that it uses.
 func (l attributeLine) drivers(macros map[string][]string) []string {
 	var found []string
-	seen := map[string]bool{}
-	todo := l.states
-	for len(todo) > 0 {
-		state := todo[0]
-		todo = todo[1:]
-		name, value, valued := strings.Cut(state, "=")
-		switch {
-		case valued && (name == "filter" || name == "diff" || name == "merge"):
+	for _, state := range l.all(macros) {
+		if name, value, valued := strings.Cut(state, "="); valued && (name == "filter" || name == "diff" || name == "merge") {
 			found = append(found, name+"."+value)
-		case !valued && !seen[state]:
-			seen[state] = true
-			todo = append(todo[:len(todo):len(todo)], macros[state]...)
 		}
 	}
 	return found
+}
+
+// all lists what a line says, with what the macros say that it uses. Macros use macros; a chain of them is followed as deep
+// as it goes, each once.
+func (l attributeLine) all(macros map[string][]string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for todo := l.states; len(todo) > 0; {
+		state := todo[0]
+		todo = todo[1:]
+		if !seen[state] {
+			seen[state] = true
+			all = append(all, state)
+			todo = append(todo[:len(todo):len(todo)], macros[state]...)
+		}
+	}
+	return all
+}
+
+// text is what a line says, whatever its blanks.
+func (l attributeLine) text() string {
+	return strings.Join(slices.Concat([]string{l.pattern, l.macro}, l.states), "\x00")
+}
+
+// addedAttributes reads the lines that a file of attributes did not have before, and the macros that they may use.
+func (in *inspection) addedAttributes(ctx context.Context, c gitops.Change, r *report) (added []attributeLine, macros map[string][]string, err error) {
+	old, content, whole, err := in.rewritten(ctx, c, r)
+	if err != nil || !whole {
+		return nil, nil, err
+	}
+	before := map[string]bool{}
+	for _, l := range parseAttributes(old) {
+		before[l.text()] = true
+	}
+	for _, l := range parseAttributes(content) {
+		if !before[l.text()] {
+			added = append(added, l)
+		}
+	}
+	macros, err = in.macros(ctx)
+	return added, macros, err
+}
+
+// macros are those of the tree's top, where alone they can be defined, before and after the commit.
+func (in *inspection) macros(ctx context.Context) (map[string][]string, error) {
+	macros := map[string][]string{}
+	for _, w := range []*walker{in.parent, in.tree} {
+		top, err := w.at(ctx, "")
+		if err != nil || top == nil {
+			return macros, err
+		}
+		content, err := in.content(ctx, top.entries[".gitattributes"])
+		if err != nil {
+			return nil, err
+		}
+		for name, states := range macrosOf(parseAttributes(content)) {
+			macros[name] = append(macros[name], states...)
+		}
+	}
+	return macros, nil
 }
 
 // macrosOf collects the macros that lines define.

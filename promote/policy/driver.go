@@ -2,8 +2,6 @@ package policy
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -36,47 +34,13 @@ func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change,
 
 // attributes looks at the lines that a file of attributes did not have before.
 func (u userDriver) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	old, content, whole, err := in.rewritten(ctx, c, r)
-	if err != nil || !whole {
-		return err
-	}
-	macros, err := u.macros(ctx, in)
-	if err != nil {
-		return err
-	}
-	before := map[string]bool{}
-	for _, l := range parseAttributes(old) {
-		before[l.text()] = true
-	}
-	for _, l := range parseAttributes(content) {
+	added, macros, err := in.addedAttributes(ctx, c, r)
+	for _, l := range added {
 		for _, d := range l.drivers(macros) {
-			if u.programs.drivers[d] && !before[l.text()] {
+			if u.programs.drivers[d] {
 				r.at(c.Path, "line %d hands files to your driver %s", l.number, d)
 			}
 		}
 	}
-	return nil
-}
-
-// macros are those of the tree's top, where alone they can be defined, before and after the commit.
-func (u userDriver) macros(ctx context.Context, in *inspection) (map[string][]string, error) {
-	macros := map[string][]string{}
-	for _, w := range []*walker{in.parent, in.tree} {
-		top, err := w.at(ctx, "")
-		if err != nil || top == nil {
-			return macros, err
-		}
-		content, err := in.content(ctx, top.entries[".gitattributes"])
-		if err != nil {
-			return nil, err
-		}
-		for name, states := range macrosOf(parseAttributes(content)) {
-			macros[name] = append(macros[name], states...)
-		}
-	}
-	return macros, nil
-}
-
-func (l attributeLine) text() string {
-	return strings.Join(slices.Concat([]string{l.pattern, l.macro}, l.states), "\x00")
+	return err
 }

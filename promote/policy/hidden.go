@@ -9,18 +9,23 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// hiddenText looks for characters that make text read otherwise than it is: those that turn its direction, and
-// those that do not show.
+// hiddenText looks for what keeps people from reading what there is: characters that turn the direction of text or do not
+// show, and attributes that have git show no diff of it.
 type hiddenText struct{}
 
 func (hiddenText) describe() Description {
-	return documented("hidden-text", Flag, "invisible characters, or ones that turn the direction of text, in an added line, a name or the message")
+	return documented("hidden-text", Flag, "invisible characters, or ones that turn the direction of text, in an added line, a name or the message; attributes that hide the diff of text")
 }
 
 func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode != "" && c.Old.Mode == "" {
 		if _, char := findHidden([]byte(c.Path), true); char != "" {
 			r.at(c.Path, "the name has %s", char)
+		}
+	}
+	if c.New.Mode != "" && means(base(c.Path), ".gitattributes") {
+		if err := diffless(ctx, in, c, r); err != nil {
+			return err
 		}
 	}
 	f, err := in.read(ctx, c)

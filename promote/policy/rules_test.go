@@ -174,6 +174,11 @@ var ruleCases = map[string][]ruleCase{
 		{name: "byte order mark", change: files{"a.txt": "\ufeffhello\n"}},
 		{name: "binary", change: files{"a.bin": "\x00\u202e"}},
 		{name: "was there", before: files{"a.c": "\u202e\n"}, change: files{"a.c": "\u202e\nx\n"}},
+		{name: "no diff", change: files{".gitattributes": "*.go -diff\n"}, want: "flag", path: ".gitattributes"},
+		{name: "as if binary", change: files{"src/.gitattributes": "* binary\n"}, want: "flag", path: "src/.gitattributes"},
+		{name: "by macros", before: files{".gitattributes": "[attr]a b\n[attr]b -diff\n"}, change: files{"src/.gitattributes": "*.go a\n"}, want: "flag", path: "src/.gitattributes"},
+		{name: "of pictures", change: files{".gitattributes": "*.PNG -diff\n*.woff2 binary\n[attr]m -diff\n*.go diff=golang text\n"}},
+		{name: "no diff before", before: files{".gitattributes": "*.go  -diff\n"}, change: files{".gitattributes": "*.go -diff\n*.c text\n"}},
 	},
 	"recipe": {
 		{name: "itself", change: files{"coding-environment.toml": "x"}, want: "hold", path: "coding-environment.toml"},
