@@ -139,7 +139,13 @@ func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest, s com
 	return a.chooseContainer(ctx, r, q, s, r.Reason)
 }
 
-// openLook opens a prison for the exporter. A native one is opened in a tenth of a container's time, and needs no engine.
+// looksNatively tells whether the exporter may have a native prison, which is opened in a tenth of a container's time and needs no
+// engine. Git obeys the agent there: one whose calls end in a kernel that is not this machine's must not get at this one so.
+func looksNatively(r airlock.Record) bool {
+	return r.Backend == "native" || !docker.OwnKernel(cmp.Or(r.Runtime, r.Isolation.Runtime))
+}
+
+// openLook opens a prison for the exporter.
 func (a *app) openLook(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
 	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
 	memory, err := promote.ReadSize(a.config.With(r.Settings), "airlock.limit.memory", gitops.DefaultLimits.Memory)
@@ -148,6 +154,9 @@ func (a *app) openLook(ctx context.Context, r airlock.Record, spec prison.Spec) 
 	}
 	spec.Limits.Memory = memory
 	own := a.backend(r)
+	if !looksNatively(r) {
+		return own.Open(ctx, spec)
+	}
 	plain := spec
 	plain.Image, plain.Runtime = "", ""
 	box, err := native.New().Open(ctx, plain)

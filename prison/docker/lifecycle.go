@@ -298,6 +298,10 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 	return errors.Join(awaitKeeper(ctx, s.Dir), e.leaveSink(ctx, c))
 }
 
+// reapPatience is how long a first process that is dead may take to be gone, after the engine has given up waiting. With a kernel that
+// is a program, its threads have all of the agent's memory to let go of.
+const reapPatience = 45 * time.Second
+
 // kill ends a container with everything in it, and returns when nothing runs.
 func (e *engine) kill(ctx context.Context, c *container.InspectResponse) error {
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
@@ -314,7 +318,7 @@ func (e *engine) kill(ctx context.Context, c *container.InspectResponse) error {
 		killErr = nil
 	}
 	if killErr != nil {
-		defer time.AfterFunc(killPatience, cancel).Stop()
+		defer time.AfterFunc(reapPatience, cancel).Stop()
 	}
 	select {
 	case <-ended:

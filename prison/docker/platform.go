@@ -166,8 +166,13 @@ func (p *platform) foreign(runtime string) bool {
 	if runtime == "" {
 		runtime = p.DefaultRuntime
 	}
+	return runtime != "" && OwnKernel(runtime)
+}
+
+// OwnKernel tells whether a runtime is not known to run containers on this machine's kernel, as an [prison.Isolation] names it.
+func OwnKernel(runtime string) bool {
 	switch runtime {
-	case "", "runc", "crun", "io.containerd.runc.v2", "io.containerd.runtime.v1.linux":
+	case "runc", "crun", "io.containerd.runc.v2", "io.containerd.runtime.v1.linux":
 		return false
 	}
 	return true
