@@ -31,7 +31,12 @@ type builder struct {
 	exe    int // this program, for the last execve
 	tap    int // an open network's interface, or -1
 	given  given
+	empty  int      // a layer without anything, see [builder.withLayers]
+	mounts []string // where the host has mounted something
 	weaker []string
+
+	bound    []string // what is shared by bind mounts for want of overlays, see [builder.tellBound]
+	boundWhy error
 }
 
 func buildMain(config []byte, inherited int) int {

@@ -104,21 +104,31 @@ func layerAt(path string) (int, error) {
 	return fd, nil
 }
 
-// withLayers runs something with a folder for the layers of overlays. It is on a file system of its own, which
+// layersName is, while the root is built, a folder for the layers of overlays.
+const layersName = ".layers"
+
+// withLayers takes steps with a folder for the layers of overlays. It is on a file system of its own, which
 // nothing inside sees afterwards: an overlay holds on to its layers.
-func withLayers(do func(layers string) error) error {
-	const layers = ".layers"
-	if err := os.Mkdir(layers, 0o700); err != nil {
+func (b *builder) withLayers(steps ...func() error) (err error) {
+	if err := os.Mkdir(layersName, 0o700); err != nil {
 		return err
 	}
-	if err := unix.Mount("tmpfs", layers, "tmpfs", privateFlags, "mode=0755,size=4m"); err != nil {
+	if err := unix.Mount("tmpfs", layersName, "tmpfs", privateFlags, "mode=0755,size=4m"); err != nil {
 		return fmt.Errorf("mount layers: %w", err)
 	}
-	doErr := do(layers)
-	if err := unix.Unmount(layers, unix.MNT_DETACH); err != nil {
-		return errors.Join(doErr, fmt.Errorf("unmount layers: %w", err))
+	if b.empty, err = openLayer(filepath.Join(layersName, "empty")); err != nil {
+		return err
 	}
-	return errors.Join(doErr, os.Remove(layers))
+	defer unix.Close(b.empty)
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if err := unix.Unmount(layersName, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount layers: %w", err)
+	}
+	return os.Remove(layersName)
 }
 
 // shareLayers mounts folders given by descriptors, the first of them on top, read-only at target. Neither is
@@ -150,34 +160,27 @@ func (b *builder) shareRoot() error {
 	if err != nil {
 		return fmt.Errorf("read root: %w", err)
 	}
-	return withLayers(func(layers string) error {
-		empty, err := openLayer(layers + "/empty")
-		if err != nil {
-			return err
+	for _, e := range entries {
+		name := e.Name()
+		if slices.Contains(notOfRoot, name) {
+			continue
 		}
-		defer unix.Close(empty)
-		for _, e := range entries {
-			name := e.Name()
-			if slices.Contains(notOfRoot, name) {
-				continue
+		switch {
+		case e.Type()&os.ModeSymlink != 0:
+			link, err := os.Readlink(filepath.Join(fdPath(b.given.root), name))
+			if err != nil {
+				return err
 			}
-			switch {
-			case e.Type()&os.ModeSymlink != 0:
-				link, err := os.Readlink(filepath.Join(fdPath(b.given.root), name))
-				if err != nil {
-					return err
-				}
-				if err := os.Symlink(link, name); err != nil {
-					return err
-				}
-			case e.IsDir():
-				if err := b.shareOfRoot(name, empty); err != nil {
-					return fmt.Errorf("share /%s: %w", name, err)
-				}
+			if err := os.Symlink(link, name); err != nil {
+				return err
+			}
+		case e.IsDir():
+			if err := b.shareOfRoot(name, b.empty); err != nil {
+				return fmt.Errorf("share /%s: %w", name, err)
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func (b *builder) shareOfRoot(name string, above int) error {
@@ -224,25 +227,19 @@ func (b *builder) shareTools() error {
 	if err := os.Mkdir(strings.TrimPrefix(prison.Tools, "/"), 0o755); err != nil {
 		return err
 	}
-	return withLayers(func(layers string) error {
-		empty, err := openLayer(layers + "/empty")
+	for i, t := range b.Spec.Tools {
+		var err error
+		target := toolPath(t)
+		if b.given.files[i] {
+			err = shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/tool%d", layersName, i), b.given.tools[i], b.empty)
+		} else if err = os.Mkdir(target, 0o755); err == nil {
+			err = shareLayers(target, b.empty, b.given.tools[i])
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("share tool %s: %w", t.Name, err)
 		}
-		defer unix.Close(empty)
-		for i, t := range b.Spec.Tools {
-			target := toolPath(t)
-			if b.given.files[i] {
-				err = shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/%d", layers, i), b.given.tools[i], empty)
-			} else if err = os.Mkdir(target, 0o755); err == nil {
-				err = shareLayers(target, empty, b.given.tools[i])
-			}
-			if err != nil {
-				return fmt.Errorf("share tool %s: %w", t.Name, err)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // shareFile shows one file of a folder, by way of an overlay aside whose other files nobody sees.

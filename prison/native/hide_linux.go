@@ -48,23 +48,14 @@ func (b *builder) hideProgram() error {
 		}
 		hidden[folder][filepath.Base(own)] = true
 	}
-	if len(hidden) == 0 {
-		return nil
-	}
-	return whiteOutAll(hidden)
-}
-
-func whiteOutAll(hidden map[string]map[string]bool) error {
-	return withLayers(func(layers string) error {
-		n := 0
-		for folder, names := range hidden {
-			n++
-			if err := whiteOut(folder, names, fmt.Sprintf("%s/%d", layers, n)); err != nil {
-				return fmt.Errorf("hide program in /%s: %w", folder, err)
-			}
+	n := 0
+	for folder, names := range hidden {
+		n++
+		if err := b.whiteOut(folder, names, fmt.Sprintf("%s/hidden%d", layersName, n)); err != nil {
+			return fmt.Errorf("hide program in /%s: %w", folder, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func collectNames(hidden map[string]map[string]bool, folder string) error {
@@ -109,7 +100,7 @@ func (b *builder) ownName() (path string, shared bool) {
 
 // whiteOut covers a folder by an overlay in which the names do not exist. The character device 0:0
 // is the whiteout that needs no privilege (mknod(2)).
-func whiteOut(folder string, names map[string]bool, layer string) error {
+func (b *builder) whiteOut(folder string, names map[string]bool, layer string) error {
 	upper, err := openLayer(layer)
 	if err != nil {
 		return err
@@ -120,10 +111,24 @@ func whiteOut(folder string, names map[string]bool, layer string) error {
 			return err
 		}
 	}
-	lower, err := unix.Open(folder, unix.O_PATH|unix.O_CLOEXEC, 0)
+	lower, err := layerAt(b.origin(folder))
 	if err != nil {
 		return err
 	}
 	defer unix.Close(lower)
 	return shareLayers(folder, upper, lower)
+}
+
+// origin is where a folder that is shared comes from: an overlay of it has one below it less than one of what is shared,
+// and there may not be many.
+func (b *builder) origin(folder string) string {
+	for i, t := range b.Spec.Tools {
+		if rel, ok := strings.CutPrefix(folder+"/", toolPath(t)+"/"); ok && !b.given.files[i] {
+			return filepath.Join(fdPath(b.given.tools[i]), rel)
+		}
+	}
+	if b.given.root >= 0 {
+		return filepath.Join(fdPath(b.given.root), folder)
+	}
+	return "/" + folder
 }

@@ -24,17 +24,28 @@ import (
 )
 
 // startElsewhere starts a prison from another process that has ended on return.
-func startElsewhere(t *testing.T, s prison.Spec) {
+func startElsewhere(t *testing.T, s prison.Spec) { startBy(t, s) }
+
+// startAfter does so in a mount namespace of its own, after a script has been there, and returns what is weaker.
+func startAfter(t *testing.T, s prison.Spec, script string) (weaker string) {
+	t.Helper()
+	return startBy(t, s, "unshare", "-m", "sh", "-euc", script+"\nexec \"$@\"", "sh")
+}
+
+func startBy(t *testing.T, s prison.Spec, prefix ...string) (weaker string) {
 	t.Helper()
 	encoded, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
+	argv := append(prefix, os.Args[0])
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), starterEnv+"="+string(encoded), "SECRET_OF_THE_CALLER=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("start: %v: %s", err, out)
 	}
+	return string(out)
 }
 
 func prepared(t *testing.T) (prison.Backend, prison.Spec) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -66,10 +67,12 @@ func startAndLeave(encoded string) int {
 	if err := json.Unmarshal([]byte(encoded), &s); err != nil {
 		panic(err)
 	}
-	if _, err := native.New().Start(context.Background(), s); err != nil {
+	isolation, err := native.New().Start(context.Background(), s)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	fmt.Println(strings.Join(isolation.Weaker, "\n"))
 	return 0
 }
 

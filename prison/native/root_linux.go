@@ -100,7 +100,10 @@ func (b *builder) buildRoot() error {
 	if err := unix.Chdir(place); err != nil {
 		return err
 	}
-	for _, step := range []func() error{
+	if b.mounts, err = mountPoints(); err != nil {
+		return err
+	}
+	if err := b.withLayers(
 		b.shareSystem,
 		b.makeEtc,
 		b.makeDev,
@@ -111,13 +114,11 @@ func (b *builder) buildRoot() error {
 		func() error { return b.shareHome(dirs) },
 		b.makeProc,
 		b.hideProgram,
-		leaveHost,
-	} {
-		if err := step(); err != nil {
-			return err
-		}
+		b.tellBound,
+	); err != nil {
+		return err
 	}
-	return nil
+	return leaveHost()
 }
 
 // leaveHost makes the new root the only one: pivot_root(2), "pivot_root(".", ".")".
@@ -144,46 +145,6 @@ func seal(path string) error {
 		return fmt.Errorf("make %s read-only: %w", path, err)
 	}
 	return nil
-}
-
-// shareSystem shows the host's programs and libraries.
-func (b *builder) shareSystem() error {
-	if b.given.root >= 0 {
-		return b.shareRoot()
-	}
-	for _, name := range []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
-		if err := shareAsIs("/"+name, name); err != nil {
-			return fmt.Errorf("share /%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// shareAsIs shows a host path read-only at target: a link as the same link, nothing as nothing.
-func shareAsIs(path, target string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case os.IsNotExist(err):
-		return nil
-	case err != nil:
-		return err
-	case info.Mode()&os.ModeSymlink != 0:
-		link, err := os.Readlink(path)
-		if err != nil {
-			return err
-		}
-		return os.Symlink(link, target)
-	case info.IsDir():
-		err = os.Mkdir(target, 0o755)
-	case info.Mode().IsRegular():
-		err = os.WriteFile(target, nil, 0o644)
-	default:
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return bind(unix.AT_FDCWD, path, target, readOnlyAttr)
 }
 
 // bind shows what dir and path name, with the mounts below it, at target.

@@ -46,6 +46,7 @@ func (b *builder) makeEtc() error {
 	if b.given.root >= 0 {
 		return os.Symlink("/proc/mounts", "etc/mtab")
 	}
+	aside := b.shareAside("/etc")
 	for _, pattern := range etcShared {
 		paths, err := filepath.Glob("/etc/" + pattern)
 		if err != nil {
@@ -56,7 +57,11 @@ func (b *builder) makeEtc() error {
 			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 				return err
 			}
-			if err := shareAsIs(path, target); err != nil {
+			from := ""
+			if aside != "" {
+				from = filepath.Join(aside, strings.TrimPrefix(path, "/etc"))
+			}
+			if err := b.shareAsIs(path, target, from); err != nil {
 				return fmt.Errorf("share %s: %w", path, err)
 			}
 		}

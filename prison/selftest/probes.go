@@ -77,6 +77,10 @@ func probes() []probe { //nolint:funlen // a table
 			judge:  judgeWritable,
 		},
 		{
+			name: "host-files", promise: "the host's use of its system files cannot be watched or held up", tried: "inotify, flock",
+			try: trySystemFiles, weaker: []string{"system files are not covered"},
+		},
+		{
 			name: "private-folders", promise: "/tmp and /dev are its own", tried: "stat", script: "stat -c '%d %n' /tmp /dev",
 			judge: judgePrivate,
 		},
