@@ -37,6 +37,10 @@ func (e *Engine) Daemon(ctx context.Context, logger *log.Logger, ready func()) e
 	if err := os.WriteFile(lockFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return err
 	}
+	// Who stops the airlock may have found no daemon a moment ago.
+	if now, err := e.Store.Load(e.Record.ID); err != nil || now.Phase != airlock.Running {
+		return err
+	}
 	ready()
 	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record), dog: newWatchdog(e, logger)}
 	e.watched = true

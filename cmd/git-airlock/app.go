@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +116,27 @@ func (a *app) here(ctx context.Context) (airlock.Record, error) {
 	return *r, nil
 }
 
+// current is an airlock as it is by now: another command may have been at it while we waited.
+func (a *app) current(r airlock.Record) (airlock.Record, error) {
+	now, err := a.store.Load(r.ID)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now.Phase == airlock.Clearing {
+		return r, errCleared
+	}
+	return now, err
+}
+
+// overtaken reads what went wrong with an airlock that another command has cleared meanwhile as that.
+func (a *app) overtaken(ctx context.Context, r airlock.Record, err error) error {
+	var child childStatus
+	if err == nil || errors.As(err, &child) || ctx.Err() != nil {
+		return err
+	}
+	if _, gone := a.current(r); errors.Is(gone, errCleared) {
+		return gone
+	}
+	return err
+}
+
 // finishClearing removes what an interrupted clear left, unless another command is at it.
 func (a *app) finishClearing(ctx context.Context, r airlock.Record) error {
 	if a.dry {
@@ -184,7 +206,7 @@ func onAirlock(act func(*cli.Context, *app, airlock.Record) error) cli.ActionFun
 		if err != nil {
 			return err
 		}
-		return act(c, a, r)
+		return a.overtaken(c.Context, r, act(c, a, r))
 	})
 }
 

@@ -93,6 +93,9 @@ func (a *app) startDaemon(r airlock.Record) error {
 	if pid, err := promote.DaemonPID(a.store, r.ID); err == nil && pid != 0 {
 		return nil // another command was quicker
 	}
+	if now, err := a.store.Load(r.ID); err == nil && now.Phase != airlock.Running {
+		return nil // another command has stopped it meanwhile
+	}
 	return fmt.Errorf("the daemon did not start; its log is %q", logFile.Name())
 }
 

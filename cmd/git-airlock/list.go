@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -67,7 +68,14 @@ func (a *app) list(ctx context.Context) ([]document, error) {
 				return nil, err
 			}
 		}
-		d, err := there.document(ctx, r)
+		look := there.document
+		if !ok {
+			look = there.documentNow // seen as stopped, whatever is written
+		}
+		d, err := look(ctx, r)
+		if errors.Is(err, errCleared) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("look at %s: %w", r.ID, err)
 		}

@@ -44,6 +44,7 @@ func (e ownFailure) Unwrap() error { return e.error }
 
 var (
 	errNoAirlock = errors.New("no airlock here")
+	errCleared   = fmt.Errorf("%w: another command has cleared it", errNoAirlock)
 	errInside    = errors.New("this is the workspace of an airlock; git airlock works from outside")
 )
 

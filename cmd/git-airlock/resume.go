@@ -34,6 +34,12 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 			return false, err
 		}
 	}
+	if r.Phase != airlock.Running { // a start was killed before it was written down
+		r.Phase = airlock.Running
+		if err := a.store.Save(*r); err != nil {
+			return false, err
+		}
+	}
 	if err := a.startDaemon(*r); err != nil {
 		return false, err
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -14,7 +16,7 @@ func runCommand(inside []string) *cli.Command {
 	return apart(command(&cli.Command{
 		Name: "run", Usage: "run a command in a prison to its end and land what it commits",
 		UsageText:   "git airlock run [options] -- COMMAND...",
-		Description: "Uses the running airlock, or starts one and stops it afterwards.\n\n" + exitStatusHelp,
+		Description: "Uses the running airlock, or starts one; the last run in it stops it afterwards.\n\n" + exitStatusHelp,
 		Flags:       startFlags(),
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			if len(inside) == 0 {
@@ -31,11 +33,7 @@ func runCommand(inside []string) *cli.Command {
 
 // run starts an airlock if none runs, runs the command, promotes, and stops what it started.
 func (a *app) run(ctx context.Context, request startRequest, argv []string) error {
-	r, ours, err := a.ensure(ctx, request)
-	var failed *commandError
-	if errors.As(err, &failed) && ours {
-		return errors.Join(err, a.stop(context.WithoutCancel(ctx), r))
-	}
+	r, leave, err := a.ensure(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -43,19 +41,15 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 		say(a.message, "would run %q in the prison and promote what it commits", argv)
 		return nil
 	}
+	defer leave()
 	before, err := promote.TotalLanded(a.store.Dir(r.ID))
 	if err != nil {
 		return err
 	}
 	ran := a.visit(ctx, r, argv)
+	leave()
 	// Whatever became of the command, what it committed is promoted, and what we started is stopped.
-	after := context.WithoutCancel(ctx)
-	var held error
-	if ours {
-		held = a.stopSince(after, r, before)
-	} else {
-		held = a.promote(after, r, promote.Options{Land: true}, before)
-	}
+	held := a.goOut(context.WithoutCancel(ctx), r, before)
 	if ran != nil {
 		return ran
 	}
@@ -68,11 +62,56 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	return held
 }
 
-// ensure returns the running airlock, or starts one: ours.
-func (a *app) ensure(ctx context.Context, request startRequest) (r airlock.Record, ours bool, err error) {
+// goOut stops what a run has started, if nobody else runs anything in it, and promotes in any case.
+func (a *app) goOut(ctx context.Context, r airlock.Record, before int) error {
+	if !a.store.StopsAfterUse(r.ID) {
+		return a.promote(ctx, r, promote.Options{Land: true}, before)
+	}
+	unlock, err := a.store.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	done, err := a.store.LastOut(r.ID)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errCleared
+	case errors.Is(err, airlock.ErrBusy):
+		say(a.message, "%s on %s goes on: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
+		unlock()
+		return a.promote(ctx, r, promote.Options{Land: true}, before)
+	case err != nil:
+		return err
+	}
+	defer done()
+	return a.stopLocked(ctx, r, before)
+}
+
+// ensure returns the running airlock, or starts one. Until leave is called no other run stops it.
+func (a *app) ensure(ctx context.Context, request startRequest) (r airlock.Record, leave func(), err error) {
+	for tries := 3; ; tries-- {
+		if r, err = a.running(ctx, request); err != nil || a.dry {
+			return r, nil, err
+		}
+		if leave, err = a.store.Use(ctx, r.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return r, nil, err
+		}
+		if err == nil {
+			if runs, err := a.prisonRuns(ctx, r); err != nil || runs || tries == 0 {
+				return r, leave, err
+			}
+			leave() // the last one out has just stopped it
+		} else if tries == 0 {
+			return r, nil, errCleared
+		}
+	}
+}
+
+// running returns the running airlock, or starts one, which is then stopped by the last one out.
+func (a *app) running(ctx context.Context, request startRequest) (airlock.Record, error) {
 	before, err := a.store.Here()
 	if err != nil {
-		return r, false, err
+		return airlock.Record{}, err
 	}
 	if before != nil && before.Phase == airlock.Running {
 		runs, err := a.prisonRuns(ctx, *before)
@@ -80,9 +119,14 @@ func (a *app) ensure(ctx context.Context, request startRequest) (r airlock.Recor
 			a.late(request)
 		}
 		if err != nil || runs {
-			return *before, false, errors.Join(err, a.heal(ctx, *before))
+			return *before, errors.Join(err, a.heal(ctx, *before))
 		}
 	}
-	r, err = a.start(ctx, request)
-	return r, true, err
+	request.forRun = true
+	r, started, err := a.start(ctx, request)
+	var failed *commandError
+	if errors.As(err, &failed) && started {
+		err = errors.Join(err, a.stop(context.WithoutCancel(ctx), r))
+	}
+	return r, err
 }

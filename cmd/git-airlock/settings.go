@@ -30,6 +30,7 @@ type startRequest struct {
 	selftest  bool              // refuse a prison that does not keep its promises
 	overrides map[string]string // settings of promotion given as options
 	command   []string
+	forRun    bool // what is started is stopped by the last run in it
 
 	recipe bool              // obey the repository's own description of its environment
 	dotenv map[string]string // the user's .env file

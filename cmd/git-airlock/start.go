@@ -32,25 +32,25 @@ func startCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			_, err = a.start(c.Context, request)
+			_, _, err = a.start(c.Context, request)
 			return err
 		}),
 	}, inside, true)
 }
 
 // start makes sure that an airlock runs here, runs what its setup wants run, and launches the command asked for.
-func (a *app) start(ctx context.Context, request startRequest) (airlock.Record, error) {
-	r, started, err := a.bringUp(ctx, &request)
-	if err != nil {
-		return r, err
+// started tells whether the prison did not run before.
+func (a *app) start(ctx context.Context, request startRequest) (r airlock.Record, started bool, err error) {
+	if r, started, err = a.bringUp(ctx, &request); err != nil {
+		return r, started, err
 	}
 	if err := a.awaken(ctx, r, request.choice.setup, started); err != nil {
-		return r, err
+		return r, started, err
 	}
-	return r, a.launch(ctx, r, request.command)
+	return r, started, a.launch(ctx, r, request.command)
 }
 
-// bringUp makes sure that prison and daemon run. started tells whether the prison did not before.
+// bringUp makes sure that prison and daemon run.
 func (a *app) bringUp(ctx context.Context, request *startRequest) (r airlock.Record, started bool, err error) {
 	here, err := a.living()
 	if err != nil {
@@ -75,10 +75,15 @@ func (a *app) bringUp(ctx context.Context, request *startRequest) (r airlock.Rec
 	}
 	if here == nil {
 		r, err = a.begin(ctx, *request)
-		return r, true, err
+		started = true
+	} else {
+		started, err = a.resume(ctx, here, *request)
+		r = *here
 	}
-	started, err = a.resume(ctx, here, *request)
-	return *here, started, err
+	if err == nil && !a.dry && (started || !request.forRun) {
+		err = a.store.StopAfterUse(r.ID, request.forRun)
+	}
+	return r, started, err
 }
 
 // living is the airlock of this worktree, nil if there is none or what is left of one is to be removed.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,8 +110,40 @@ type limitsState struct {
 	PIDs   int    `json:"pids"`
 }
 
-// document looks at an airlock of this worktree, and heals its daemon.
+// document looks at an airlock of this worktree, and heals its daemon. What another command has changed meanwhile is
+// looked at again.
 func (a *app) document(ctx context.Context, r airlock.Record) (document, error) {
+	for tries := 3; ; tries-- {
+		there := *a
+		var said *bytes.Buffer
+		there.message, said = keptBack(a.message)
+		d, err := there.documentNow(ctx, r)
+		if d.State == "broken" {
+			a.letFinish(ctx) // it may be on its way down
+		}
+		now, gone := a.current(r)
+		if gone != nil {
+			return d, gone
+		}
+		if now.Phase == r.Phase || tries == 0 {
+			_, writeErr := said.WriteTo(a.message)
+			return d, errors.Join(err, writeErr)
+		}
+		r = now
+	}
+}
+
+// letFinish waits a moment for another start, stop or clear.
+func (a *app) letFinish(ctx context.Context) {
+	const moment = 2 * time.Second
+	waiting, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	if unlock, err := a.store.Lock(waiting); err == nil {
+		unlock()
+	}
+}
+
+func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, error) {
 	d := document{
 		Version: documentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
@@ -143,12 +176,12 @@ func (a *app) document(ctx context.Context, r airlock.Record) (document, error) 
 // prisonState fills in what is known of the prison and its command. One whose engine does not answer is broken, for
 // all one can see; that is said, and keeps nothing else from being shown.
 func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) error {
-	var err error
-	if r.Phase == airlock.Running {
-		var runs bool
-		if runs, err = a.prisonRuns(ctx, r); !runs {
-			d.State = "broken"
-		}
+	runs, err := a.prisonRuns(ctx, r)
+	switch {
+	case r.Phase == airlock.Running && !runs:
+		d.State = "broken"
+	case runs: // of a stopped one, if a start was killed before it was written down
+		d.State = string(airlock.Running)
 	}
 	if err == nil {
 		d.Command, err = a.launched(ctx, r)

@@ -40,21 +40,33 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	return a.stopSince(ctx, r, before)
-}
-
-// stopSince does so, and says how many commits have landed since there were so many before.
-func (a *app) stopSince(ctx context.Context, r airlock.Record, before int) error {
 	unlock, err := a.store.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	return a.stopLocked(ctx, r, before)
+}
+
+// stopLocked does so for a caller that holds the store's lock, and says how many commits have landed since there were so
+// many before.
+func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) error {
+	r, err := a.current(r)
+	if err != nil {
+		return err
+	}
 	if err := a.halt(ctx, r); err != nil {
 		return err
 	}
 	r.Phase = airlock.Stopped
 	if err := a.store.Save(r); err != nil {
+		return err
+	}
+	// Whoever looked meanwhile has found it dead, and brought it back.
+	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
+		return err
+	}
+	if err := a.store.StopAfterUse(r.ID, false); err != nil {
 		return err
 	}
 	engine := a.engine(r)

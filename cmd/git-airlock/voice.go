@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,10 +19,20 @@ import (
 type voice struct {
 	io.Writer
 	config func() gitops.Config // of the place we stand in, read once somebody asks
+	screen io.Writer            // where it is seen in the end
+}
+
+// keptBack is the same voice with what it says kept back, for who may say it or not.
+func keptBack(w io.Writer) (io.Writer, *bytes.Buffer) {
+	said := &bytes.Buffer{}
+	if v, ok := w.(*voice); ok {
+		return &voice{said, v.config, v.screen}, said
+	}
+	return said, said
 }
 
 func newVoice(ctx context.Context, w io.Writer) *voice {
-	return &voice{Writer: w, config: sync.OnceValue(func() gitops.Config { return currentConfig(ctx) })}
+	return &voice{Writer: w, config: sync.OnceValue(func() gitops.Config { return currentConfig(ctx) }), screen: w}
 }
 
 // currentConfig is the configuration that git would obey here, in a repository or not; none where it cannot be read.
@@ -54,7 +65,7 @@ func hint(w io.Writer, texts ...string) {
 		if advises, err := config.Bool("advice.airlock", true); err == nil && !advises || os.Getenv("GIT_ADVICE") == "0" {
 			return
 		}
-		p = paint(wantsColour(config, v.Writer, "color.advice", "color.ui"))
+		p = paint(wantsColour(config, v.screen, "color.advice", "color.ui"))
 	}
 	for _, text := range texts {
 		fmt.Fprintln(w, p.yellow("hint: "+text))

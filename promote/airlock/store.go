@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
@@ -195,6 +198,17 @@ func (s Store) Remove(ctx context.Context, r Record) error {
 	return s.removeState(r.ID)
 }
 
+// removeBusy removes a folder in which others may make a lock yet: who asked a moment ago whether something runs.
+func removeBusy(dir string) (err error) {
+	for range 20 {
+		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
+}
+
 func (s Store) removeState(id string) error {
 	dir := s.Dir(id)
 	entries, err := os.ReadDir(dir)
@@ -209,7 +223,7 @@ func (s Store) removeState(id string) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := removeBusy(dir); err != nil {
 		return err
 	}
 	return s.Sweep()
