@@ -34,6 +34,28 @@ func TestCoreDumps(t *testing.T) {
 	})
 }
 
+// TestKernelTells reads what the kernel says of the machine: nothing of its disks, devices and users, and what programs ask for.
+func TestKernelTells(t *testing.T) {
+	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		p := startedWith(t, b, o)
+		for _, path := range []string{
+			"/proc/bus/*/*", "/proc/swaps", "/proc/partitions", "/proc/filesystems", "/proc/fs/*", "/proc/diskstats", "/proc/modules", "/proc/locks",
+			"/proc/devices", "/proc/misc", "/proc/tty/*", "/proc/config.gz", "/proc/irq/*", "/sys/block/*", "/sys/class/*", "/sys/bus/*", "/sys/dev/*",
+			"/sys/module/*", "/sys/devices/virtual/*", "/sys/fs/ext4/*",
+		} {
+			if _, out := sh(t, p, "cat "+path+" 2>/dev/null | head -c 100; case '"+path+"' in *'*') ls -d "+path+" 2>/dev/null;; esac"); out != "" {
+				t.Errorf("%s tells %q", path, out)
+			}
+		}
+		for _, path := range []string{"/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/version", "/proc/cgroups",
+			"/proc/self/mountinfo", "/proc/net/dev", "/sys/devices/system/cpu/online", "/sys/fs/cgroup/*", "/sys/kernel/mm/transparent_hugepage/enabled"} {
+			if status, out := sh(t, p, "ls -d "+path+" && for f in "+path+"; do test -d $f || cat $f >/dev/null || exit; done; nproc >/dev/null"); status != 0 {
+				t.Errorf("%s cannot be read: %q", path, out)
+			}
+		}
+	})
+}
+
 // startedWith starts a prison as a test's options have it.
 func startedWith(t *testing.T, b *docker.Backend, o prisontest.Options) prison.Prison {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -44,13 +45,6 @@ const (
 // waitForever is the first process: it reaps whoever is orphaned until its input ends. The agent can
 // do nothing to it: its uid is another.
 const waitForever = `exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
-
-// masked are the kernel's files that nobody can read: the engine's own list, and what tells of the machine.
-var masked = []string{
-	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
-	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
-	"/proc/cmdline", "/proc/kallsyms", "/proc/key-users", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
-}
 
 // plan is a container to be.
 type plan struct {
@@ -126,7 +120,7 @@ func (pl planner) base(role string) (plan, error) {
 			Runtime: pl.Runtime, ShmSize: min(shmMost, pl.half()), OomScoreAdj: 500,
 			LogConfig:     container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
-			MaskedPaths:   masked,
+			MaskedPaths:   masked(),
 			Resources:     pl.resources(),
 			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
 		},
@@ -167,7 +161,8 @@ func (pl planner) securityOptions() ([]string, error) {
 		pl.lacks("who takes more memory than there may be ends the whole prison")
 	}
 	if pl.podman { // whose API has no other word for it
-		options = append(options, "mask="+strings.Join(masked, ":"))
+		sayable := slices.DeleteFunc(masked(), func(path string) bool { return strings.Contains(path, ":") })
+		options = append(options, "mask="+strings.Join(sayable, ":"))
 	}
 	if pl.security("selinux") {
 		// Relabelling the workspace would be the alternative, and last longer than the prison.
