@@ -92,8 +92,20 @@ func (r *Repository) Environment() []string {
 	return append(env, r.place...)
 }
 
+// Identity tells the repository from every other, a copy of it among them, wherever it is moved.
+func (r *Repository) Identity() string { return r.identity }
+
+// Replaced tells whether there is another repository by now where it was found.
+func (r *Repository) Replaced() bool {
+	now := identityOf(r.CommonDir)
+	return now != "" && now != r.identity
+}
+
 // InPlace tells whether the work tree and its git directory are still where they were found.
 func (r *Repository) InPlace() bool {
+	if r.Replaced() || identityOf(r.Top) != r.top {
+		return false
+	}
 	if _, err := os.Stat(r.GitDir); err != nil {
 		return false
 	}
@@ -140,6 +152,7 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 		return nil, fmt.Errorf("git rev-parse answered %q", Escape(out.String()))
 	}
 	r := &Repository{GitDir: answers[0], CommonDir: answers[1], Format: answers[2], Top: answers[3]}
+	r.identity, r.top = identityOf(r.CommonDir), identityOf(r.Top)
 	if sameDir(r.Top, r.GitDir) || sameDir(r.Top, r.CommonDir) {
 		return nil, fmt.Errorf("%w (this is the git directory)", ErrNoRepository)
 	}

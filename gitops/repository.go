@@ -31,6 +31,9 @@ type Repository struct {
 	Format    string // object format: sha1 or sha256
 	*Git
 	place []string // variables without which git would not find it from Top
+
+	identity string // of CommonDir when it was opened
+	top      string // of Top
 }
 
 // Version returns the version of the git on PATH.

@@ -23,6 +23,8 @@ const Workspace = "/workspace"
 var (
 	// ErrNotRunning says that the prison does not run (never started, stopped, or killed).
 	ErrNotRunning = errors.New("the prison is not running")
+	// ErrElsewhere says that it runs where this process cannot see it, or for the folder of which this one is a copy.
+	ErrElsewhere = errors.New("the prison runs in another container, on another host or for another copy of the repository")
 	// ErrNotLaunched says that no launched command runs, or that none was ever launched.
 	ErrNotLaunched = errors.New("no launched command")
 	// ErrNotFound says that a command does not exist inside (exit status 127 of a shell).

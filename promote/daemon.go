@@ -17,6 +17,10 @@ import (
 
 const daemonLock = "daemon.lock"
 
+// ErrElsewhere says that the daemon of an airlock lives where this process cannot see it: in another container, or on another
+// host that has the repository's disk.
+var ErrElsewhere = errors.New("the daemon runs in another container or on another host")
+
 // ErrMoved says that the host state or the worktree of an airlock is not where it was.
 var ErrMoved = errors.New("the worktree is not where it was")
 
@@ -185,7 +189,7 @@ func (d *daemon) wait(ctx context.Context) {
 }
 
 // DaemonPID tells the process id of the daemon of an airlock, 0 if none runs. The lock is the
-// truth, the number in it a help.
+// truth, the number in it a help: without a process that it is the number of, [ErrElsewhere].
 func DaemonPID(store airlock.Store, id string) (int, error) {
 	file := filepath.Join(store.Dir(id), daemonLock)
 	none, cancel := context.WithCancel(context.Background())
@@ -217,5 +221,5 @@ func DaemonPID(store airlock.Store, id string) (int, error) {
 		before = pid
 		time.Sleep(5 * time.Millisecond)
 	}
-	return 0, fmt.Errorf("read %q: %q is not the process that holds it", file, gitops.Escape(said))
+	return 0, fmt.Errorf("%w: %q holds %q, and is none of the processes here", ErrElsewhere, gitops.Escape(said), file)
 }

@@ -215,6 +215,10 @@ func (a *app) attach(ctx context.Context, r airlock.Record) (prison.Prison, erro
 	if a.store.WorkspaceGone(r) {
 		return nil, fmt.Errorf("the workspace %s is gone: %w", r.Workspace, prison.ErrNotRunning)
 	}
+	return a.attachAnyway(ctx, r)
+}
+
+func (a *app) attachAnyway(ctx context.Context, r airlock.Record) (prison.Prison, error) {
 	spec, err := a.spec(r)
 	if err != nil {
 		return nil, err
@@ -222,9 +226,17 @@ func (a *app) attach(ctx context.Context, r airlock.Record) (prison.Prison, erro
 	return a.backend(r).Attach(ctx, spec)
 }
 
-// prisonRuns tells whether the prison of an airlock answers.
+// prisonRuns tells whether the prison of an airlock answers, and has a workspace.
 func (a *app) prisonRuns(ctx context.Context, r airlock.Record) (bool, error) {
-	p, err := a.attach(ctx, r)
+	if a.store.WorkspaceGone(r) {
+		return false, nil
+	}
+	return a.answers(ctx, r)
+}
+
+// answers tells whether the prison of an airlock answers.
+func (a *app) answers(ctx context.Context, r airlock.Record) (bool, error) {
+	p, err := a.attachAnyway(ctx, r)
 	if errors.Is(err, prison.ErrNotRunning) {
 		return false, nil
 	}

@@ -59,7 +59,11 @@ const (
 // startDaemon starts the daemon of an airlock, if none runs, and returns once it holds its lock. It is a
 // session of its own, so that it outlives the terminal.
 func (a *app) startDaemon(r airlock.Record) error {
-	if pid, err := promote.DaemonPID(a.store, r.ID); err != nil || pid != 0 {
+	pid, err := promote.DaemonPID(a.store, r.ID)
+	if errors.Is(err, promote.ErrElsewhere) {
+		return nil // it does there what there is to do
+	}
+	if err != nil || pid != 0 {
 		return err
 	}
 	self, err := os.Executable()

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot"
@@ -31,7 +33,7 @@ func (a *app) bind(ctx context.Context) error {
 		}
 		return a.change(*r, func(now *airlock.Record) error { return a.adopt(ctx, now) })
 	}
-	if err := a.notCopied(ctx, *r); err != nil || r.Top == a.repo.Top || !a.holdsWorkspace(*r) {
+	if err := a.notCopied(ctx, *r); err != nil || r.Home == a.repo.Identity() && (r.Top == a.repo.Top || !a.holdsWorkspace(*r)) {
 		return err
 	}
 	return a.change(*r, a.locate)
@@ -54,7 +56,10 @@ func (a *app) change(r airlock.Record, how func(*airlock.Record) error) error {
 	if err := how(&now); err != nil {
 		return err
 	}
-	return a.store.Save(now)
+	if err := a.store.Save(now); !gitops.NoRoom(err) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	return nil // what it was for works all the same, or says by itself what it lacks
 }
 
 // holdsWorkspace tells whether the workspace of an airlock is where it belongs in this worktree.
@@ -64,6 +69,7 @@ func (a *app) holdsWorkspace(r airlock.Record) bool {
 
 // locate takes note of where the worktree is.
 func (a *app) locate(r *airlock.Record) error {
+	r.Home = a.repo.Identity()
 	if a.holdsWorkspace(*r) {
 		r.Top = a.repo.Top
 	}
@@ -84,19 +90,27 @@ func (a *app) adopt(ctx context.Context, r *airlock.Record) error {
 }
 
 // notCopied refuses an airlock that came here with a copy of its repository: prison and workspace are those of the
-// original, and every command here would be meant for them.
+// original, and every command here would be meant for them. A repository in another place than before is the original if it
+// is the very same one; one that came from elsewhere (a backup, another disk) goes on with it if nobody else does.
 func (a *app) notCopied(ctx context.Context, r airlock.Record) error {
-	if r.Top == "" || r.Top == a.repo.Top {
+	if r.Home == a.repo.Identity() {
 		return nil
 	}
-	original, err := gitops.Open(ctx, r.Top)
-	if err != nil || original.CommonDir == a.repo.CommonDir {
-		return nil // moved
+	where := ""
+	if original, err := gitops.Open(ctx, r.Top); err == nil && original.CommonDir != a.repo.CommonDir {
+		if its, err := airlock.Open(original).Load(r.ID); err == nil && its.Session == r.Session {
+			where = "in " + gitops.Escape(r.Top)
+		}
 	}
-	if its, err := airlock.Open(original).Load(r.ID); err != nil || its.Session != r.Session {
+	if where == "" && r.Home != "" {
+		if runs, err := a.answers(ctx, r); runs || errors.Is(err, prison.ErrElsewhere) {
+			where = "in a repository that is no longer here"
+		}
+	}
+	if where == "" {
 		return nil
 	}
-	return &hinted{fmt.Errorf("airlock %s is at work in %s, of which this repository is a copy", r.ID, gitops.Escape(r.Top)), []string{
+	return &hinted{fmt.Errorf("airlock %s is at work %s, of which this repository is a copy", r.ID, where), []string{
 		"rm -rf " + gitops.Pasteable(a.store.Dir(r.ID)) + " " + gitops.Pasteable(a.store.WorkspaceHere(r)) + "  # forgets it here",
 		"git for-each-ref --format='delete %(refname)' refs/airlock/" + r.ID + " | git update-ref --stdin",
 	}}
@@ -123,6 +137,9 @@ func (a *app) follow(c *cli.Context, r airlock.Record) (*app, airlock.Record, er
 		if now, err := moved.here(c.Context); err == nil && now.Session == r.Session {
 			return moved, now, nil
 		}
+	}
+	if a.repo.Replaced() {
+		return nil, r, nil // what is there now is none of ours
 	}
 	unlock, err := a.store.Lock(c.Context)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -133,6 +133,8 @@ func hints(err error) []string {
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
+	case errors.Is(err, promote.ErrElsewhere), errors.Is(err, prison.ErrElsewhere):
+		return []string{"git airlock stop  # where it was started"}
 	case errors.Is(err, prison.ErrNotRunning):
 		return []string{"git airlock start"}
 	case errors.Is(err, identity.ErrNoUser):

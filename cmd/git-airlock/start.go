@@ -131,7 +131,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	chosen := request.choice.airlock
 	r := airlock.Record{
 		Backend: chosen.Backend, Reason: chosen.Reason, Image: chosen.Image, Runtime: chosen.Runtime, Built: chosen.Built, Setup: chosen.Setup,
-		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Top: a.repo.Top,
+		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Top: a.repo.Top, Home: a.repo.Identity(),
 		Inside: request.inside, Format: a.repo.Format, Isolation: request.isolation, Env: request.env,
 		Tools: request.tools, Rootfs: request.rootfs, Settings: request.overrides, Ghost: identity.NewGhost(),
 	}

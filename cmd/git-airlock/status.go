@@ -160,10 +160,11 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 		return d, err
 	}
 	pid, err := promote.DaemonPID(a.store, r.ID)
-	if err != nil {
+	far := errors.Is(err, promote.ErrElsewhere)
+	if err != nil && !far {
 		return d, err
 	}
-	d.Daemon = daemonState{pid != 0, pid}
+	d.Daemon = daemonState{pid != 0 || far, pid}
 	if err := a.prisonState(ctx, r, &d); err != nil {
 		return d, err
 	}

@@ -24,6 +24,9 @@ const killedStatus = 128 + int(unix.SIGKILL)
 // the file system below it, the host's, to the disk.
 const stopPatience = 2 * time.Minute
 
+// unseenPatience is how long somebody whom one cannot see may hold the lock: a keeper that starts or is about to be gone.
+const unseenPatience = 10 * time.Second
+
 type backend struct{}
 
 // New returns the backend that makes prisons out of Linux namespaces. The program must call
@@ -248,7 +251,11 @@ func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error)
 		connect: func() (conn, error) { return dial(s.Dir) },
 		close:   func() error { return nil },
 	}
-	if err := r.ping(ctx); err != nil {
+	err := r.ping(ctx)
+	if old, stateErr := readState(s.Dir); err != nil && stateErr == nil && old.elsewhere(s.Dir) {
+		err = prison.ErrElsewhere
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -290,6 +297,8 @@ func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID,
 			keeper = current.Keeper
 		}
 		switch patience := time.Since(begun); {
+		case patience > unseenPatience && !keeper.alive():
+			return nil, keeper, prison.ErrElsewhere
 		case patience > stopPatience:
 			return nil, keeper, errors.New("the prison's keeper does not end")
 		case patience > stopPatience/2:
@@ -304,6 +313,9 @@ func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID,
 // finishRun does what a keeper does at its end, for one that was killed. The lock must be held.
 func finishRun(dir string) error {
 	if old, err := readState(dir); err == nil {
+		if old.elsewhere(dir) {
+			return prison.ErrElsewhere
+		}
 		if err := old.clear(dir); err != nil {
 			return fmt.Errorf("clear the prison's rest: %w", err)
 		}

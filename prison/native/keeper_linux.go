@@ -115,11 +115,14 @@ func (k *keeper) lock() (*os.File, error) {
 // holds the lock as well: whoever gets it knows all that could still run.
 func (k *keeper) start(lock *os.File) (weaker []string, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
+		if old.elsewhere(k.spec.Dir) {
+			return nil, prison.ErrElsewhere
+		}
 		if err := old.clear(k.spec.Dir); err != nil {
 			return nil, fmt.Errorf("clear the last run: %w", err)
 		}
 	}
-	k.state.Keeper = identify(os.Getpid())
+	k.state.Keeper, k.state.Lock = identify(os.Getpid()), identityOf(k.path(lockName))
 	k.limits = planLimits(k.spec)
 	k.state.Cgroups = k.limits.directories()
 	if err := hostfile.Write(k.path(stateName), k.state); err != nil {

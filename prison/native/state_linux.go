@@ -20,6 +20,12 @@ type state struct {
 	Init    processID `json:"init"`
 	Relay   processID `json:"relay"`   // of an open network
 	Cgroups []string  `json:"cgroups"` // directories
+	Lock    string    `json:"lock"`    // whose lock it is that the keeper holds, see [identityOf]
+}
+
+// elsewhere tells whether the state came here with a copy of the folder, and what it is about still runs.
+func (s state) elsewhere(dir string) bool {
+	return s.Lock != "" && s.Lock != identityOf(filepath.Join(dir, lockName)) && (s.Keeper.alive() || s.Init.alive())
 }
 
 // processID names a process for good: pids come again, but not with the same start time in one boot.
@@ -27,11 +33,12 @@ type processID struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // proc_pid_stat(5), field 22
 	Boot  string `json:"boot"`
+	Space string `json:"space"` // the pid namespace in which that is its pid; empty: the reader's
 }
 
 func identify(pid int) processID {
 	start, _ := startTime(pid)
-	return processID{PID: pid, Start: start, Boot: bootID()}
+	return processID{PID: pid, Start: start, Boot: bootID(), Space: pidSpace()}
 }
 
 func startTime(pid int) (string, error) {
@@ -53,10 +60,23 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
+func pidSpace() string {
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	return space
+}
+
+func (p processID) alive() bool {
+	fd, alive := p.open()
+	if alive {
+		unix.Close(fd)
+	}
+	return alive
+}
+
 // open returns a pidfd of exactly that process, or false if it is gone. The start time is compared
 // after opening, when the pid can no longer change hands.
 func (p processID) open() (pidfd int, alive bool) {
-	if p.PID <= 0 || p.Boot != bootID() {
+	if p.PID <= 0 || p.Boot != bootID() || p.Space != "" && p.Space != pidSpace() {
 		return -1, false
 	}
 	fd, err := unix.PidfdOpen(p.PID, 0)
@@ -137,4 +157,13 @@ func tryLock(dir string) (lock *os.File, err error) {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
 	}
+}
+
+// identityOf tells a file from every other, a copy of it among them, wherever it is moved on its file system.
+func identityOf(path string) string {
+	var s unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &s) != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %d.%09d", s.Ino, s.Btime.Sec, s.Btime.Nsec)
 }

@@ -69,6 +69,7 @@ type Record struct {
 	Branch    string            `json:"branch"`    // full name of the outer branch
 	Worktree  string            `json:"worktree"`  // id within the repository, empty for the main one
 	Top       string            `json:"top"`       // where that worktree was when it was last looked at
+	Home      string            `json:"home"`      // identity of the repository; empty in records of old
 	Workspace string            `json:"workspace"` // name of the workspace's folder
 	Inside    bool              `json:"inside"`    // the workspace is in the work tree, not in the host state
 	Format    string            `json:"format"`    // object format
