@@ -1,9 +1,11 @@
 package gitops
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -21,14 +23,37 @@ func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
 func (g *Git) Steps(ctx context.Context, from, to OID, paths ...string) ([]OID, error) {
 	args := []string{"rev-list", "--first-parent", "--reverse", string(from) + ".." + string(to), "--"}
 	text, err := g.output(ctx, append(args, paths...)...)
-	if err != nil {
-		return nil, err
+	return oids(text), err
+}
+
+// reflogRead bounds how far back a reflog is read.
+const reflogRead = 1000
+
+// Past lists where a branch was, newest first, as far as its reflog tells.
+func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
+	text, err := r.output(ctx, "rev-list", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), branch, "--")
+	return oids(text), err
+}
+
+// Unreached lists what a commit reaches and none of others does. Those of them that are gone reach nothing.
+func (g *Git) Unreached(ctx context.Context, tip OID, others []OID) ([]OID, error) {
+	var revisions strings.Builder
+	fmt.Fprintln(&revisions, tip)
+	for _, o := range others {
+		fmt.Fprintf(&revisions, "^%s\n", o)
 	}
-	var steps []OID
+	var out bytes.Buffer
+	err := g.Look(ctx, Call{Args: []string{"rev-list", "--ignore-missing", "--stdin"}, Stdin: strings.NewReader(revisions.String()), Stdout: &out})
+	return oids(out.String()), err
+}
+
+// oids are the names in the lines of what git prints.
+func oids(text string) []OID {
+	var list []OID
 	for line := range strings.Lines(text) {
-		steps = append(steps, OID(strings.TrimSpace(line)))
+		list = append(list, OID(strings.TrimSpace(line)))
 	}
-	return steps, nil
+	return list
 }
 
 // StartMerge merges a commit into the checked-out branch, as far as that goes without the user: up to the conflict

@@ -19,8 +19,11 @@ func (c *cycle) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.aim(ctx); err != nil {
+		return err
+	}
 	tail := c.ledger.tail
-	c.outcome.Dropped = p.dropped
+	c.outcome.Dropped, c.outcome.Waits = p.dropped, p.waits
 	if len(p.chain) == 0 || len(tail) > 0 && !p.keeps(tail) {
 		c.forget()
 		tail = nil

@@ -52,12 +52,14 @@ type Engine struct {
 type Options struct {
 	// Land lands what would otherwise wait for a review.
 	Land bool
-	// UpTo is the last pending commit to be landed; empty means all.
-	UpTo gitops.OID
+	// UpTo names the last commit to be landed, as [Engine.Drop] has its names; empty means all.
+	UpTo string
 	// From is the inner branch or revision that is promoted in the place of main; empty means main.
 	From string
 	// Engine goes before the setting; empty means the setting.
 	Engine string
+
+	upTo *gitops.OID // the inner commit that UpTo stands for; pending ones have other names once they are built anew
 }
 
 // cycle holds the facts of one cycle.
@@ -114,6 +116,9 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 	if err != nil {
 		return before, err
 	}
+	if options.upTo == nil {
+		options.upTo = new(gitops.OID)
+	}
 	c := &cycle{Engine: e, options: options, outcome: before, now: time.Now()}
 	err = c.run(ctx)
 	if err != nil && ctx.Err() == nil && (gitops.NoRoom(err) || diskFull(e.Dir())) {
@@ -133,6 +138,7 @@ const drainTime = 3 * time.Second
 // Drain makes cycles until one is not kept from landing by what should be over in a moment.
 func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
 	var total Outcome
+	options.upTo = new(gitops.OID)
 	for end := time.Now().Add(drainTime); ; {
 		o, err := e.Cycle(ctx, options)
 		if o.Landed > 0 || o.Pending > total.Pending { // it gets further
@@ -158,7 +164,7 @@ func (c *cycle) run(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	for _, step := range []func(context.Context) error{c.survey, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
+	for _, step := range []func(context.Context) error{c.survey, c.aim, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
 		err := step(ctx)
 		var invalid *gitops.Invalid
 		if errors.As(err, &invalid) {
@@ -295,33 +301,8 @@ func (c *cycle) look(ctx context.Context) error {
 	return err
 }
 
-// settle takes note of pending commits that the user merged or fast-forwarded to by hand.
-func (c *cycle) settle(ctx context.Context) error {
-	if len(c.ledger.tail) == 0 || c.tip == "" || c.tip == c.promoted {
-		return nil
-	}
-	common, err := c.Repo.MergeBase(ctx, c.tip, c.pending)
-	if err != nil {
-		return err
-	}
-	landed := c.ledger.land(common)
-	if landed == 0 {
-		return nil
-	}
-	updates := []gitops.RefUpdate{{Ref: c.Record.Ref("promoted"), Old: c.promoted, New: common}}
-	if len(c.ledger.tail) == 0 {
-		updates = append(updates, gitops.RefUpdate{Ref: c.Record.Ref("pending"), Old: c.pending})
-		c.pending = ""
-	}
-	if err := c.Repo.UpdateRefs(ctx, "airlock: landed by hand", updates...); err != nil {
-		return err
-	}
-	c.promoted = common
-	c.countLanded(landed)
-	return nil
-}
-
 func (c *cycle) countLanded(n int) {
+	c.outcome.Waits = max(0, c.outcome.Waits-n)
 	at := now()
 	c.outcome.Landed += n
 	c.outcome.FirstLanding = c.outcome.FirstLanding || c.outcome.LastLandedAt == nil

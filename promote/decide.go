@@ -113,6 +113,11 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 // leastDigits is how short a commit's name may be.
 const leastDigits = 7
 
+// Digits tells whether a name can be that of an inner commit.
+func Digits(name string) bool {
+	return len(name) >= leastDigits && strings.Trim(strings.ToLower(name), "0123456789abcdef") == ""
+}
+
 // find finds the one commit that waits and has a name: its outer or its inner one, or a revision of git's that stands
 // for the outer one.
 func (p *plan) find(ctx context.Context, name string) (gitops.Link, gitops.OID, error) {
@@ -124,7 +129,7 @@ func (p *plan) find(ctx context.Context, name string) (gitops.Link, gitops.OID, 
 	var found []gitops.Link
 	for _, l := range p.links {
 		o := outer[l.Commit]
-		if o != "" && o == revision || len(name) >= leastDigits && strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
+		if o != "" && o == revision || Digits(name) && strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
 			found = append(found, l)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
@@ -149,14 +148,14 @@ func TestRulesChange(t *testing.T) {
 	}
 	// Nobody can reach past a hold.
 	pending := w.ref(w.record.Ref("pending"))
-	for _, options := range []promote.Options{{Land: true}, {Land: true, UpTo: pending}} {
+	for _, options := range []promote.Options{{Land: true}, {Land: true, UpTo: string(pending)}} {
 		o, err := w.engine.Drain(t.Context(), options)
 		check(t, err)
 		if o.Landed != 0 || o.Pending != 1 {
 			t.Errorf("%+v: %+v", options, o)
 		}
 	}
-	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: gitops.OID(strings.Repeat("ab", 32))}); !errors.Is(err, promote.ErrNotPending) {
+	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: strings.Repeat("ab", 32)}); !errors.Is(err, promote.ErrNotPending) {
 		t.Errorf("up to what does not exist: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package promote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -44,26 +43,7 @@ func (c *cycle) landable(ctx context.Context) (gitops.OID, error) {
 	if position != nil || review || c.outcome.Apart || c.outcome.Onto != c.tip {
 		return "", nil
 	}
-	return c.target(ctx)
-}
-
-// target is the newest commit that is to land: as far as the rules let, and no further than was asked for.
-func (c *cycle) target(ctx context.Context) (gitops.OID, error) {
-	if c.options.UpTo == "" {
-		return c.mayLand, nil
-	}
-	steps, err := c.Repo.Steps(ctx, c.tip, c.ledger.tail[len(c.ledger.tail)-1].outer)
-	if err != nil {
-		return "", err
-	}
-	asked := slices.Index(steps, c.options.UpTo)
-	if asked < 0 {
-		return "", fmt.Errorf("commit %s: %w", c.options.UpTo, ErrNotPending)
-	}
-	if asked < slices.Index(steps, c.mayLand) {
-		return c.options.UpTo, nil
-	}
-	return c.mayLand, nil
+	return c.target(), nil
 }
 
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -212,6 +213,21 @@ func (l *ledger) land(outer gitops.OID) int {
 		}
 	}
 	return 0
+}
+
+// take marks pending pairs as landed, in their order, whatever others wait before them. If they are beside the line that lands,
+// what landed last on it stays the last.
+func (l *ledger) take(taken []pair, onLine bool) {
+	l.tail = slices.DeleteFunc(slices.Clone(l.tail), func(t pair) bool {
+		return slices.ContainsFunc(taken, func(p pair) bool { return p.outer == t.outer })
+	})
+	at := len(l.landed)
+	if !onLine && at > 0 {
+		at--
+	}
+	l.landed = slices.Insert(slices.Clone(l.landed), at, taken...)
+	l.index(taken)
+	l.stored, l.whole = 0, false
 }
 
 // exact is the newest landed pair whose trees are the same, or the base.

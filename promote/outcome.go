@@ -17,6 +17,7 @@ type Outcome struct {
 	Apart        bool       `json:"apart"` // it was built without the user's own commits, since they conflict
 	LastLandedAt *time.Time `json:"last_landed_at"`
 	Dropped      int        `json:"dropped"` // commits that have not landed and that the user leaves out
+	Waits        int        `json:"waits"`   // commits that Inner has and that are still to land
 	Total        int        `json:"total"`   // commits that have landed since the airlock was made
 	// Failure is why the last cycle could not be made, empty if it could.
 	Failure string `json:"failure,omitempty"`

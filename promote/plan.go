@@ -14,7 +14,8 @@ type plan struct {
 	links      []gitops.Link // not landed, parents first
 	chain      []gitops.OID  // those of the first-parent history, oldest first
 	last       pair          // what the first of them lands on
-	dropped    int           // how many of the links the user leaves out; they are in no chain
+	dropped    int           // how many new commits the user leaves out, and with them what they merged; they are in no chain
+	waits      int           // how many are to land
 	supersedes []gitops.OID  // landed outer commits that it undoes, oldest first
 }
 
@@ -65,14 +66,32 @@ func (p *plan) arrange() {
 	}
 }
 
-// leaveOut takes out of the chain what the user has dropped.
+// leaveOut takes out of the chain what the user has dropped, and out of the links what nothing that lands reaches without
+// the merges among that.
 func (p *plan) leaveOut() {
 	p.chain = slices.DeleteFunc(p.chain, p.drops)
-	for _, l := range p.links {
-		if p.drops(l.Commit) {
-			p.dropped++
-		}
+	wanted := map[gitops.OID]bool{}
+	for _, id := range p.chain {
+		wanted[id] = true
 	}
+	var kept []gitops.Link
+	for _, l := range slices.Backward(p.links) {
+		switch {
+		case !wanted[l.Commit]:
+			continue
+		case p.drops(l.Commit):
+			l.Parents = l.Parents[:min(1, len(l.Parents))]
+		default:
+			p.waits++
+		}
+		for _, parent := range l.Parents {
+			wanted[parent] = true
+		}
+		kept = append(kept, l)
+	}
+	slices.Reverse(kept)
+	p.dropped = len(p.links) - p.waits
+	p.links = kept
 }
 
 // follow lists what is new of a commit's first-parent history, the oldest first, and returns the commit that comes
@@ -110,14 +129,11 @@ func (p *plan) undone(ctx context.Context) error {
 
 // history lists what has not landed.
 func (p *plan) history(ctx context.Context) error {
-	if len(p.gate.decided.Dropped) == 0 {
-		links, err := p.inside.History(ctx, p.inner, p.ledger.has, p.settings.Limits)
-		if p.links = links; !errors.Is(err, gitops.ErrMany) {
-			return err
-		}
+	links, err := p.inside.History(ctx, p.inner, p.ledger.has, p.settings.Limits)
+	if p.links = links; !errors.Is(err, gitops.ErrMany) {
+		return err
 	}
-	// What was dropped is reached by what has landed, and has not landed.
-	links, err := p.q.History(ctx, p.inner, []gitops.OID{p.base.inner, p.last.inner})
+	links, err = p.q.History(ctx, p.inner, []gitops.OID{p.base.inner, p.last.inner})
 	for _, l := range links {
 		if !p.ledger.has(l.Commit) {
 			p.links = append(p.links, l)

@@ -142,6 +142,9 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 			return err
 		}
 		s.Pending = max(0, s.Pending-c.outcome.Dropped)
+		if r.Commit == c.outcome.Inner {
+			s.Pending = c.outcome.Waits // what does not land is told from what does by more than ancestry
+		}
 	}
 	for _, r := range refs[:min(len(refs), refsWatched)] {
 		if r.Name == gitops.InnerMain {

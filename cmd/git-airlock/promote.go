@@ -47,13 +47,9 @@ func promoteCommand(inside []string) *cli.Command {
 			if err := a.decide(c.Context, r, c.StringSlice("accept"), c.StringSlice("drop")); err != nil {
 				return err
 			}
-			options := promote.Options{Land: true, From: c.String("from")}
-			if upto := c.String("upto"); upto != "" {
-				commit, err := a.repo.Commit(c.Context, upto)
-				if err != nil {
-					return usagef("--upto: %s", err)
-				}
-				options.UpTo = commit
+			options := promote.Options{Land: true, From: c.String("from"), UpTo: c.String("upto")}
+			if _, err := a.repo.Commit(c.Context, options.UpTo); err != nil && options.UpTo != "" && !promote.Digits(options.UpTo) {
+				return usagef("--upto: %s", err)
 			}
 			engine, err := engineOption(c)
 			if err != nil {
@@ -80,7 +76,7 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 		return usagef("--from: %s", err)
 	}
 	if err != nil {
-		return err
+		return noneSuch(err)
 	}
 	return a.tell(r, outcome, before)
 }

@@ -1,0 +1,557 @@
+package promote_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// steps is a random walk of an agent and a user who do, with git itself, what one does with a branch. It knows what
+// landed by the branch and the notes alone. Every commit of either adds a file of its own, so that who has which change
+// can be told from the names in a tree; the file both is changed by both, and conflicts.
+type steps struct {
+	*world
+	r       *rand.Rand
+	made    int
+	sides   []string                  // inner branches
+	images  map[gitops.OID]gitops.OID // outer commits by their inner ones
+	seen    map[gitops.OID]bool       // outer commits that were on the branch
+	dropped map[gitops.OID]bool       // inner ones
+	tips    []string                  // where the branch was
+	done    []string                  // for who reads a failure
+}
+
+// TestAnyStepsLandOnce: whatever an agent and a user do, each inner commit lands once, as it is, on top of what the user has,
+// and what is said of it is true.
+func TestAnyStepsLandOnce(t *testing.T) {
+	t.Parallel()
+	for i, seed := range seeds(t, 3) {
+		format := []string{"sha1", "sha256"}[i%2]
+		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
+			t.Parallel()
+			base := tree{"both": plain("base\n"), "base": plain("base\n")}
+			w := newWorld(t, format, base)
+			s := &steps{world: w, r: rand.New(rand.NewPCG(seed, 7)), images: map[gitops.OID]gitops.OID{}, dropped: map[gitops.OID]bool{},
+				seen: map[gitops.OID]bool{w.record.Base: true}}
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("steps:\n%s", strings.Join(s.done, "\n"))
+				}
+			})
+			for _, setting := range []string{"user.name=Ghost", "user.email=ghost@inside.example", "advice.detachedHead=false"} {
+				key, value, _ := strings.Cut(setting, "=")
+				s.in("config", key, value)
+			}
+			for range 60 {
+				s.step()
+				if t.Failed() {
+					return
+				}
+			}
+			s.end()
+		})
+	}
+}
+
+// in runs git as the agent, out as the user; both tell whether it went well.
+func (s *steps) in(args ...string) bool  { return s.tried("agent", s.inner, args) }
+func (s *steps) out(args ...string) bool { return s.tried("user", s.Top, args) }
+
+func (s *steps) tried(who, dir string, args []string) bool {
+	_, err := tryGit(dir, "", args...)
+	s.done = append(s.done, fmt.Sprintf("%s: git %s: %t", who, strings.Join(args, " "), err == nil))
+	return err == nil
+}
+
+func (s *steps) note(format string, args ...any) {
+	s.done = append(s.done, fmt.Sprintf(format, args...))
+}
+
+// step lets one of them do something, and looks at what came of it.
+func (s *steps) step() {
+	s.t.Helper()
+	if s.r.IntN(2) == 0 {
+		for range 1 + s.r.IntN(3) {
+			s.agentStep()
+		}
+	} else {
+		s.userStep()
+	}
+	s.look(false, "")
+	if s.r.IntN(3) > 0 {
+		s.promote(promote.Options{})
+	}
+}
+
+func (s *steps) agentStep() {
+	switch s.r.IntN(14) {
+	case 0, 1, 2, 3:
+		s.agentCommits()
+	case 4:
+		name := fmt.Sprintf("s%d", s.made)
+		if s.in("checkout", "-q", "-b", name, one(s.r, []string{"HEAD", "HEAD~1", "HEAD~2"})) {
+			s.sides = append(s.sides, name)
+			s.agentCommits()
+			s.in("checkout", "-q", "main")
+		}
+	case 5, 6:
+		if len(s.sides) > 0 {
+			s.inMerge(one(s.r, s.sides))
+		}
+	case 7: // a criss-cross
+		if len(s.sides) > 0 {
+			side := one(s.r, s.sides)
+			s.in("tag", "-f", "before")
+			s.in("checkout", "-q", side)
+			s.inMerge("before")
+			s.in("checkout", "-q", "main")
+			s.inMerge(side + "^1")
+		}
+	case 8:
+		s.made++
+		s.in("commit", "-q", "--amend", "--allow-empty", "-m", fmt.Sprintf("amended %d", s.made))
+	case 9:
+		s.in("reset", "-q", "--hard", one(s.r, []string{"HEAD~1", "HEAD~2", "HEAD~3"}))
+	case 10:
+		if !s.in("rebase", "-q", "-X", "theirs", "--onto", one(s.r, []string{"HEAD~3", "HEAD~4", string(s.record.Root)}), one(s.r, []string{"HEAD~2", "HEAD~1"})) {
+			s.in("rebase", "--abort")
+		}
+	case 11:
+		if os.Getenv("AIRLOCK_TEST_TAKES_BACK") != "" {
+			s.takesBack()
+		}
+	case 12:
+		s.in("revert", "--no-edit", one(s.r, []string{"HEAD", "HEAD~1"}))
+		s.in("revert", "--abort")
+	case 13:
+		s.in("cherry-pick", "--allow-empty", "--keep-redundant-commits", one(s.r, []string{"HEAD", "HEAD~1", "ORIG_HEAD"}))
+		s.in("cherry-pick", "--abort")
+	}
+}
+
+func (s *steps) agentCommits() {
+	s.made++
+	name := fmt.Sprintf("a%d", s.made)
+	s.write(s.inner, name, name+"\n")
+	if s.r.IntN(8) == 0 {
+		s.write(s.inner, "both", name+"\n")
+	}
+	s.in("add", "-A")
+	s.in("commit", "-q", "-m", name)
+}
+
+func (s *steps) inMerge(what string) {
+	if !s.in("merge", "-q", "--allow-unrelated-histories", one(s.r, []string{"--ff", "--no-ff"}), "-X", one(s.r, []string{"ours", "theirs"}), "--no-edit", what) {
+		s.in("merge", "--abort")
+	}
+}
+
+// takesBack: the agent comes by what is outside, over the network or from the user, and goes on from there.
+func (s *steps) takesBack() {
+	if !s.in("fetch", "-q", s.Top, one(s.r, []string{s.record.Branch, s.record.Ref("promoted")})) {
+		return
+	}
+	switch s.r.IntN(4) {
+	case 0:
+		s.in("reset", "-q", "--hard", "FETCH_HEAD")
+	case 1:
+		if !s.in("rebase", "-q", "-X", "theirs", "FETCH_HEAD") {
+			s.in("rebase", "--abort")
+		}
+	default:
+		s.inMerge("FETCH_HEAD")
+	}
+}
+
+func (s *steps) write(top, name, content string) {
+	s.t.Helper()
+	check(s.t, os.WriteFile(filepath.Join(top, name), []byte(content), 0o644))
+}
+
+func (s *steps) userStep() {
+	before := s.git("rev-parse", "HEAD")
+	switch s.r.IntN(15) {
+	case 0, 1:
+		s.userCommits()
+	case 2:
+		if before != string(s.record.Base) {
+			s.made++
+			s.out("commit", "-q", "--amend", "-m", fmt.Sprintf("mine, amended %d", s.made))
+		}
+	case 3:
+		s.rewind()
+	case 4:
+		if len(s.tips) > 0 {
+			s.out("merge", "-q", "-X", "ours", "--no-edit", one(s.r, s.tips))
+		}
+	case 5:
+		s.rebase()
+	case 6, 7:
+		s.userTakes()
+	case 8:
+		s.out("revert", "--no-edit", "HEAD")
+	case 9:
+		s.out("checkout", "-q", "-B", "elsewhere")
+		if s.r.IntN(2) == 0 {
+			s.userCommits()
+		}
+		s.promote(promote.Options{})
+		s.out("checkout", "-q", s.record.BranchName())
+		if s.r.IntN(2) == 0 {
+			s.out("merge", "-q", "-X", "ours", "--no-edit", "elsewhere")
+		}
+	case 10:
+		s.engine = newEngine(s.Repository, s.record, s.inner)
+		s.note("restart")
+	case 11:
+		s.out("config", "airlock.autoLand", one(s.r, []string{"true", "false", "false"}))
+	case 12:
+		s.upTo()
+	case 13:
+		s.drop()
+	case 14:
+		s.killed()
+	}
+	s.abort()
+	s.tips = append(s.tips, before)
+}
+
+// abort leaves what an operation of the user's stopped in.
+func (s *steps) abort() {
+	if operation := s.Operation(); operation != "" {
+		s.out(operation, "--abort")
+	}
+}
+
+func (s *steps) userCommits() {
+	s.made++
+	name := fmt.Sprintf("u%d", s.made)
+	s.write(s.Top, name, name+"\n")
+	s.out("add", name)
+	if s.r.IntN(10) == 0 {
+		s.write(s.Top, "both", name+"\n")
+		s.out("add", "both")
+	}
+	s.out("commit", "-q", "-m", name)
+}
+
+// rewind takes the branch back, or to where it was.
+func (s *steps) rewind() {
+	to := one(s.r, []string{"HEAD~1", "HEAD~2", "HEAD~3", string(s.record.Base)})
+	if len(s.tips) > 0 && s.r.IntN(2) == 0 {
+		to = one(s.r, s.tips)
+	}
+	s.out("reset", "-q", "--hard", to)
+}
+
+func (s *steps) rebase() {
+	if !s.out("rebase", "-q", "-X", "theirs", "--onto", one(s.r, []string{"HEAD~2", "HEAD~3", "HEAD~4", string(s.record.Base)}), one(s.r, []string{"HEAD~2", "HEAD~1"})) {
+		s.out("rebase", "--abort")
+		return
+	}
+}
+
+// userTakes: the user takes what is pending by hand.
+func (s *steps) userTakes() {
+	pending := s.record.Ref("pending")
+	if s.ref(pending) == "" {
+		return
+	}
+	what := pending + one(s.r, []string{"", "", "~1", "~2", "^2", "~1^2"})
+	switch s.r.IntN(6) {
+	case 0, 1:
+		s.out("merge", "-q", "--ff-only", what)
+	case 2:
+		s.out("cherry-pick", "--allow-empty", "--keep-redundant-commits", what)
+	case 3:
+		s.out("merge", "-q", "--squash", what)
+		s.out("commit", "-q", "--allow-empty", "-m", "squashed")
+	default:
+		s.out("merge", "-q", "-X", "ours", "--no-edit", what)
+	}
+	if s.r.IntN(3) == 0 {
+		s.made++
+		s.out("commit", "-q", "--amend", "-m", fmt.Sprintf("taken and amended %d", s.made))
+	} else if s.r.IntN(4) == 0 {
+		s.out("reset", "-q", "--hard", "HEAD~1")
+	}
+}
+
+// upTo promotes up to one of those that wait.
+func (s *steps) upTo() {
+	s.promoteAway()
+	pending := s.ref(s.record.Ref("pending"))
+	if pending == "" {
+		return
+	}
+	ids := strings.Fields(s.git("rev-list", "--first-parent", s.record.Branch+".."+string(pending)))
+	if len(ids) == 0 {
+		return
+	}
+	id := gitops.OID(one(s.r, ids))
+	inner := noteValue(s.notes()[id], "Inner-Commit")
+	s.note("promote --upto %s, which is %s", id, inner)
+	o := s.promote(promote.Options{Land: true, UpTo: one(s.r, []string{string(id), inner[:10], string(id[:12])})})
+	if len(o.Holds) > 0 {
+		return
+	}
+	if got := noteValue(s.notes()[s.ref(s.record.Ref("promoted"))], "Inner-Commit"); got != inner {
+		s.t.Errorf("promote --upto %s landed up to %s, not %s", id, got, inner)
+	}
+}
+
+// promoteAway makes what the agent has pending.
+func (s *steps) promoteAway() {
+	s.out("config", "airlock.autoLand", "false")
+	s.promote(promote.Options{})
+}
+
+func (s *steps) drop() {
+	s.promoteAway()
+	waiting := s.waiting()
+	if len(waiting) == 0 {
+		return
+	}
+	inner := one(s.r, waiting)
+	left, err := s.engine.Drop(s.t.Context(), []string{string(inner[:12])})
+	s.note("promote --drop %s: %v %v", inner, left, err)
+	check(s.t, err)
+	s.dropped[inner] = true
+	s.promote(promote.Options{Land: true})
+}
+
+func (s *steps) killed() {
+	request, err := json.Marshal(daemonRequest{s.Top, s.inner, s.record.ID})
+	check(s.t, err)
+	step := one(s.r, killSteps)
+	before := s.tip()
+	s.note("killed: %s", s.killDaemon(string(request), step, 400_000_000, s.r.IntN(2) == 0))
+	s.engine = newEngine(s.Repository, s.record, s.inner)
+	for s.Recover(s.t.Context(), s.engine.Dir()) != nil { //nolint:revive // git lets go of its locks in a moment
+	}
+	s.look(true, before)
+}
+
+func (s *steps) tip() gitops.OID { return s.ref(s.record.Branch) }
+
+// promote makes cycles and looks at what landed.
+func (s *steps) promote(options promote.Options) promote.Outcome {
+	s.t.Helper()
+	before := s.tip()
+	o, err := s.engine.Drain(s.t.Context(), options)
+	var reasons []string
+	for _, h := range o.Holds {
+		reasons = append(reasons, string(h.Reason)+" "+h.Message)
+	}
+	s.note("promote %+v: landed %d, pending %d, %q", options, o.Landed, o.Pending, reasons)
+	if err != nil {
+		if errors.Is(err, promote.ErrNotPending) {
+			s.t.Errorf("promote: %v", err)
+			return o
+		}
+		s.t.Fatal(err)
+	}
+	s.look(true, before)
+	return o
+}
+
+// look takes note of what has come to the branch. What the program did is compared with what it should do.
+func (s *steps) look(program bool, before gitops.OID) {
+	s.t.Helper()
+	tip := s.tip()
+	if program && tip != before {
+		if !s.out("merge-base", "--is-ancestor", string(before), string(tip)) {
+			s.t.Errorf("the branch went from %s to %s", before, tip)
+		}
+	}
+	past := strings.Fields(s.git("rev-list", "--walk-reflogs", s.record.Branch)) // the user may have taken something and amended it at once
+	notes := map[gitops.OID]string(nil)
+	for line := range strings.Lines(s.git(append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip)}, past...)...) + "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || s.seen[gitops.OID(fields[0])] {
+			continue
+		}
+		if notes == nil {
+			notes = s.notes()
+		}
+		id := gitops.OID(fields[0])
+		s.seen[id] = true
+		note := notes[id]
+		if noteValue(note, "Commit") != fields[0] {
+			if program {
+				s.t.Errorf("%s, %q, landed without a note", id, s.git("show", "-s", "--format=%s", fields[0]))
+			}
+			continue
+		}
+		inner := gitops.OID(noteValue(note, "Inner-Commit"))
+		if other := s.images[inner]; other != "" {
+			s.t.Errorf("%s (%s) landed twice: as %s and as %s", inner, s.git("show", "-s", "--format=%s", fields[0]), other, id)
+		}
+		if s.seen[inner] {
+			s.t.Errorf("%s, which was on the branch, landed as %s", inner, id)
+		}
+		if s.dropped[inner] {
+			s.t.Errorf("%s landed as %s, and was dropped", inner, id)
+		}
+		s.images[inner] = id
+		got := s.git("show", "-s", "--format=%at %B", fields[0])
+		if want := git(s.t, s.inner, "show", "-s", "--format=%at %B", string(inner)); got != want {
+			s.t.Errorf("%s landed as %s with %q, not %q", inner, id, got, want)
+		}
+		if program && len(s.dropped) == 0 {
+			s.compare(inner, id, gitops.OID(first(fields[1:])))
+		}
+	}
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// compare compares the names in the tree of what landed: what the agent added or removed since the inner first parent,
+// on what the outer one has.
+func (s *steps) compare(inner, outer, onto gitops.OID) {
+	s.t.Helper()
+	theirs := s.names(s.inner, string(inner))
+	got, ours := s.names(s.Top, string(outer)), map[string]bool{}
+	if onto != "" {
+		ours = s.names(s.Top, string(onto))
+	}
+	for _, base := range s.bases(inner) {
+		before := map[string]bool{}
+		if base != "" {
+			before = s.names(s.inner, base)
+		}
+		want := map[string]bool{}
+		for name := range ours {
+			if theirs[name] || !before[name] {
+				want[name] = true
+			}
+		}
+		for name := range theirs {
+			if ours[name] || !before[name] {
+				want[name] = true
+			}
+		}
+		if fmt.Sprint(want) == fmt.Sprint(got) {
+			return
+		}
+	}
+	s.t.Errorf("%s landed as %s with %v on %v, and has %v", inner, outer, got, ours, theirs)
+}
+
+// bases are the commits since which a commit's changes may count: its first parent, and for the first to land what landed
+// last, which may be any.
+func (s *steps) bases(inner gitops.OID) []string {
+	bases := strings.Fields(git(s.t, s.inner, "show", "-s", "--format=%P", string(inner)))
+	bases = append(bases[:min(1, len(bases))], string(s.record.Root), "")
+	for other := range s.images {
+		if other != inner {
+			bases = append(bases, string(other))
+		}
+	}
+	return bases
+}
+
+func (s *steps) names(dir, commit string) map[string]bool {
+	names := map[string]bool{}
+	for _, name := range strings.Fields(git(s.t, dir, "ls-tree", "--name-only", commit)) {
+		names[name] = true
+	}
+	return names
+}
+
+// waiting are the inner commits that are to land. With a merge that was dropped, what it merged is left out.
+func (s *steps) waiting() []gitops.OID {
+	parents := map[gitops.OID][]string{}
+	for line := range strings.Lines(git(s.t, s.inner, "rev-list", "--parents", "main") + "\n") {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			parents[gitops.OID(fields[0])] = fields[1:]
+		}
+	}
+	var list []gitops.OID
+	met := map[gitops.OID]bool{s.record.Root: true}
+	for todo := []string{git(s.t, s.inner, "rev-parse", "main")}; len(todo) > 0; {
+		id := gitops.OID(todo[len(todo)-1])
+		todo = todo[:len(todo)-1]
+		if met[id] || s.seen[id] {
+			continue
+		}
+		met[id] = true
+		of := parents[id]
+		if s.dropped[id] {
+			of = of[:min(1, len(of))]
+		} else if s.images[id] == "" {
+			list = append(list, id)
+		}
+		todo = append(todo, of...)
+	}
+	return list
+}
+
+// end lets all land that is left.
+func (s *steps) end() {
+	s.t.Helper()
+	s.abort()
+	s.out("config", "airlock.autoLand", "true")
+	for try := 0; ; try++ {
+		o := s.promote(promote.Options{Land: true})
+		state, err := s.engine.State(s.t.Context())
+		check(s.t, err)
+		if waiting := s.waiting(); state.Pending != len(waiting) || o.Pending > 0 && len(waiting) == 0 {
+			s.t.Errorf("%d commits wait, the state says %d: %v", len(waiting), state.Pending, waiting)
+		}
+		if len(o.Holds) == 0 {
+			break
+		}
+		if try > 20 || o.Holds[0].Reason != promote.Conflict {
+			s.t.Fatalf("held: %+v", o.Holds)
+		}
+		s.resolve(o.Holds[0])
+	}
+	if waiting := s.waiting(); len(waiting) > 0 {
+		s.t.Errorf("these have not landed: %v", waiting)
+	}
+	if got := s.git("status", "--porcelain"); got != "" {
+		s.t.Errorf("git status: %s", got)
+	}
+	s.nothingLeft()
+}
+
+// resolve ends a conflict as the hold says.
+func (s *steps) resolve(h promote.Hold) {
+	s.t.Helper()
+	if dropped := strings.TrimPrefix(h.Next[0], "git airlock promote --drop "); dropped != h.Next[0] {
+		left, err := s.engine.Drop(s.t.Context(), []string{dropped})
+		check(s.t, err)
+		for _, d := range left {
+			inner := gitops.OID(noteValue(s.notes()[d.Commit], "Inner-Commit"))
+			if inner == "" {
+				inner = d.Commit
+			}
+			s.dropped[inner] = true
+		}
+		s.note("dropped %v", left)
+		return
+	}
+	commit, err := s.engine.Resolve(s.t.Context())
+	s.note("promote --resolve: %s %v", commit, err)
+	check(s.t, err)
+	if s.Operation() != "" {
+		s.out("checkout", "--ours", "--", "both")
+		s.out("add", "-A")
+		s.out("commit", "-q", "--allow-empty", "-m", "resolved")
+	}
+	s.look(false, "")
+}
