@@ -133,8 +133,8 @@ type Tool struct {
 
 // Isolation says what a started prison gives.
 type Isolation struct {
-	Runtime string   // the container runtime, empty for native
-	Weaker  []string // every measure this machine could not give, in words
+	Runtime string     // the container runtime, empty for native
+	Weaker  []Weakness // every measure this machine could not give
 }
 
 // Finding is one fact about this machine on which a backend's prisons depend.

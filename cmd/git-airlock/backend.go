@@ -169,3 +169,20 @@ func (a *app) openLook(ctx context.Context, r airlock.Record, spec prison.Spec) 
 	}
 	return inside, nil
 }
+
+// isolated notes what an airlock's prison is.
+func isolated(r *airlock.Record, i prison.Isolation) {
+	r.Isolation.Runtime, r.Isolation.Weaker = i.Runtime, nil
+	for _, w := range i.Weaker {
+		r.Isolation.Weaker = append(r.Isolation.Weaker, airlock.Weakness{Kind: string(w.Kind), Text: w.Text})
+	}
+}
+
+// isolationOf is what was noted.
+func isolationOf(r airlock.Record) prison.Isolation {
+	i := prison.Isolation{Runtime: r.Isolation.Runtime}
+	for _, w := range r.Isolation.Weaker {
+		i.Weaker = append(i.Weaker, prison.Weakness{Kind: prison.Missing(w.Kind), Text: w.Text})
+	}
+	return i
+}

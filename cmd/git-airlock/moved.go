@@ -239,7 +239,8 @@ func (a *app) rebuild(ctx context.Context, r *airlock.Record) error {
 	b := a.backend(*r)
 	isolation, err := startPrison(ctx, b, spec)
 	if err == nil {
-		r.Isolation.Runtime, r.Isolation.Weaker, r.Top = isolation.Runtime, isolation.Weaker, a.repo.Top
+		isolated(r, isolation)
+		r.Top = a.repo.Top
 		err = a.fill(ctx, b, spec, s, nil)
 	}
 	if err != nil {

@@ -102,7 +102,7 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 	} else {
 		var isolation prison.Isolation
 		isolation, err = b.Start(ctx, spec)
-		r.Isolation.Runtime, r.Isolation.Weaker = isolation.Runtime, isolation.Weaker
+		isolated(r, isolation)
 	}
 	if err == nil {
 		err = a.checkTools(ctx, *r, request.choice.setup)

@@ -81,7 +81,7 @@ func (a *app) selftest(ctx context.Context, r airlock.Record) (selftest.Report, 
 	defer box.Close()
 	line := newProgress("trying the prison's walls")
 	defer line.close()
-	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Weaker: r.Isolation.Weaker, Words: a.secrets()})
+	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Isolation: isolationOf(r), Words: a.secrets()})
 }
 
 // secrets are the words that nothing inside may say.

@@ -185,7 +185,7 @@ func (a *app) announce(r airlock.Record, loose, changes int) {
 		say(a.message, "%s", stayOutside(changes))
 	}
 	for _, weaker := range r.Isolation.Weaker {
-		say(a.message, "weaker here: %s", weaker)
+		say(a.message, "weaker here: %s", weaker.Text)
 	}
 }
 
@@ -260,7 +260,8 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := from.secrets.verdict(a.message); err != nil {
 		return err
 	}
-	r.Isolation.Runtime, r.Isolation.Weaker, r.Root, r.Part = isolation.Runtime, isolation.Weaker, s.Root, s.Part
+	isolated(r, isolation)
+	r.Root, r.Part = s.Root, s.Part
 	if err := a.checkTools(ctx, *r, from.setup); err != nil {
 		return err
 	}

@@ -148,8 +148,11 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 		Version: documentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Holds: []promote.Hold{}, Waiting: []promote.Waiting{}, Flagged: []promote.Flagged{},
-		Isolation: isolationState{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: append([]string{}, r.Isolation.Weaker...),
+		Isolation: isolationState{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{},
 			Limits: limitsState{size(r.Isolation.Limits.Memory), strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), r.Isolation.Limits.PIDs}},
+	}
+	for _, w := range r.Isolation.Weaker {
+		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
 	if err := a.heal(ctx, r); err != nil {
 		return d, err

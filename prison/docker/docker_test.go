@@ -317,7 +317,11 @@ func TestExamineAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(i.Weaker, foretold) {
-		t.Errorf("foretold %q, given %q", foretold, i.Weaker)
+	given := []string{}
+	for _, w := range i.Weaker {
+		given = append(given, w.Text)
+	}
+	if !slices.Equal(given, foretold) {
+		t.Errorf("foretold %q, given %q", foretold, given)
 	}
 }

@@ -35,7 +35,7 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 	)
 	plan, err := planner{p, prison.Spec{}, image.InspectResponse{}, &record{}}.base(rolePrison)
 	for _, lacking := range plan.weaker {
-		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking})
+		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
 	}
 	return findings, err
 }

@@ -51,7 +51,7 @@ type plan struct {
 	name   string
 	config container.Config
 	host   container.HostConfig
-	weaker []string
+	weaker []prison.Weakness
 }
 
 // planner makes the plans of one prison.
@@ -77,7 +77,7 @@ func (pl planner) prison() (plan, error) {
 	if pl.Network == prison.NetworkOpen {
 		p.host.NetworkMode = container.NetworkMode(pl.record.network())
 		p.host.DNS = nil // the engine's own resolver asks the host's
-		pl.lacks("with an open network, what the host offers on all of its addresses can be reached")
+		pl.lacks(prison.HostReachable, "with an open network, what the host offers on all of its addresses can be reached")
 	}
 	p.weaker = pl.weaker
 	digest, err := json.Marshal([]any{p.config, p.host})
@@ -125,7 +125,7 @@ func (pl planner) base(role string) (plan, error) {
 			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
 		},
 	}
-	pl.lacks("the workspace's path on the host can be read in /proc/self/mountinfo")
+	pl.lacks(prison.HostPath, "the workspace's path on the host can be read in /proc/self/mountinfo")
 	p.weaker = pl.weaker
 	return p, nil
 }
@@ -154,11 +154,11 @@ func (pl planner) securityOptions() ([]string, error) {
 		}
 		options = append(options, "seccomp="+filter)
 	} else {
-		pl.lacks("the engine filters no system calls")
+		pl.lacks(prison.NoCallFilter, "the engine filters no system calls")
 	}
 	if pl.foreign(pl.Runtime) {
-		pl.lacks("the runtime has a kernel of its own: that one, and no filter, says which system calls there are, also set-id bits and namespaces in it")
-		pl.lacks("who takes more memory than there may be ends the whole prison")
+		pl.lacks(prison.OwnKernel, "the runtime has a kernel of its own: that one, and no filter, says which system calls there are, also set-id bits and namespaces in it")
+		pl.lacks(prison.LooseMemoryLimit, "who takes more memory than there may be ends the whole prison")
 	}
 	if pl.podman { // whose API has no other word for it
 		sayable := slices.DeleteFunc(masked(), func(path string) bool { return strings.Contains(path, ":") })
@@ -167,7 +167,7 @@ func (pl planner) securityOptions() ([]string, error) {
 	if pl.security("selinux") {
 		// Relabelling the workspace would be the alternative, and last longer than the prison.
 		options = append(options, "label=disable")
-		pl.lacks("SELinux does not confine the prison")
+		pl.lacks(prison.NoSELinux, "SELinux does not confine the prison")
 	}
 	return options, nil
 }
@@ -243,15 +243,15 @@ func (pl planner) resources() container.Resources {
 		if pl.SwapLimit {
 			r.MemorySwap = limits.Memory // of both together: no swap
 		} else {
-			pl.lacks("memory: what is swapped out is not counted (no swap accounting)")
+			pl.lacks(prison.LooseMemoryLimit, "memory: what is swapped out is not counted (no swap accounting)")
 		}
 	} else {
-		pl.lacks("memory is not limited (no memory control group)")
+		pl.lacks(prison.NoMemoryLimit, "memory is not limited (no memory control group)")
 	}
 	if pl.CPUCfsQuota {
 		r.NanoCPUs = int64(min(limits.CPUs, float64(pl.NCPU)) * 1e9)
 	} else {
-		pl.lacks("cpus are not limited (no cpu control group)")
+		pl.lacks(prison.NoCPULimit, "cpus are not limited (no cpu control group)")
 	}
 	pids := int64(limits.PIDs)
 	if pl.foreign(pl.Runtime) {
@@ -262,7 +262,7 @@ func (pl planner) resources() container.Resources {
 	} else {
 		// Linux counts by uid here, and nobody else has the phantom's.
 		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nproc", Soft: pids, Hard: pids})
-		pl.lacks("processes are limited by uid (no pids control group)")
+		pl.lacks(prison.LooseProcessLimit, "processes are limited by uid (no pids control group)")
 	}
 	return r
 }

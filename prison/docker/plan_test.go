@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestWeaker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := strings.Join(p.weaker, "\n")
+		said := fmt.Sprint(p.weaker)
 		if !strings.Contains(said, always) || !strings.Contains(said, c.weaker) || (c.weaker == "") != (len(p.weaker) == 1) {
 			t.Errorf("without %s: %q", what, p.weaker)
 		}

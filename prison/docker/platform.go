@@ -25,7 +25,7 @@ type platform struct {
 	system.Info
 	podman   bool // it is Podman's service, which differs in a few things
 	rootless bool // it is an ordinary user's
-	weaker   []string
+	weaker   []prison.Weakness
 }
 
 // platform asks the engine, and refuses one on which the phantom would be somebody else. What it says of
@@ -138,8 +138,8 @@ func (p *platform) security(option string) bool {
 }
 
 // lacks notes a measure that this engine or machine cannot give.
-func (p *platform) lacks(measure string) {
-	p.weaker = append(p.weaker, measure)
+func (p *platform) lacks(kind prison.Missing, text string) {
+	p.weaker = append(p.weaker, prison.Weakness{Kind: kind, Text: text})
 }
 
 // runtime names what runs a prison's container.

@@ -21,7 +21,7 @@ type buildConfig struct {
 	Shared bool   // made by Start: writable home, workspace without its host path
 	// Limits by setrlimit(2), where there is no control group for them; zero: none.
 	MemoryRlimit, PIDsRlimit uint64
-	Weaker                   []string
+	Weaker                   []prison.Weakness
 }
 
 // builder turns fresh namespaces into a prison. All methods run on one locked thread.
@@ -33,7 +33,7 @@ type builder struct {
 	given  given
 	empty  int      // a layer without anything, see [builder.withLayers]
 	mounts []string // where the host has mounted something
-	weaker []string
+	weaker []prison.Weakness
 
 	bound    []string // what is shared by bind mounts for want of overlays, see [builder.tellBound]
 	boundWhy error
@@ -203,7 +203,7 @@ func (b *builder) stepBack() error {
 
 func (b *builder) filterCalls() error {
 	if filterMissing != "" {
-		b.weaker = append(b.weaker, filterMissing)
+		b.lacks(prison.NoCallFilter, filterMissing)
 		return nil
 	}
 	return installFilter()
@@ -252,4 +252,9 @@ func (b *builder) exec() error {
 		return fmt.Errorf("execute init: this program needs shared libraries that the root file system has not: %w", err)
 	}
 	return fmt.Errorf("execute init: %w", err)
+}
+
+// lacks notes what the prison is without.
+func (b *builder) lacks(kind prison.Missing, text string) {
+	b.weaker = append(b.weaker, prison.Weakness{Kind: kind, Text: text})
 }

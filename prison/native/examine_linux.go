@@ -129,7 +129,7 @@ func limitFindings() []prison.Finding {
 	l := planLimits(prison.Spec{ID: "examine"})
 	findings := []prison.Finding{{Name: "control groups", Value: version}}
 	for i, lacking := range l.weaker {
-		f := prison.Finding{Name: "limit", Value: "not by a control group", Lack: lacking}
+		f := prison.Finding{Name: "limit", Value: "not by a control group", Lack: lacking.Text}
 		if i == 0 {
 			f.Mend = delegation(mounts)
 		}

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // initConfig is all that init knows.
 type initConfig struct {
 	Env     []string
-	Weaker  []string
+	Weaker  []prison.Weakness
 	Listens bool
 }
 

@@ -113,7 +113,7 @@ func (k *keeper) lock() (*os.File, error) {
 
 // start clears what a killed keeper left, and starts init. Until it is written down which process that is, init
 // holds the lock as well: whoever gets it knows all that could still run.
-func (k *keeper) start(lock *os.File) (weaker []string, err error) {
+func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
 		if old.elsewhere(k.spec.Dir) {
 			return nil, prison.ErrElsewhere

@@ -40,7 +40,7 @@ const (
 func (b *builder) confine() error {
 	version, err := landlockVersion()
 	if err != nil {
-		b.weaker = append(b.weaker, landlockMissing(err))
+		b.lacks(prison.NoLandlock, landlockMissing(err))
 		return nil
 	}
 	var handled unix.LandlockRulesetAttr

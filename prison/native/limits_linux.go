@@ -28,7 +28,7 @@ const oomScore = "500"
 type limits struct {
 	groups                   []group
 	memoryRlimit, pidsRlimit uint64
-	weaker                   []string
+	weaker                   []prison.Weakness
 }
 
 // group is a control group to be made, with the files to write in it.
@@ -60,15 +60,16 @@ func planLimits(s prison.Spec) *limits {
 	mounts := cgroupMounts()
 	v2 := mounts.unified(name)
 	for _, c := range []struct {
-		controller, lacking string
-		v1, v2              []setting
-		fallback            func()
+		controller string
+		lacking    prison.Weakness
+		v1, v2     []setting
+		fallback   func()
 	}{
-		{"memory", "memory is limited for each process, not for all together", memoryV1(want), memoryV2(want),
+		{"memory", prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory is limited for each process, not for all together"}, memoryV1(want), memoryV2(want),
 			func() { l.memoryRlimit = dataLimit(want) }},
-		{"pids", "the number of processes is limited by the uid, not by a control group", pidsMax(want), pidsMax(want),
+		{"pids", prison.Weakness{Kind: prison.LooseProcessLimit, Text: "the number of processes is limited by the uid, not by a control group"}, pidsMax(want), pidsMax(want),
 			func() { l.pidsRlimit = uint64(want.PIDs + ownThreads) }},
-		{"cpu", "processor time is not limited", cpuV1(want), cpuV2(want), func() {}},
+		{"cpu", prison.Weakness{Kind: prison.NoCPULimit, Text: "processor time is not limited"}, cpuV1(want), cpuV2(want), func() {}},
 	} {
 		if parent := mounts.legacy[c.controller]; parent != "" && unix.Access(parent, unix.W_OK) == nil {
 			l.add(filepath.Join(parent, name), c.v1)

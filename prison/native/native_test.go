@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -72,7 +71,9 @@ func startAndLeave(encoded string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println(strings.Join(isolation.Weaker, "\n"))
+	for _, w := range isolation.Weaker {
+		fmt.Println(w.Text)
+	}
 	return 0
 }
 

@@ -210,7 +210,7 @@ func (b *builder) shareWritable(whose, target string, dir, work, lower int) erro
 	if err := bind(dir, "", target, sharedAttr); err != nil {
 		return fmt.Errorf("mount %s: overlay: %w, bind: %w", target, overlayErr, err)
 	}
-	b.weaker = append(b.weaker, fmt.Sprintf("%s host path is visible in mountinfo (overlay: %v)", whose, overlayErr))
+	b.lacks(prison.HostPath, fmt.Sprintf("%s host path is visible in mountinfo (overlay: %v)", whose, overlayErr))
 	return nil
 }
 

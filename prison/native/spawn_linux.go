@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // mapping is one line of a user namespace's map: one number inside, one outside.
@@ -33,9 +35,9 @@ type child struct {
 // announcement is what parent and child tell each other over the link: "go on" one way, "ready" or
 // what went wrong the other.
 type announcement struct {
-	Error  string   `json:",omitempty"`
-	Weaker []string `json:",omitempty"`
-	Tap    bool     `json:",omitempty"` // the interface's other end comes with this message
+	Error  string            `json:",omitempty"`
+	Weaker []prison.Weakness `json:",omitempty"`
+	Tap    bool              `json:",omitempty"` // the interface's other end comes with this message
 	// What a launched command shows and how it fares, from init to the keeper.
 	Output []byte         `json:",omitempty"`
 	State  *launchedState `json:",omitempty"`
@@ -172,7 +174,7 @@ func findProgram(name string) (string, error) {
 
 // awaitReady waits for the child's announcement that it serves, or why it does not. On the way it may
 // hand over an interface's other end, which connect gets.
-func awaitReady(link conn, connect func(tap *os.File) error) (weaker []string, err error) {
+func awaitReady(link conn, connect func(tap *os.File) error) (weaker []prison.Weakness, err error) {
 	for {
 		var a announcement
 		files, err := link.recv(&a)

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // What is the host's is shared by overlays of two layers, its folder above an empty one. They are read-only, but that a
@@ -131,7 +133,7 @@ func (b *builder) tellBound() error {
 	if len(first) > 3 {
 		first, more = first[:3], fmt.Sprintf(" and %d more", len(first)-3)
 	}
-	b.weaker = append(b.weaker, fmt.Sprintf("system files are not covered by an overlay (%s%s: %v): "+
+	b.lacks(prison.SharedSystem, fmt.Sprintf("system files are not covered by an overlay (%s%s: %v): "+
 		"inside one can watch the host use them, and lock them", strings.Join(first, ", "), more, b.boundWhy))
 	return nil
 }

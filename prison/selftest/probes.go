@@ -39,11 +39,11 @@ func probes() []probe { //nolint:funlen // a table
 				}
 				return "every file kept mode 700", ""
 			},
-			weaker: []string{ownKernel},
+			weaker: []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "system-calls", promise: "system calls that few need and many attacks use are refused",
-			tried: fmt.Sprintf("%d calls", len(forbidden)), try: tryCalls, weaker: []string{ownKernel},
+			tried: fmt.Sprintf("%d calls", len(forbidden)), try: tryCalls, weaker: []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "namespaces", promise: "mounts, processes, network, names and shared memory are its own",
@@ -78,7 +78,7 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "host-files", promise: "the host's use of its system files cannot be watched or held up", tried: "inotify, flock",
-			try: trySystemFiles, weaker: []string{"system files are not covered"},
+			try: trySystemFiles, weaker: []prison.Missing{prison.SharedSystem},
 		},
 		{
 			name: "private-folders", promise: "/tmp and /dev are its own", tried: "stat", script: "stat -c '%d %n' /tmp /dev",
@@ -88,13 +88,13 @@ func probes() []probe { //nolint:funlen // a table
 			name: "devices", promise: "no device but those that every program needs", tried: "/dev",
 			script: `for f in /dev/* /dev/*/* /dev/*/*/*; do if [ -b "$f" ] || [ -c "$f" ]; then echo "$f"; fi; done`,
 			judge:  judgeDevices,
-			weaker: []string{ownKernel},
+			weaker: []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "kernel-files", promise: "nothing of the kernel's own can be read or set", tried: "/proc/kcore, keys, sysrq-trigger, ...",
 			script: `for f in kcore keys kallsyms timer_list sched_debug cmdline; do [ "$(head -c 1 /proc/$f 2>/dev/null | wc -c)" -gt 0 ] && echo "$f"; done
 				[ -w /proc/sysrq-trigger ] && [ -s /proc/sysrq-trigger -o ! -c /proc/sysrq-trigger ] && (: >>/proc/sysrq-trigger) 2>/dev/null && echo sysrq-trigger; true`,
-			judge: noneOf("can be used: "), weaker: []string{ownKernel},
+			judge: noneOf("can be used: "), weaker: []prison.Missing{prison.OwnKernel},
 		},
 		{
 			name: "host-homes", promise: "no home of the host is there", tried: "/home, /root, /mnt, /media, /srv",
@@ -141,11 +141,11 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "memory-limit", promise: "memory is limited", tried: "the control group, else ulimit -d", try: tryMemoryLimit,
-			weaker: []string{"memory is not limited"},
+			weaker: []prison.Missing{prison.NoMemoryLimit},
 		},
 		{
 			name: "processor-limit", promise: "processor time is limited", tried: "the control group", try: tryProcessorLimit,
-			weaker: []string{"processor time is not limited", "cpus are not limited"},
+			weaker: []prison.Missing{prison.NoCPULimit},
 		},
 	}
 }

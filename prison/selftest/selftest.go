@@ -20,24 +20,16 @@ import (
 
 // Subject is a running prison with what is known of it outside.
 type Subject struct {
-	Prison prison.Prison
-	Spec   prison.Spec // what it was made of
-	Weaker []string    // what is known to be missing, see [prison.Isolation]
-	Words  []Word      // what the leak meter looks for
+	Prison    prison.Prison
+	Spec      prison.Spec      // what it was made of
+	Isolation prison.Isolation // what it is, and what is known to be missing
+	Words     []Word           // what the leak meter looks for
 }
-
-// ownKernel are the words of [Subject.Weaker] that announce a kernel of the runtime's: what it allows is its own.
-const ownKernel = "kernel of its own"
 
 // nobody is the uid of the first process where the phantom's would not keep the agent out of it.
 const nobody = "65534"
 
-func (s Subject) ownKernel() bool { return s.admits(ownKernel) }
-
-// admits tells whether something is known to be missing.
-func (s Subject) admits(word string) bool {
-	return slices.ContainsFunc(s.Weaker, func(w string) bool { return strings.Contains(w, word) })
-}
+func (s Subject) ownKernel() bool { return s.Isolation.Lacks(prison.OwnKernel) }
 
 // Word is something that must not be readable inside.
 type Word struct {
@@ -109,8 +101,8 @@ type probe struct {
 	judge func(s Subject, out string) (seen, broken string)
 	// instead of script and judge, for what takes more than one look.
 	try func(ctx context.Context, s Subject) (seen, broken string, err error)
-	// weaker are words of [Subject.Weaker] that announce that the promise cannot be kept here.
-	weaker []string
+	// weaker are the weaknesses of a prison that cannot keep the promise.
+	weaker []prison.Missing
 	// skip tells what was not promised to this prison.
 	skip func(s Subject) bool
 }
@@ -133,9 +125,7 @@ func (p probe) run(ctx context.Context, s Subject) (Result, error) {
 	if r.Seen = seen; !r.Kept {
 		r.Seen = broken
 	}
-	for _, word := range p.weaker {
-		r.Weaker = r.Weaker || !r.Kept && s.admits(word)
-	}
+	r.Weaker = !r.Kept && slices.ContainsFunc(p.weaker, s.Isolation.Lacks)
 	r.Seen = shorten(r.Seen)
 	return r, nil
 }

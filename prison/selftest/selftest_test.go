@@ -269,7 +269,7 @@ func TestNative(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Subject{Prison: p, Spec: spec, Weaker: isolation.Weaker, Words: []Word{
+	s := Subject{Prison: p, Spec: spec, Isolation: isolation, Words: []Word{
 		{"tool", "airlock"}, {"tool", "selftest"}, {"path", spec.Workspace}, {"path", spec.Dir}, {"id", spec.ID},
 	}}
 	if u, err := user.Current(); err == nil {

@@ -40,10 +40,25 @@ type Limits struct {
 
 // Isolation is what the prison of an airlock gives.
 type Isolation struct {
-	Network string   `json:"network"`
-	Runtime string   `json:"runtime"`
-	Limits  Limits   `json:"limits"`
-	Weaker  []string `json:"weaker"`
+	Network string     `json:"network"`
+	Runtime string     `json:"runtime"`
+	Limits  Limits     `json:"limits"`
+	Weaker  []Weakness `json:"weaker"`
+}
+
+// Weakness is a measure of isolation that could not be given.
+type Weakness struct {
+	Kind string `json:"kind"` // for programs; empty in what was written before there were kinds
+	Text string `json:"text"` // for people
+}
+
+// UnmarshalJSON reads what was written before there were kinds, too.
+func (w *Weakness) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &w.Text) == nil {
+		return nil
+	}
+	type plain Weakness
+	return json.Unmarshal(text, (*plain)(w))
 }
 
 // Tool is something of the host's that the prison may use besides the system: shared read-only under a name.
