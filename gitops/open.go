@@ -177,9 +177,12 @@ func noRepository(cause error, dir string) error {
 }
 
 // OwnedByUs tells whether a file belongs to the user this process runs as.
-func OwnedByUs(info os.FileInfo) bool {
+func OwnedByUs(info os.FileInfo) bool { return OwnedBy(info, os.Geteuid()) }
+
+// OwnedBy tells whether a file belongs to a user.
+func OwnedBy(info os.FileInfo, uid int) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid()
+	return ok && int(stat.Uid) == uid
 }
 
 func reason(err error) string {

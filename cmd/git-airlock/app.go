@@ -46,6 +46,9 @@ func open(c *cli.Context) (*app, error) {
 		return nil, err
 	}
 	a := &app{repo: repo, store: airlock.Open(repo), dry: c.Bool(dryRunFlag.Name), out: c.App.Writer, message: c.App.ErrWriter}
+	if err := checkOwner(repo, a.store); err != nil {
+		return nil, err
+	}
 	for _, parent := range c.Lineage() {
 		a.dry = a.dry || parent.Bool(dryRunFlag.Name)
 	}

@@ -25,6 +25,23 @@ func Open(repo *gitops.Repository) Store { return Store{repo} }
 
 func (s Store) root() string { return filepath.Join(s.repo.CommonDir, "airlock") }
 
+// Ours tells whether there are airlocks, and they are ours.
+func (s Store) Ours() bool {
+	info, err := os.Stat(s.root())
+	return err == nil && gitops.OwnedByUs(info)
+}
+
+// Foreign returns the user whose airlocks there are, if it is another one and that matters: root may do everything, others
+// see nothing. (Some file systems say of all files that they are one user's.)
+func (s Store) Foreign() (uid int, yes bool) {
+	var st unix.Stat_t
+	if unix.Stat(s.root(), &st) != nil || int(st.Uid) == os.Geteuid() {
+		return 0, false
+	}
+	const all = unix.R_OK | unix.W_OK | unix.X_OK
+	return int(st.Uid), os.Geteuid() == 0 || unix.Access(s.root(), all) != nil
+}
+
 // Dir is the host state of one airlock.
 func (s Store) Dir(id string) string { return filepath.Join(s.root(), id) }
 
