@@ -25,6 +25,8 @@ var (
 	ErrNotRunning = errors.New("the prison is not running")
 	// ErrElsewhere says that it runs where this process cannot see it, or for the folder of which this one is a copy.
 	ErrElsewhere = errors.New("the prison runs in another container, on another host or for another copy of the repository")
+	// ErrFlooded says that the agent holds so many descriptors in flight that a prison cannot pass any to its caller.
+	ErrFlooded = errors.New("the agent keeps the prison from passing descriptors (it has too many in flight)")
 	// ErrNotLaunched says that no launched command runs, or that none was ever launched.
 	ErrNotLaunched = errors.New("no launched command")
 	// ErrNotFound says that a command does not exist inside (exit status 127 of a shell).
@@ -67,6 +69,10 @@ func ParseNetwork(name string) (Network, error) {
 	}
 	return NetworkNone, fmt.Errorf("network %q: want one of %s", name, strings.Join(networks[:], ", "))
 }
+
+// MostFiles is how many files a process in a prison may have open, and about how many descriptors all of them may have in
+// flight over sockets (unix(7)). Who passes descriptors as the same uid outside the agent's reach must have more.
+const MostFiles = 1 << 16
 
 // Limits bound what a prison may use. A zero field means the backend's default, never "no limit".
 type Limits struct {

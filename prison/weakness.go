@@ -16,6 +16,8 @@ const (
 	NoCallFilter Missing = "no-call-filter"
 	// NoLandlock is one wall where there should be two.
 	NoLandlock Missing = "no-landlock"
+	// LooseScore is whom the kernel chooses to kill, where the agent can change that.
+	LooseScore Missing = "loose-score"
 	// NoSELinux is the same, of a machine that confines containers by it.
 	NoSELinux Missing = "no-selinux"
 	// HostPath is one of the host's that can be read in mountinfo.

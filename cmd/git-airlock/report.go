@@ -137,6 +137,8 @@ func hints(err error) []string {
 		return []string{"git airlock stop  # where it was started"}
 	case errors.Is(err, prison.ErrNotRunning):
 		return []string{"git airlock start"}
+	case errors.Is(err, prison.ErrFlooded):
+		return []string{"git airlock stop"}
 	case errors.Is(err, identity.ErrNoUser):
 		return []string{`git config --global user.name "Your Name"`, "git config --global user.email you@example.com"}
 	case errors.Is(err, gitops.ErrUnborn):

@@ -1,12 +1,17 @@
 package docker
 
-import "syscall"
+import (
+	"syscall"
 
-// openFiles is how many files this process could open: whoever started the engine could, too. 0: not known.
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// openFiles is a quarter of how many files this process could open, as in a native prison: whoever started the engine could,
+// too, and the exporter beside the container, which is of the same uid, must have more. 0: not known.
 func openFiles() int64 {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return 0
 	}
-	return int64(min(l.Max, 1<<20)) //nolint:gosec // it is small
+	return int64(min(l.Max/4, prison.MostFiles)) //nolint:gosec // it is small
 }

@@ -96,6 +96,7 @@ var attempts = []attempt{
 	{"perf_event_open", unix.EPERM, call(unix.SYS_PERF_EVENT_OPEN)},
 	{"userfaultfd", unix.EPERM, call(unix.SYS_USERFAULTFD)},
 	{"io_uring_setup", unix.EPERM, call(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&zeros)))},
+	{"requests of the whole machine", unix.ENOSYS, call(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&zeros)))},
 	{"fanotify_init", unix.EPERM, call(unix.SYS_FANOTIFY_INIT)},
 	{"kexec_load", unix.EPERM, call(unix.SYS_KEXEC_LOAD)},
 	{"init_module", unix.EPERM, call(unix.SYS_INIT_MODULE)},
@@ -153,6 +154,9 @@ var attempts = []attempt{
 	{"secure bits", unix.EPERM, call(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, 0)},
 	{"ambient capability", unix.EPERM, call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_CHOWN)},
 	{"core dumps", unix.EXDEV, keepsCoreLimit(1 << 20)},
+	{"real-time priority", unix.EPERM, func() error {
+		return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	}},
 	{"no limit by which a program could be started for core dumps", unix.EXDEV, keepsCoreLimit(0)},
 	{"trace init", unix.EPERM, func() error { return unix.PtraceSeize(1) }},
 	{"read init's memory", unix.EPERM, func() error {

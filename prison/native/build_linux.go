@@ -73,8 +73,9 @@ func (b *builder) run(inherited int) (err error) {
 	if b.exe, err = openProgram(); err != nil {
 		return err
 	}
-	// It helps others; the prison is as good without. Later this file belongs to the host's root.
-	os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) //nolint:errcheck // the prison is as good without
+	if err := b.leaveQuotas(); err != nil {
+		return err
+	}
 	steps := []struct {
 		name string
 		do   func() error
@@ -157,50 +158,6 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr)
 }
 
-// maxFiles is how many files a process may have open: descriptors use memory that not every kernel counts.
-const maxFiles = 1 << 16
-
-func (b *builder) setRlimits() error {
-	// 1 and not 0: where core dumps go to a program, the kernel heeds no limit but that one
-	// (fs/coredump.c), and the program is the host's and runs as root.
-	limits := map[int]uint64{unix.RLIMIT_CORE: 1}
-	var files unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
-		limits[unix.RLIMIT_NOFILE] = min(files.Max, maxFiles)
-	}
-	if b.PIDsRlimit > 0 {
-		limits[unix.RLIMIT_NPROC] = b.PIDsRlimit
-	}
-	if b.MemoryRlimit > 0 {
-		limits[unix.RLIMIT_DATA] = b.MemoryRlimit
-	}
-	for resource, limit := range limits {
-		l := unix.Rlimit{Cur: limit, Max: limit}
-		if resource == unix.RLIMIT_NOFILE {
-			l.Cur = min(limit, 1024) // beyond it select(2) breaks
-		}
-		if err := unix.Setrlimit(resource, &l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// niceness leaves the processor to the user's own programs first, see nice(1).
-const niceness = 5
-
-// stepBack does so for what works, not for what only looks on the host's behalf.
-func (b *builder) stepBack() error {
-	if b.Spec.ReadOnly {
-		return nil
-	}
-	// What was started behind the others already may not come forward (getpriority(2): the call says 20 less).
-	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil && 20-now >= niceness {
-		return nil
-	}
-	return unix.Setpriority(unix.PRIO_PROCESS, 0, niceness)
-}
-
 func (b *builder) filterCalls() error {
 	if filterMissing != "" {
 		b.lacks(prison.NoCallFilter, filterMissing)
@@ -246,8 +203,15 @@ func (b *builder) endWithKeeper() error {
 	return nil
 }
 
+// initLink leads to this program until it runs.
+const initLink = "/run/" + roleInit
+
 func (b *builder) exec() error {
-	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(b.exe), []string{roleInit}, roleEnv)
+	// It is called as the link is by which it is found, see [becomeNameless].
+	if err := os.Symlink("/proc/self/fd/"+strconv.Itoa(b.exe), initLink); err != nil {
+		return fmt.Errorf("name init: %w", err)
+	}
+	err := syscall.Exec(initLink, []string{roleInit}, roleEnv)
 	if errors.Is(err, unix.ENOENT) && b.given.root >= 0 {
 		return fmt.Errorf("execute init: this program needs shared libraries that the root file system has not: %w", err)
 	}

@@ -75,6 +75,8 @@ func (a reply) err() error {
 		return fmt.Errorf("%s: %w", a.Error, prison.ErrNotFound)
 	case a.Code == codeNotLaunched:
 		return prison.ErrNotLaunched
+	case a.Code == codeFlooded:
+		return prison.ErrFlooded
 	case a.Code == codeNotExecutable:
 		return fmt.Errorf("%s: %w", a.Error, prison.ErrNotExecutable)
 	}

@@ -75,6 +75,7 @@ const (
 	codeNotFound      = "not found"
 	codeNotExecutable = "not executable"
 	codeNotLaunched   = "not launched"
+	codeFlooded       = "flooded"
 )
 
 // lookup finds a command as a shell would, seen from dir. It returns a path for execve and, when

@@ -25,7 +25,7 @@ func (s *server) exec(c conn, r request) {
 		c.send(reply{Error: err.Error(), Code: code})
 		return
 	}
-	err = c.send(reply{}, p.ends...)
+	err = c.pass(p.ends...)
 	closeAll(p.ends)
 	if err != nil {
 		s.procs.kill(p.pid)
@@ -38,6 +38,16 @@ func (s *server) exec(c conn, r request) {
 		s.procs.kill(p.pid)
 		c.send(reply{Status: <-p.exited}) // the caller may have closed its sending side only
 	}
+}
+
+// pass answers that a thing was started, with descriptors. Those in flight are counted for the uid (unix(7),
+// ETOOMANYREFS), which is the agent's: without any the answer gets through.
+func (c conn) pass(files ...*os.File) error {
+	err := c.send(reply{}, files...)
+	if errors.Is(err, unix.ETOOMANYREFS) {
+		c.send(reply{Error: err.Error(), Code: codeFlooded}) //nolint:errcheck // the caller has gone, then
+	}
+	return err
 }
 
 // start looks the command up and starts it on new pipes or a new terminal.

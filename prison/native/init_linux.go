@@ -101,23 +101,10 @@ func initMain(config []byte, _ int) int {
 	return 0 // and with PID 1 every process here ends
 }
 
-// becomeNameless hides what the phantom could read about PID 1: the names of its threads, which
-// execve(2) took from the program's file, and with dumpable everything ptrace(2) would allow.
+// becomeNameless hides what the phantom could read about PID 1: with dumpable everything ptrace(2) would allow. The
+// names of its threads, execve(2) took from the link.
 func becomeNameless() {
-	for range 10 {
-		renamed := 0
-		tasks, _ := os.ReadDir("/proc/self/task")
-		for _, t := range tasks {
-			path := "/proc/self/task/" + t.Name() + "/comm"
-			if name, err := os.ReadFile(path); err == nil && string(name) != roleInit+"\n" {
-				os.WriteFile(path, []byte(roleInit), 0) //nolint:errcheck // a thread that has ended needs no name
-				renamed++
-			}
-		}
-		if renamed == 0 {
-			break
-		}
-	}
+	os.Remove(initLink)                          //nolint:errcheck // nothing is lost if it stays
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // it cannot fail with these
 }
 

@@ -41,6 +41,9 @@ func (b *builder) confine() error {
 	version, err := landlockVersion()
 	if err != nil {
 		b.lacks(prison.NoLandlock, landlockMissing(err))
+		if looseScore() {
+			b.lacks(prison.LooseScore, "the agent can take back that its processes are killed first when memory is short")
+		}
 		return nil
 	}
 	var handled unix.LandlockRulesetAttr
@@ -60,6 +63,9 @@ func (b *builder) confine() error {
 	ruleset := int(fd)
 	defer unix.Close(ruleset)
 	rules := map[string]uint64{"/dev": intoFiles, "/proc": intoFiles}
+	if looseScore() {
+		delete(rules, "/proc") // few programs write there: the names of threads, a debugger that may trace as well
+	}
 	for _, folder := range []string{prison.Workspace, "/" + b.home(), "/tmp", "/run", "/dev/shm"} {
 		rules[folder] = intoFolders
 	}

@@ -104,7 +104,7 @@ func (s *server) join(c conn) {
 	}
 	defer reader.Close()
 	unix.FcntlInt(writer.Fd(), unix.F_SETPIPE_SZ, joinedBuffer) //nolint:errcheck // more is better, and may be refused
-	if err := c.send(reply{}, reader, s.launched.master); err != nil {
+	if err := c.pass(reader, s.launched.master); err != nil {
 		writer.Close()
 		return
 	}

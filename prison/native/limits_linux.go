@@ -20,9 +20,6 @@ import (
 // ownThreads is what init itself needs of the limit of processes and threads.
 const ownThreads = 16
 
-// oomScore makes the kernel, when the machine is out of memory, choose the agent's processes first.
-const oomScore = "500"
-
 // limits is how the bounds of [prison.Limits] are kept on this machine: by control groups where the
 // caller may make some, else by setrlimit(2), which bounds less.
 type limits struct {
@@ -157,6 +154,7 @@ func (l *limits) make() error {
 // enter puts a process that has started nothing yet into the groups.
 func (l *limits) enter(pid int) error {
 	id := strconv.Itoa(pid)
+	preferForKilling(id)
 	for _, g := range l.groups {
 		if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(id), 0); err != nil {
 			return fmt.Errorf("enter control group: %w", err)

@@ -193,6 +193,8 @@ func filter() program {
 	// What cannot be looked into does not exist: callers then use the older call.
 	p.answer(unix.SYS_CLONE3, retNoSys)
 	p.answer(unix.SYS_OPENAT2, retNoSys)
+	// The machine has so many requests (fs.aio-max-nr), not each user.
+	p.answer(unix.SYS_IO_SETUP, retNoSys)
 	p.refuseBits(unix.SYS_CLONE, 0, namespaceFlags)
 	p.refuseBits(unix.SYS_FCHMOD, 1, setIDBits)
 	p.refuseBits(unix.SYS_FCHMODAT, 2, setIDBits)

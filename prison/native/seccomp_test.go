@@ -57,7 +57,8 @@ func TestFilterOfEveryCall(t *testing.T) {
 	p := filter()
 	t.Logf("%d instructions for %d calls", len(p), len(allowed))
 	special := map[uint32]uint32{
-		unix.SYS_CLONE3: retNoSys, unix.SYS_OPENAT2: retNoSys, unix.SYS_CLONE: retAllow, unix.SYS_PERSONALITY: retAllow,
+		unix.SYS_CLONE3: retNoSys, unix.SYS_OPENAT2: retNoSys, unix.SYS_IO_SETUP: retNoSys,
+		unix.SYS_CLONE: retAllow, unix.SYS_PERSONALITY: retAllow,
 		unix.SYS_SOCKET: retNoFamily, unix.SYS_SOCKETPAIR: retNoFamily,
 	}
 	highest := slices.Max(allowed)

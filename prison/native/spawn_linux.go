@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ type announcement struct {
 // ambient is what the first process needs until it gives everything up.
 var ambient = []uintptr{
 	unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN,
-	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_KILL,
+	unix.CAP_SYS_RESOURCE, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_KILL,
 }
 
 // start starts the child, maps its ids and lets it go on. The link ends with either side.
@@ -103,6 +104,11 @@ func (c child) exec(link *os.File) (*os.Process, error) {
 	sys := &syscall.SysProcAttr{Cloneflags: c.namespaces, Setsid: true}
 	if c.namespaces != 0 {
 		sys.AmbientCaps = ambient
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := leaveRealTime(); err != nil {
+		return nil, err
 	}
 	return os.StartProcess("/proc/self/exe", []string{c.role}, &os.ProcAttr{
 		Env:   []string{},

@@ -243,3 +243,27 @@ D18() {
 	timeout 60 git airlock start --backend docker --image no-such-image-of-the-red-team >"$said" 2>&1
 	case $? in 0 | 124) surprised "$(tail -n 1 "$said")" ;; *) seen "$(head -n 1 "$said")" ;; esac
 }
+
+# flood has the agent put as many descriptors in flight over sockets as it may, and stay.
+flood='ulimit -n $(ulimit -Hn); perl -MSocket -e "
+	use strict; my (\$r, \$w, @keep); socketpair(\$r, \$w, AF_UNIX, SOCK_STREAM, 0) or die; my \$n = 0;
+	my \$fds = pack(q(l) . 250, (fileno STDIN) x 250); my \$control = pack(q(QllA*), 16 + 1000, SOL_SOCKET, 1, \$fds); my \$byte = q(x);
+	my \$vector = pack(q(PQ), \$byte, 1); my \$message = pack(q(QQPQPQQ), 0, 0, \$vector, 1, \$control, 1016, 0);
+	for (my \$full = 0; \$full < 2;) {
+		if (syscall(46, fileno \$w, \$message, 0x40) == 1) { \$n += 250; \$full = 0; next }
+		push @keep, \$r, \$w; \$full++; undef \$r; undef \$w; socketpair(\$r, \$w, AF_UNIX, SOCK_STREAM, 0) or last;
+	}
+	\$| = 1; print qq(flight \$n \$!\n); sleep 99"'
+
+D20() {
+	tries 'as many descriptors in flight as there may be'
+	no_plain 'nothing is passed there' && return
+	fresh : || return
+	[ "$(uname -m)" = x86_64 ] || { untriable - 'the call has another number here' && return; }
+	attack "work; ( $flood ) >/tmp/flight 2>&1 </dev/null & for i in 1 2 3 4 5 6 7 8 9; do grep -q flight /tmp/flight && break; sleep 0.3; done; cat /tmp/flight"
+	grep -q '^flight [0-9]' "$work/agent.out" || surprised "no flood: $(head -c 200 "$work/agent.out")"
+	lands
+	expected 'who looks in is let in, or told why not'
+	if git airlock visit -- true >"$said" 2>&1; then seen "let in ($(grep flight "$work/agent.out"))"; elif has 'in flight' <"$said" && has 'git airlock stop' <"$said"; then seen "$(head -n 1 "$said")"; else surprised "$(head -n 1 "$said")"; fi
+	{ git airlock stop && git airlock start && git airlock visit -- true; } >"$said" 2>&1 || surprised "after a stop: $(tail -n 1 "$said")"
+}
