@@ -35,16 +35,37 @@ func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
 	return oids(text), err
 }
 
-// Unreached lists what a commit reaches and none of others does. Those of them that are gone reach nothing.
-func (g *Git) Unreached(ctx context.Context, tip OID, others []OID) ([]OID, error) {
+// Unreached lists what some commits reach and none of others does, children first. Those of either that are gone reach nothing.
+func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) {
 	var revisions strings.Builder
-	fmt.Fprintln(&revisions, tip)
+	for _, t := range tips {
+		fmt.Fprintln(&revisions, t)
+	}
 	for _, o := range others {
 		fmt.Fprintf(&revisions, "^%s\n", o)
 	}
 	var out bytes.Buffer
-	err := g.Look(ctx, Call{Args: []string{"rev-list", "--ignore-missing", "--stdin"}, Stdin: strings.NewReader(revisions.String()), Stdout: &out})
+	err := g.Look(ctx, Call{Args: []string{"rev-list", "--ignore-missing", "--topo-order", "--stdin"},
+		Stdin: strings.NewReader(revisions.String()), Stdout: &out})
 	return oids(out.String()), err
+}
+
+// Present lists those of some commits that are there.
+func (g *Git) Present(ctx context.Context, commits []OID) ([]OID, error) {
+	var names strings.Builder
+	for _, c := range commits {
+		fmt.Fprintln(&names, c)
+	}
+	var out bytes.Buffer
+	err := g.Look(ctx, Call{Args: []string{"cat-file", "--batch-check=%(objecttype) %(objectname)"},
+		Stdin: strings.NewReader(names.String()), Stdout: &out})
+	var there []OID
+	for line := range strings.Lines(out.String()) {
+		if id, isCommit := strings.CutPrefix(strings.TrimSpace(line), "commit "); isCommit {
+			there = append(there, OID(id))
+		}
+	}
+	return there, err
 }
 
 // oids are the names in the lines of what git prints.

@@ -170,6 +170,9 @@ func (b *builder) image(inner gitops.OID) (p pair, ok bool) {
 		if p, ok = b.done[inner]; ok {
 			return p, true
 		}
+		if b.brought[inner] {
+			return pair{inner: inner, outer: inner}, true
+		}
 		if p, ok = b.ledger.pairs[inner]; ok {
 			if inner == b.last.inner {
 				p.outer = b.onto
@@ -219,7 +222,7 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 func (b *builder) before(l gitops.Link) gitops.OID {
 	switch {
 	case l.Commit == b.chain[0]:
-		return b.last.inner
+		return b.since
 	case len(l.Parents) == 0:
 		return ""
 	}
@@ -228,6 +231,9 @@ func (b *builder) before(l gitops.Link) gitops.OID {
 
 // same tells, without a look at any tree, that an inner commit and its image have the same one.
 func (b *builder) same(inner, image gitops.OID) bool {
+	if inner == image {
+		return true // a commit of the branch
+	}
 	p, ok := b.done[inner]
 	if !ok {
 		p = b.ledger.pairs[inner]

@@ -116,7 +116,11 @@ func (c *cycle) inspectAll(ctx context.Context, main gitops.OID, have []gitops.O
 		pending[t.inner] = true
 	}
 	limits := c.settings.Limits
-	links, err := c.inside.History(ctx, main, func(id gitops.OID) bool { return pending[id] || c.ledger.has(id) }, limits)
+	whole := gitops.OID("") // the base, where the snapshot left nothing out
+	if !c.Record.Part {
+		whole = c.base.outer
+	}
+	links, err := c.inside.History(ctx, main, func(id gitops.OID) bool { return id == whole || pending[id] || c.ledger.has(id) }, limits)
 	if err == nil {
 		err = c.inside.Walk(ctx, links, limits, nil)
 	}

@@ -41,6 +41,9 @@ func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID,
 	if err != nil {
 		return "", err
 	}
+	if b.brought[commit] || commit == b.last.outer {
+		return c.Tree, nil // the user's have all
+	}
 	b.trees[commit], err = b.complete(ctx, c.Tree)
 	return b.trees[commit], err
 }

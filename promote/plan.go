@@ -11,30 +11,37 @@ import (
 // plan says what has not landed, and what it lands on.
 type plan struct {
 	*cycle
-	links      []gitops.Link // not landed, parents first
-	chain      []gitops.OID  // those of the first-parent history, oldest first
-	last       pair          // what the first of them lands on
-	dropped    int           // how many new commits the user leaves out, and with them what they merged; they are in no chain
-	waits      int           // how many are to land
-	supersedes []gitops.OID  // landed outer commits that it undoes, oldest first
+	links []gitops.Link // not landed, parents first
+	chain []gitops.OID  // those of the first-parent history, oldest first
+	last  pair          // what the first of them lands on
+	since gitops.OID    // what its changes count from: that, inside, or a commit of the branch
+
+	brought    map[gitops.OID]bool // commits of the branch that the agent has
+	dropped    int                 // how many new commits the user leaves out, and with them what they merged; they are in no chain
+	waits      int                 // how many are to land
+	supersedes []gitops.OID        // landed outer commits that it undoes, oldest first
 }
 
 // plan finds F, the newest commit of the inner first-parent history that has landed. What follows F is new. If F
 // is not the last one that landed, the agent has rewritten its history: then the first new commit goes on top of
 // the last landed one all the same, and says which ones it supersedes.
 func (c *cycle) plan(ctx context.Context) (*plan, error) {
-	p := &plan{cycle: c, last: c.ledger.last(c.base)}
-	if err := p.history(ctx); err != nil {
+	p := &plan{cycle: c, last: c.ledger.last(c.base), brought: map[gitops.OID]bool{}}
+	p.since = p.last.inner
+	if err := errors.Join(p.history(ctx), p.bringIn(ctx)); err != nil {
 		return nil, err
 	}
 	var found gitops.OID
 	p.chain, found = p.follow(p.inner)
 	p.arrange()
 	p.leaveOut()
-	if len(p.chain) > 0 && found != p.last.inner {
-		return p, p.undone(ctx)
+	switch {
+	case len(p.chain) == 0 || found == p.last.inner:
+		return p, nil
+	case p.brought[found]:
+		return p, p.goesOnFrom(ctx, found)
 	}
-	return p, nil
+	return p, errors.Join(p.undone(ctx), p.keepBrought(ctx))
 }
 
 // arrange orders the links so that each commit of the chain comes right after what it reaches beside those before it:
@@ -129,7 +136,7 @@ func (p *plan) undone(ctx context.Context) error {
 
 // history lists what has not landed.
 func (p *plan) history(ctx context.Context) error {
-	links, err := p.inside.History(ctx, p.inner, p.ledger.has, p.settings.Limits)
+	links, err := p.inside.History(ctx, p.inner, p.knows, p.settings.Limits)
 	if p.links = links; !errors.Is(err, gitops.ErrMany) {
 		return err
 	}

@@ -18,7 +18,7 @@ func (c *cycle) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := c.Repo.Unreached(ctx, c.pending, append(past, c.tip))
+	left, err := c.Repo.Unreached(ctx, []gitops.OID{c.pending}, append(past, c.tip))
 	if err != nil {
 		return err
 	}

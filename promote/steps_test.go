@@ -125,9 +125,7 @@ func (s *steps) agentStep() {
 			s.in("rebase", "--abort")
 		}
 	case 11:
-		if os.Getenv("AIRLOCK_TEST_TAKES_BACK") != "" {
-			s.takesBack()
-		}
+		s.takesBack()
 	case 12:
 		s.in("revert", "--no-edit", one(s.r, []string{"HEAD", "HEAD~1"}))
 		s.in("revert", "--abort")
@@ -273,7 +271,9 @@ func (s *steps) userTakes() {
 		s.out("cherry-pick", "--allow-empty", "--keep-redundant-commits", what)
 	case 3:
 		s.out("merge", "-q", "--squash", what)
-		s.out("commit", "-q", "--allow-empty", "-m", "squashed")
+		if !s.out("commit", "-q", "--allow-empty", "-m", "squashed") {
+			s.out("reset", "-q", "--hard")
+		}
 	default:
 		s.out("merge", "-q", "-X", "ours", "--no-edit", what)
 	}
@@ -298,6 +298,9 @@ func (s *steps) upTo() {
 	}
 	id := gitops.OID(one(s.r, ids))
 	inner := noteValue(s.notes()[id], "Inner-Commit")
+	if inner == "" {
+		return // the user's, who went back behind it
+	}
 	s.note("promote --upto %s, which is %s", id, inner)
 	o := s.promote(promote.Options{Land: true, UpTo: one(s.r, []string{string(id), inner[:10], string(id[:12])})})
 	if len(o.Holds) > 0 {
