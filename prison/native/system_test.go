@@ -37,7 +37,7 @@ func TestSystemTooDeep(t *testing.T) {
 	}
 	b, s := prepared(t)
 	weaker := startAfter(t, s, `mkdir `+s.Dir+`/empty; for n in 1 2; do mount -t overlay -o lowerdir=/usr:`+s.Dir+`/empty none /usr; done`)
-	if got := output(t, b, s, "git version | cut -c1-11"); got != "git version" {
+	if got := output(t, b, s, "echo works | cat"); got != "works" {
 		t.Errorf("%q", got)
 	}
 	if !strings.Contains(weaker, "(/usr: invalid argument)") {
