@@ -40,17 +40,16 @@ func (e *Error) Error() string {
 }
 
 // noRoom is what git, speaking C's English, says of these errors; it has no other way to tell.
-var noRoom = map[syscall.Errno]string{
-	syscall.ENOSPC: "No space left on device",
-	syscall.EDQUOT: "Disk quota exceeded",
-	syscall.EROFS:  "Read-only file system",
+var noRoom = map[syscall.Errno][]string{
+	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"}, // the others of a write that was short
+	syscall.EDQUOT: {"Disk quota exceeded"},
+	syscall.EROFS:  {"Read-only file system"},
 }
 
 // Is tells whether git failed because of one of those.
 func (e *Error) Is(target error) bool {
 	errno, ok := target.(syscall.Errno)
-	text, known := noRoom[errno]
-	return ok && known && strings.Contains(e.Stderr, text)
+	return ok && slices.ContainsFunc(noRoom[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
 // NoRoom tells whether an error comes of a file system that takes nothing more.

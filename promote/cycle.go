@@ -320,6 +320,10 @@ func (c *cycle) finish(before Outcome) (Outcome, error) {
 	}
 	c.remember(c.ledger)
 	err := c.outcome.write(c.Dir())
+	if gitops.NoRoom(err) && !c.held(DiskFull) {
+		c.hold(c.diskFull(""))
+		c.outcome.Holds = sortHolds(append(c.holds, c.carried()...), before.Holds, time.Now())
+	}
 	if c.held(DiskFull) {
 		err = nil // there may be no room for it; State looks for itself
 	}

@@ -53,6 +53,9 @@ func (c *cycle) room() *Hold {
 
 func (c *cycle) diskFull(cause string) Hold {
 	h := Hold{Reason: DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(c.Repo.CommonDir)}}
+	if r, err := roomAt(c.Dir()); err == nil && r.inodes > 0 && r.inodesFree == 0 {
+		h.Next = []string{"df -i " + gitops.Pasteable(c.Repo.CommonDir)}
+	}
 	if cause != "" {
 		h.Message += ": " + gitops.Escape(cause)
 	}

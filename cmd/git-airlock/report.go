@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
@@ -151,6 +152,10 @@ func hints(err error) []string {
 		return []string{"unset GIT_DIR GIT_WORK_TREE"}
 	case errors.Is(err, gitops.ErrBare):
 		return []string{"git worktree add <path> <branch>"}
+	case errors.Is(err, syscall.EROFS):
+		return []string{"findmnt --target ."}
+	case gitops.NoRoom(err):
+		return []string{"df -h .", "df -i ."}
 	case errors.Is(err, airlock.ErrBusy):
 		return []string{"git airlock status"}
 	}

@@ -59,7 +59,10 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 		return err
 	}
 	r.Phase = airlock.Stopped
-	if err := a.store.Save(r); err != nil {
+	if err := a.store.Save(r); gitops.NoRoom(err) {
+		say(a.message, "it is stopped; that cannot be written down: %s", gitops.Escape(err.Error()))
+		hint(a.message, hints(err)...)
+	} else if err != nil {
 		return err
 	}
 	// Whoever looked meanwhile has found it dead, and brought it back.

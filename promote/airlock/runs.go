@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // runsName is the file of the host state that the commands have locked together which run something in the prison to
@@ -16,7 +18,11 @@ const runsName = "runs"
 
 // Use keeps the prison from being stopped by another [Store.LastOut] until leave is called. It waits for one that is at it.
 func (s Store) Use(ctx context.Context, id string) (leave func(), err error) {
-	return lock(ctx, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_SH)
+	leave, err = lock(ctx, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_SH)
+	if gitops.NoRoom(err) {
+		return func() {}, nil // there is no such file, and nobody is the last one out
+	}
+	return leave, err
 }
 
 // StopAfterUse says that the prison is to be stopped by the last one out, or that it is not.

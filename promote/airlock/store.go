@@ -124,7 +124,30 @@ func (s Store) Save(r Record) error {
 	if err != nil {
 		return err
 	}
-	return gitops.WriteFile(s.file(r.ID), append(content, '\n'), 0o600)
+	content = append(content, '\n')
+	err = gitops.WriteFile(s.file(r.ID), content, 0o600)
+	if gitops.NoRoom(err) {
+		return s.overwrite(r.ID, content, err)
+	}
+	return err
+}
+
+// overwrite writes a record in its place, where a full disk has no room for another beside it. One of the same length fits,
+// and differs in a word: of running and stopped no crash makes half of each.
+func (s Store) overwrite(id string, content []byte, cause error) error {
+	f, err := os.OpenFile(s.file(id), os.O_RDWR, 0)
+	if err != nil {
+		return cause
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() != int64(len(content)) {
+		return cause
+	}
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return cause
+	}
+	return f.Sync()
 }
 
 // Create records a new airlock as starting and hides its workspace from the user's git. The name of the
