@@ -1,17 +1,13 @@
 package docker
 
-import (
-	"syscall"
+import "syscall"
 
-	"github.com/git-airlock/git-airlock/prison"
-)
-
-// openFiles is a quarter of how many files this process could open, as in a native prison: whoever started the engine could,
-// too, and the exporter beside the container, which is of the same uid, must have more. 0: not known.
-func openFiles() int64 {
+// ownLimit is what this process could have of a resource: whoever started the engine could, too. false: not known.
+func ownLimit(resource int) (int64, bool) {
 	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return 0
+	if err := syscall.Getrlimit(resource, &l); err != nil {
+		return 0, false
 	}
-	return int64(min(l.Max/4, prison.MostFiles)) //nolint:gosec // it is small
+	const most = 1 << 62
+	return int64(min(l.Max, most)), true //nolint:gosec // it is less than that
 }

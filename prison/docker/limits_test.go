@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,22 @@ func TestKernelTells(t *testing.T) {
 			"/proc/self/mountinfo", "/proc/net/dev", "/sys/devices/system/cpu/online", "/sys/fs/cgroup/*", "/sys/kernel/mm/transparent_hugepage/enabled"} {
 			if status, out := sh(t, p, "ls -d "+path+" && for f in "+path+"; do test -d $f || cat $f >/dev/null || exit; done; nproc >/dev/null"); status != 0 {
 				t.Errorf("%s cannot be read: %q", path, out)
+			}
+		}
+	})
+}
+
+// TestOwnLimits sees that nothing which uses the kernel's memory is without a bound, whatever the engine has itself, and that none
+// can be raised.
+func TestOwnLimits(t *testing.T) {
+	onEach(t, []string{"docker", "podman", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		p := startedWith(t, b, o)
+		for resource, most := range map[int]int64{7: prison.MostFiles, 8: 8 << 20, 11: 16 * 256, 12: 800 << 10, 13: 0, 14: 0} {
+			_, out := sh(t, p, fmt.Sprintf(`perl -e '$l = pack(q(QQ)); syscall(302, 0, %d, 0, $l) == 0 or die; printf q(%%d %%d), unpack(q(QQ), $l);
+				$l = pack(q(QQ), 1 << 40, 1 << 40); print q( raised) if syscall(302, 0, %[1]d, $l, 0) == 0'`, resource))
+			var soft, hard int64
+			if n, err := fmt.Sscan(out, &soft, &hard); n != 2 || soft != hard || hard > most || strings.Contains(out, "raised") {
+				t.Errorf("limit %d is %q, %v; want at most %d", resource, out, err, most)
 			}
 		}
 	})

@@ -231,13 +231,10 @@ func reserved(folder string) bool {
 // resources are the limits; what the engine cannot give is left out and noted.
 func (pl planner) resources() container.Resources {
 	limits := pl.Limits.OrDefault()
-	r := container.Resources{Ulimits: []*container.Ulimit{noCores()}}
-	if files := openFiles(); files > 0 {
-		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nofile", Soft: files, Hard: files})
-		if pl.podman { // else it asks for more than it may have
-			processes := 2 * int64(limits.PIDs) // by uid, which the exporter may have, too
-			r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nproc", Soft: processes, Hard: processes})
-		}
+	r := container.Resources{Ulimits: ulimits(limits)}
+	if pl.podman { // else it asks for more than it may have
+		processes := 2 * int64(limits.PIDs) // by uid, which the exporter may have, too
+		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nproc", Soft: processes, Hard: processes})
 	}
 	if pl.MemoryLimit {
 		r.Memory = limits.Memory

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	"github.com/docker/docker/api/types/container"
 )
 
 //go:embed seccomp.json
@@ -140,10 +138,6 @@ func ioctlRules() []ruleJSON {
 	}
 	return rules
 }
-
-// noCores is the only limit with which the kernel starts no program of the host's for a core dump, see core(5): where
-// dumps go into a pipe, it does so for 0, as root and with the agent's memory for its input.
-func noCores() *container.Ulimit { return &container.Ulimit{Name: "core", Soft: 1, Hard: 1} }
 
 // coreRules keep the limit of core dumps where it is. Programs lower it as a precaution, and are told that they have.
 func coreRules() []ruleJSON {
