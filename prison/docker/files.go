@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/prison"
 
@@ -84,6 +86,20 @@ func (e *engine) furnish(ctx context.Context, id string, s prison.Spec) error {
 	}
 	return e.put(ctx, id, "/home",
 		folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID))
+}
+
+// openFolders lets everybody write in the folders that are memory, where the engine could say neither whose they are nor, to a
+// runtime that goes by what the image has there, their mode. They are root's, who needs no capability for it.
+func (e *engine) openFolders(ctx context.Context, id string) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerInspect(bounded, id)
+	if err != nil || c.HostConfig == nil {
+		return e.failed(ctx, "inspect container", err)
+	}
+	root := &running{engine: e, id: id, user: "0:0"}
+	_, err = root.plain(ctx, append([]string{defaultSh, "-c", `chmod 1777 "$@"`, "sh"}, slices.Sorted(maps.Keys(c.HostConfig.Tmpfs))...))
+	return err // an image without chmod has them closed
 }
 
 // lacksShell tells why a container could not be started, if that is because its image has no shell.

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
@@ -42,6 +44,44 @@ func TestImages(t *testing.T) {
 			t.Errorf("after it: %v", err)
 		}
 	}
+}
+
+// TestImageVolumes starts prisons of an image with volumes where a prison has its own folders: accounts and home are there, what is
+// written is kept or not as in any other prison, and nothing without a name is left on the engine.
+func TestImageVolumes(t *testing.T) {
+	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		o.Image = docker.BuiltImage("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
+		err := b.BuildImage(t.Context(), docker.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
+			"\nRUN echo made >/etc/made\nVOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := b.RemoveImage(context.Background(), o.Image); err != nil {
+				t.Error(err)
+			}
+		})
+		s := prisontest.NewSpec(t, b, o)
+		if err := b.Prepare(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { // before the image goes
+			if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
+				t.Error(err)
+			}
+		})
+		p := again(t, b, s)
+		status, out := sh(t, p, `cat /etc/made && id -un && echo $HOME && touch ~/kept /tmp/x /var/tmp/x /srv/x /workspace/x /run/x && ls -d /etc/alternatives/pager >/dev/null`)
+		if status != 0 || out != "made\ndev\n/home/dev\n" {
+			t.Errorf("status %d, %q", status, out)
+		}
+		if err := b.Stop(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if status, out = sh(t, again(t, b, s), "ls ~/kept && id -un"); status != 0 || out != "/home/dev/kept\ndev\n" {
+			t.Errorf("after a stop: status %d, %q", status, out)
+		}
+	})
 }
 
 func discard(t *testing.T, ref string) {

@@ -107,7 +107,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err != nil {
 		return i, err
 	}
-	if err := e.renew(ctx, r, s, plan, old); err != nil {
+	if err := e.renew(ctx, p, r, s, plan, old); err != nil {
 		return i, err
 	}
 	if err := e.run(ctx, p, r, s); err != nil {
@@ -127,7 +127,7 @@ func (e *engine) plan(ctx context.Context, p *platform, r *record, s prison.Spec
 }
 
 // renew makes the container unless the old one is still as planned. The home stays; /etc is the image's.
-func (e *engine) renew(ctx context.Context, r *record, s prison.Spec, p plan, old *container.InspectResponse) error {
+func (e *engine) renew(ctx context.Context, pf *platform, r *record, s prison.Spec, p plan, old *container.InspectResponse) error {
 	if err := e.makeNetwork(ctx, r, s); err != nil {
 		return err
 	}
@@ -147,6 +147,9 @@ func (e *engine) renew(ctx context.Context, r *record, s prison.Spec, p plan, ol
 	r.Container = id
 	if err := r.write(s.Dir); err != nil {
 		return err
+	}
+	if pf.podman { // which gives a volume the image's files when it first starts a container with it, if it is empty: see run
+		return nil
 	}
 	if err := e.furnish(ctx, id, s); err != nil {
 		r.Container = ""
@@ -181,6 +184,14 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 	}
 	if err := e.start(ctx, r.Container, s.Image); err != nil {
 		return err
+	}
+	if p.podman {
+		if err := e.furnish(ctx, r.Container, s); err != nil {
+			return err
+		}
+		if err := e.openFolders(ctx, r.Container); err != nil {
+			return err
+		}
 	}
 	if err := e.limitInside(ctx, p, r, s); err != nil {
 		return err

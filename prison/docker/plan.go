@@ -194,7 +194,11 @@ func (pl planner) half() int64 { return pl.Limits.OrDefault().Memory / 2 }
 
 // everybody returns the options of a tmpfs for all there are. Programs are built and run there.
 func (pl planner) everybody() string {
-	return fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", pl.half())
+	options := fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", pl.half())
+	if pl.podman {
+		options += ",notmpcopyup" // else it has what the image has there
+	}
+	return options
 }
 
 // own returns the options of one that belongs to the phantom, which Podman cannot say: nobody else is inside.
