@@ -89,7 +89,7 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 		return 0, err
 	}
 	defer x.stream.Close()
-	defer x.closeAtEnd(ctx)()
+	defer x.closeAtEnd(ctx, x.stream, endPoll)()
 	copied := make(chan error, 1)
 	go func() { copied <- x.copy() }()
 	select {
@@ -109,12 +109,12 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 	return x.result(ctx)
 }
 
-// closeAtEnd closes the command's stream when the container has ended: not every runtime that is killed with it
+// closeAtEnd closes a stream when the container has ended, which is asked now and then: not every runtime that is killed with it
 // leaves an engine that does. The function that is returned ends the watch.
-func (x *execution) closeAtEnd(ctx context.Context) (stop func()) {
+func (r *running) closeAtEnd(ctx context.Context, stream types.HijackedResponse, poll time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		tick := time.NewTicker(endPoll)
+		tick := time.NewTicker(poll)
 		defer tick.Stop()
 		for {
 			select {
@@ -122,9 +122,9 @@ func (x *execution) closeAtEnd(ctx context.Context) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			if !x.containerRuns(ctx) {
+			if !r.containerRuns(ctx) {
 				time.Sleep(endGrace)
-				x.stream.Close()
+				stream.Close()
 				return
 			}
 		}
@@ -215,23 +215,42 @@ func (x *execution) feed() {
 
 // result is how the command ended, once its output has.
 func (x *execution) result(ctx context.Context) (int, error) {
-	answer, started := <-x.said
-	if !started || answer == "" {
-		return 0, x.neverRan(ctx)
-	}
-	switch answer[0] {
+	answer := <-x.said
+	switch what(answer) {
 	case saysNotFound:
 		return 0, fmt.Errorf("%s: %w", x.Argv[0], prison.ErrNotFound)
 	case saysNotExecutable:
 		return 0, fmt.Errorf("%s: %w", x.Argv[0], prison.ErrNotExecutable)
 	case saysNoFolder:
 		return 0, fmt.Errorf("working directory %q: not a folder that can be entered", workingDir(x.Dir))
+	case saysNothing:
+		return 0, x.neverRan(ctx)
 	}
 	status, err := x.status(ctx)
 	if err == nil && status == killedStatus && !x.alive(ctx) {
 		err = prison.ErrNotRunning
 	}
 	return status, err
+}
+
+// what is the kind of an answer. An engine that cannot start the script, as when the container ends just then, says so where
+// the script would, and ends the command with a status of its own.
+func what(answer string) byte {
+	switch answer {
+	case string(saysNotFound), string(saysNotExecutable), string(saysNoFolder):
+		return answer[0]
+	}
+	if _, running := sessionOf(answer); running {
+		return saysRuns
+	}
+	return saysNothing
+}
+
+// sessionOf is the session of a command that runs.
+func sessionOf(answer string) (session int, running bool) {
+	number, ok := strings.CutPrefix(answer, string(saysRuns))
+	session, err := strconv.Atoi(number)
+	return session, ok && err == nil
 }
 
 // status asks for the exit status, which the engine may know a moment after the output's end.
@@ -320,9 +339,9 @@ func (x *execution) kill(ctx context.Context) error {
 	case answer = <-x.said:
 	case <-bounded.Done():
 	}
-	session, err := strconv.Atoi(strings.TrimPrefix(answer, string(saysRuns)))
-	if err != nil {
-		return nil // it never ran
+	session, ran := sessionOf(answer)
+	if !ran {
+		return nil
 	}
 	status, err := x.plain(bounded, []string{defaultSh, "-c", killScript, "sh", strconv.Itoa(session)})
 	if errors.Is(err, prison.ErrNotRunning) {

@@ -79,9 +79,13 @@ func accounts(s prison.Spec) []entry {
 	}
 }
 
-// furnish gives a new container its accounts and its home. Folders that exist keep what is in them.
-func (e *engine) furnish(ctx context.Context, id string, s prison.Spec) error {
-	if err := e.put(ctx, id, "/etc", accounts(s)...); err != nil {
+// noResolver is for Podman, which lays none of its own over the image's, if there is no network: that one names what resolved where the
+// image was made.
+var noResolver = entry{name: "resolv.conf", mode: 0o644, content: "nameserver 127.0.0.1\n"}
+
+// furnish gives a new container its accounts, what else there is to be in /etc, and its home. Folders that exist keep what is in them.
+func (e *engine) furnish(ctx context.Context, id string, s prison.Spec, etc ...entry) error {
+	if err := e.put(ctx, id, "/etc", append(accounts(s), etc...)...); err != nil {
 		return err
 	}
 	return e.put(ctx, id, "/home",

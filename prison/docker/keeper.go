@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -179,14 +178,14 @@ func (r *running) keepScreen(ctx context.Context, p prison.Process, listener net
 	if err := hostfile.Write(filepath.Join(r.dir, commandName), l); err != nil {
 		return err
 	}
-	defer x.closeAtEnd(ctx)()
+	defer x.closeAtEnd(ctx, x.stream, endPoll)()
 	x.begun = make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		x.copy() //nolint:errcheck // nothing is wrong with our own writer
 	}()
-	if answer := <-x.said; !strings.HasPrefix(answer, string(saysRuns)) {
+	if answer := <-x.said; what(answer) != saysRuns {
 		return errors.New("the engine could not start it")
 	}
 	select {

@@ -20,6 +20,7 @@ const (
 	saysNotFound      = 'n'
 	saysNotExecutable = 'x'
 	saysNoFolder      = 'd'
+	saysNothing       = 0 // it never began
 )
 
 // startScript becomes a command. What Podman adds to every environment is taken out again. Its arguments are the mode, the working directory and the command. It is written

@@ -37,7 +37,7 @@ func (x *execution) copyTerminal() error {
 	}
 	answer = strings.TrimSpace(answer)
 	x.said <- answer
-	if answer == "" || answer[0] != saysRuns {
+	if what(answer) != saysRuns {
 		return nil
 	}
 	resizing, stop := context.WithCancel(context.Background())

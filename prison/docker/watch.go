@@ -21,6 +21,8 @@ const (
 	watchPoll = 150 * time.Millisecond
 	// watchPatience is how long a look may take before the watch is given up: a path that is a pipe, say.
 	watchPatience = 20 * time.Second
+	// watchLate is how long one takes before it is asked whether the container still runs.
+	watchLate = time.Second
 )
 
 // watchScript looks at its later arguments whenever it reads a line, and says whether they have changed. The first
@@ -85,7 +87,8 @@ func (r *running) Watch(ctx context.Context, paths []string) (<-chan struct{}, e
 		_, err := stdcopy.StdCopy(w, io.Discard, stream.Reader)
 		w.CloseWithError(err)
 	}()
-	l := &looker{ask: stream.Conn, answers: bufio.NewReader(answers)}
+	late := func() func() { return r.closeAtEnd(ctx, stream, watchLate) }
+	l := &looker{ask: stream.Conn, answers: bufio.NewReader(answers), late: late}
 	stop := context.AfterFunc(ctx, stream.Close)
 	if _, err := l.look(); err != nil {
 		stop()
@@ -117,6 +120,7 @@ type looker struct {
 		SetReadDeadline(time.Time) error
 	}
 	answers *bufio.Reader
+	late    func() (stop func()) // called before each look: it ends that when nobody will answer any more
 }
 
 func (l *looker) look() (changed bool, err error) {
@@ -126,6 +130,7 @@ func (l *looker) look() (changed bool, err error) {
 	if _, err := io.WriteString(l.ask, "\n"); err != nil {
 		return false, err
 	}
+	defer l.late()()
 	answer, err := l.answers.ReadString('\n')
 	return strings.HasPrefix(answer, "c"), err
 }

@@ -1,0 +1,34 @@
+package docker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+// TestWatchEnds kills containers that are watched. Not every runtime tells the engine, or that us, that nobody answers any more.
+func TestWatchEnds(t *testing.T) {
+	onEach(t, []string{"docker", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+		s := prisontest.NewSpec(t, b, o)
+		if err := b.Prepare(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		changes, err := again(t, b, s).Watch(t.Context(), []string{prison.Workspace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		boxes, _ := labelled(t, s.ID)
+		if err := engine(t).ContainerKill(t.Context(), boxes[0].ID, "KILL"); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		for range changes {
+		}
+		if took := time.Since(begun); took > 8*time.Second {
+			t.Errorf("the watch ended after %v", took)
+		}
+	})
+}
