@@ -79,7 +79,7 @@ func accounts(s prison.Spec) []entry {
 	}
 }
 
-// noResolver is for Podman, which lays none of its own over the image's, if there is no network: that one names what resolved where the
+// noResolver is for Podman, which lays none of its own over the image's if there is no network: that one names what resolved where the
 // image was made.
 var noResolver = entry{name: "resolv.conf", mode: 0o644, content: "nameserver 127.0.0.1\n"}
 
@@ -90,6 +90,18 @@ func (e *engine) furnish(ctx context.Context, id string, s prison.Spec, etc ...e
 	}
 	return e.put(ctx, id, "/home",
 		folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID))
+}
+
+// furnishLate furnishes a container of Podman's, which runs.
+func (e *engine) furnishLate(ctx context.Context, id string, s prison.Spec) error {
+	var etc []entry
+	if s.Network == prison.NetworkNone {
+		etc = append(etc, noResolver)
+	}
+	if err := e.furnish(ctx, id, s, etc...); err != nil {
+		return err
+	}
+	return e.openFolders(ctx, id)
 }
 
 // openFolders lets everybody write in the folders that are memory, where the engine could say neither whose they are nor, to a

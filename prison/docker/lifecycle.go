@@ -186,10 +186,7 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 		return err
 	}
 	if p.podman {
-		if err := e.furnish(ctx, r.Container, s, noResolver); err != nil {
-			return err
-		}
-		if err := e.openFolders(ctx, r.Container); err != nil {
+		if err := e.furnishLate(ctx, r.Container, s); err != nil {
 			return err
 		}
 	}
