@@ -177,12 +177,11 @@ func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err 
 
 // run starts the container and sees that commands can be executed in it.
 func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	start := e.start
 	if s.Network == prison.NetworkOpen {
-		if err := e.joinSink(ctx, r.Container); err != nil {
-			return err
-		}
+		start = e.startOpen
 	}
-	if err := e.start(ctx, r.Container, s.Image); err != nil {
+	if err := start(ctx, r.Container, s.Image); err != nil {
 		return err
 	}
 	if p.podman {

@@ -2,10 +2,14 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
@@ -38,43 +42,87 @@ func (e *engine) joinSink(ctx context.Context, id string) error {
 			"com.docker.network.bridge.enable_icc":   "false",
 		},
 	}
-	// Somebody else's end may remove it between the two.
-	var err error
-	for range 3 {
-		if err = e.ensureNetwork(ctx, sinkName, sink); err != nil {
-			return err
-		}
-		bounded, cancel := call(ctx)
-		err = e.NetworkConnect(bounded, sinkName, id, nil)
-		cancel()
-		if !gone(err) {
-			break
-		}
+	if err := e.ensureNetwork(ctx, sinkName, sink); err != nil {
+		return err
 	}
-	if err != nil && !notNow(err) {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	if err := e.NetworkConnect(bounded, sinkName, id, nil); err != nil && !notNow(err) {
 		return e.failed(ctx, "shut link-local addresses", err)
 	}
 	return nil
 }
 
+// startOpen starts a container with a way out. Another prison's end may remove the sink before this one is in it: then there is a new one.
+func (e *engine) startOpen(ctx context.Context, id, ref string) (err error) {
+	for range openTries {
+		if err = e.joinSink(ctx, id); err == nil {
+			err = e.start(ctx, id, ref)
+		}
+		var lasting *prison.Unavailable
+		if err == nil || ctx.Err() != nil || errors.As(err, &lasting) || errors.Is(err, errForeign) {
+			return err
+		}
+	}
+	return err
+}
+
+const (
+	openTries = 4
+	// networkPatience is for networks that other prisons make or leave just now.
+	networkPatience = 5 * time.Second
+	networkPoll     = 50 * time.Millisecond
+)
+
+var errForeign = errors.New("it is somebody else's")
+
+// ensureNetwork makes a network that is not there. Others may be at the same, and an engine says in many ways that they were quicker.
 func (e *engine) ensureNetwork(ctx context.Context, name string, o network.CreateOptions) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
-	n, err := e.NetworkInspect(bounded, name, network.InspectOptions{})
-	if err == nil {
-		if n.Labels[labelRole] != o.Labels[labelRole] || n.Labels[labelKey] != o.Labels[labelKey] {
-			return fmt.Errorf("network %q is somebody else's", name)
+	for deadline := time.Now().Add(networkPatience); ; time.Sleep(networkPoll) {
+		n, err := e.NetworkInspect(bounded, name, network.InspectOptions{})
+		if err == nil {
+			if n.Labels[labelRole] != o.Labels[labelRole] || n.Labels[labelKey] != o.Labels[labelKey] {
+				return fmt.Errorf("network %q: %w", name, errForeign)
+			}
+			return nil
 		}
-		return nil
+		if !gone(err) {
+			return e.failed(ctx, "inspect network", err)
+		}
+		_, err = e.NetworkCreate(bounded, name, o)
+		if err == nil {
+			return nil
+		}
+		if foreign := e.overlaps(bounded, o); foreign != "" {
+			return fmt.Errorf("network %q, which has addresses of %s: %w", foreign, linkLocal, errForeign)
+		}
+		if bounded.Err() != nil || unreachable(err) || errdefs.IsInvalidArgument(err) || time.Now().After(deadline) {
+			return e.failed(ctx, "create network "+name, err)
+		}
 	}
-	if !gone(err) {
-		return e.failed(ctx, "inspect network", err)
+}
+
+// overlaps names a network of somebody else's with addresses that one to be wants.
+func (e *engine) overlaps(ctx context.Context, o network.CreateOptions) string {
+	if o.IPAM == nil {
+		return ""
 	}
-	_, err = e.NetworkCreate(bounded, name, o)
-	if notNow(err) { // somebody was quicker
-		return nil
+	list, err := e.NetworkList(ctx, network.ListOptions{})
+	if err != nil {
+		return ""
 	}
-	return e.failed(ctx, "create network "+name, err)
+	wanted := netip.MustParsePrefix(linkLocal)
+	for _, n := range list {
+		for _, c := range n.IPAM.Config {
+			has, err := netip.ParsePrefix(c.Subnet)
+			if err == nil && has.Overlaps(wanted) && n.Labels[labelRole] != roleSink {
+				return n.Name
+			}
+		}
+	}
+	return ""
 }
 
 // leaveSink takes a stopped container out of the sink, and removes the sink with its last member.
@@ -101,9 +149,22 @@ func (e *engine) removeNetworks(ctx context.Context, r *record) error {
 		return e.failed(ctx, "list networks", err)
 	}
 	for _, n := range list {
-		if err := e.NetworkRemove(bounded, n.ID); err != nil && !gone(err) {
+		if err := e.removeNetwork(bounded, n.ID); err != nil {
 			return e.failed(ctx, "remove network", err)
 		}
 	}
 	return nil
+}
+
+// removeNetwork waits a moment for a container that is just going: what it had there goes after it.
+func (e *engine) removeNetwork(ctx context.Context, id string) error {
+	for deadline := time.Now().Add(networkPatience); ; time.Sleep(networkPoll) {
+		err := e.NetworkRemove(ctx, id)
+		if err == nil || gone(err) {
+			return nil
+		}
+		if unreachable(err) || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
