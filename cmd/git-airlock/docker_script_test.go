@@ -25,6 +25,7 @@ import (
 func init() {
 	scriptCommands["onengine"] = cmdOnEngine
 	scriptCommands["killprison"] = cmdKillPrison
+	scriptCommands["paused"] = cmdPaused
 }
 
 // testImage is an image with git and a shell in it that tests may use.
@@ -130,6 +131,22 @@ func cmdOnEngine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(len(boxes)+others) != args[0] {
 		ts.Fatalf("%d containers, %d volumes and networks", len(boxes), others)
+	}
+}
+
+// paused pauses the containers of the airlock that was started last, ! paused lets them go on.
+func cmdPaused(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, len(args) != 0, "[!] paused")
+	airlocks := worldOf(ts).airlocks
+	c := engineClient(ts)
+	defer c.Close()
+	boxes, _ := onEngine(ts, airlocks[len(airlocks)-1])
+	for _, b := range boxes {
+		if neg {
+			ts.Check(c.ContainerUnpause(context.Background(), b.ID))
+		} else {
+			ts.Check(c.ContainerPause(context.Background(), b.ID))
+		}
 	}
 }
 

@@ -225,8 +225,12 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	if err != nil {
 		return nil, err
 	}
-	if !runs(c) || c.State.Paused {
+	if !runs(c) {
 		return nil, prison.ErrNotRunning
+	}
+	if c.State.Paused { // by somebody who wants to go on with it
+		container := strings.TrimPrefix(c.Name, "/")
+		return nil, unavailable(fmt.Sprintf("the container %s is paused", container), "docker unpause "+container)
 	}
 	box := &running{engine: e, id: r.Container, user: userOf(s), dir: s.Dir}
 	if r.Shell != "" {
