@@ -25,6 +25,8 @@ var (
 	ErrNotRunning = errors.New("the prison is not running")
 	// ErrElsewhere says that it runs where this process cannot see it, or for the folder of which this one is a copy.
 	ErrElsewhere = errors.New("the prison runs in another container, on another host or for another copy of the repository")
+	// ErrFrozen says that the prison runs and does not answer, in any time that would be worth waiting.
+	ErrFrozen = errors.New("the prison does not answer: it is frozen, or leaves its first process no processor")
 	// ErrFlooded says that the agent holds so many descriptors in flight that a prison cannot pass any to its caller.
 	ErrFlooded = errors.New("the agent keeps the prison from passing descriptors (it has too many in flight)")
 	// ErrNotLaunched says that no launched command runs, or that none was ever launched.
@@ -170,7 +172,7 @@ type Backend interface {
 	// Open starts a prison that ends with the calling process, whatever ends that, or with Stop.
 	// It can run beside a started one on the same workspace. Used with Spec.ReadOnly.
 	Open(ctx context.Context, spec Spec) (Prison, error)
-	// Attach connects to the prison made by Start; [ErrNotRunning] if there is none.
+	// Attach connects to the prison made by Start; [ErrNotRunning] if there is none, [ErrFrozen] if it does not answer.
 	Attach(ctx context.Context, spec Spec) (Prison, error)
 	// Stop ends the prison made by Start, if there is one, with every process in it, and removes
 	// what it left on the host (sockets, control groups) also after crashes; the workspace

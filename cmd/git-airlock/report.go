@@ -138,7 +138,7 @@ func hints(err error) []string {
 		return []string{"git airlock stop  # where it was started"}
 	case errors.Is(err, prison.ErrNotRunning):
 		return []string{"git airlock start"}
-	case errors.Is(err, prison.ErrFlooded):
+	case errors.Is(err, prison.ErrFlooded), errors.Is(err, prison.ErrFrozen):
 		return []string{"git airlock stop"}
 	case errors.Is(err, identity.ErrNoUser):
 		return []string{`git config --global user.name "Your Name"`, "git config --global user.email you@example.com"}

@@ -182,6 +182,7 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) error {
 	runs, err := a.prisonRuns(ctx, r)
 	switch {
+	case errors.Is(err, prison.ErrFrozen): // it runs, if nothing in it does
 	case r.Phase == airlock.Running && !runs:
 		d.State = "broken"
 	case runs: // of a stopped one, if a start was killed before it was written down
@@ -191,9 +192,9 @@ func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) er
 		d.Command, err = a.launched(ctx, r)
 	}
 	var unavailable *prison.Unavailable
-	if errors.As(err, &unavailable) {
+	if errors.As(err, &unavailable) || errors.Is(err, prison.ErrFrozen) {
 		say(a.message, "look at the prison: %s", gitops.Escape(err.Error()))
-		hint(a.message, unavailable.Mend...)
+		hint(a.message, hints(err)...)
 		return nil
 	}
 	return err

@@ -83,8 +83,16 @@ func (a reply) err() error {
 	return errors.New(a.Error)
 }
 
+// pingPatience is how long a prison may take to answer that it is there. Its agent may keep all processors busy.
+const pingPatience = 5 * time.Second
+
 func (r *running) ping(ctx context.Context) error {
-	c, files, err := r.ask(ctx, request{Kind: kindPing})
+	bounded, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	c, files, err := r.ask(bounded, request{Kind: kindPing})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return prison.ErrFrozen
+	}
 	if err != nil {
 		return err
 	}
