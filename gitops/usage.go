@@ -11,8 +11,15 @@ import (
 type Usage struct {
 	Bytes  int64
 	Inodes int64
+	// Beside is how many of the bytes are not in the workspace but in the agent's home.
+	Beside int64
 	// Whole tells that all of it could be read: who owns a folder can close it to themselves, too.
 	Whole bool
+}
+
+// With adds what a home takes.
+func (u Usage) With(home Usage) Usage {
+	return Usage{Bytes: u.Bytes + home.Bytes, Inodes: u.Inodes + home.Inodes, Beside: u.Beside + home.Bytes, Whole: u.Whole && home.Whole}
 }
 
 // usageTime bounds how long a workspace is measured.

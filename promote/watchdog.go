@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log"
@@ -21,6 +22,8 @@ const (
 	// measureShare how many times longer the pause is than the measuring was.
 	measureEvery = 5 * time.Second
 	measureShare = 200
+	// heldShare is by how much shorter the pause is while the workspace is held to be full.
+	heldShare = 20
 	// grace is by how much a workspace may outgrow what it was stopped at, when it is started again to be cleaned up.
 	grace = 64 << 20
 )
@@ -60,6 +63,9 @@ type watchdog struct {
 	log   *log.Logger
 	place string
 	floor int64 // bytes that stay free
+	// beside is the host state, where the agent's home is, if that is on another disk; "": it is not.
+	beside      string
+	besideFloor int64
 
 	usage    gitops.Usage
 	measured time.Time
@@ -74,9 +80,40 @@ type watchdog struct {
 func newWatchdog(e *Engine, logger *log.Logger) *watchdog {
 	w := &watchdog{Engine: e, log: logger, place: e.Store.Workspace(e.Record), measured: time.Now()}
 	if r, err := roomAt(w.place); err == nil {
-		w.then, w.floor = r, min(freeFloor, r.total/20, r.free/2)
+		w.then, w.floor = r, r.floor()
+	}
+	if r, err := roomAt(w.Dir()); err == nil && !sameDisk(w.place, w.Dir()) {
+		w.beside, w.besideFloor = w.Dir(), r.floor()
+		w.then = w.then.with(r)
 	}
 	return w
+}
+
+// floor is how much of a disk stays free of which this is the room at first.
+func (r room) floor() int64 { return min(freeFloor, r.total/20, r.free/2) }
+
+// with adds what is used of another disk. What is free stays that of the first.
+func (r room) with(beside room) room {
+	r.used, r.inodesUsed = r.used+beside.used, r.inodesUsed+beside.inodesUsed
+	return r
+}
+
+func sameDisk(a, b string) bool {
+	var first, second unix.Stat_t
+	return unix.Stat(a, &first) == nil && unix.Stat(b, &second) == nil && first.Dev == second.Dev
+}
+
+// besideFull says that the disk of the home is, or nothing.
+func (w *watchdog) besideFull(r room) string {
+	switch {
+	case w.beside == "":
+		return ""
+	case r.free < w.besideFloor:
+		return fmt.Sprintf("the disk of the agent's home has %s left", megabytes(r.free))
+	case r.crowded():
+		return fmt.Sprintf("the disk of the agent's home has room for %d more files", r.inodesFree)
+	}
+	return ""
 }
 
 // look stops the prison if it must be, and tells whether there is something new to be said: the engine's hold was
@@ -86,16 +123,23 @@ func (w *watchdog) look(ctx context.Context) bool {
 	if err != nil || w.Halt == nil || w.settings.MaxWorkspace == 0 {
 		return false
 	}
+	var beside room
+	if w.beside != "" {
+		if beside, err = roomAt(w.beside); err != nil {
+			return false
+		}
+		r = r.with(beside)
+	}
 	if w.due(r) {
 		w.measure(ctx, r)
 	}
-	why := w.verdict(r)
+	why := cmp.Or(w.verdict(r), w.besideFull(beside))
 	switch {
 	case why == "":
 		mended := w.full != nil
 		w.full, w.excused, w.excusedTaken = nil, gitops.Usage{}, 0
 		return mended
-	case w.full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor:
+	case w.full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor && w.besideFull(beside) == "":
 		return false // said before; started again, the agent may clean up
 	}
 	w.log.Print(why)
@@ -106,6 +150,9 @@ func (w *watchdog) look(ctx context.Context) bool {
 	said := w.full != nil
 	w.excused, w.excusedTaken = w.usage, w.taken
 	mend := "df -h " + gitops.Pasteable(w.place)
+	if w.verdict(r) == "" {
+		mend = "df -h " + gitops.Pasteable(w.beside)
+	}
 	if r.crowded() {
 		mend = "df -i " + gitops.Pasteable(w.place)
 	}
@@ -126,7 +173,11 @@ func (w *watchdog) due(r room) bool {
 		return false
 	}
 	much := max(w.usage.Bytes, w.taken)+grown > w.settings.MaxWorkspace || w.usage.Inodes+more > maxInodes
-	return much && w.full == nil || time.Since(w.measured) > max(w.pause, measureEvery)
+	pause := w.pause
+	if w.full != nil {
+		pause /= heldShare // somebody waits for it to be over
+	}
+	return much && w.full == nil || time.Since(w.measured) > max(pause, measureEvery)
 }
 
 func (w *watchdog) measure(ctx context.Context, r room) {
@@ -160,6 +211,8 @@ func (w *watchdog) verdict(r room) string {
 		return fmt.Sprintf("the disk has %s left", megabytes(r.free))
 	case r.crowded():
 		return fmt.Sprintf("the disk has room for %d more files", r.inodesFree)
+	case w.usage.Bytes > limit && w.usage.Beside > w.usage.Bytes/2:
+		return fmt.Sprintf("the agent's home and the workspace hold %s, more than airlock.maxWorkspace allows (%s)", megabytes(w.usage.Bytes), megabytes(limit))
 	case w.usage.Bytes > limit:
 		return fmt.Sprintf("the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(w.usage.Bytes), megabytes(limit))
 	case w.taken > limit:

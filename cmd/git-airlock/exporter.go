@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"os"
 	"path"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -14,7 +16,8 @@ import (
 // phantom, obeying an inner repository that can do nothing with it.
 type exporter struct {
 	gitops.Workspace
-	box prison.Prison
+	box  prison.Prison
+	home func(context.Context) (prison.Prison, error) // opens a prison whose workspace is the agent's home; nil if the host has none
 }
 
 func (a *app) openExporter(ctx context.Context, r airlock.Record) (promote.Exporter, error) {
@@ -26,7 +29,32 @@ func (a *app) openExporter(ctx context.Context, r airlock.Record) (promote.Expor
 	if err != nil {
 		return nil, err
 	}
-	return exporter{workspaceIn(box), box}, nil
+	x := exporter{workspaceIn(box), box, nil}
+	if home := native.Home(spec); a.backend(r).Name() == "native" && isDir(home) {
+		spec.Workspace = home
+		x.home = func(ctx context.Context) (prison.Prison, error) { return a.openLook(ctx, r, spec) }
+	}
+	return x, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+// Usage measures the workspace and the agent's home, which may be on another disk: what it may write to that outlives it.
+func (x exporter) Usage(ctx context.Context) (gitops.Usage, error) {
+	u, err := x.Workspace.Usage(ctx)
+	if err != nil || x.home == nil {
+		return u, err
+	}
+	box, err := x.home(ctx)
+	if err != nil {
+		return u, err
+	}
+	defer box.Close()
+	home, err := workspaceIn(box).Usage(ctx)
+	return u.With(home), err
 }
 
 // watched are the places that change when an inner ref does.

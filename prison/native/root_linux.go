@@ -20,7 +20,6 @@ const (
 	commandName = "command.json"
 	logName     = "command.log"
 
-	homeName     = "home"
 	homeWorkName = "home.work"      // overlayfs's scratch folder
 	workName     = "workspace.work" // overlayfs's scratch folder
 	lowerName    = "lower"          // the empty lower layer of both overlays
