@@ -66,8 +66,8 @@ func (p *plan) bringIn(ctx context.Context) error {
 	return nil
 }
 
-// goesOnFrom finds since when the changes of the first new commit count that builds on one of the branch's: since that one, if it
-// is not older than what landed last; else since what landed last, so that it undoes what it does without.
+// goesOnFrom finds since when the changes of the first new commit count that builds on one of the branch's: since that one. If it
+// is older than what landed last, it also undoes what has landed of the agent's since then, and nothing of the user's.
 func (p *plan) goesOnFrom(ctx context.Context, found gitops.OID) error {
 	p.since = found
 	landed := p.last.outer
@@ -75,14 +75,58 @@ func (p *plan) goesOnFrom(ctx context.Context, found gitops.OID) error {
 	if err != nil || found == landed || len(beyond) > 0 {
 		return err
 	}
-	p.since = landed
 	undone, err := p.Repo.Unreached(ctx, []gitops.OID{landed}, []gitops.OID{found})
 	for _, id := range slices.Backward(undone) {
 		if p.ledger.outer[id] && !p.ledger.superseded[id] {
 			p.supersedes = append(p.supersedes, id)
 		}
 	}
+	if err != nil {
+		return err
+	}
+	p.fork, err = p.landedBefore(ctx, found)
 	return err
+}
+
+// landedBefore is the newest landed commit that a commit of the branch has, inside; the root if it has none.
+func (p *plan) landedBefore(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
+	var outer []gitops.OID
+	for _, l := range p.ledger.landed {
+		outer = append(outer, l.outer)
+	}
+	after, err := p.Repo.Unreached(ctx, outer, []gitops.OID{commit})
+	left := map[gitops.OID]bool{}
+	for _, id := range after {
+		left[id] = true
+	}
+	for _, l := range slices.Backward(p.ledger.landed) {
+		if !left[l.outer] {
+			return l.inner, err
+		}
+	}
+	return p.base.inner, err
+}
+
+// baseTree is the tree from which the changes of a commit count: that of the commit before, for one that goes back behind what has
+// landed with what the agent has done since.
+func (b *builder) baseTree(ctx context.Context, l gitops.Link) (gitops.OID, error) {
+	base, err := b.innerTree(ctx, b.before(l))
+	if err != nil || b.fork == "" || l.Commit != b.chain[0] {
+		return base, err
+	}
+	fork, err := b.innerTree(ctx, b.fork)
+	if err != nil {
+		return "", err
+	}
+	landed, err := b.innerTree(ctx, b.last.inner)
+	if err != nil {
+		return "", err
+	}
+	tree, conflicts, err := b.bridge.Merge(ctx, gitops.Merge{Base: fork, Ours: base, Theirs: landed})
+	if conflicts != nil {
+		return landed, err
+	}
+	return tree, err
 }
 
 // keepBrought takes out of what is undone what the agent has by another way.

@@ -194,7 +194,7 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 	if first == "" || b.how == asTheyAre || b.same(first, parents[0]) {
 		return theirs, nil
 	}
-	base, err := b.innerTree(ctx, first)
+	base, err := b.baseTree(ctx, l)
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ func (b *builder) patch(ctx context.Context, l gitops.Link, theirs gitops.OID, p
 	if b.settings.Engine != PatchEngine || b.how == asTheyAre || len(parents) != 1 {
 		return nil
 	}
-	base, err := b.innerTree(ctx, b.before(l))
+	base, err := b.baseTree(ctx, l)
 	if err != nil || base == theirs {
 		return err
 	}

@@ -15,6 +15,7 @@ type plan struct {
 	chain []gitops.OID  // those of the first-parent history, oldest first
 	last  pair          // what the first of them lands on
 	since gitops.OID    // what its changes count from: that, inside, or a commit of the branch
+	fork  gitops.OID    // what landed last before that one, if more has landed since; else empty
 
 	brought    map[gitops.OID]bool // commits of the branch that the agent has
 	dropped    int                 // how many new commits the user leaves out, and with them what they merged; they are in no chain

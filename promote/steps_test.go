@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -431,11 +432,7 @@ func (s *steps) compare(inner, outer, onto gitops.OID) {
 	if onto != "" {
 		ours = s.names(s.Top, string(onto))
 	}
-	for _, base := range s.bases(inner) {
-		before := map[string]bool{}
-		if base != "" {
-			before = s.names(s.inner, base)
-		}
+	for _, before := range s.bases(inner) {
 		want := map[string]bool{}
 		for name := range ours {
 			if theirs[name] || !before[name] {
@@ -454,14 +451,35 @@ func (s *steps) compare(inner, outer, onto gitops.OID) {
 	s.t.Errorf("%s landed as %s with %v on %v, and has %v", inner, outer, got, ours, theirs)
 }
 
-// bases are the commits since which a commit's changes may count: its first parent, and for the first to land what landed
-// last, which may be any.
-func (s *steps) bases(inner gitops.OID) []string {
-	bases := strings.Fields(git(s.t, s.inner, "show", "-s", "--format=%P", string(inner)))
-	bases = append(bases[:min(1, len(bases))], string(s.record.Root), "")
+// bases are the names since which a commit's changes may count: those of its first parent, and for the first to land those of what
+// landed last, which may be any; where it goes on from a commit of the branch, the user's are that one's.
+func (s *steps) bases(inner gitops.OID) []map[string]bool {
+	none := map[string]bool{}
+	bases := []map[string]bool{none, s.names(s.inner, string(s.record.Root))}
+	parent := first(strings.Fields(git(s.t, s.inner, "show", "-s", "--format=%P", string(inner))))
+	outside := none
+	if parent != "" {
+		bases = append(bases, s.names(s.inner, parent))
+		if s.seen[gitops.OID(parent)] {
+			outside = s.names(s.inner, parent)
+		}
+	}
 	for other := range s.images {
-		if other != inner {
-			bases = append(bases, string(other))
+		if other == inner {
+			continue
+		}
+		names := s.names(s.inner, string(other))
+		bases = append(bases, names)
+		if len(outside) > 0 {
+			mixed := map[string]bool{}
+			for name := range names {
+				mixed[name] = !strings.HasPrefix(name, "u") || outside[name]
+			}
+			for name := range outside {
+				mixed[name] = mixed[name] || strings.HasPrefix(name, "u")
+			}
+			maps.DeleteFunc(mixed, func(_ string, there bool) bool { return !there })
+			bases = append(bases, mixed)
 		}
 	}
 	return bases

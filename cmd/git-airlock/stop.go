@@ -79,10 +79,10 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 		return err
 	}
 	state, err := engine.State(ctx)
-	if err != nil {
-		return err
-	}
-	if state.Uncommitted > 0 {
+	switch {
+	case err != nil: // it is stopped all the same
+		say(a.message, "what the agent has not committed cannot be seen: %s", err)
+	case state.Uncommitted > 0:
 		say(a.message, "the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
 	}
 	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
