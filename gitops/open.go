@@ -132,6 +132,8 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	switch {
 	case lines[0] == "true":
 		return nil, ErrBare
+	case errors.Is(err, context.Canceled):
+		return nil, err
 	case err != nil && lines[0] == "":
 		return nil, noRepository(err, dir)
 	case err != nil:

@@ -23,6 +23,8 @@ type Error struct {
 	Args   []string
 	Status int
 	Stderr string // head and tail, escaped
+
+	interrupted bool // by the terminal's ^C, which all processes there get
 }
 
 func (e *Error) Error() string {
@@ -46,8 +48,11 @@ var noRoom = map[syscall.Errno][]string{
 	syscall.EROFS:  {"Read-only file system"},
 }
 
-// Is tells whether git failed because of one of those.
+// Is tells whether git failed because of one of those, or was interrupted before we knew of it.
 func (e *Error) Is(target error) bool {
+	if target == context.Canceled {
+		return e.interrupted
+	}
 	errno, ok := target.(syscall.Errno)
 	return ok && slices.ContainsFunc(noRoom[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
@@ -305,7 +310,8 @@ func callError(ctx context.Context, c Call, err error, stderr string) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
 	case errors.As(err, &exit):
-		return &Error{Args: c.Args, Status: exit.ExitCode(), Stderr: stderr}
+		state, _ := exit.Sys().(syscall.WaitStatus)
+		return &Error{c.Args, exit.ExitCode(), stderr, state.Signaled() && state.Signal() == syscall.SIGINT}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }

@@ -192,8 +192,8 @@ func (d *daemon) wait(ctx context.Context) {
 // truth, the number in it a help: without a process that it is the number of, [ErrElsewhere].
 func DaemonPID(store airlock.Store, id string) (int, error) {
 	file := filepath.Join(store.Dir(id), daemonLock)
-	none, cancel := context.WithCancel(context.Background())
-	cancel()
+	none, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
 	said, before := "", 0
 	for range 20 {
 		unlock, err := store.LockFile(none, id, daemonLock)

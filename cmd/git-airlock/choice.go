@@ -84,8 +84,10 @@ func (a *app) glance(ctx context.Context, here airlock.Record, q startRequest) c
 	if err == nil && tree != "" {
 		c.setup, err = a.obey(ctx, tree, q)
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		say(a.message, "%s", gitops.Escape(err.Error()))
+	}
+	if err != nil {
 		return c
 	}
 	if c.setup.file != "" {

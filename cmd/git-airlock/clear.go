@@ -66,7 +66,7 @@ func (a *app) clear(ctx context.Context, r airlock.Record, discard bool) error {
 	if err := a.note(r); err != nil {
 		return err
 	}
-	if err := a.erase(ctx, r); err != nil {
+	if err := a.erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
 	}
 	say(a.message, "%s is cleared; what landed on %s stays", r.ID, gitops.Escape(r.BranchName()))
@@ -83,13 +83,14 @@ func (a *app) note(r airlock.Record) error {
 
 // letGo stops an airlock of which nothing would be lost; else it refuses and changes nothing.
 func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error {
+	firm := context.WithoutCancel(ctx) // nothing is half stopped
 	if discard {
-		return a.halt(ctx, *r)
+		return errors.Join(ctx.Err(), a.halt(firm, *r))
 	}
-	if err := a.losses(ctx, *r); err != nil {
+	if err := errors.Join(a.losses(ctx, *r), ctx.Err()); err != nil {
 		return err
 	}
-	if err := a.halt(ctx, *r); err != nil {
+	if err := a.halt(firm, *r); err != nil {
 		return err
 	}
 	// The agent may have gone on until a moment ago.
@@ -98,7 +99,11 @@ func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error 
 		if err := a.note(*r); err != nil {
 			return err
 		}
-		return a.losses(ctx, *r)
+		err := errors.Join(a.losses(ctx, *r), ctx.Err())
+		if err != nil {
+			say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
+		}
+		return err
 	}
 	return nil
 }
@@ -115,6 +120,8 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 	}
 	var refused *refusal
 	switch {
+	case errors.Is(err, context.Canceled):
+		return err
 	case err != nil:
 		return &refusal{"what is in the workspace cannot be seen: " + err.Error(), []string{discard}}
 	case errors.As(heldIn(outcome), &refused):
@@ -161,5 +168,9 @@ func (a *app) erase(ctx context.Context, r airlock.Record) error {
 			return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)
 		}
 	}
-	return a.store.Remove(ctx, r)
+	err = a.store.Remove(ctx, r)
+	if errors.Is(err, context.Canceled) { // the terminal's ^C meant for us has killed a git of ours
+		err = a.store.Remove(ctx, r)
+	}
+	return err
 }

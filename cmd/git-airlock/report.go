@@ -71,14 +71,14 @@ func report(w io.Writer, err error) int {
 	}
 	hint(w, hints(err)...)
 	switch {
+	case errors.Is(err, context.Canceled):
+		return 130
 	case errors.As(err, &own) && errors.Is(err, prison.ErrNotExecutable):
 		return 126
 	case errors.As(err, &own) && errors.Is(err, prison.ErrNotFound):
 		return 127
 	case errors.As(err, &own):
 		return 125
-	case errors.Is(err, context.Canceled):
-		return 130
 	case errors.As(err, &usage), errors.As(err, &setting), errors.As(err, &scanSetting), errors.As(err, &wrong):
 		return 2
 	case errors.As(err, &refused):
@@ -103,8 +103,10 @@ func linesOf(err error) []string {
 	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
 		return strings.Split(strings.TrimPrefix(strings.TrimRight(strings.ReplaceAll(git.Stderr, `\n`, "\n"), "\n"), "fatal: "), "\n")
 	}
-	// Who has pressed ^C knows of no context.
-	return []string{strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")}
+	if errors.Is(err, context.Canceled) {
+		return []string{"interrupted"} // who has pressed ^C knows what, and of no context
+	}
+	return []string{err.Error()}
 }
 
 // hints says what to type next after an error.

@@ -34,6 +34,9 @@ func runCommand(inside []string) *cli.Command {
 // run starts an airlock if none runs, runs the command, promotes, and stops what it started.
 func (a *app) run(ctx context.Context, request startRequest, argv []string) error {
 	r, leave, err := a.ensure(ctx, request)
+	if ctx.Err() != nil && r.ID != "" && a.store.StopsAfterUse(r.ID) {
+		err = errors.Join(ctx.Err(), a.goOut(context.WithoutCancel(ctx), r, 0))
+	}
 	if err != nil {
 		return err
 	}
@@ -97,10 +100,15 @@ func (a *app) ensure(ctx context.Context, request startRequest) (r airlock.Recor
 			return r, nil, err
 		}
 		if err == nil {
-			if runs, err := a.prisonRuns(ctx, r); err != nil || runs || tries == 0 {
-				return r, leave, err
+			runs, err := a.prisonRuns(ctx, r)
+			if err == nil && (runs || tries == 0) {
+				return r, leave, nil
 			}
-			leave() // the last one out has just stopped it
+			leave()
+			if err != nil {
+				return r, nil, err
+			}
+			// The last one out has just stopped it.
 		} else if tries == 0 {
 			return r, nil, errCleared
 		}

@@ -55,7 +55,11 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 	if err != nil {
 		return err
 	}
-	if err := a.halt(ctx, r); err != nil {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	firm := context.WithoutCancel(ctx) // from here on it is stopped, whole
+	if err := a.halt(firm, r); err != nil {
 		return err
 	}
 	r.Phase = airlock.Stopped
@@ -66,7 +70,7 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 		return err
 	}
 	// Whoever looked meanwhile has found it dead, and brought it back.
-	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
+	if err := promote.StopDaemon(firm, a.store, r.ID); err != nil {
 		return err
 	}
 	if err := a.store.StopAfterUse(r.ID, false); err != nil {
@@ -75,17 +79,23 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 	engine := a.engine(r)
 	defer engine.Close()
 	outcome, err := drain(ctx, engine, promote.Options{})
-	if err != nil {
-		return err
+	var state promote.State
+	var unseen error
+	if err == nil {
+		state, unseen = engine.State(ctx)
 	}
-	state, err := engine.State(ctx)
 	switch {
-	case err != nil: // it is stopped all the same
-		say(a.message, "what the agent has not committed cannot be seen: %s", err)
+	case errors.Is(unseen, context.Canceled):
+		err = unseen
+	case unseen != nil: // it is stopped all the same
+		say(a.message, "what the agent has not committed cannot be seen: %s", unseen)
 	case state.Uncommitted > 0:
 		say(a.message, "the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
 	}
 	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
+	if err != nil {
+		return err
+	}
 	return a.tell(r, outcome, before)
 }
 

@@ -21,12 +21,13 @@ func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
 
 // TryLock is Lock for those who will not wait: [ErrBusy].
 func (s Store) TryLock() (unlock func(), err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return s.Lock(ctx)
+	return s.Lock(atOnce)
 }
 
-// LockFile locks a file of an airlock's host state, making it if necessary. It waits until ctx ends: [ErrBusy]. Where
+// atOnce is the patience of those who will not wait.
+var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) //nolint:govet // it has ended
+
+// LockFile locks a file of an airlock's host state, making it if necessary. It waits until ctx times out: [ErrBusy]. Where
 // nothing can be written, a file that is there is locked all the same: one may look.
 func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
 	unlock, err = lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
@@ -54,6 +55,9 @@ func lock(ctx context.Context, path string, flags, how int) (func(), error) {
 		select {
 		case <-ctx.Done():
 			f.Close()
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, ctx.Err()
+			}
 			return nil, ErrBusy
 		case <-time.After(2 * time.Millisecond):
 		}

@@ -47,7 +47,5 @@ func (s Store) StopsAfterUse(id string) bool {
 
 // LastOut tells whether nobody uses the prison, and keeps others from it until done is called: [ErrBusy].
 func (s Store) LastOut(id string) (done func(), err error) {
-	none, cancel := context.WithCancel(context.Background())
-	cancel()
-	return lock(none, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
+	return lock(atOnce, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
 }
