@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"os"
 	"os/exec"
@@ -31,19 +32,32 @@ func daemonCommand(inside []string) *cli.Command {
 				_ = ready.Close()
 			})
 			for errors.Is(err, promote.ErrMoved) {
-				if a, r, err = a.follow(c, r); a == nil {
+				there, now, followed := a.follow(c, r)
+				if err = followed; there == nil {
 					logger.Print("the worktree is gone")
 					break
 				}
+				a, r = there, now
 				logger.Printf("moved to %q", a.repo.Top)
 				err = a.engine(r).Daemon(c.Context, logger, func() {})
 			}
 			if errors.Is(err, airlock.ErrBusy) {
 				return nil
 			}
-			return err
+			return errors.Join(err, a.desert(c.Context, r))
 		}),
 	}, inside, false)
+}
+
+// desert ends the container of an airlock that somebody has removed with its repository: nobody else remembers that there is one.
+func (a *app) desert(ctx context.Context, r airlock.Record) error {
+	if r.Backend != containers.Name() {
+		return nil
+	}
+	if _, err := os.Lstat(a.store.Dir(r.ID)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return containers.SweepDeserted(context.WithoutCancel(ctx))
 }
 
 const (

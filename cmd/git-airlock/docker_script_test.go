@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -117,20 +118,30 @@ func withImage(setup func(*testscript.Env) error) func(*testscript.Env) error {
 	}
 }
 
-// onengine N wants N containers, volumes and networks of the airlock that was started last, beside the container of an
+// onengine [-soon] N wants N containers, volumes and networks of the airlock that was started last, beside the container of an
 // exporter that could not be native.
 func cmdOnEngine(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg || len(args) != 1, "onengine N")
+	within := time.Duration(0)
+	if len(args) == 2 && args[0] == "-soon" {
+		within, args = patience, args[1:]
+	}
+	usage(ts, neg || len(args) != 1, "onengine [-soon] N")
 	airlocks := worldOf(ts).airlocks
-	boxes, others := onEngine(ts, airlocks[len(airlocks)-1])
-	for _, b := range boxes {
-		ts.Logf("%v %s %v", b.Names, b.State, b.Labels)
-	}
-	if args[0] != "0" {
-		boxes = slices.DeleteFunc(boxes, func(b container.Summary) bool { return b.Labels["workspace.role"] == "look" })
-	}
-	if strconv.Itoa(len(boxes)+others) != args[0] {
-		ts.Fatalf("%d containers, %d volumes and networks", len(boxes), others)
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		boxes, others := onEngine(ts, airlocks[len(airlocks)-1])
+		all := boxes
+		if args[0] != "0" {
+			boxes = slices.DeleteFunc(boxes, func(b container.Summary) bool { return b.Labels["workspace.role"] == "look" })
+		}
+		if strconv.Itoa(len(boxes)+others) == args[0] {
+			return
+		}
+		if time.Since(begun) > within {
+			for _, b := range all {
+				ts.Logf("%v %s %v", b.Names, b.State, b.Labels)
+			}
+			ts.Fatalf("%d containers, %d volumes and networks", len(boxes), others)
+		}
 	}
 }
 

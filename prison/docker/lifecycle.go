@@ -73,7 +73,7 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := e.sweep(ctx); err != nil {
+	if err := errors.Join(e.sweep(ctx), e.sweepDeserted(ctx)); err != nil {
 		return err
 	}
 	if os.Geteuid() == 0 {
@@ -366,6 +366,14 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 	if err := b.wipeWorkspace(ctx, s, r); err != nil {
 		return err
 	}
+	if err := e.removeEverything(ctx, r); err != nil {
+		return err
+	}
+	return forget(s.Dir)
+}
+
+// removeEverything removes all that a prison has on the engine.
+func (e *engine) removeEverything(ctx context.Context, r *record) error {
 	if err := e.removeAll(ctx, r.Key, ""); err != nil {
 		return err
 	}
@@ -374,10 +382,7 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 			return err
 		}
 	}
-	if err := e.removeNetworks(ctx, r); err != nil {
-		return err
-	}
-	return forget(s.Dir)
+	return e.removeNetworks(ctx, r)
 }
 
 // wipeWorkspace removes the workspace. os.RemoveAll goes by descriptors and follows no link; to whoever is not
