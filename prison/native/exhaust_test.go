@@ -26,3 +26,20 @@ func TestExhaust(t *testing.T) {
 		}
 	}
 }
+
+// TestMachine looks for what tells one machine from another.
+func TestMachine(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, b, s, `cd /proc && { cat swaps partitions diskstats mdstat devices filesystems modules misc interrupts iomem locks crypto version_signature
+		ls -A bus fs irq tty driver sys/dev; find bus fs irq -type f; } 2>/dev/null | grep -v ':$'`); got != "" {
+		t.Errorf("%q", got)
+	}
+	// What builds do look at.
+	if got := output(t, b, s, `cd /proc && for f in cpuinfo meminfo stat loadavg uptime version vmstat cgroups mounts self/status sys/kernel/random/uuid sys/vm/overcommit_memory sys/kernel/pid_max; do
+		test $(head -c 10 $f | wc -c) -gt 0 || echo $f; done`); got != "" {
+		t.Errorf("cannot be read: %s", got)
+	}
+}

@@ -180,8 +180,12 @@ var (
 	procMasked = []string{
 		"kcore", "keys", "key-users", "sysrq-trigger", "timer_list", "timer_stats", "sched_debug", "latency_stats",
 		"kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "cmdline", "acpi", "scsi", "asound",
+		// What the machine is made of, and how it differs from others: no build looks at that.
+		"bus", "fs", "irq", "driver", "tty", "device-tree", "dynamic_debug", "sys/dev",
+		"swaps", "partitions", "diskstats", "mdstat", "devices", "filesystems", "modules", "misc", "fb", "consoles", "mtrr",
+		"interrupts", "iomem", "ioports", "dma", "locks", "crypto", "bootconfig", "version_signature",
 	}
-	procReadOnly = []string{"sys", "bus", "fs", "irq"}
+	procReadOnly = []string{"sys"}
 )
 
 func (b *builder) makeProc() error {
