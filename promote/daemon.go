@@ -80,6 +80,7 @@ type daemon struct {
 	failing time.Duration // to wait before the next try, longer each time
 	inner   <-chan struct{}
 	seen    string // what the outer files looked like before the last cycle
+	ajar    bool   // the workspace could not be closed, which was said
 }
 
 // failedPoll is how long the daemon waits after a cycle that could not be made; after the next one twice as long,
@@ -178,6 +179,7 @@ func (d *daemon) wait(ctx context.Context) {
 			return
 		case <-d.outer.events():
 		case <-tick.C:
+			d.shut(ctx)
 			if !d.inPlace() || d.dog.look(ctx) {
 				return
 			}
@@ -186,6 +188,21 @@ func (d *daemon) wait(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// shut closes the workspace again when the agent, whose it is, has opened it to other users of the host.
+func (d *daemon) shut(ctx context.Context) {
+	if d.Shut == nil {
+		return
+	}
+	opened, err := d.Shut(ctx)
+	if err != nil && ctx.Err() == nil && !d.ajar {
+		d.log.Printf("close the workspace to other users: %v", err)
+	}
+	if opened && err == nil {
+		d.log.Print("the workspace was open to other users of this host; it is closed again")
+	}
+	d.ajar = err != nil
 }
 
 // DaemonPID tells the process id of the daemon of an airlock, 0 if none runs. The lock is the

@@ -188,7 +188,8 @@ func (a *app) engine(r airlock.Record) *promote.Engine {
 				return err
 			}
 			return a.backend(r).Stop(ctx, spec)
-		}}
+		},
+		Shut: func(ctx context.Context) (bool, error) { return a.shut(ctx, r) }}
 }
 
 // inRepository opens the repository before a command acts.

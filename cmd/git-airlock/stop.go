@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -110,5 +114,45 @@ func (a *app) halt(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	return a.backend(r).Stop(ctx, spec)
+	if err := a.backend(r).Stop(ctx, spec); err != nil {
+		return err
+	}
+	if _, err := a.shut(ctx, r); err != nil {
+		say(a.message, "the workspace %s is open to other users of this host: %s", r.Workspace, gitops.Escape(err.Error()))
+	}
+	return nil
+}
+
+// shutTime bounds a command inside that takes an instant.
+const shutTime = 10 * time.Second
+
+// shut takes from a workspace what its owner, the agent, has given to others of the host, and tells whether there was
+// anything. Only the owner can: root does it for them, anybody else in the prison.
+func (a *app) shut(ctx context.Context, r airlock.Record) (opened bool, err error) {
+	spec, err := a.spec(r)
+	if err != nil {
+		return false, err
+	}
+	info, err := os.Lstat(spec.Workspace)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
+		return false, nil //nolint:nilerr // what is not there is not open
+	}
+	if os.Geteuid() == 0 {
+		return true, os.Chmod(spec.Workspace, 0o700) // the folder above is the user's: nobody puts a link in its place
+	}
+	ctx, cancel := context.WithTimeout(ctx, shutTime)
+	defer cancel()
+	box, err := a.attachAnyway(ctx, r)
+	if errors.Is(err, prison.ErrNotRunning) {
+		box, err = a.backend(r).Open(ctx, spec)
+	}
+	if err != nil {
+		return true, err
+	}
+	defer box.Close()
+	status, err := box.Exec(ctx, prison.Process{Argv: []string{"chmod", "0700", prison.Workspace}})
+	if err == nil && status != 0 {
+		err = fmt.Errorf("chmod: exit status %d", status)
+	}
+	return true, err
 }
