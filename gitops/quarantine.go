@@ -162,7 +162,7 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 		if outOfMemory(failed) {
 			return beyond("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
 		}
-		if strings.Contains(failed.Stderr, "exceeds maximum allowed size") {
+		if tooLarge(failed) {
 			return beyond("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
 		}
 		return invalid("the exported objects are refused: %s", failed.Stderr)
@@ -173,16 +173,6 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 // TookTooLong says that an export did not end in time.
 func TookTooLong(limits Limits) error {
 	return beyond("taking out the new commits and files takes longer than airlock.limit.time allows (%s)", limits.Time)
-}
-
-// outOfMemory tells whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
-func outOfMemory(e *Error) bool {
-	for _, text := range []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"} {
-		if strings.Contains(e.Stderr, text) {
-			return true
-		}
-	}
-	return false
 }
 
 // sweep removes what git leaves behind of a pack that it refused, or in the middle of which it was killed: with one

@@ -117,10 +117,11 @@ func (g *Git) prepareRefs(ctx context.Context, message string, updates []RefUpda
 	for _, u := range updates {
 		lines.WriteString(u.line(zero))
 	}
-	if err := t.say(lines.String()+"prepare\x00", "prepare: ok"); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRefMoved, err)
+	err = t.say(lines.String()+"prepare\x00", "prepare: ok")
+	if err != nil && !NoRoom(err) { // a lock that cannot be made is nobody else's
+		err = fmt.Errorf("%w: %w", ErrRefMoved, err)
 	}
-	return t, nil
+	return t, err
 }
 
 func (t *transaction) say(words, answer string) error {
@@ -137,8 +138,9 @@ func (t *transaction) say(words, answer string) error {
 // end waits for git and returns what it had to say, or cause if it said nothing.
 func (t *transaction) end(cause error) error {
 	t.in.Close()
-	if err := t.cmd.Wait(); err != nil && t.stderr.String() != "" {
-		return fmt.Errorf("git update-ref: %s", t.stderr)
+	var exit *exec.ExitError
+	if err := t.cmd.Wait(); errors.As(err, &exit) && t.stderr.String() != "" {
+		return &Error{Args: []string{"update-ref"}, Status: exit.ExitCode(), Stderr: t.stderr.String()}
 	}
 	return cause
 }

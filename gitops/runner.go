@@ -41,32 +41,6 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", verb, e.Stderr)
 }
 
-// noRoom is what git, speaking C's English, says of these errors; it has no other way to tell.
-var noRoom = map[syscall.Errno][]string{
-	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"}, // the others of a write that was short
-	syscall.EDQUOT: {"Disk quota exceeded"},
-	syscall.EROFS:  {"Read-only file system"},
-}
-
-// Is tells whether git failed because of one of those, or was interrupted before we knew of it.
-func (e *Error) Is(target error) bool {
-	if target == context.Canceled {
-		return e.interrupted
-	}
-	errno, ok := target.(syscall.Errno)
-	return ok && slices.ContainsFunc(noRoom[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
-}
-
-// NoRoom tells whether an error comes of a file system that takes nothing more.
-func NoRoom(err error) bool {
-	for errno := range noRoom {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
-}
-
 // status returns the exit status of a git command's error, -1 if it is no such error.
 func status(err error) int {
 	var e *Error

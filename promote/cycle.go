@@ -125,6 +125,9 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 	err = c.run(ctx)
 	if err != nil && ctx.Err() == nil && (gitops.NoRoom(err) || diskFull(e.Dir())) {
 		c.hold(c.diskFull(err.Error()))
+		if !diskFull(e.Dir()) {
+			c.outcome.Retry = mendedPoll // a quota, say, or another file system: no number tells when there is room
+		}
 		err = nil
 	}
 	if err != nil {

@@ -1,0 +1,51 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Git tells some of its failures apart in words alone. Which they are is said here and nowhere else; in C's English, which
+// every git of ours speaks.
+
+// noRoom is what git, speaking C's English, says of these errors; it has no other way to tell.
+var noRoom = map[syscall.Errno][]string{
+	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"}, // the others of a write that was short
+	syscall.EDQUOT: {"Disk quota exceeded"},
+	syscall.EROFS:  {"Read-only file system"},
+}
+
+// Is tells whether git failed because of one of those, or was interrupted before we knew of it.
+func (e *Error) Is(target error) bool {
+	if target == context.Canceled {
+		return e.interrupted
+	}
+	errno, ok := target.(syscall.Errno)
+	return ok && slices.ContainsFunc(noRoom[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
+}
+
+// NoRoom tells whether an error comes of a file system that takes nothing more.
+func NoRoom(err error) bool {
+	for errno := range noRoom {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// outOfMemory tells whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
+func outOfMemory(e *Error) bool {
+	for _, text := range []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"} {
+		if strings.Contains(e.Stderr, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// tooLarge tells whether index-pack was given more than it may take.
+func tooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }
