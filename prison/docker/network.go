@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -19,8 +19,9 @@ import (
 // it: in clouds, credentials are to be had at one of them. A container in it never asks its other network for these.
 // One engine can have one network for a range only, so prisons share it, and do not see each other there.
 const (
-	sinkName  = "link-local-sink"
-	linkLocal = "169.254.0.0/16"
+	sinkName       = "link-local-sink"
+	linkLocal      = linkLocalStart + "0.0/16"
+	linkLocalStart = "169.254."
 )
 
 // makeNetwork makes the bridge of an open prison, which its container names.
@@ -104,7 +105,7 @@ func (e *engine) ensureNetwork(ctx context.Context, name string, o network.Creat
 	}
 }
 
-// overlaps names a network of somebody else's with addresses that one to be wants.
+// overlaps names a network of somebody else's with link-local addresses, if one to be wants them.
 func (e *engine) overlaps(ctx context.Context, o network.CreateOptions) string {
 	if o.IPAM == nil {
 		return ""
@@ -113,11 +114,9 @@ func (e *engine) overlaps(ctx context.Context, o network.CreateOptions) string {
 	if err != nil {
 		return ""
 	}
-	wanted := netip.MustParsePrefix(linkLocal)
 	for _, n := range list {
 		for _, c := range n.IPAM.Config {
-			has, err := netip.ParsePrefix(c.Subnet)
-			if err == nil && has.Overlaps(wanted) && n.Labels[labelRole] != roleSink {
+			if strings.HasPrefix(c.Subnet, linkLocalStart) && n.Labels[labelRole] != roleSink {
 				return n.Name
 			}
 		}
