@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
+
+	"github.com/docker/docker/client"
 )
 
 // kinds are the engines and runtimes that make prisons.
@@ -83,15 +86,32 @@ func TestRootlessPodman(t *testing.T) {
 		cmd.Wait() // nobody asks it anything any more, so it ends
 		endPause(t, filepath.Join(dir, "libpod/tmp/pause.pid"))
 	})
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(socket); err == nil {
-			break
-		}
-	}
+	awaitEngine(t, "unix://"+socket)
 	var u *prison.Unavailable
 	err = docker.New(docker.Options{Host: "unix://" + socket}).Probe(t.Context())
 	if !errors.As(err, &u) || !strings.Contains(u.Reason, "Podman") || !strings.Contains(u.Reason, "without root") || len(u.Mend) == 0 {
 		t.Errorf("an ordinary user's Podman: %v", err)
+	}
+}
+
+// awaitEngine waits until an engine answers: its socket is there before that.
+func awaitEngine(t *testing.T, host string) {
+	t.Helper()
+	c, err := client.NewClientWithOpts(client.WithHost(host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := c.Ping(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the engine does not answer: %v", err)
+		}
 	}
 }
 
