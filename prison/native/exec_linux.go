@@ -45,7 +45,7 @@ func (s *server) exec(c conn, r request) {
 func (c conn) pass(files ...*os.File) error {
 	err := c.send(reply{}, files...)
 	if errors.Is(err, unix.ETOOMANYREFS) {
-		c.send(reply{Error: err.Error(), Code: codeFlooded}) //nolint:errcheck // the caller has gone, then
+		c.send(reply{Error: err.Error(), Code: codeFlooded})
 	}
 	return err
 }

@@ -104,7 +104,7 @@ func initMain(config []byte, _ int) int {
 // becomeNameless hides what the phantom could read about PID 1: with dumpable everything ptrace(2) would allow. The
 // names of its threads, execve(2) took from the link.
 func becomeNameless() {
-	os.Remove(initLink)                          //nolint:errcheck // nothing is lost if it stays
+	os.Remove(initLink)
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // it cannot fail with these
 }
 
