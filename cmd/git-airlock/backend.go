@@ -129,14 +129,38 @@ func (a *app) keep(ctx context.Context, r *airlock.Record, q startRequest, s com
 	if !q.imageOption {
 		q.image, q.runtime = "", r.Runtime
 	}
+	anew := r.Built && q.image == "" && s.file != ""
+	if r.Backend == containers.Name() {
+		if done, err := a.keepEngine(ctx, *r, anew || q.imageOption); done || err != nil {
+			return err
+		}
+	}
 	switch {
-	case r.Built && q.image == "" && s.file != "":
+	case anew:
 		return a.chooseContainer(ctx, r, q, s, r.Reason)
 	case !q.imageOption:
 		return a.backend(*r).Probe(ctx)
 	}
 	q.image = cmp.Or(q.image, r.Image)
 	return a.chooseContainer(ctx, r, q, s, r.Reason)
+}
+
+// keepEngine stays with the engine that an airlock's container is on, also when the user's settings name another one since. An image
+// would be looked for there: that is refused.
+func (a *app) keepEngine(ctx context.Context, r airlock.Record, image bool) (done bool, err error) {
+	spec, err := a.spec(r)
+	if err != nil {
+		return false, err
+	}
+	its, now, err := containers.Host(spec.Dir)
+	switch {
+	case err != nil || its == now:
+		return false, err
+	case !image:
+		return true, containers.ProbeOf(ctx, spec.Dir)
+	}
+	return false, &refusal{fmt.Sprintf("the container of this airlock is on the engine at %s, and the one in use now is at %s", its, now),
+		[]string{"DOCKER_HOST=" + gitops.ShellQuote(its) + " git airlock start", "git airlock clear"}}
 }
 
 // looksNatively tells whether the exporter may have a native prison, which is opened in a tenth of a container's time and needs no

@@ -80,6 +80,32 @@ func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	return err
 }
 
+// ProbeOf is a Probe of the engine that a prison is on, by its host folder: the caller's settings may name another one since.
+func (b *Backend) ProbeOf(ctx context.Context, dir string) error {
+	r, err := readRecord(dir)
+	if err != nil {
+		return err
+	}
+	e, err := b.engine(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = e.platform(ctx, "")
+	return err
+}
+
+// Host is the address of the engine that a prison is on, and that of the one that a new prison would be on.
+func (b *Backend) Host(dir string) (its, now string, err error) {
+	if now, err = engineHost(b.options.Host); err != nil {
+		return "", "", err
+	}
+	r, err := readRecord(dir)
+	if r == nil || err != nil {
+		return now, now, err
+	}
+	return r.Host, now, nil
+}
+
 // CheckImage makes sure that an image is here, which is never downloaded by this package. [Backend.Start] looks into
 // it. What is wrong is an *[prison.Unavailable].
 func (b *Backend) CheckImage(ctx context.Context, ref string) error {
