@@ -230,7 +230,7 @@ func (c *cycle) recover(ctx context.Context) error {
 	var collision *gitops.CollisionError
 	switch {
 	case errors.As(err, &collision):
-		c.hold(c.interrupted(collision.Paths))
+		c.hold(c.interrupted(ctx, collision.Paths))
 		return nil
 	case errors.Is(err, gitops.ErrIndexLocked):
 		c.hold(c.indexLocked())

@@ -3,6 +3,7 @@ package promote
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -80,24 +81,50 @@ func escaped(paths []string) []string {
 	return out
 }
 
-func (c *cycle) collision(paths []string) Hold {
+func (c *cycle) collision(ctx context.Context, paths []string) Hold {
 	h := Hold{Reason: Collision, Paths: escaped(paths),
 		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
 	if len(paths) == 1 {
 		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
 	}
 	if len(paths) <= pathsNamed {
-		h.Next = []string{"git --literal-pathspecs stash push --all --" + quoted(paths)}
+		h.Next = c.putAside(ctx, paths)
 	} else {
 		h.Next = []string{"git stash push --include-untracked"}
 	}
 	return h
 }
 
+// putAside are the commands that put paths aside: git stash, once that can be told of them, and for the rest another name.
+func (c *cycle) putAside(ctx context.Context, paths []string) []string {
+	var next []string
+	stubborn, err := c.Repo.Stubborn(ctx, paths)
+	if err != nil {
+		stubborn = gitops.Stubborn{} // what hinders git here is told where it is asked again
+	}
+	for _, p := range stubborn.Strange {
+		next = append(next, "mv --"+quoted([]string{p, p + ".mine"}))
+	}
+	if len(stubborn.Skipped) > 0 {
+		next = append(next, "git update-index --no-skip-worktree --"+quoted(stubborn.Skipped))
+	}
+	if len(stubborn.Assumed) > 0 {
+		next = append(next, "git update-index --no-assume-unchanged --"+quoted(stubborn.Assumed))
+	}
+	if len(stubborn.Intended) > 0 {
+		next = append(next, "git --literal-pathspecs rm -q --cached --"+quoted(stubborn.Intended))
+	}
+	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(stubborn.Strange, p) })
+	if len(rest) > 0 {
+		next = append(next, "git --literal-pathspecs stash push --all --"+quoted(rest))
+	}
+	return next
+}
+
 // interrupted is the hold of a landing that a crash interrupted and that cannot be finished or taken back without
 // writing over something that was changed since.
-func (c *cycle) interrupted(paths []string) Hold {
-	h := c.collision(paths)
+func (c *cycle) interrupted(ctx context.Context, paths []string) Hold {
+	h := c.collision(ctx, paths)
 	h.Message = "a landing was interrupted, and files it was writing have been changed since; put them aside to let it be finished"
 	return h
 }

@@ -59,7 +59,7 @@ func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 	var collision *gitops.CollisionError
 	switch {
 	case errors.As(err, &collision):
-		c.hold(c.collision(collision.Paths))
+		c.hold(c.collision(ctx, collision.Paths))
 		return c.landBefore(ctx, to, collision.Paths)
 	case errors.Is(err, gitops.ErrIndexLocked):
 		c.hold(c.indexLocked())
