@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 )
@@ -167,6 +168,10 @@ func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err 
 		cancel()
 		if err == nil {
 			return c.ID, nil
+		}
+		if errdefs.IsInvalidArgument(err) {
+			return "", unavailable(fmt.Sprintf("the engine refuses the container: %v; the workspace must have the path for it that it has here, "+
+				"which it has not where this is a container itself", err), "git airlock start --backend native")
 		}
 		if !notNow(err) {
 			return "", e.failed(ctx, "create container", err)
