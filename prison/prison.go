@@ -42,11 +42,15 @@ type Unavailable struct {
 	Backend string
 	Reason  string   // what is missing, in words
 	Mend    []string // commands that would mend it, ready to paste
+	Frozen  bool     // the prison runs, and would go on: this is an [ErrFrozen], too
 }
 
 func (u *Unavailable) Error() string {
 	return fmt.Sprintf("%s prison is not available here: %s", u.Backend, u.Reason)
 }
+
+// Is implements what [errors.Is] asks for.
+func (u *Unavailable) Is(target error) bool { return u.Frozen && target == ErrFrozen }
 
 // Network is what a prison can reach.
 type Network int

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,8 +23,13 @@ func main() {
 
 // run runs one command line and returns its exit status.
 func run(argv []string) int {
+	syscall.Umask(syscall.Umask(0) &^ 0o700) // we use what we make
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	context.AfterFunc(ctx, func() {
+		time.Sleep(time.Second) // timeout(1) sends its signal twice
+		signal.Reset(os.Interrupt)
+	}) // what finishes first what it began can be ended by another ^C
 	own, inside := splitCommand(argv)
 	messages := newVoice(ctx, os.Stderr)
 	app := newCLI(inside)

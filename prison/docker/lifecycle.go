@@ -235,7 +235,8 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	}
 	if c.State.Paused { // by somebody who wants to go on with it
 		container := strings.TrimPrefix(c.Name, "/")
-		return nil, unavailable(fmt.Sprintf("the container %s is paused", container), "docker unpause "+container)
+		return nil, &prison.Unavailable{Backend: name, Frozen: true, Reason: fmt.Sprintf("the container %s is paused", container),
+			Mend: []string{"docker unpause " + container}}
 	}
 	box := &running{engine: e, id: r.Container, user: userOf(s), dir: s.Dir}
 	if r.Shell != "" {

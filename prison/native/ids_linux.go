@@ -175,9 +175,19 @@ func ownRanges() (uids, gids []idRange, err error) {
 	if len(uids) > 0 && len(gids) > 0 {
 		return uids, gids, nil
 	}
-	span := freeRange(append(allUIDs, allGIDs...))
-	return nil, nil, unavailable("you have no range of subordinate ids in /etc/subuid and /etc/subgid",
-		fmt.Sprintf("sudo usermod --add-subuids %s --add-subgids %s %s", span, span, quote(userName())))
+	return nil, nil, unavailable("you have no range of subordinate ids in /etc/subuid and /etc/subgid", grantRange(append(allUIDs, allGIDs...)))
+}
+
+// rangeSize is what a user gets as a rule, rangeStart where the first begins: login.defs(5), SUB_UID_COUNT and SUB_UID_MIN.
+const rangeSize, rangeStart = 65536, 100000
+
+// grantRange is the command that gives the user a range: usermod(8) knows local accounts only.
+func grantRange(taken []idRange) string {
+	start := freeRange(taken)
+	if _, err := user.LookupId(strconv.Itoa(os.Getuid())); err != nil {
+		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", quote(userName()), start, rangeSize)
+	}
+	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+rangeSize-1, quote(userName()))
 }
 
 // installMappers returns the command that installs the two programs.
@@ -230,19 +240,18 @@ func readRanges(path string) (own, all []idRange) {
 	return own, all
 }
 
-// freeRange returns a range that overlaps none, in the form of usermod(8).
-func freeRange(taken []idRange) string {
-	const size = 65536
-	start := 100000
+// freeRange returns the start of a range that overlaps none.
+func freeRange(taken []idRange) int {
+	start := rangeStart
 	for moved := true; moved; {
 		moved = false
 		for _, r := range taken {
-			if start < r.start+r.count && r.start < start+size {
+			if start < r.start+r.count && r.start < start+rangeSize {
 				start, moved = r.start+r.count, true
 			}
 		}
 	}
-	return fmt.Sprintf("%d-%d", start, start+size-1)
+	return start
 }
 
 func userName() string {

@@ -243,7 +243,10 @@ func (k *keeper) cleanUp() {
 
 // clear ends what is left of a run whose keeper does not run any more, and removes its traces on the host.
 func (s state) clear(dir string) error {
-	errs := []error{s.Init.end(stopPatience), s.Relay.end(stopPatience)}
+	if err := errors.Join(s.Init.end(stopPatience), s.Relay.end(stopPatience)); err != nil {
+		return err // nor would its control groups
+	}
+	var errs []error
 	for _, g := range s.Cgroups {
 		errs = append(errs, removeCgroup(g))
 	}

@@ -107,7 +107,10 @@ func (p processID) end(patience time.Duration) error {
 	}
 	defer unix.Close(fd)
 	unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	return awaitDeath(fd, patience)
+	if err := awaitDeath(fd, patience); err != nil {
+		return fmt.Errorf("process %d: %w (one in a frozen control group does not, see /proc/%d/cgroup)", p.PID, err, p.PID)
+	}
+	return nil
 }
 
 // awaitDeath waits until the process of a pidfd has ended.
