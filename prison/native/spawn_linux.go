@@ -156,6 +156,7 @@ func runMapper(tool string, pid int, m []mapping) error {
 	}
 	cmd := exec.Command(path, args...) //nolint:noctx // it writes a line and ends
 	cmd.Env = []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C on a terminal is for us to heed
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(string(out)))
 	}
