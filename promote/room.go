@@ -51,9 +51,12 @@ func (c *cycle) room() *Hold {
 	return &h
 }
 
+// fewInodes are as good as none: those of temporary files come and go.
+const fewInodes = 16
+
 func (c *cycle) diskFull(cause string) Hold {
 	h := Hold{Reason: DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(c.Repo.CommonDir)}}
-	if r, err := roomAt(c.Dir()); err == nil && r.inodes > 0 && r.inodesFree == 0 {
+	if r, err := roomAt(c.Dir()); err == nil && r.inodes > 0 && r.inodesFree < fewInodes {
 		h.Next = []string{"df -i " + gitops.Pasteable(c.Repo.CommonDir)}
 	}
 	if cause != "" {
