@@ -25,7 +25,7 @@ func (s Store) TryLock() (unlock func(), err error) {
 }
 
 // atOnce is the patience of those who will not wait.
-var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) //nolint:govet // it has ended
+var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) // it has ended
 
 // LockFile locks a file of an airlock's host state, making it if necessary. It waits until ctx times out: [ErrBusy]. Where
 // nothing can be written, a file that is there is locked all the same: one may look.
