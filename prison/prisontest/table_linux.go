@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -239,10 +240,12 @@ func connections(port int, abstract string) (rows []action) {
 	return rows
 }
 
+// tables counts them: engines are tried beside each other, and the host has one name space for abstract sockets.
+var tables atomic.Int32
+
 // table takes every action of the table, in a prison for working or one for looking.
 func table(t *testing.T, x *box) {
-	const abstract = "prisontest-table"
-	name := fmt.Sprintf("%s-%d", abstract, os.Getpid())
+	name := fmt.Sprintf("prisontest-table-%d-%d", os.Getpid(), tables.Add(1))
 	l, err := net.Listen("unix", "@"+name)
 	if err != nil {
 		t.Fatal(err)
