@@ -14,7 +14,7 @@ import (
 // TestExecBesideStop executes commands all the time while the prison is stopped: each runs as if nothing was, or there is no
 // prison to run it.
 func TestExecBesideStop(t *testing.T) {
-	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)

@@ -46,6 +46,14 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 	}
 }
 
+// onEachAsRoot is the same for what an engine does alone: it does it for everybody alike.
+func onEachAsRoot(t *testing.T, names []string, test func(*testing.T, *docker.Backend, prisontest.Options)) {
+	if os.Geteuid() != 0 {
+		t.Skip("root has tried it: what an engine does alone it does for everybody alike")
+	}
+	onEach(t, names, test)
+}
+
 // TestOtherEngines makes the promises on what people have beside Docker's own runtime.
 func TestOtherEngines(t *testing.T) {
 	onEach(t, []string{"runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {

@@ -13,7 +13,7 @@ import (
 // TestCoreDumps lowers the limit of core dumps, in both ways that there are: it stays the one with which the kernel starts
 // no program of the host's, and whoever lowers it as a precaution is told that all is well.
 func TestCoreDumps(t *testing.T) {
-	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
 		for _, lowering := range []string{"true", "ulimit -c 0", "ulimit -Hc 0", "ulimit -Sc 0", "prlimit --core=0 --pid $$", "prlimit --core=0:0 true"} {
 			status, out := sh(t, p, lowering+"; echo $?; grep core /proc/self/limits; prlimit --core --raw --noheadings -o SOFT,HARD")
@@ -37,7 +37,7 @@ func TestCoreDumps(t *testing.T) {
 
 // TestKernelTells reads what the kernel says of the machine: nothing of its disks, devices and users, and what programs ask for.
 func TestKernelTells(t *testing.T) {
-	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
 		for _, path := range []string{
 			"/proc/bus/*/*", "/proc/swaps", "/proc/partitions", "/proc/filesystems", "/proc/fs/*", "/proc/diskstats", "/proc/modules", "/proc/locks",

@@ -14,7 +14,7 @@ import (
 // TestOpenTogether starts and stops prisons with an open network at the same time: they share the network that leads nowhere,
 // which goes with the last of them and comes with the next.
 func TestOpenTogether(t *testing.T) {
-	onEach(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		var all sync.WaitGroup
 		for i := range 4 {
 			o := o

@@ -11,7 +11,7 @@ import (
 
 // TestWatchEnds kills containers that are watched. Not every runtime tells the engine, or that us, that nobody answers any more.
 func TestWatchEnds(t *testing.T) {
-	onEach(t, []string{"docker", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
+	onEachAsRoot(t, []string{"docker", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)
