@@ -16,6 +16,8 @@ const (
 	NoCallFilter Missing = "no-call-filter"
 	// NoLandlock is one wall where there should be two.
 	NoLandlock Missing = "no-landlock"
+	// HostCoreProgram is the host's program for core dumps, which a crash inside starts.
+	HostCoreProgram Missing = "host-core-program"
 	// LooseScore is whom the kernel chooses to kill, where the agent can change that.
 	LooseScore Missing = "loose-score"
 	// NoSELinux is the same, of a machine that confines containers by it.

@@ -18,6 +18,9 @@ func (b backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 	findings := []prison.Finding{
 		kernelFinding(), idsFinding(), b.namespacesFinding(ctx), filterFinding(), landlockFinding(), overlayFinding(),
 	}
+	if missing := coreMissing(); missing != "" {
+		findings = append(findings, prison.Finding{Name: "core dumps", Value: "off for files", Lack: missing})
+	}
 	findings = append(findings, limitFindings()...)
 	return append(findings, networkFinding()), b.Probe(ctx)
 }

@@ -56,6 +56,10 @@ func (b *builder) setRlimits() error {
 	// 1 and not 0: where core dumps go to a program, the kernel heeds no limit but that one
 	// (fs/coredump.c), and the program is the host's and runs as root.
 	limits := map[int]uint64{unix.RLIMIT_CORE: 1, unix.RLIMIT_RTPRIO: 0, unix.RLIMIT_NICE: 0}
+	if missing := coreMissing(); missing != "" {
+		delete(limits, unix.RLIMIT_CORE)
+		b.lacks(prison.HostCoreProgram, missing)
+	}
 	var now unix.Rlimit
 	for _, resource := range halved {
 		if unix.Getrlimit(resource, &now) == nil {
@@ -81,6 +85,18 @@ func (b *builder) setRlimits() error {
 		}
 	}
 	return nil
+}
+
+// coreMissing says what a prison is without where the limit of core dumps cannot be what it should be.
+func coreMissing() string {
+	var now unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_CORE, &now) != nil || now.Max > 0 {
+		return ""
+	}
+	if unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Max: 1}) == nil { // who may raise it
+		return ""
+	}
+	return "a crash inside starts the program that this host has for core dumps, if it has one: the hard limit is 0 (ulimit -Hc), and only 1 keeps it from that"
 }
 
 // lookingFiles is by how much more descriptors a prison that looks may have than one that works. Descriptors use memory that

@@ -128,6 +128,7 @@ func probes() []probe { //nolint:funlen // a table
 		{
 			name: "core-dumps", promise: "no core dumps, neither to a file nor to a program of the host's", tried: "ulimit -c 0, /proc/self/limits",
 			script: "cat /proc/self/limits; ulimit -c 0; cat /proc/self/limits", judge: judgeCores,
+			weaker: []prison.Missing{prison.HostCoreProgram},
 		},
 		{
 			name: "workspace", promise: "the workspace is the agent's alone", tried: "stat .", script: "stat -c '%u %g %a' . && pwd && test -w . && echo writable",
