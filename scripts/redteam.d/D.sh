@@ -102,10 +102,12 @@ D7() {
 	no_plain 'there is nothing to hide' && return
 	attack 'cat /proc/self/mountinfo /proc/1/cmdline /proc/[0-9]*/comm /proc/*/environ /proc/self/cgroup /etc/passwd /etc/hostname 2>/dev/null | tr "\0" "\n"; env; hostname 2>/dev/null || cat /proc/sys/kernel/hostname'
 	expected 'no word of this tool, this user, this host, this path'
-	local word
-	for word in airlock ursula host.example "$(hostname)" "$(id -un)@"; do
-		if grep -q -i -F -e "$word" "$work/agent.out"; then surprised "$word: $(grep -i -F -m 1 -e "$word" "$work/agent.out")"; fi
+	local word line
+	for word in airlock ursula host.example "$(id -un)@"; do
+		line=$(grep -i -F -m 1 -e "$word" "$work/agent.out") && surprised "$word: $line"
 	done
+	# A host may be called "vm", as the names of many files begin.
+	line=$(grep -i -F -w -m 1 -e "$(hostname)" "$work/agent.out") && surprised "the host's name: $line"
 	if grep -q -F -e "$outer" "$work/agent.out"; then
 		if git airlock status --json | has mountinfo; then seen 'the path is in mountinfo, and status says so'; else surprised 'the path is in mountinfo, and nobody says so'; fi
 	else
