@@ -46,11 +46,12 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip OID, known []OID
 		return err
 	}
 	list := strings.NewReader(strings.Join(texts(names), "\n") + "\n")
-	if few || otherDevice(b.dir, dir) { // git cannot rename a pack across file systems
+	if otherDevice(b.dir, dir) { // git cannot rename a pack across file systems
 		return b.send(ctx, append(args, "--stdout"), list, few)
 	}
-	// The pack is written where it belongs: its objects are ready and need no second look. Until it is whole it is in the
-	// bridge's own folder; git index-pack would leave a half one in the user's store when it is cut off.
+	// The pack is written where it belongs: its objects are ready and need no second look, which takes seconds for a file of
+	// hundreds of megabytes. Until it is whole it is in the bridge's own folder; git index-pack would leave a half one in the
+	// user's store when it is cut off.
 	return b.Change(ctx, Call{Args: append(args, filepath.Join(dir, "pack")), Stdin: list, Stdout: io.Discard, Apart: true})
 }
 
