@@ -31,9 +31,8 @@ type app struct {
 
 // open finds the repository of the current folder.
 func open(c *cli.Context) (*app, error) {
-	if err := gitops.CheckVersion(c.Context); err != nil {
-		return nil, err
-	}
+	version := make(chan error, 1)
+	go func() { version <- gitops.CheckVersion(c.Context) }() // meanwhile, as every command waits for it
 	cwd, err := workingFolder()
 	if err != nil {
 		return nil, err
@@ -42,6 +41,9 @@ func open(c *cli.Context) (*app, error) {
 		return nil, errInside
 	}
 	repo, err := gitops.OpenCurrent(c.Context, cwd)
+	if old := <-version; old != nil {
+		return nil, old
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (a *app) scan(ctx context.Context, head gitops.Head, s scan.Scanner) (scan.
 	if s.Exclude, err = a.excluded(ctx); err != nil {
 		return scan.Report{}, err
 	}
-	if a.config.Partial() { // all at once what would be fetched one by one
+	if s.Objects == nil && a.config.Partial() { // all at once what would be fetched one by one
 		if _, err := a.repo.FetchPromised(ctx, head.Commit, ""); err != nil {
 			return scan.Report{}, err
 		}
@@ -75,23 +75,28 @@ func (a *app) scan(ctx context.Context, head gitops.Head, s scan.Scanner) (scan.
 // repositories are smaller.
 const guessAtStart = 16 << 20
 
-// screening is a search that goes on while an airlock is being made.
+// screening is the search of what a new airlock takes in.
 type screening struct {
-	result func() (scan.Report, error)
-	allow  bool
-	told   sync.Once
+	result  func() (scan.Report, error)
+	objects *gitops.Git // what the files are read from; nil: the repository
+	allow   bool
+	told    sync.Once
 }
 
-// screen begins to search what a start takes in. In a partial clone it waits until it is asked: the snapshot, taken
-// meanwhile, fetches what it needs.
+// screen prepares to search what a start takes in, which begins when somebody asks for the verdict, or with [screening.begin].
 func (a *app) screen(ctx context.Context, head gitops.Head, loose []gitops.UserFile, allow bool) *screening {
-	s := &screening{allow: allow, result: sync.OnceValues(func() (scan.Report, error) {
-		return a.scan(ctx, head, scan.Scanner{Include: loose, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
-	})}
-	if !a.config.Partial() {
-		go s.result() //nolint:errcheck // asked for again by who waits
-	}
+	s := &screening{allow: allow}
+	s.result = sync.OnceValues(func() (scan.Report, error) {
+		return a.scan(ctx, head, scan.Scanner{Objects: s.objects, Include: loose, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
+	})
 	return s
+}
+
+// begin searches the snapshot that was taken: what goes in is what was looked at, and is read from one pack, where the
+// repository may have a file for each object.
+func (s *screening) begin(taken *gitops.Quarantine) {
+	s.objects = taken.Git
+	go s.result() //nolint:errcheck // asked for again by who waits
 }
 
 // verdict waits for the end of the search, names what was found, once, and refuses what is high, unless that was allowed.

@@ -155,11 +155,8 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(changes))
 		return r, nil
 	}
-	r, err = a.store.Create(ctx, r)
-	// Before there is a workspace, which git is told to ignore just now.
-	changes, changesErr := outside()
-	if err = errors.Join(err, changesErr); err == nil {
-		err = a.build(ctx, &r, beginning{base, out, request.choice.loose, secrets, request.choice.setup})
+	if r, err = a.store.Create(ctx, r); err == nil {
+		err = a.build(ctx, &r, beginning{base, out, request.choice.loose, secrets, request.choice.setup, outside})
 	}
 	if err == nil && request.selftest {
 		err = a.prove(ctx, r)
@@ -170,8 +167,11 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 		}
 		return r, err
 	}
-	a.announce(r, len(request.choice.loose), changes)
-	return r, nil
+	changes, err := outside()
+	if err == nil {
+		a.announce(r, len(request.choice.loose), changes)
+	}
+	return r, err
 }
 
 // announce says what there is now, and what in it may be other than expected.
@@ -227,6 +227,7 @@ type beginning struct {
 	loose   []gitops.UserFile // what goes in beside it
 	secrets *screening
 	setup   commitSetup
+	outside func() (int, error) // counts the user's uncommitted changes
 }
 
 // build makes all there is to an airlock, from the snapshot to the daemon.
@@ -240,18 +241,14 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return err
 	}
-	type taken struct {
-		*snapshot.Snapshot
-		error
-	}
 	line := newProgress("taking the snapshot")
 	defer line.close()
-	snapshots := make(chan taken, 1)
-	go func() {
-		s, err := snapshot.Take(ctx, a.repo, a.quarantine(*r), from.base, from.out, r.Ghost)
-		snapshots <- taken{s, err}
-	}()
-	isolation, err := startPrison(ctx, b, spec)
+	snapshots := a.take(ctx, *r, from)
+	// Before there is a workspace, which git is told to ignore just now.
+	var isolation prison.Isolation
+	if _, err = from.outside(); err == nil {
+		isolation, err = startPrison(ctx, b, spec)
+	}
 	s := <-snapshots
 	line.close()
 	if err := errors.Join(err, s.error); err != nil {
@@ -279,6 +276,25 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 		return err
 	}
 	return a.startDaemon(*r)
+}
+
+// taken is a snapshot, or why there is none.
+type taken struct {
+	*snapshot.Snapshot
+	error
+}
+
+// take takes the snapshot while other things are done, and begins to search it.
+func (a *app) take(ctx context.Context, r airlock.Record, from beginning) <-chan taken {
+	done := make(chan taken, 1)
+	go func() {
+		s, err := snapshot.Take(ctx, a.repo, a.quarantine(r), from.base, from.out, r.Ghost)
+		if err == nil {
+			from.secrets.begin(gitops.OpenQuarantine(a.quarantine(r), r.Format))
+		}
+		done <- taken{s, err}
+	}()
+	return done
 }
 
 func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (prison.Isolation, error) {

@@ -105,6 +105,7 @@ func (r Report) Allowed() int {
 // Scanner searches trees of a repository.
 type Scanner struct {
 	Repo     *gitops.Repository
+	Objects  *gitops.Git // what the files are read from; nil: Repo
 	Detect   Detector
 	Settings Settings
 	Exclude  gitops.Patterns     // what the snapshot leaves out
@@ -200,7 +201,7 @@ func (s *search) run(ctx context.Context, files []gitops.File) error {
 			}
 		})
 	}
-	err := s.scanner.Repo.Blobs(ctx, ids, textLimit, func(n int, head []byte, size int64) error {
+	err := cmp.Or(s.scanner.Objects, s.scanner.Repo.Git).Blobs(ctx, ids, textLimit, func(n int, head []byte, size int64) error {
 		s.jobs <- job{paths[ids[n]], head, size, false}
 		return nil
 	})
