@@ -85,6 +85,7 @@ type screening struct {
 
 // screen prepares to search what a start takes in, which begins when somebody asks for the verdict, or with [screening.begin].
 func (a *app) screen(ctx context.Context, head gitops.Head, loose []gitops.UserFile, allow bool) *screening {
+	go secrets.Default() // the rules are made ready meanwhile
 	s := &screening{allow: allow}
 	s.result = sync.OnceValues(func() (scan.Report, error) {
 		return a.scan(ctx, head, scan.Scanner{Objects: s.objects, Include: loose, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})

@@ -2,9 +2,9 @@
 //
 // # What there is on the engine
 //
-// A prison is one container with two volumes: its home, which survives [Backend.Stop], and a copy of the
-// image's /etc with the accounts of the prison. An open network adds a bridge of the prison's own. All of
-// them carry a random key as a label, which the host state remembers: names are for people. The file system of
+// A prison is one container with a volume: its home, which survives [Backend.Stop], and beside it the prison's accounts, which are
+// mounted over those of the image's /etc. On Podman these are in a second volume, a copy of the image's /etc. An open network adds a
+// bridge of the prison's own. All of them carry a random key as a label, which the host state remembers: names are for people. The file system of
 // the image is read-only; /tmp, /run and the like are memory. A prison made by [Backend.Open] is a second,
 // short-lived container, whose first process reads its standard input: the caller's end, whatever
 // ends it, is the end of that file, and the engine removes the container.

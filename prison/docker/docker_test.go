@@ -154,7 +154,7 @@ func TestNothingLeft(t *testing.T) {
 	})
 	sh(t, p, "echo kept > ~/file")
 	first, rest := labelled(t, s.ID)
-	if len(first) != 1 || rest != 3 {
+	if len(first) != 1 || rest != 2 {
 		t.Fatalf("running: %d containers, %d volumes and networks", len(first), rest)
 	}
 	if got := first[0].Names[0]; got != "/devspace-7f3a-ml-ut-repo" {

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
-
-	"github.com/docker/docker/api/types/image"
 )
 
 // Examine implements [prison.Backend].
@@ -33,7 +31,7 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 		prison.Finding{Name: "control groups", Value: fmt.Sprintf("version %s, driver %s", p.CgroupVersion, p.CgroupDriver)},
 		prison.Finding{Name: "images", Value: fmt.Sprintf("%d on this machine", p.Images)},
 	)
-	plan, err := planner{p, prison.Spec{}, image.InspectResponse{}, &record{}}.base(rolePrison)
+	plan, err := planner{platform: p, record: &record{}}.base(rolePrison)
 	for _, lacking := range plan.weaker {
 		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
 	}

@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
 )
-
-// statusFolder, beside the home, holds how the launched command ended. It survives the container.
-const statusFolder = "/home/.run"
 
 // entry is a file or, with a mode only, a folder of an archive.
 type entry struct {
@@ -67,7 +63,7 @@ func (e *engine) put(ctx context.Context, id, folder string, entries ...entry) e
 	return e.failed(ctx, "fill "+folder, err)
 }
 
-// accounts are the users there are inside.
+// accounts are the users there are inside, as files of /etc.
 func accounts(s prison.Spec) []entry {
 	const (
 		passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
@@ -83,22 +79,16 @@ func accounts(s prison.Spec) []entry {
 // image was made.
 var noResolver = entry{name: "resolv.conf", mode: 0o644, content: "nameserver 127.0.0.1\n"}
 
-// furnish gives a new container its accounts, what else there is to be in /etc, and its home. Folders that exist keep what is in them.
-func (e *engine) furnish(ctx context.Context, id string, s prison.Spec, etc ...entry) error {
-	if err := e.put(ctx, id, "/etc", append(accounts(s), etc...)...); err != nil {
-		return err
-	}
-	return e.put(ctx, id, "/home",
-		folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID))
-}
-
 // furnishLate furnishes a container of Podman's, which runs.
 func (e *engine) furnishLate(ctx context.Context, id string, s prison.Spec) error {
-	var etc []entry
+	etc := accounts(s)
 	if s.Network == prison.NetworkNone {
 		etc = append(etc, noResolver)
 	}
-	if err := e.furnish(ctx, id, s, etc...); err != nil {
+	if err := e.put(ctx, id, "/etc", etc...); err != nil {
+		return err
+	}
+	if err := e.put(ctx, id, "/home", homeFolders(s)...); err != nil {
 		return err
 	}
 	return e.openFolders(ctx, id)

@@ -174,6 +174,11 @@ func (e *engine) awaitRemoval(ctx context.Context, id string) error {
 // unpacks an archive, with just that folder, in a container that never runs.
 func (e *engine) own(ctx context.Context, image, key string, s prison.Spec) (err error) {
 	h := helper{key: key, image: image, argv: []string{defaultSh}, mounts: []mount.Mount{bind(s.Workspace, false)}}
+	return e.fill(ctx, s, h, "/", folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
+}
+
+// fill unpacks entries in a folder of what a helper that never runs has mounted.
+func (e *engine) fill(ctx context.Context, s prison.Spec, h helper, at string, entries ...entry) (err error) {
 	config, host := h.passive(s)
 	bounded, cancel := call(ctx)
 	defer cancel()
@@ -182,7 +187,7 @@ func (e *engine) own(ctx context.Context, image, key string, s prison.Spec) (err
 		return e.failed(ctx, "create helper container", err)
 	}
 	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), c.ID)) }()
-	return e.put(ctx, c.ID, "/", folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
+	return e.put(ctx, c.ID, at, entries...)
 }
 
 // passive describes a container that never runs. Its root is not read-only, since nothing may be unpacked there then.

@@ -104,7 +104,14 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err := checkOwner(s); err != nil {
 		return i, err
 	}
-	plan, err := e.plan(ctx, p, r, s)
+	h, err := e.home(ctx, p, r, s)
+	if err != nil {
+		return i, err
+	}
+	if h.made {
+		old = nil // a container there may be wants what was in the last one
+	}
+	plan, err := e.plan(ctx, p, r, s, h)
 	if err != nil {
 		return i, err
 	}
@@ -118,13 +125,13 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 }
 
 // plan plans the prison's container. Once an image has been found under a name, it stays that one.
-func (e *engine) plan(ctx context.Context, p *platform, r *record, s prison.Spec) (plan, error) {
+func (e *engine) plan(ctx context.Context, p *platform, r *record, s prison.Spec, h home) (plan, error) {
 	i, err := e.image(ctx, r.pinned(s))
 	if err != nil {
 		return plan{}, err
 	}
 	r.Ref, r.Image = s.Image, i.ID
-	return planner{p, s, i, r}.prison()
+	return planner{platform: p, Spec: s, image: i, record: r, home: h}.prison()
 }
 
 // renew makes the container unless the old one is still as planned. The home stays; /etc is the image's.
@@ -141,6 +148,11 @@ func (e *engine) renew(ctx context.Context, pf *platform, r *record, s prison.Sp
 	if err := e.removeVolume(ctx, r.etcVolume(), r.Key); err != nil {
 		return err
 	}
+	if !pf.podman { // which gives a volume the image's files when it first starts a container with it, if it is empty: see run
+		if err := e.furnish(ctx, r, s); err != nil {
+			return err
+		}
+	}
 	id, err := e.create(ctx, r, p)
 	if err != nil {
 		return err
@@ -149,10 +161,10 @@ func (e *engine) renew(ctx context.Context, pf *platform, r *record, s prison.Sp
 	if err := r.write(s.Dir); err != nil {
 		return err
 	}
-	if pf.podman { // which gives a volume the image's files when it first starts a container with it, if it is empty: see run
+	if !p.nested || pf.podman {
 		return nil
 	}
-	if err := e.furnish(ctx, id, s); err != nil {
+	if err := e.put(ctx, id, "/home", homeFolders(s)...); err != nil {
 		r.Container = ""
 		return errors.Join(err, r.write(s.Dir), e.remove(context.WithoutCancel(ctx), id))
 	}
@@ -180,8 +192,17 @@ func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err 
 	return "", fmt.Errorf("create container: the name %q is taken", p.name)
 }
 
-// run starts the container and sees that commands can be executed in it.
+// run starts the container and sees that its image has what prisons need.
 func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	shell := func() (string, error) { return e.ask(ctx, r.Container, userOf(s), sayShell) }
+	if !p.podman { // where whoever lets go of a first process ends its input
+		var close func()
+		var err error
+		if shell, close, err = e.hear(ctx, r.Container); err != nil {
+			return err
+		}
+		defer close()
+	}
 	start := e.start
 	if s.Network == prison.NetworkOpen {
 		start = e.startOpen
@@ -197,17 +218,11 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 	if err := e.limitInside(ctx, p, r, s); err != nil {
 		return err
 	}
-	var shell strings.Builder
-	box := &running{engine: e, id: r.Container, user: userOf(s)}
-	status, err := box.Exec(ctx, prison.Process{
-		Argv: []string{defaultSh, "-c", "git --version >/dev/null || exit; command -v bash || command -v " + defaultSh}, Dir: "/",
-		Stdout: &shell,
-	})
-	if err != nil {
+	var err error
+	if r.Shell, err = shell(); err != nil {
 		return err
 	}
-	r.Shell = strings.TrimSpace(shell.String())
-	if status != 0 || r.Shell == "" {
+	if r.Shell == "" {
 		return lacksGit(s.Image)
 	}
 	return r.write(s.Dir)
@@ -255,7 +270,7 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planner{p, s, i, r}.look()
+	plan, err := planner{platform: p, Spec: s, image: i, record: r}.look()
 	if err != nil {
 		return nil, err
 	}

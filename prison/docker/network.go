@@ -29,8 +29,7 @@ func (e *engine) makeNetwork(ctx context.Context, r *record, s prison.Spec) erro
 	if s.Network != prison.NetworkOpen {
 		return nil
 	}
-	labels := map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: rolePrison}
-	return e.ensureNetwork(ctx, r.network(), network.CreateOptions{Driver: "bridge", Labels: labels})
+	return e.ensureNetwork(ctx, r.network(), network.CreateOptions{Driver: "bridge", Labels: r.labels(s, rolePrison)})
 }
 
 // joinSink puts the container into the sink, too. It must not run yet.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -42,15 +41,20 @@ const (
 	shmMost     = 256 << 20
 )
 
-// waitForever is the first process: it reaps whoever is orphaned until its input ends. The agent can
-// do nothing to it: its uid is another.
-const waitForever = `exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
+// sayShell says which shell is the best there is, if there is a git.
+const sayShell = `git --version >/dev/null 2>&1 || exit 0; command -v bash || command -v ` + defaultSh
+
+// waitForever is the first process: it says what prisons need of the image, and reaps whoever is orphaned until its input ends. The
+// agent can do nothing to it: its uid is another.
+const waitForever = sayShell + `
+exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
 
 // plan is a container to be.
 type plan struct {
 	name   string
 	config container.Config
 	host   container.HostConfig
+	nested bool // there are volumes within that of the home
 	weaker []prison.Weakness
 }
 
@@ -60,6 +64,7 @@ type planner struct {
 	prison.Spec
 	image  image.InspectResponse
 	record *record
+	home   home
 }
 
 // prison plans the agent's container.
@@ -71,14 +76,17 @@ func (pl planner) prison() (plan, error) {
 	p.name = containerName(pl.Spec)
 	p.config.User = nobody
 	p.config.Env = append(p.config.Env, pl.Env...)
-	p.host.Mounts = append(p.host.Mounts,
-		volume(pl.record.homeVolume(), "/home", pl.labels(rolePrison)),
-		volume(pl.record.etcVolume(), "/etc", pl.labels(rolePrison)))
+	p.host.Mounts = append(p.host.Mounts, volume(pl.record.homeVolume(), "/home", pl.record.labels(pl.Spec, rolePrison)))
+	if pl.podman || slices.Contains(pl.wanted(), "/etc") {
+		p.host.Mounts = append(p.host.Mounts, volume(pl.record.etcVolume(), "/etc", pl.record.labels(pl.Spec, rolePrison)))
+	}
+	p.host.Mounts = append(p.host.Mounts, pl.home.accounts()...)
 	if pl.Network == prison.NetworkOpen {
 		p.host.NetworkMode = container.NetworkMode(pl.record.network())
 		p.host.DNS = nil // the engine's own resolver asks the host's
 		pl.lacks(prison.HostReachable, "with an open network, what the host offers on all of its addresses can be reached")
 	}
+	p.nested = slices.ContainsFunc(pl.wanted(), func(folder string) bool { return strings.HasPrefix(folder, "/home/") })
 	p.weaker = pl.weaker
 	digest, err := json.Marshal([]any{p.config, p.host})
 	if err != nil {
@@ -108,7 +116,7 @@ func (pl planner) base(role string) (plan, error) {
 		config: container.Config{
 			Hostname: pl.Hostname, User: userOf(pl.Spec), Env: pl.environment(),
 			Image: pl.image.ID, Entrypoint: []string{defaultSh}, Cmd: []string{"-c", waitForever},
-			WorkingDir: "/", OpenStdin: true, Labels: pl.labels(role),
+			WorkingDir: "/", OpenStdin: true, Labels: pl.record.labels(pl.Spec, role),
 			StopSignal:  "SIGKILL", // others do not reach the first process: an engine that stops would wait for nothing
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
@@ -136,10 +144,6 @@ const nobody = "65534:65534"
 
 // userOf names the phantom as engines want it.
 func userOf(s prison.Spec) string { return fmt.Sprintf("%d:%d", s.UID, s.GID) }
-
-func (pl planner) labels(role string) map[string]string {
-	return map[string]string{labelKey: pl.record.Key, labelID: pl.ID, labelRole: role}
-}
 
 // securityOptions are the engine's words for the filter and for no new privileges.
 func (pl planner) securityOptions() ([]string, error) {
@@ -213,12 +217,21 @@ func (pl planner) own(mode string) string {
 // make one on the disk for each, with a life of its own.
 func (pl planner) tmpfs() map[string]string {
 	folders := map[string]string{"/tmp": pl.everybody(), "/var/tmp": pl.everybody(), "/run": pl.own("0755")}
-	if pl.image.Config != nil {
-		for folder := range maps.Keys(pl.image.Config.Volumes) {
-			if folder = path.Clean(folder); !reserved(folder) {
-				folders[folder] = pl.own("0755")
-			}
+	for _, folder := range pl.wanted() {
+		if !reserved(folder) {
+			folders[folder] = pl.own("0755")
 		}
+	}
+	return folders
+}
+
+// wanted are the folders at which the image wants a volume: the engine makes one unless something else is mounted there.
+func (pl planner) wanted() (folders []string) {
+	if pl.image.Config == nil {
+		return nil
+	}
+	for folder := range pl.image.Config.Volumes {
+		folders = append(folders, path.Clean(folder))
 	}
 	return folders
 }

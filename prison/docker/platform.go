@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -48,12 +49,13 @@ func (e *engine) platform(ctx context.Context, runtime string) (*platform, error
 func (e *engine) examine(ctx context.Context) (*platform, error) {
 	bounded, cancel := call(ctx)
 	defer cancel()
+	var version types.Version
+	var versionErr error
+	var beside sync.WaitGroup
+	beside.Go(func() { version, versionErr = e.ServerVersion(bounded) })
 	info, err := e.Info(bounded)
-	if err != nil {
-		return nil, e.failed(ctx, "ask the engine", err)
-	}
-	version, err := e.ServerVersion(bounded)
-	if err != nil {
+	beside.Wait()
+	if err := cmp.Or(err, versionErr); err != nil {
 		return nil, e.failed(ctx, "ask the engine", err)
 	}
 	p := &platform{Info: info, podman: slices.ContainsFunc(version.Components, func(c types.ComponentVersion) bool {

@@ -71,6 +71,11 @@ func forget(dir string) error {
 	return nil
 }
 
+// labels mark something on the engine as a prison's.
+func (r *record) labels(s prison.Spec, role string) map[string]string {
+	return map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: role}
+}
+
 // The names of a prison's volumes appear inside, in mountinfo.
 func (r *record) homeVolume() string { return "work-" + r.Key + "-home" }
 func (r *record) etcVolume() string  { return "work-" + r.Key + "-etc" }

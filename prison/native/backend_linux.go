@@ -46,8 +46,6 @@ func check(s prison.Spec) error {
 		return fmt.Errorf("native prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
 	case s.User != filepath.Base(s.User), s.User == ".", s.User == "..":
 		return fmt.Errorf("native prison: user name %q", s.User)
-	case s.Image != "", s.Runtime != "":
-		return errors.New("native prison: there are no images and runtimes")
 	}
 	if s.Image != "" || s.Runtime != "" {
 		return unavailable("it has neither images nor runtimes; another root file system can be a folder")
