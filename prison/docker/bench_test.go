@@ -36,10 +36,10 @@ func BenchmarkFirst(b *testing.B) {
 	var l laps
 	for b.Loop() {
 		s := prisontest.NewSpec(b, backend, options())
+		begun := time.Now()
 		if err := backend.Prepare(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}
-		begun := time.Now()
 		if _, err := backend.Start(b.Context(), s); err != nil {
 			b.Fatal(err)
 		}

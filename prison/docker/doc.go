@@ -21,8 +21,8 @@
 //
 // # Ownership
 //
-// The workspace belongs to the phantom on the disk. Root makes it so; for a member of the group docker the
-// engine does, by unpacking an archive that has nothing but that folder in it into a container that
+// The workspace belongs to the phantom on the disk, and so does what is in the home's volume. Root makes it so; for a member of the
+// group docker the engine does, by unpacking an archive that has nothing but those folders in it into a container that
 // never runs. Removal is done inside, by a container that has nothing but the workspace.
 //
 // # What comes from elsewhere

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -25,10 +24,15 @@ type helper struct {
 	caps     []string
 	mounts   []mount.Mount
 	key      string // whose it is, see [record]: should we be killed, it goes with the prison
+	made     string // see labelMade
 }
 
 func (h helper) labels(s prison.Spec) map[string]string {
-	return map[string]string{labelRole: roleHelper, labelKey: h.key, labelID: s.ID}
+	labels := map[string]string{labelRole: roleHelper, labelKey: h.key, labelID: s.ID}
+	if h.made != "" {
+		labels[labelMade] = h.made
+	}
+	return labels
 }
 
 // What a helper may use: some images' programs are nobody's friends.
@@ -168,26 +172,6 @@ func (e *engine) awaitRemoval(ctx context.Context, id string) error {
 		}
 		return e.failed(ctx, "wait for the container's removal", err)
 	}
-}
-
-// own makes the phantom the owner of the workspace. No process is needed for it: the engine
-// unpacks an archive, with just that folder, in a container that never runs.
-func (e *engine) own(ctx context.Context, image, key string, s prison.Spec) (err error) {
-	h := helper{key: key, image: image, argv: []string{defaultSh}, mounts: []mount.Mount{bind(s.Workspace, false)}}
-	return e.fill(ctx, s, h, "/", folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
-}
-
-// fill unpacks entries in a folder of what a helper that never runs has mounted.
-func (e *engine) fill(ctx context.Context, s prison.Spec, h helper, at string, entries ...entry) (err error) {
-	config, host := h.passive(s)
-	bounded, cancel := call(ctx)
-	defer cancel()
-	c, err := e.ContainerCreate(bounded, config, host, nil, nil, "")
-	if err != nil {
-		return e.failed(ctx, "create helper container", err)
-	}
-	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), c.ID)) }()
-	return e.put(ctx, c.ID, at, entries...)
 }
 
 // passive describes a container that never runs. Its root is not read-only, since nothing may be unpacked there then.

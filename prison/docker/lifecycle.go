@@ -67,7 +67,8 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := e.platform(ctx, s.Runtime); err != nil {
+	p, err := e.platform(ctx, s.Runtime)
+	if err != nil {
 		return err
 	}
 	i, err := e.image(ctx, s.Image)
@@ -77,12 +78,11 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err := errors.Join(e.sweep(ctx), e.sweepDeserted(ctx)); err != nil {
 		return err
 	}
-	if os.Geteuid() == 0 {
-		err = os.Lchown(s.Workspace, s.UID, s.GID)
-	} else {
-		err = e.own(ctx, i.ID, r.Key, s)
-	}
+	h, err := e.home(ctx, p, r, s)
 	if err != nil {
+		return err
+	}
+	if err := e.own(ctx, i.ID, r, s, h); err != nil {
 		return fmt.Errorf("own workspace: %w", err)
 	}
 	return checkOwner(s)
@@ -108,12 +108,17 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err != nil {
 		return i, err
 	}
-	if h.made {
-		old = nil // a container there may be wants what was in the last one
+	if h.bare {
+		old = nil // a container there may be is to have another one
 	}
 	plan, err := e.plan(ctx, p, r, s, h)
 	if err != nil {
 		return i, err
+	}
+	if h.bare {
+		if err := e.give(ctx, r.Image, r, s, h, false); err != nil {
+			return i, fmt.Errorf("furnish home: %w", err)
+		}
 	}
 	if err := e.renew(ctx, p, r, s, plan, old); err != nil {
 		return i, err
@@ -147,11 +152,6 @@ func (e *engine) renew(ctx context.Context, pf *platform, r *record, s prison.Sp
 	}
 	if err := e.removeVolume(ctx, r.etcVolume(), r.Key); err != nil {
 		return err
-	}
-	if !pf.podman { // which gives a volume the image's files when it first starts a container with it, if it is empty: see run
-		if err := e.furnish(ctx, r, s); err != nil {
-			return err
-		}
 	}
 	id, err := e.create(ctx, r, p)
 	if err != nil {

@@ -27,6 +27,7 @@ type record struct {
 	Ref       string `json:"ref"`       // the image as it was asked for
 	Image     string `json:"image"`     // and its id: a tag that moves does not move the prison
 	Shell     string `json:"shell"`     // the best one in the image
+	Furnished bool   `json:"furnished"` // the home's volume was filled
 }
 
 // readRecord returns nil if there is no prison.
