@@ -56,21 +56,26 @@ func (i *inner) mapped(b *Bridge, look *Inspector, links []Link) OID {
 	return last
 }
 
-// One commit can bring more objects than belong loose into the user's repository.
+// One commit can bring more than belongs loose into the user's repository: objects, or bytes.
 func TestGiveOneLargeCommit(t *testing.T) {
 	t.Parallel()
-	i := newInner(t, files{"a": "1"})
-	f := files{}
+	many := files{}
 	for k := range 3 * unpackLimit {
-		f[fmt.Sprint("d/", k)] = fmt.Sprint(k)
+		many[fmt.Sprint("d/", k)] = fmt.Sprint(k)
 	}
-	tip := i.commit(f)
-	i.receive(tip, i.root)
-	outer := i.give(t, []Link{{Commit: tip, Parents: []OID{i.root}}})
-	i.outer.git("update-ref", "refs/heads/got", string(outer))
-	i.outer.git("fsck", "--no-dangling", "--strict")
-	if count := i.outer.git("count-objects", "-v"); !strings.Contains(count, "packs: 1") {
-		t.Errorf("stored loose: %s", count)
+	for name, f := range map[string]files{"objects": many, "bytes": {"big": randomText(1, inHand+1)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInner(t, files{"a": "1"})
+			tip := i.commit(f)
+			i.receive(tip, i.root)
+			outer := i.give(t, []Link{{Commit: tip, Parents: []OID{i.root}}})
+			i.outer.git("update-ref", "refs/heads/got", string(outer))
+			i.outer.git("fsck", "--no-dangling", "--strict")
+			if count := i.outer.git("count-objects", "-v"); !strings.Contains(count, "packs: 1") {
+				t.Errorf("stored loose: %s", count)
+			}
+		})
 	}
 }
 
