@@ -207,7 +207,7 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 // is obeyed: a file in another encoding than its attribute says makes every later git add fail.
 const fill = `set -e
 git init -q -b main --template= --object-format="$1" .
-printf '[user]\n\tname = "%s"\n\temail = "%s"\n' "$2" "$3" >>.git/config
+printf '[user]\n\tname = %s\n\temail = %s\n' "$2" "$3" >>.git/config
 mkdir -p .git/objects/pack .git/info
 tar -x -f - -C .git/objects
 git update-ref refs/heads/main "$4"
@@ -223,8 +223,9 @@ func (w Workspace) Fill(ctx context.Context, format, name, mail string, tip OID,
 	defer r.Close()
 	go func() { pw.CloseWithError(tarObjects(pw, format, commit, packs)) }()
 	code, err := w.Run(ctx, Process{
-		Argv:  []string{"sh", "-c", fill, "sh", format, name, mail, string(tip)},
-		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="}, alwaysEnv...),
+		Argv: []string{"sh", "-c", fill, "sh", format, name, mail, string(tip)},
+		// What is made may be used by an older git than makes it.
+		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=", "GIT_DEFAULT_REF_FORMAT=files"}, alwaysEnv...),
 		Stdin: r, Stdout: io.Discard, Stderr: &stderr,
 	})
 	if err == nil && code != 0 {

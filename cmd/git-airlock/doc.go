@@ -23,7 +23,7 @@ as pending, "status" says why and what to type, and landing goes on by itself wh
 # Reading the code
 
 Each command is a file of its own: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, scan.go, log.go. What they share is the [app]; voice.go, pager.go, picture.go and watch.go are how they speak, page.go,
+doctor.go, scan.go, log.go; build.go makes what start begins. What they share is the [app]; voice.go, pager.go, picture.go and watch.go are how they speak, page.go,
 manual.go and complete.go what is made of their definitions; moved.go is about airlocks whose worktree was moved or removed. Package
 snapshot makes the workspace, package prison the box, package promote the way back; only package gitops runs git.
 

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/snapshot"
 )
 
 func startCommand(inside []string) *cli.Command {
@@ -123,7 +119,7 @@ func (a *app) lock(ctx context.Context) (func(), error) {
 
 // begin makes a new airlock, or nothing.
 func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, error) {
-	outside := a.countChanges(ctx)
+	outside := beside(func() (int, error) { return a.repo.Changes(ctx) })
 	base, err := a.base(ctx)
 	if err != nil {
 		return airlock.Record{}, err
@@ -189,13 +185,6 @@ func (a *app) announce(r airlock.Record, loose, changes int) {
 	}
 }
 
-// countChanges counts the user's uncommitted changes while other things are done.
-func (a *app) countChanges(ctx context.Context) func() (int, error) {
-	count := sync.OnceValues(func() (int, error) { return a.repo.Changes(ctx) })
-	go count() //nolint:errcheck // asked for again by who waits
-	return count
-}
-
 func stayOutside(changes int) string {
 	if changes == 1 {
 		return "1 uncommitted change of yours stays outside"
@@ -218,109 +207,6 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 		return head, gitops.ErrUnborn
 	}
 	return head, nil
-}
-
-// beginning is what a new airlock begins with.
-type beginning struct {
-	base    gitops.Head
-	out     gitops.Patterns   // what is left out of the snapshot
-	loose   []gitops.UserFile // what goes in beside it
-	secrets *screening
-	setup   commitSetup
-	outside func() (int, error) // counts the user's uncommitted changes
-}
-
-// build makes all there is to an airlock, from the snapshot to the daemon.
-func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) error {
-	r.Session = identity.SessionID(time.Now(), r.ID)
-	spec, err := a.spec(*r)
-	if err != nil {
-		return err
-	}
-	b := a.backend(*r)
-	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
-		return err
-	}
-	line := newProgress("taking the snapshot")
-	defer line.close()
-	snapshots := a.take(ctx, *r, from)
-	// Before there is a workspace, which git is told to ignore just now.
-	var isolation prison.Isolation
-	if _, err = from.outside(); err == nil {
-		isolation, err = startPrison(ctx, b, spec)
-	}
-	s := <-snapshots
-	line.close()
-	if err := errors.Join(err, s.error); err != nil {
-		return err
-	}
-	if err := from.secrets.verdict(a.message); err != nil {
-		return err
-	}
-	isolated(r, isolation)
-	r.Root, r.Part = s.Root, s.Part
-	if err := a.checkTools(ctx, *r, from.setup); err != nil {
-		return err
-	}
-	refs := make(chan error, 1)
-	go func() {
-		refs <- a.repo.UpdateRefs(ctx, "airlock: start",
-			gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
-	}()
-	err = a.fill(ctx, b, spec, s.Snapshot, from.loose)
-	if err := errors.Join(err, <-refs); err != nil {
-		return err
-	}
-	r.Phase = airlock.Running
-	if err := a.store.Save(*r); err != nil {
-		return err
-	}
-	return a.startDaemon(*r)
-}
-
-// taken is a snapshot, or why there is none.
-type taken struct {
-	*snapshot.Snapshot
-	error
-}
-
-// take takes the snapshot while other things are done, and begins to search it.
-func (a *app) take(ctx context.Context, r airlock.Record, from beginning) <-chan taken {
-	done := make(chan taken, 1)
-	go func() {
-		s, err := snapshot.Take(ctx, a.repo, a.quarantine(r), from.base, from.out, r.Ghost)
-		if err == nil {
-			from.secrets.begin(gitops.OpenQuarantine(a.quarantine(r), r.Format))
-		}
-		done <- taken{s, err}
-	}()
-	return done
-}
-
-func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (prison.Isolation, error) {
-	if err := b.Prepare(ctx, spec); err != nil {
-		return prison.Isolation{}, err
-	}
-	return b.Start(ctx, spec)
-}
-
-func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *snapshot.Snapshot, loose []gitops.UserFile) error {
-	box, err := b.Attach(ctx, spec)
-	if err != nil {
-		return err
-	}
-	line := newProgress("filling the workspace")
-	defer line.close()
-	w := workspaceIn(box)
-	run := w.Run
-	w.Run = func(ctx context.Context, p gitops.Process) (int, error) {
-		p.Stdin = &counted{Reader: p.Stdin, progress: line, what: "filling the workspace, MiB"}
-		return run(ctx, p)
-	}
-	if err = s.Fill(ctx, w); err == nil {
-		err = w.Place(ctx, loose)
-	}
-	return errors.Join(err, box.Close())
 }
 
 // launch runs the agent's command detached.
