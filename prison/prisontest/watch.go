@@ -9,19 +9,11 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// quick is how soon a change must be told: sooner than any poll would.
+// quick is how soon a change is told where nothing else is at work.
 const quick = 400 * time.Millisecond
 
-// quick is longer where a look takes a kernel that is a program longer.
-func (x *box) quick() time.Duration {
-	if x.ownKernel() {
-		return 5 * quick
-	}
-	return quick
-}
-
-// expectWake waits for a change and returns how long it took.
-func expectWake(t *testing.T, what string, changes <-chan struct{}, limit time.Duration) {
+// expectWake waits for a change and says how long it took.
+func expectWake(t *testing.T, what string, changes <-chan struct{}) {
 	t.Helper()
 	begun := time.Now()
 	select {
@@ -30,8 +22,8 @@ func expectWake(t *testing.T, what string, changes <-chan struct{}, limit time.D
 			t.Fatalf("%s: the watch ended", what)
 		}
 		t.Logf("%s: told after %v", what, time.Since(begun).Round(time.Millisecond/10))
-	case <-time.After(limit):
-		t.Errorf("%s: nothing in %v", what, limit)
+	case <-time.After(patience):
+		t.Errorf("%s: nothing in %v", what, patience)
 	}
 	settle(changes)
 }
@@ -72,7 +64,7 @@ func watches(t *testing.T, x *box) {
 	change := func(what, script string) {
 		t.Helper()
 		x.must(t, script)
-		expectWake(t, what, changes, x.quick())
+		expectWake(t, what, changes)
 	}
 	change("a new file", "echo 1 > refs/x.lock; mv refs/x.lock refs/x")
 	change("a file replaced", "echo 2 > head.lock; mv head.lock head")
@@ -119,7 +111,7 @@ func looking(t *testing.T, b prison.Backend, o Options) {
 	}
 	settle(changes)
 	x.must(t, "echo 1 > refs/x.lock; mv refs/x.lock refs/x")
-	expectWake(t, "a change made in the other prison", changes, look.quick())
+	expectWake(t, "a change made in the other prison", changes)
 
 	second := open(t, b, x.spec)
 	if got := second.must(t, "cat file"); got != "content" {
