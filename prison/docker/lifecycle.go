@@ -194,14 +194,14 @@ func (e *engine) create(ctx context.Context, r *record, p plan) (id string, err 
 
 // run starts the container and sees that its image has what prisons need.
 func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec) error {
-	shell := func() (string, error) { return e.ask(ctx, r.Container, userOf(s), sayShell) }
+	heard := func() string { return "" }
 	if !p.podman { // where whoever lets go of a first process ends its input
-		var close func()
-		var err error
-		if shell, close, err = e.hear(ctx, r.Container); err != nil {
+		line, leave, err := e.hear(ctx, r.Container)
+		if err != nil {
 			return err
 		}
-		defer close()
+		defer leave()
+		heard = line
 	}
 	start := e.start
 	if s.Network == prison.NetworkOpen {
@@ -218,9 +218,11 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 	if err := e.limitInside(ctx, p, r, s); err != nil {
 		return err
 	}
-	var err error
-	if r.Shell, err = shell(); err != nil {
-		return err
+	if r.Shell = heard(); r.Shell == "" { // it has ended, or did not start at the first try
+		var err error
+		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {
+			return err
+		}
 	}
 	if r.Shell == "" {
 		return lacksGit(s.Image)

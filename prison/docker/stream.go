@@ -114,8 +114,8 @@ func (a *answered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hear attaches to a first process that is about to start. line waits for the first line that it says, empty if it ends without.
-func (e *engine) hear(ctx context.Context, id string) (line func() (string, error), close func(), err error) {
+// hear attaches to a first process that is about to start. line waits for the first line that it says, and is empty if there is none.
+func (e *engine) hear(ctx context.Context, id string) (line func() string, leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, startPatience)
 	first, err := e.ContainerAttach(bounded, id, container.AttachOptions{Stream: true, Stdout: true})
 	if err != nil {
@@ -123,21 +123,12 @@ func (e *engine) hear(ctx context.Context, id string) (line func() (string, erro
 		return nil, nil, e.failed(ctx, "attach to container", err)
 	}
 	context.AfterFunc(bounded, first.Close)
-	line = func() (string, error) {
-		said := firstLine(first.Reader)
-		return said, e.failed(ctx, "await the first process", bounded.Err())
-	}
-	return line, cancel, nil
-}
-
-// firstLine is the first line that is said, empty if there is none.
-func firstLine(stream io.Reader) string {
 	said := make(chan string, 1)
 	go func() {
 		defer close(said)
-		stdcopy.StdCopy(&answered{said: said, w: io.Discard}, io.Discard, stream) //nolint:errcheck // its end says the same
+		stdcopy.StdCopy(&answered{said: said, w: io.Discard}, io.Discard, first.Reader) //nolint:errcheck // its end says the same
 	}()
-	return <-said
+	return func() string { return <-said }, cancel, nil
 }
 
 // broken remembers the first error of a writer, to tell it from those of the stream.
