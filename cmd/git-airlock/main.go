@@ -12,12 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/prison/docker"
-	"github.com/git-airlock/git-airlock/prison/native"
 )
 
 func main() {
-	native.Reexec() // does not return in a process that is part of a prison
-	docker.Reexec()
+	docker.Reexec() // does not return in a process that is part of a prison; a native one's never comes here
 	os.Exit(run(os.Args))
 }
 

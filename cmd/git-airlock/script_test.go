@@ -20,8 +20,7 @@ import (
 // TestMain makes this test binary the program under test as well: linked as git-airlock on PATH it is main,
 // so that "git airlock" in a script goes all the way through git.
 func TestMain(m *testing.M) {
-	native.Reexec() // the prison's own processes are this binary, too
-	docker.Reexec()
+	docker.Reexec() // the prison's own processes are this binary, too
 	testscript.Main(m, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
 }
 

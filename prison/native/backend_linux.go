@@ -29,8 +29,7 @@ const unseenPatience = 10 * time.Second
 
 type backend struct{}
 
-// New returns the backend that makes prisons out of Linux namespaces. The program must call
-// [Reexec] first thing in main.
+// New returns the backend that makes prisons out of Linux namespaces.
 func New() prison.Backend { return backend{} }
 
 func (backend) Name() string { return "native" }

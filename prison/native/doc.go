@@ -3,7 +3,7 @@
 //
 // # Processes
 //
-// The program runs itself again in roles, see [Reexec]:
+// The program runs itself again in roles, which begin as soon as this package is ready, before main:
 //
 //   - the keeper, a detached session leader outside, holds the lock of the prison for its whole
 //     life, writes down what a launched command shows and cleans up at the end;

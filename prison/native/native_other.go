@@ -13,9 +13,6 @@ import (
 // New returns a backend that is never available: namespaces are a thing of Linux.
 func New() prison.Backend { return absent{} }
 
-// Reexec does nothing here.
-func Reexec() {}
-
 type absent struct{}
 
 var errAbsent = &prison.Unavailable{Backend: "native", Reason: "it needs Linux, this is " + runtime.GOOS}

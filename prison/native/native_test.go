@@ -23,7 +23,6 @@ const starterEnv = "PRISONTEST_START"
 const openerEnv = "PRISONTEST_OPEN"
 
 func TestMain(m *testing.M) {
-	native.Reexec()
 	if spec := os.Getenv(starterEnv); spec != "" {
 		os.Exit(startAndLeave(spec))
 	}

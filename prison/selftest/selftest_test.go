@@ -22,11 +22,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-func TestMain(m *testing.M) {
-	native.Reexec()
-	os.Exit(m.Run())
-}
-
 // bare is no prison at all: what it runs, it runs here.
 type bare struct {
 	prison.Prison
