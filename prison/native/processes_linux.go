@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,7 +78,7 @@ func exitStatus(ws unix.WaitStatus) int {
 
 // kill ends a process with its session and all its descendants. A descendant whose parent has died
 // and that has left the session is not found: it ends with the prison. It repeats until a look
-// finds nothing new, since a process may fork while it is looked for.
+// finds nothing new after all that were found before were dead: one that was killed may still finish to fork.
 func (p *processes) kill(leader int) {
 	p.mu.Lock() // nothing is reaped meanwhile, so no pid found can become another process's
 	defer p.mu.Unlock()
@@ -87,14 +88,28 @@ func (p *processes) kill(leader int) {
 		unix.Kill(leader, unix.SIGKILL)
 	}
 	for range 50 {
+		dead := allDead(doomed)
 		found := findTree(doomed, leader)
-		if found == 0 {
+		if found == 0 && dead {
 			return
 		}
 		for pid := range doomed {
 			unix.Kill(pid, unix.SIGKILL)
 		}
+		if found == 0 {
+			time.Sleep(time.Millisecond)
+		}
 	}
+}
+
+// allDead tells whether none of some processes runs any more.
+func allDead(pids map[int]bool) bool {
+	for pid := range pids {
+		if _, _, alive := family(pid); alive {
+			return false
+		}
+	}
+	return true
 }
 
 // findTree adds the living members of leader's session and the children of the doomed, and returns
@@ -119,7 +134,7 @@ func findTree(doomed map[int]bool, leader int) (found int) {
 	return found
 }
 
-// family reads a process's parent and session from proc_pid_stat(5); the name in parentheses may
+// family reads the parent and the session of a process that is not dead from proc_pid_stat(5); the name in parentheses may
 // hold anything, so the fields count from the last one.
 func family(pid int) (parent, session int, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
