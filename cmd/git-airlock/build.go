@@ -74,21 +74,29 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := a.checkTools(ctx, *r, from.setup); err != nil {
 		return err
 	}
-	refs := beside(func() (any, error) {
-		return nil, a.repo.UpdateRefs(ctx, "airlock: start",
-			gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
-	})
+	refs := beside(func() (any, error) { return nil, a.markBase(ctx, *r) })
 	if !filled {
 		err = a.fill(ctx, b, spec, s, from.loose)
 	}
 	if _, refsErr := refs(); err != nil || refsErr != nil {
 		return errors.Join(err, refsErr)
 	}
+	return a.goLive(r)
+}
+
+// goLive says that an airlock is whole, and starts its daemon.
+func (a *app) goLive(r *airlock.Record) error {
 	r.Phase = airlock.Running
 	if err := a.store.Save(*r); err != nil {
 		return err
 	}
 	return a.startDaemon(*r)
+}
+
+// markBase makes the refs that tell what an airlock began with.
+func (a *app) markBase(ctx context.Context, r airlock.Record) error {
+	return a.repo.UpdateRefs(ctx, "airlock: start",
+		gitops.RefUpdate{Ref: r.Ref("base"), New: r.Base}, gitops.RefUpdate{Ref: r.Ref("promoted"), New: r.Base})
 }
 
 // take takes the snapshot, and begins to search it.
