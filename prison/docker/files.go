@@ -116,10 +116,13 @@ func (e *engine) lacksShell(ctx context.Context, id, ref string) error {
 	if err == nil && stat.LinkTarget != "" {
 		stat, err = e.ContainerStatPath(bounded, id, stat.LinkTarget)
 	}
-	if gone(err) || err == nil && !stat.Mode.IsRegular() {
-		return lacksShell(ref)
+	if !gone(err) && (err != nil || stat.Mode.IsRegular()) {
+		return nil
 	}
-	return nil
+	if _, err := e.ContainerInspect(bounded, id); gone(err) { // it lacks all
+		return nil
+	}
+	return lacksShell(ref)
 }
 
 // small is how long a file may be that get reads: an agent can have written it.

@@ -104,6 +104,25 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err := checkOwner(s); err != nil {
 		return i, err
 	}
+	i, err = e.raise(ctx, p, r, s, old)
+	if err != nil && e.vanished(ctx, r) {
+		i, err = e.raise(ctx, p, r, s, nil)
+	}
+	if err != nil {
+		return i, errors.Join(err, b.Stop(context.WithoutCancel(ctx), s))
+	}
+	return i, nil
+}
+
+// vanished tells whether there is no container any more: another prison's start may have seen it without its workspace just before,
+// and have swept it up.
+func (e *engine) vanished(ctx context.Context, r *record) bool {
+	c, err := e.find(ctx, r)
+	return err == nil && c == nil && r.Container != ""
+}
+
+// raise makes what the container lacks, the container itself if the old one will not do, and starts it.
+func (e *engine) raise(ctx context.Context, p *platform, r *record, s prison.Spec, old *container.InspectResponse) (i prison.Isolation, err error) {
 	h, err := e.home(ctx, p, r, s)
 	if err != nil {
 		return i, err
@@ -123,10 +142,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if err := e.renew(ctx, p, r, s, plan, old); err != nil {
 		return i, err
 	}
-	if err := e.run(ctx, p, r, s); err != nil {
-		return i, errors.Join(err, b.Stop(context.WithoutCancel(ctx), s))
-	}
-	return prison.Isolation{Runtime: p.runtime(s), Weaker: plan.weaker}, nil
+	return prison.Isolation{Runtime: p.runtime(s), Weaker: plan.weaker}, e.run(ctx, p, r, s)
 }
 
 // plan plans the prison's container. Once an image has been found under a name, it stays that one.
