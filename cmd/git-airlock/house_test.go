@@ -210,6 +210,26 @@ func TestFileLength(t *testing.T) {
 			t.Errorf("%s has %d lines; at most %d", f.name, f.lines, maxLines)
 		}
 	}
+	scripts := 0
+	for _, pattern := range []string{"*", "*.d/*"} {
+		names, err := filepath.Glob("../../scripts/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			content, err := os.ReadFile(name)
+			if err != nil { // a folder
+				continue
+			}
+			scripts++
+			if lines := bytes.Count(content, []byte("\n")); lines > maxLines {
+				t.Errorf("%s has %d lines; at most %d", name, lines, maxLines)
+			}
+		}
+	}
+	if scripts == 0 {
+		t.Error("there are no scripts")
+	}
 }
 
 // TestOtherSystems keeps what only Linux has in files that are named so: all else, the tests too, compiles without.
