@@ -10,6 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
+// toolKey is the setting, given any number of times, of what a prison gets of the host's tools.
+const toolKey = "airlock.tool"
+
 // givenFlags are the options for what a prison gets of the host besides the workspace.
 func givenFlags() []cli.Flag {
 	return []cli.Flag{
@@ -21,9 +24,9 @@ func givenFlags() []cli.Flag {
 // given reads these options, or the settings airlock.tool (any number) and airlock.rootfs.
 func (a *app) given(c *cli.Context, r *startRequest) error {
 	asked := c.StringSlice("tool")
-	if len(asked) == 0 {
+	if len(asked) == 0 && a.config.Has(toolKey) {
 		var err error
-		if asked, err = a.repo.Values(c.Context, "airlock.tool"); err != nil {
+		if asked, err = a.repo.Values(c.Context, toolKey); err != nil {
 			return err
 		}
 	}
