@@ -74,6 +74,11 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir, cmd.Env = ts.MkAbs("."), append(environ(ts), "TERM=vt100")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	dialogue := ts.ReadFile(args[0])
+	if first, rest, _ := strings.Cut(dialogue, "\n"); strings.HasPrefix(first, "size ") {
+		ts.Check(converse(ours, nil, first)) // before the program looks
+		dialogue = rest
+	}
 	show := &screen{}
 	go func() { _, _ = show.readFrom(ours) }()
 	ts.Check(cmd.Start())
@@ -83,7 +88,7 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 		_ = cmd.Wait()
 		status <- cmd.ProcessState.ExitCode()
 	}()
-	for line := range strings.Lines(ts.ReadFile(args[0])) {
+	for line := range strings.Lines(dialogue) {
 		if err := converse(ours, show, strings.TrimSuffix(line, "\n")); err != nil {
 			_ = cmd.Process.Kill()
 			ts.Fatalf("%v; shown so far: %q", err, show)
