@@ -3,14 +3,11 @@ package identity
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 )
 
 const workspaceIDs = 1 << 16 // an id is four hexadecimal digits
-
-var workspacePattern = regexp.MustCompile(`^\.[a-z]+-([0-9a-f]{4})$`)
 
 // errNoID says that every one of the 65,536 workspace ids is taken.
 var errNoID = errors.New("every workspace id is taken")
@@ -32,11 +29,13 @@ func WorkspaceName(taken func(id string) bool) (name, id string, err error) {
 // ParseWorkspaceName returns the id in the name of a workspace's directory; ok is false
 // if the name is not one that [WorkspaceName] could have made, whatever the word.
 func ParseWorkspaceName(name string) (id string, ok bool) {
-	m := workspacePattern.FindStringSubmatch(name)
-	if m == nil {
+	word, id, _ := strings.Cut(name, "-")
+	word, dotted := strings.CutPrefix(word, ".")
+	if !dotted || word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" ||
+		len(id) != 4 || strings.Trim(id, "0123456789abcdef") != "" {
 		return "", false
 	}
-	return m[1], true
+	return id, true
 }
 
 // SessionID names the airlock that began at now in the workspace id, as in

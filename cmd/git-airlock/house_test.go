@@ -36,9 +36,9 @@ var rooms = map[string][]string{
 // in a slash counts for everything below it.
 var doors = map[string][]string{
 	"os/exec":                          {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
-	"net":                              {"prison/native", "prison/docker", "prison/prisontest"},
+	"net":                              {"prison/docker", "prison/prisontest"},
 	"net/":                             nil,
-	"net/netip":                        {"prison/native", "prison/selftest"},
+	"net/netip":                        {"prison/selftest"},
 	"net/url":                          {"prison/docker"},
 	"plugin":                           nil,
 	"C":                                nil,
@@ -239,6 +239,29 @@ func TestOtherSystems(t *testing.T) {
 	cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("GOOS=darwin go vet ./...: %v\n%s", err, out)
+	}
+}
+
+// TestRolesBegin wants the roles of a native prison, which take over in an init function, to come before the packages that
+// take longest to be made ready: three such processes start one after the other before a prison runs.
+func TestRolesBegin(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "git-airlock")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(program, "--version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	trace, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := bytes.Index(trace, []byte("\ninit "+module+"/prison/native @"))
+	for _, slow := range []string{"regexp", "net", "github.com/distribution/reference"} {
+		if at := bytes.Index(trace, []byte("\ninit "+slow+" @")); roles < 0 || at < 0 || at < roles {
+			t.Errorf("the roles of a prison begin at byte %d of the trace, %s at %d\n%s", roles, slow, at, trace)
+		}
 	}
 }
 

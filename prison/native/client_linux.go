@@ -177,7 +177,7 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	}
 	// Closing our sending side is what tells init to kill.
 	defer context.AfterFunc(ctx, func() {
-		c.CloseWrite()
+		c.closeWrite()
 		c.SetReadDeadline(time.Now().Add(killPatience))
 	})()
 	var a reply

@@ -2,12 +2,9 @@ package native
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
-	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -54,6 +51,9 @@ type terminalRequest struct {
 	Term       string
 }
 
+// acceptPause is for how long a connection waits that could not be taken.
+const acceptPause = 10 * time.Millisecond
+
 // Kinds of requests.
 const (
 	kindPing   = "ping"
@@ -72,7 +72,6 @@ type reply struct {
 
 func initMain(config []byte, _ int) int {
 	becomeNameless()
-	debug.SetGCPercent(20)
 	s := &server{procs: newProcesses(), noted: make(chan struct{}, 1), quiet: time.AfterFunc(restAfter, rest)}
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
@@ -86,7 +85,7 @@ func initMain(config []byte, _ int) int {
 	ignoreSignals()
 	go s.procs.reap()
 	if s.Listens {
-		l, err := net.FileListener(inheritedFile(1))
+		l, err := fileConn(inheritedFile(1))
 		if err != nil {
 			return 1
 		}
@@ -138,15 +137,15 @@ func (s *server) serveLink() {
 	}
 }
 
-func (s *server) accept(l net.Listener) {
+// accept serves whoever connects. When there are too many to take another, some are waited for.
+func (s *server) accept(l conn) {
 	for {
-		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
+		c, err := l.accept()
+		if err != nil {
+			time.Sleep(acceptPause)
+			continue
 		}
-		if u, ok := c.(*net.UnixConn); ok {
-			go s.serve(conn{u})
-		}
+		go s.serve(c)
 	}
 }
 

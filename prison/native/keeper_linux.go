@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -40,7 +39,6 @@ type keeper struct {
 
 func keeperMain(config []byte, _ int) int {
 	unix.Umask(0o077)
-	debug.SetGCPercent(20)
 	caller, err := fileConn(inheritedFile(0))
 	if err != nil {
 		return 1
@@ -136,11 +134,6 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
 	defer socket.Close() // init has it; with init, connecting fails
-	file, err := socket.File()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
 	if err := os.Chdir(baseFolder(k.spec)); err != nil {
 		return nil, err
 	}
@@ -149,7 +142,7 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 		k.state.Init = identify(pid)
 		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.enter(pid))
 	}
-	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, file, lock)
+	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, socket, lock)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 package native
 
 import (
+	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"os"
 	"unsafe"
 
@@ -14,10 +14,10 @@ import (
 // An open network is an Ethernet interface, tap(4) of this kernel, whose other end is in the hands of the
 // relay on the host, see [relayMain]. These are its addresses, as every such program has them by default.
 var (
-	ownAddress     = netip.AddrFrom4([4]byte{10, 0, 2, 100})
-	gatewayAddress = netip.AddrFrom4([4]byte{10, 0, 2, 2})
-	dnsAddress     = netip.AddrFrom4([4]byte{10, 0, 2, 3})
-	ownNetwork     = netip.PrefixFrom(gatewayAddress, 24).Masked()
+	ownAddress     = address{10, 0, 2, 100}
+	gatewayAddress = address{10, 0, 2, 2}
+	dnsAddress     = address{10, 0, 2, 3}
+	ownNetwork     = prefix{address{10, 0, 2, 0}, 24}
 
 	// ownMAC is locally administered, and the same in every prison.
 	ownMAC = [6]byte{0x52, 0x55, 10, 0, 2, 100}
@@ -33,12 +33,40 @@ const (
 // closed are the destinations that an open network does not lead to: what is local to the host, what
 // answers with the machine's own secrets in a cloud, and what reaches everybody near by. The relay
 // enforces it on every packet; the routes inside only make refusals quick.
-var closed = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("127.0.0.0/8"),
-	netip.MustParsePrefix("169.254.0.0/16"),
-	netip.MustParsePrefix("224.0.0.0/4"),
-	netip.MustParsePrefix("240.0.0.0/4"),
+var closed = []prefix{
+	{address{0}, 8},
+	{address{127}, 8},
+	{address{169, 254}, 16},
+	{address{224}, 4},
+	{address{240}, 4},
+}
+
+// address is an IPv4 address. Like net, the package net/netip would come late: see [conn].
+type address [4]byte
+
+func (a address) String() string { return fmt.Sprintf("%d.%d.%d.%d", a[0], a[1], a[2], a[3]) }
+
+// prefix is the addresses that have their first bits in common.
+type prefix struct {
+	base address
+	bits int
+}
+
+func (p prefix) String() string { return fmt.Sprintf("%v/%d", p.base, p.bits) }
+
+func (p prefix) mask() (m address) {
+	binary.BigEndian.PutUint32(m[:], ^uint32(0)<<(32-p.bits))
+	return m
+}
+
+func (p prefix) contains(a address) bool {
+	mask := p.mask()
+	for i := range a {
+		if a[i]&mask[i] != p.base[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // openTun opens the device that makes interfaces, while the process still is the host's user.
@@ -95,8 +123,8 @@ func configureInterface() error {
 		request uint
 		set     func(*unix.Ifreq) error
 	}{
-		{"set address", unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(ownAddress.AsSlice()) }},
-		{"set netmask", unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error { return r.SetInet4Addr(netmask(ownNetwork)) }},
+		{"set address", unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(ownAddress[:]) }},
+		{"set netmask", unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error { mask := ownNetwork.mask(); return r.SetInet4Addr(mask[:]) }},
 		{"set size of packets", unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(interfaceMTU); return nil }},
 		{"bring up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }},
 	} {
@@ -143,10 +171,9 @@ type routeEntry struct {
 }
 
 func addRoutes(socket int) error {
-	everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	routes := []routeEntry{newRoute(everywhere, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)}
+	routes := []routeEntry{newRoute(prefix{}, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)}
 	for _, p := range closed {
-		routes = append(routes, newRoute(p, netip.IPv4Unspecified(), unix.RTF_UP|unix.RTF_REJECT))
+		routes = append(routes, newRoute(p, address{}, unix.RTF_UP|unix.RTF_REJECT))
 	}
 	for i := range routes {
 		if err := ioctl(socket, unix.SIOCADDRT, unsafe.Pointer(&routes[i])); err != nil {
@@ -156,20 +183,9 @@ func addRoutes(socket int) error {
 	return nil
 }
 
-func newRoute(to netip.Prefix, via netip.Addr, flags uint16) routeEntry {
-	address := func(b []byte) (a unix.RawSockaddrInet4) {
-		a.Family = unix.AF_INET
-		copy(a.Addr[:], b)
-		return a
-	}
-	return routeEntry{
-		dst: address(to.Addr().AsSlice()), gateway: address(via.AsSlice()), netmask: address(netmask(to)), flags: flags,
-	}
-}
-
-func netmask(p netip.Prefix) []byte {
-	bits := ^uint32(0) << (32 - p.Bits())
-	return []byte{byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits)}
+func newRoute(to prefix, via address, flags uint16) routeEntry {
+	inet := func(a address) unix.RawSockaddrInet4 { return unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a} }
+	return routeEntry{dst: inet(to.base), gateway: inet(via), netmask: inet(to.mask()), flags: flags}
 }
 
 func ioctl(fd int, request uint, argument unsafe.Pointer) error {

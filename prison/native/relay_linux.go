@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -44,7 +42,7 @@ type relay struct {
 func startRelay(s prison.Spec, tap *os.File) (p *os.Process, link conn, err error) {
 	defer tap.Close()
 	p, link, err = child{
-		role: roleRelay, files: []*os.File{tap},
+		role: roleRelay, env: []string{sparing}, files: []*os.File{tap},
 		config: relayConfig{UID: s.UID, GID: s.GID, Programs: findUserNetworks()},
 	}.start()
 	if err != nil {
@@ -72,7 +70,6 @@ func endRelay(p *os.Process, link conn) {
 
 // relayMain ends with its link, that is, with the keeper or the process that opened the prison.
 func relayMain(config []byte, _ int) int {
-	debug.SetGCPercent(20)
 	link, err := fileConn(inheritedFile(0))
 	if err != nil {
 		return 1
@@ -230,19 +227,19 @@ func mayLeave(frame []byte) bool {
 	case unix.ETH_P_ARP:
 		return true
 	case unix.ETH_P_IP:
-		return len(packet) >= ipv4Header && packet[0]>>4 == 4 && reachable(netip.AddrFrom4([4]byte(packet[16:20])))
+		return len(packet) >= ipv4Header && packet[0]>>4 == 4 && reachable(address(packet[16:20]))
 	}
 	return false
 }
 
 // reachable says where an open network leads. Of its own network only the name server is there: the gateway
 // could be taken for the host's loopback.
-func reachable(a netip.Addr) bool {
-	if ownNetwork.Contains(a) {
+func reachable(a address) bool {
+	if ownNetwork.contains(a) {
 		return a == dnsAddress
 	}
 	for _, p := range closed {
-		if p.Contains(a) {
+		if p.contains(a) {
 			return false
 		}
 	}
@@ -251,7 +248,7 @@ func reachable(a netip.Addr) bool {
 
 // greet asks for the gateway's hardware address, RFC 826, and waits for the answer: then frames are carried.
 func greet(f frames) error {
-	question := arp(1, ownMAC, ownAddress.As4(), [6]byte{}, gatewayAddress.As4())
+	question := arp(1, ownMAC, ownAddress, [6]byte{}, gatewayAddress)
 	if err := f.writeFrame(question); err != nil {
 		return err
 	}
@@ -278,7 +275,7 @@ func greet(f frames) error {
 }
 
 // arp builds a frame with an ARP packet for IPv4 over Ethernet.
-func arp(operation uint16, mac [6]byte, address [4]byte, targetMAC [6]byte, target [4]byte) []byte {
+func arp(operation uint16, mac [6]byte, sender address, targetMAC [6]byte, target address) []byte {
 	frame := bytes.Repeat([]byte{0xff}, 6)
 	frame = append(frame, mac[:]...)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_ARP)
@@ -286,7 +283,7 @@ func arp(operation uint16, mac [6]byte, address [4]byte, targetMAC [6]byte, targ
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IP)
 	frame = append(frame, 6, 4)
 	frame = binary.BigEndian.AppendUint16(frame, operation)
-	frame = append(append(frame, mac[:]...), address[:]...)
+	frame = append(append(frame, mac[:]...), sender[:]...)
 	return append(append(frame, targetMAC[:]...), target[:]...)
 }
 
@@ -294,5 +291,5 @@ func isAnswer(frame []byte) bool {
 	if len(frame) < 42 || binary.BigEndian.Uint16(frame[12:]) != unix.ETH_P_ARP {
 		return false
 	}
-	return binary.BigEndian.Uint16(frame[20:]) == 2 && netip.AddrFrom4([4]byte(frame[28:32])) == gatewayAddress
+	return binary.BigEndian.Uint16(frame[20:]) == 2 && address(frame[28:32]) == gatewayAddress
 }

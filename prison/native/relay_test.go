@@ -16,7 +16,7 @@ func packetTo(a, b, c, d byte) []byte {
 }
 
 func TestMayLeave(t *testing.T) {
-	question := arp(1, ownMAC, ownAddress.As4(), [6]byte{}, gatewayAddress.As4())
+	question := arp(1, ownMAC, ownAddress, [6]byte{}, gatewayAddress)
 	version6 := packetTo(192, 0, 2, 1)
 	version6[ethernetHeader] = 0x65
 	tagged := append(append(bytes.Repeat([]byte{1}, 12), 0x81, 0, 0, 1), packetTo(192, 0, 2, 1)[12:]...)
@@ -53,7 +53,7 @@ func TestMayLeave(t *testing.T) {
 
 func FuzzFrames(f *testing.F) {
 	f.Add(packetTo(1, 2, 3, 4))
-	f.Add(arp(2, ownMAC, gatewayAddress.As4(), ownMAC, ownAddress.As4()))
+	f.Add(arp(2, ownMAC, gatewayAddress, ownMAC, ownAddress))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		isAnswer(frame)
 		if mayLeave(frame) && len(frame) < ethernetHeader {

@@ -5,15 +5,19 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"runtime/debug"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// roleEnv is what a process that waits for days is started with: memory counts there, and speed does not. Said later, the
-// runtime would have made room for every processor of the machine.
-var roleEnv = []string{"GOMAXPROCS=1"}
+// sparing is said to the runtime of a process that waits for days: memory counts there, and speed does not. The package
+// runtime/debug could say it later, but would come later, too: see [conn].
+const sparing = "GOGC=20"
+
+// roleEnv is for those that have nothing to do at once with something else: said later, the runtime would have made room
+// for every processor of the machine.
+var roleEnv = []string{sparing, "GOMAXPROCS=1"}
 
 // restAfter is how long after its last request a process rests.
 const restAfter = 2 * time.Second
@@ -21,7 +25,7 @@ const restAfter = 2 * time.Second
 // rest gives back what was needed to set up, or to answer: heap, and the pages of the program's file, of which each
 // fault maps the fifteen around it as well. They are in the page cache when they are needed again.
 func rest() {
-	debug.FreeOSMemory()
+	runtime.GC()
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return

@@ -28,6 +28,7 @@ type child struct {
 	namespaces uintptr // none: uids and gids are not used
 	uids, gids []mapping
 	files      []*os.File // inherited after the link, which is the first
+	env        []string
 	// enter, if set, puts the child into its control groups. The child is told to go on once after
 	// its maps are written, and then once more.
 	enter func(pid int) error
@@ -111,7 +112,7 @@ func (c child) exec(link *os.File) (*os.Process, error) {
 		return nil, err
 	}
 	return os.StartProcess("/proc/self/exe", []string{c.role}, &os.ProcAttr{
-		Env:   []string{},
+		Env:   append([]string{}, c.env...), // with nil it would have ours
 		Files: append([]*os.File{null, null, null, config, link}, c.files...),
 		Sys:   sys,
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +90,7 @@ func startSlirp(path string) (*exec.Cmd, frames, error) {
 		return nil, nil, err
 	}
 	for deadline := time.Now().Add(helperPatience); ; time.Sleep(2 * time.Millisecond) {
-		c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
+		c, err := dialUnix(unix.SOCK_SEQPACKET, socket)
 		if err == nil {
 			return cmd, packets{c}, nil
 		}
@@ -110,7 +109,7 @@ func startPasst(path string) (*exec.Cmd, frames, error) {
 	defer theirs.Close()
 	cmd := helperCommand(path, "--foreground", "--quiet", "--stderr", "--ipv4-only", "--no-map-gw", "--no-dhcp",
 		"--fd", "3", fmt.Sprintf("--mtu=%d", interfaceMTU), "--address", ownAddress.String(),
-		fmt.Sprintf("--netmask=%d", ownNetwork.Bits()), "--gateway", gatewayAddress.String(),
+		fmt.Sprintf("--netmask=%d", ownNetwork.bits), "--gateway", gatewayAddress.String(),
 		"--dns-forward", dnsAddress.String())
 	cmd.ExtraFiles = []*os.File{theirs}
 	if err := cmd.Start(); err != nil {
@@ -162,7 +161,7 @@ func failed(cmd *exec.Cmd, cause error) error {
 }
 
 // packets has one frame in each message of a socket.
-type packets struct{ *net.UnixConn }
+type packets struct{ conn }
 
 func (p packets) readFrame(buf []byte) (int, error) { return p.Read(buf) }
 func (p packets) writeFrame(frame []byte) error     { _, err := p.Write(frame); return err }
@@ -183,7 +182,7 @@ func (s stream) readFrame(buf []byte) (int, error) {
 }
 
 func (s stream) writeFrame(frame []byte) error {
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(frame)))
-	_, err := (&net.Buffers{head, frame}).WriteTo(s.UnixConn)
+	message := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(frame)), uint32(len(frame)))
+	_, err := s.Write(append(message, frame...))
 	return err
 }

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,40 +19,7 @@ const maxMessage = 16 << 20
 // maxDescriptors is how many descriptors one message carries at most.
 const maxDescriptors = 4
 
-// conn carries JSON messages, each with its length in front, and descriptors beside them.
-type conn struct{ *net.UnixConn }
-
-// socketPair returns both ends of a new connection; the second is for handing to a child.
-func socketPair() (conn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return conn{}, nil, fmt.Errorf("socket pair: %w", err)
-	}
-	theirs := os.NewFile(uintptr(fds[1]), "socket")
-	ours, err := fileConn(os.NewFile(uintptr(fds[0]), "socket"))
-	if err != nil {
-		theirs.Close()
-		return conn{}, nil, err
-	}
-	return ours, theirs, nil
-}
-
-// fileConn turns a socket's descriptor into a conn and closes the descriptor.
-func fileConn(f *os.File) (conn, error) {
-	defer f.Close()
-	c, err := net.FileConn(f)
-	if err != nil {
-		return conn{}, fmt.Errorf("use socket: %w", err)
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		return conn{}, errors.New("use socket: not a unix socket")
-	}
-	return conn{u}, nil
-}
-
-// send writes one message. The descriptors stay open here.
+// send writes one message, JSON with its length in front and descriptors beside it. The descriptors stay open here.
 func (c conn) send(v any, files ...*os.File) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -71,7 +35,7 @@ func (c conn) send(v any, files ...*os.File) error {
 		}
 		oob = unix.UnixRights(fds...)
 	}
-	n, _, err := c.WriteMsgUnix(message, oob, nil)
+	n, err := c.writeMessage(message, oob)
 	if err == nil && n < len(message) {
 		_, err = c.Write(message[n:])
 	}
@@ -88,7 +52,7 @@ func (c conn) recv(v any) (files []*os.File, err error) {
 	}()
 	var head [4]byte
 	oob := make([]byte, unix.CmsgSpace(4*maxDescriptors))
-	n, oobn, flags, _, err := c.ReadMsgUnix(head[:], oob)
+	n, oobn, flags, err := c.readMessage(head[:], oob)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +79,7 @@ func (c conn) recv(v any) (files []*os.File, err error) {
 	return files, json.Unmarshal(body, v)
 }
 
-// parseRights takes received descriptors; the net package received them with MSG_CMSG_CLOEXEC.
+// parseRights takes received descriptors.
 func parseRights(oob []byte) (files []*os.File, err error) {
 	if len(oob) == 0 {
 		return nil, nil
@@ -144,40 +108,4 @@ func closeAll(files []*os.File) {
 			f.Close()
 		}
 	}
-}
-
-// viaDirectory calls f with a short path of a name in dir: unix(7) limits a socket's path to 108
-// bytes, and a state directory may lie deeper.
-func viaDirectory(dir, name string, f func(path string) error) error {
-	d, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: dir, Err: err}
-	}
-	defer unix.Close(d)
-	return f(filepath.Join("/proc/self/fd", strconv.Itoa(d), name))
-}
-
-// listen makes the prison's socket in dir in place of whatever an earlier one left.
-func listen(dir string) (*net.UnixListener, error) {
-	var l *net.UnixListener
-	err := viaDirectory(dir, socketName, func(path string) (err error) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
-			return err
-		}
-		l.SetUnlinkOnClose(false)
-		return os.Chmod(path, 0o600)
-	})
-	return l, err
-}
-
-// dial connects to the init of the prison whose directory is dir.
-func dial(dir string) (c conn, err error) {
-	err = viaDirectory(dir, socketName, func(path string) error {
-		c.UnixConn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-		return err
-	})
-	return c, err
 }

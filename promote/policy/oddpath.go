@@ -48,6 +48,7 @@ func nowhereElse(name string) string {
 
 // odd says what is odd about a name; empty for nothing.
 func odd(name string) string {
+	device, short := windowsNames()
 	switch {
 	case strings.IndexFunc(name, gitops.Hidden) >= 0:
 		return "a name with a control or invisible character"
@@ -57,18 +58,17 @@ func odd(name string) string {
 		return "a colon, which is part of a drive or a hidden stream on Windows"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "a dot or space at the end, which Windows leaves out"
-	case device().MatchString(name):
+	case device.MatchString(name):
 		return "the name of a device on Windows"
-	case shortName.MatchString(name):
+	case short.MatchString(name):
 		return "a name that Windows gives to another file"
 	}
 	return ""
 }
 
-// device matches the names that Windows reserves in every folder, with any extension.
-var device = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`)
+// windowsNames matches the names of devices that Windows reserves in every folder, with any extension, and those
+// that it makes for files with long ones, as in "GIT~1".
+var windowsNames = sync.OnceValues(func() (device, short *regexp.Regexp) {
+	return regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`),
+		regexp.MustCompile(`^[^~.]{1,6}~[1-9][0-9]{0,4}(?:\.[^.]{0,3})?$`)
 })
-
-// shortName matches the names that Windows makes for files with long ones, as in "GIT~1".
-var shortName = regexp.MustCompile(`^[^~.]{1,6}~[1-9][0-9]{0,4}(?:\.[^.]{0,3})?$`)

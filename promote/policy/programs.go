@@ -30,11 +30,18 @@ func (p program) concerns(changed string) bool {
 	return changed == p.path || below(p.path, changed) || p.folder && below(changed, p.path)
 }
 
-// commandKey matches the settings whose value is a command line, pathKey those that name a file or folder that git
-// obeys (git-config(1)).
-var (
-	commandKey = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?:` + strings.Join([]string{
+// patterns of settings, git-config(1).
+type patterns struct {
+	command *regexp.Regexp // whose value is a command line
+	path    *regexp.Regexp // that name a file or folder that git obeys
+	driver  *regexp.Regexp // of a driver, which is the first group
+	word    *regexp.Regexp // in a command line
+}
+
+// settingPatterns compiles them when they are needed, which is in few commands.
+var settingPatterns = sync.OnceValue(func() patterns {
+	return patterns{
+		command: regexp.MustCompile(`^(?:` + strings.Join([]string{
 			`core\.(?:fsmonitor|editor|pager|sshcommand|askpass|gitproxy|alternaterefscommand)`,
 			`sequence\.editor`, `pager\..+`, `interactive\.difffilter`,
 			`filter\..+\.(?:clean|smudge|process)`,
@@ -44,26 +51,26 @@ var (
 			`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `hook\..+\.command`,
 			`remote\..+\.(?:uploadpack|receivepack)`, `sendemail\.(?:.+\.)?(?:tocmd|cccmd|headercmd|smtpserver|sendmailcmd)`,
 			`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`,
-		}, "|") + `)$`)
-	})
-	pathKey     = regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\..+\.path)$`)
-	driverKey   = regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`)
-	wordPattern = regexp.MustCompile("[^\\s;|&()<>\"'`=$]+")
-)
+		}, "|") + `)$`),
+		path:   regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\..+\.path)$`),
+		driver: regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`),
+		word:   regexp.MustCompile("[^\\s;|&()<>\"'`=$]+"),
+	}
+})
 
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) programs {
-	p := programs{drivers: map[string]bool{}}
+	p, match := programs{drivers: map[string]bool{}}, settingPatterns()
 	for key, value := range c.All() {
-		if m := driverKey.FindStringSubmatch(key); m != nil {
+		if m := match.driver.FindStringSubmatch(key); m != nil {
 			p.drivers[m[1]] = true
 		}
 		switch {
-		case pathKey.MatchString(key):
+		case match.path.MatchString(key):
 			p.add(key, configuredPath(key, value), top, true)
 		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(value, "!"):
-		case commandKey().MatchString(key):
-			for _, word := range wordPattern.FindAllString(value, -1) {
+		case match.command.MatchString(key):
+			for _, word := range match.word.FindAllString(value, -1) {
 				if strings.Contains(value, "--show-toplevel") {
 					word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"
 				}
