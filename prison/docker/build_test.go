@@ -144,6 +144,7 @@ func TestBuildStopped(t *testing.T) {
 
 // TestBuildOnPodman does the same by Podman's service.
 func TestBuildOnPodman(t *testing.T) {
+	mayUse(t, "podman")
 	host := cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock")
 	prisontest.Need(t, "podman", docker.New(docker.Options{Host: host}).CheckImage(t.Context(), testImage()))
 	t.Setenv("DOCKER_HOST", host)

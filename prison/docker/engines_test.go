@@ -40,9 +40,17 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 			o := options()
 			o.Runtime = kind.runtime
 			o.UID, o.GID = o.UID+i, o.GID+i // some count processes
+			mayUse(t, kind.name)
 			prisontest.Need(t, kind.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
 			test(t, b, o)
 		})
+	}
+}
+
+// mayUse skips a test with an engine that is not for this user. The tests of an ordinary user's Podman are [TestRootlessPodman].
+func mayUse(t *testing.T, engine string) {
+	if engine == "podman" && os.Geteuid() != 0 && !prisontest.Required(engine) {
+		t.Skip("Podman's service is root's alone, and root has tried it")
 	}
 }
 
