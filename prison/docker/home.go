@@ -105,7 +105,7 @@ func lay(dir string, entries []entry) error {
 		} else {
 			err = root.WriteFile(name, []byte(e.content), 0o600)
 		}
-		if err != nil && !(isFolder && errors.Is(err, fs.ErrExist)) {
+		if err != nil && (!isFolder || !errors.Is(err, fs.ErrExist)) {
 			return err
 		}
 		if err := errors.Join(root.Lchown(name, e.uid, e.gid), root.Chmod(name, os.FileMode(e.mode))); err != nil {

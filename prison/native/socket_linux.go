@@ -120,14 +120,16 @@ func (c conn) wait(ready func(syscall.RawConn, func(fd uintptr) bool) error, cal
 		return err
 	}
 	var result error
-	err = ready(raw, func(fd uintptr) bool {
+	if err := ready(raw, func(fd uintptr) bool {
 		for {
-			if result = call(int(fd)); result != unix.EINTR {
-				return result != unix.EAGAIN
+			if result = call(int(fd)); !errors.Is(result, unix.EINTR) {
+				return !errors.Is(result, unix.EAGAIN)
 			}
 		}
-	})
-	return errors.Join(err, result)
+	}); err != nil {
+		return err
+	}
+	return result
 }
 
 // viaDirectory calls f with a short path of a name in dir: unix(7) limits a socket's path to 108

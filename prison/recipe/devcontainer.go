@@ -31,11 +31,11 @@ var silent = []string{"$schema", "name"}
 // ParseDevcontainer makes a recipe of the description of a development container. ignored are the names of what it says
 // besides.
 func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
-	wrong := func(format string, args ...any) (Recipe, []string, error) {
-		return Recipe{}, nil, Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
+	wrong := func(format string, args ...any) error {
+		return Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
 	}
 	if len(content) > MaxSize {
-		return wrong("%d bytes are more than %d", len(content), MaxSize)
+		return Recipe{}, nil, wrong("%d bytes are more than %d", len(content), MaxSize)
 	}
 	content = plainJSON(content)
 	var d devcontainer
@@ -45,36 +45,36 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 			line := 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
 			return Recipe{}, nil, Errors{{File: DevcontainerName, Line: line, Message: printable(err.Error())}}
 		}
-		return wrong("%s", printable(err.Error()))
+		return Recipe{}, nil, wrong("%s", printable(err.Error()))
 	}
 	switch hasImage, hasFile := d.Image != "", d.Build.Dockerfile != ""; {
 	case hasImage && hasFile:
-		return wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
+		return Recipe{}, nil, wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
 	case hasImage && !imageName().MatchString(d.Image):
-		return wrong("image: %s is not the name of a container image", quote(d.Image))
+		return Recipe{}, nil, wrong("image: %s is not the name of a container image", quote(d.Image))
 	case hasImage:
 		r.OS.Base = d.Image
 	case hasFile:
 		folder := path.Dir(DevcontainerName)
 		r.OS.Dockerfile, r.OS.Context = path.Join(folder, d.Build.Dockerfile), path.Join(folder, d.Build.Context)
 		if !inRepository(r.OS.Dockerfile) {
-			return wrong("build.dockerfile: %s is not in the repository", quote(d.Build.Dockerfile))
+			return Recipe{}, nil, wrong("build.dockerfile: %s is not in the repository", quote(d.Build.Dockerfile))
 		}
 		if r.OS.Context == "." {
 			r.OS.Context = ""
 		} else if !inRepository(r.OS.Context) {
-			return wrong("build.context: %s is not in the repository", quote(d.Build.Context))
+			return Recipe{}, nil, wrong("build.context: %s is not in the repository", quote(d.Build.Context))
 		}
 	}
 	ignored = ignoredKeys(content)
 	if r.Startup, err = d.startup(); err != nil {
-		return wrong("postCreateCommand: %v", err)
+		return Recipe{}, nil, wrong("postCreateCommand: %v", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.ContainerEnv)) {
 		value := d.ContainerEnv[name]
 		switch {
 		case !variableName().MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
-			return wrong("containerEnv: %s is no variable that there can be", quote(name))
+			return Recipe{}, nil, wrong("containerEnv: %s is no variable that there can be", quote(name))
 		case slices.Contains(fixed, name) || strings.Contains(value, "${"): // of the host, or of the editor
 			ignored = append(ignored, "containerEnv."+name)
 		default:
