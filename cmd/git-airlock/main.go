@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,12 +19,9 @@ func main() {
 // run runs one command line and returns its exit status.
 func run(argv []string) int {
 	syscall.Umask(syscall.Umask(0) &^ 0o700) // we use what we make
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	keepDescriptors()
+	ctx, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, func() {
-		time.Sleep(time.Second) // timeout(1) sends its signal twice
-		signal.Reset(os.Interrupt)
-	}) // what finishes first what it began can be ended by another ^C
 	own, inside := splitCommand(argv)
 	messages := newVoice(ctx, os.Stderr)
 	app := newCLI(inside)
@@ -39,7 +33,7 @@ func run(argv []string) int {
 		}
 		return report(messages, err)
 	}
-	return report(messages, app.RunContext(ctx, own))
+	return report(messages, bySignal(ctx, app.RunContext(ctx, own)))
 }
 
 // splitCommand splits an argument list at the first "--": what follows is the agent's command, whose options are

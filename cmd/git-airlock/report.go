@@ -60,6 +60,7 @@ func report(w io.Writer, err error) int {
 	var noRange *identity.NoRange
 	var own ownFailure
 	var wrong recipe.Errors
+	var signaled ended
 	switch {
 	case err == nil:
 		return 0
@@ -71,8 +72,10 @@ func report(w io.Writer, err error) int {
 	}
 	hint(w, hints(err)...)
 	switch {
-	case errors.Is(err, context.Canceled):
-		return 130
+	case errors.As(err, &signaled):
+		return 128 + int(signaled.signal)
+	case errors.Is(err, context.Canceled): // a git of ours got the terminal's ^C before us
+		return 128 + int(syscall.SIGINT)
 	case errors.As(err, &own) && errors.Is(err, prison.ErrNotExecutable):
 		return 126
 	case errors.As(err, &own) && errors.Is(err, prison.ErrNotFound):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -33,6 +34,7 @@ func runCommand(inside []string) *cli.Command {
 
 // run starts an airlock if none runs, runs the command, promotes, and stops what it started.
 func (a *app) run(ctx context.Context, request startRequest, argv []string) error {
+	brokenPipe()
 	r, leave, err := a.ensure(ctx, request)
 	if ctx.Err() != nil && r.ID != "" && a.store.StopsAfterUse(r.ID) {
 		err = errors.Join(ctx.Err(), a.goOut(context.WithoutCancel(ctx), r, 0))
@@ -53,6 +55,9 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	leave()
 	// Whatever became of the command, what it committed is promoted, and what we started is stopped.
 	held := a.goOut(context.WithoutCancel(ctx), r, before)
+	if errors.Is(ran, syscall.EPIPE) {
+		return childStatus(128 + int(syscall.SIGPIPE))
+	}
 	if ran != nil {
 		return ran
 	}
