@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -131,9 +132,35 @@ func (e *engine) image(ctx context.Context, ref string) (image.InspectResponse, 
 	defer cancel()
 	i, err := e.ImageInspect(bounded, ref)
 	if gone(err) {
-		return i, unavailable(fmt.Sprintf("image %q is not on this machine", ref), fmt.Sprintf("docker pull %q", ref))
+		bring := fmt.Sprintf("docker pull %q", ref)
+		if imageID.MatchString(ref) { // which no registry knows
+			bring = "docker images # and take one of these"
+		}
+		return i, unavailable(fmt.Sprintf("image %q is not on this machine", ref), bring)
 	}
 	return i, e.failed(ctx, "inspect image", err)
+}
+
+// imageID matches what is an image's id rather than a name.
+var imageID = regexp.MustCompile(`^(sha256:[0-9a-f]+|[0-9a-f]{12}|[0-9a-f]{64})$`)
+
+// pinned returns the image for a prison: once one has been found under a name, it stays that one. The name
+// may be another's by now.
+func (e *engine) pinned(ctx context.Context, r *record, s prison.Spec) (image.InspectResponse, error) {
+	if r.Ref != s.Image || r.Image == "" {
+		return e.image(ctx, s.Image)
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	i, err := e.ImageInspect(bounded, r.Image)
+	if !gone(err) {
+		return i, e.failed(ctx, "inspect image", err)
+	}
+	if _, err := e.image(ctx, s.Image); err != nil {
+		return i, err
+	}
+	return i, unavailable(fmt.Sprintf("image %q is another one by now: the prison was made of %s, which is not on this machine any more", s.Image, r.Image),
+		"git airlock clear # then start anew, with the image that has the name now")
 }
 
 // check refuses what this backend cannot make.

@@ -180,6 +180,19 @@ func (h helper) passive(s prison.Spec) (*container.Config, *container.HostConfig
 		&container.HostConfig{NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: h.mounts}
 }
 
+// within makes a container that never runs, and has something done with it.
+func (e *engine) within(ctx context.Context, s prison.Spec, h helper, do func(id string) error) (err error) {
+	config, host := h.passive(s)
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerCreate(bounded, config, host, nil, nil, "")
+	if err != nil {
+		return e.failed(ctx, "create helper container", err)
+	}
+	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), c.ID)) }()
+	return do(c.ID)
+}
+
 // empty removes what is in the workspace, from inside: nothing else of the host can be reached there, whatever
 // links there are. What an agent closed to itself is open to a root with the capabilities for it.
 func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -27,7 +29,7 @@ type home struct {
 	bare   bool   // what has to be in it is not yet
 }
 
-// home finds the volume, or makes it.
+// home finds the volume, or makes it. A new one is known to be bare from then on, whatever becomes of this start.
 func (e *engine) home(ctx context.Context, p *platform, r *record, s prison.Spec) (h home, err error) {
 	if p.podman {
 		return h, nil
@@ -37,9 +39,47 @@ func (e *engine) home(ctx context.Context, p *platform, r *record, s prison.Spec
 	v, err := e.VolumeInspect(bounded, r.homeVolume())
 	if gone(err) {
 		r.Furnished = false
+		if err := r.write(s.Dir); err != nil {
+			return h, err
+		}
 		v, err = e.VolumeCreate(bounded, volumes.CreateOptions{Name: r.homeVolume(), Labels: r.labels(s, rolePrison)})
 	}
-	return home{source: v.Mountpoint, bare: !r.Furnished}, e.failed(ctx, "make volume", err)
+	if err != nil {
+		return h, e.failed(ctx, "make volume", err)
+	}
+	return home{source: v.Mountpoint, bare: !r.Furnished || lacks(v.Mountpoint, furniture(s))}, nil
+}
+
+// lacks tells whether a folder of this machine's is without one of the entries. Of one that is closed to us, or on a disk of the
+// engine's own, nothing is known: see [engine.emptied].
+func lacks(dir string, entries []entry) bool {
+	if _, err := os.Lstat(dir); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e entry) bool {
+		_, err := os.Lstat(filepath.Join(dir, e.name))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// emptied asks the engine whether a home that was furnished is bare by now, as cleaning up by hand may leave it, and remembers it if so.
+func (e *engine) emptied(ctx context.Context, p *platform, r *record, s prison.Spec) (bare bool) {
+	if p.podman || !r.Furnished || ctx.Err() != nil {
+		return false
+	}
+	box := helper{key: r.Key, image: r.Image, argv: []string{defaultSh}}
+	box.mounts = []mount.Mount{volume(r.homeVolume(), "/home", r.labels(s, rolePrison))}
+	e.within(ctx, s, box, func(id string) error { //nolint:errcheck // what cannot be asked for is not the reason
+		bounded, cancel := call(ctx)
+		defer cancel()
+		bare = slices.ContainsFunc(furniture(s), func(f entry) bool {
+			_, err := e.ContainerStatPath(bounded, id, path.Join("/home", f.name))
+			return gone(err)
+		})
+		return nil
+	})
+	r.Furnished = r.Furnished && !bare
+	return bare
 }
 
 // accounts mounts the files of /etc that tell who is inside. A volume with a copy of all of /etc would show them as well, and
@@ -117,7 +157,7 @@ func lay(dir string, entries []entry) error {
 
 // give has the engine make the workspace the phantom's, if that is wanted, and furnish a home that is bare. No process is needed for it:
 // the engine unpacks an archive, with just those folders, in a container that never runs. Folders that exist keep what is in them.
-func (e *engine) give(ctx context.Context, image string, r *record, s prison.Spec, h home, workspace bool) (err error) {
+func (e *engine) give(ctx context.Context, image string, r *record, s prison.Spec, h home, workspace bool) error {
 	box := helper{key: r.Key, made: rand.Text(), image: image, argv: []string{defaultSh}}
 	var entries []entry
 	if workspace {
@@ -133,15 +173,8 @@ func (e *engine) give(ctx context.Context, image string, r *record, s prison.Spe
 			entries = append(entries, f)
 		}
 	}
-	config, host := box.passive(s)
-	bounded, cancel := call(ctx)
-	defer cancel()
-	c, err := e.ContainerCreate(bounded, config, host, nil, nil, "")
-	if err != nil {
-		return e.failed(ctx, "create helper container", err)
-	}
-	defer func() { err = errors.Join(err, e.remove(context.WithoutCancel(ctx), c.ID)) }()
-	if err := e.put(ctx, c.ID, "/", entries...); err != nil || !h.bare {
+	put := func(id string) error { return e.put(ctx, id, "/", entries...) }
+	if err := e.within(ctx, s, box, put); err != nil || !h.bare {
 		return err
 	}
 	r.Furnished = true

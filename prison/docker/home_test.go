@@ -1,12 +1,20 @@
 package docker_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/volume"
 )
 
@@ -35,13 +43,84 @@ func TestHomeRemoved(t *testing.T) {
 		if err := e.ContainerRemove(t.Context(), containers[0].ID, container.RemoveOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		left, err := e.VolumeList(t.Context(), volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "workspace.id="+s.ID))})
-		if err != nil || len(left.Volumes) != 1 {
-			t.Fatalf("volumes: %+v, %v", left.Volumes, err)
-		}
-		if err := e.VolumeRemove(t.Context(), left.Volumes[0].Name, false); err != nil {
+		if err := e.VolumeRemove(t.Context(), homeVolume(t, s), false); err != nil {
 			t.Fatal(err)
 		}
 		p = again(t, b, s)
+	}
+}
+
+// TestHomeEmptied empties a stopped prison's volume, and takes a part of it alone: the next start furnishes it again, also where it is the
+// engine's to know what is in there.
+func TestHomeEmptied(t *testing.T) {
+	b := need(t)
+	s, _ := started(t, b, func(*prison.Spec) {})
+	for _, gone := range []string{"/home/.accounts", "/home/.accounts/group", "/home/.accounts /home/.run /home/" + s.User} {
+		if err := b.Stop(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		once(t, "rm -r "+gone, homeVolume(t, s)+":/home")
+		status, out := sh(t, again(t, b, s), "exec 2>/dev/null; id -un && touch ~/x && ls -A /home /home/.accounts")
+		if want := s.User + "\n/home:\n.accounts\n.run\n" + s.User + "\n\n/home/.accounts:\ngroup\npasswd\n"; status != 0 || out != want {
+			t.Errorf("without %s: status %d, %q, want %q", gone, status, out, want)
+		}
+	}
+}
+
+// homeVolume is the volume of a prison's home.
+func homeVolume(t *testing.T, s prison.Spec) string {
+	t.Helper()
+	left, err := engine(t).VolumeList(t.Context(), volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "workspace.id="+s.ID))})
+	if err != nil || len(left.Volumes) != 1 {
+		t.Fatalf("volumes: %+v, %v", left.Volumes, err)
+	}
+	return left.Volumes[0].Name
+}
+
+// TestImageRemoved takes a stopped prison's image away, with all that was made of it: a start says so by the image's name and makes
+// nothing, and the next one, with the image back, makes the prison anew.
+func TestImageRemoved(t *testing.T) {
+	b, e := need(t), engine(t)
+	ref := altered(t, fmt.Sprintf("airlock-test-removed:%d", os.Getpid()), "touch /made")
+	s, _ := started(t, b, func(s *prison.Spec) { s.Image = ref })
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := e.ImageSave(t.Context(), []string{ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := io.ReadAll(saved)
+	if err := errors.Join(err, saved.Close()); err != nil {
+		t.Fatal(err)
+	}
+	containers, _ := labelled(t, s.ID)
+	for _, c := range containers {
+		if err := e.ContainerRemove(t.Context(), c.ID, container.RemoveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, imageErr := e.ImageRemove(t.Context(), ref, image.RemoveOptions{})
+	if err := errors.Join(imageErr, e.VolumeRemove(t.Context(), homeVolume(t, s), false)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Start(t.Context(), s)
+	var u *prison.Unavailable
+	if !errors.As(err, &u) || !strings.Contains(u.Reason, ref) || !slices.Equal(u.Mend, []string{fmt.Sprintf("docker pull %q", ref)}) {
+		t.Errorf("without its image: %v", err)
+	}
+	if c, rest := labelled(t, s.ID); len(c)+rest != 0 {
+		t.Errorf("left: %+v, %d others", c, rest)
+	}
+	loaded, err := e.ImageLoad(t.Context(), bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, loaded.Body)
+	if err := errors.Join(err, loaded.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if status, out := sh(t, again(t, b, s), "id -un"); status != 0 || out != s.User+"\n" {
+		t.Errorf("status %d, %q", status, out)
 	}
 }

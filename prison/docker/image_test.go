@@ -108,15 +108,29 @@ func empty(t *testing.T) string {
 
 // withoutGit makes an image of the test's without its git.
 func withoutGit(t *testing.T) string {
+	return altered(t, "airlock-test-without-git", `rm "$(command -v git)"`)
+}
+
+// altered makes an image of the test's by a script.
+func altered(t *testing.T, ref, script string) string {
 	t.Helper()
-	const ref = "airlock-test-without-git"
+	if _, err := engine(t).ContainerCommit(t.Context(), once(t, script), container.CommitOptions{Reference: ref}); err != nil {
+		t.Fatal(err)
+	}
+	discard(t, ref)
+	return ref
+}
+
+// once runs a script as root in a container of its own, to its end.
+func once(t *testing.T, script string, binds ...string) (id string) {
+	t.Helper()
 	c, ctx := engine(t), t.Context()
-	box, err := c.ContainerCreate(ctx, &container.Config{Image: testImage(), Cmd: []string{"/bin/sh", "-c", `rm "$(command -v git)"`}},
-		&container.HostConfig{NetworkMode: "none"}, nil, nil, "")
+	box, err := c.ContainerCreate(ctx, &container.Config{Image: testImage(), Cmd: []string{"/bin/sh", "-c", script}},
+		&container.HostConfig{NetworkMode: "none", Binds: binds}, nil, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.ContainerRemove(ctx, box.ID, container.RemoveOptions{Force: true})
+	t.Cleanup(func() { c.ContainerRemove(context.Background(), box.ID, container.RemoveOptions{Force: true}) })
 	ended, errs := c.ContainerWait(ctx, box.ID, container.WaitConditionNextExit)
 	if err := c.ContainerStart(ctx, box.ID, container.StartOptions{}); err != nil {
 		t.Fatal(err)
@@ -124,11 +138,10 @@ func withoutGit(t *testing.T) string {
 	select {
 	case err := <-errs:
 		t.Fatal(err)
-	case <-ended:
+	case end := <-ended:
+		if end.StatusCode != 0 {
+			t.Fatalf("%s: status %d", script, end.StatusCode)
+		}
 	}
-	if _, err := c.ContainerCommit(ctx, box.ID, container.CommitOptions{Reference: ref}); err != nil {
-		t.Fatal(err)
-	}
-	discard(t, ref)
-	return ref
+	return box.ID
 }

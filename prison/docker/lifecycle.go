@@ -105,7 +105,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 		return i, err
 	}
 	i, err = e.raise(ctx, p, r, s, old)
-	if err != nil && e.vanished(ctx, r) {
+	if err != nil && (e.vanished(ctx, r) || e.emptied(ctx, p, r, s)) {
 		i, err = e.raise(ctx, p, r, s, nil)
 	}
 	if err != nil {
@@ -123,6 +123,11 @@ func (e *engine) vanished(ctx context.Context, r *record) bool {
 
 // raise makes what the container lacks, the container itself if the old one will not do, and starts it.
 func (e *engine) raise(ctx context.Context, p *platform, r *record, s prison.Spec, old *container.InspectResponse) (i prison.Isolation, err error) {
+	found, err := e.pinned(ctx, r, s)
+	if err != nil {
+		return i, err
+	}
+	r.Ref, r.Image = s.Image, found.ID
 	h, err := e.home(ctx, p, r, s)
 	if err != nil {
 		return i, err
@@ -130,7 +135,7 @@ func (e *engine) raise(ctx context.Context, p *platform, r *record, s prison.Spe
 	if h.bare {
 		old = nil // a container there may be is to have another one
 	}
-	plan, err := e.plan(ctx, p, r, s, h)
+	plan, err := planner{platform: p, Spec: s, image: found, record: r, home: h}.prison()
 	if err != nil {
 		return i, err
 	}
@@ -143,16 +148,6 @@ func (e *engine) raise(ctx context.Context, p *platform, r *record, s prison.Spe
 		return i, err
 	}
 	return prison.Isolation{Runtime: p.runtime(s), Weaker: plan.weaker}, e.run(ctx, p, r, s)
-}
-
-// plan plans the prison's container. Once an image has been found under a name, it stays that one.
-func (e *engine) plan(ctx context.Context, p *platform, r *record, s prison.Spec, h home) (plan, error) {
-	i, err := e.image(ctx, r.pinned(s))
-	if err != nil {
-		return plan{}, err
-	}
-	r.Ref, r.Image = s.Image, i.ID
-	return planner{platform: p, Spec: s, image: i, record: r, home: h}.prison()
 }
 
 // renew makes the container unless the old one is still as planned. The home stays; /etc is the image's.
@@ -284,7 +279,7 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	if err != nil {
 		return nil, err
 	}
-	i, err := e.image(ctx, r.pinned(s))
+	i, err := e.pinned(ctx, r, s)
 	if err != nil {
 		return nil, err
 	}

@@ -45,14 +45,6 @@ func readRecord(dir string) (*record, error) {
 
 func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(dir, recordName), r) }
 
-// pinned is the image for a prison: once one has been found under a name, it stays that one.
-func (r *record) pinned(s prison.Spec) string {
-	if r.Ref == s.Image && r.Image != "" {
-		return r.Image
-	}
-	return s.Image
-}
-
 // newRecord returns the record of a prison that is to be on the engine at host.
 func newRecord(host string) (*record, error) {
 	var key [8]byte
