@@ -66,7 +66,7 @@ func (a *app) prove(ctx context.Context, r airlock.Record) error {
 	}
 	report.Results = slices.DeleteFunc(report.Results, func(r selftest.Result) bool { return r.Kept || r.Weaker })
 	printReport(a.message, false, escapeReport(report))
-	return errBroken
+	return &hinted{errBroken, []string{"git airlock doctor", "git airlock start --selftest=false  # takes the prison as it is"}}
 }
 
 func (a *app) selftest(ctx context.Context, r airlock.Record) (selftest.Report, error) {

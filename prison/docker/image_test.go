@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestImageVolumes(t *testing.T) {
 	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		o.Image = docker.BuiltImage("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
 		err := b.BuildImage(t.Context(), docker.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
-			"\nRUN echo made >/etc/made\nVOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace\n")})
+			"\nRUN echo made >/etc/made\nENV TZ=Asia/Tokyo\nVOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace\n")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +75,12 @@ func TestImageVolumes(t *testing.T) {
 		status, out := sh(t, p, `cat /etc/made && id -un && echo $HOME && touch ~/kept /tmp/x /var/tmp/x /srv/x /workspace/x /run/x && ls -d /etc/alternatives/pager >/dev/null`)
 		if status != 0 || out != "made\ndev\n/home/dev\n" {
 			t.Errorf("status %d, %q", status, out)
+		}
+		env, volumes, err := p.(interface {
+			OfImage(context.Context) (env, volumes []string, err error)
+		}).OfImage(t.Context())
+		if err != nil || !slices.Contains(env, "TZ=Asia/Tokyo") || !slices.Equal(volumes, []string{"/srv"}) {
+			t.Errorf("of the image: %q, %q, %v", env, volumes, err)
 		}
 		if err := b.Stop(t.Context(), s); err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "environment", promise: "nothing of the caller's environment but what was asked for",
-			tried: "/proc/self/environ, /proc/1/environ", script: `cat /proc/self/environ /proc/1/environ 2>/dev/null | tr '\0' '\n' | cut -d= -f1`,
+			tried: "/proc/self/environ, /proc/1/environ", script: "cat /proc/self/environ /proc/1/environ 2>/dev/null; true",
 			judge: judgeEnvironment,
 		},
 		{
@@ -123,7 +123,7 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "time-zone", promise: "the time zone is not the host's", tried: "date, git log",
-			script: `date '+%Z %z'; git log --all --format='%ad%n%cd' --date=format:%z 2>/dev/null | sort -u; true`, judge: judgeZone,
+			script: `(unset TZ; date '+%Z %z'); date '+%Z %z'; git log --all --format='%ad%n%cd' --date=format:%z 2>/dev/null | sort -u; true`, judge: judgeZone,
 		},
 		{
 			name: "core-dumps", promise: "no core dumps, neither to a file nor to a program of the host's", tried: "ulimit -c 0, /proc/self/limits",
@@ -236,18 +236,21 @@ func judgeNamespaces(_ Subject, out string) (seen, broken string) {
 // ownVariables are those of every prison, and those that a shell sets.
 var ownVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TERM"}
 
+// judgeEnvironment reads entries that end with a NUL each, as values may hold line ends. What an image says itself is its own
+// as long as it says just that.
 func judgeEnvironment(s Subject, out string) (seen, broken string) {
-	known := slices.Clone(ownVariables)
-	for _, entry := range s.Spec.Env {
+	for entry := range strings.SplitSeq(out, "\x00") {
 		name, _, _ := strings.Cut(entry, "=")
-		known = append(known, name)
-	}
-	for _, name := range lines(out) {
-		if !slices.Contains(known, name) {
+		if entry != "" && !slices.Contains(ownVariables, name) && !sets(s.Spec.Env, name) && !slices.Contains(s.image.env, entry) {
 			return "", "variable " + name
 		}
 	}
 	return "nothing else", ""
+}
+
+// sets tells whether a variable is among some.
+func sets(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
 var descriptor = regexp.MustCompile(`([0-9]+) -> (.*)$`)
@@ -283,9 +286,10 @@ const writable = `for p in $(cut -d' ' -f5 /proc/self/mountinfo) / /etc /etc/pas
 		fi
 	done; true`
 
-// judgeWritable knows what may be written to; what was made inside these is theirs as well.
+// judgeWritable knows what may be written to, an image's volumes among it; what was made inside these is theirs as well.
 func judgeWritable(s Subject, out string) (seen, broken string) {
 	own := []string{prison.Workspace, "/home/" + s.Spec.User, "/tmp", "/run", "/var/tmp", "/var/run", "/dev", "/proc"}
+	own = append(own, s.image.volumes...)
 	for _, p := range lines(out) {
 		if !slices.ContainsFunc(own, func(o string) bool { return p == o || strings.HasPrefix(p, o+"/") }) || strings.HasPrefix(p, "/proc/sys") {
 			return "", p + " is writable"
@@ -330,17 +334,29 @@ func judgeSockets(_ Subject, out string) (seen, broken string) {
 	return "none", ""
 }
 
-// judgeZone lets commits have any zone but ours, unless that is everybody's.
-func judgeZone(_ Subject, out string) (seen, broken string) {
+// judgeZone looks at the system's zone and at the one that TZ makes of it: UTC, unless somebody who may has set another. Commits
+// may have any but ours, unless that is everybody's or was asked for.
+func judgeZone(s Subject, out string) (seen, broken string) {
 	const everybody = "+0000"
+	ours := time.Now().Format("-0700")
+	isOurs := func(zone string) bool { return ours != everybody && strings.HasSuffix(zone, ours) }
 	told := lines(out)
-	if len(told) == 0 || told[0] != "UTC "+everybody {
+	if len(told) < 2 {
 		return "", fmt.Sprintf("%q, not UTC", out)
 	}
-	if ours := time.Now().Format("-0700"); ours != everybody && slices.Contains(told[1:], ours) {
+	system, shown := told[0], told[1]
+	brought := s.Spec.Image != "" || s.Spec.Root != "" // with a zone of its own
+	if system != "UTC "+everybody && (!brought || isOurs(system)) {
+		return "", fmt.Sprintf("the system's is %q, not UTC", system)
+	}
+	asked := sets(s.Spec.Env, "TZ") || sets(s.image.env, "TZ")
+	if shown != system && !asked {
+		return "", fmt.Sprintf("TZ makes it %q, not %q", shown, system)
+	}
+	if !isOurs(shown) && slices.ContainsFunc(told[2:], isOurs) {
 		return "", "a commit has the host's time zone, " + ours
 	}
-	return told[0], ""
+	return shown, ""
 }
 
 func judgeNetwork(_ Subject, out string) (seen, broken string) {

@@ -24,6 +24,16 @@ type Subject struct {
 	Spec      prison.Spec      // what it was made of
 	Isolation prison.Isolation // what it is, and what is known to be missing
 	Words     []Word           // what the leak meter looks for
+
+	image ofImage
+}
+
+// ofImage is what an image brings along, which is nobody's secret: whoever asked for the image asked for it.
+type ofImage struct{ env, volumes []string }
+
+// imaged is a prison that has an image.
+type imaged interface {
+	OfImage(ctx context.Context) (env, volumes []string, err error)
 }
 
 // nobody is the uid of the first process where the phantom's would not keep the agent out of it.
@@ -77,6 +87,12 @@ const (
 // Run tries every promise. The error says that the prison does not run, or that ctx has ended.
 func Run(ctx context.Context, s Subject) (Report, error) {
 	var report Report
+	if p, ok := s.Prison.(imaged); ok {
+		var err error
+		if s.image.env, s.image.volumes, err = p.OfImage(ctx); err != nil {
+			return report, err
+		}
+	}
 	for _, p := range probes() {
 		if p.skip != nil && p.skip(s) {
 			continue

@@ -222,10 +222,44 @@ func TestCores(t *testing.T) {
 func TestZones(t *testing.T) {
 	defer func(l *time.Location) { time.Local = l }(time.Local)
 	time.Local = time.FixedZone("ours", 9*3600+1800)
-	for told, kept := range map[string]bool{
-		"UTC +0000\n": true, "UTC +0000\n+0000\n+0200\n": true, "UTC +0000\n+0000\n+0930\n": false, "JST +0900\n": false, "": false,
+	plain := Subject{}
+	asking := Subject{Spec: prison.Spec{Env: []string{"TZ=Asia/Tokyo"}}}
+	ofImages := Subject{Spec: prison.Spec{Image: "i"}, image: ofImage{env: []string{"TZ=Asia/Tokyo"}}}
+	for _, c := range []struct {
+		s    Subject
+		told string
+		kept bool
+	}{
+		{plain, "UTC +0000\nUTC +0000\n", true}, {plain, "UTC +0000\nUTC +0000\n+0000\n+0200\n", true},
+		{plain, "UTC +0000\nUTC +0000\n+0000\n+0930\n", false}, {plain, "JST +0900\nJST +0900\n", false},
+		{plain, "UTC +0000\nJST +0900\n", false}, {plain, "UTC +0000\n", false}, {plain, "", false},
+		{asking, "UTC +0000\nJST +0900\n+0900\n", true}, {asking, "UTC +0000\nJST +0900\n+0930\n", false},
+		{asking, "JST +0900\nJST +0900\n", false}, {asking, "UTC +0000\nours +0930\n+0930\n", true},
+		{ofImages, "CET +0100\nJST +0900\n", true}, {ofImages, "ours +0930\nJST +0900\n", false},
+		{Subject{Spec: prison.Spec{Image: "i"}}, "UTC +0000\nJST +0900\n", false},
 	} {
-		if _, broken := judgeZone(Subject{}, told); (broken == "") != kept {
+		if _, broken := judgeZone(c.s, c.told); (broken == "") != c.kept {
+			t.Errorf("%+v: %q: %q", c.s, c.told, broken)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	s := Subject{Spec: prison.Spec{Env: []string{"X=a\nb"}}, image: ofImage{env: []string{"FOO=bar"}}}
+	for told, kept := range map[string]bool{
+		"HOME=/home/x\x00X=a\nb\x00": true, "FOO=bar\x00HOME=y\x00": true, "FOO=secret\x00": false, "b=a\x00X=1\x00": false,
+		"HOME=\nb=\x00Y=\x00": false,
+	} {
+		if _, broken := judgeEnvironment(s, told); (broken == "") != kept {
+			t.Errorf("%q: %q", told, broken)
+		}
+	}
+}
+
+func TestWritable(t *testing.T) {
+	s := Subject{image: ofImage{volumes: []string{"/data"}}}
+	for told, kept := range map[string]bool{"/data\n/data/x\n": true, "/database\n": false, "/tmp\n/etc\n": false} {
+		if _, broken := judgeWritable(s, told); (broken == "") != kept {
 			t.Errorf("%q: %q", told, broken)
 		}
 	}
