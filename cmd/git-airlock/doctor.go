@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,7 +27,7 @@ func doctorCommand(inside []string) *cli.Command {
 			if c.Bool(jsonFlag.Name) {
 				err = printJSON(c.App.Writer, d)
 			} else {
-				d.print(c.App.Writer, paint(wantsColour(currentConfig(c.Context), os.Stdout, "color.airlock", "color.ui")))
+				d.print(c.App.Writer, paint(wantsColour(currentConfig(c.Context), stdout, "color.airlock", "color.ui")))
 			}
 			if err == nil && !d.healthy() {
 				return childStatus(1)

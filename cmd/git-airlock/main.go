@@ -33,7 +33,7 @@ func run(argv []string) int {
 		}
 		return report(messages, err)
 	}
-	return report(messages, bySignal(ctx, app.RunContext(ctx, own)))
+	return report(messages, bySignal(ctx, stdout.orUntold(app.RunContext(ctx, own))))
 }
 
 // splitCommand splits an argument list at the first "--": what follows is the agent's command, whose options are
@@ -61,7 +61,7 @@ func newCLI(inside []string) *cli.App {
 		// Values have commas of their own: paths, environment variables.
 		DisableSliceFlagSeparator: true,
 		Flags:                     []cli.Flag{dryRunFlag, cli.HelpFlag}, // which cli adds with a command help of its own only
-		Writer:                    os.Stdout,
+		Writer:                    stdout,
 		OnUsageError:              onUsageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
 		Action: func(c *cli.Context) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -141,7 +140,7 @@ const (
 
 // widthOf is how wide a help text can be where it is written to.
 func widthOf(w io.Writer) int {
-	if f, ok := w.(*os.File); ok && isTerminal(w) {
+	if f, ok := w.(*outlet); ok && isTerminal(w) {
 		return max(leastHelpWidth, min(helpWidth, int(terminalSize(int(f.Fd())).Cols)-1))
 	}
 	return helpWidth

@@ -14,12 +14,12 @@ import (
 // show lets a command show what it was asked for, coloured as git would, and on a terminal through git's pager, if the
 // command is one that pages; pager.airlock.<command> says otherwise: a boolean, or the pager.
 func (a *app) show(ctx context.Context, command string, pages bool, print func(out io.Writer, p paint) error) error {
-	p := paint(wantsColour(a.config, os.Stdout, "color.airlock", "color.ui"))
+	p := paint(wantsColour(a.config, stdout, "color.airlock", "color.ui"))
 	out, wait, err := a.page(ctx, command, pages)
 	if err != nil {
 		return err
 	}
-	if shows, err := a.config.Bool("color.pager", true); out != os.Stdout && (err != nil || !shows) {
+	if shows, err := a.config.Bool("color.pager", true); out != stdout && (err != nil || !shows) {
 		p = false
 	}
 	err = print(out, p)
@@ -33,8 +33,8 @@ func (a *app) show(ctx context.Context, command string, pages bool, print func(o
 func (a *app) page(ctx context.Context, command string, pages bool) (out io.Writer, wait func() error, err error) {
 	none := func() error { return nil }
 	pager, err := a.pager(ctx, command, pages)
-	if err != nil || pager == "" || pager == "cat" || !isTerminal(os.Stdout) {
-		return os.Stdout, none, err
+	if err != nil || pager == "" || pager == "cat" || !isTerminal(stdout) {
+		return stdout, none, err
 	}
 	cmd := exec.Command("sh", "-c", pager) //nolint:forbidigo,noctx // ^C is its own business
 	cmd.Env = os.Environ()

@@ -84,7 +84,7 @@ func wantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	case os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb":
 		return false
 	}
-	return isTerminal(w) || w == os.Stdout && pagerInUse(config)
+	return isTerminal(w) || w == stdout && pagerInUse(config)
 }
 
 // pagerInUse tells whether git has put a pager that shows colours behind our standard output ("git -p airlock",
@@ -99,6 +99,9 @@ func pagerInUse(config gitops.Config) bool {
 func isTerminal(w io.Writer) bool {
 	if v, ok := w.(*voice); ok {
 		w = v.Writer
+	}
+	if o, ok := w.(*outlet); ok {
+		w = o.File
 	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -86,7 +86,7 @@ type view struct {
 }
 
 func newView(a *app) *view {
-	v := &view{out: a.out, message: a.message, began: time.Now(), paint: paint(wantsColour(a.config, os.Stdout, "color.airlock", "color.ui"))}
+	v := &view{out: a.out, message: a.message, began: time.Now(), paint: paint(wantsColour(a.config, stdout, "color.airlock", "color.ui"))}
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && os.Getenv("TERM") != "dumb" {
 		v.size = func() (rows, cols int) {
 			size := terminalSize(fd)
