@@ -30,7 +30,7 @@ type Engine struct {
 	Open func(context.Context) (Exporter, error)
 	// Halt stops the prison; the watchdog of the daemon calls it before the disk is full. Without it there is no watchdog.
 	Halt func(context.Context) error
-	// Shut closes the workspace to the host's other users again, and tells whether it was open.
+	// Shut makes the workspace the agent's and nobody else's again, and tells whether it was not.
 	Shut func(context.Context) (bool, error)
 
 	// Progress is told what a cycle is at, and how much of that is done; all is 0 where it is not known. nil: nobody is.

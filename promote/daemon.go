@@ -173,6 +173,9 @@ func (d *daemon) wait(ctx context.Context) {
 				// The exporter has ended; the next cycle opens another.
 				d.inner = nil
 				_ = d.Close()
+				if d.failing > 0 {
+					continue // as long as a cycle fails, another exporter may end at once as well
+				}
 			}
 			return
 		case <-retry:
@@ -190,17 +193,18 @@ func (d *daemon) wait(ctx context.Context) {
 	}
 }
 
-// shut closes the workspace again when the agent, whose it is, has opened it to other users of the host.
+// shut closes the workspace again when the agent, whose it is, has opened it to other users of the host, and opens it when
+// they have closed it to themselves.
 func (d *daemon) shut(ctx context.Context) {
 	if d.Shut == nil {
 		return
 	}
-	opened, err := d.Shut(ctx)
+	changed, err := d.Shut(ctx)
 	if err != nil && ctx.Err() == nil && !d.ajar {
-		d.log.Printf("close the workspace to other users: %v", err)
+		d.log.Printf("keep the workspace to the agent: %v", err)
 	}
-	if opened && err == nil {
-		d.log.Print("the workspace was open to other users of this host; it is closed again")
+	if changed && err == nil {
+		d.log.Print("the workspace was open to other users of this host, or closed to the agent; it is the agent's alone again")
 	}
 	d.ajar = err != nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -118,7 +119,7 @@ func (a *app) halt(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if _, err := a.shut(ctx, r); err != nil {
-		say(a.message, "the workspace %s is open to other users of this host: %s", r.Workspace, gitops.Escape(err.Error()))
+		say(a.message, "the workspace %s is open to other users of this host, or closed to the agent: %s", r.Workspace, gitops.Escape(err.Error()))
 	}
 	return nil
 }
@@ -126,19 +127,27 @@ func (a *app) halt(ctx context.Context, r airlock.Record) error {
 // shutTime bounds a command inside that takes an instant.
 const shutTime = 10 * time.Second
 
-// shut takes from a workspace what its owner, the agent, has given to others of the host, and tells whether there was
-// anything. Only the owner can: root does it for them, anybody else in the prison.
-func (a *app) shut(ctx context.Context, r airlock.Record) (opened bool, err error) {
+// workspaceMode is that of a workspace: its owner's, the agent's, and nobody else's.
+const workspaceMode = 0o700
+
+// shut takes from a workspace what its owner, the agent, has given to others of the host, gives back what they have taken from
+// themselves, without which no command can begin there and no commit come out, and tells whether there was anything. Only the
+// owner can: root does it for them, anybody else in the prison.
+func (a *app) shut(ctx context.Context, r airlock.Record) (changed bool, err error) {
 	spec, err := a.spec(r)
 	if err != nil {
 		return false, err
 	}
 	info, err := os.Lstat(spec.Workspace)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
+	if err != nil || !info.IsDir() || info.Mode().Perm() == workspaceMode {
 		return false, nil //nolint:nilerr // what is not there is not open
 	}
 	if os.Geteuid() == 0 {
-		return true, os.Chmod(spec.Workspace, 0o700) // the folder above is the user's: nobody puts a link in its place
+		err := os.Chmod(spec.Workspace, workspaceMode) // the folder above is the user's: nobody puts a link in its place
+		if closed := info.Mode().Perm()&workspaceMode != workspaceMode; err != nil || !closed {
+			return true, err
+		}
+		// The overlay through which a prison sees the folder keeps the mode that was set in it.
 	}
 	ctx, cancel := context.WithTimeout(ctx, shutTime)
 	defer cancel()
@@ -150,7 +159,7 @@ func (a *app) shut(ctx context.Context, r airlock.Record) (opened bool, err erro
 		return true, err
 	}
 	defer box.Close()
-	status, err := box.Exec(ctx, prison.Process{Argv: []string{"chmod", "0700", prison.Workspace}})
+	status, err := box.Exec(ctx, prison.Process{Argv: []string{"chmod", strconv.FormatInt(workspaceMode, 8), prison.Workspace}, Dir: "/"})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("chmod: exit status %d", status)
 	}
