@@ -104,6 +104,7 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 		return 0, errors.Join(ctx.Err(), err)
 	}
 	if err != nil {
+		x.stream.Close() // an engine that has still something to say does not tell of any command's end
 		return 0, errors.Join(err, x.kill(ctx))
 	}
 	return x.result(ctx)

@@ -24,6 +24,7 @@ func execs(t *testing.T, x *box) {
 	t.Run("files", func(t *testing.T) { execFiles(t, x) })
 	t.Run("surroundings", func(t *testing.T) { execSurroundings(t, x) })
 	t.Run("cancel", func(t *testing.T) { execCancel(t, x) })
+	t.Run("refused", func(t *testing.T) { execRefused(t, x) })
 	t.Run("background", func(t *testing.T) { execBackground(t, x) })
 	t.Run("orphans", func(t *testing.T) { execOrphans(t, x) })
 	t.Run("many", func(t *testing.T) { execMany(t, x) })
@@ -174,6 +175,27 @@ func execCancel(t *testing.T, x *box) {
 	if _, err := x.Exec(expired, prison.Process{Argv: []string{"true"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
 	}
+}
+
+// refusing is a writer on a disk that is full.
+type refusing struct{}
+
+var errFull = errors.New("no room")
+
+func (refusing) Write([]byte) (int, error) { return 0, errFull }
+
+// execRefused checks that a command whose output nobody takes ends soon, however much it has to say, and is not waited for.
+func execRefused(t *testing.T, x *box) {
+	begun := time.Now()
+	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"yes", "5555"}, Stdout: refusing{}}); !errors.Is(err, errFull) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	eventually(t, "the command is dead", func() bool {
+		return !strings.Contains(x.must(t, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; true"), "yes 5555 ")
+	})
 }
 
 // execBackground checks that what a process leaves running neither holds Exec up nor dies.
