@@ -69,6 +69,9 @@ func open(c *cli.Context) (*app, error) {
 // workingFolder is where we stand, without the links over which we came.
 func workingFolder() (string, error) {
 	cwd, err := os.Getwd()
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &hinted{errors.New("the folder we are in is gone"), []string{"cd <folder>"}}
+	}
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
 )
 
@@ -104,6 +105,8 @@ func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 			return within(commandName(ctx), usagef("%s takes no command", c.Name))
 		case inside != nil && len(inside) == 0:
 			return within(commandName(ctx), usagef("%s: no command after \"--\"", c.Name))
+		case inside != nil && inside[0] == "":
+			return fmt.Errorf(`"": %w`, prison.ErrNotFound) // before anything is made for it
 		}
 		return within(commandName(ctx), action(ctx))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -65,7 +66,7 @@ func noCommand(p page, word string) error {
 // in words of their own.
 func checkOptions(p page, words []string) error {
 	for i := 0; i < len(words); i++ {
-		word, _, valued := strings.Cut(words[i], "=")
+		word, value, valued := strings.Cut(words[i], "=")
 		if !strings.HasPrefix(word, "-") || word == "-" {
 			at := slices.IndexFunc(p.commands, func(c page) bool { return c.name == p.name+" "+word })
 			if at < 0 || word == "log" { // which is told of elsewhere; the options of git log are git's
@@ -75,7 +76,7 @@ func checkOptions(p page, words []string) error {
 			continue
 		}
 		if word == "-h" || word == "--help" {
-			return nil
+			return checkHelp(p, words[i+1:])
 		}
 		o := p.option(word)
 		if o == nil && len(word) > 2 {
@@ -84,12 +85,29 @@ func checkOptions(p page, words []string) error {
 		if o == nil {
 			return noOption(p, word)
 		}
+		if _, err := strconv.ParseBool(value); o.value == "" && valued && err != nil {
+			return within(p.command(), usagef("%s: option %s: %q is not true or false", p.command(), word, gitops.Escape(value)))
+		}
 		if o.value == "" || valued {
 			continue
 		}
 		if i++; i == len(words) {
 			return within(p.command(), usagef("%s: option %s wants a value", p.command(), word))
 		}
+	}
+	return nil
+}
+
+// checkHelp looks at the words after -h, which name a command to explain where there are any.
+func checkHelp(p page, words []string) error {
+	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
+		return nil
+	}
+	if len(p.commands) == 0 {
+		return within(p.command(), usagef("%s: unexpected argument %q", p.command(), words[0]))
+	}
+	if !slices.ContainsFunc(p.commands, func(c page) bool { return c.name == p.name+" "+words[0] }) {
+		return noCommand(p, words[0])
 	}
 	return nil
 }

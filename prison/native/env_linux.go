@@ -81,6 +81,9 @@ const (
 // lookup finds a command as a shell would, seen from dir. It returns a path for execve and, when
 // there is none, why.
 func lookup(name, dir, path string) (found, code string) {
+	if name == "" { // which every folder of the path would be
+		return "", codeNotFound
+	}
 	if strings.Contains(name, "/") {
 		candidate := name
 		if !filepath.IsAbs(name) {

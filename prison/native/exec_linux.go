@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -65,7 +66,7 @@ func (s *server) start(r request) (p started, code string, err error) {
 	env := mergeEnv(s.Env, r.Env)
 	path, code := lookup(r.Argv[0], dir, getenv(env, "PATH"))
 	if code != "" {
-		return p, code, errors.New(r.Argv[0]) // the code says why
+		return p, code, errors.New(cmp.Or(r.Argv[0], `""`)) // the code says why
 	}
 	files, ends, err := streams(r)
 	if err != nil {

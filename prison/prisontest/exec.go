@@ -43,7 +43,7 @@ func execStatus(t *testing.T, x *box) {
 func execErrors(t *testing.T, x *box) {
 	x.must(t, "printf '#!/bin/sh\n' > plain; mkdir folder")
 	for name, want := range map[string]error{
-		"no-such-command": prison.ErrNotFound, "/no/such/file": prison.ErrNotFound,
+		"no-such-command": prison.ErrNotFound, "/no/such/file": prison.ErrNotFound, "": prison.ErrNotFound,
 		"./plain": prison.ErrNotExecutable, "./folder": prison.ErrNotExecutable,
 	} {
 		if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{name}}); !errors.Is(err, want) {
