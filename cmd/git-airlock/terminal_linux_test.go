@@ -64,7 +64,7 @@ func (s *screen) String() string {
 }
 
 // terminal DIALOGUE STATUS PROGRAM ARGS runs a program on a terminal of its own. The lines of the dialogue are
-// "> text" (typed, with return), "^C", "^]", "size ROWS COLS", and "< text", for which it waits.
+// "> text" (typed, with return), "^C", "^\", "^]", "size ROWS COLS", and "< text", for which it waits.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) < 3, "terminal DIALOGUE STATUS PROGRAM [ARGS]")
 	ours, theirs, err := openTerminal()
@@ -126,6 +126,9 @@ func converse(terminal *os.File, show *screen, line string) error {
 		return err
 	case "^C":
 		_, err := terminal.WriteString("\x03")
+		return err
+	case "^\\":
+		_, err := terminal.WriteString("\x1c")
 		return err
 	case "^]":
 		_, err := terminal.WriteString("\x1d")

@@ -57,10 +57,12 @@ case $_mode in *c*) echo >` + statusFile + `; exit 0 ;; esac
 `
 
 // becomeScript follows it for a command that somebody waits for, launchScript for one that leaves
-// its exit status in a file.
+// its exit status in a file. What is typed to interrupt it is sent to the shell that waits for it, too, which has to live on: a trap that does
+// something is not passed on to the command, as one that ignores would be.
 const (
 	becomeScript = `exec "$@"`
 	launchScript = `
+trap : INT QUIT
 (exec "$@")
 _exit=$?
 echo "$_exit" >` + statusFile + `
