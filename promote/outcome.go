@@ -51,6 +51,12 @@ func TotalLanded(dir string) (int, error) {
 	return o.Total, err
 }
 
+// Failing tells whether the last cycle of an airlock could not be made.
+func Failing(dir string) (bool, error) {
+	o, err := readOutcome(dir)
+	return o.Failure != "", err
+}
+
 // Forget drops what the last cycle said of a worktree that an airlock has left.
 func Forget(dir string) error {
 	o, err := readOutcome(dir)

@@ -34,6 +34,9 @@ func (a *app) settle(ctx context.Context, here *airlock.Record, q startRequest) 
 			return a.glance(ctx, *here, q), err
 		}
 		c.airlock = *here
+		if _, err := promote.ReadSettings(a.config.With(here.Settings).With(q.overrides)); err != nil {
+			return c, err
+		}
 		q.recipe = q.recipe && here.Settings["airlock.recipe"] != "false"
 		if tree, err = a.treeOf(ctx, here.Branch); err != nil {
 			return c, err

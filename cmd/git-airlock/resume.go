@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -40,7 +41,7 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 			return false, err
 		}
 	}
-	if err := a.startDaemon(*r); err != nil {
+	if err := a.startAnew(ctx, *r); err != nil {
 		return false, err
 	}
 	switch shown, err := a.store.Exclude(*r); {
@@ -58,6 +59,22 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 		hint(a.message, "git airlock stop && git airlock start")
 	}
 	return !runs, nil
+}
+
+// startAnew makes sure that a daemon runs. One whose work fails makes place for another: what it lacks may be in its environment, which
+// is that of the command that started it.
+func (a *app) startAnew(ctx context.Context, r airlock.Record) error {
+	failing, err := promote.Failing(a.store.Dir(r.ID))
+	if err == nil && failing {
+		err = promote.StopDaemon(ctx, a.store, r.ID)
+	}
+	if errors.Is(err, promote.ErrElsewhere) {
+		err = nil // it does there what there is to do
+	}
+	if err != nil {
+		return err
+	}
+	return a.startDaemon(r)
 }
 
 // late says that options come too late for a prison that runs.
