@@ -15,7 +15,8 @@ func visitCommand(inside []string) *cli.Command {
 	return apart(command(&cli.Command{
 		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
 		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit --attach | --log",
-		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison.\n" +
+		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison. Ends with the command:\n" +
+			"what that leaves running goes on, and its output is shown until it is silent for a moment.\n" +
 			"With --attach, joins the terminal of the command that \"start -- COMMAND\" launched; ^] detaches.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
