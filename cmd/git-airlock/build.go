@@ -64,13 +64,16 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := from.secrets.verdict(a.message); err != nil {
 		return err
 	}
-	filled := b.Name() != "native" && a.fillMeanwhile(ctx, spec, s, from.loose)
+	filled := (b.Name() != "native" || len(spec.Env) > 0) && a.fillMeanwhile(ctx, spec, s, from.loose)
 	isolation, err := start()
 	if err != nil {
 		return err
 	}
 	isolated(r, isolation)
 	r.Root, r.Part = s.Root, s.Part
+	if err := a.checkRoot(ctx, *r); err != nil {
+		return err
+	}
 	if err := a.checkTools(ctx, *r, from.setup); err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (priso
 }
 
 // fillMeanwhile fills the workspace in a native prison of its own, where there can be one, while a container starts that takes
-// longer than all the rest. It tells whether it did: what it could not do, or not wholly, is done again inside.
+// longer than all the rest, or because the variables of the agent's could mislead what we run (PATH, GIT_DIR). It tells whether it did: what it could not do, or not wholly, is done again inside.
 func (a *app) fillMeanwhile(ctx context.Context, spec prison.Spec, s *snapshot.Snapshot, loose []gitops.UserFile) bool {
 	spec.Image, spec.Runtime, spec.Env, spec.Network = "", "", nil, prison.NetworkNone
 	box, err := native.New().Open(ctx, spec)

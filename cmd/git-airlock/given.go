@@ -3,10 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -35,6 +37,9 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 		if err != nil {
 			return err
 		}
+		if slices.ContainsFunc(r.tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
+			return usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
+		}
 		r.tools = append(r.tools, t)
 	}
 	root := a.config.String("airlock.rootfs", "")
@@ -48,8 +53,14 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 	if r.rootfs, err = realPath(root); err != nil {
 		return usagef("--rootfs: %v", err)
 	}
+	if r.rootfs == "/" { // which it is without
+		r.rootfs = ""
+	}
 	return nil
 }
+
+// ofKernel are the folders whose files are no programs: nothing can be laid over them either.
+var ofKernel = []string{"/dev", "/proc", "/sys"}
 
 // parseTool reads [NAME=]PATH. A name cannot hold a slash, so neither can what is before "=".
 func parseTool(text string) (t airlock.Tool, err error) {
@@ -59,12 +70,32 @@ func parseTool(text string) (t airlock.Tool, err error) {
 	}
 	t = airlock.Tool{Name: name}
 	if t.Path, err = realPath(path); err != nil {
+		if name, _, _ := strings.Cut(text, "="); named && strings.Contains(name, "/") {
+			return t, usagef("--tool: %v; a tool's name has no slash", err)
+		}
 		return t, usagef("--tool: %v", err)
+	}
+	if t.Path == "/" {
+		return t, usagef("--tool: / is this whole system, not a tool")
+	}
+	for _, folder := range ofKernel {
+		if t.Path == folder || strings.HasPrefix(t.Path, folder+"/") && !strings.HasPrefix(t.Path, "/dev/shm/") {
+			return t, usagef("--tool: %s is of the kernel's, not of programs", gitops.Escape(t.Path))
+		}
 	}
 	if name == "" || name == "." || name == ".." || name == "/" || strings.ContainsAny(name, ":\n") {
 		return t, usagef("--tool: %q is no name for a tool; say NAME=%s", name, path)
 	}
-	return t, nil
+	return t, executable(t.Path)
+}
+
+// executable refuses a file that nobody can execute.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 {
+		return &hinted{usagef("--tool: %s is not executable", gitops.Escape(path)), []string{"chmod +x " + gitops.Pasteable(path)}}
+	}
+	return nil // what else may be wrong with it the backend says
 }
 
 // realPath is where a path leads, which may begin with the user's home.

@@ -23,6 +23,36 @@ type lacking struct {
 	mise []string // what mise would bring
 }
 
+// checkRoot refuses a system that was given and lacks what every prison needs.
+func (a *app) checkRoot(ctx context.Context, r airlock.Record) error {
+	if r.Rootfs == "" {
+		return nil
+	}
+	box, err := a.attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	for _, program := range []string{"sh", "git"} {
+		probe := prison.Process{Argv: []string{program, "--version"}, Env: []string{"PATH=" + systemPath}, Dir: "/"}
+		if program == "sh" { // not every shell knows options that are words
+			probe.Argv = []string{"sh", "-c", ":"}
+		}
+		status, err := box.Exec(ctx, probe)
+		if err != nil && !errors.Is(err, prison.ErrNotFound) && !errors.Is(err, prison.ErrNotExecutable) {
+			return err
+		}
+		if err != nil || status != 0 {
+			return &refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Escape(r.Rootfs), program),
+				[]string{"git airlock start --rootfs <folder>  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
+		}
+	}
+	return nil
+}
+
+// systemPath is where systems have their programs.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // checkTools refuses a prison whose system was not made for the setup and lacks what that asks for. It is asked inside:
 // what counts is what the agent finds.
 func (a *app) checkTools(ctx context.Context, r airlock.Record, s commitSetup) error {

@@ -55,6 +55,8 @@ func readableToAll(path string) error {
 		return err
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return fmt.Errorf("%q is neither a file nor a folder", path)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%q: nobody can execute it: %w", path, os.ErrPermission)
 	case info.Mode()&0o005 != 0o005:
 		return fmt.Errorf("%q: only its owner can read and execute it: %w", path, os.ErrPermission)
 	}
