@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +57,7 @@ func connect(host string) (*engine, error) {
 	}
 	c, err := client.NewClientWithOpts(append(opts, client.WithHost(host))...)
 	if err != nil {
-		return nil, fmt.Errorf("docker engine at %s: %w", host, err)
+		return nil, unavailable(fmt.Sprintf("the engine at %s cannot be used: %v", host, err), "unset DOCKER_HOST DOCKER_TLS_VERIFY DOCKER_CERT_PATH")
 	}
 	return &engine{Client: c, host: host}, nil
 }
@@ -65,10 +66,20 @@ func connect(host string) (*engine, error) {
 func checkLocal(host string) error {
 	u, err := url.Parse(host)
 	if err != nil {
-		return unavailable(fmt.Sprintf("the engine's address %q cannot be read", host), "unset DOCKER_HOST")
+		return noAddress(host)
 	}
 	switch u.Scheme {
-	case "unix", "npipe":
+	case "unix":
+		if u.Host+u.Path == "" {
+			return noAddress(host)
+		}
+		return nil
+	case "":
+		return noAddress(host)
+	case "npipe":
+		if runtime.GOOS != "windows" {
+			return noAddress(host)
+		}
 		return nil
 	case "tcp", "http", "https":
 		if h := u.Hostname(); h == "localhost" || h == "::1" || strings.HasPrefix(h, "127.") {
@@ -77,6 +88,11 @@ func checkLocal(host string) error {
 	}
 	return unavailable("the engine at "+host+" is on another machine, which cannot share a folder of this one",
 		"export DOCKER_HOST="+client.DefaultDockerHost)
+}
+
+// noAddress is about an address that no engine of this machine can have.
+func noAddress(host string) error {
+	return unavailable(fmt.Sprintf("%q is not the address of an engine on this machine", host), "export DOCKER_HOST="+client.DefaultDockerHost)
 }
 
 func unavailable(reason string, mend ...string) error {

@@ -36,9 +36,9 @@ func engineHost(asked string) (string, error) {
 		var settings struct {
 			CurrentContext string `json:"currentContext"`
 		}
-		err := hostfile.Read(filepath.Join(dir, "config.json"), &settings)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("settings of docker: %w", err)
+		file := filepath.Join(dir, "config.json")
+		if err := hostfile.Read(file, &settings); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", unavailable(fmt.Sprintf("docker's settings cannot be read: %v", err), fmt.Sprintf("\"${EDITOR:-vi}\" %q", file))
 		}
 		context = settings.CurrentContext
 	}
