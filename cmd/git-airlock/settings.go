@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -146,8 +147,11 @@ func (r *startRequest) switches(c *cli.Context, options gitops.Config) (err erro
 	return err
 }
 
-// choices reads what is one of a few words.
+// choices reads what is one of a few words, or a name.
 func (r *startRequest) choices(options gitops.Config) error {
+	if r.image != "" && !docker.IsImageName(r.image) {
+		return &promote.SettingError{Key: "airlock.image", Value: r.image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
+	}
 	r.isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
 	if _, err := prison.ParseNetwork(r.isolation.Network); err != nil {
 		return &promote.SettingError{Key: "airlock.network", Value: r.isolation.Network, Want: "none or open"}
@@ -191,6 +195,12 @@ func environment(asked []string, file map[string]string) ([]string, error) {
 // leastMemory is what an engine wants for a container, and what a shell in a prison takes.
 const leastMemory = 6 << 20
 
+const (
+	leastCPUs = 0.01    // what an engine wants
+	leastPIDs = 8       // what git in a prison takes
+	mostPIDs  = 1 << 22 // what a kernel has
+)
+
 // limits reads the limits, completed by the defaults.
 func limits(c gitops.Config) (airlock.Limits, error) {
 	l := prison.DefaultLimits
@@ -202,13 +212,13 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison; it takes " + size(leastMemory)}
 	}
 	if text := c.String("airlock.cpus", ""); text != "" {
-		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs > 0 && l.CPUs < 1<<16) {
-			return airlock.Limits{}, &promote.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5"}
+		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < 1<<16) {
+			return airlock.Limits{}, &promote.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5, at least 0.01"}
 		}
 	}
 	if text := c.String("airlock.pids", ""); text != "" {
-		if l.PIDs, err = strconv.Atoi(text); err != nil || l.PIDs <= 0 {
-			return airlock.Limits{}, &promote.SettingError{Key: "airlock.pids", Value: text, Want: "a number of processes"}
+		if l.PIDs, err = strconv.Atoi(text); err != nil || l.PIDs < leastPIDs || l.PIDs > mostPIDs {
+			return airlock.Limits{}, &promote.SettingError{Key: "airlock.pids", Value: text, Want: fmt.Sprintf("a number of processes from %d to %d", leastPIDs, mostPIDs)}
 		}
 	}
 	return airlock.Limits(l), nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
 )
@@ -18,6 +19,12 @@ import (
 func BuiltImage(owner, digest string) string { return "workspace-" + owner + ":" + digest }
 
 var builtImage = regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`)
+
+// IsImageName tells whether something can be the name or the id of an image at all.
+func IsImageName(name string) bool {
+	_, err := reference.ParseAnyReference(name)
+	return err == nil
+}
 
 // Image is an image of the engine, by one of its names.
 type Image struct {
