@@ -35,30 +35,31 @@ var rooms = map[string][]string{
 // doors names, for each thing that is outside, the packages it is touched by. A key ending
 // in a slash counts for everything below it.
 var doors = map[string][]string{
-	"os/exec":                          {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
-	"net":                              {"prison/docker", "prison/prisontest"},
-	"net/":                             nil,
-	"net/netip":                        {"prison/selftest"},
-	"net/url":                          {"prison/docker"},
-	"plugin":                           nil,
-	"C":                                nil,
-	"github.com/containerd/errdefs":    {"prison/docker"},
-	"golang.org/x/sys/":                {"gitops", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", "cmd/git-airlock"},
-	"golang.org/x/term":                {"cmd/git-airlock"},
-	"github.com/urfave/cli/":           {"cmd/git-airlock"},
-	"github.com/fsnotify/fsnotify":     {"promote", "prison/native"},
-	"github.com/rogpeppe/go-internal/": nil, // tests only
-	"github.com/cpuguy83/go-md2man/":   nil, // comes with urfave/cli
-	"github.com/russross/blackfriday/": nil,
-	"github.com/xrash/smetrics":        nil,
-	"github.com/go-git/go-git/":        {"gitops"},
-	"github.com/libgit2/git2go/":       {"gitops"},
-	"github.com/docker/":               {"prison/docker"},
-	"github.com/moby/patternmatcher":   {"prison/recipe"},
-	"github.com/moby/patternmatcher/":  {"prison/recipe"},
-	"github.com/pelletier/go-toml/":    {"prison/recipe", "promote/policy", "promote/policy/secrets"},
-	"github.com/google/licensecheck":   {"scripts/components"},
-	"golang.org/x/text/":               {"promote/policy"},
+	"os/exec":                           {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
+	"net":                               {"prison/docker", "prison/prisontest"},
+	"net/":                              nil,
+	"net/netip":                         {"prison/selftest"},
+	"net/url":                           {"prison/docker"},
+	"plugin":                            nil,
+	"C":                                 nil,
+	"github.com/containerd/errdefs":     {"prison/docker"},
+	"golang.org/x/sys/":                 {"gitops", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", "cmd/git-airlock"},
+	"golang.org/x/term":                 {"cmd/git-airlock"},
+	"github.com/urfave/cli/":            {"cmd/git-airlock"},
+	"github.com/fsnotify/fsnotify":      {"promote", "prison/native"},
+	"github.com/rogpeppe/go-internal/":  nil, // tests only
+	"github.com/cpuguy83/go-md2man/":    nil, // comes with urfave/cli
+	"github.com/russross/blackfriday/":  nil,
+	"github.com/xrash/smetrics":         nil,
+	"github.com/go-git/go-git/":         {"gitops"},
+	"github.com/libgit2/git2go/":        {"gitops"},
+	"github.com/docker/":                {"prison/docker"},
+	"github.com/distribution/reference": {"prison/docker"},
+	"github.com/moby/patternmatcher":    {"prison/recipe"},
+	"github.com/moby/patternmatcher/":   {"prison/recipe"},
+	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},
+	"github.com/google/licensecheck":    {"scripts/components"},
+	"golang.org/x/text/":                {"promote/policy"},
 }
 
 // maxLines is how long a file may be: beyond it there is a second idea in it.
