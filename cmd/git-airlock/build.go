@@ -54,27 +54,25 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := b.Prepare(ctx, spec); err != nil {
 		return err
 	}
-	start := beside(func() (prison.Isolation, error) { return b.Start(ctx, spec) })
-	defer start() //nolint:errcheck // or it was asked for
+	apart := b.Name() == "native" && len(spec.Env) > 0
+	start, wait := starting(ctx, b, spec, apart)
+	defer wait()
 	s, err := take()
 	line.close()
+	if err == nil {
+		err = from.secrets.verdict(a.message)
+	}
 	if err != nil {
 		return err
 	}
-	if err := from.secrets.verdict(a.message); err != nil {
-		return err
-	}
-	filled := (b.Name() != "native" || len(spec.Env) > 0) && a.fillMeanwhile(ctx, spec, s, from.loose)
+	filled := (b.Name() != "native" || apart) && a.fillMeanwhile(ctx, spec, s, from.loose)
 	isolation, err := start()
 	if err != nil {
 		return err
 	}
 	isolated(r, isolation)
 	r.Root, r.Part = s.Root, s.Part
-	if err := a.checkRoot(ctx, *r); err != nil {
-		return err
-	}
-	if err := a.checkTools(ctx, *r, from.setup); err != nil {
+	if err := a.checkInside(ctx, *r, from.setup); err != nil {
 		return err
 	}
 	refs := beside(func() (any, error) { return nil, a.markBase(ctx, *r) })
@@ -85,6 +83,17 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 		return errors.Join(err, refsErr)
 	}
 	return a.goLive(r)
+}
+
+// starting begins to start a prison, unless the workspace is filled apart before: under the overlay of a native prison that runs,
+// nobody else may change it. Who has called wait has nothing of it going on any more.
+func starting(ctx context.Context, b prison.Backend, spec prison.Spec, apart bool) (start func() (prison.Isolation, error), wait func()) {
+	start = func() (prison.Isolation, error) { return b.Start(ctx, spec) }
+	if apart {
+		return start, func() {}
+	}
+	start = beside(start)
+	return start, func() { start() } //nolint:errcheck // or it was asked for
 }
 
 // goLive says that an airlock is whole, and starts its daemon.
@@ -118,8 +127,9 @@ func startPrison(ctx context.Context, b prison.Backend, spec prison.Spec) (priso
 	return b.Start(ctx, spec)
 }
 
-// fillMeanwhile fills the workspace in a native prison of its own, where there can be one, while a container starts that takes
-// longer than all the rest, or because the variables of the agent's could mislead what we run (PATH, GIT_DIR). It tells whether it did: what it could not do, or not wholly, is done again inside.
+// fillMeanwhile fills the workspace in a native prison of its own, where there can be one: while a container starts, which takes
+// longer than all the rest, or before a native one with variables, which could mislead what we run (PATH, GIT_DIR). It tells
+// whether it did: what it could not do, or not wholly, is done again inside.
 func (a *app) fillMeanwhile(ctx context.Context, spec prison.Spec, s *snapshot.Snapshot, loose []gitops.UserFile) bool {
 	spec.Image, spec.Runtime, spec.Env, spec.Network = "", "", nil, prison.NetworkNone
 	box, err := native.New().Open(ctx, spec)

@@ -63,6 +63,7 @@ the default:
 	3	held, or refused until the user acts
 	4	no airlock here
 	5	the isolation asked for cannot be provided on this machine
+	128+n	ended by signal n, as by ^C (130)
 
 "visit" and "run" return the status of the command they ran, 126 and 127 as a shell does, and 125 for
 every failure of their own.

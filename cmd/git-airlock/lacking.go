@@ -23,6 +23,14 @@ type lacking struct {
 	mise []string // what mise would bring
 }
 
+// checkInside refuses a prison in which something is not there that has to be.
+func (a *app) checkInside(ctx context.Context, r airlock.Record, s commitSetup) error {
+	if err := a.checkRoot(ctx, r); err != nil {
+		return err
+	}
+	return a.checkTools(ctx, r, s)
+}
+
 // checkRoot refuses a system that was given and lacks what every prison needs.
 func (a *app) checkRoot(ctx context.Context, r airlock.Record) error {
 	if r.Rootfs == "" {

@@ -33,6 +33,7 @@ var exitStatuses = []explained{
 	{"3", "held or refused until you act"},
 	{"4", "no airlock here"},
 	{"5", "the isolation asked for cannot be provided"},
+	{"128+n", "ended by signal n, as by ^C (130)"},
 }
 
 // ofCommands is what is different for the commands that run another.

@@ -122,7 +122,7 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 		isolated(r, isolation)
 	}
 	if err == nil {
-		err = a.checkTools(ctx, *r, request.choice.setup)
+		err = a.checkInside(ctx, *r, request.choice.setup)
 	}
 	if err != nil {
 		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))

@@ -161,7 +161,7 @@ func (e *engine) renew(ctx context.Context, pf *platform, r *record, s prison.Sp
 	if err := e.removeAll(ctx, r.Key, rolePrison); err != nil {
 		return err
 	}
-	if err := e.removeVolume(ctx, r.etcVolume(), r.Key); err != nil {
+	if err := e.removeVolume(ctx, r.etcVolume(), r.Key, rolePrison); err != nil {
 		return err
 	}
 	id, err := e.create(ctx, r, p)
@@ -412,7 +412,7 @@ func (e *engine) removeEverything(ctx context.Context, r *record) error {
 		return err
 	}
 	for _, v := range []string{r.homeVolume(), r.etcVolume()} {
-		if err := e.removeVolume(ctx, v, r.Key); err != nil {
+		if err := e.removeVolume(ctx, v, r.Key, ""); err != nil {
 			return err
 		}
 	}
@@ -466,8 +466,8 @@ func (e *engine) removeAll(ctx context.Context, key, role string) error {
 }
 
 // removeVolume removes a volume of a prison's, waiting a moment for a container that is just going, or coming: the engine
-// goes on making one for a start that was killed.
-func (e *engine) removeVolume(ctx context.Context, name, key string) error {
+// goes on making one for a start that was killed. Those of a role are removed, as by [engine.removeAll].
+func (e *engine) removeVolume(ctx context.Context, name, key, role string) error {
 	bounded, cancel := call(ctx)
 	defer cancel()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -478,7 +478,7 @@ func (e *engine) removeVolume(ctx context.Context, name, key string) error {
 		if !notNow(err) || time.Now().After(deadline) {
 			return e.failed(ctx, "remove volume", err)
 		}
-		if err := e.removeAll(ctx, key, rolePrison); err != nil {
+		if err := e.removeAll(ctx, key, role); err != nil {
 			return err
 		}
 	}

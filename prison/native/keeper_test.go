@@ -285,7 +285,8 @@ func uidProcesses(uid int) (n int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range paths {
 		content, _ := os.ReadFile(path)
-		if strings.Contains(string(content), "\nUid:\t"+strconv.Itoa(uid)+"\t") && !strings.Contains(string(content), "\nState:\tZ") {
+		// One that is about to end has given up its memory, and then the lock by which others see that.
+		if strings.Contains(string(content), "\nUid:\t"+strconv.Itoa(uid)+"\t") && strings.Contains(string(content), "\nVmSize:") {
 			n++
 		}
 	}
