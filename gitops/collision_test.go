@@ -118,14 +118,24 @@ func TestLandWithConflictsInTheIndex(t *testing.T) {
 	w.land(old, new)
 }
 
-// Right after a change of the index it may be a checkout that has not moved HEAD yet.
+// Right after a change of the index it may be a checkout that has not moved HEAD yet, whatever it has changed.
 func TestLandWaitsForACommandHalfWayThrough(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	old := w.commit(files{"a": "1"})
-	new := w.built(old, files{"a": "2"})
-	w.write(files{"a": "u"})
-	w.git("add", "a")
+	for _, name := range []string{"a", "b"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			old := w.commit(files{"a": "1", "b": "1"})
+			w.write(files{name: "u"})
+			w.git("add", name)
+			w.waits(old, w.built(old, files{"a": "2"}))
+		})
+	}
+}
+
+// waits wants a landing to wait while the index is young.
+func (w *world) waits(old, new OID) {
+	t := w.t
 	for range 100 {
 		changed := time.Now()
 		check(t, os.Chtimes(filepath.Join(w.GitDir, "index"), changed, changed))

@@ -16,7 +16,7 @@ func WriteFile(name string, content []byte, mode os.FileMode) error {
 		return err
 	}
 	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(name+".new", name); err != nil {

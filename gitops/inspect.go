@@ -19,7 +19,7 @@ const (
 	// bytesKept bounds the bytes of objects that an inspector remembers, largestKept those of one.
 	bytesKept   = 16 << 20
 	largestKept = 1 << 20
-	// entryHeld is about what an entry of a tree takes in memory.
+	// entryHeld is about what an entry of a tree takes in memory beside its name.
 	entryHeld = 128
 	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
 	commitLimit = 64 << 20
@@ -278,7 +278,7 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 	if err != nil {
 		return nil, invalid("tree %s: %s", id, err)
 	}
-	i.remember(id, known{entries: entries}, len(entries)*entryHeld)
+	i.remember(id, known{entries: entries}, len(entries)*entryHeld+len(content))
 	return entries, nil
 }
 

@@ -111,3 +111,54 @@ func FuzzParseTree(f *testing.F) {
 		}
 	})
 }
+
+// However long the names in them are, what an inspector remembers of trees stays small.
+func TestInspectorRemembersLittle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	blob := w.blob("x")
+	look := w.Inspect(t.Context())
+	defer look.Close()
+	for n := range 40 {
+		line := fmt.Sprintf("100644 blob %s\t%d%s\n", blob, n, strings.Repeat("x", largestKept-1024))
+		_, err := look.Tree(t.Context(), OID(input(t, w.Top, nil, line, "mktree")))
+		check(t, err)
+	}
+	held := 0
+	for _, k := range look.known {
+		for _, e := range k.entries {
+			held += len(e.Name)
+		}
+	}
+	if held > bytesKept {
+		t.Errorf("%d bytes of names are held, more than %d", held, bytesKept)
+	}
+}
+
+// A walk refuses names that no file system takes before it goes on, and more entries on the way down than it may hold.
+func TestWalkRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	blob := w.blob("x")
+	mktree := func(text string) OID { return OID(input(t, w.Top, nil, text, "mktree")) }
+	commit := func(tree OID) Link { return Link{Commit: OID(w.git("commit-tree", "-m", "x", string(tree)))} }
+	var many strings.Builder
+	for n := range 60 {
+		fmt.Fprintf(&many, "100644 blob %s\tf%d\n", blob, n)
+	}
+	deep := mktree(many.String())
+	deep = mktree(fmt.Sprintf("%s040000 tree %s\td\n", many.String(), deep))
+	limits := DefaultLimits
+	limits.Paths, limits.Entries = 100, 100
+	for want, tree := range map[string]OID{
+		"airlock.limit.component": mktree(fmt.Sprintf("100644 blob %s\t%s\n", blob, strings.Repeat("x", 256))),
+		"more than 100 entries":   deep,
+	} {
+		look := w.Inspect(t.Context())
+		err := look.Walk(t.Context(), []Link{commit(tree)}, limits, nil)
+		if !isInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want one about %s", err, want)
+		}
+		check(t, look.Close())
+	}
+}

@@ -13,7 +13,7 @@ import (
 // All paths follow from the two commits.
 type journal struct {
 	Version int         `json:"version"`
-	Branch  string      `json:"branch"`
+	Branch  anyName     `json:"branch"`
 	Old     OID         `json:"old"`
 	New     OID         `json:"new"`
 	First   []RefUpdate `json:"first"`
@@ -22,6 +22,8 @@ type journal struct {
 	Scratch string      `json:"scratch"` // name of the folder in which the landing was prepared
 	Holder  holder      `json:"holder"`  // the git that holds the refs
 	Locks   []lockFile  `json:"locks"`   // the locks by which it does
+	Absent  []anyName   `json:"absent"`  // changed paths of the old commit that the working tree did not have; null in journals of old
+	Lost    bool        `json:"lost"`    // the index was without our lock for a while
 }
 
 // scratchPrefix begins the names of the folders in which landings are prepared.

@@ -327,6 +327,27 @@ func TestRecoveryLeavesTheIndexWhole(t *testing.T) {
 	}
 }
 
+// A recovery that is killed leaves a lock like the landing's, and what was staged before it counts nevertheless.
+func TestKilledRecoveryKeepsWhatIsStaged(t *testing.T) {
+	t.Parallel()
+	k := newKillFixture(t)
+	if !k.kill(stepRefs) {
+		t.Fatal("not killed")
+	}
+	check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+	k.write(files{"keep": "staged", "file": absent})
+	k.write(files{"file": "1"}) // there is something left to be moved, where it is killed
+	k.git("add", "keep")
+	if !k.kill(stepSwing + ":1") {
+		t.Fatal("the recovery was not killed")
+	}
+	check(t, k.recover())
+	if got, want := k.git("status", "--porcelain"), "A  added\nM  keep\n?? untracked"; got != want {
+		t.Errorf("git status says\n%s\nwant\n%s", got, want)
+	}
+	k.nothingLeft()
+}
+
 func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{stepLocked, stepTree, stepRefs} {

@@ -126,14 +126,16 @@ func (l *landing) diff(ctx context.Context) ([]Change, error) {
 	return l.Look.Diff(ctx, old.Tree, new.Tree, withoutLimits)
 }
 
-// collisions tells a collision with the user's work from a look at a command half-way through.
+// collisions tells a collision with the user's work from a look at a command half-way through, which there may be as long as
+// the index is young and not that of the branch.
 func (l *landing) collisions(ctx context.Context, guard *guard) error {
 	err := guard.check(ctx, l.Old, l.changes)
 	var collision *CollisionError
-	if errors.As(err, &collision) && l.before != nil {
-		if age := time.Since(l.before.ModTime()); age >= 0 && age < settle {
-			return fmt.Errorf("%w: %w", ErrUnsettled, err)
-		}
+	if l.before == nil || !errors.As(err, &collision) && (err != nil || len(guard.staged) == 0) {
+		return err
+	}
+	if age := time.Since(l.before.ModTime()); age >= 0 && age < settle {
+		return errors.Join(ErrUnsettled, err)
 	}
 	return err
 }
@@ -178,8 +180,9 @@ func (l *landing) swing(ctx context.Context) error {
 		tx.abort()
 		return err
 	}
-	j := journal{Version: 1, Branch: l.Branch, Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message,
-		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.cmd.Process.Pid), Locks: l.r.refLocks(updates)}
+	j := journal{Version: 1, Branch: anyName(l.Branch), Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message,
+		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.cmd.Process.Pid), Locks: l.r.refLocks(updates),
+		Absent: l.absent()}
 	if err := j.write(l.Dir); err != nil {
 		tx.abort()
 		return err
@@ -191,6 +194,18 @@ func (l *landing) swing(ctx context.Context) error {
 		return l.mend(ctx, err)
 	}
 	return l.r.removeJournal(l.Dir)
+}
+
+// absent lists the changed paths of the old commit that are not in the working tree: afterwards nothing tells them from
+// a file that git was told to skip and that lay there.
+func (l *landing) absent() []anyName {
+	names := []anyName{}
+	for _, c := range l.changes {
+		if c.Old.present() && l.seen[c.Path] == nil {
+			names = append(names, anyName(c.Path))
+		}
+	}
+	return names
 }
 
 // commit moves files, refs and index, in this order; the journal undoes the first without the second and
@@ -209,6 +224,7 @@ func (l *landing) commit(ctx context.Context, tx *transaction) error {
 		return fmt.Errorf("move %s: %w", l.Branch, err)
 	}
 	stopAt(stepRefs)
+	inherit(l.next(), l.r.GitDir)
 	if err := os.Rename(l.next(), l.index); err != nil {
 		return fmt.Errorf("replace the index: %w", err)
 	}
@@ -285,5 +301,5 @@ func copyIndex(from, to string) (os.FileInfo, error) {
 		return nil, err
 	}
 	_, err = out.ReadFrom(f)
-	return info, errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	return info, errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }

@@ -1,11 +1,13 @@
 package gitops
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLandWritesWhatACheckoutWrites(t *testing.T) {
@@ -252,6 +254,118 @@ func TestLandKeepsWorkInProgress(t *testing.T) {
 	after.equals(t, before)
 	if got := w.git("show", ":both"); got != "2" {
 		t.Errorf("staged content is %q, want 2", got)
+	}
+}
+
+// What the user wrote within the second in which the index was written is seen by no more than its content.
+func TestLandLeavesYoungEditsInSight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.git("config", "core.trustctime", "false")
+	old := w.commit(files{"a": "1", "mine": "1"})
+	then := time.Now().Add(-time.Minute).Truncate(time.Second)
+	in := func(names ...string) {
+		for _, name := range names {
+			check(t, os.Chtimes(filepath.Join(w.Top, name), then, then))
+		}
+	}
+	in("mine")
+	w.git("update-index", "--refresh")
+	in(".git/index")
+	w.write(files{"mine": "2"})
+	in("mine")
+	if got := w.git("status", "--porcelain"); got != " M mine" {
+		t.Fatalf("before: %q", got)
+	}
+	for _, f := range []files{{"a": "2"}, {"b": "1"}, {"a": absent}} {
+		new := w.built(old, f)
+		rest()
+		check(t, w.Land(t.Context(), w.landing(old, new)))
+		if got := w.git("status", "--porcelain"); got != " M mine" {
+			t.Fatalf("after %v: %q", f, got)
+		}
+		old = new
+	}
+	var collision *CollisionError
+	if err := w.Land(t.Context(), w.landing(old, w.built(old, files{"mine": "3"}))); !errors.As(err, &collision) {
+		t.Errorf("over the edit: %v, want a collision", err)
+	}
+}
+
+// Below a link of the user's nothing is removed, nor the link, whatever git was told not to look at.
+func TestLandRemovesNothingBelowALink(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--assume-unchanged", "--skip-worktree"} {
+		w := newWorld(t)
+		old := w.commit(files{"d/f": "1", "a": "1"})
+		w.git("update-index", flag, "d/f")
+		elsewhere := filepath.Join(w.dir, "elsewhere")
+		check(t, os.Rename(filepath.Join(w.Top, "d"), elsewhere))
+		check(t, os.Symlink(elsewhere, filepath.Join(w.Top, "d")))
+		rest()
+		check(t, w.Land(t.Context(), w.landing(old, w.built(old, files{"d/f": absent}))))
+		if content, err := os.ReadFile(filepath.Join(w.Top, "d", "f")); string(content) != "1" {
+			t.Errorf("%s: %q, %v", flag, content, err)
+		}
+	}
+}
+
+// Attribute files that are in the work tree alone hold for what lands as they do for a checkout.
+func TestLandObeysUntrackedAttributes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.commit(files{"a.txt": "1\n"})
+	check(t, os.WriteFile(filepath.Join(w.GitDir, "info", "exclude"), []byte(".gitattributes\n"), 0o644))
+	w.write(files{".gitattributes": "*.txt text eol=crlf\n", "d/.gitattributes": "*.md text eol=crlf\n"})
+	rest()
+	w.land(old, w.built(old, files{"a.txt": "2\n", "d/b.txt": "3\n", "d/c.md": "4\n"}))
+	for name, want := range map[string]string{"a.txt": "2\r\n", "d/b.txt": "3\r\n", "d/c.md": "4\r\n", "d/.gitattributes": "*.md text eol=crlf\n"} {
+		if content, err := os.ReadFile(filepath.Join(w.Top, name)); string(content) != want {
+			t.Errorf("%s is %q, %v, want %q", name, content, err, want)
+		}
+	}
+}
+
+// So do more of them than git is asked about one by one.
+func TestLandObeysManyUntrackedAttributes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.commit(files{"a": "1", ".gitignore": ".gitattributes\n"})
+	mine, brought := files{}, files{}
+	for n := range pathspecLimit + 1 {
+		mine[fmt.Sprintf("d%d/.gitattributes", n)] = "*.txt text eol=crlf\n"
+		brought[fmt.Sprintf("d%d/a.txt", n)] = "1\n"
+	}
+	w.write(mine)
+	rest()
+	w.land(old, w.built(old, brought))
+	for name := range brought {
+		if content, err := os.ReadFile(filepath.Join(w.Top, name)); string(content) != "1\r\n" {
+			t.Fatalf("%s is %q, %v", name, content, err)
+		}
+	}
+}
+
+// A file is as young as it comes into sight: what was built meanwhile of the old one is older. The index keeps its mode.
+func TestLandTouches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	built := filepath.Join(w.dir, "built")
+	w.git("config", "core.sharedRepository", "group")
+	w.git("config", "filter.slow.smudge", "sleep .1; touch "+built+"; cat")
+	old := w.commit(files{".gitattributes": "z filter=slow\n", "a": "1"})
+	check(t, os.Chmod(filepath.Join(w.GitDir, "index"), 0o664))
+	rest()
+	w.land(old, w.built(old, files{"a": "2", "z": "1"}))
+	a, err := os.Stat(filepath.Join(w.Top, "a"))
+	check(t, err)
+	b, err := os.Stat(built)
+	check(t, err)
+	if a.ModTime().Before(b.ModTime()) {
+		t.Errorf("what landed is of %s, what was built before of %s", a.ModTime(), b.ModTime())
+	}
+	if index, err := os.Stat(filepath.Join(w.GitDir, "index")); err != nil || index.Mode().Perm() != 0o664 {
+		t.Errorf("the index: %v, %v", index.Mode(), err)
 	}
 }
 

@@ -81,9 +81,9 @@ func (t token) unlock(name string) {
 
 // lockFile is a lock of git's own on a ref, told apart from a later one of the same name.
 type lockFile struct {
-	Path  string `json:"path"` // from the repository's git directory, which may be moved
-	Inode uint64 `json:"inode"`
-	Time  int64  `json:"time"` // of its last change, nanoseconds
+	Path  anyName `json:"path"` // from the repository's git directory, which may be moved
+	Inode uint64  `json:"inode"`
+	Time  int64   `json:"time"` // of its last change, nanoseconds
 }
 
 func (r *Repository) identify(name string) (lockFile, bool) {
@@ -91,7 +91,7 @@ func (r *Repository) identify(name string) (lockFile, bool) {
 	if err != nil {
 		return lockFile{}, false
 	}
-	l := lockFile{Path: name, Time: info.ModTime().UnixNano()}
+	l := lockFile{Path: anyName(name), Time: info.ModTime().UnixNano()}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		l.Inode = stat.Ino
 	}
@@ -171,8 +171,8 @@ func (r *Repository) release(h holder, locks []lockFile) error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	for _, l := range locks {
-		if now, ok := r.identify(l.Path); ok && now == l {
-			if err := os.Remove(filepath.Join(r.CommonDir, l.Path)); err != nil {
+		if now, ok := r.identify(string(l.Path)); ok && now == l {
+			if err := os.Remove(filepath.Join(r.CommonDir, string(l.Path))); err != nil {
 				return err
 			}
 		}

@@ -19,7 +19,7 @@ func (r *Repository) partial(ctx context.Context) (bool, error) {
 
 // Partial tells the same of the repository that the configuration is of.
 func (c Config) Partial() bool {
-	for key := range c {
+	for _, key := range c.Keys() {
 		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") {
 			return true
 		}

@@ -37,7 +37,8 @@ type Limits struct {
 	Memory    int64         // bytes that git may take to read what was exported
 }
 
-// DefaultLimits are those of the contract.
+// DefaultLimits are those of the contract, but for Blob: a file above 50 MB is the rule large-file's to hold, where plain git can
+// show it.
 var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 512 << 20, Time: 60 * time.Second,
 	Path: 4096, Component: 255, Paths: 200_000, Depth: 128, Entries: 1_000_000, Memory: 1 << 30}
 
@@ -145,7 +146,6 @@ func (q *Quarantine) store(ctx context.Context, content []byte) (OID, error) {
 // Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
 // ("--strict"), and nothing is kept of a pack that fails.
 func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
-	q.sweep()
 	err := q.configured(streamed).within(limits.Memory).Change(ctx, Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
@@ -153,7 +153,7 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	if err == nil {
 		return nil
 	}
-	q.sweep()
+	q.Sweep()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return TookTooLong(limits)
 	}
@@ -175,12 +175,14 @@ func TookTooLong(limits Limits) error {
 	return beyond("taking out the new commits and files takes longer than airlock.limit.time allows (%s)", limits.Time)
 }
 
-// sweep removes what git leaves behind of a pack that it refused, or in the middle of which it was killed: with one
-// after the other, a workspace could fill the disk.
-func (q *Quarantine) sweep() {
-	left, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "tmp_*"))
-	for _, name := range left {
-		_ = os.Remove(name)
+// Sweep removes what git leaves behind of a pack that it refused, and of one in the middle of which it was killed, received
+// or made of others: with one after the other, a workspace could fill the disk. No git may be at work in the quarantine.
+func (q *Quarantine) Sweep() {
+	for _, temporary := range []string{"tmp_*", ".tmp-*"} {
+		left, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", temporary))
+		for _, name := range left {
+			_ = os.Remove(name)
+		}
 	}
 }
 

@@ -40,13 +40,10 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 	if err := r.release(j.Holder, j.Locks); err != nil {
 		return err
 	}
-	rec := &recovery{journal: *j, r: r, held: token.owns(lock), scratch: filepath.Join(dir, j.Scratch)}
-	if !rec.held {
-		// The user may be at work by now; from here on nobody is.
-		if err := token.lock(lock); err != nil {
-			return fmt.Errorf("recover the landing of %s: %w", j.New, err)
-		}
+	if err := j.hold(dir, token, lock); err != nil {
+		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
 	}
+	rec := &recovery{journal: *j, r: r, scratch: filepath.Join(dir, j.Scratch)}
 	err = rec.run(ctx)
 	if err == nil {
 		err = r.removeJournal(dir)
@@ -60,21 +57,37 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 	return nil
 }
 
+// hold takes the lock on the index, unless the landing still has it. That it had not is written down first: a recovery that
+// is killed leaves a lock like the landing's.
+func (j *journal) hold(dir string, token token, lock string) error {
+	if token.owns(lock) {
+		return nil
+	}
+	if !j.Lost {
+		j.Lost = true
+		if err := j.write(dir); err != nil {
+			return err
+		}
+	}
+	// The user may be at work by now; from here on nobody is.
+	return token.lock(lock)
+}
+
 // recovery is one Recover under way.
 type recovery struct {
 	journal
 	r       *Repository
-	held    bool // our lock has been on the index all the time
 	scratch string
 	changes []Change
+	left    map[string]bool // paths that git was told to skip and that were not there before the landing
 }
 
 func (c *recovery) run(ctx context.Context) error {
-	tip, err := c.r.Ref(ctx, c.Branch)
+	tip, err := c.r.Ref(ctx, string(c.Branch))
 	if err != nil {
 		return err
 	}
-	if c.changes, err = c.r.Diff(ctx, c.Old, c.New); err != nil {
+	if err := c.lookBack(ctx); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.scratch, 0o700); err != nil {
@@ -100,7 +113,7 @@ func (c *recovery) forward(ctx context.Context) error {
 			return err
 		}
 	}
-	if !c.r.standsOn(ctx, c.Branch) {
+	if !c.r.standsOn(ctx, string(c.Branch)) {
 		return nil // the user is elsewhere by now; what is there is theirs
 	}
 	if err := c.forwardIndex(ctx); err != nil {
@@ -110,13 +123,13 @@ func (c *recovery) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	skipped, err := c.skipped(ctx)
+	skipped, err := c.skipped(ctx) // by the new index: a sparse checkout leaves out new files, too
 	if err != nil {
 		return err
 	}
 	var rest []Change
 	for _, change := range c.changes {
-		if old[change.Path] && !skipped[change.Path] {
+		if old[change.Path] && (change.Old.present() || !skipped[change.Path]) {
 			rest = append(rest, change)
 		}
 	}
@@ -136,7 +149,7 @@ func (c *recovery) complete(ctx context.Context, u RefUpdate) error {
 // carried over, path by path: what they have staged counts.
 func (c *recovery) forwardIndex(ctx context.Context) error {
 	index, next := filepath.Join(c.r.GitDir, "index"), filepath.Join(c.scratch, "index")
-	if c.held {
+	if !c.Lost {
 		if err := os.Rename(next, index); err == nil || errors.Is(err, os.ErrNotExist) {
 			return err2nil(err, os.ErrNotExist) // not there: renamed before the crash
 		}
@@ -185,17 +198,13 @@ func (c *recovery) back(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	skipped, err := c.skipped(ctx)
-	if err != nil {
-		return err
-	}
 	old, err := c.side(ctx, c.Old, c.changes)
 	if err != nil {
 		return err
 	}
 	var rest []Change
 	for _, change := range c.changes {
-		if p := change.Path; !old[p] && !moved[p] && !skipped[p] {
+		if p := change.Path; !old[p] && !moved[p] {
 			rest = append(rest, Change{Path: p, Old: change.New, New: change.Old})
 		}
 	}
@@ -208,7 +217,7 @@ func (c *recovery) back(ctx context.Context) error {
 	for _, change := range rest {
 		if landed[change.Path] {
 			undo = append(undo, change)
-		} else {
+		} else if !c.left[change.Path] {
 			strange = append(strange, change.Path)
 		}
 	}
@@ -240,7 +249,33 @@ func (c *recovery) moved(ctx context.Context) (map[string]bool, error) {
 	return set(paths), err
 }
 
-// skipped is the set of paths that a sparse checkout leaves out.
+// lookBack lists what the landing changed, from what it found in the working tree: of what git was told to skip some lies
+// there, and is landed as everything else.
+func (c *recovery) lookBack(ctx context.Context) (err error) {
+	if c.changes, err = c.r.Diff(ctx, c.Old, c.New); err != nil {
+		return err
+	}
+	skipped, err := c.skipped(ctx)
+	if err != nil {
+		return err
+	}
+	c.left = map[string]bool{}
+	for _, name := range c.Absent {
+		c.left[string(name)] = skipped[string(name)]
+	}
+	for i, change := range c.changes {
+		p := change.Path
+		if c.Absent == nil && skipped[p] { // a journal of old: what was not there is not there now
+			c.left[p] = !c.r.there(p)
+		}
+		if c.left[p] {
+			c.changes[i].Old = Entry{}
+		}
+	}
+	return nil
+}
+
+// skipped is the set of paths at which git was told not to look at the working tree, as a sparse checkout does.
 func (c *recovery) skipped(ctx context.Context) (map[string]bool, error) {
 	entries, err := c.r.records(ctx, Call{Args: append([]string{"ls-files", "-t", "-z"}, pathspecs(c.changes)...)})
 	skipped := map[string]bool{}

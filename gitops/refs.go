@@ -14,6 +14,18 @@ import (
 // ErrRefMoved says that a ref was not at the value a change was decided on, or is locked.
 var ErrRefMoved = errors.New("a ref moved meanwhile")
 
+// LockedError says which lock keeps refs from being changed. It is an [ErrRefMoved].
+type LockedError struct {
+	Lock string // its file
+	err  error
+}
+
+// Error implements error.
+func (e *LockedError) Error() string { return e.err.Error() }
+
+// Unwrap returns what git said.
+func (e *LockedError) Unwrap() error { return e.err }
+
 // RefUpdate moves one ref from a known value to another. An empty Old means that the ref
 // must not exist, an empty New that it is deleted.
 type RefUpdate struct {
@@ -119,9 +131,19 @@ func (g *Git) prepareRefs(ctx context.Context, message string, updates []RefUpda
 	}
 	err = t.say(lines.String()+"prepare\x00", "prepare: ok")
 	if err != nil && !NoRoom(err) { // a lock that cannot be made is nobody else's
-		err = fmt.Errorf("%w: %w", ErrRefMoved, err)
+		err = refused(err)
 	}
 	return t, err
+}
+
+// refused is the error of a transaction that git would not prepare.
+func refused(err error) error {
+	var failed *Error
+	moved := fmt.Errorf("%w: %w", ErrRefMoved, err)
+	if !errors.As(err, &failed) || lockInTheWay(failed) == "" {
+		return moved
+	}
+	return &LockedError{lockInTheWay(failed), moved}
 }
 
 func (t *transaction) say(words, answer string) error {

@@ -98,6 +98,15 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 	return branch, err
 }
 
+// SymbolicRef tells which ref a branch is another name of, empty if it is none (git-symbolic-ref(1)).
+func (r *Repository) SymbolicRef(ctx context.Context, branch string) (string, error) {
+	target, err := r.output(ctx, "symbolic-ref", "-q", branch)
+	if status(err) == 1 {
+		return "", nil
+	}
+	return target, err
+}
+
 // Head tells what is checked out.
 func (r *Repository) Head(ctx context.Context) (Head, error) {
 	var h Head
@@ -207,6 +216,7 @@ func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
 			c.add(records[i+1])
 		}
 	}
+	maps.DeleteFunc(c, func(key, _ string) bool { return strings.Contains(key, earlier) })
 	return c, nil
 }
 
@@ -235,6 +245,11 @@ func (c Config) All() iter.Seq2[string, string] {
 			}
 		}
 	}
+}
+
+// Keys are the keys, in alphabetical order.
+func (c Config) Keys() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c)), func(key string) bool { return strings.Contains(key, earlier) })
 }
 
 // With returns the configuration with other values for some keys, which are written as git lists them.
@@ -334,17 +349,11 @@ func (r *Repository) Elsewhere(ctx context.Context, branch string) ([]string, er
 		case "prunable":
 			there = false
 		case "":
-			if there && !sameFolder(top, r.Top) {
+			if there && !sameDir(top, r.Top) {
 				found = append(found, top)
 			}
 			there = false
 		}
 	}
 	return found, nil
-}
-
-func sameFolder(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }

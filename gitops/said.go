@@ -47,5 +47,15 @@ func outOfMemory(e *Error) bool {
 	return false
 }
 
+// lockInTheWay is the lock that git could not take because it is there, empty if that is not why it failed.
+func lockInTheWay(e *Error) string {
+	_, rest, _ := strings.Cut(e.Stderr, "Unable to create '")
+	file, _, there := strings.Cut(rest, ".lock': File exists")
+	if !there {
+		return ""
+	}
+	return file + ".lock"
+}
+
 // tooLarge tells whether index-pack was given more than it may take.
 func tooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }

@@ -25,10 +25,60 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if !flags && l.separable() {
 		way = l.byEntries
 	}
+	if err := l.r.lendAttributes(ctx, g, present(l.changes)); err != nil {
+		return err
+	}
 	if err := way(ctx, g); err != nil {
 		return err
 	}
+	// Git has looked in vain for the files of entries that are as young as the index: it has to look again, where they are.
+	if l.before != nil {
+		if err := os.Chtimes(l.next(), l.before.ModTime(), l.before.ModTime()); err != nil {
+			return err
+		}
+	}
 	return syncFiles(l.staged(), present(l.changes))
+}
+
+// lendAttributes gives the working tree of g the attribute files of the user's that git does not track, on the way to each
+// of the paths: a checkout obeys them, too.
+func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string) error {
+	var found []string
+	met := map[string]bool{}
+	for _, p := range paths {
+		for dir := path.Dir(p); !met[dir]; dir = path.Dir(dir) {
+			met[dir] = true
+			name := path.Join(dir, ".gitattributes")
+			if info, err := r.lstat(name); err == nil && info.Mode().IsRegular() {
+				found = append(found, name)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	args := []string{"ls-files", "-z"}
+	if len(found) <= pathspecLimit {
+		args = append(append(args, "--"), found...)
+	}
+	tracked, err := g.records(ctx, Call{Args: args})
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool, len(tracked))
+	for _, name := range slices.Concat(tracked, paths) { // what lands brings its own
+		known[name] = true
+	}
+	for _, name := range found {
+		if known[name] {
+			continue
+		}
+		to := filepath.Join(g.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), copyFile(filepath.Join(r.Top, name), to)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // separable tells whether the changes can be entered into the index one by one, which takes no longer if the trees are
@@ -121,6 +171,9 @@ func (r *Repository) stageCommit(ctx context.Context, scratch string, commit OID
 	if err := g.Change(ctx, Call{Args: []string{"read-tree", string(commit)}}); err != nil {
 		return "", "", err
 	}
+	if err := r.lendAttributes(ctx, g, paths); err != nil {
+		return "", "", err
+	}
 	if err := checkoutIndex(ctx, g, paths); err != nil {
 		return "", "", err
 	}
@@ -152,8 +205,8 @@ func (r *Repository) filtersAtTop(config Config) []string {
 	prefix += "cd " + ShellQuote(r.Top) + " && "
 	escaped := strings.ReplaceAll(prefix, "%", "%%") // a smudge command's %f is its file's name
 	var pairs []string
-	for key, value := range config {
-		switch {
+	for _, key := range config.Keys() {
+		switch value := config[key]; {
 		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
 		case strings.HasSuffix(key, ".smudge"):
 			pairs = append(pairs, key+"="+escaped+value)

@@ -52,7 +52,7 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, d
 	case int64(len(path)) > d.limits.Path:
 		return invalid("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, Escape(path))
 	case int64(len(name)) > d.limits.Component:
-		return invalid("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", d.tree, len(name), d.limits.Component, Escape(path))
+		return d.limits.tooLong(d.tree, name)
 	case old.Folder() || new.Folder():
 		if d.sum.add(weight{folders: 1}, int64(len(path)), d.limits.Paths) != nil {
 			return d.limits.tooManyChanges(d.tree)
@@ -63,6 +63,11 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, d
 	}
 	d.changes = append(d.changes, Change{Path: path, Old: old.Entry, New: new.Entry})
 	return nil
+}
+
+// tooLong says that a tree has a name that no file system takes; of it, the beginning.
+func (l Limits) tooLong(tree OID, name string) error {
+	return invalid("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, Escape(name[:min(len(name), 100)]))
 }
 
 // tooManyChanges says that what a tree changes cannot be listed.

@@ -93,6 +93,7 @@ type walk struct {
 	found  func(OID)
 	trees  map[OID]OID // of commits
 	seen   map[sight]bool
+	held   int64 // entries of the trees on the way down
 	scales *scales
 }
 
@@ -176,10 +177,18 @@ func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64)
 	if more := int64(len(entries) - longest(before)); more > w.limits.Paths {
 		return invalid("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
 	}
+	// The way down holds the entries of all folders on it.
+	if w.held += int64(len(entries)); w.held > max(w.limits.Entries, w.limits.Paths) {
+		return invalid("tree %s has more than %d entries in the folders above it and its own", tree, max(w.limits.Entries, w.limits.Paths))
+	}
+	defer func() { w.held -= int64(len(entries)) }()
 	for _, e := range entries {
 		folders, same := w.beside(e, before)
 		switch {
-		case same || e.gitlink():
+		case same:
+		case int64(len(e.Name)) > w.limits.Component:
+			return w.limits.tooLong(tree, e.Name)
+		case e.gitlink():
 		case e.Folder():
 			err = w.folder(ctx, e.OID, folders, depth+1)
 		default:

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Entry is one side of a changed path; the zero Entry is "not there".
@@ -150,12 +151,14 @@ func removeEmptyFolders(dir string) error {
 // removeFile removes a file and the folders it leaves empty. An unpopulated or still populated
 // submodule folder is left to its owner.
 func (r *Repository) removeFile(c Change) error {
-	err := os.Remove(filepath.Join(r.Top, c.Path))
-	if err != nil && !notThere(err) && !c.Old.gitlink() {
-		return err
+	// Below a link of the user's there is nothing of ours, and the link is no empty folder.
+	if r.there(c.Path) {
+		if err := os.Remove(filepath.Join(r.Top, c.Path)); err != nil && !notThere(err) && !c.Old.gitlink() {
+			return err
+		}
 	}
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
-		if os.Remove(filepath.Join(r.Top, dir)) != nil {
+		if !r.there(dir) || syscall.Rmdir(filepath.Join(r.Top, dir)) != nil {
 			break
 		}
 	}
@@ -174,6 +177,7 @@ func waitingName(scratch string) string { return "." + filepath.Base(scratch) }
 // moveFile renames; across file systems it copies to a name beside the target first.
 func moveFile(from, to, waiting string) error {
 	inherit(from, filepath.Dir(to))
+	touch(from)
 	err := os.Rename(from, to)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
@@ -183,6 +187,14 @@ func moveFile(from, to, waiting string) error {
 		return err
 	}
 	return os.Rename(beside, to)
+}
+
+// touch makes a file as young as it becomes here and now: what builds compare it with may have been made since it was staged.
+func touch(name string) {
+	if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+		now := time.Now()
+		_ = os.Chtimes(name, now, now)
+	}
 }
 
 // inherit gives a file the group that a file made in a set-group-ID folder has.

@@ -1,8 +1,8 @@
 // Package prison describes the closed box in which an agent works on one workspace.
 //
 // A [Spec] says what a prison is made of; the zero value of every optional field
-// is the tightest choice. A [Backend] makes prisons (package native with Linux
-// namespaces); a [Prison] is one that runs. The package knows directories and
+// is the tightest choice. A [Backend] makes prisons (package native of Linux
+// namespaces, package docker of containers); a [Prison] is one that runs. The package knows directories and
 // processes and nothing of git.
 package prison
 
@@ -58,7 +58,7 @@ type Network int
 const (
 	// NetworkNone is an own loopback interface and nothing else.
 	NetworkNone Network = iota
-	// NetworkOpen reaches the internet, but neither the host's loopback nor link-local addresses.
+	// NetworkOpen reaches the internet and the host's own addresses, but neither its loopback nor link-local ones.
 	NetworkOpen
 )
 
@@ -227,6 +227,12 @@ type Process struct {
 	// Terminal, if not nil, gives the process a pseudo terminal of the prison's: Stdin is what is
 	// typed, Stdout what is shown, Stderr stays unused.
 	Terminal *Terminal
+}
+
+// Merged tells whether both outputs are one writer, to which two copies at a time could not write.
+func (p Process) Merged() bool {
+	defer func() { _ = recover() }() // types that cannot be compared are different, as for os/exec
+	return p.Stdout != nil && p.Stdout == p.Stderr
 }
 
 // Size is a terminal's size in characters.

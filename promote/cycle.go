@@ -41,8 +41,7 @@ type Engine struct {
 	refused  refusal    // the last one that it did not, if that took long
 	asked    time.Time  // when a remote was asked for what it promised
 	settings Settings   // of the last cycle
-	watched  bool       // a watchdog sees to full
-	full     *Hold      // what it found
+	dog      *watchdog  // of the daemon; nil elsewhere
 	teams    teams      // as they were read last
 	recalled *ledger    // as the last cycle left it; nil if that failed
 	stamp    fs.FileInfo
@@ -150,7 +149,6 @@ func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
 			end = time.Now().Add(drainTime)
 		}
 		o.Landed += total.Landed
-		o.FirstLanding = o.FirstLanding || total.FirstLanding
 		total = o
 		if err != nil || o.Retry != unsettledPoll || time.Now().After(end) {
 			return total, err
@@ -226,6 +224,7 @@ func (c *cycle) held(r Reason) bool {
 
 // recover finishes or takes back a landing that a crash interrupted.
 func (c *cycle) recover(ctx context.Context) error {
+	gitops.OpenQuarantine(QuarantineDir(c.Dir()), c.Record.Format).Sweep()
 	err := c.Repo.Recover(ctx, c.Dir())
 	var collision *gitops.CollisionError
 	switch {
@@ -233,8 +232,7 @@ func (c *cycle) recover(ctx context.Context) error {
 		c.hold(c.interrupted(ctx, collision.Paths))
 		return nil
 	case errors.Is(err, gitops.ErrIndexLocked):
-		c.hold(c.indexLocked())
-		c.outcome.Retry = unsettledPoll
+		c.holdLocked(c.indexLocked())
 		return nil
 	}
 	return err
@@ -264,6 +262,20 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return err
 }
 
+// Settle is Recover for those who go on only if it was done: it waits for a cycle at work, and returns what hinders it.
+func (e *Engine) Settle(ctx context.Context) (*Hold, error) {
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	c := &cycle{Engine: e, now: time.Now()}
+	if err := c.recover(ctx); err != nil || len(c.holds) == 0 {
+		return nil, err
+	}
+	return &c.holds[0], nil
+}
+
 // survey reads the settings and where everything stands outside and inside, all at the same time.
 func (c *cycle) survey(ctx context.Context) error {
 	var all sync.WaitGroup
@@ -282,9 +294,17 @@ func (c *cycle) configure(ctx context.Context) error {
 		return err
 	}
 	c.config = config.With(c.Record.Settings)
-	c.settings, err = ReadSettings(c.config)
-	c.settings.Engine = cmp.Or(c.options.Engine, c.settings.Engine)
-	return err
+	// What another setting says that cannot be read must not keep this one from being obeyed.
+	if size, err := readMaxWorkspace(c.config); err == nil && c.dog != nil {
+		c.dog.allow(size)
+	}
+	settings, err := ReadSettings(c.config)
+	if err != nil {
+		return err
+	}
+	settings.Engine = cmp.Or(c.options.Engine, settings.Engine)
+	c.settings = settings
+	return nil
 }
 
 // look reads where everything stands.
@@ -310,7 +330,6 @@ func (c *cycle) countLanded(n int) {
 	c.outcome.Waits = max(0, c.outcome.Waits-n)
 	at := now()
 	c.outcome.Landed += n
-	c.outcome.FirstLanding = c.outcome.FirstLanding || c.outcome.LastLandedAt == nil
 	c.outcome.LastLandedAt = &at
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -46,9 +47,14 @@ func (e *Engine) Daemon(ctx context.Context, logger *log.Logger, ready func()) e
 		return err
 	}
 	ready()
-	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record), dog: newWatchdog(e, logger)}
-	e.watched = true
+	e.dog = newWatchdog(e, logger)
+	d := &daemon{Engine: e, log: logger, outer: watchOuter(e.Repo, e.Record)}
 	defer d.outer.close()
+	guarded, leave := context.WithCancel(ctx)
+	var guard sync.WaitGroup
+	guard.Go(func() { d.guard(guarded) })
+	defer guard.Wait()
+	defer leave()
 	for ctx.Err() == nil {
 		if !d.inPlace() {
 			return ErrMoved
@@ -74,13 +80,12 @@ type daemon struct {
 	*Engine
 	log     *log.Logger
 	outer   *outerWatch
-	dog     *watchdog
 	last    Outcome
 	failure string        // of the last cycle, said once
 	failing time.Duration // to wait before the next try, longer each time
 	inner   <-chan struct{}
 	seen    string // what the outer files looked like before the last cycle
-	ajar    bool   // the workspace could not be closed, which was said
+	ajar    bool   // the workspace could not be closed, which was said; the guard's
 }
 
 // failedPoll is how long the daemon waits after a cycle that could not be made; after the next one twice as long,
@@ -181,15 +186,36 @@ func (d *daemon) wait(ctx context.Context) {
 		case <-retry:
 			return
 		case <-d.outer.events():
+		case <-d.dog.news:
+			return
 		case <-tick.C:
-			d.shut(ctx)
-			if !d.inPlace() || d.dog.look(ctx) {
+			if !d.inPlace() {
 				return
 			}
 		}
 		if d.outer.signature(d.last.Holds) != d.seen {
 			return
 		}
+	}
+}
+
+// guard keeps the workspace closed and the disk from being full, whatever the cycles are at, until ctx ends.
+func (d *daemon) guard(ctx context.Context) {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if d.dog.walk != nil {
+				<-d.dog.walk
+			}
+			return
+		case found := <-d.dog.walk:
+			d.dog.learn(ctx, found)
+		case <-tick.C:
+			d.shut(ctx)
+		}
+		d.dog.look(ctx)
 	}
 }
 

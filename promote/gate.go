@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -47,9 +48,16 @@ func (c *cycle) rules(ctx context.Context) error {
 	return err
 }
 
+// build tells builds of the program apart: another one may have other rules.
+var build = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	return fmt.Sprint(info)
+})
+
 // fingerprint is equal for equal rules.
 func fingerprint(config gitops.Config, teams []gitops.OID, f policy.Facts, d decisions) string {
 	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", build())
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		fmt.Fprintf(h, "%q=%q\n", key, config[key])
 	}

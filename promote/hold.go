@@ -37,6 +37,8 @@ type Hold struct {
 	Message string    `json:"message"`
 	Next    []string  `json:"next"` // commands that can be pasted into a shell
 	Since   time.Time `json:"since"`
+
+	places []string // what Paths shows, as the file system has it; nil if it is read from a file
 }
 
 // position tells of the holds that follow from where the user stands, which hold only what waits.

@@ -82,7 +82,7 @@ func escaped(paths []string) []string {
 }
 
 func (c *cycle) collision(ctx context.Context, paths []string) Hold {
-	h := Hold{Reason: Collision, Paths: escaped(paths),
+	h := Hold{Reason: Collision, Paths: escaped(paths), places: paths,
 		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
 	if len(paths) == 1 {
 		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
@@ -141,6 +141,23 @@ func (b *builder) conflict() Hold {
 func (c *cycle) indexLocked() Hold {
 	return Hold{Reason: IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
 		Next: []string{"rm " + gitops.Pasteable(c.Repo.GitDir+"/index.lock")}}
+}
+
+// refLocked is the hold of a lock that is there in the place of a ref or of what refs are kept in.
+func refLocked(lock string) Hold {
+	return Hold{Reason: IndexLocked, Message: "another git command holds the lock of a ref; if none runs, it is left over from a crash",
+		Next: []string{"rm " + gitops.Pasteable(lock)}}
+}
+
+// holdLocked holds for what another command should be done with in a moment; what it is not done with in several, it has left.
+func (c *cycle) holdLocked(h Hold) {
+	c.outcome.Retry = unsettledPoll
+	for _, before := range c.outcome.Holds {
+		if before.Reason == IndexLocked && c.now.Sub(before.Since) > drainTime {
+			c.outcome.Retry = mendedPoll
+		}
+	}
+	c.hold(h)
 }
 
 func (c *cycle) innerInvalid(cause *gitops.Invalid) Hold {

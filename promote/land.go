@@ -57,13 +57,16 @@ func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 		return err
 	}
 	var collision *gitops.CollisionError
+	var locked *gitops.LockedError
 	switch {
 	case errors.As(err, &collision):
 		c.hold(c.collision(ctx, collision.Paths))
 		return c.landBefore(ctx, to, collision.Paths)
 	case errors.Is(err, gitops.ErrIndexLocked):
-		c.hold(c.indexLocked())
-		c.outcome.Retry = unsettledPoll
+		c.holdLocked(c.indexLocked())
+		return nil
+	case errors.As(err, &locked):
+		c.holdLocked(refLocked(locked.Lock))
 		return nil
 	case errors.Is(err, gitops.ErrUnsettled), errors.Is(err, gitops.ErrElsewhere), errors.Is(err, gitops.ErrRefMoved):
 		c.outcome.Retry = unsettledPoll

@@ -22,10 +22,9 @@ type Outcome struct {
 	// Failure is why the last cycle could not be made, empty if it could.
 	Failure string `json:"failure,omitempty"`
 
-	Landed       int           `json:"-"` // commits landed by this cycle
-	FirstLanding bool          `json:"-"` // among them the airlock's first
-	Pending      int           `json:"-"` // commits that wait
-	Retry        time.Duration `json:"-"` // after which another cycle may get further; 0: when something changes
+	Landed  int           `json:"-"` // commits landed by this cycle
+	Pending int           `json:"-"` // commits that wait
+	Retry   time.Duration `json:"-"` // after which another cycle may get further; 0: when something changes
 }
 
 const outcomeVersion = 1

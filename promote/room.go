@@ -12,19 +12,10 @@ import (
 // diskFloor is the free space below which a failure is taken for a full disk.
 const diskFloor = 4 << 20
 
-// freeSpace is the number of bytes that the user may still write to the file system that holds path.
-func freeSpace(path string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err != nil {
-		return 0, err
-	}
-	return uint64(s.Bavail) * uint64(s.Bsize), nil //nolint:unconvert // the types differ between systems
-}
-
 // diskFull tells whether the file system that holds path has no room.
 func diskFull(path string) bool {
-	free, err := freeSpace(path)
-	return err == nil && free < diskFloor
+	r, err := roomAt(path)
+	return err == nil && r.free < diskFloor
 }
 
 // unwritable returns why nothing can be written where a landing has to write; nil if it can.

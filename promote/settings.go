@@ -10,14 +10,12 @@ import (
 
 // Settings are what the user's configuration says about promotion, as it is now.
 type Settings struct {
-	AutoLand bool // land without being asked; else commits wait as pending
-	Sign     bool // sign landed commits with the user's key
-	// MaxWorkspace is how many bytes a workspace may have.
-	MaxWorkspace int64
-	Engine       string // TreeEngine or PatchEngine
-	User         identity.User
-	Limits       gitops.Limits
-	Policy       policy.Settings
+	AutoLand bool   // land without being asked; else commits wait as pending
+	Sign     bool   // sign landed commits with the user's key
+	Engine   string // TreeEngine or PatchEngine
+	User     identity.User
+	Limits   gitops.Limits
+	Policy   policy.Settings
 }
 
 // SettingError says that a setting cannot be read.
@@ -62,11 +60,16 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	if err := readLimits(c, &s.Limits); err != nil {
 		return s, err
 	}
-	if s.MaxWorkspace, err = ReadSize(c, "airlock.maxWorkspace", 20<<30); err != nil {
+	if _, err = readMaxWorkspace(c); err != nil {
 		return s, err
 	}
 	s.User, err = identity.ResolveUser(c)
 	return s, err
+}
+
+// readMaxWorkspace reads how many bytes a workspace may have.
+func readMaxWorkspace(c gitops.Config) (int64, error) {
+	return ReadSize(c, "airlock.maxWorkspace", 20<<30)
 }
 
 // readLimits reads airlock.limit.*: numbers, those of bytes, of seconds, and those that count.

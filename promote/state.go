@@ -25,9 +25,9 @@ type State struct {
 
 // Waiting are commits on an inner ref that does not land by itself.
 type Waiting struct {
-	Ref     string `json:"ref"` // fit to be shown
+	Ref     string `json:"ref"` // fit to be shown; of more refs than are told apart "other refs"
 	Commits int    `json:"commits"`
-	Name    string `json:"-"` // the ref's very name
+	Name    string `json:"-"` // the ref's very name, empty if it is of several
 }
 
 // refsWatched bounds how many inner refs are counted.
@@ -125,46 +125,18 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 	if err != nil {
 		return err
 	}
-	refs, err := exporter.Branches(ctx, "refs/heads")
-	if err != nil {
-		return err
-	}
 	var landed []string
 	for _, tip := range c.ledger.tips(c.base) {
 		landed = append(landed, string(tip))
 	}
-	for _, r := range refs {
-		if r.Name != gitops.InnerMain {
-			continue
-		}
-		s.InnerTip = r.Commit
-		if s.Pending, err = exporter.Count(ctx, r.Name, landed...); err != nil {
-			return err
-		}
-		s.Pending = max(0, s.Pending-c.outcome.Dropped)
-		if r.Commit == c.outcome.Inner {
-			s.Pending = c.outcome.Waits // what does not land is told from what does by more than ancestry
-		}
+	if err := c.insideMain(ctx, exporter, s, landed); err != nil {
+		return err
 	}
-	for _, r := range refs[:min(len(refs), refsWatched)] {
-		if r.Name == gitops.InnerMain {
-			continue
-		}
-		have := landed
-		if s.InnerTip != "" {
-			have = append(landed[:len(landed):len(landed)], string(s.InnerTip))
-		}
-		n, err := exporter.Count(ctx, r.Name, have...)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			s.Waiting = append(s.Waiting, Waiting{gitops.Escape(r.Name), n, r.Name})
-		}
+	if s.InnerTip != "" {
+		landed = append(landed, string(s.InnerTip))
 	}
-	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
-	if n, err := exporter.Count(ctx, "HEAD", append([]string{"--branches"}, landed...)...); err == nil && n > 0 {
-		s.Waiting = append(s.Waiting, Waiting{"HEAD", n, "HEAD"})
+	if err := waiting(ctx, exporter, s, landed); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(s.Holds, func(h Hold) bool { return h.Reason == InnerInvalid }) {
 		var cancel context.CancelFunc
@@ -173,6 +145,66 @@ func (e *Engine) inside(ctx context.Context, c *cycle, s *State) error {
 	}
 	s.Uncommitted, err = exporter.Uncommitted(ctx)
 	return err
+}
+
+// insideMain counts what main has that has not landed.
+func (c *cycle) insideMain(ctx context.Context, exporter Exporter, s *State, landed []string) (err error) {
+	if s.InnerTip, err = exporter.Main(ctx); err != nil || s.InnerTip == "" {
+		return err
+	}
+	if s.InnerTip == c.outcome.Inner {
+		s.Pending = c.outcome.Waits // what does not land is told from what does by more than ancestry
+		return nil
+	}
+	pending, err := exporter.Count(ctx, string(s.InnerTip), landed...)
+	s.Pending = max(0, pending-c.outcome.Dropped)
+	return err
+}
+
+// otherRefs is the ref of commits on refs that are not counted one by one.
+const otherRefs = "other refs"
+
+// Arguments of rev-list: all refs, with HEAD and without.
+const (
+	anyRef       = "--glob=refs/*"
+	anyRefOrHead = "--all"
+)
+
+// waiting counts the commits of inner refs that have them from nowhere else: branches, tags, what is stashed.
+func waiting(ctx context.Context, exporter Exporter, s *State, have []string) error {
+	if n, err := exporter.Count(ctx, anyRefOrHead, have...); err != nil || n == 0 {
+		return err
+	}
+	refs, err := exporter.Branches(ctx, "refs")
+	if err != nil {
+		return err
+	}
+	refs = slices.DeleteFunc(refs, func(r gitops.InnerRef) bool { return r.Name == gitops.InnerMain })
+	told := slices.Clone(have)
+	for _, r := range refs[:min(len(refs), refsWatched)] {
+		n, err := exporter.Count(ctx, string(r.Commit), have...)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			s.Waiting = append(s.Waiting, Waiting{gitops.Escape(r.Name), n, r.Name})
+			told = append(told, string(r.Commit))
+		}
+	}
+	if len(refs) > refsWatched {
+		n, err := exporter.Count(ctx, anyRef, told...)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			s.Waiting = append(s.Waiting, Waiting{otherRefs, n, ""})
+		}
+	}
+	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
+	if n, err := exporter.Count(ctx, "HEAD", append([]string{anyRef}, have...)...); err == nil && n > 0 {
+		s.Waiting = append(s.Waiting, Waiting{"HEAD", n, "HEAD"})
+	}
+	return nil
 }
 
 // LogFile is where the daemon of an airlock writes.

@@ -39,6 +39,10 @@ func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 		return w // the poll remains
 	}
 	w.watcher = watcher
+	go func() {
+		for range watcher.Errors { // too many events at once, say: nobody who listens, no more events
+		}
+	}()
 	dirs := map[string]bool{repo.GitDir: true, repo.CommonDir: true, filepath.Dir(filepath.Join(repo.CommonDir, r.Branch)): true}
 	for dir := range dirs {
 		_ = watcher.Add(dir)
@@ -113,13 +117,13 @@ func (w *outerWatch) signature(holds []Hold) string {
 		sign(&b, name)
 	}
 	for _, h := range holds {
-		for _, p := range h.Paths {
+		for _, p := range h.places {
 			sign(&b, filepath.Join(w.repo.Top, p))
 		}
 		if h.Reason == DiskFull {
 			// Others write to the disk as well: a little more or less room is nothing new.
-			free, _ := freeSpace(w.repo.CommonDir)
-			fmt.Fprintln(&b, free/diskFloor, unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
+			r, _ := roomAt(w.repo.CommonDir)
+			fmt.Fprintln(&b, r.free/diskFloor, unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}
 	return b.String()

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +21,10 @@ const (
 	// freeFloor is how many bytes of the file system stay free, or a twentieth of it, or half of what was free at first.
 	freeFloor = 1 << 30
 	// measureEvery is how often a workspace is measured at the most while something changes on its file system, and
-	// measureShare how many times longer the pause is than the measuring was.
+	// measureShare how many times longer the pause is than the walk was, openShare than its exporter took to begin.
 	measureEvery = 5 * time.Second
 	measureShare = 200
+	openShare    = 20
 	// heldShare is by how much shorter the pause is while the workspace is held to be full.
 	heldShare = 20
 	// grace is by how much a workspace may outgrow what it was stopped at, when it is started again to be cleaned up.
@@ -57,12 +60,16 @@ func (e *Engine) crowded(holds []Hold) *Hold {
 
 // watchdog stops the prison before what is in its workspace fills the disk. Measuring a workspace takes a walk
 // through it, asking the file system what it has left takes nothing: the first is done now and then if the second says that
-// anything has changed, and at once if it says that much has.
+// anything has changed, and at once if it says that much has. Neither waits for a cycle or for the other: an agent says how
+// long a cycle takes and a walk, and when there is a cycle.
 type watchdog struct {
-	*Engine
-	log   *log.Logger
-	place string
-	floor int64 // bytes that stay free
+	*Engine // what its user has filled in, no more: the rest is the cycles'
+	log     *log.Logger
+	place   string
+	news    chan struct{} // sent to when there is something new to be said
+	known   shared
+	walk    <-chan walked // where the result of a walk comes; nil while there is none
+	floor   int64         // bytes that stay free
 	// beside is the host state, where the agent's home is, if that is on another disk; "": it is not.
 	beside      string
 	besideFloor int64
@@ -77,8 +84,24 @@ type watchdog struct {
 	taken, excusedTaken int64
 }
 
+// shared is what watchdog and cycles tell each other.
+type shared struct {
+	sync.Mutex
+	limit int64 // airlock.maxWorkspace, 0 as long as no cycle could read it
+	full  *Hold
+}
+
+// walked is what a walk through the workspace found.
+type walked struct {
+	usage gitops.Usage
+	taken int64
+	then  room          // when it began
+	pause time.Duration // that it asks for
+	err   error
+}
+
 func newWatchdog(e *Engine, logger *log.Logger) *watchdog {
-	w := &watchdog{Engine: e, log: logger, place: e.Store.Workspace(e.Record), measured: time.Now()}
+	w := &watchdog{Engine: e, log: logger, place: e.Store.Workspace(e.Record), measured: time.Now(), news: make(chan struct{}, 1)}
 	if r, err := roomAt(w.place); err == nil {
 		w.then, w.floor = r, r.floor()
 	}
@@ -116,51 +139,84 @@ func (w *watchdog) besideFull(r room) string {
 	return ""
 }
 
-// look stops the prison if it must be, and tells whether there is something new to be said: the engine's hold was
-// set or taken back.
-func (w *watchdog) look(ctx context.Context) bool {
+// allow tells the watchdog what the user's settings are now.
+func (w *watchdog) allow(limit int64) {
+	w.known.Lock()
+	defer w.known.Unlock()
+	w.known.limit = limit
+}
+
+// hold is what the watchdog has stopped the prison for, nil if it has not.
+func (w *watchdog) hold() *Hold {
+	w.known.Lock()
+	defer w.known.Unlock()
+	return w.known.full
+}
+
+// say sets the hold, and wakes who tells of it.
+func (w *watchdog) say(h *Hold) {
+	w.known.Lock()
+	before := w.known.full
+	w.known.full = h
+	w.known.Unlock()
+	if (before == nil) == (h == nil) {
+		return
+	}
+	select {
+	case w.news <- struct{}{}:
+	default: // one is waiting
+	}
+}
+
+func (w *watchdog) limit() int64 {
+	w.known.Lock()
+	defer w.known.Unlock()
+	return w.known.limit
+}
+
+// look stops the prison if it must be.
+func (w *watchdog) look(ctx context.Context) {
 	r, err := roomAt(w.place)
-	if err != nil || w.Halt == nil || w.settings.MaxWorkspace == 0 {
-		return false
+	if err != nil || w.Halt == nil {
+		return
 	}
 	var beside room
 	if w.beside != "" {
 		if beside, err = roomAt(w.beside); err != nil {
-			return false
+			return
 		}
 		r = r.with(beside)
 	}
-	if w.due(r) {
-		w.measure(ctx, r)
-	}
-	why := cmp.Or(w.verdict(r), w.besideFull(beside))
+	w.measure(ctx, r)
+	why, full := cmp.Or(w.verdict(r), w.besideFull(beside)), w.hold()
 	switch {
 	case why == "":
-		mended := w.full != nil
-		w.full, w.excused, w.excusedTaken = nil, gitops.Usage{}, 0
-		return mended
-	case w.full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor && w.besideFull(beside) == "":
-		return false // said before; started again, the agent may clean up
+		w.excused, w.excusedTaken = gitops.Usage{}, 0
+		w.say(nil)
+		return
+	case full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor && w.besideFull(beside) == "":
+		return // said before; started again, the agent may clean up
 	}
 	w.log.Print(why)
 	if err := w.Halt(ctx); err != nil {
 		w.log.Printf("stop the prison: %v", err)
-		return false
+		return
 	}
-	said := w.full != nil
 	w.excused, w.excusedTaken = w.usage, w.taken
-	mend := "df -h " + gitops.Pasteable(w.place)
-	if w.verdict(r) == "" {
-		mend = "df -h " + gitops.Pasteable(w.beside)
+	w.say(&Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped", Next: []string{w.mend(r), "git airlock start"}})
+}
+
+// mend is what to type against what the prison was stopped for.
+func (w *watchdog) mend(r room) string {
+	switch most, limit := max(w.usage.Bytes, w.taken), w.limit(); {
+	case limit > 0 && most > limit:
+		return "git config airlock.maxWorkspace " + sizeAbove(most)
+	case r.crowded():
+		return "df -i " + gitops.Pasteable(w.place)
+	case w.verdict(r) == "":
+		return "df -h " + gitops.Pasteable(w.beside)
 	}
-	if r.crowded() {
-		mend = "df -i " + gitops.Pasteable(w.place)
-	}
-	if most := max(w.usage.Bytes, w.taken); most > w.settings.MaxWorkspace {
-		mend = "git config airlock.maxWorkspace " + sizeAbove(most)
-	}
-	w.full = &Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped", Next: []string{mend, "git airlock start"}}
-	return !said
+	return "df -h " + gitops.Pasteable(w.place)
 }
 
 // sizeAbove is a setting that would do for a workspace: twice its size, in whole gigabytes.
@@ -172,40 +228,64 @@ func (w *watchdog) due(r room) bool {
 	if r == w.then {
 		return false
 	}
-	much := max(w.usage.Bytes, w.taken)+grown > w.settings.MaxWorkspace || w.usage.Inodes+more > maxInodes
+	limit, full := w.limit(), w.hold() != nil
+	much := limit > 0 && max(w.usage.Bytes, w.taken)+grown > limit || w.usage.Inodes+more > maxInodes
 	pause := w.pause
-	if w.full != nil {
+	if full {
 		pause /= heldShare // somebody waits for it to be over
 	}
-	return much && w.full == nil || time.Since(w.measured) > max(pause, measureEvery)
+	return much && !full || time.Since(w.measured) > max(pause, measureEvery)
 }
 
+// measure begins a walk that is due, unless one is under way.
 func (w *watchdog) measure(ctx context.Context, r room) {
+	if w.walk != nil || !w.due(r) {
+		return
+	}
+	walk := make(chan walked, 1)
+	go func() { walk <- w.walkThrough(ctx, r) }()
+	w.walk = walk
+}
+
+// walkThrough measures the workspace, with an exporter of its own.
+func (w *watchdog) walkThrough(ctx context.Context, r room) walked {
+	found := walked{taken: gitops.OpenQuarantine(QuarantineDir(w.Dir()), w.Record.Format).Size(), then: r}
 	begun := time.Now()
-	w.taken = gitops.OpenQuarantine(QuarantineDir(w.Dir()), w.Record.Format).Size()
-	exporter, err := w.open(ctx)
+	exporter, err := w.Open(ctx)
 	if err == nil {
-		var usage gitops.Usage
-		if usage, err = exporter.Usage(ctx); err == nil {
-			if !usage.Whole {
-				// What hides cannot be more than the whole disk has grown by.
-				usage.Bytes = max(usage.Bytes, w.usage.Bytes+r.used-w.then.used)
-				usage.Inodes = max(usage.Inodes, w.usage.Inodes+r.inodesUsed-w.then.inodesUsed)
-			}
-			w.usage, w.measured, w.then = usage, time.Now(), r
-			w.pause = measureShare * time.Since(begun)
-			return
+		opened := time.Now()
+		found.usage, err = exporter.Usage(ctx)
+		found.pause = openShare*opened.Sub(begun) + measureShare*time.Since(opened)
+		_ = exporter.Close()
+	}
+	found.err = err
+	return found
+}
+
+// learn takes what a walk has found.
+func (w *watchdog) learn(ctx context.Context, found walked) {
+	w.walk, w.taken, w.measured = nil, found.taken, time.Now()
+	if found.err != nil {
+		if ctx.Err() == nil {
+			w.log.Printf("measure the workspace: %v", found.err)
 		}
+		w.then = found.then // not at once again
+		return
 	}
-	if ctx.Err() == nil {
-		w.log.Printf("measure the workspace: %v", err)
+	if !found.usage.Whole {
+		// What hides cannot be more than the whole disk has grown by.
+		found.usage.Bytes = max(found.usage.Bytes, w.usage.Bytes+found.then.used-w.then.used)
+		found.usage.Inodes = max(found.usage.Inodes, w.usage.Inodes+found.then.inodesUsed-w.then.inodesUsed)
 	}
-	w.measured, w.then = time.Now(), r // not at once again
+	w.usage, w.then, w.pause = found.usage, found.then, found.pause
 }
 
 // verdict says why the prison must be stopped; empty if it need not be.
 func (w *watchdog) verdict(r room) string {
-	limit := w.settings.MaxWorkspace
+	limit := w.limit()
+	if limit == 0 {
+		limit = math.MaxInt64
+	}
 	switch {
 	case r.free < w.floor:
 		return fmt.Sprintf("the disk has %s left", megabytes(r.free))
@@ -228,11 +308,11 @@ func megabytes(n int64) string { return fmt.Sprintf("%d MB", n>>20) }
 // carried are the holds that a cycle leaves as they are: what the watchdog found is known to the daemon, and
 // to others from the last cycle.
 func (c *cycle) carried() []Hold {
-	if c.watched {
-		if c.full == nil {
-			return nil
+	if c.dog != nil {
+		if full := c.dog.hold(); full != nil {
+			return []Hold{*full}
 		}
-		return []Hold{*c.full}
+		return nil
 	}
 	var holds []Hold
 	for _, h := range c.outcome.Holds {

@@ -50,6 +50,9 @@ func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest, s c
 		return errNoImage
 	}
 	err := chooseNative(ctx, r, "no image was asked for and namespaces work here")
+	if err == nil && q.runtime != "" {
+		say(a.message, "runtime %s is not used: no image was asked for, and native prisons share the kernel of this machine", gitops.Escape(q.runtime))
+	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && containers.Probe(ctx) == nil {
 		if s.file != "" {
@@ -68,9 +71,12 @@ func wishFor(q startRequest, s commitSetup) string {
 	return "an image was asked for"
 }
 
-// withoutEngine takes the native backend for somebody who asked for an image and has no engine, and says so. What is
-// wanted of tools may be there all the same.
+// withoutEngine takes the native backend for somebody who asked for an image and has no engine, and says so, unless they
+// asked for a runtime, too. What is wanted of tools may be there all the same.
 func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startRequest, s commitSetup, lacking error) error {
+	if q.runtime != "" { // another kernel was asked for, which no native prison has
+		return lacking
+	}
 	if err := chooseNative(ctx, r, fmt.Sprintf("%s, but %s", wishFor(q, s), lacking)); err != nil {
 		return errors.Join(lacking, err)
 	}

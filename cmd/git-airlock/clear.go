@@ -81,11 +81,14 @@ func (a *app) note(r airlock.Record) error {
 	return nil
 }
 
-// letGo stops an airlock of which nothing would be lost; else it refuses and changes nothing.
+// letGo stops an airlock of which nothing would be lost, or may be; else it refuses and changes nothing.
 func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error {
 	firm := context.WithoutCancel(ctx) // nothing is half stopped
 	if discard {
-		return errors.Join(ctx.Err(), a.halt(firm, *r))
+		if err := errors.Join(ctx.Err(), a.halt(firm, *r)); err != nil {
+			return err
+		}
+		return a.mendHalf(ctx, r)
 	}
 	if err := errors.Join(a.losses(ctx, *r), ctx.Err()); err != nil {
 		return err
@@ -106,6 +109,30 @@ func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error 
 		return err
 	}
 	return nil
+}
+
+// mendHalf sees to it that no landing is half done, which nobody could finish or take back once its journal is removed.
+func (a *app) mendHalf(ctx context.Context, r *airlock.Record) error {
+	engine := a.engine(*r)
+	defer engine.Close()
+	hold, err := engine.Settle(ctx)
+	var refused *refusal
+	switch {
+	case errors.Is(err, gitops.ErrUnsettled):
+		refused = &refusal{err.Error(), nil}
+	case err == nil && hold == nil:
+		return nil
+	case err == nil:
+		refused = &refusal{hold.Message, hold.Next}
+	}
+	if refused != nil {
+		err = &refusal{"half a landing would stay: " + refused.text, append(refused.hints, "git airlock clear --"+discardFlag)}
+	}
+	if r.Phase == airlock.Running {
+		r.Phase = airlock.Stopped
+		say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
+	}
+	return errors.Join(err, a.note(*r))
 }
 
 // losses lands what can land and returns a [refusal] that says what would be lost.
@@ -135,10 +162,20 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 		return &refusal{count(state.Uncommitted, "change") + " in the workspace would be lost: not committed", hints}
 	case len(state.Waiting) > 0:
 		w := state.Waiting[0]
-		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref),
-			[]string{"git airlock visit -- git merge " + gitops.Pasteable(w.Name), discard}}
+		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref), []string{bring(w), discard}}
 	}
 	return nil
+}
+
+// bring is the command by which what waits on a ref comes to where it is not lost.
+func bring(w promote.Waiting) string {
+	switch w.Name {
+	case "":
+		return "git airlock visit -- git for-each-ref"
+	case "refs/stash":
+		return "git airlock visit -- git stash pop"
+	}
+	return "git airlock visit -- git merge " + gitops.Pasteable(w.Name)
 }
 
 func heldIn(o promote.Outcome) error {

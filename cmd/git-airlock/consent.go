@@ -24,7 +24,8 @@ func (s commitSetup) wishes(container bool) (wishes []string) {
 	if s.devcontainer() {
 		wishes = append(wishes, "the environment is made as "+s.file+" says")
 	}
-	if container && s.OS.Dockerfile != "" {
+	// Who consents to the one has seen the other: their digest is the same.
+	if s.OS.Dockerfile != "" && (container || len(s.Env.Pass) > 0) {
 		wishes = append(wishes, "an image is built from "+gitops.Escape(s.OS.Dockerfile))
 	}
 	if len(s.Env.Pass) > 0 {

@@ -1,7 +1,7 @@
 /*
 Git-airlock lets a coding agent work unattended on a repository. It is used as a git command:
 
-	git airlock start -- claude
+	git airlock start --network open --env ANTHROPIC_API_KEY --tool ~/.local/bin/claude -- claude
 	git airlock status
 	git airlock log --graph
 
@@ -23,7 +23,7 @@ as pending, "status" says why and what to type, and landing goes on by itself wh
 # Reading the code
 
 Each command is a file of its own: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, scan.go, log.go; build.go makes what start begins. What they share is the [app]; voice.go, pager.go, picture.go and watch.go are how they speak, page.go,
+doctor.go, selftest.go, policy.go, image.go, scan.go, log.go; build.go makes what start begins. What they share is the [app]; voice.go, pager.go, picture.go and watch.go are how they speak, page.go,
 manual.go and complete.go what is made of their definitions; moved.go is about airlocks whose worktree was moved or removed. Package
 snapshot makes the workspace, package prison the box, package promote the way back; only package gitops runs git.
 
@@ -66,6 +66,6 @@ the default:
 	128+n	ended by signal n, as by ^C (130)
 
 "visit" and "run" return the status of the command they ran, 126 and 127 as a shell does, and 125 for
-every failure of their own.
+every failure of their own, in place of 1 to 5; "run" returns 3 if the command succeeded and something is held.
 */
 package main

@@ -102,8 +102,8 @@ func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diag
 		d.Git.Problem = err.Error()
 	}
 	for _, b := range backends {
-		one, err := diagnoseBackend(ctx, b)
-		if err != nil {
+		one := diagnoseBackend(ctx, b)
+		if err := ctx.Err(); err != nil {
 			return d, fmt.Errorf("examine %s: %w", b.Name(), err)
 		}
 		d.Backends = append(d.Backends, one)
@@ -120,7 +120,8 @@ func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diag
 	return d, nil
 }
 
-func diagnoseBackend(ctx context.Context, b prison.Backend) (backendDiagnosis, error) {
+// diagnoseBackend looks at one backend. Whatever is wrong with it says nothing of the others.
+func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
 	d := backendDiagnosis{Name: b.Name(), Mend: []string{}, Weaker: []string{}, Facts: []factDocument{}}
 	findings, err := b.Examine(ctx)
 	var unavailable *prison.Unavailable
@@ -128,7 +129,7 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) (backendDiagnosis, e
 	case errors.As(err, &unavailable):
 		d.Problem, d.Mend = unavailable.Reason, append(d.Mend, unavailable.Mend...)
 	case err != nil:
-		return d, err
+		d.Problem = err.Error()
 	default:
 		d.Works = true
 	}
@@ -138,7 +139,7 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) (backendDiagnosis, e
 			d.Weaker = append(d.Weaker, f.Lack)
 		}
 	}
-	return d, nil
+	return d
 }
 
 func (d diagnosis) healthy() bool { return d.Git.Problem == "" && d.Auto != nil }

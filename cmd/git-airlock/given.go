@@ -25,12 +25,9 @@ func givenFlags() []cli.Flag {
 
 // given reads these options, or the settings airlock.tool (any number) and airlock.rootfs.
 func (a *app) given(c *cli.Context, r *startRequest) error {
-	asked := c.StringSlice("tool")
-	if len(asked) == 0 && a.config.Has(toolKey) {
-		var err error
-		if asked, err = a.repo.Values(c.Context, toolKey); err != nil {
-			return err
-		}
+	asked, err := a.listed(c, "tool", toolKey)
+	if err != nil {
+		return err
 	}
 	for _, text := range asked {
 		t, err := parseTool(text)
@@ -49,7 +46,6 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 	if root == "" {
 		return nil
 	}
-	var err error
 	if r.rootfs, err = realPath(root); err != nil {
 		return usagef("--rootfs: %v", err)
 	}

@@ -43,7 +43,7 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker"},
-	"golang.org/x/sys/":                 {"gitops", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", "cmd/git-airlock"},
+	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", "cmd/git-airlock"},
 	"golang.org/x/term":                 {"cmd/git-airlock"},
 	"github.com/urfave/cli/":            {"cmd/git-airlock"},
 	"github.com/fsnotify/fsnotify":      {"promote", "prison/native"},

@@ -56,7 +56,7 @@ func (a *app) included(ctx context.Context) ([]gitops.UserFile, error) {
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	s := commitSetup{file: includeName, digest: digestOf(list)}
+	s := commitSetup{file: includeName, digest: digestOf([]byte(sumLine(list, includeName)))}
 	wish := fmt.Sprintf("%s of yours that git does not track are copied in, such as %s", count(len(files), "file"), gitops.Escape(files[0].Path))
 	yes, err := a.consents(ctx, s, []string{wish})
 	if err != nil || yes {

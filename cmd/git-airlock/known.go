@@ -135,7 +135,7 @@ func (k *known) inner() []candidate {
 	}
 	var all []candidate
 	for _, w := range state.Waiting {
-		if gitops.Escape(w.Name) == w.Name {
+		if w.Name != "" && gitops.Escape(w.Name) == w.Name {
 			all = append(all, candidate{strings.TrimPrefix(w.Name, "refs/heads/"), count(w.Commits, "commit")})
 		}
 	}

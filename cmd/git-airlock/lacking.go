@@ -90,7 +90,7 @@ func (a *app) checkTools(ctx context.Context, r airlock.Record, s commitSetup) e
 
 // look asks for one program.
 func (l *lacking) look(ctx context.Context, box prison.Prison, n recipe.Need) error {
-	var out strings.Builder
+	out := prison.Capped{Max: maxSaid}
 	argv := append([]string{"/bin/sh", "-c", `exec 2>&1 "$@"`, "sh"}, n.Check...) // some say their version on standard error
 	status, err := box.Exec(ctx, prison.Process{Argv: argv, Dir: "/", Stdout: &out})
 	if err != nil {

@@ -16,7 +16,7 @@ func listCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "list", Usage: "list every airlock of this repository's worktrees",
 		UsageText:   "git airlock list [--json]",
-		Description: exitStatusHelp,
+		Description: "git-airlock(1) explains the fields that --json prints.\n\n" + exitStatusHelp,
 		Flags:       []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			documents, err := a.list(c.Context)

@@ -84,6 +84,7 @@ func mainPage(app page) string {
 	t.section("NOTES OF LANDED COMMITS")
 	t.paragraph("A note in refs/notes/airlock is a line, an empty line, and trailers, which `git interpret-trailers --parse` reads:")
 	t.list(trailers)
+	t.json()
 	t.seeAlso(append(pagesOf(app), "git-notes(1)", "git-worktree(1)", "gitignore(5)"))
 	return t.String()
 }
@@ -110,8 +111,11 @@ func (p page) troff(app page) string {
 	}
 	t.options(p.options)
 	t.exitStatus()
-	switch p.name[strings.LastIndex(p.name, " ")+1:] {
-	case "status", "promote", "stop", "clear", "run":
+	switch p.command() {
+	case "status":
+		t.holds()
+		t.json()
+	case "promote", "stop", "clear", "run":
 		t.holds()
 	case "policy":
 		t.section("RULES")
@@ -125,16 +129,25 @@ func (p page) troff(app page) string {
 	return t.String()
 }
 
-// settings are those that an option of the page goes before.
+// withoutOption are the settings that no option goes before, with the commands that read them.
+var withoutOption = map[string][]string{"airlock.buildNetwork": {"start", "run", "image"}}
+
+// settings are those that an option of the page goes before, and those that the command reads without one.
 func (p page) settings() []setting {
 	var of []setting
 	for _, s := range settings {
-		name := "--" + strings.TrimPrefix(s.key, "airlock.")
-		if slices.ContainsFunc(p.options, func(o option) bool { return slices.Contains(o.names, name) }) {
+		key := strings.ToLower(strings.TrimPrefix(s.key, "airlock."))
+		if slices.Contains(withoutOption[s.key], p.command()) || slices.ContainsFunc(p.options, func(o option) bool { return o.key() == key }) {
 			of = append(of, s)
 		}
 	}
 	return of
+}
+
+// key is the setting that an option would go before, in lower case: of --no-auto-land, autoland.
+func (o option) key() string {
+	name := strings.TrimPrefix(strings.TrimPrefix(o.names[0], "--"), "no-")
+	return strings.ToLower(strings.ReplaceAll(name, "-", ""))
 }
 
 func pagesOf(app page) []string {
@@ -246,8 +259,17 @@ func (t *troff) exitStatus() {
 
 func (t *troff) holds() {
 	t.section("HOLDS")
-	t.paragraph("Why landing waits, in the order in which reasons are named when there are several. A hold ends by itself when its cause is gone.")
+	t.paragraph("Why landing waits, in the order in which reasons are named when there are several. A hold ends by itself when its cause is gone, " +
+		"within a second; `workspace-full` takes some seconds, and the prison it stopped runs again with `git airlock start`.")
 	t.list(holdsExplained())
+}
+
+// json explains the documents of status and list.
+func (t *troff) json() {
+	t.section("JSON")
+	t.paragraph("`git airlock status --json` prints an object with the fields below, `git airlock list --json` one of `version` and `airlocks`, which is a " +
+		"list of the same. Times are as in RFC 3339; paths and refs are escaped, as on a terminal.")
+	t.list(statusFields)
 }
 
 func (t *troff) seeAlso(pages []string) {

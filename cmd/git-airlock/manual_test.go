@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -141,6 +142,96 @@ func TestSettingsAreExplained(t *testing.T) {
 			t.Errorf("README.md explains %s, the manual does not", m[1])
 		}
 	}
+}
+
+// TestExitStatusesAreInReadme wants the README's table of them to be the manual's.
+func TestExitStatusesAreInReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(strings.Fields(string(readme)), " ")
+	for _, s := range exitStatuses {
+		if row := "| " + s.word + " | " + s.text + " |"; !strings.Contains(words, row) {
+			t.Errorf("README.md has no line %s", row)
+		}
+	}
+	if text := strings.ReplaceAll(ofCommands, `"`, "`"); !strings.Contains(words, text) {
+		t.Errorf("README.md does not say: %s", text)
+	}
+}
+
+// TestPagesNameTheirSettings wants the settings that options go before, also where their names are not the same.
+func TestPagesNameTheirSettings(t *testing.T) {
+	pages := manual(appPage(newCLI(nil)))
+	for command, keys := range map[string][]string{
+		"start": {"backend", "tool", "rootfs", "recipe", "buildNetwork", "selftest", "autoLand", "engine", "allowSecrets"},
+		"run":   {"recipe", "buildNetwork", "autoLand", "allowSecrets"},
+		"image": {"buildNetwork"}, "promote": {"engine"}, "init": {"exclude"},
+	} {
+		_, configuration, _ := strings.Cut(pages["git-airlock-"+command+".1"], ".SH CONFIGURATION\n")
+		for _, key := range keys {
+			if !strings.Contains(configuration, literal("airlock."+key)+`\fR`) {
+				t.Errorf("the page of %s does not name airlock.%s", command, key)
+			}
+		}
+		if strings.Contains(configuration, literal("airlock.sign")) {
+			t.Errorf("the page of %s names airlock.sign, which is none of its own", command)
+		}
+	}
+}
+
+// TestDocumentIsExplained wants each field of status --json in the manual, in its order, with those within it.
+func TestDocumentIsExplained(t *testing.T) {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[document]()) {
+		name := jsonName(f)
+		if name == "" {
+			continue
+		}
+		if names = append(names, name); len(names) > len(statusFields) {
+			break
+		}
+		for _, within := range namesWithin(f.Type) {
+			if e := statusFields[len(names)-1]; name != "hold" && !strings.Contains(e.text, "`"+within+"`") {
+				t.Errorf("%s: %q does not tell of %s", e.word, e.text, within)
+			}
+		}
+	}
+	if explained := words(statusFields); !slices.Equal(names, explained) {
+		t.Errorf("the document has %q, the manual %q", names, explained)
+	}
+}
+
+// words are what is explained.
+func words(of []explained) (words []string) {
+	for _, e := range of {
+		words = append(words, e.word)
+	}
+	return words
+}
+
+// jsonName is what a field is called in a document, empty if it is not there.
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.Trim(name, "-")
+}
+
+// namesWithin are the fields of what a field holds, and of what those hold.
+func namesWithin(held reflect.Type) (names []string) {
+	for held.Kind() == reflect.Pointer || held.Kind() == reflect.Slice {
+		held = held.Elem()
+	}
+	if held.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(held) {
+		if name := jsonName(f); name != "" {
+			names = append(names, name)
+		}
+		names = append(names, namesWithin(f.Type)...)
+	}
+	return names
 }
 
 // literals are the texts in the code below a folder, with where they are.

@@ -37,7 +37,8 @@ var exitStatuses = []explained{
 }
 
 // ofCommands is what is different for the commands that run another.
-const ofCommands = `"visit" and "run" return the command's own status, and 125 for every failure of their own.`
+const ofCommands = `"visit" and "run" return the command's own status, 126 if it cannot be executed, 127 if it is not found, and 125 ` +
+	`for every failure of their own, in place of 1 to 5; "run" returns 3 if the command succeeded and something is held.`
 
 // exitStatusHelp sums them up.
 var exitStatusHelp = func() string {
@@ -74,9 +75,10 @@ var settings = []setting{
 	{"airlock.image", "none", "container image with git and a shell; where an engine answers, `auto` takes `docker` for it"},
 	{"airlock.runtime", "the engine's", "container runtime, such as `runsc`"},
 	{"airlock.network", "`none`", "what the prison can reach: `none`, or `open`: the internet, but neither your loopback nor link-local addresses (native: `apt-get install slirp4netns`)"},
-	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder of yours that the agent may use, read-only, as `/tools/NAME`; any number of them"},
-	{"airlock.rootfs", "", "a folder that holds another system than this machine's, with `sh` and `git`"},
-	{"airlock.recipe", "`true`", "`false`: `coding-environment.toml` is not obeyed (`start --no-recipe`)"},
+	{envKey, "", "`NAME` of a variable of yours, or `NAME=VALUE`, for the agent's environment; any number of them"},
+	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder of yours that the agent may use, read-only, as `/tools/NAME`, on the PATH (of a folder its `bin`, if there is one); all users must be able to read and execute it; at most 32 of them"},
+	{"airlock.rootfs", "", "a folder that holds another system than this machine's, with `sh` and `git`, which everybody can read, as debootstrap makes one"},
+	{"airlock.recipe", "`true`", "`false`: neither `coding-environment.toml` nor what stands in for it is obeyed (`start --no-recipe`)"},
 	{"airlock.consent", "", "SHA-256 of a recipe that may have what it asks for of yours; any number of them, and with a `!` before it what you refused"},
 	{"airlock.buildNetwork", "the engine's", "the network that steps of an image's build reach: one of the engine's, `host` or `none`"},
 	{"airlock.selftest", "`false`", "`true`: a prison that does not keep what it promises is refused"},
@@ -87,7 +89,7 @@ var settings = []setting{
 	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` come to its tree, too (`--engine`)"},
 	{"airlock.sign", "`false`", "`true`: landed commits carry your signature, made outside as `user.signingKey` and `gpg.format` say"},
 	{"airlock.workspace", "`inside`", "`inside`: a hidden folder of the work tree that git ignores; `gitdir`: within `.git`, for tools that stumble over a folder they cannot read"},
-	{"airlock.maxWorkspace", "`20g`", "a workspace that is larger, with the agent's home, stops its prison (hold `workspace-full`); so does a disk that runs full"},
+	{"airlock.maxWorkspace", "`20g`", "a workspace that is larger, in a native prison with the agent's home, or that has more than 5,000,000 files and folders stops its prison (hold `workspace-full`); so does a disk that runs full"},
 	{"airlock.maxFileSize", "`50m`", "a file above it is held by the rule `large-file`"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: what a rule of the gate does"},
 	{"airlock.policyFile", "none", "a policy as a team's, for you alone: an absolute path, or one that begins with `~/`"},
@@ -119,6 +121,34 @@ var files = []explained{
 	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},
 	{"refs/airlock/policy", "the policy of the team"},
 	{"refs/notes/airlock", "where landed commits came from"},
+}
+
+// statusFields are those of what status --json prints, in their order.
+var statusFields = []explained{
+	{"version", "1; another number once a field changes its meaning. Fields may be added without that"},
+	{"session", "an id of the airlock's, from `start` to `clear`"},
+	{"branch", "the outer branch"},
+	{"state", "`running`, `stopped` or `broken` (`git airlock start` heals it); `none` where there is no airlock, with `version` alone and exit status 4"},
+	{"backend", "what made the prison: `native` or `docker`"},
+	{"backend_reason", "why that one"},
+	{"id", "the four hexadecimal digits that the airlock goes by"},
+	{"workspace", "the name of the workspace's folder"},
+	{"uid", "the user id that the agent runs as"},
+	{"base", "the outer commit of which the snapshot was taken"},
+	{"promoted", "the last outer commit that the airlock landed; before the first, the base"},
+	{"inner_tip", "the tip of the inner branch main; empty if there is none"},
+	{"daemon", "whether the daemon is `running`, and its process id `pid`: 0 if there is none, or none to be seen from here"},
+	{"command", "null, or what `start -- COMMAND` launched: `argv`, its `state`, which is `running` or `exited`, and `exit`, its exit status, null while it runs"},
+	{"hold", "the first of `holds`, or null"},
+	{"holds", "why landing waits, a list: the `reason`, a word of those under HOLDS, `paths` that it is about, a `message`, commands to type `next`, and `since` when"},
+	{"pending", "how many commits are still to land"},
+	{"uncommitted", "how many paths the agent has changed and not committed"},
+	{"waiting", "other inner refs than main that have commits of their own, a list: `ref` (of more than fifty `other refs`), and how many `commits`"},
+	{"landed", "how many commits have landed since the airlock was made"},
+	{"flagged", "landed commits in which a rule found something, a list: `commit` and `rules`"},
+	{"last_landed_at", "when a commit landed last, or null"},
+	{"failure", "why promotion fails; absent if it does not"},
+	{"isolation", "of the prison: `network`, `runtime`, the `limits` `memory`, `cpus` and `pids`, and what is `weaker` here, a list of sentences"},
 }
 
 // trailers are the lines of a note in refs/notes/airlock.

@@ -17,7 +17,7 @@ import (
 func promoteCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "promote", Usage: "land what can land, now",
-		UsageText:   "git airlock promote [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--accept RULE[:PATH]]... [--drop COMMIT]...",
+		UsageText:   "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
 		Description: "Lands what waits for a review, too. Exit status 3 if something is held.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
@@ -95,9 +95,7 @@ func (a *app) tell(r airlock.Record, o promote.Outcome, before int) error {
 	if landed > 0 {
 		say(a.message, "landed %s on %s", count(landed, "commit"), branch)
 	}
-	if o.FirstLanding {
-		hint(a.message, "git log --notes=airlock  # shows where landed commits came from")
-	}
+	a.showNotes(r, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
 			say(a.message, "nothing is left to land on %s", branch)
@@ -105,6 +103,13 @@ func (a *app) tell(r airlock.Record, o promote.Outcome, before int) error {
 		return nil
 	}
 	return held(o)
+}
+
+// showNotes tells the user once where commits came from, after the first of an airlock has landed.
+func (a *app) showNotes(r airlock.Record, landed int) {
+	if landed > 0 && a.store.Tell(r.ID) {
+		hint(a.message, "git log --notes=airlock  # shows where landed commits came from")
+	}
 }
 
 // held words an outcome that holds.
@@ -147,6 +152,9 @@ func (a *app) resolve(ctx context.Context, r airlock.Record) error {
 var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A &&
 if ! git diff --cached --quiet; then git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work'; fi`}
 
+// maxSaid bounds what is kept of what a short command inside says.
+const maxSaid = 4096
+
 // rescueTime bounds the commit that git makes in the workspace, where it may meet anything.
 const rescueTime = time.Minute
 
@@ -161,7 +169,7 @@ func (a *app) rescue(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	defer box.Close()
-	var said capped
+	said := prison.Capped{Max: maxSaid}
 	bounded, cancel := context.WithTimeout(ctx, rescueTime)
 	defer cancel()
 	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &said, Stderr: &said})
@@ -172,16 +180,7 @@ func (a *app) rescue(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if status != 0 {
-		return fmt.Errorf("commit what is not committed: %s", gitops.Escape(string(said)))
+		return fmt.Errorf("commit what is not committed: %s", gitops.Escape(said.String()))
 	}
 	return nil
-}
-
-// capped keeps the beginning of what is written to it.
-type capped []byte
-
-func (c *capped) Write(p []byte) (int, error) {
-	const limit = 4096
-	*c = append(*c, p[:min(len(p), max(0, limit-len(*c)))]...)
-	return len(p), nil
 }

@@ -73,7 +73,7 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 // goOut stops what a run has started, if nobody else runs anything in it, and promotes in any case.
 func (a *app) goOut(ctx context.Context, r airlock.Record, before int) error {
 	if !a.store.StopsAfterUse(r.ID) {
-		return a.promote(ctx, r, promote.Options{Land: true}, before)
+		return a.promote(ctx, r, promote.Options{}, before)
 	}
 	unlock, err := a.store.Lock(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *app) goOut(ctx context.Context, r airlock.Record, before int) error {
 	case errors.Is(err, airlock.ErrBusy):
 		say(a.message, "%s on %s goes on: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
 		unlock()
-		return a.promote(ctx, r, promote.Options{Land: true}, before)
+		return a.promote(ctx, r, promote.Options{}, before)
 	case err != nil:
 		return err
 	}

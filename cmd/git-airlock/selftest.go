@@ -24,8 +24,9 @@ func selftestCommand(inside []string) *cli.Command {
 		UsageText: "git airlock selftest [--json]",
 		Description: "Tries, as the agent, what a prison promises to prevent: one line for each promise with what was tried and seen.\n" +
 			"Then it reads all that an agent could read and looks for the name of this tool and for yours, your e-mail address,\n" +
-			"home, host and repository. An agent at work may find no free process for a moment. Exit status 1 if a promise\n" +
-			"is not kept; what status calls weaker is no news.\n\n" + exitStatusHelp,
+			"home, host and repository. An agent at work may find no free process for a moment. A line begins with \"kept\",\n" +
+			"\"weaker\" (status names that already), \"BROKEN\" (a promise that is not kept) or \"LEAK\" (a word that was found);\n" +
+			"either of the last two is exit status 1.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{jsonFlag},
 		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			report, err := a.selftest(c.Context, r)

@@ -87,7 +87,11 @@ func (a *app) requested(c *cli.Context, command []string) (r startRequest, err e
 	if r.dotenv, err = a.dotenv(); err != nil {
 		return r, err
 	}
-	if r.env, err = environment(c.StringSlice("env"), r.dotenv); err != nil {
+	asked, err := a.listed(c, "env", envKey)
+	if err != nil {
+		return r, err
+	}
+	if r.env, err = environment(asked, r.dotenv); err != nil {
 		return r, err
 	}
 	if err := a.given(c, &r); err != nil {
@@ -97,6 +101,17 @@ func (a *app) requested(c *cli.Context, command []string) (r startRequest, err e
 		return r, err
 	}
 	return r, r.choices(options)
+}
+
+// envKey is the setting of the option --env, of any number of values.
+const envKey = "airlock.env"
+
+// listed are the values of an option that may be given more than once, or those of its setting.
+func (a *app) listed(c *cli.Context, option, key string) ([]string, error) {
+	if asked := c.StringSlice(option); len(asked) > 0 || !a.config.Has(key) {
+		return asked, nil
+	}
+	return a.repo.Values(c.Context, key)
 }
 
 // layered is the configuration with the options of the same names over it.
@@ -119,11 +134,10 @@ func (a *app) overrides(c *cli.Context) (gitops.Config, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") })
-	if c.Bool("no-auto-land") {
-		given["airlock.autoland"] = "false"
-	}
-	if c.Bool("no-recipe") {
-		given["airlock.recipe"] = "false"
+	for option, key := range map[string]string{"no-auto-land": "airlock.autoland", "no-recipe": "airlock.recipe"} {
+		if c.IsSet(option) {
+			given[key] = strconv.FormatBool(!c.Bool(option))
+		}
 	}
 	engine, err := engineOption(c)
 	if engine != "" {
@@ -134,16 +148,19 @@ func (a *app) overrides(c *cli.Context) (gitops.Config, error) {
 
 // switches reads what is on or off.
 func (r *startRequest) switches(c *cli.Context, options gitops.Config) (err error) {
-	read := func(key string, otherwise bool) bool {
+	read := func(key string, otherwise bool, option string) bool {
+		if c.IsSet(option) {
+			return c.Bool(option) != otherwise // "--no-" goes with what is on otherwise
+		}
 		on, broken := options.Bool(key, otherwise)
 		if broken != nil && err == nil {
 			err = &promote.SettingError{Key: key, Value: options.String(key, ""), Want: "a boolean"}
 		}
 		return on
 	}
-	r.selftest = read("airlock.selftest", false) || c.Bool("selftest")
-	r.secrets = read("airlock.allowSecrets", false) || c.Bool(allowSecretsFlag.Name)
-	r.recipe = read("airlock.recipe", true) && !c.Bool("no-recipe")
+	r.selftest = read("airlock.selftest", false, "selftest")
+	r.secrets = read("airlock.allowSecrets", false, allowSecretsFlag.Name)
+	r.recipe = read("airlock.recipe", true, "no-recipe")
 	return err
 }
 

@@ -77,6 +77,11 @@ func digestOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// sumLine is the line of sha256sum(1) for a file.
+func sumLine(content []byte, name string) string {
+	return fmt.Sprintf("%s  %s\n", digestOf(content), name)
+}
+
 // maxContext bounds what a Dockerfile may copy from the repository.
 const maxContext = 256 << 20
 
@@ -120,7 +125,7 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 		s.context = append(s.context, f)
 		return nil
 	})
-	list := fmt.Sprintf("%s  %s\n%s  %s\n", s.digest, s.file, digestOf(s.dockerfile), s.OS.Dockerfile)
+	list := fmt.Sprintf("%s  %s\n", s.digest, s.file) + sumLine(s.dockerfile, s.OS.Dockerfile)
 	for _, f := range s.context {
 		list += fmt.Sprintf("%s  %s %o\n", digestOf(append(f.Content, f.Link...)), f.Name, f.Mode)
 	}

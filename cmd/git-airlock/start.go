@@ -18,10 +18,13 @@ func startCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]",
-		Description: "Again on a running airlock: heals what has died. On a stopped one: resumes the same workspace.\n" +
+		Description: "Again on a running airlock: heals what has died. On a stopped one: resumes the same workspace. Network and limits are\n" +
+			"then what options and settings say now. The backend stays, and what --engine, --no-auto-land, --no-recipe and \"git -c\" said;\n" +
+			"image and runtime stay unless an option names others, variables, tools and rootfs unless an option or a setting does.\n" +
+			"An image that was built of the recipe follows the recipe.\n\n" +
 			"What the committed " + recipe.FileName + " asks for is made, asked for on this machine, or refused; its startup\n" +
 			"commands are run once, and again when they have changed.\n" +
-			"With a command, runs it detached in the prison, with a terminal of its own.\n\n" + exitStatusHelp,
+			"With a command, runs it detached in the prison, with a terminal of its own, one at a time.\n\n" + exitStatusHelp,
 		Flags: startFlags(),
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			request, err := a.request(c, inside)
@@ -205,6 +208,10 @@ func (a *app) base(ctx context.Context) (gitops.Head, error) {
 			return head, &hinted{gitops.ErrUnborn, []string{"git add . && git commit -m 'Initial commit'"}}
 		}
 		return head, gitops.ErrUnborn
+	}
+	if target, err := a.repo.SymbolicRef(ctx, head.Branch); err != nil || target != "" {
+		return head, errors.Join(err, &hinted{fmt.Errorf("%s is another name of %s, which commits would not land on", gitops.Escape(head.Branch), gitops.Escape(target)),
+			[]string{"git symbolic-ref HEAD " + gitops.Pasteable(target)}})
 	}
 	return head, nil
 }

@@ -107,7 +107,7 @@ func (a *app) inShell(ctx context.Context, box prison.Prison, command string) (s
 // serve starts services.
 func (a *app) serve(ctx context.Context, box prison.Prison, commands []string) error {
 	say(a.message, "starting %s", count(len(commands), "service"))
-	var which strings.Builder
+	which := prison.Capped{Max: maxSaid} // a service may write there, too
 	out := &agentText{to: a.message}
 	defer out.flush()
 	status, err := box.Exec(ctx, prison.Process{

@@ -49,7 +49,13 @@ func statusCommand(inside []string) *cli.Command {
 			if asJSON {
 				return printJSON(a.out, d)
 			}
-			return a.show(c.Context, "status", false, func(out io.Writer, p paint) error { return d.print(out, p, time.Now()) })
+			if err := a.show(c.Context, "status", false, func(out io.Writer, p paint) error { return d.print(out, p, time.Now()) }); err != nil {
+				return err
+			}
+			if onTerminal() { // what reads our words for a program takes advice for trouble
+				a.showNotes(r, d.Landed)
+			}
+			return nil
 		}),
 	}, inside, false)
 }

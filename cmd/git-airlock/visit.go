@@ -17,7 +17,9 @@ func visitCommand(inside []string) *cli.Command {
 		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit --attach | --log",
 		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison. Ends with the command:\n" +
 			"what that leaves running goes on, and its output is shown until it is silent for a moment.\n" +
-			"With --attach, joins the terminal of the command that \"start -- COMMAND\" launched; ^] detaches.\n\n" + exitStatusHelp,
+			"With --attach, joins the terminal of the command that \"start -- COMMAND\" launched, and ends with its status; on a terminal\n" +
+			"^] detaches, and the command goes on. With --log, prints the last megabyte or two of what it showed, as plain text, also\n" +
+			"when it has ended or the prison is stopped.\n\n" + exitStatusHelp,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
 			&cli.BoolFlag{Name: "log", Usage: "print what the launched command showed last"},

@@ -28,6 +28,10 @@ const (
 	Pointer = dataBase + 56
 	// patience bounds how long all calls together may take.
 	patience = 30 * time.Second
+	// removePatience bounds how long the program's removal may: an agent can stop whoever does it.
+	removePatience = 5 * time.Second
+	// maxOutput is more than calls or the shell have to say: their output is open to the agent.
+	maxOutput = 64 << 10
 )
 
 // Call is a system call with the number and arguments of syscall(2).
@@ -97,7 +101,7 @@ func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 		return nil, fmt.Errorf("bring in the program that makes calls: %w", err)
 	}
 	path := strings.TrimSuffix(string(place), "\n")
-	defer run(context.WithoutCancel(ctx), p, nil, "rm", "-f", path) //nolint:errcheck // the prison's own folder
+	defer remove(ctx, p, path)
 	var requests bytes.Buffer
 	for _, c := range calls {
 		requests.Write(c.encode())
@@ -116,15 +120,22 @@ func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 	return results, nil
 }
 
+// remove takes the program away, also when there is no time left for calls.
+func remove(ctx context.Context, p prison.Prison, path string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
+	defer cancel()
+	run(ctx, p, nil, "rm", "-f", path) //nolint:errcheck // the prison's own folder
+}
+
 func run(ctx context.Context, p prison.Prison, stdin []byte, argv ...string) ([]byte, error) {
-	var out, errOut bytes.Buffer
+	out, errOut := prison.Capped{Max: maxOutput}, prison.Capped{Max: 200}
 	q := prison.Process{Argv: argv, Stdout: &out, Stderr: &errOut}
 	if stdin != nil {
 		q.Stdin = bytes.NewReader(stdin)
 	}
 	status, err := p.Exec(ctx, q)
 	if err == nil && status != 0 {
-		err = fmt.Errorf("status %d: %.200s", status, strings.TrimSpace(errOut.String()))
+		err = fmt.Errorf("status %d: %s", status, strings.TrimSpace(errOut.String()))
 	}
 	return out.Bytes(), err
 }

@@ -32,11 +32,10 @@ func (e *engine) sweepDeserted(ctx context.Context) error {
 		return e.failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
-		key := c.Labels[labelKey]
-		if key == "" || !e.deserted(ctx, c) {
+		if !isOurs(c.Labels) || !e.deserted(ctx, c) {
 			continue
 		}
-		if err := e.removeEverything(ctx, &record{Key: key}); err != nil {
+		if err := e.removeEverything(ctx, &record{Key: c.Labels[labelKey]}); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	mode := ""
 	if p.Terminal != nil {
 		mode = modeTerminal
-	} else if sameWriter(p.Stdout, p.Stderr) {
+	} else if p.Merged() {
 		mode = modeMerged
 	}
 	return r.runScript(ctx, p, mode)
@@ -198,12 +198,6 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// sameWriter compares like os/exec does: types that cannot be compared are different.
-func sameWriter(a, b io.Writer) bool {
-	defer func() { _ = recover() }()
-	return a != nil && a == b
-}
-
 // feed copies the caller's input and ends it. It is not waited for: the input may have no end.
 func (x *execution) feed() {
 	if x.Stdin != nil {
@@ -292,10 +286,12 @@ func (x *execution) neverRan(ctx context.Context) error {
 
 // alive makes sure that the container still executes something. What the engine says of its state
 // lags behind, so that a command killed with its container would look like one killed inside. One that does
-// nothing may be as full of processes as it can be: then, after a while, what the engine says is true.
+// nothing may be as full of processes as it can be, or have an agent that stops each: then, after a while, what the engine says is true.
 func (r *running) alive(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, killPatience)
+	defer cancel()
 	for deadline := time.Now().Add(endGrace); time.Now().Before(deadline); time.Sleep(endGrace / 10) {
-		status, err := r.plain(ctx, []string{defaultSh, "-c", ":"})
+		status, err := r.plain(bounded, []string{defaultSh, "-c", ":"})
 		if err == nil && status == 0 {
 			return true
 		}

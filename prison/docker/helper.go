@@ -109,13 +109,19 @@ func (e *engine) sweep(ctx context.Context) error {
 		return e.failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
-		if time.Since(time.Unix(c.Created, 0)) > sweepAge && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison) {
+		if leftOver(c) {
 			if err := e.abandon(ctx, c); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// leftOver tells of a container that does not run whether it is one of a command that was killed.
+func leftOver(c container.Summary) bool {
+	old := time.Since(time.Unix(c.Created, 0)) > sweepAge
+	return old && isOurs(c.Labels) && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison)
 }
 
 // abandon removes a container that nobody knows of. If it never ran, nor was there ever anything in the volumes that were
@@ -193,12 +199,36 @@ func (e *engine) within(ctx context.Context, s prison.Spec, h helper, do func(id
 	return do(c.ID)
 }
 
+// emptyScript removes all that is in the folder that is its argument. Not every rm(1) removes what no path is short enough for, or what has
+// more levels than there may be open files; it leaves that, and what is lower than a path may surely be long comes to the top.
+const emptyScript = `
+_top=$1 _moved=0
+while :; do
+	rm -rf "$_top" 2>/dev/null
+	cd "$_top" || exit
+	_length=0
+	while [ $_length -lt 900 ]; do
+		for _dir in ./* ./.[!.]* ./..?*; do
+			[ -d "$_dir" ] && ! [ -L "$_dir" ] && break
+			_dir=
+		done
+		[ "$_dir" ] && cd -P "$_dir" 2>/dev/null || exit 0
+		_length=$((_length + ${#_dir}))
+	done
+	for _dir in ./* ./.[!.]* ./..?*; do
+		[ -d "$_dir" ] || continue
+		_moved=$((_moved + 1))
+		mv "$_dir" "$_top/.$_moved" || exit
+	done
+done
+`
+
 // empty removes what is in the workspace, from inside: nothing else of the host can be reached there, whatever
 // links there are. What an agent closed to itself is open to a root with the capabilities for it.
 func (e *engine) empty(ctx context.Context, image, key string, s prison.Spec) error {
 	// The mount's own root stays; whether anything else did, shows when the caller removes it.
 	_, err := e.runOnce(ctx, s, helper{
-		key: key, image: image, argv: []string{defaultSh, "-c", "exec rm -rf " + prison.Workspace},
+		key: key, image: image, argv: []string{defaultSh, "-c", emptyScript, "sh", prison.Workspace},
 		caps: []string{"DAC_OVERRIDE", "FOWNER"}, mounts: []mount.Mount{bind(s.Workspace, false)},
 	})
 	return err

@@ -29,6 +29,13 @@ type home struct {
 	bare   bool   // what has to be in it is not yet
 }
 
+// mountHome mounts the volume as it is: otherwise an engine gives an empty one what the image's /home has, its owner and mode as well.
+func (r *record) mountHome(labels map[string]string) mount.Mount {
+	m := volume(r.homeVolume(), "/home", labels)
+	m.VolumeOptions.NoCopy = true
+	return m
+}
+
 // home finds the volume, or makes it. A new one is known to be bare from then on, whatever becomes of this start.
 func (e *engine) home(ctx context.Context, p *platform, r *record, s prison.Spec) (h home, err error) {
 	if p.podman {
@@ -68,7 +75,7 @@ func (e *engine) emptied(ctx context.Context, p *platform, r *record, s prison.S
 		return false
 	}
 	box := helper{key: r.Key, image: r.Image, argv: []string{defaultSh}}
-	box.mounts = []mount.Mount{volume(r.homeVolume(), "/home", r.labels(s, rolePrison))}
+	box.mounts = []mount.Mount{r.mountHome(r.labels(s, rolePrison))}
 	e.within(ctx, s, box, func(id string) error { //nolint:errcheck // what cannot be asked for is not the reason
 		bounded, cancel := call(ctx)
 		defer cancel()
@@ -167,7 +174,8 @@ func (e *engine) give(ctx context.Context, image string, r *record, s prison.Spe
 	if h.bare {
 		labels := r.labels(s, rolePrison)
 		labels[labelMade] = box.made
-		box.mounts = append(box.mounts, volume(r.homeVolume(), "/home", labels))
+		box.mounts = append(box.mounts, r.mountHome(labels))
+		entries = append(entries, folder("home", 0o755, 0, 0)) // the agent must not rename what is in there
 		for _, f := range furniture(s) {
 			f.name = "home/" + f.name
 			entries = append(entries, f)

@@ -124,3 +124,25 @@ func TestImageRemoved(t *testing.T) {
 		t.Errorf("status %d, %q", status, out)
 	}
 }
+
+// TestHomeOfEverybody has an image whose /home is everybody's: the volume's is not, and nothing in it can be renamed, so that no start
+// mounts accounts of the agent's.
+func TestHomeOfEverybody(t *testing.T) {
+	b := need(t)
+	ref := altered(t, fmt.Sprintf("airlock-test-everybody:%d", os.Getpid()), "chmod 777 /home && touch /home/of-the-image")
+	s, p := started(t, b, func(s *prison.Spec) { s.Image = ref })
+	for round := range 2 {
+		if status, out := sh(t, p, "stat -c %u:%a /home; ls -A /home; ! mv /home/.accounts /home/.other 2>/dev/null"); status != 0 || out != "0:755\n.accounts\n.run\n"+s.User+"\n" {
+			t.Errorf("round %d: status %d, %q", round, status, out)
+		}
+		if round > 0 {
+			return
+		}
+		// As a home that was emptied by hand.
+		if err := b.Stop(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		once(t, "chmod 777 /home; rm -r /home/.accounts /home/.run /home/"+s.User, homeVolume(t, s)+":/home")
+		p = again(t, b, s)
+	}
+}

@@ -3,10 +3,12 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
@@ -51,13 +53,21 @@ func (r *running) Launch(ctx context.Context, p prison.Process) error {
 	return r.startKeeper(ctx, prison.Process{Argv: p.Argv, Env: p.Env, Dir: p.Dir, Terminal: &t})
 }
 
+// lookUpPatience is how long it may take to look a command up, in folders where the agent can leave a pipe.
+const lookUpPatience = 20 * time.Second
+
 // lookUp sees that a command could be started.
 func (r *running) lookUp(ctx context.Context, p prison.Process) error {
 	if len(p.Argv) == 0 {
 		return errors.New("empty command")
 	}
 	p.Stdin, p.Stdout, p.Stderr, p.Terminal = nil, nil, nil, nil
-	_, err := r.runScript(ctx, p, modeCheck)
+	bounded, cancel := context.WithTimeout(ctx, lookUpPatience)
+	defer cancel()
+	_, err := r.runScript(bounded, p, modeCheck)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("look %q up: no answer in %v", p.Argv[0], lookUpPatience)
+	}
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hosttree"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -419,11 +420,10 @@ func (e *engine) removeEverything(ctx context.Context, r *record) error {
 	return e.removeNetworks(ctx, r)
 }
 
-// wipeWorkspace removes the workspace. os.RemoveAll goes by descriptors and follows no link; to whoever is not
-// root the phantom's folders are closed, and are emptied inside first.
+// wipeWorkspace removes the workspace. To whoever is not root the phantom's folders are closed, and are emptied inside first.
 func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) error {
 	if os.Geteuid() == 0 || os.Remove(s.Workspace) == nil {
-		return os.RemoveAll(s.Workspace)
+		return hosttree.Remove(s.Workspace)
 	}
 	if _, err := os.Lstat(s.Workspace); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -432,11 +432,12 @@ func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) e
 	if err != nil {
 		return err
 	}
-	image, key := s.Image, ""
-	if r != nil {
-		image, key = cmp.Or(r.Image, image), r.Key
+	if r == nil { // the helper is to be known as ours all the same
+		if r, err = newRecord(e.host); err != nil {
+			return err
+		}
 	}
-	if err := e.empty(ctx, image, key, s); err != nil {
+	if err := e.empty(ctx, cmp.Or(r.Image, s.Image), r.Key, s); err != nil {
 		return err
 	}
 	if err := os.Remove(s.Workspace); err != nil {

@@ -47,10 +47,20 @@ func (e *engine) joinSink(ctx context.Context, id string) error {
 	}
 	bounded, cancel := call(ctx)
 	defer cancel()
-	if err := e.NetworkConnect(bounded, sinkName, id, nil); err != nil && !notNow(err) {
+	if err := e.NetworkConnect(bounded, sinkName, id, nil); err != nil && !notNow(err) && !e.joined(bounded, id, sinkName) {
 		return e.failed(ctx, "shut link-local addresses", err)
 	}
 	return nil
+}
+
+// joined tells whether a container is in a network, which not every engine says by the kind of its error.
+func (e *engine) joined(ctx context.Context, id, name string) bool {
+	c, err := e.ContainerInspect(ctx, id)
+	if err != nil || c.NetworkSettings == nil {
+		return false
+	}
+	_, in := c.NetworkSettings.Networks[name]
+	return in
 }
 
 // startOpen starts a container with a way out. Another prison's end may remove the sink before this one is in it: then there is a new one.

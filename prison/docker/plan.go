@@ -76,7 +76,7 @@ func (pl planner) prison() (plan, error) {
 	p.name = containerName(pl.Spec)
 	p.config.User = nobody
 	p.config.Env = append(p.config.Env, pl.Env...)
-	p.host.Mounts = append(p.host.Mounts, volume(pl.record.homeVolume(), "/home", pl.record.labels(pl.Spec, rolePrison)))
+	p.host.Mounts = append(p.host.Mounts, pl.record.mountHome(pl.record.labels(pl.Spec, rolePrison)))
 	if pl.podman || slices.Contains(pl.wanted(), "/etc") {
 		p.host.Mounts = append(p.host.Mounts, volume(pl.record.etcVolume(), "/etc", pl.record.labels(pl.Spec, rolePrison)))
 	}

@@ -45,9 +45,12 @@ func readRecord(dir string) (*record, error) {
 
 func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(dir, recordName), r) }
 
+// keyLength is a key's, in bytes.
+const keyLength = 8
+
 // newRecord returns the record of a prison that is to be on the engine at host.
 func newRecord(host string) (*record, error) {
-	var key [8]byte
+	var key [keyLength]byte
 	if _, err := rand.Read(key[:]); err != nil {
 		return nil, err
 	}
@@ -67,6 +70,12 @@ func forget(dir string) error {
 // labels mark something on the engine as a prison's.
 func (r *record) labels(s prison.Spec, role string) map[string]string {
 	return map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: role}
+}
+
+// isOurs tells whether labels are those of a prison: their names are plain words, which others may use as well.
+func isOurs(labels map[string]string) bool {
+	key, err := hex.DecodeString(labels[labelKey])
+	return err == nil && len(key) == keyLength && labels[labelID] != ""
 }
 
 // The names of a prison's volumes appear inside, in mountinfo.

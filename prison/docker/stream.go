@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -31,7 +32,7 @@ func (x *execution) copy() error {
 
 // copyTerminal gives the terminal its size before the command starts.
 func (x *execution) copyTerminal() error {
-	answer, err := x.stream.Reader.ReadString('\n')
+	answer, err := readLine(x.stream.Reader)
 	if err != nil {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (x *execution) copyTerminal() error {
 	}
 	// What comes before the script's second line is the echo of the first.
 	for line := ""; strings.TrimSpace(line) != "g"; {
-		if line, err = x.stream.Reader.ReadString('\n'); err != nil {
+		if line, err = readLine(x.stream.Reader); err != nil {
 			return nil
 		}
 	}
@@ -87,7 +88,16 @@ func (x *execution) resize(ctx context.Context, s prison.Size) {
 	x.ContainerExecResize(bounded, x.id, container.ResizeOptions{Height: uint(s.Rows), Width: uint(s.Cols)}) //nolint:errcheck // see above
 }
 
-// answered takes the script's answer, the first line, out of what is written.
+// maxAnswer is longer than every line that a script of ours says. The agent can write where the script does.
+const maxAnswer = 256
+
+// readLine reads a line, which is no longer than the reader's own memory.
+func readLine(r *bufio.Reader) (string, error) {
+	line, err := r.ReadSlice('\n')
+	return string(line), err
+}
+
+// answered takes the script's answer, the first line, out of what is written. A line that is too long is none.
 type answered struct {
 	said chan<- string
 	line []byte
@@ -99,17 +109,20 @@ func (a *answered) Write(p []byte) (int, error) {
 	if a.done {
 		return a.w.Write(p)
 	}
-	end := bytes.IndexByte(p, '\n')
-	if end < 0 {
-		a.line = append(a.line, p...)
+	begin, rest, ends := bytes.Cut(p, []byte("\n"))
+	a.line = append(a.line, begin[:min(len(begin), maxAnswer+1-len(a.line))]...)
+	tooLong := len(a.line) > maxAnswer
+	if !ends && !tooLong {
 		return len(p), nil
 	}
-	a.line = append(a.line, p[:end]...)
+	if tooLong {
+		a.line = nil
+	}
 	a.done = true
 	a.said <- string(a.line)
-	if rest := p[end+1:]; len(rest) > 0 {
+	if len(rest) > 0 {
 		n, err := a.w.Write(rest)
-		return end + 1 + n, err
+		return len(p) - len(rest) + n, err
 	}
 	return len(p), nil
 }

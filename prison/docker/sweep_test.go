@@ -6,7 +6,9 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
@@ -62,6 +64,35 @@ func TestAbandoned(t *testing.T) {
 	}
 	if list, err = e.ContainerList(t.Context(), container.ListOptions{All: true, Filters: of}); err != nil || len(list) != 0 {
 		t.Errorf("%d containers are left, %v", len(list), err)
+	}
+}
+
+// TestLeftOver looks at containers that do not run: only those of a killed command are swept up, and nobody else's, whatever it is labelled.
+func TestLeftOver(t *testing.T) {
+	r, err := newRecord("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(role string) map[string]string { return r.labels(prison.Spec{ID: "id"}, role) }
+	old := time.Now().Add(-2 * sweepAge)
+	for what, c := range map[string]struct {
+		labels  map[string]string
+		state   container.ContainerState
+		created time.Time
+		want    bool
+	}{
+		"a helper":               {of(roleHelper), container.StateExited, old, true},
+		"one that never ran":     {of(roleHelper), container.StateCreated, old, true},
+		"one that was just made": {of(roleHelper), container.StateCreated, time.Now(), false},
+		"a prison being made":    {of(rolePrison), container.StateCreated, old, true},
+		"a stopped prison":       {of(rolePrison), container.StateExited, old, false},
+		"somebody's role":        {map[string]string{labelRole: "helper"}, container.StateExited, old, false},
+		"somebody's key":         {map[string]string{labelRole: "helper", labelID: "1", labelKey: "editor"}, container.StateExited, old, false},
+		"no key":                 {map[string]string{labelRole: "helper", labelID: "1", labelKey: ""}, container.StateExited, old, false},
+	} {
+		if got := leftOver(container.Summary{Labels: c.labels, State: c.state, Created: c.created.Unix()}); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
 	}
 }
 

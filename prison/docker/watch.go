@@ -131,7 +131,7 @@ func (l *looker) look() (changed bool, err error) {
 		return false, err
 	}
 	defer l.late()()
-	answer, err := l.answers.ReadString('\n')
+	answer, err := readLine(l.answers)
 	return strings.HasPrefix(answer, "c"), err
 }
 

@@ -113,7 +113,8 @@ func checkStopped(s prison.Spec) error {
 
 var errRunning = errors.New("the prison is running already")
 
-// startKeeper starts the keeper detached: a session of its own, the root folder, no environment.
+// startKeeper starts the keeper detached: a session of its own, the root folder, and no environment but the PATH in which programs for
+// prisons were found. What the keeper starts has none of it.
 func startKeeper(s prison.Spec) (p *os.Process, link conn, err error) {
 	link, theirs, err := socketPair()
 	if err != nil {
@@ -136,7 +137,7 @@ func startKeeper(s prison.Spec) (p *os.Process, link conn, err error) {
 	}
 	defer null.Close()
 	p, err = os.StartProcess("/proc/self/exe", []string{roleKeeper}, &os.ProcAttr{
-		Dir: "/", Env: roleEnv, Files: []*os.File{null, null, null, config, theirs},
+		Dir: "/", Env: append([]string{"PATH=" + os.Getenv("PATH")}, roleEnv...), Files: []*os.File{null, null, null, config, theirs},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -75,10 +75,10 @@ func inside(point, root, position string) string {
 }
 
 // unified finds the nearest version 2 group above this process in which it may make another one
-// with controllers. A group with processes gives its children none ("no internal processes"), so the own
+// with controllers, which offers says of each. A group with processes gives its children none ("no internal processes"), so the own
 // one serves only if it is the root, and to move a process one must be able to write to the common
 // ancestor's cgroup.procs.
-func (c cgroups) unified(name string) *unifiedGroup {
+func (c cgroups) unified(name string, offers func(dir string) []string) *unifiedGroup {
 	if c.root == "" {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (c cgroups) unified(name string) *unifiedGroup {
 	}
 	for {
 		if unix.Access(dir, unix.W_OK) == nil && unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) == nil {
-			if controllers := offer(dir); len(controllers) > 0 {
+			if controllers := offers(dir); len(controllers) > 0 {
 				return &unifiedGroup{filepath.Join(dir, name), controllers}
 			}
 		}
@@ -99,17 +99,41 @@ func (c cgroups) unified(name string) *unifiedGroup {
 	}
 }
 
-// offer returns the controllers that children of a group have, after asking for those we want.
-func offer(dir string) []string {
-	control := filepath.Join(dir, "cgroup.subtree_control")
-	has := func() []string {
-		content, _ := os.ReadFile(control)
-		return strings.Fields(string(content))
-	}
-	for _, controller := range []string{"memory", "pids", "cpu"} {
-		if !slices.Contains(has(), controller) {
-			os.WriteFile(control, []byte("+"+controller), 0) //nolint:errcheck // who asks next finds out
+const (
+	ownControllers   = "cgroup.controllers"
+	childControllers = "cgroup.subtree_control"
+)
+
+// wantedControllers are those by which [prison.Limits] are kept.
+var wantedControllers = []string{"memory", "pids", "cpu"}
+
+func groupWords(dir, file string) []string {
+	content, _ := os.ReadFile(filepath.Join(dir, file))
+	return strings.Fields(string(content))
+}
+
+// asked returns the controllers that children of a group have, after asking for those we want.
+func asked(dir string) []string {
+	for _, controller := range wantedControllers {
+		if !slices.Contains(groupWords(dir, childControllers), controller) {
+			os.WriteFile(filepath.Join(dir, childControllers), []byte("+"+controller), 0) //nolint:errcheck // the answer tells
 		}
 	}
-	return has()
+	return groupWords(dir, childControllers)
+}
+
+// foretold returns what [asked] would, and asks for nothing.
+func foretold(dir string) []string {
+	has := groupWords(dir, childControllers)
+	kind := groupWords(dir, "cgroup.type") // the root has none, and may have processes
+	mayAsk := len(kind) == 0 || slices.Equal(kind, []string{"domain"}) && len(members(dir)) == 0
+	if !mayAsk || unix.Access(filepath.Join(dir, childControllers), unix.W_OK) != nil {
+		return has
+	}
+	for _, controller := range groupWords(dir, ownControllers) {
+		if slices.Contains(wantedControllers, controller) && !slices.Contains(has, controller) {
+			has = append(has, controller)
+		}
+	}
+	return has
 }

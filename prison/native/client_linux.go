@@ -161,7 +161,7 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	q := newRequest(kindExec, p)
 	if p.Terminal == nil {
 		q.Stdin, q.Stdout, q.Stderr = p.Stdin != nil, p.Stdout != nil, p.Stderr != nil
-		if q.Merged = q.Stdout && sameWriter(p.Stdout, p.Stderr); q.Merged {
+		if q.Merged = p.Merged(); q.Merged {
 			p.Stderr, q.Stderr = nil, false
 		}
 	}
@@ -193,12 +193,6 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	return a.Status, copyErr
 }
 
-// sameWriter tells whether two writers are one, which two copies at a time could not write to.
-func sameWriter(a, b io.Writer) bool {
-	defer func() { _ = recover() }() // some types cannot be compared
-	return a == b
-}
-
 const (
 	// killPatience is how long Exec waits to hear that what it had killed is dead.
 	killPatience = 5 * time.Second
@@ -209,7 +203,7 @@ const (
 	afterwards = 5 * time.Second
 )
 
-// streams copies between a process's ends and the caller's readers and writers.
+// copies are those between a process's ends and the caller's readers and writers.
 type copies struct {
 	outputs []*output
 	ended   chan struct{}

@@ -129,7 +129,7 @@ func limitFindings() []prison.Finding {
 	case len(mounts.legacy) > 0:
 		version = "version 1"
 	}
-	l := planLimits(prison.Spec{ID: "examine"})
+	l := planLimits(prison.Spec{ID: "examine"}, foretold)
 	findings := []prison.Finding{{Name: "control groups", Value: version}}
 	for i, lacking := range l.weaker {
 		f := prison.Finding{Name: "limit", Value: "not by a control group", Lack: lacking.Text}

@@ -17,7 +17,7 @@ func TestExhaust(t *testing.T) {
 	}
 	for what, script := range map[string]string{
 		"inodes":                            "cd /tmp; i=0; while [ $i -lt 20000 ]; do true >f$i || break; i=$((i+1)); done; echo; test $i -gt 10000 && test $i -lt 17000 && echo bounded",
-		"devices":                           "true >/dev/new || mkdir /dev/d || rm /dev/ptmx || ln -s /tmp /dev/link || mount | grep -q '^dev on /dev .*(ro' && echo bounded",
+		"devices":                           "(true >/dev/new) || mkdir /dev/d || rm /dev/ptmx || ln -s /tmp /dev/link || echo bounded",
 		"descriptors":                       "test $(ulimit -Hn) -le 65536 && test $(ulimit -n) -le 1024 && echo bounded",
 		"being spared when memory is short": "echo 0 >/proc/self/oom_score_adj; test $(cat /proc/self/oom_score_adj) -ge 500 && echo bounded",
 	} {

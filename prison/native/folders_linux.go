@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/hosttree"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,7 +39,7 @@ func (t folderTask) run() error {
 	}
 	var errs []error
 	for _, path := range t.Remove {
-		errs = append(errs, removeTree(path))
+		errs = append(errs, hosttree.Remove(path))
 	}
 	return errors.Join(errs...)
 }

@@ -166,7 +166,7 @@ func anyHolds(ranges []idRange, id int) bool {
 // ownRanges returns the subordinate ids that newuidmap(1) and newgidmap(1) let the user map.
 func ownRanges() (uids, gids []idRange, err error) {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
-		if _, err := findMapper(tool); err != nil {
+		if _, err := findProgram(tool); err != nil {
 			return nil, nil, unavailable(tool+" is not installed", installMappers()...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -110,8 +111,17 @@ func becomeNameless() {
 // ignoreSignals keeps signals sent from inside from ending PID 1 in the runtime's default way, and
 // gives processes the default actions for those that the caller ignored.
 func ignoreSignals() {
-	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGABRT, unix.SIGTERM,
-		unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTRAP, unix.SIGSYS, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM,
+		unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	// These the runtime takes for faults of its own, depending on how they were sent. Without a handler of PID 1's the kernel drops
+	// what comes from inside, see signal(7) and pid_namespaces(7), and a fault still ends it.
+	for _, s := range []unix.Signal{
+		unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS,
+	} {
+		// At least a struct sigaction of the kernel's, on every processor.
+		var defaultAction [64]byte
+		unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&defaultAction)), 0, 8, 0, 0) //nolint:errcheck // these signals there are
+	}
 }
 
 // serveLink waits for the other side's end. Until then it may hand over connections, each as one

@@ -121,7 +121,7 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 		}
 	}
 	k.state.Keeper, k.state.Lock = identify(os.Getpid()), identityOf(k.path(lockName))
-	k.limits = planLimits(k.spec)
+	k.limits = planLimits(k.spec, asked)
 	k.state.Cgroups = k.limits.directories()
 	if err := hostfile.Write(k.path(stateName), k.state); err != nil {
 		return nil, err
@@ -225,6 +225,9 @@ func (k *keeper) writeLog(output []byte) {
 }
 
 func (k *keeper) cleanUp() {
+	if k.state.Keeper.PID == 0 {
+		return // it was refused: what is there is still the last run's, or another prison's
+	}
 	if k.init != nil {
 		k.link.Close()
 		k.init.Kill()

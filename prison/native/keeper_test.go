@@ -5,6 +5,7 @@ package native_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/calls"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
@@ -210,7 +212,27 @@ func TestSignalsFromInside(t *testing.T) {
 	if _, err := b.Start(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	output(t, b, s, "for n in HUP INT QUIT ABRT TERM USR1 KILL STOP TSTP PIPE ALRM; do kill -$n 1; done; kill -KILL -1; true")
+	output(t, b, s, "for n in HUP INT QUIT ABRT TERM USR1 KILL STOP TSTP PIPE ALRM ILL TRAP BUS FPE SEGV STKFLT SYS; do kill -$n 1; done; kill -KILL -1; true")
+	if got := output(t, b, s, "echo on"); got != "on" {
+		t.Errorf("output %q", got)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Queued, a signal looks like one of the kernel's to who asks whether it comes from kill(2).
+	var queued []calls.Call
+	for n := range uintptr(64) {
+		info := make([]byte, 128) // siginfo_t
+		binary.NativeEndian.PutUint32(info, uint32(n+1))
+		binary.NativeEndian.PutUint32(info[8:], 1<<32-1) // SI_QUEUE
+		queued = append(queued, calls.Call{Name: "rt_sigqueueinfo", Number: unix.SYS_RT_SIGQUEUEINFO, Args: [6]uintptr{1, n + 1, calls.Pointer}, Data: info})
+	}
+	if results, err := calls.Make(t.Context(), p, queued); err != nil {
+		t.Fatal(err)
+	} else if results[unix.SIGSEGV-1] != 0 {
+		t.Fatalf("nothing was sent: %d", results)
+	}
 	if got := output(t, b, s, "echo on"); got != "on" {
 		t.Errorf("output %q", got)
 	}
@@ -347,6 +369,33 @@ func TestCommandLog(t *testing.T) {
 		if time.Since(begun) > 10*time.Second {
 			t.Fatalf("the log's end did not come; it has %d bytes", len(content))
 		}
+	}
+}
+
+// TestCopied starts a prison for a copy of a running one's folder, which is refused, as often as it is tried: what tells of the other one
+// stays.
+func TestCopied(t *testing.T) {
+	b, s := prepared(t)
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	original, dir := s, t.TempDir()
+	if out, err := exec.Command("find", s.Dir, "-maxdepth", "1", "!", "-type", "d", "-exec", "cp", "-a", "{}", dir, ";").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.Dir = dir
+	for range 2 {
+		if _, err := b.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), prison.ErrElsewhere.Error()) {
+			t.Errorf("started: %v", err)
+		}
+		for _, name := range []string{"control", "state.json"} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := errors.Join(b.Stop(t.Context(), original), b.Stop(t.Context(), s), b.Wipe(t.Context(), s)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -49,13 +49,13 @@ func rlimitsOnly(s prison.Spec) *limits {
 // Init is under it, too, and its runtime maps more than it uses.
 func dataLimit(l prison.Limits) uint64 { return uint64(max(l.Memory, 256<<20)) }
 
-// planLimits finds where groups could be made; it makes none.
-func planLimits(s prison.Spec) *limits {
+// planLimits finds where groups could be made; it makes none. By [foretold] it changes nothing, by [asked] it gets controllers for them.
+func planLimits(s prison.Spec, offers func(dir string) []string) *limits {
 	want := s.Limits.OrDefault()
 	l := &limits{}
 	name := groupName(s)
 	mounts := cgroupMounts()
-	v2 := mounts.unified(name)
+	v2 := mounts.unified(name, offers)
 	for _, c := range []struct {
 		controller string
 		lacking    prison.Weakness

@@ -86,6 +86,7 @@ func (b *builder) openNetwork() error {
 	if b.tap < 0 {
 		return nil
 	}
+	b.lacks(prison.HostReachable, "with an open network, what the host offers on all of its addresses can be reached")
 	if err := makeTap(b.tap); err != nil {
 		return fmt.Errorf("make interface: %w", err)
 	}

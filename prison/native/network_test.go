@@ -361,3 +361,25 @@ func TestNetworkUnavailable(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+// TestNetworkProgramOfPath has the network's program where only the caller's PATH leads: what starts it later finds the same one, and
+// nothing inside knows of that folder.
+func TestNetworkProgramOfPath(t *testing.T) {
+	names := append(native.UserNetworks(), "none")
+	program, err := exec.LookPath(names[0])
+	prisontest.Need(t, "network", err)
+	dir := filepath.Dir(prisontest.CopyOfTest(t))
+	used := filepath.Join(dir, "used")
+	script := "#!/bin/sh\n: >" + used + "/here\nexec " + program + " \"$@\"\n"
+	if err := errors.Join(os.Mkdir(used, 0o777), os.Chmod(used, 0o777), os.WriteFile(filepath.Join(dir, names[0]), []byte(script), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	b, s := startedOpen(t)
+	if _, err := os.Stat(used + "/here"); err != nil {
+		t.Errorf("another program was started: %v", err)
+	}
+	if seen := output(t, b, s, "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/self/mountinfo 2>/dev/null | tr '\\0' '\\n'; env"); strings.Contains(seen, dir) {
+		t.Errorf("inside one can read %q", seen)
+	}
+}

@@ -141,6 +141,9 @@ func (r *relay) connect() (*connected, error) {
 		}()
 		return c, nil
 	}
+	if len(errs) == 0 {
+		return nil, errors.New("no program for it is found any more")
+	}
 	return nil, errors.Join(errs...)
 }
 

@@ -51,6 +51,13 @@ func TestMayLeave(t *testing.T) {
 	}
 }
 
+// TestNoProgram has lost the programs that were there when the prison was planned.
+func TestNoProgram(t *testing.T) {
+	if c, err := new(relay).connect(); c != nil || err == nil {
+		t.Errorf("connected: %v, %v", c, err)
+	}
+}
+
 func FuzzFrames(f *testing.F) {
 	f.Add(packetTo(1, 2, 3, 4))
 	f.Add(arp(2, ownMAC, gatewayAddress, ownMAC, ownAddress))

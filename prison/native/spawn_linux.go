@@ -147,7 +147,7 @@ func writeMap(pid int, name string, m []mapping) error {
 }
 
 func runMapper(tool string, pid int, m []mapping) error {
-	path, err := findMapper(tool)
+	path, err := findProgram(tool)
 	if err != nil {
 		return err
 	}
@@ -163,9 +163,6 @@ func runMapper(tool string, pid int, m []mapping) error {
 	}
 	return nil
 }
-
-// findMapper looks where a user's PATH may not.
-func findMapper(tool string) (string, error) { return findProgram(tool) }
 
 // findProgram looks in PATH, and where a user's PATH may not.
 func findProgram(name string) (string, error) {

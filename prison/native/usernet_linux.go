@@ -1,7 +1,6 @@
 package native
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -124,17 +123,9 @@ func helperCommand(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...) //nolint:noctx // its caller ends it
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + searchPath}
-	cmd.Stderr = &bounded{}
+	cmd.Stderr = &prison.Capped{Max: 2048}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	return cmd
-}
-
-// bounded keeps the beginning of what is written to it.
-type bounded struct{ bytes.Buffer }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, 2048-b.Len()))])
-	return len(p), nil
 }
 
 func alive(cmd *exec.Cmd) bool {
@@ -149,7 +140,7 @@ func failed(cmd *exec.Cmd, cause error) error {
 	if err := cmd.Wait(); cause == nil {
 		cause = err
 	}
-	said, _ := cmd.Stderr.(*bounded)
+	said, _ := cmd.Stderr.(*prison.Capped)
 	var lines []string
 	for line := range strings.Lines(said.String()) {
 		// What passt says when there is no system log.

@@ -14,9 +14,10 @@ import (
 func networks(t *testing.T, b prison.Backend, o Options) {
 	s := NewSpec(t, b, o)
 	s.Network = prison.NetworkOpen
+	var isolation prison.Isolation
 	err := b.Prepare(t.Context(), s)
 	if err == nil {
-		_, err = b.Start(t.Context(), s)
+		isolation, err = b.Start(t.Context(), s)
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && !o.Network {
@@ -32,7 +33,7 @@ func networks(t *testing.T, b prison.Backend, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &box{backend: b, spec: s, Prison: p}
+	x := &box{backend: b, spec: s, isolation: isolation, Prison: p}
 	if x.sh(t, "command -v bash && command -v timeout").status != 0 {
 		t.Skip("SKIPPED: there is no bash inside to connect with")
 	}
@@ -69,6 +70,9 @@ func openNetwork(t *testing.T, x *box) {
 	}
 	if port := listen(t, host); !connects(host, port) {
 		t.Errorf("could not connect to %s, port %d", host, port)
+	}
+	if !x.isolation.Lacks(prison.HostReachable) {
+		t.Errorf("the host's own addresses can be reached, and nothing says so")
 	}
 }
 

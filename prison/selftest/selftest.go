@@ -168,7 +168,7 @@ func (s Subject) read(ctx context.Context, script string) (string, error) {
 func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (string, error) {
 	look, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
-	out, errOut := capped{max: maxOutput}, capped{max: maxSeen}
+	out, errOut := prison.Capped{Max: maxOutput}, prison.Capped{Max: maxSeen}
 	p := prison.Process{Argv: argv, Stdout: &out, Stderr: &errOut}
 	if stdin != nil {
 		p.Stdin = bytes.NewReader(stdin)
@@ -187,17 +187,6 @@ func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (st
 		return "", &untriedError{fmt.Sprintf("status %d: %s", status, strings.TrimSpace(out.String()+" "+errOut.String()))}
 	}
 	return out.String(), nil
-}
-
-// capped keeps the beginning of what is written to it.
-type capped struct {
-	bytes.Buffer
-	max int
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	c.Buffer.Write(p[:min(len(p), max(0, c.max-c.Len()))])
-	return len(p), nil
 }
 
 // shorten makes one short line of a text.

@@ -134,6 +134,10 @@ func (s Store) replaceExclude(content []byte) error {
 	name := s.excludeFile()
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
+	} else if target, err := os.Readlink(name); err == nil { // to a file that is still to be
+		if name = target; !filepath.IsAbs(target) {
+			name = filepath.Join(filepath.Dir(s.excludeFile()), target)
+		}
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(name); err == nil {

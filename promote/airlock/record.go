@@ -114,11 +114,19 @@ func (r Record) Ref(name string) string { return refsOf(r.ID) + "/" + name }
 
 func refsOf(id string) string { return "refs/airlock/" + id }
 
+// encode keeps what JSON would not: a branch and a folder may have any bytes in their names.
+func encode(r Record) ([]byte, error) {
+	r.Version, r.Branch, r.Top = version, gitops.ToText(r.Branch), gitops.ToText(r.Top)
+	content, err := json.MarshalIndent(r, "", "\t")
+	return append(content, '\n'), err
+}
+
 func decode(content []byte, from string) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(content, &r); err != nil {
 		return r, fmt.Errorf("read %q: %w", from, err)
 	}
+	r.Branch, r.Top = gitops.FromText(r.Branch), gitops.FromText(r.Top)
 	if r.Version != version {
 		return r, fmt.Errorf("read %q: version %d, this program knows %d", from, r.Version, version)
 	}

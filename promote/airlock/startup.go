@@ -22,6 +22,18 @@ func (s Store) Startup(id string) (string, error) {
 	return string(content), err
 }
 
+// toldName marks an airlock whose user was told where landed commits say what they came out of.
+const toldName = "told"
+
+// Tell tells whether the user is to be told now where landed commits say what they came out of: once for each airlock.
+func (s Store) Tell(id string) bool {
+	file, err := os.OpenFile(filepath.Join(s.Dir(id), toldName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	return file.Close() == nil
+}
+
 // SetStartup remembers a digest of the startup commands that have run to their end.
 func (s Store) SetStartup(id, digest string) error {
 	return gitops.WriteFile(filepath.Join(s.Dir(id), startupName), []byte(digest), 0o600)

@@ -2,7 +2,6 @@ package airlock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,12 +118,10 @@ func (s Store) Sweep() error {
 
 // Save writes a record.
 func (s Store) Save(r Record) error {
-	r.Version = version
-	content, err := json.MarshalIndent(r, "", "\t")
+	content, err := encode(r)
 	if err != nil {
 		return err
 	}
-	content = append(content, '\n')
 	err = gitops.WriteFile(s.file(r.ID), content, 0o600)
 	if gitops.NoRoom(err) {
 		return s.overwrite(r.ID, content, err)

@@ -43,9 +43,9 @@ func (agentConfig) change(_ context.Context, _ *inspection, c gitops.Change, r *
 	if c.New.Mode == "" {
 		return nil
 	}
-	if why := executedByAgents.find(c.Path); why != "" {
+	if why := executedByAgents.find(c.Path, c.New.Mode == linkMode); why != "" {
 		r.at(c.Path, "%s", why)
-	} else if why := readByAgents.find(c.Path); why != "" {
+	} else if why := readByAgents.find(c.Path, c.New.Mode == linkMode); why != "" {
 		r.mention(c.Path, "%s", why)
 	}
 	return nil

@@ -14,6 +14,6 @@
 // A gate is not a review. Code that the user builds or runs can do whatever it likes, and a secret can be encoded
 // so that no rule finds it.
 //
-// Nothing here writes, runs a process or follows a link: a gate sees git objects through [Objects] and
-// nothing else.
+// Nothing here writes or runs a process: a gate sees git objects through [Objects] and nothing else, but for where
+// the user's own settings lead.
 package policy

@@ -213,3 +213,19 @@ func TestActionText(t *testing.T) {
 		}
 	}
 }
+
+// Links that lead through each other over long ways are given up, and said to be too many, before they take minutes.
+func TestLongLinksEnd(t *testing.T) {
+	objects, change := newStore(), files{}
+	for n := range 64 {
+		change[fmt.Sprintf("l%d", n)] = linkTo + fmt.Sprintf("l%d/", n+1) + strings.Repeat("x/", 2000)
+	}
+	for n := range 100 {
+		change[fmt.Sprintf("first%d", n)] = linkTo + "l0"
+	}
+	found, err := New(Settings{}, testFacts, objects).Check(t.Context(), objects.commit(testBase, testBase.with(change), ""))
+	check(t, err)
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "symlink-escape" }) {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -29,12 +30,12 @@ var runByItself = newPathTable(
 		.dir-locals-2.el .gdbinit .lldbinit .sublime-project *.sublime-project
 		eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts .eslintrc.js .eslintrc.cjs
 		prettier.config.js prettier.config.mjs prettier.config.cjs .prettierrc.js .prettierrc.mjs .prettierrc.cjs
-		directory.build.props directory.build.targets .rubocop.yml`)},
+		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets .rubocop.yml`)},
 	group{"shells run it on entering the folder", fields(`
-		.envrc .mise.toml mise.toml .mise/ .tool-versions .python-version .autoenv .autoenv.zsh .in .out shell.nix flake.nix
+		.envrc .mise.toml mise.toml .mise.local.toml mise.local.toml .config/mise/ .mise/ .tool-versions .python-version .autoenv .autoenv.zsh .in .out shell.nix flake.nix
 		devenv.nix .devenv/ .bashrc .zshrc .profile`)},
 	group{"package managers run it", fields(`
-		.npmrc .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
+		.npmrc package.yaml .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
 		setup.py build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain gradle/wrapper/ .mvn/ init.gradle
 		pip.conf .condarc .bazelrc tools/bazel nuget.config`)},
 	group{"git hooks call it", fields(`
@@ -55,7 +56,7 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 	if c.New.Mode == "" {
 		return nil
 	}
-	if why := runByItself.find(c.Path); why != "" {
+	if why := runByItself.find(c.Path, c.New.Mode == linkMode); why != "" {
 		r.at(c.Path, "%s", why)
 		return nil
 	}
@@ -71,22 +72,29 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 	if err != nil {
 		return err
 	}
-	if part := changedPart(old, content, parts); part != "" {
+	if part, known := changedPart(old, content, parts); !known || !c.New.Regular() {
+		r.at(c.Path, "what package managers run of it cannot be told")
+	} else if part != "" {
 		r.at(c.Path, "package managers run what is under %q", part)
 	}
 	return nil
 }
 
-// changedPart names the first part of a JSON file that is not as it was; empty if all are. What is no JSON has
-// no part that anything would run.
-func changedPart(old, new []byte, parts []string) string {
+// changedPart names the first part of a JSON file that is not as it was; empty if all are. What is no JSON to us may be
+// some to others: that is not known.
+func changedPart(old, new []byte, parts []string) (part string, known bool) {
 	var before, after map[string]any
-	_ = json.Unmarshal(old, &before)
-	_ = json.Unmarshal(new, &after)
+	_ = json.Unmarshal(withoutMark(old), &before)
+	if err := json.Unmarshal(withoutMark(new), &after); err != nil {
+		return "", false
+	}
 	for _, p := range parts {
 		if value, there := after[p]; there && !reflect.DeepEqual(before[p], value) {
-			return p
+			return p, true
 		}
 	}
-	return ""
+	return "", true
 }
+
+// withoutMark leaves out a byte order mark, as package managers do.
+func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }

@@ -6,7 +6,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// patternLimit bounds the bytes of one pattern that is looked at; git has no such limit, paths have.
+// patternLimit bounds the bytes of one pattern that is looked at. Git has no such limit: one that is longer and negative is
+// taken to be about the folder.
 const patternLimit = 8 << 10
 
 // ignoring finds the last line of a .gitignore file at the top that decides about a folder beside it.
@@ -19,6 +20,9 @@ func ignoring(content []byte, folder string, folded bool) (line int, negative bo
 		text = bytes.TrimSuffix(text, []byte("\n"))
 		text = bytes.TrimSuffix(text, []byte("\r"))
 		if len(text) > patternLimit {
+			if text[0] == '!' {
+				line, negative = n, true
+			}
 			continue
 		}
 		if p, ok := gitops.ParsePattern(string(text)); ok && p.Says(folder, true, folded) {

@@ -57,7 +57,8 @@ const (
 
 // content reads a file's first bytes, whether or not its content is new; nil for what is no file.
 func (in *inspection) content(ctx context.Context, e gitops.Entry) ([]byte, error) {
-	if !e.Regular() {
+	// Of a link named .gitattributes git obeys the target as if it were the text.
+	if !e.Regular() && e.Mode != linkMode {
 		return nil, nil
 	}
 	head, _, err := in.objects.Blob(ctx, e.OID, textLimit)
@@ -102,6 +103,9 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 		if f.old, _, err = in.objects.Blob(ctx, f.change.Old.OID, textLimit); err != nil {
 			return err
 		}
+	}
+	if isBinary(f.old) {
+		f.old = nil // nobody has looked at it
 	}
 	f.runs = addedRuns(f.old, f.head)
 	for _, r := range f.runs {

@@ -8,6 +8,7 @@ import (
 // run is a part of a file that a commit added: lines that follow each other.
 type run struct {
 	line int // number of the first, counted from 1
+	at   int // where they begin
 	text []byte
 }
 
@@ -22,7 +23,7 @@ func addedRuns(old, new []byte) []run {
 	}
 	first := 1 + bytes.Count(new[:begin], []byte("\n"))
 	if len(before) == 0 {
-		return []run{{first, after}}
+		return []run{{first, begin, after}}
 	}
 	seed := maphash.MakeSeed()
 	had := map[uint64]struct{}{}
@@ -38,7 +39,7 @@ func addedRuns(old, new []byte) []run {
 		} else {
 			if begun < 0 {
 				begun = offset
-				runs = append(runs, run{line: number})
+				runs = append(runs, run{line: number, at: begin + begun})
 			}
 			runs[len(runs)-1].text = after[begun : offset+len(line)]
 		}

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // pathTable tells of well-known files by their names, whatever the folder above: projects lie in folders of
 // repositories. Names are as [plain] makes them.
@@ -8,10 +11,11 @@ type pathTable struct {
 	names   map[string]string // of a file, and what to say of it
 	endings map[string]string // of a file's name, from its last dot
 	folders map[string]string // of a folder, in all of which it is so; of one or two components
+	above   map[string]string // of a folder in which there is one of those
 }
 
-// find says what is known of a path; empty for nothing.
-func (t pathTable) find(path string) string {
+// find says what is known of a path; empty for nothing. A link stands for all that a folder of its name would hold.
+func (t pathTable) find(path string, link bool) string {
 	var parts []string
 	components(path, func(_, name string) bool {
 		parts = append(parts, plain(name))
@@ -19,6 +23,9 @@ func (t pathTable) find(path string) string {
 	})
 	name := parts[len(parts)-1]
 	if why := t.names[name]; why != "" {
+		return why
+	}
+	if why := cmp.Or(t.folders[name], t.above[name]); link && why != "" {
 		return why
 	}
 	for n := range parts[:len(parts)-1] {
@@ -30,7 +37,11 @@ func (t pathTable) find(path string) string {
 		}
 	}
 	if len(parts) > 1 {
-		if why := t.names[parts[len(parts)-2]+"/"+name]; why != "" {
+		last := parts[len(parts)-2] + "/" + name
+		if why := t.names[last]; why != "" {
+			return why
+		}
+		if why := t.folders[last]; link && why != "" {
 			return why
 		}
 	}
@@ -48,9 +59,12 @@ type group struct {
 
 // newPathTable makes a table of groups. A path that ends in "/" is a folder, one that starts with "*" an ending.
 func newPathTable(groups ...group) pathTable {
-	t := pathTable{names: map[string]string{}, endings: map[string]string{}, folders: map[string]string{}}
+	t := pathTable{names: map[string]string{}, endings: map[string]string{}, folders: map[string]string{}, above: map[string]string{}}
 	for _, g := range groups {
 		for _, p := range g.paths {
+			if first, rest, _ := strings.Cut(p, "/"); rest != "" {
+				t.above[first] = g.why
+			}
 			if folder, ok := strings.CutSuffix(p, "/"); ok {
 				t.folders[folder] = g.why
 			} else if ending, ok := strings.CutPrefix(p, "*"); ok {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -58,6 +59,9 @@ var settingPatterns = sync.OnceValue(func() patterns {
 	}
 })
 
+// homeVariable puts a tilde in the place of the variable that a shell has for it.
+var homeVariable = strings.NewReplacer("$HOME/", "~/", "${HOME}/", "~/")
+
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) programs {
 	p, match := programs{drivers: map[string]bool{}}, settingPatterns()
@@ -70,7 +74,7 @@ func readPrograms(c gitops.Config, top string) programs {
 			p.add(key, configuredPath(key, value), top, true)
 		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(value, "!"):
 		case match.command.MatchString(key):
-			for _, word := range match.word.FindAllString(value, -1) {
+			for _, word := range match.word.FindAllString(homeVariable.Replace(value), -1) {
 				if strings.Contains(value, "--show-toplevel") {
 					word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"
 				}
@@ -95,10 +99,32 @@ func configuredPath(key, value string) string {
 	return value
 }
 
+// fromHome is a path with the home in the place of a tilde, as git and shells read it.
+func fromHome(name string) string {
+	rest, tilde := strings.CutPrefix(name, "~/")
+	if home, err := os.UserHomeDir(); tilde && err == nil {
+		return filepath.Join(home, rest)
+	}
+	return name
+}
+
+// resolved is an absolute path as git names it: links on the way are followed, as far as there is a way yet.
+func resolved(name string) string {
+	name = filepath.Clean(name)
+	for at, rest := name, ""; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+	return name
+}
+
 // add adds a path if it is one of the work tree.
 func (p *programs) add(key, name, top string, folder bool) {
+	name = fromHome(name)
 	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(top, name)
+		rel, err := filepath.Rel(top, resolved(name))
 		if top == "" || err != nil {
 			return
 		}

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,11 @@ const (
 	sampleGuess = `api_key = "` + "8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e" + `"` + "\n"
 )
 
+// keyAround is a private key with that for its middle.
+func keyAround(middle string) string {
+	return "-----BEGIN " + "RSA PRIVATE KEY-----\n" + middle + "-----END " + "RSA PRIVATE KEY-----\n"
+}
+
 // ruleCase is one commit and what one rule says about it: "hold", "flag" or nothing.
 type ruleCase struct {
 	name    string
@@ -49,6 +56,8 @@ var ruleCases = map[string][]ruleCase{
 		{name: "an old link is led out by a new one", before: files{"l": linkTo + "d/../x"}, change: files{"d": linkTo + "."}, want: "hold", path: "l"},
 		{name: "a folder becomes a link", before: files{"l": linkTo + "src/d/../../x", "src/d/f": "1"}, change: files{"src/d/f": "", "src/d": linkTo + ".."}, want: "hold", path: "l"},
 		{name: "Windows", change: files{"l": linkTo + `C:\x`, "m": linkTo + `..\..\x`}, want: "hold", path: "l"},
+		{name: "names that are one without case", before: files{"n/A": "1", "n/a": "2"}, change: files{"n/A": linkTo + "/etc/passwd", "n/a": linkTo + "b"}, want: "hold", path: "n/A"},
+		{name: "through one of two names", before: files{"n/A": "1", "n/a": linkTo + "../src"}, change: files{"n/A": linkTo + "../docs", "l": linkTo + "n/a/x"}, want: "hold", path: "l"},
 		{name: "within", change: files{"src/l": linkTo + "../docs/a.md", "m": linkTo + "src"}},
 		{name: "dangling within", change: files{"src/l": linkTo + "nothing/here"}},
 		{name: "a loop", change: files{"a": linkTo + "b", "b": linkTo + "a"}},
@@ -65,6 +74,8 @@ var ruleCases = map[string][]ruleCase{
 		{name: "its attributes", change: files{".gitattributes": ".devspace-7f3a/** filter=x\n"}, want: "hold", path: ".gitattributes"},
 		{name: "more than is read", change: files{".gitignore": strings.Repeat("*.o\n", textLimit/4) + "!*\n"}, want: "hold", path: ".gitignore"},
 		{name: "attributes, more than is read", change: files{".gitattributes": strings.Repeat("* text\n", textLimit/7+1)}, want: "hold", path: ".gitattributes"},
+		{name: "by a line longer than is read", change: files{".gitignore": "!." + strings.Repeat("*", patternLimit) + "\n"}, want: "hold", path: ".gitignore"},
+		{name: "ignored by a line longer than is read", change: files{".gitignore": "." + strings.Repeat("*", patternLimit) + "\n"}},
 		{name: "its attributes, quoted", change: files{".gitattributes": "\"\\056devspace-7f3a/**\" filter=x\n"}, want: "hold", path: ".gitattributes"},
 		{name: "its attributes, badly quoted", change: files{".gitattributes": "\"\\9.devspace-7f3a/**\" filter=x\n"}},
 		{name: "ignored", change: files{".gitignore": "*.o\n!keep.o\n!.github\n"}},
@@ -96,6 +107,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "attributes by a macro", before: files{".gitattributes": "[attr]big filter=lfs\n"}, change: files{"src/.gitattributes": "*.bin big\n"}, want: "hold", path: "src/.gitattributes"},
 		{name: "attributes, more than is read", change: files{"src/.gitattributes": strings.Repeat("* text\n", textLimit/7+1)}, want: "hold", path: "src/.gitattributes"},
 		{name: "attributes by a quoted macro", before: files{".gitattributes": "\"[attr]big\" filter=lfs\n"}, change: files{"src/.gitattributes": "*.bin big\n"}, want: "hold", path: "src/.gitattributes"},
+		{name: "attributes in a link", change: files{"src/.gitattributes": linkTo + "*.bin filter=lfs\n"}, want: "hold", path: "src/.gitattributes"},
 		{name: "another tool", change: files{"tools/other": runs + "x", "tools/none": "x"}},
 		{name: "attributes of no driver", change: files{".gitattributes": "*.bin binary\n*.x filter=unknown\n"}},
 		{name: "attributes that were there", before: files{".gitattributes": "*.bin filter=lfs\n"}, change: files{".gitattributes": "*.bin filter=lfs\n*.txt text\n"}},
@@ -138,6 +150,10 @@ var ruleCases = map[string][]ruleCase{
 		{name: "token", change: files{"src/main.go": "package main\nconst t = \"" + sampleToken + "\"\n"}, want: "hold", path: "src/main.go"},
 		{name: "in the message", message: "use " + sampleToken + "\n", want: "hold"},
 		{name: "a guess", change: files{"a.py": sampleGuess}, want: "flag", path: "a.py"},
+		{name: "after many guesses", change: files{"a.py": strings.Repeat(sampleGuess, 200) + sampleToken + "\n"}, want: "hold", path: "a.py"},
+		{name: "within a key that was there", before: files{"k": keyAround("placeholder\n")}, change: files{"k": keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8))}, want: "hold", path: "k"},
+		{name: "beside a key that was there", before: files{"k": keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8))}, change: files{"k": "first\n" + keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8)) + "last\n"}},
+		{name: "was binary", before: files{"a.js": "\x00\n" + sampleToken + "\n"}, change: files{"a.js": sampleToken + "\n"}, want: "hold", path: "a.js"},
 		{name: "moved with its file", before: files{"a": sampleToken + "\n"}, change: files{"a": "", "b": sampleToken + "\n"}},
 		{name: "was there", before: files{"a": sampleToken + "\n"}, change: files{"a": "more\n" + sampleToken + "\r\n"}},
 		{name: "removed", before: files{"a": sampleToken + "\n"}, change: files{"a": "none\n"}},
@@ -153,6 +169,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "hooks", change: files{".claude/settings.json": "{}"}, want: "hold", path: ".claude/settings.json"},
 		{name: "other case", change: files{".Claude/Hooks/x": "x"}, want: "hold", path: ".Claude/Hooks/x"},
 		{name: "instructions", change: files{"AGENTS.md": "x"}, want: "flag", path: "AGENTS.md"},
+		{name: "a link in the folder's place", change: files{".claude": linkTo + "docs"}, want: "hold", path: ".claude"},
 		{name: "removed", before: files{".mcp.json": "{}"}, change: files{".mcp.json": ""}},
 		{name: "a like name", change: files{"docs/mcp.md": "x", "claude/x": "x"}},
 	},
@@ -162,6 +179,10 @@ var ruleCases = map[string][]ruleCase{
 		{name: "shell", change: files{".envrc": "x"}, want: "flag", path: ".envrc"},
 		{name: "package script", before: files{"package.json": `{"scripts":{"a":"b"}}`}, change: files{"package.json": `{"scripts":{"a":"c"}}`}, want: "flag", path: "package.json"},
 		{name: "version", before: files{"package.json": `{"version":1,"scripts":{"a":"b"}}`}, change: files{"package.json": `{"version":2,"scripts":{"a":"b"}}`}},
+		{name: "editor's folder is a link", change: files{".vscode": linkTo + "docs"}, want: "flag", path: ".vscode"},
+		{name: "package with a mark", change: files{"package.json": "\ufeff" + `{"scripts":{"a":"c"}}`}, want: "flag", path: "package.json"},
+		{name: "package that cannot be read", change: files{"package.json": strings.Repeat(" ", textLimit) + `{"scripts":{"a":"c"}}`}, want: "flag", path: "package.json"},
+		{name: "package that is a link", change: files{"package.json": linkTo + "README"}, want: "flag", path: "package.json"},
 		{name: "ordinary", change: files{"Makefile": "x", "src/setup.go": "x", ".github/ISSUE_TEMPLATE.md": "x"}},
 	},
 	"hidden-text": {
@@ -196,6 +217,7 @@ var ruleCases = map[string][]ruleCase{
 	"protected-path": {
 		{name: "held", change: files{"deploy/x/y": "x"}, want: "hold", path: "deploy/x/y"},
 		{name: "flagged", change: files{"a/b.tf": "x"}, want: "flag", path: "a/b.tf"},
+		{name: "the folder is a link", change: files{"deploy": linkTo + "src"}, want: "hold", path: "deploy"},
 		{name: "removed", before: files{"deploy/x": "x"}, change: files{"deploy/x": ""}, want: "hold", path: "deploy/x"},
 		{name: "beside", change: files{"deploy.md": "x", "src/deploy": "x"}},
 	},
@@ -278,4 +300,39 @@ func TestGitPath(t *testing.T) {
 			t.Errorf("%q: %v, want refused %t", path, err, bad)
 		}
 	}
+}
+
+// Programs are the work tree's by whatever name the user calls the way to it: from a home that is a link, say.
+func TestProgramsBelowTheHome(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	check(t, os.MkdirAll(filepath.Join(dir, "disk", "app"), 0o755))
+	home := filepath.Join(dir, "home")
+	check(t, os.Symlink("disk", home))
+	t.Setenv("HOME", home)
+	for value, want := range map[string]string{
+		"~/app/tools/hooks":        "tools/hooks",
+		home + "/app/tools/hooks":  "tools/hooks",
+		"~/other/hooks":            "",
+		filepath.Join(dir, "disk"): "",
+	} {
+		p := readPrograms(gitops.Config{"core.hookspath": value}, filepath.Join(dir, "disk", "app"))
+		if got := pathsOf(p); got != want {
+			t.Errorf("core.hooksPath %s: %q, want %q", value, got, want)
+		}
+	}
+	for _, value := range []string{"!$HOME/app/tools/x", "!\"${HOME}/app/tools/x\"", "!~/app/tools/x"} {
+		p := readPrograms(gitops.Config{"alias.x": value}, filepath.Join(dir, "disk", "app"))
+		if got := pathsOf(p); got != "tools/x" {
+			t.Errorf("alias.x %s: %q, want tools/x", value, got)
+		}
+	}
+}
+
+func pathsOf(p programs) string {
+	var paths []string
+	for _, f := range p.files {
+		paths = append(paths, f.path)
+	}
+	return strings.Join(paths, " ")
 }

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"bytes"
 	"context"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
@@ -20,10 +22,15 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 	if err != nil || f.binary {
 		return err
 	}
-	for _, added := range f.runs {
-		for _, m := range secrets.Default().Find(c.Path, added.text) {
-			reportSecret(r, c.Path, added.line+m.Line-1, m)
+	for runs := f.runs; len(runs) > 0; {
+		part, among := surrounded(f.head, runs)
+		for _, m := range secrets.Default().Find(c.Path, part.text) {
+			m.Line, m.Last = part.line+m.Line-1, part.line+m.Last-1
+			if touches(m, runs[:among]) {
+				reportSecret(r, c.Path, m.Line, m)
+			}
 		}
+		runs = runs[among:]
 	}
 	if f.cut() {
 		r.mention(c.Path, "only the first %d bytes were searched", textLimit)
@@ -32,6 +39,33 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 		r.at(c.Path, "the commit adds more text than is searched (%d bytes)", textBudget)
 	}
 	return nil
+}
+
+// around is how many bytes beside what was added are searched with it: of a key, the first and the last line may have been there.
+const around = 8 << 10
+
+// surrounded is the text around the first of some runs, and around those that are near to it, which are so many.
+func surrounded(text []byte, runs []run) (part run, among int) {
+	from := bytes.LastIndexByte(text[:max(0, runs[0].at-around)], '\n') + 1
+	to := 0
+	for _, r := range runs {
+		if among > 0 && r.at-around > to {
+			break
+		}
+		to = min(len(text), r.at+len(r.text)+around)
+		among++
+	}
+	if end := bytes.IndexByte(text[to:min(len(text), to+around)], '\n'); end >= 0 {
+		to += end + 1
+	}
+	return run{runs[0].line - bytes.Count(text[from:runs[0].at], []byte("\n")), from, text[from:to]}, among
+}
+
+// touches tells whether a match is in one of some runs, at least in part.
+func touches(m secrets.Match, runs []run) bool {
+	return slices.ContainsFunc(runs, func(r run) bool {
+		return m.Line < r.line+max(1, bytes.Count(bytes.TrimRight(r.text, "\n"), []byte("\n"))+1) && m.Last >= r.line
+	})
 }
 
 func (secret) commit(_ context.Context, in *inspection, r *report) error {

@@ -2,8 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +48,7 @@ func (e *SettingError) Error() string {
 // wish for a "hold" that is misspelled must not be lost.
 func ReadSettings(c gitops.Config) (Settings, error) {
 	s := Settings{actions: map[string]Action{}, sources: map[string]Source{}}
-	for _, key := range slices.Sorted(maps.Keys(c)) {
+	for _, key := range c.Keys() {
 		id, ours := strings.CutPrefix(key, keyPrefix)
 		if !ours {
 			continue

@@ -15,8 +15,10 @@ const (
 	hopLimit = 64
 	// stepBudget bounds the work for the links of one commit.
 	stepBudget = 5_000_000
-	// knownTrees bounds the trees whose links are remembered.
-	knownTrees = 200_000
+	// stepBytes are the bytes of a path that take as long to look up as a step.
+	stepBytes = 64
+	// knownEntries bounds the links and folders that are remembered, and the trees that they are of.
+	knownEntries = 200_000
 )
 
 // symlinkEscape looks for links that lead out of the repository, into .git or into the workspace, when they
@@ -25,6 +27,7 @@ const (
 type symlinkEscape struct {
 	workspace string
 	known     map[gitops.OID]*linkTree
+	held      int // of knownEntries
 }
 
 // linkTree is what a tree object holds of links.
@@ -53,8 +56,9 @@ func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) e
 	if len(changed) == 0 {
 		return nil
 	}
-	if len(s.known) > knownTrees {
+	if s.held > knownEntries {
 		clear(s.known)
+		s.held = 0
 	}
 	now, err := s.links(ctx, in, in.Tree)
 	if err != nil {
@@ -65,8 +69,11 @@ func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) e
 		return err
 	}
 	for _, path := range now.paths {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		why := now.escapes(path)
-		if why == "" || !changed[path] && before.targets[same(path)] != "" && before.escapes(path) != "" {
+		if why == "" || !changed[path] && before.own[path] != "" && before.escapes(path) != "" {
 			continue
 		}
 		r.at(path, "the link %s", why)
@@ -81,13 +88,15 @@ func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) e
 type linkMap struct {
 	workspace string
 	paths     []string
+	own       map[string]string // targets by path
 	targets   map[string]string // by path as file systems see it
+	several   map[string]bool   // those of which there are several, with other targets
 	left      int               // of stepBudget
 }
 
 // links collects the links of a tree.
 func (s *symlinkEscape) links(ctx context.Context, in *inspection, tree gitops.OID) (*linkMap, error) {
-	m := &linkMap{workspace: s.workspace, targets: map[string]string{}, left: stepBudget}
+	m := &linkMap{workspace: s.workspace, own: map[string]string{}, targets: map[string]string{}, several: map[string]bool{}, left: stepBudget}
 	if tree == "" {
 		return m, nil
 	}
@@ -111,19 +120,26 @@ func (s *symlinkEscape) survey(ctx context.Context, objects Objects, tree gitops
 	for _, e := range entries {
 		switch {
 		case e.Mode == linkMode:
-			t.links = append(t.links, e)
+			t.links = append(t.links, alone(e))
 		case e.Folder():
 			below, err := s.survey(ctx, objects, e.OID)
 			if err != nil {
 				return nil, err
 			}
 			if len(below.links)+len(below.folders) > 0 {
-				t.folders = append(t.folders, e)
+				t.folders = append(t.folders, alone(e))
 			}
 		}
 	}
 	s.known[tree] = t
+	s.held += 1 + len(t.links) + len(t.folders)
 	return t, nil
+}
+
+// alone is an entry that does not hold the text of its whole tree.
+func alone(e gitops.TreeEntry) gitops.TreeEntry {
+	e.Name, e.Mode, e.OID = strings.Clone(e.Name), strings.Clone(e.Mode), gitops.OID(strings.Clone(string(e.OID)))
+	return e
 }
 
 func (s *symlinkEscape) collect(ctx context.Context, objects Objects, m *linkMap, dir string, tree gitops.OID) error {
@@ -136,6 +152,10 @@ func (s *symlinkEscape) collect(ctx context.Context, objects Objects, m *linkMap
 		path := join(dir, l.Name)
 		target, _, _ = bytes.Cut(target, []byte{0}) // where symlink(2) ends it
 		m.paths = append(m.paths, path)
+		m.own[path] = string(target)
+		if other, there := m.targets[same(path)]; there && other != string(target) {
+			m.several[same(path)] = true
+		}
 		m.targets[same(path)] = string(target)
 	}
 	for _, f := range t.folders {
@@ -148,7 +168,7 @@ func (s *symlinkEscape) collect(ctx context.Context, objects Objects, m *linkMap
 
 // escapes says where a link leads that it must not; empty if it leads nowhere bad.
 func (m *linkMap) escapes(path string) string {
-	target := m.targets[same(path)]
+	target := m.own[path]
 	if why := m.follow(path, target); why != "" || !strings.Contains(target, `\`) {
 		return why
 	}
@@ -162,7 +182,7 @@ func (m *linkMap) follow(path, target string) string {
 	if absolute(target) {
 		return "is absolute"
 	}
-	todo := splitPath(target)
+	todo, length := splitPath(target), len(folderOf(path))
 	for hops := 0; len(todo) > 0; {
 		if m.left--; m.left < 0 {
 			return ""
@@ -176,6 +196,7 @@ func (m *linkMap) follow(path, target string) string {
 			if len(at) == 0 {
 				return "leads out of the repository"
 			}
+			length -= len(at[len(at)-1]) + 1
 			at = at[:len(at)-1]
 			continue
 		case isGit(name):
@@ -183,10 +204,18 @@ func (m *linkMap) follow(path, target string) string {
 		case len(at) == 0 && m.workspace != "" && plain(name) == plain(m.workspace):
 			return "leads into the workspace"
 		}
-		at = append(at, name)
-		next, link := m.targets[same(strings.Join(at, "/"))]
+		at, length = append(at, name), length+len(name)+1
+		if length > 2*targetLimit { // no link is there
+			continue
+		}
+		m.left -= length / stepBytes
+		key := same(strings.Join(at, "/"))
+		next, link := m.targets[key]
 		if !link {
 			continue
+		}
+		if m.several[key] {
+			return "leads through names that are one where case does not count"
 		}
 		if hops++; hops > hopLimit {
 			return "" // nothing can follow it
@@ -195,6 +224,7 @@ func (m *linkMap) follow(path, target string) string {
 			return "leads through an absolute link"
 		}
 		m.left -= strings.Count(next, "/")
+		length -= len(name) + 1
 		at, todo = at[:len(at)-1], append(splitPath(next), todo...)
 	}
 	return ""

@@ -24,6 +24,7 @@ const textLimit = 4 << 20
 type Match struct {
 	Rule  string
 	Line  int  // counted from 1
+	Last  int  // the line in which it ends
 	Guess bool // the words around speak for a secret, not its own form
 	// Encoded tells that the secret is in Base64, which begins on the line.
 	Encoded bool

@@ -2,11 +2,13 @@ package secrets
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"math"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -25,6 +27,7 @@ var own []byte
 type Match struct {
 	Rule  string // gitleaks' id, as in "github-pat"
 	Line  int    // counted from 1
+	Last  int    // the line in which it ends
 	Guess bool   // the rule goes by the words around, not by the form of the secret
 	// Encoded tells that the secret is in Base64, which begins on the line.
 	Encoded bool
@@ -165,7 +168,11 @@ func (d *Detector) Certain(path string, text []byte) []Match { return d.everywhe
 
 func (d *Detector) everywhere(path string, text []byte, guesses bool) []Match {
 	found := append(d.find(path, text, guesses), d.encoded(path, text)...)
-	return found[:min(len(found), matchLimit)]
+	if len(found) > matchLimit { // of so many, those that are certain
+		slices.SortStableFunc(found, func(a, b Match) int { return cmp.Compare(order(a), order(b)) })
+		found = found[:matchLimit]
+	}
+	return found
 }
 
 func (d *Detector) find(path string, text []byte, guesses bool) []Match {
@@ -196,16 +203,30 @@ func (d *Detector) find(path string, text []byte, guesses bool) []Match {
 			wanted[n] = hits.around(width, len(text))
 		}
 	}
-	var found []Match
-	for n, r := range d.rules { // in the file's order, so that equal texts give equal answers
-		if wanted[n] != nil && len(found) < matchLimit {
-			found = d.apply(r, path, text, wanted[n], found)
+	// Guesses use up no room of what is certain. Each in the file's order, so that equal texts give equal answers.
+	var certain, guessed []Match
+	for n, r := range d.rules {
+		into := &certain
+		if r.guess {
+			into = &guessed
+		}
+		if wanted[n] != nil && len(*into) < matchLimit {
+			*into = d.apply(r, path, text, wanted[n], *into)
 		}
 	}
+	found := append(certain, guessed...)
 	if len(found) > 0 && path != "" && d.allowed.allowsPath(path) {
 		return nil // asked last: most texts have nothing to be excused
 	}
 	return found
+}
+
+// order is smaller for what is certain.
+func order(m Match) int {
+	if m.Guess {
+		return 1
+	}
+	return 0
 }
 
 // nearby is the number of bytes between two words of a rule that makes no difference.
@@ -222,7 +243,7 @@ func (d *Detector) apply(r *rule, path string, text []byte, parts spans, found [
 		}
 	}
 	if r.regex == nil {
-		return append(found, Match{Rule: r.id, Line: 1, Guess: r.guess})
+		return append(found, Match{Rule: r.id, Line: 1, Last: 1 + bytes.Count(text, []byte("\n")), Guess: r.guess})
 	}
 	for _, part := range parts {
 		for _, at := range r.regex().FindAllSubmatchIndex(text[part.from:part.to], matchLimit) {
@@ -235,7 +256,9 @@ func (d *Detector) apply(r *rule, path string, text []byte, parts spans, found [
 			if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
 				continue
 			}
-			found = append(found, Match{Rule: r.id, Line: 1 + bytes.Count(text[:at[0]], []byte("\n")), Guess: r.guess})
+			line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
+			last := line + bytes.Count(bytes.TrimRight(text[at[0]:at[1]], "\n"), []byte("\n"))
+			found = append(found, Match{Rule: r.id, Line: line, Last: last, Guess: r.guess})
 			if len(found) == matchLimit {
 				return found
 			}

@@ -40,7 +40,7 @@ func (d *Detector) encoded(path string, text []byte) (found []Match) {
 		}
 		line, counted = line+bytes.Count(text[counted:from], []byte("\n")), from
 		for _, m := range d.find(path, plain, false) {
-			found = append(found, Match{Rule: m.Rule, Line: line, Encoded: true})
+			found = append(found, Match{Rule: m.Rule, Line: line, Last: line, Encoded: true})
 		}
 		if len(found) >= matchLimit {
 			break

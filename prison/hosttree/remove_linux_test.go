@@ -1,8 +1,7 @@
-//go:build linux
-
-package native
+package hosttree
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestRemoveTree(t *testing.T) {
+func TestRemove(t *testing.T) {
 	base := t.TempDir()
 	outside := filepath.Join(base, "outside")
 	tree := filepath.Join(base, "tree")
@@ -49,7 +48,7 @@ func TestRemoveTree(t *testing.T) {
 			}
 		}
 	}
-	if err := removeTree(tree); err != nil {
+	if err := Remove(tree); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(tree); !os.IsNotExist(err) {
@@ -62,7 +61,7 @@ func TestRemoveTree(t *testing.T) {
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeTree(link); err != nil {
+	if err := Remove(link); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(treasure); err != nil {
@@ -70,27 +69,38 @@ func TestRemoveTree(t *testing.T) {
 	}
 }
 
-func TestFreeRange(t *testing.T) {
-	for _, c := range []struct {
-		taken []idRange
-		want  int
-	}{
-		{nil, 100000},
-		{[]idRange{{100000, 65536}}, 165536},
-		{[]idRange{{165536, 65536}, {100000, 65536}}, 231072},
-		{[]idRange{{120000, 10}}, 120010},
-		{[]idRange{{1000, 10}}, 100000},
-	} {
-		if got := freeRange(c.taken); got != c.want {
-			t.Errorf("freeRange(%v) = %d, want %d", c.taken, got, c.want)
-		}
+// TestRemoveDeep removes a tree that no path leads to the bottom of, with fewer descriptors than it has levels.
+func TestRemoveDeep(t *testing.T) {
+	tree := filepath.Join(t.TempDir(), "tree")
+	if err := os.Mkdir(tree, 0o700); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestMergeEnv(t *testing.T) {
-	got := mergeEnv([]string{"A=1", "B=2"}, []string{"A=3", "C=4"}, []string{"C=5"})
-	want := []string{"A=3", "B=2", "C=5"}
-	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
-		t.Errorf("mergeEnv: %q", got)
+	dir, err := unix.Open(tree, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for range 3000 {
+		if err == nil {
+			err = unix.Mkdirat(dir, "d", 0o700)
+		}
+		next := -1
+		if err == nil {
+			next, err = unix.Openat(dir, "d", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		}
+		unix.Close(dir)
+		dir = next
+	}
+	unix.Close(dir)
+	var limit unix.Rlimit
+	if err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)); err != nil {
+		t.Fatal(err)
+	}
+	low := unix.Rlimit{Cur: 1000, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	err = Remove(tree)
+	if _, gone := os.Lstat(tree); err != nil || !os.IsNotExist(gone) {
+		t.Errorf("%v, %v", err, gone)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
 	}
 }

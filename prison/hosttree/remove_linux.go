@@ -1,4 +1,4 @@
-package native
+package hosttree
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes path and what is below it, never through a link and whatever the modes, for a
+// Remove removes path and what is below it, never through a link and whatever the modes, for a
 // caller with the capabilities to. It holds one descriptor and no path: the tree was made by somebody
 // who may have made it deeper than PATH_MAX and than the limit of open files. os.RemoveAll
 // recurses, and keeps a descriptor per level.
-func removeTree(path string) error {
+func Remove(path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: filepath.Dir(path), Err: err}

@@ -1,0 +1,111 @@
+package gitops
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// newSkippedFixture is a landing on files that git was told to skip: some lie in the working tree, one does not.
+func newSkippedFixture(t *testing.T) *killFixture {
+	w := newWorld(t)
+	old := w.commit(files{"f": "1", "g": "1", "gone": "1", "out": "1", "keep": "1"})
+	new := w.built(old, files{"f": "2", "g": "2", "gone": absent, "out": "2"})
+	w.git("update-index", "--skip-worktree", "f", "gone", "out")
+	w.write(files{"out": absent})
+	rest()
+	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
+}
+
+// isAfterSkipped demands that all has landed: without a sparse checkout git writes also what it does not look at.
+func (k *killFixture) isAfterSkipped() {
+	k.t.Helper()
+	k.landed(k.new)
+	tree := k.tree()
+	delete(tree, ".git")
+	tree.equals(k.t, picture{"f": "-rw-r--r-- 2", "g": "-rw-r--r-- 2", "out": "-rw-r--r-- 2", "keep": "-rw-r--r-- 1"})
+	if got := k.git("status", "--porcelain"); got != "" {
+		k.t.Errorf("git status says\n%s", got)
+	}
+}
+
+func TestRecoveryOfSkippedFiles(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{stepJournal, stepSwing + ":1", stepSwing + ":2", stepSwing + ":3", stepTree, stepRefs, stepIndex} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			k := newSkippedFixture(t)
+			if !k.kill(step) {
+				t.Fatal("not killed")
+			}
+			check(t, k.recover())
+			if step == stepRefs || step == stepIndex {
+				k.isAfterSkipped()
+				return
+			}
+			k.isBefore()
+			check(t, k.Land(t.Context(), k.request))
+			k.isAfterSkipped()
+		})
+	}
+}
+
+// A power loss can keep back files that the killed process had moved, hidden or not.
+func TestRecoveryFinishesSkippedFiles(t *testing.T) {
+	t.Parallel()
+	k := newSkippedFixture(t)
+	if !k.kill(stepRefs) {
+		t.Fatal("not killed")
+	}
+	k.write(files{"f": "1", "g": "1", "gone": "1"})
+	check(t, k.recover())
+	k.isAfterSkipped()
+}
+
+// A journal of old does not say what lay in the working tree; what does now was landed.
+func TestRecoveryOfSkippedFilesByAnOldJournal(t *testing.T) {
+	t.Parallel()
+	k := newSkippedFixture(t)
+	if !k.kill(stepSwing + ":3") { // f is new, gone is gone, g is old
+		t.Fatal("not killed")
+	}
+	k.write(files{"gone": "1"}) // whether it lay there, that journal does not say
+	content, err := os.ReadFile(journalPath(k.dir))
+	check(t, err)
+	var fields map[string]any
+	check(t, json.Unmarshal(content, &fields))
+	delete(fields, "absent")
+	content, err = json.Marshal(fields)
+	check(t, err)
+	check(t, os.WriteFile(journalPath(k.dir), content, 0o600))
+	check(t, k.recover())
+	k.isBefore()
+}
+
+// What a sparse checkout leaves out stays out, whichever way recovery goes.
+func TestRecoveryInASparseCheckout(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{stepTree, stepRefs, stepIndex} {
+		w := newWorld(t)
+		old := w.commit(files{"in/f": "1", "out/f": "1", "out/gone": "1"})
+		new := w.built(old, files{"in/f": "2", "out/f": "2", "out/gone": absent, "out/new": "2"})
+		w.git("sparse-checkout", "set", "in")
+		rest()
+		k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
+		if !k.kill(step) {
+			t.Fatal("not killed")
+		}
+		check(t, k.recover())
+		if step == stepTree {
+			k.isBefore()
+			check(t, k.Land(t.Context(), k.request))
+		}
+		k.landed(new)
+		tree := k.tree()
+		delete(tree, ".git")
+		tree.equals(t, picture{"in/f": "-rw-r--r-- 2"})
+		if got := k.git("status", "--porcelain"); got != "" {
+			t.Errorf("%s: git status says\n%s", step, got)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package docker
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shallowRm removes like an rm(1) that goes by whole paths and has few files open.
+const shallowRm = `#!/bin/sh
+exec find "$2" -mindepth 1 -maxdepth 400 -depth -delete
+`
+
+// TestEmptyScript removes a tree deeper than rm(1) goes, with odd names, and leaves what a link leads to.
+func TestEmptyScript(t *testing.T) {
+	bin, top, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	for file, content := range map[string]string{bin + "/rm": shallowRm, outside + "/treasure": ""} {
+		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(script string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...)
+		cmd.Dir, cmd.Env = top, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %.200s", err, out)
+		}
+	}
+	for _, name := range []string{"d", "-rf", "..x", ".1", strings.Repeat("long", 50)} {
+		run(`i=0; while [ $i -lt 100 ]; do mkdir -p "./$1/$1/$1/$1/$1" && cd -P "./$1/$1/$1/$1/$1" 2>/dev/null || exit; i=$((i + 1)); done
+			ln -s "$2" link`, name, outside)
+	}
+	run(emptyScript, top)
+	if left, err := os.ReadDir(top); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+		exec.Command("/bin/rm", "-rf", top).Run()
+	}
+	if _, err := os.Stat(filepath.Join(outside, "treasure")); err != nil {
+		t.Error(err)
+	}
+}

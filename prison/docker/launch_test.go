@@ -1,0 +1,29 @@
+package docker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// TestLaunchHeldUp leaves a pipe where a command's status would be written: nothing is launched then, and nobody waits for ever.
+func TestLaunchHeldUp(t *testing.T) {
+	b := need(t)
+	_, p := started(t, b, func(*prison.Spec) {})
+	if status, out := sh(t, p, "rm -f /home/.run/status; mkfifo /home/.run/status"); status != 0 {
+		t.Fatal(out)
+	}
+	begun := time.Now()
+	err := p.Launch(t.Context(), prison.Process{Argv: []string{"true"}})
+	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "no answer") || took > time.Minute {
+		t.Errorf("after %v: %v", took, err)
+	}
+	if status, out := sh(t, p, "rm /home/.run/status; for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p; echo; done | grep -c '[_]mode='"); out != "0\n" {
+		t.Errorf("left: status %d, %s", status, out)
+	}
+	if err := p.Launch(t.Context(), prison.Process{Argv: []string{"true"}}); err != nil {
+		t.Errorf("without the pipe: %v", err)
+	}
+}
