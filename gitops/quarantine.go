@@ -186,9 +186,10 @@ func (q *Quarantine) Sweep() {
 	}
 }
 
-// Size is how many bytes the packs have, in which all is that was ever taken in.
+// Size is how many bytes the packs have, in which all is that was ever taken in. What is being received is not: it may be
+// refused, or be there already.
 func (q *Quarantine) Size() (bytes int64) {
-	packs, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "*"))
+	packs, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "pack-*"))
 	for _, name := range packs {
 		if info, err := os.Lstat(name); err == nil {
 			bytes += info.Size()
