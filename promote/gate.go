@@ -134,7 +134,7 @@ func (c *cycle) inspect(ctx context.Context, look *gitops.Inspector, p pair) (po
 	if err != nil {
 		return policy.Commit{}, "", err
 	}
-	pc := policy.Commit{ID: p.inner, Tree: commit.Tree, Message: commit.Message, Accepted: c.gate.decided.accepted(p.inner)}
+	pc := policy.Commit{ID: p.inner, Tree: commit.Tree, Message: commit.Message, Encoding: commit.Encoding, Accepted: c.gate.decided.accepted(p.inner)}
 	if len(commit.Parents) > 0 {
 		parent, err := look.Commit(ctx, commit.Parents[0])
 		if err != nil {

@@ -122,28 +122,34 @@ func (l attributeLine) text() string {
 	return strings.Join(slices.Concat([]string{l.pattern, l.macro}, l.states), "\x00")
 }
 
-// addedAttributes reads the lines that a file of attributes did not have before, and the macros that they may use.
-func (in *inspection) addedAttributes(ctx context.Context, c gitops.Change, r *report) (added []attributeLine, macros map[string][]string, err error) {
+// attributeLines reads a file of attributes as it was and as it is, and the macros that it may use; nothing of one that is too
+// long to be read, which is reported.
+func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *report) (before, after []attributeLine, macros map[string][]string, err error) {
 	old, content, whole, err := in.rewritten(ctx, c, r)
 	if err != nil || !whole {
-		return nil, nil, err
-	}
-	before := map[string]bool{}
-	for _, l := range parseAttributes(old) {
-		before[l.text()] = true
-	}
-	for _, l := range parseAttributes(content) {
-		if !before[l.text()] {
-			added = append(added, l)
-		}
+		return nil, nil, nil, err
 	}
 	macros, err = in.macros(ctx)
-	return added, macros, err
+	return parseAttributes(old), parseAttributes(content), macros, err
 }
 
-// macros are those of the tree's top, where alone they can be defined, before and after the commit.
+// added are the lines that there were not before, wherever.
+func added(before, after []attributeLine) []attributeLine {
+	there := texts(before)
+	return slices.DeleteFunc(slices.Clone(after), func(l attributeLine) bool { return there[l.text()] })
+}
+
+func texts(lines []attributeLine) map[string]bool {
+	texts := map[string]bool{}
+	for _, l := range lines {
+		texts[l.text()] = true
+	}
+	return texts
+}
+
+// macros are git's own and those of the tree's top, where alone they can be defined, before and after the commit.
 func (in *inspection) macros(ctx context.Context) (map[string][]string, error) {
-	macros := map[string][]string{}
+	macros := map[string][]string{"binary": {"-diff", "-merge", "-text"}}
 	for _, w := range []*walker{in.parent, in.tree} {
 		top, err := w.at(ctx, "")
 		if err != nil || top == nil {

@@ -15,6 +15,7 @@ type Commit struct {
 	Tree       gitops.OID
 	ParentTree gitops.OID // the first parent's; empty for none
 	Message    []byte
+	Encoding   string          // that the message says it has; empty for UTF-8
 	Changes    []gitops.Change // against the first parent, in git's order
 	Accepted   []Acceptance    // what the user lets through of this commit
 }

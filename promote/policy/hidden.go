@@ -3,6 +3,8 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,7 +16,7 @@ import (
 type hiddenText struct{}
 
 func (hiddenText) describe() Description {
-	return documented("hidden-text", Flag, "invisible characters, or ones that turn the direction of text, in an added line, a name or the message; attributes that hide the diff of text")
+	return documented("hidden-text", Flag, "invisible characters, or ones that turn the direction of text, in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text; a .mailmap")
 }
 
 func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
@@ -27,6 +29,9 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 		if err := diffless(ctx, in, c, r); err != nil {
 			return err
 		}
+	}
+	if c.New.Mode != "" && means(c.Path, ".mailmap") {
+		r.at(c.Path, "git shows other names and addresses by it")
 	}
 	f, err := in.read(ctx, c)
 	if err != nil || f.binary {
@@ -45,7 +50,13 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 	return nil
 }
 
+// plainEncodings are those in which the bytes of a message show what is hidden in it, or that have nothing to hide it with.
+var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1", "iso-8859-15", "windows-1252", "cp1252"}
+
 func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
+	if !slices.Contains(plainEncodings, strings.ToLower(in.Encoding)) {
+		r.at("", "the message says that it is in %s, and may show other characters than were looked at", gitops.Escape(in.Encoding))
+	}
 	if line, char := findHidden(in.Message, true); char != "" {
 		r.at("", "line %d of the message has %s", line+1, char)
 	}

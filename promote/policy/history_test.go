@@ -92,7 +92,7 @@ func checkObject(ctx context.Context, gate *Gate, look *gitops.Inspector, id git
 	if err != nil {
 		return nil, err
 	}
-	c := Commit{ID: id, Tree: commit.Tree, Message: commit.Message}
+	c := Commit{ID: id, Tree: commit.Tree, Message: commit.Message, Encoding: commit.Encoding}
 	if len(commit.Parents) > 0 {
 		parent, err := look.Commit(ctx, commit.Parents[0])
 		if err != nil {

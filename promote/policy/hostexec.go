@@ -10,7 +10,7 @@ import (
 )
 
 // hostExec looks for files that something on the user's side runs without being told to: an editor that opens the
-// folder, a shell that enters it, a package manager that installs, a server that sees a push. What runs only when
+// folder, a shell that enters it, a package manager that installs, a server that sees a push, an extension of git's that takes its settings from it. What runs only when
 // the user asks for it by name (a Makefile, a script) is left to the user's eyes.
 type hostExec struct{ changesOnly }
 
@@ -41,6 +41,7 @@ var runByItself = newPathTable(
 	group{"git hooks call it", fields(`
 		.husky/ .githooks/ .git-hooks/ git-hooks/ .hooks/ lefthook.yml lefthook.yaml .lefthook.yml .lefthook/
 		.pre-commit-config.yaml .pre-commit-hooks.yaml .overcommit.yml .lintstagedrc .lintstagedrc.js lint-staged.config.js`)},
+	group{"git lfs sends files to the server that it names", fields(`.lfsconfig`)},
 	group{"test runners and interpreters run it", fields(`
 		conftest.py sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs`)},
 )

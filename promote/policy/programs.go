@@ -16,6 +16,7 @@ import (
 type programs struct {
 	files   []program
 	drivers map[string]bool // "filter.x", "diff.x", "merge.x", as attributes name them
+	kinds   map[string]bool // of those: "filter", "diff", "merge"
 }
 
 // program is a path of the tree that a setting names.
@@ -64,10 +65,11 @@ var homeVariable = strings.NewReplacer("$HOME/", "~/", "${HOME}/", "~/")
 
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) programs {
-	p, match := programs{drivers: map[string]bool{}}, settingPatterns()
+	p, match := programs{drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
 	for key, value := range c.All() {
 		if m := match.driver.FindStringSubmatch(key); m != nil {
-			p.drivers[m[1]] = true
+			kind, _, _ := strings.Cut(m[1], ".")
+			p.drivers[m[1]], p.kinds[kind] = true, true
 		}
 		switch {
 		case match.path.MatchString(key):

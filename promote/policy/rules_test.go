@@ -108,6 +108,12 @@ var ruleCases = map[string][]ruleCase{
 		{name: "attributes, more than is read", change: files{"src/.gitattributes": strings.Repeat("* text\n", textLimit/7+1)}, want: "hold", path: "src/.gitattributes"},
 		{name: "attributes by a quoted macro", before: files{".gitattributes": "\"[attr]big\" filter=lfs\n"}, change: files{"src/.gitattributes": "*.bin big\n"}, want: "hold", path: "src/.gitattributes"},
 		{name: "attributes in a link", change: files{"src/.gitattributes": linkTo + "*.bin filter=lfs\n"}, want: "hold", path: "src/.gitattributes"},
+		{name: "attributes that kept a file from it", before: files{"src/.gitattributes": "*.txt text\n*.bin -filter\n"}, change: files{"src/.gitattributes": "*.txt text\n"}, want: "hold", path: "src/.gitattributes"},
+		{name: "all of them", before: files{"src/.gitattributes": "*.bin !filter\n"}, change: files{"src/.gitattributes": ""}, want: "hold", path: "src/.gitattributes"},
+		{name: "attributes in another order", before: files{".gitattributes": "*.bin filter=lfs\n*.bin -filter\n"}, change: files{".gitattributes": "*.bin -filter\n*.bin filter=lfs\n"}, want: "hold", path: ".gitattributes"},
+		{name: "attributes once more", before: files{".gitattributes": "*.bin filter=lfs\n*.bin filter=x\n"}, change: files{".gitattributes": "*.bin filter=lfs\n*.bin filter=x\n*.bin filter=lfs\n"}, want: "hold", path: ".gitattributes"},
+		{name: "attributes that hand nothing over any more", before: files{".gitattributes": "*.bin filter=lfs\n*.bin -filter\n*.x text\n"}, change: files{".gitattributes": "*.x -text\n*.bin -filter\n"}},
+		{name: "attributes of other kinds", before: files{".gitattributes": "*.x text\n*.bin -export-ignore\n"}, change: files{".gitattributes": "*.y text\n"}},
 		{name: "another tool", change: files{"tools/other": runs + "x", "tools/none": "x"}},
 		{name: "attributes of no driver", change: files{".gitattributes": "*.bin binary\n*.x filter=unknown\n"}},
 		{name: "attributes that were there", before: files{".gitattributes": "*.bin filter=lfs\n"}, change: files{".gitattributes": "*.bin filter=lfs\n*.txt text\n"}},
@@ -176,6 +182,7 @@ var ruleCases = map[string][]ruleCase{
 	"host-exec": {
 		{name: "CI", change: files{".github/workflows/x.yml": "x"}, want: "flag", path: ".github/workflows/x.yml"},
 		{name: "editor", change: files{"a/.vscode/tasks.json": "x"}, want: "flag", path: "a/.vscode/tasks.json"},
+		{name: "git lfs", change: files{".lfsconfig": "[lfs]\n\turl = https://x\n"}, want: "flag", path: ".lfsconfig"},
 		{name: "shell", change: files{".envrc": "x"}, want: "flag", path: ".envrc"},
 		{name: "package script", before: files{"package.json": `{"scripts":{"a":"b"}}`}, change: files{"package.json": `{"scripts":{"a":"c"}}`}, want: "flag", path: "package.json"},
 		{name: "version", before: files{"package.json": `{"version":1,"scripts":{"a":"b"}}`}, change: files{"package.json": `{"version":2,"scripts":{"a":"b"}}`}},
@@ -191,6 +198,8 @@ var ruleCases = map[string][]ruleCase{
 		{name: "tags", change: files{"a.md": "hello \U000e0069\U000e0067\n"}, want: "flag", path: "a.md"},
 		{name: "message", message: "a\u2066b\n", want: "flag"},
 		{name: "name", change: files{"a\u200bb": "x"}, want: "flag", path: `a\u200bb`},
+		{name: "names of authors", change: files{".mailmap": "A <a@x> <b@x>\n"}, want: "flag", path: ".mailmap"},
+		{name: "names below", change: files{"docs/.mailmap": "A <a@x> <b@x>\n"}},
 		{name: "emoji and joined scripts", change: files{"a.md": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f می\u200cخواهم क्\u200dष\n"}},
 		{name: "byte order mark", change: files{"a.txt": "\ufeffhello\n"}},
 		{name: "binary", change: files{"a.bin": "\x00\u202e"}},
@@ -263,6 +272,20 @@ func TestRules(t *testing.T) {
 					t.Errorf("%q at %q, want %q at %q: %+v", got, path, c.want, c.path, found)
 				}
 			})
+		}
+	}
+}
+
+// What a message says that it is written in, git shows it in.
+func TestMessageEncoding(t *testing.T) {
+	for encoding, flagged := range map[string]bool{"": false, "UTF-8": false, "ISO-8859-1": false, "UTF-7": true, "utf-16": true, "ISO-8859-8": true} {
+		s := newStore()
+		c := s.commit(testBase, testBase, "a +IC4-b\n")
+		c.Encoding = encoding
+		found, err := New(testSettings(t), testFacts, s).Check(t.Context(), c)
+		check(t, err)
+		if got := len(found) > 0 && found[0].Rule == "hidden-text"; got != flagged {
+			t.Errorf("%q: %+v, want flagged %t", encoding, found, flagged)
 		}
 	}
 }
