@@ -31,6 +31,8 @@ var (
 	ErrFlooded = errors.New("the agent keeps the prison from passing descriptors (it has too many in flight)")
 	// ErrNotLaunched says that no launched command runs, or that none was ever launched.
 	ErrNotLaunched = errors.New("no launched command")
+	// ErrNoHome says that there is no home that outlives the prison, or none yet.
+	ErrNoHome = errors.New("the prison has no home")
 	// ErrNotFound says that a command does not exist inside (exit status 127 of a shell).
 	ErrNotFound = errors.New("command not found")
 	// ErrNotExecutable says that a command exists inside and cannot be executed (126).
@@ -176,6 +178,11 @@ type Backend interface {
 	// Open starts a prison that ends with the calling process, whatever ends that, or with Stop.
 	// It can run beside a started one on the same workspace. Used with Spec.ReadOnly.
 	Open(ctx context.Context, spec Spec) (Prison, error)
+	// OpenHome is Open with the home of the prison made by Start in the workspace's place: the agent's files that outlive a
+	// prison, wherever the backend keeps them. [ErrNoHome] if there is none.
+	OpenHome(ctx context.Context, spec Spec) (Prison, error)
+	// HomeDisk names a folder of this machine's on the disk that the home is on; empty if none is known here.
+	HomeDisk(spec Spec) string
 	// Attach connects to the prison made by Start; [ErrNotRunning] if there is none, [ErrFrozen] if it does not answer.
 	Attach(ctx context.Context, spec Spec) (Prison, error)
 	// Stop ends the prison made by Start, if there is one, with every process in it, and removes

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -32,6 +33,9 @@ type Engine struct {
 	Halt func(context.Context) error
 	// Shut makes the workspace the agent's and nobody else's again, and tells whether it was not.
 	Shut func(context.Context) (bool, error)
+
+	// HomeDisk names a folder on the disk that has the agent's home, if one is known; the watchdog looks after that disk, too.
+	HomeDisk func() string
 
 	// Progress is told what a cycle is at, and how much of that is done; all is 0 where it is not known. nil: nobody is.
 	Progress func(what string, done, all int)
@@ -191,11 +195,13 @@ func (c *cycle) openBridge(ctx context.Context) (err error) {
 	if c.bridge != nil {
 		return nil
 	}
-	if c.bridge, err = c.q.Bridge(c.Repo, filepath.Join(c.Dir(), "bridge")); err == nil {
+	if c.bridge, err = c.q.Bridge(c.Repo, c.bridgeDir()); err == nil {
 		c.across = c.bridge.Inspect(ctx, c.inside)
 	}
 	return err
 }
+
+func (c *cycle) bridgeDir() string { return filepath.Join(c.Dir(), "bridge") }
 
 // close ends what reads and throws away what was built and not delivered.
 func (c *cycle) close() {
@@ -225,6 +231,7 @@ func (c *cycle) held(r Reason) bool {
 // recover finishes or takes back a landing that a crash interrupted.
 func (c *cycle) recover(ctx context.Context) error {
 	gitops.OpenQuarantine(QuarantineDir(c.Dir()), c.Record.Format).Sweep()
+	_ = os.RemoveAll(c.bridgeDir()) // what a killed cycle has built: there may be nothing to build in this one
 	err := c.Repo.Recover(ctx, c.Dir())
 	var collision *gitops.CollisionError
 	switch {

@@ -63,17 +63,15 @@ func (e *Engine) crowded(holds []Hold) *Hold {
 // anything has changed, and at once if it says that much has. Neither waits for a cycle or for the other: an agent says how
 // long a cycle takes and a walk, and when there is a cycle.
 type watchdog struct {
-	*Engine // what its user has filled in, no more: the rest is the cycles'
-	log     *log.Logger
-	place   string
-	news    chan struct{} // sent to when there is something new to be said
-	known   shared
-	walk    <-chan walked // where the result of a walk comes; nil while there is none
-	floor   int64         // bytes that stay free
-	// beside is the host state, where the agent's home is, if that is on another disk; "": it is not.
-	beside      string
-	besideFloor int64
-
+	*Engine  // what its user has filled in, no more: the rest is the cycles'
+	log      *log.Logger
+	place    string
+	news     chan struct{} // sent to when there is something new to be said
+	known    shared
+	walk     <-chan walked // where the result of a walk comes; nil while there is none
+	floor    int64         // bytes that stay free
+	beside   []disk        // others than the workspace's that the agent's doings end on
+	failure  string        // of the last walk, said once
 	usage    gitops.Usage
 	measured time.Time
 	pause    time.Duration // until it is measured again
@@ -82,6 +80,13 @@ type watchdog struct {
 	// taken is what the quarantine holds: what is committed, taken out and taken back comes to more than the workspace has.
 	// excusedTaken is how much that was when the prison was stopped.
 	taken, excusedTaken int64
+}
+
+// disk is a file system of which some bytes stay free.
+type disk struct {
+	place string // a folder on it
+	whose string // what it is the disk of
+	floor int64
 }
 
 // shared is what watchdog and cycles tell each other.
@@ -105,11 +110,22 @@ func newWatchdog(e *Engine, logger *log.Logger) *watchdog {
 	if r, err := roomAt(w.place); err == nil {
 		w.then, w.floor = r, r.floor()
 	}
-	if r, err := roomAt(w.Dir()); err == nil && !sameDisk(w.place, w.Dir()) {
-		w.beside, w.besideFloor = w.Dir(), r.floor()
-		w.then = w.then.with(r)
+	if e.HomeDisk != nil {
+		w.lookAfter(e.HomeDisk(), "the agent's home")
 	}
+	w.lookAfter(w.Dir(), "the repository")
 	return w
+}
+
+// lookAfter adds the disk that a folder is on, if that can be asked and is another one than those before.
+func (w *watchdog) lookAfter(place, whose string) {
+	r, err := roomAt(place)
+	same := func(d disk) bool { return sameDisk(place, d.place) }
+	if err != nil || sameDisk(place, w.place) || slices.ContainsFunc(w.beside, same) {
+		return
+	}
+	w.beside = append(w.beside, disk{place, whose, r.floor()})
+	w.then = w.then.with(r)
 }
 
 // floor is how much of a disk stays free of which this is the room at first.
@@ -126,17 +142,17 @@ func sameDisk(a, b string) bool {
 	return unix.Stat(a, &first) == nil && unix.Stat(b, &second) == nil && first.Dev == second.Dev
 }
 
-// besideFull says that the disk of the home is, or nothing.
-func (w *watchdog) besideFull(r room) string {
-	switch {
-	case w.beside == "":
-		return ""
-	case r.free < w.besideFloor:
-		return fmt.Sprintf("the disk of the agent's home has %s left", megabytes(r.free))
-	case r.crowded():
-		return fmt.Sprintf("the disk of the agent's home has room for %d more files", r.inodesFree)
+// fullBeside says which of the other disks is, and where that is; nothing if none is.
+func (w *watchdog) fullBeside(rooms []room) (why, place string) {
+	for i, d := range w.beside {
+		switch r := rooms[i]; {
+		case r.free < d.floor:
+			return fmt.Sprintf("the disk of %s has %s left", d.whose, megabytes(r.free)), d.place
+		case r.crowded():
+			return fmt.Sprintf("the disk of %s has room for %d more files", d.whose, r.inodesFree), d.place
+		}
 	}
-	return ""
+	return "", ""
 }
 
 // allow tells the watchdog what the user's settings are now.
@@ -180,21 +196,22 @@ func (w *watchdog) look(ctx context.Context) {
 	if err != nil || w.Halt == nil {
 		return
 	}
-	var beside room
-	if w.beside != "" {
-		if beside, err = roomAt(w.beside); err != nil {
+	rooms := make([]room, len(w.beside))
+	for i, d := range w.beside {
+		if rooms[i], err = roomAt(d.place); err != nil {
 			return
 		}
-		r = r.with(beside)
+		r = r.with(rooms[i])
 	}
 	w.measure(ctx, r)
-	why, full := cmp.Or(w.verdict(r), w.besideFull(beside)), w.hold()
+	besides, place := w.fullBeside(rooms)
+	why, full := cmp.Or(w.verdict(r), besides), w.hold()
 	switch {
 	case why == "":
 		w.excused, w.excusedTaken = gitops.Usage{}, 0
 		w.say(nil)
 		return
-	case full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor && w.besideFull(beside) == "":
+	case full != nil && w.usage.Bytes <= w.excused.Bytes+grace && w.taken <= w.excusedTaken+grace && r.free >= w.floor && besides == "":
 		return // said before; started again, the agent may clean up
 	}
 	w.log.Print(why)
@@ -203,18 +220,18 @@ func (w *watchdog) look(ctx context.Context) {
 		return
 	}
 	w.excused, w.excusedTaken = w.usage, w.taken
-	w.say(&Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped", Next: []string{w.mend(r), "git airlock start"}})
+	w.say(&Hold{Reason: WorkspaceFull, Message: why + "; the prison was stopped", Next: []string{w.mend(r, place), "git airlock start"}})
 }
 
-// mend is what to type against what the prison was stopped for.
-func (w *watchdog) mend(r room) string {
+// mend is what to type against what the prison was stopped for; beside is where another disk is full.
+func (w *watchdog) mend(r room, beside string) string {
 	switch most, limit := max(w.usage.Bytes, w.taken), w.limit(); {
 	case limit > 0 && most > limit:
 		return "git config airlock.maxWorkspace " + sizeAbove(most)
 	case r.crowded():
 		return "df -i " + gitops.Pasteable(w.place)
 	case w.verdict(r) == "":
-		return "df -h " + gitops.Pasteable(w.beside)
+		return "df -h " + gitops.Pasteable(beside)
 	}
 	return "df -h " + gitops.Pasteable(w.place)
 }
@@ -265,10 +282,18 @@ func (w *watchdog) walkThrough(ctx context.Context, r room) walked {
 // learn takes what a walk has found.
 func (w *watchdog) learn(ctx context.Context, found walked) {
 	w.walk, w.taken, w.measured = nil, found.taken, time.Now()
+	if ctx.Err() != nil {
+		return
+	}
+	failure := ""
 	if found.err != nil {
-		if ctx.Err() == nil {
-			w.log.Printf("measure the workspace: %v", found.err)
-		}
+		failure = found.err.Error()
+	}
+	if failure != w.failure && failure != "" {
+		w.log.Printf("measure the workspace: %v", failure)
+	}
+	w.failure = failure
+	if found.err != nil && found.usage.Inodes == 0 { // no workspace has none
 		w.then = found.then // not at once again
 		return
 	}

@@ -194,7 +194,14 @@ func (a *app) engine(r airlock.Record) *promote.Engine {
 			}
 			return a.backend(r).Stop(ctx, spec)
 		},
-		Shut: func(ctx context.Context) (bool, error) { return a.shut(ctx, r) }}
+		Shut: func(ctx context.Context) (bool, error) { return a.shut(ctx, r) },
+		HomeDisk: func() string {
+			spec, err := a.spec(r)
+			if err != nil {
+				return ""
+			}
+			return a.backend(r).HomeDisk(spec)
+		}}
 }
 
 // inRepository opens the repository before a command acts.

@@ -175,14 +175,19 @@ func looksNatively(r airlock.Record) bool {
 	return r.Backend == "native" || !docker.OwnKernel(cmp.Or(r.Runtime, r.Isolation.Runtime))
 }
 
+// lookSpec describes the exporter's prisons.
+func (a *app) lookSpec(r airlock.Record) (prison.Spec, error) {
+	spec, err := a.spec(r)
+	if err != nil {
+		return spec, err
+	}
+	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
+	spec.Limits.Memory, err = promote.ReadSize(a.config.With(r.Settings), "airlock.limit.memory", gitops.DefaultLimits.Memory)
+	return spec, err
+}
+
 // openLook opens a prison for the exporter.
 func (a *app) openLook(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
-	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
-	memory, err := promote.ReadSize(a.config.With(r.Settings), "airlock.limit.memory", gitops.DefaultLimits.Memory)
-	if err != nil {
-		return nil, err
-	}
-	spec.Limits.Memory = memory
 	own := a.backend(r)
 	if !looksNatively(r) {
 		return own.Open(ctx, spec)

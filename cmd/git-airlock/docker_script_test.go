@@ -55,7 +55,7 @@ func TestDocker(t *testing.T) {
 
 // elsewhere are the scripts that are about the native prison or about none, and the one that looks for the
 // workspace's path, which a container shows.
-var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "help", "hidden", "home-full", "languages", "network", "no-range",
+var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "help", "hidden", "home-disk", "languages", "network", "no-range",
 	"none", "partial", "progress", "read-only", "tools", "usage", "user-git", "watch", "whole"}
 
 // landing begins the names of scripts about what happens outside when the commits are there, whatever they came out of.

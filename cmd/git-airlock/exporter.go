@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"os"
+	"errors"
+	"fmt"
 	"path"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -17,11 +17,11 @@ import (
 type exporter struct {
 	gitops.Workspace
 	box  prison.Prison
-	home func(context.Context) (prison.Prison, error) // opens a prison whose workspace is the agent's home; nil if the host has none
+	home func(context.Context) (prison.Prison, error) // opens a prison whose workspace is the agent's home
 }
 
 func (a *app) openExporter(ctx context.Context, r airlock.Record) (promote.Exporter, error) {
-	spec, err := a.spec(r)
+	spec, err := a.lookSpec(r)
 	if err != nil {
 		return nil, err
 	}
@@ -29,32 +29,29 @@ func (a *app) openExporter(ctx context.Context, r airlock.Record) (promote.Expor
 	if err != nil {
 		return nil, err
 	}
-	x := exporter{workspaceIn(box), box, nil}
-	if home := native.Home(spec); a.backend(r).Name() == "native" && isDir(home) {
-		spec.Workspace = home
-		x.home = func(ctx context.Context) (prison.Prison, error) { return a.openLook(ctx, r, spec) }
-	}
-	return x, nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.IsDir()
+	home := func(ctx context.Context) (prison.Prison, error) { return a.backend(r).OpenHome(ctx, spec) }
+	return exporter{workspaceIn(box), box, home}, nil
 }
 
 // Usage measures the workspace and the agent's home, which may be on another disk: what it may write to that outlives it.
 func (x exporter) Usage(ctx context.Context) (gitops.Usage, error) {
 	u, err := x.Workspace.Usage(ctx)
-	if err != nil || x.home == nil {
-		return u, err
-	}
-	box, err := x.home(ctx)
 	if err != nil {
 		return u, err
 	}
+	box, err := x.home(ctx)
+	if errors.Is(err, prison.ErrNoHome) {
+		return u, nil
+	}
+	if err != nil {
+		return u, fmt.Errorf("look into the agent's home: %w", err)
+	}
 	defer box.Close()
 	home, err := workspaceIn(box).Usage(ctx)
-	return u.With(home), err
+	if err != nil {
+		return u, fmt.Errorf("in the agent's home: %w", err)
+	}
+	return u.With(home), nil
 }
 
 // watched are the places that change when an inner ref does.

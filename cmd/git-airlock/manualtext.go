@@ -89,7 +89,7 @@ var settings = []setting{
 	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` come to its tree, too (`--engine`)"},
 	{"airlock.sign", "`false`", "`true`: landed commits carry your signature, made outside as `user.signingKey` and `gpg.format` say"},
 	{"airlock.workspace", "`inside`", "`inside`: a hidden folder of the work tree that git ignores; `gitdir`: within `.git`, for tools that stumble over a folder they cannot read"},
-	{"airlock.maxWorkspace", "`20g`", "a workspace that is larger, in a native prison with the agent's home, or that has more than 5,000,000 files and folders stops its prison (hold `workspace-full`); so does a disk that runs full"},
+	{"airlock.maxWorkspace", "`20g`", "a workspace that is larger, with the agent's home, or that has more than 5,000,000 files and folders stops its prison (hold `workspace-full`); so does a disk that runs full"},
 	{"airlock.maxFileSize", "`50m`", "a file above it is held by the rule `large-file`"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: what a rule of the gate does"},
 	{"airlock.policyFile", "none", "a policy as a team's, for you alone: an absolute path, or one that begins with `~/`"},

@@ -219,7 +219,7 @@ func (x *execution) result(ctx context.Context) (int, error) {
 	case saysNoFolder:
 		return 0, fmt.Errorf("working directory %q: not a folder that can be entered", workingDir(x.Dir))
 	case saysNothing:
-		return 0, x.neverRan(ctx)
+		return 0, x.neverRan(ctx, answer)
 	}
 	status, err := x.status(ctx)
 	if err == nil && status == killedStatus && !x.alive(ctx) {
@@ -273,15 +273,16 @@ func (x *execution) status(ctx context.Context) (int, error) {
 	}
 }
 
-// neverRan explains why the script said nothing.
-func (x *execution) neverRan(ctx context.Context) error {
-	if _, err := x.status(ctx); err != nil {
+// neverRan explains why the script said nothing, or what stands here in the place of its answer.
+func (x *execution) neverRan(ctx context.Context, answer string) error {
+	status, err := x.status(ctx)
+	if err != nil {
 		return err
 	}
 	if !x.alive(ctx) {
 		return prison.ErrNotRunning
 	}
-	return errors.New("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed")
+	return fmt.Errorf("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed (status %d, %q)", status, answer)
 }
 
 // alive makes sure that the container still executes something. What the engine says of its state

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -34,6 +35,43 @@ func (r *record) mountHome(labels map[string]string) mount.Mount {
 	m := volume(r.homeVolume(), "/home", labels)
 	m.VolumeOptions.NoCopy = true
 	return m
+}
+
+// OpenHome implements [prison.Backend].
+func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	if r, err := readRecord(s.Dir); err != nil || r == nil {
+		return nil, cmp.Or(err, prison.ErrNoHome)
+	}
+	e, p, r, err := b.ready(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	if _, err := e.VolumeInspect(bounded, r.homeVolume()); gone(err) { // the container would bring one
+		return nil, prison.ErrNoHome
+	}
+	i, err := e.pinned(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner{platform: p, Spec: s, image: i, record: r}.look()
+	if err != nil {
+		return nil, err
+	}
+	home := r.mountHome(r.labels(s, rolePrison))
+	home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
+	plan.host.Mounts = []mount.Mount{home}
+	return e.open(ctx, plan)
+}
+
+// HomeDisk implements [prison.Backend].
+func (b *Backend) HomeDisk(s prison.Spec) string {
+	r, err := readRecord(s.Dir)
+	if err != nil || r == nil {
+		return ""
+	}
+	return r.Disk
 }
 
 // home finds the volume, or makes it. A new one is known to be bare from then on, whatever becomes of this start.

@@ -128,7 +128,7 @@ func (e *engine) raise(ctx context.Context, p *platform, r *record, s prison.Spe
 	if err != nil {
 		return i, err
 	}
-	r.Ref, r.Image = s.Image, found.ID
+	r.Ref, r.Image, r.Disk = s.Image, found.ID, p.DockerRootDir
 	h, err := e.home(ctx, p, r, s)
 	if err != nil {
 		return i, err

@@ -28,6 +28,7 @@ type record struct {
 	Image     string `json:"image"`     // and its id: a tag that moves does not move the prison
 	Shell     string `json:"shell"`     // the best one in the image
 	Furnished bool   `json:"furnished"` // the home's volume was filled
+	Disk      string `json:"disk"`      // the engine's folder, where the home's volume is
 }
 
 // readRecord returns nil if there is no prison.

@@ -186,6 +186,18 @@ func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
 	return p, link, err
 }
 
+// OpenHome implements [prison.Backend].
+func (b backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	s.Workspace = homeDir(s)
+	if info, err := os.Lstat(s.Workspace); err != nil || !info.IsDir() {
+		return nil, prison.ErrNoHome
+	}
+	return b.Open(ctx, s)
+}
+
+// HomeDisk implements [prison.Backend].
+func (backend) HomeDisk(s prison.Spec) string { return s.Dir }
+
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	if s.ReadOnly { // git of the host's looks, and nothing of the agent's

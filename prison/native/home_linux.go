@@ -8,5 +8,5 @@ import (
 
 const homeName = "home" // in Spec.Dir
 
-// Home is where a prison keeps its agent's home on the host, the only folder beside the workspace that is there.
-func Home(s prison.Spec) string { return filepath.Join(s.Dir, homeName) }
+// homeDir is where a prison keeps its agent's home on the host, the only folder beside the workspace that is there.
+func homeDir(s prison.Spec) string { return filepath.Join(s.Dir, homeName) }

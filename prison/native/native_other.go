@@ -28,7 +28,11 @@ func (absent) Wipe(context.Context, prison.Spec) error    { return errAbsent }
 func (absent) Start(context.Context, prison.Spec) (prison.Isolation, error) {
 	return prison.Isolation{}, errAbsent
 }
-func (absent) Open(context.Context, prison.Spec) (prison.Prison, error)   { return nil, errAbsent }
+func (absent) Open(context.Context, prison.Spec) (prison.Prison, error) { return nil, errAbsent }
+func (absent) OpenHome(context.Context, prison.Spec) (prison.Prison, error) {
+	return nil, errAbsent
+}
+func (absent) HomeDisk(prison.Spec) string                                { return "" }
 func (absent) Attach(context.Context, prison.Spec) (prison.Prison, error) { return nil, errAbsent }
 func (absent) Launched(context.Context, prison.Spec) (*prison.Launched, error) {
 	return nil, errAbsent

@@ -31,6 +31,9 @@ func startStop(t *testing.T, b prison.Backend, o Options) {
 	if _, err := b.Attach(ctx, s); !errors.Is(err, prison.ErrNotRunning) {
 		t.Errorf("attach before anything: %v", err)
 	}
+	if _, err := b.OpenHome(ctx, s); !errors.Is(err, prison.ErrNoHome) {
+		t.Errorf("home before anything: %v", err)
+	}
 	if err := b.Stop(ctx, s); err != nil {
 		t.Errorf("stop before anything: %v", err)
 	}
@@ -64,6 +67,27 @@ func startStop(t *testing.T, b prison.Backend, o Options) {
 	x = restart(t, b, s)
 	if got := x.must(t, "cat ~/file file; ls /tmp"); got != "kept\nkept" {
 		t.Errorf("after a restart: %q", got)
+	}
+	looksHome(t, b, s)
+}
+
+// looksHome looks into the agent's home from another prison, which may read all that is there and change nothing.
+func looksHome(t *testing.T, b prison.Backend, s prison.Spec) {
+	t.Helper()
+	s.ReadOnly, s.Network = true, prison.NetworkNone
+	p, err := b.OpenHome(t.Context(), s)
+	if err != nil {
+		t.Fatalf("open home: %v", err)
+	}
+	defer p.Close()
+	x := &box{backend: b, spec: s, Prison: p}
+	if got := x.must(t, `cat "$(find . -name file)"; ! (echo x >"$(find . -name file)") 2>/dev/null`); got != "kept" {
+		t.Errorf("home holds %q", got)
+	}
+	if disk := b.HomeDisk(s); disk != "" {
+		if _, err := os.Stat(disk); err != nil {
+			t.Errorf("disk of the home: %v", err)
+		}
 	}
 }
 
