@@ -42,5 +42,5 @@ func untried(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, prison.ErrNotRunning) {
 		return err
 	}
-	return &untriedError{err.Error()}
+	return &untriedError{reason: err.Error()}
 }

@@ -35,7 +35,7 @@ func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, br
 		return "", "", untried(ctx, err)
 	}
 	if results[1] != 3 {
-		return "", "", &untriedError{fmt.Sprintf("socket: %d", results[1])}
+		return "", "", &untriedError{reason: fmt.Sprintf("socket: %d", results[1])}
 	}
 	errno := syscall.Errno(max(0, -results[4])) //nolint:gosec // not negative
 	if results[2] == 0 || errno == 0 || errno == unix.EISCONN {

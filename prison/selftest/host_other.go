@@ -12,7 +12,7 @@ func leastOfGroups(int, groupLimit) (least float64, known bool) { return 0, fals
 
 // tryConnect needs Linux's calls.
 func tryConnect(context.Context, Subject, string, int) (seen, broken string, err error) {
-	return "", "", &untriedError{"the calls for it are Linux's"}
+	return "", "", &untriedError{reason: "the calls for it are Linux's"}
 }
 
 // trySystemFiles needs them, too, and files that could be the same.

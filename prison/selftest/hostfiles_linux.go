@@ -45,7 +45,7 @@ func trySystemFiles(ctx context.Context, s Subject) (seen, broken string, err er
 	case open == -int64(unix.ENOENT):
 		return "there is none inside", "", nil
 	case open != 3 || inotify != 4 || watch < 0:
-		return "", "", &untriedError{fmt.Sprintf("open %d, inotify %d, watch %d", open, inotify, watch)}
+		return "", "", &untriedError{reason: fmt.Sprintf("open %d, inotify %d, watch %d", open, inotify, watch)}
 	}
 	var can []string
 	if events != 0 {

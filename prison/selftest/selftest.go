@@ -78,6 +78,9 @@ func (r Report) Kept() bool {
 const (
 	// probePatience bounds each look inside, where an agent may hold everything up.
 	probePatience = 30 * time.Second
+	// tries and pause are for a look that could not begin: an agent may have all the processes for a moment that it may have.
+	tries = 3
+	pause = 300 * time.Millisecond
 	// maxOutput bounds what one look brings out.
 	maxOutput = 32 << 20
 	// maxSeen bounds what is shown of it.
@@ -156,7 +159,10 @@ func (p probe) tryScript(ctx context.Context, s Subject) (seen, broken string, e
 }
 
 // untriedError says that a look inside did not come about.
-type untriedError struct{ reason string }
+type untriedError struct {
+	reason string
+	early  bool // nothing has begun: it can be tried again
+}
 
 func (e *untriedError) Error() string { return "could not be tried: " + e.reason }
 
@@ -165,7 +171,18 @@ func (s Subject) read(ctx context.Context, script string) (string, error) {
 	return s.readFrom(ctx, nil, "sh", "-c", script)
 }
 
-func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (string, error) {
+func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (out string, err error) {
+	for range tries {
+		out, err = s.readOnce(ctx, stdin, argv...)
+		if untried := (*untriedError)(nil); !errors.As(err, &untried) || !untried.early {
+			break
+		}
+		time.Sleep(pause)
+	}
+	return out, err
+}
+
+func (s Subject) readOnce(ctx context.Context, stdin []byte, argv ...string) (string, error) {
 	look, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	out, errOut := prison.Capped{Max: maxOutput}, prison.Capped{Max: maxSeen}
@@ -178,13 +195,13 @@ func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (st
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "", &untriedError{fmt.Sprintf("no answer in %v", probePatience)}
+		return "", &untriedError{reason: fmt.Sprintf("no answer in %v", probePatience)}
 	case errors.Is(err, prison.ErrNotRunning):
 		return "", err
 	case err != nil:
-		return "", &untriedError{err.Error()}
+		return "", &untriedError{reason: err.Error(), early: true}
 	case status != 0:
-		return "", &untriedError{fmt.Sprintf("status %d: %s", status, strings.TrimSpace(out.String()+" "+errOut.String()))}
+		return "", &untriedError{reason: fmt.Sprintf("status %d: %s", status, strings.TrimSpace(out.String()+" "+errOut.String()))}
 	}
 	return out.String(), nil
 }

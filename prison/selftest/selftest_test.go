@@ -5,6 +5,7 @@ package selftest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -335,3 +336,26 @@ func TestNative(t *testing.T) {
 }
 
 func TestOrdinaryUser(t *testing.T) { prisontest.AsOrdinaryUser(t, "native") }
+
+// full is a prison that has no room for another process at first.
+type full struct {
+	bare
+	refusals *int
+}
+
+func (f full) Exec(ctx context.Context, p prison.Process) (int, error) {
+	if *f.refusals--; *f.refusals >= 0 {
+		return 0, errors.New("no process can be started")
+	}
+	return f.bare.Exec(ctx, p)
+}
+
+func TestLookIsTriedAgain(t *testing.T) {
+	for refusals, wants := range map[int]string{0: "", tries - 1: "", tries: "could not be tried: no process can be started"} {
+		left := refusals
+		out, err := Subject{Prison: full{bare{dir: t.TempDir()}, &left}}.read(t.Context(), "echo here")
+		if said := fmt.Sprint(err); wants == "" && (err != nil || out != "here\n") || wants != "" && said != wants {
+			t.Errorf("%d refusals: %q, %v", refusals, out, err)
+		}
+	}
+}
