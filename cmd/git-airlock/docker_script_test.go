@@ -54,27 +54,29 @@ func TestDocker(t *testing.T) {
 }
 
 // elsewhere are the scripts that are about the native prison or about none, and the one that looks for the
-// workspace's path, which a container shows.
-var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "help", "hidden", "home-disk", "languages", "network", "no-range",
-	"none", "partial", "progress", "read-only", "tools", "usage", "user-git", "watch", "whole"}
+// workspace's path, which a container shows. What selftest says of containers, [TestOtherEngines] asks, and what the watchdog does to one,
+// home-full.
+var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "network",
+	"no-range", "none", "partial", "progress", "read-only", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
 
-// landing begins the names of scripts about what happens outside when the commits are there, whatever they came out of.
-var landing = []string{"engine-", "exact-", "exclude", "include", "scan", "hold-by-hand", "hold-disk", "hold-many", "hold-operation", "hold-review", "hygiene", "identity",
-	"kill-promote", "log", "policy-", "recipe", "rewritten", "sign", "user-"}
+// landing begins the names of scripts about what happens outside when the commits are there, whatever they came out of and whoever lands them.
+var landing = []string{"brought", "clear-refuses", "drain", "engine-", "exact-", "exclude", "hold-", "hygiene", "identity", "include", "init", "kill-daemon", "kill-promote", "list", "log",
+	"names", "policy-", "recipe", "rescue", "rewritten", "scan", "second-worktree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-json", "upto", "user-"}
 
-// again are those that an ordinary user runs, too: what has to do with whose things are.
-var again = []string{"again", "attach", "basic", "clear-discards", "hold-collision", "kill-start", "run", "stop-start", "worktrees"}
+// again are those that an ordinary user runs in containers, too: what has to do with whose things are.
+var again = []string{"again", "attach", "basic", "clear-discards", "home-full", "kill-start", "run", "stop-start", "worktrees"}
+
+// isLanding tells whether a script is one of landing.
+func isLanding(file string) bool {
+	return slices.ContainsFunc(landing, func(prefix string) bool { return strings.HasPrefix(filepath.Base(file), prefix) })
+}
 
 // TestScriptInContainers runs the general scripts once more, with the user's settings asking for containers.
 func TestScriptInContainers(t *testing.T) {
 	needDocker(t)
-	files, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	files = slices.DeleteFunc(files, func(file string) bool {
+	files := slices.DeleteFunc(scripts(t), func(file string) bool {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-		return slices.Contains(elsewhere, name) || slices.ContainsFunc(landing, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || os.Geteuid() != 0 && !slices.Contains(again, name)
+		return slices.Contains(elsewhere, name) || isLanding(file) || os.Geteuid() != 0 && !slices.Contains(again, name)
 	})
 	config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n"
 	testscript.Run(t, testscript.Params{Files: files, Setup: withImage(setup(t, config)), Cmds: scriptCommands, Condition: condition})
