@@ -72,7 +72,7 @@ func need(t testing.TB) *docker.Backend {
 
 // options have a phantom's uid that is nobody's here.
 func options() prisontest.Options {
-	uid := 1879100000 + os.Getpid()%60000 // others may test at the same time
+	uid := 1879100000 + os.Getpid()%60000                                                                                                // others may test at the same time
 	return prisontest.Options{UID: uid, GID: uid, Image: testImage(), Network: prisontest.Required("network"), Brief: os.Geteuid() != 0} // root has done all of it
 }
 
