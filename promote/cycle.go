@@ -45,6 +45,7 @@ type Engine struct {
 	refused  refusal    // the last one that it did not, if that took long
 	asked    time.Time  // when a remote was asked for what it promised
 	settings Settings   // of the last cycle
+	inWay    inWay
 	dog      *watchdog  // of the daemon; nil elsewhere
 	teams    teams      // as they were read last
 	recalled *ledger    // as the last cycle left it; nil if that failed

@@ -48,6 +48,10 @@ func (c *cycle) landable(ctx context.Context) (gitops.OID, error) {
 
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
 func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
+	if c.inWay.stirs(c.Repo.Top, c.now) {
+		c.outcome.Retry = unsettledPoll
+		return c.announce(ctx)
+	}
 	c.at("landing", 0, 0)
 	err := c.swing(ctx, to)
 	if err == nil {
@@ -60,6 +64,7 @@ func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 	var locked *gitops.LockedError
 	switch {
 	case errors.As(err, &collision):
+		c.inWay = inWay{paths: collision.Paths}
 		c.hold(c.collision(ctx, collision.Paths))
 		return c.landBefore(ctx, to, collision.Paths)
 	case errors.Is(err, gitops.ErrIndexLocked):

@@ -199,7 +199,7 @@ func (w *watchdog) look(ctx context.Context) {
 	rooms := make([]room, len(w.beside))
 	for i, d := range w.beside {
 		if rooms[i], err = roomAt(d.place); err != nil {
-			return
+			rooms[i] = room{free: math.MaxInt64} // it is no disk of the prison's any more
 		}
 		r = r.with(rooms[i])
 	}

@@ -39,10 +39,11 @@ func (r *record) mountHome(labels map[string]string) mount.Mount {
 
 // OpenHome implements [prison.Backend].
 func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	if r, err := readRecord(s.Dir); err != nil || r == nil {
+	r, err := readRecord(s.Dir)
+	if err != nil || r == nil {
 		return nil, cmp.Or(err, prison.ErrNoHome)
 	}
-	e, p, r, err := b.ready(ctx, s)
+	e, err := b.engine(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -51,18 +52,11 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 	if _, err := e.VolumeInspect(bounded, r.homeVolume()); gone(err) { // the container would bring one
 		return nil, prison.ErrNoHome
 	}
-	i, err := e.pinned(ctx, r, s)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := planner{platform: p, Spec: s, image: i, record: r}.look()
-	if err != nil {
-		return nil, err
-	}
-	home := r.mountHome(r.labels(s, rolePrison))
-	home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
-	plan.host.Mounts = []mount.Mount{home}
-	return e.open(ctx, plan)
+	return b.look(ctx, s, func(p *plan, r *record) {
+		home := r.mountHome(r.labels(s, rolePrison))
+		home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
+		p.host.Mounts = []mount.Mount{home}
+	})
 }
 
 // HomeDisk implements [prison.Backend].

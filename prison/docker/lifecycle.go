@@ -276,6 +276,11 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 
 // Open implements [prison.Backend].
 func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
+	return b.look(ctx, s, func(*plan, *record) {})
+}
+
+// look starts a prison that ends with its caller, as planned and changed.
+func (b *Backend) look(ctx context.Context, s prison.Spec, change func(*plan, *record)) (prison.Prison, error) {
 	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
 		return nil, err
@@ -288,6 +293,7 @@ func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error
 	if err != nil {
 		return nil, err
 	}
+	change(&plan, r)
 	return e.open(ctx, plan)
 }
 
