@@ -46,12 +46,14 @@ type Engine struct {
 	asked    time.Time  // when a remote was asked for what it promised
 	settings Settings   // of the last cycle
 	inWay    inWay
-	dog      *watchdog  // of the daemon; nil elsewhere
-	teams    teams      // as they were read last
-	recalled *ledger    // as the last cycle left it; nil if that failed
-	stamp    fs.FileInfo
-	files    int64      // that the newest tree has at most; 0 before they were counted
-	counting sync.Mutex // of files
+	// overtaken tells that a ref of ours moved under the last cycle: twice in a row is more than chance.
+	overtaken bool
+	dog       *watchdog // of the daemon; nil elsewhere
+	teams     teams     // as they were read last
+	recalled  *ledger   // as the last cycle left it; nil if that failed
+	stamp     fs.FileInfo
+	files     int64      // that the newest tree has at most; 0 before they were counted
+	counting  sync.Mutex // of files
 }
 
 // Options of one cycle.
@@ -126,19 +128,36 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 		options.upTo = new(gitops.OID)
 	}
 	c := &cycle{Engine: e, options: options, outcome: before, now: time.Now()}
-	err = c.run(ctx)
-	if err != nil && ctx.Err() == nil && (gitops.NoRoom(err) || diskFull(e.Dir())) {
-		c.hold(c.diskFull(err.Error()))
-		if !diskFull(e.Dir()) {
-			c.outcome.Retry = mendedPoll // a quota, say, or another file system: no number tells when there is room
-		}
-		err = nil
+	if err = c.run(ctx); err != nil && ctx.Err() == nil {
+		err = c.excuse(err)
 	}
 	if err != nil {
 		return before, errors.Join(err, before.fail(ctx, e.Dir(), err))
 	}
 	c.outcome.Failure = ""
 	return c.finish(before)
+}
+
+// excuse makes a hold of what kept a cycle from being made and is no failure of its own, or returns the error.
+func (c *cycle) excuse(err error) error {
+	var locked *gitops.LockedError
+	switch {
+	case gitops.NoRoom(err) || diskFull(c.Dir()):
+		c.hold(c.diskFull(err.Error()))
+		if !diskFull(c.Dir()) {
+			c.outcome.Retry = mendedPoll // a quota, say, or another file system: no number tells when there is room
+		}
+	case errors.As(err, &locked):
+		c.holdLocked(refLocked(locked.Lock))
+	case errors.Is(err, gitops.ErrRefMoved) && !c.overtaken: // another airlock's notes, say
+		c.overtaken = true
+		c.outcome.Retry = unsettledPoll
+		return nil
+	default:
+		return err
+	}
+	c.overtaken = false
+	return nil
 }
 
 // drainTime is how long Drain waits for other git commands to end.

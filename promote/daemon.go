@@ -203,17 +203,30 @@ func (d *daemon) wait(ctx context.Context) {
 func (d *daemon) guard(ctx context.Context) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
+	var shutting chan struct{} // until it is closed: an agent can hold it up
 	for {
 		select {
 		case <-ctx.Done():
+			if shutting != nil {
+				<-shutting
+			}
 			if d.dog.walk != nil {
 				<-d.dog.walk
 			}
 			return
+		case <-shutting:
+			shutting = nil
 		case found := <-d.dog.walk:
 			d.dog.learn(ctx, found)
 		case <-tick.C:
-			d.shut(ctx)
+			if shutting == nil {
+				done := make(chan struct{})
+				shutting = done
+				go func() {
+					defer close(done)
+					d.shut(ctx)
+				}()
+			}
 		}
 		d.dog.look(ctx)
 	}

@@ -20,7 +20,7 @@ type Exporter interface {
 	Count(ctx context.Context, want string, have ...string) (int, error)
 	// Uncommitted counts the paths changed and not committed.
 	Uncommitted(ctx context.Context) (int, error)
-	// Usage measures the workspace and the agent's home. With an error, it is what could be measured, if anything.
+	// Usage measures the workspace and the agent's home. With an error, it is what could be measured, if anything, which is not the whole.
 	Usage(ctx context.Context) (gitops.Usage, error)
 	// Pack writes what want reaches and none of have does.
 	Pack(ctx context.Context, want gitops.OID, have []gitops.OID, out io.Writer) error

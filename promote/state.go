@@ -164,15 +164,18 @@ func (c *cycle) insideMain(ctx context.Context, exporter Exporter, s *State, lan
 // otherRefs is the ref of commits on refs that are not counted one by one.
 const otherRefs = "other refs"
 
-// Arguments of rev-list: all refs, with HEAD and without.
+// Arguments of rev-list: all refs, with the HEADs and without, and those of other repositories.
 const (
 	anyRef       = "--glob=refs/*"
 	anyRefOrHead = "--all"
+	fetchedRefs  = "--remotes"
 )
 
 // waiting counts the commits of inner refs that have them from nowhere else: branches, tags, what is stashed.
 func waiting(ctx context.Context, exporter Exporter, s *State, have []string) error {
-	if n, err := exporter.Count(ctx, anyRefOrHead, have...); err != nil || n == 0 {
+	have = append(slices.Clip(have), fetchedRefs) // what was fetched is elsewhere, too
+	all, err := exporter.Count(ctx, anyRefOrHead, have...)
+	if err != nil || all == 0 {
 		return err
 	}
 	refs, err := exporter.Branches(ctx, "refs")
@@ -203,6 +206,9 @@ func waiting(ctx context.Context, exporter Exporter, s *State, have []string) er
 	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
 	if n, err := exporter.Count(ctx, "HEAD", append([]string{anyRef}, have...)...); err == nil && n > 0 {
 		s.Waiting = append(s.Waiting, Waiting{"HEAD", n, "HEAD"})
+	}
+	if len(s.Waiting) == 0 { // the HEAD of another worktree of the agent's
+		s.Waiting = append(s.Waiting, Waiting{otherRefs, all, ""})
 	}
 	return nil
 }

@@ -270,11 +270,10 @@ func (w *watchdog) walkThrough(ctx context.Context, r room) walked {
 	begun := time.Now()
 	exporter, err := w.Open(ctx)
 	if err == nil {
-		opened := time.Now()
 		found.usage, err = exporter.Usage(ctx)
-		found.pause = openShare*opened.Sub(begun) + measureShare*time.Since(opened)
 		_ = exporter.Close()
 	}
+	found.pause = openShare*(time.Since(begun)-found.usage.Took) + measureShare*found.usage.Took
 	found.err = err
 	return found
 }
@@ -287,18 +286,14 @@ func (w *watchdog) learn(ctx context.Context, found walked) {
 	}
 	failure := ""
 	if found.err != nil {
-		failure = found.err.Error()
+		failure, found.pause = found.err.Error(), w.pause
 	}
 	if failure != w.failure && failure != "" {
 		w.log.Printf("measure the workspace: %v", failure)
 	}
 	w.failure = failure
-	if found.err != nil && found.usage.Inodes == 0 { // no workspace has none
-		w.then = found.then // not at once again
-		return
-	}
 	if !found.usage.Whole {
-		// What hides cannot be more than the whole disk has grown by.
+		// What hides, or keeps from being measured, cannot be more than the disks have grown by.
 		found.usage.Bytes = max(found.usage.Bytes, w.usage.Bytes+found.then.used-w.then.used)
 		found.usage.Inodes = max(found.usage.Inodes, w.usage.Inodes+found.then.inodesUsed-w.then.inodesUsed)
 	}

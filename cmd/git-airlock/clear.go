@@ -116,6 +116,11 @@ func (a *app) mendHalf(ctx context.Context, r *airlock.Record) error {
 	engine := a.engine(*r)
 	defer engine.Close()
 	hold, err := engine.Settle(ctx)
+	if gitops.NoRoom(err) { // what takes it may be the workspace, which goes in any case
+		if err = a.wipe(ctx, *r); err == nil {
+			hold, err = engine.Settle(ctx)
+		}
+	}
 	var refused *refusal
 	switch {
 	case errors.Is(err, gitops.ErrUnsettled):
@@ -124,6 +129,8 @@ func (a *app) mendHalf(ctx context.Context, r *airlock.Record) error {
 		return nil
 	case err == nil:
 		refused = &refusal{hold.Message, hold.Next}
+	case ctx.Err() == nil && !errors.Is(err, airlock.ErrBusy):
+		refused = a.hindered(err)
 	}
 	if refused != nil {
 		err = &refusal{"half a landing would stay: " + refused.text, append(refused.hints, "git airlock clear --"+discardFlag)}
@@ -133,6 +140,14 @@ func (a *app) mendHalf(ctx context.Context, r *airlock.Record) error {
 		say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
 	}
 	return errors.Join(err, a.note(*r))
+}
+
+// hindered says what to do about what keeps half a landing from being finished or taken back.
+func (a *app) hindered(err error) *refusal {
+	if gitops.NoRoom(err) {
+		return &refusal{"no space left on the device of the repository", []string{"df -h " + gitops.Pasteable(a.repo.CommonDir)}}
+	}
+	return &refusal{gitops.Escape(err.Error()), nil}
 }
 
 // losses lands what can land and returns a [refusal] that says what would be lost.
@@ -194,20 +209,29 @@ func (a *app) erase(ctx context.Context, r airlock.Record) error {
 	if err := a.halt(ctx, r); err != nil {
 		return err
 	}
-	spec, err := a.spec(r)
-	if err != nil {
+	if err := a.wipe(ctx, r); err != nil {
 		return err
 	}
-	line := newProgress("removing the workspace")
-	defer line.close()
-	if _, err := os.Lstat(spec.Dir); err == nil {
-		if err := a.backend(r).Wipe(ctx, spec); err != nil {
-			return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)
-		}
-	}
-	err = a.store.Remove(ctx, r)
+	err := a.store.Remove(ctx, r)
 	if errors.Is(err, context.Canceled) { // the terminal's ^C meant for us has killed a git of ours
 		err = a.store.Remove(ctx, r)
 	}
 	return err
+}
+
+// wipe removes the workspace of a prison that does not run, and all that the prison has.
+func (a *app) wipe(ctx context.Context, r airlock.Record) error {
+	spec, err := a.spec(r)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(spec.Dir); err != nil {
+		return nil //nolint:nilerr // there is no prison
+	}
+	line := newProgress("removing the workspace")
+	defer line.close()
+	if err := a.backend(r).Wipe(ctx, spec); err != nil {
+		return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)
+	}
+	return nil
 }

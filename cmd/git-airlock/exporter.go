@@ -43,15 +43,15 @@ func (x exporter) Usage(ctx context.Context) (gitops.Usage, error) {
 	if errors.Is(err, prison.ErrNoHome) {
 		return u, nil
 	}
-	if err != nil {
-		return u, fmt.Errorf("look into the agent's home: %w", err)
+	var home gitops.Usage // that is not whole
+	if err == nil {
+		defer box.Close()
+		home, err = workspaceIn(box).Usage(ctx)
 	}
-	defer box.Close()
-	home, err := workspaceIn(box).Usage(ctx)
 	if err != nil {
-		return u, fmt.Errorf("in the agent's home: %w", err)
+		err = fmt.Errorf("in the agent's home: %w", err)
 	}
-	return u.With(home), nil
+	return u.With(home), err
 }
 
 // watched are the places that change when an inner ref does.

@@ -97,9 +97,11 @@ func (a *app) restart(ctx context.Context, r *airlock.Record, request startReque
 		}
 		r.Settings[key] = value
 	}
-	if len(request.env) > 0 {
-		r.Env = request.env
+	env, err := request.environment(r.Env)
+	if err != nil {
+		return err
 	}
+	r.Env = env
 	if len(request.tools) > 0 {
 		r.Tools = request.tools
 	}

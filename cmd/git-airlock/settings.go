@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,8 @@ type startRequest struct {
 	image     string
 	runtime   string
 	isolation airlock.Isolation
-	env       []string
+	env       []string // as options say it
+	usualEnv  []string // as settings do, which a prison that runs already is not asked for
 	tools     []airlock.Tool
 	rootfs    string
 	inside    bool
@@ -87,12 +89,13 @@ func (a *app) requested(c *cli.Context, command []string) (r startRequest, err e
 	if r.dotenv, err = a.dotenv(); err != nil {
 		return r, err
 	}
-	asked, err := a.listed(c, "env", envKey)
-	if err != nil {
+	if r.env, err = environment("--env", c.StringSlice("env"), r.dotenv); err != nil {
 		return r, err
 	}
-	if r.env, err = environment(asked, r.dotenv); err != nil {
-		return r, err
+	if len(r.env) == 0 && a.config.Has(envKey) {
+		if r.usualEnv, err = a.repo.Values(c.Context, envKey); err != nil {
+			return r, err
+		}
 	}
 	if err := a.given(c, &r); err != nil {
 		return r, err
@@ -112,6 +115,31 @@ func (a *app) listed(c *cli.Context, option, key string) ([]string, error) {
 		return asked, nil
 	}
 	return a.repo.Values(c.Context, key)
+}
+
+// environment is what a prison's variables are beside those of its recipe, when they were others before: options leave nothing of those,
+// settings what they do not name, or name without a value where there is none now.
+func (r startRequest) environment(before []string) ([]string, error) {
+	if len(r.env) > 0 {
+		return r.env, nil
+	}
+	known := map[string]string{}
+	for _, v := range before {
+		name, value, _ := strings.Cut(v, "=")
+		known[name] = value
+	}
+	maps.Copy(known, r.dotenv)
+	env, err := environment(envKey, r.usualEnv, known)
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		delete(known, name)
+	}
+	kept := slices.DeleteFunc(slices.Clone(before), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		_, kept := known[name]
+		return !kept
+	})
+	return append(kept, env...), err
 }
 
 // layered is the configuration with the options of the same names over it.
@@ -189,18 +217,18 @@ func (r *startRequest) choices(options gitops.Config) error {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment completes NAME to NAME=VALUE from the caller's environment or their .env file.
-func environment(asked []string, file map[string]string) ([]string, error) {
+// environment completes NAME to NAME=VALUE from the caller's environment or their .env file. source is where they are asked for.
+func environment(source string, asked []string, file map[string]string) ([]string, error) {
 	var env []string
 	for _, v := range asked {
 		name, _, valued := strings.Cut(v, "=")
 		if !envName.MatchString(name) {
-			return nil, usagef("--env: %q is not the name of a variable", name)
+			return nil, usagef("%s: %q is not the name of a variable", source, gitops.Escape(name))
 		}
 		if !valued {
 			value, set := hostVariable(name, file)
 			if !set {
-				return nil, usagef("--env: %s is set neither here nor in %s", name, dotenvName)
+				return nil, usagef("%s: %s is set neither here nor in %s", source, name, dotenvName)
 			}
 			v = name + "=" + value
 		}

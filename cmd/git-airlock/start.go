@@ -127,11 +127,15 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 	if err != nil {
 		return airlock.Record{}, err
 	}
+	env, err := request.environment(nil)
+	if err != nil {
+		return airlock.Record{}, err
+	}
 	chosen := request.choice.airlock
 	r := airlock.Record{
 		Backend: chosen.Backend, Reason: chosen.Reason, Image: chosen.Image, Runtime: chosen.Runtime, Built: chosen.Built, Setup: chosen.Setup,
 		Branch: base.Branch, Base: base.Commit, Worktree: a.repo.WorktreeID(), Top: a.repo.Top, Home: a.repo.Identity(),
-		Inside: request.inside, Format: a.repo.Format, Isolation: request.isolation, Env: request.env,
+		Inside: request.inside, Format: a.repo.Format, Isolation: request.isolation, Env: env,
 		Tools: request.tools, Rootfs: request.rootfs, Settings: request.overrides, Ghost: identity.NewGhost(),
 	}
 	if err := a.stale(ctx, request, base); err != nil {

@@ -56,6 +56,7 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 		home := r.mountHome(r.labels(s, rolePrison))
 		home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
 		p.host.Mounts = []mount.Mount{home}
+		p.mark() // one that is made all the same, for a prison that is just being removed, goes with the container
 	})
 }
 
