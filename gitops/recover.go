@@ -235,7 +235,7 @@ func (c *recovery) move(ctx context.Context, commit OID, changes []Change) error
 	if len(changes) == 0 {
 		return nil
 	}
-	_, tree, err := c.r.stageCommit(ctx, c.scratch, commit, present(changes))
+	_, tree, err := c.stageCommit(ctx, commit, present(changes))
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (c *recovery) side(ctx context.Context, commit OID, changes []Change) (map[
 			files = append(files, change.Path)
 		}
 	}
-	index, tree, err := c.r.stageCommit(ctx, c.scratch, commit, files)
+	index, tree, err := c.stageCommit(ctx, commit, files)
 	if err != nil {
 		return nil, err
 	}

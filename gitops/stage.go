@@ -25,7 +25,7 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if !flags && l.separable() {
 		way = l.byEntries
 	}
-	if err := l.r.lendAttributes(ctx, g, present(l.changes)); err != nil {
+	if err := l.r.lendAttributes(ctx, g, present(l.changes), l.changes); err != nil {
 		return err
 	}
 	if err := way(ctx, g); err != nil {
@@ -41,8 +41,9 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 }
 
 // lendAttributes gives the working tree of g the attribute files of the user's that git does not track, on the way to each
-// of the paths: a checkout obeys them, too.
-func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string) error {
+// of the paths: a checkout obeys them, too. One that a landing changes is never the user's: what of it lies there during a
+// recovery may be what another commit says than the one that is staged.
+func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string, changes []Change) error {
 	var found []string
 	met := map[string]bool{}
 	for _, p := range paths {
@@ -65,9 +66,9 @@ func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]bool, len(tracked))
-	for _, name := range slices.Concat(tracked, paths) { // what lands brings its own
-		known[name] = true
+	known := set(tracked)
+	for _, c := range changes { // what lands brings its own
+		known[c.Path] = true
 	}
 	for _, name := range found {
 		if known[name] {
@@ -151,11 +152,10 @@ func checkoutIndex(ctx context.Context, g *Git, names []string) error {
 		Stdin: strings.NewReader(strings.Join(names, "\x00") + "\x00"), Stdout: io.Discard})
 }
 
-// stageCommit writes the paths that changes name as they are in a commit into a new folder of scratch, and the commit's
-// index beside it. The folder's name is new each time: a recovery that was killed may have left its locks, and a git at
-// work, in the last one.
-func (r *Repository) stageCommit(ctx context.Context, scratch string, commit OID, paths []string) (index, tree string, err error) {
-	dir, err := os.MkdirTemp(scratch, "stage-")
+// stageCommit writes changed paths as they are in a commit into a new folder of scratch, and the commit's index beside it.
+// The folder's name is new each time: a recovery that was killed may have left its locks, and a git at work, in the last one.
+func (c *recovery) stageCommit(ctx context.Context, commit OID, paths []string) (index, tree string, err error) {
+	dir, err := os.MkdirTemp(c.scratch, "stage-")
 	if err != nil {
 		return "", "", err
 	}
@@ -163,15 +163,15 @@ func (r *Repository) stageCommit(ctx context.Context, scratch string, commit OID
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		return "", "", err
 	}
-	config, err := r.Config(ctx)
+	config, err := c.r.Config(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	g := r.stagingGit(index, tree, r.filtersAtTop(config))
+	g := c.r.stagingGit(index, tree, c.r.filtersAtTop(config))
 	if err := g.Change(ctx, Call{Args: []string{"read-tree", string(commit)}}); err != nil {
 		return "", "", err
 	}
-	if err := r.lendAttributes(ctx, g, paths); err != nil {
+	if err := c.r.lendAttributes(ctx, g, paths, c.changes); err != nil {
 		return "", "", err
 	}
 	if err := checkoutIndex(ctx, g, paths); err != nil {

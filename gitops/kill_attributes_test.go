@@ -1,0 +1,101 @@
+package gitops
+
+import (
+	"fmt"
+	"testing"
+)
+
+// attributed is what the attributes of these tests say: line ends that a checkout changes, and an encoding by which git takes
+// plain bytes for changed ones.
+const attributed = "*.txt text eol=crlf\n*.u working-tree-encoding=UTF-16LE\n"
+
+// attributesSwings is the number of files that the landing of newAttributesFixture moves or removes.
+const attributesSwings = 11
+
+// newAttributesFixture is a landing that brings attributes with it: at the top, in a folder, and in one where a file was.
+// The link leads to attributes that do not count where it is. Those in mine are the user's, untracked, and count always.
+func newAttributesFixture(t *testing.T) *killFixture {
+	w := newWorld(t)
+	old := w.commit(files{"a.txt": "1\n", "a.u": "1\n", "d/a.md": "1\n", "file": "1\n", "link/a.md": "1\n", "mine/a.md": "1\n"})
+	new := w.built(old, files{".gitattributes": attributed, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "2\n",
+		"file": absent, "file/.gitattributes": "*.md text eol=crlf\n", "file/a.md": "2\n", "link/a.md": absent, "link": linkTo + "d", "mine/a.md": "2\n"})
+	w.write(files{"mine/.gitattributes": "*.md text eol=crlf\n", "mine/a.md": "1\r\n"})
+	w.git("add", "mine/a.md") // the same blob, of which git now knows that size
+	rest()
+	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
+}
+
+// isAfterAttributes demands that all is as a checkout of the landed commit writes it.
+func (k *killFixture) isAfterAttributes() {
+	k.t.Helper()
+	k.landed(k.new)
+	k.tree().equals(k.t, picture{".gitattributes": "-rw-r--r-- " + attributed, "a.txt": "-rw-r--r-- 2\r\n", "a.u": "-rw-r--r-- 2\x00\n\x00",
+		"d/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n", "d/a.md": "-rw-r--r-- 2\r\n", "file/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n",
+		"file/a.md": "-rw-r--r-- 2\r\n", "link": "Lrwxrwxrwx d", "mine/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n", "mine/a.md": "-rw-r--r-- 2\r\n"})
+	if got, want := k.git("status", "--porcelain"), "?? mine/.gitattributes"; got != want {
+		k.t.Errorf("git status says\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The landing's own attributes lie among the files that are taken back, and say nothing of what was there before.
+func TestRecoveryTakesAttributesBack(t *testing.T) {
+	t.Parallel()
+	steps := []string{stepTree, stepRefs, stepIndex}
+	for i := range attributesSwings {
+		steps = append(steps, fmt.Sprint(stepSwing, ":", i+1))
+	}
+	for _, step := range steps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			k := newAttributesFixture(t)
+			if !k.kill(step) {
+				t.Fatal("not killed")
+			}
+			check(t, k.recover())
+			if step == stepRefs || step == stepIndex {
+				k.isAfterAttributes()
+				return
+			}
+			k.isBefore()
+			check(t, k.Land(t.Context(), k.request))
+			k.isAfterAttributes()
+		})
+	}
+}
+
+// A recovery that is killed leaves some of the attributes there, and some not.
+func TestKilledRecoveryTakesAttributesBack(t *testing.T) {
+	t.Parallel()
+	for at := range attributesSwings {
+		t.Run(fmt.Sprint(at+1), func(t *testing.T) {
+			t.Parallel()
+			k := newAttributesFixture(t)
+			if !k.kill(stepTree) || !k.kill(fmt.Sprint(stepSwing, ":", at+1)) {
+				t.Fatal("not killed")
+			}
+			check(t, k.recover())
+			k.isBefore()
+		})
+	}
+}
+
+// A power loss can keep back the removal of attributes, which say nothing of what is landed.
+func TestRecoveryFinishesWithoutRemovedAttributes(t *testing.T) {
+	t.Parallel()
+	before := files{".gitattributes": attributed, "a.txt": "1\r\n", "a.u": "1\x00\n\x00", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "1\r\n"}
+	w := newWorld(t)
+	old := w.commit(before)
+	new := w.built(old, files{".gitattributes": absent, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": absent, "d/a.md": "2\n"})
+	rest()
+	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
+	if !k.kill(stepRefs) {
+		t.Fatal("not killed")
+	}
+	k.write(before)
+	check(t, k.recover())
+	k.landed(new)
+	k.tree().equals(t, picture{"a.txt": "-rw-r--r-- 2\n", "a.u": "-rw-r--r-- 2\n", "d/a.md": "-rw-r--r-- 2\n"})
+	if got := k.git("status", "--porcelain"); got != "" {
+		t.Errorf("git status says\n%s", got)
+	}
+}
