@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -85,6 +87,7 @@ func (a *app) note(r airlock.Record) error {
 func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error {
 	firm := context.WithoutCancel(ctx) // nothing is half stopped
 	if discard {
+		a.landFirst(ctx, *r)
 		if err := errors.Join(ctx.Err(), a.halt(firm, *r)); err != nil {
 			return err
 		}
@@ -109,6 +112,36 @@ func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error 
 		return err
 	}
 	return nil
+}
+
+// landFirstTime bounds what is tried of a workspace that is to be thrown away: it may be why it is.
+const landFirstTime = 10 * time.Second
+
+// landFirst lands what can land, and says what goes with the rest. Whatever hinders it is no reason to keep what is not wanted.
+func (a *app) landFirst(ctx context.Context, r airlock.Record) {
+	ctx, cancel := context.WithTimeout(ctx, landFirstTime)
+	defer cancel()
+	engine := a.engine(r)
+	defer engine.Close()
+	outcome, err := drain(ctx, engine, promote.Options{})
+	if err != nil {
+		return
+	}
+	var lost []string
+	if outcome.Pending > 0 {
+		lost = append(lost, count(outcome.Pending, "pending commit"))
+	}
+	if state, err := engine.State(ctx); err == nil {
+		if state.Uncommitted > 0 {
+			lost = append(lost, count(state.Uncommitted, "change")+" not committed")
+		}
+		for _, w := range state.Waiting {
+			lost = append(lost, count(w.Commits, "commit")+" on "+w.Ref)
+		}
+	}
+	if len(lost) > 0 {
+		say(a.message, "discarded: %s", strings.Join(lost, ", "))
+	}
 }
 
 // mendHalf sees to it that no landing is half done, which nobody could finish or take back once its journal is removed.
@@ -190,7 +223,7 @@ func bring(w promote.Waiting) string {
 	case "refs/stash":
 		return "git airlock visit -- git stash pop"
 	}
-	return "git airlock visit -- git merge " + gitops.Pasteable(w.Name)
+	return "git airlock visit -- git checkout main && git airlock visit -- git merge " + gitops.Pasteable(w.Name)
 }
 
 func heldIn(o promote.Outcome) error {

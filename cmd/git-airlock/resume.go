@@ -52,7 +52,7 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 	}
 	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
 	if runs {
-		a.late(request)
+		a.late(*r, request)
 	}
 	if runs && differs(r.Setup, request.choice.airlock.Setup) {
 		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
@@ -78,12 +78,16 @@ func (a *app) startAnew(ctx context.Context, r airlock.Record) error {
 }
 
 // late says that options come too late for a prison that runs.
-func (a *app) late(request startRequest) {
+func (a *app) late(r airlock.Record, request startRequest) {
 	if len(request.given) == 0 {
 		return
 	}
 	say(a.message, "the prison is as it was started; not obeyed: %s", strings.Join(request.given, ", "))
-	hint(a.message, "git airlock stop && git airlock start")
+	end := "stop"
+	if request.backendOption && request.backend != "auto" && request.backend != r.Backend { // which stays as long as the airlock
+		end = "clear"
+	}
+	hint(a.message, "git airlock "+end+" && git airlock start "+strings.Join(request.typed, " "))
 }
 
 // restart starts the prison of a workspace again, as the options are now.

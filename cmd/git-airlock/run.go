@@ -129,7 +129,7 @@ func (a *app) running(ctx context.Context, request startRequest) (airlock.Record
 	if before != nil && before.Phase == airlock.Running {
 		runs, err := a.prisonRuns(ctx, *before)
 		if runs {
-			a.late(request)
+			a.late(*before, request)
 		}
 		if err != nil || runs {
 			return *before, errors.Join(err, a.heal(ctx, *before))

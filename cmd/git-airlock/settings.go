@@ -41,7 +41,8 @@ type startRequest struct {
 
 	backendOption, imageOption bool // the backend, or image or runtime, were given as options
 
-	given []string // the options, as they are typed
+	given []string // the options
+	typed []string // the same with their values, to be typed again
 }
 
 // startFlags are the options of start and run.
@@ -78,6 +79,7 @@ func (a *app) requested(c *cli.Context, command []string) (r startRequest, err e
 	for _, f := range startFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			r.given = append(r.given, "--"+name)
+			r.typed = append(r.typed, typed(c, f)...)
 		}
 	}
 	if r.overrides, err = a.overrides(c); err != nil {
@@ -104,6 +106,24 @@ func (a *app) requested(c *cli.Context, command []string) (r startRequest, err e
 		return r, err
 	}
 	return r, r.choices(options)
+}
+
+// typed is how an option was given, as words of a shell.
+func typed(c *cli.Context, f cli.Flag) (words []string) {
+	name := f.Names()[0]
+	switch f.(type) {
+	case *cli.BoolFlag:
+		if !c.Bool(name) {
+			return []string{"--" + name + "=false"}
+		}
+		return []string{"--" + name}
+	case *cli.StringSliceFlag:
+		for _, value := range c.StringSlice(name) {
+			words = append(words, "--"+name, gitops.Pasteable(value))
+		}
+		return words
+	}
+	return []string{"--" + name, gitops.Pasteable(fmt.Sprint(c.Value(name)))}
 }
 
 // envKey is the setting of the option --env, of any number of values.
