@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ type attributeLine struct {
 func parseAttributes(content []byte) []attributeLine {
 	var lines []attributeLine
 	n := 0
-	for text := range bytes.Lines(bytes.TrimPrefix(content, []byte("\ufeff"))) {
+	for text := range bytes.Lines(bytes.TrimPrefix(content, byteOrderMark)) {
 		n++
 		line := strings.TrimLeft(string(text), attributeSpace)
 		if line == "" || line[0] == '#' {
@@ -122,21 +123,42 @@ func (l attributeLine) text() string {
 	return strings.Join(slices.Concat([]string{l.pattern, l.macro}, l.states), "\x00")
 }
 
-// attributeLines reads a file of attributes as it was and as it is, and the macros that it may use; nothing of one that is too
-// long to be read, which is reported.
-func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *report) (before, after []attributeLine, macros map[string][]string, err error) {
+// attributeChange is a file of attributes as it was and as it is.
+type attributeChange struct {
+	old, content  []byte
+	before, after []attributeLine
+	macros        map[string][]string // those that it may use
+	there         map[string]bool     // what the lines said before
+	defined       map[string]int      // the lines that defined a macro before
+}
+
+// attributeLines reads a change of a file of attributes; nothing of one that is too long to be read, which is reported.
+func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *report) (a attributeChange, err error) {
 	old, content, whole, err := in.rewritten(ctx, c, r)
 	if err != nil || !whole {
-		return nil, nil, nil, err
+		return a, err
 	}
-	macros, err = in.macros(ctx)
-	return parseAttributes(old), parseAttributes(content), macros, err
+	a = attributeChange{old: old, content: content, before: parseAttributes(old), after: parseAttributes(content), defined: map[string]int{}}
+	a.there = texts(a.before)
+	for _, l := range a.before {
+		a.defined[l.macro]++
+	}
+	a.macros, err = in.macros(ctx)
+	return a, err
 }
 
 // added are the lines that there were not before, wherever.
-func added(before, after []attributeLine) []attributeLine {
-	there := texts(before)
-	return slices.DeleteFunc(slices.Clone(after), func(l attributeLine) bool { return there[l.text()] })
+func (a *attributeChange) added() []attributeLine {
+	return slices.DeleteFunc(slices.Clone(a.after), func(l attributeLine) bool { return a.there[l.text()] })
+}
+
+// redefines tells whether a line defines what git, or another line of before, defines as well. Only the last of them counts.
+func (a *attributeChange) redefines(l attributeLine) bool {
+	others := a.defined[l.macro]
+	if a.there[l.text()] {
+		others--
+	}
+	return l.macro == "binary" || l.macro != "" && others > 0
 }
 
 func texts(lines []attributeLine) map[string]bool {
@@ -145,6 +167,26 @@ func texts(lines []attributeLine) map[string]bool {
 		texts[l.text()] = true
 	}
 	return texts
+}
+
+// attributeLineLimit is from how many bytes on git ignores a line.
+const attributeLineLimit = 2048
+
+var byteOrderMark = []byte("\ufeff")
+
+// misread tells why git sees less in a file of attributes than is written there; empty if it does not. What it reads
+// from the index ends at a NUL.
+func misread(content []byte) string {
+	if bytes.IndexByte(content, 0) >= 0 {
+		return "it has a NUL, where git may stop"
+	}
+	n := 0
+	for line := range bytes.Lines(content) {
+		if n++; len(bytes.TrimSuffix(line, []byte("\n"))) >= attributeLineLimit {
+			return fmt.Sprintf("line %d is so long that git ignores it", n)
+		}
+	}
+	return ""
 }
 
 // macros are git's own and those of the tree's top, where alone they can be defined, before and after the commit.

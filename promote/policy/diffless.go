@@ -11,9 +11,9 @@ import (
 
 // diffless reports new lines of attributes that have git say of changed text only that it differs.
 func diffless(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	before, after, macros, err := in.attributeLines(ctx, c, r)
-	for _, l := range added(before, after) {
-		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.Contains(l.all(macros), "-diff") {
+	a, err := in.attributeLines(ctx, c, r)
+	for _, l := range a.added() {
+		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.Contains(l.all(a.macros), "-diff") {
 			r.at(c.Path, "line %d has git show no diff of %s", l.number, l.pattern)
 		}
 	}

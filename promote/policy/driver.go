@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -36,30 +37,56 @@ func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change,
 
 // attributes looks at the lines that a file of attributes did not have before, and at those that kept files from a driver.
 func (u userDriver) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	before, after, macros, err := in.attributeLines(ctx, c, r)
-	for _, l := range added(before, after) {
-		for _, d := range l.drivers(macros) {
+	a, err := in.attributeLines(ctx, c, r)
+	u.unread(&a, c.Path, r)
+	for _, l := range a.added() {
+		named := false
+		for _, d := range l.drivers(a.macros) {
 			if u.programs.drivers[d] {
 				r.at(c.Path, "line %d hands files to your driver %s", l.number, d)
+				named = true
 			}
 		}
+		if gives, _ := u.about(&a, l); gives && !named {
+			r.at(c.Path, "line %d undoes what keeps files from a driver of yours", l.number)
+		}
 	}
-	if l, ok := u.released(before, after, macros); ok {
+	if l, ok := u.released(&a); ok {
 		r.at(c.Path, "it no longer keeps files from a driver of yours as line %d did", l.number)
 	}
 	return err
 }
 
+// unread reports a file in which git does not see all lines, or did not: the rest of the rule takes them for said.
+func (u userDriver) unread(a *attributeChange, path string, r *report) {
+	for _, f := range []struct {
+		content []byte
+		lines   []attributeLine
+		when    string
+	}{{a.content, a.after, ""}, {a.old, a.before, "before, "}} {
+		if why := misread(f.content); why != "" {
+			r.at(path, "%s%s", f.when, why)
+			return
+		}
+		// In the index, git takes the mark for a part of the first line's pattern.
+		if len(f.lines) > 0 && f.lines[0].number == 1 && bytes.HasPrefix(f.content, byteOrderMark) {
+			if gives, takes := u.about(a, f.lines[0]); gives || takes {
+				r.at(path, "%sgit may not know line 1 behind the byte order mark", f.when)
+				return
+			}
+		}
+	}
+}
+
 // released finds the line that keeps files from a driver and is gone, or the one that hands them to it and came before. Of what
 // several lines say the last counts, and another file may say what this one spoke against.
-func (u userDriver) released(before, after []attributeLine, macros map[string][]string) (attributeLine, bool) {
-	there := texts(before)
-	left := slices.DeleteFunc(slices.Clone(after), func(l attributeLine) bool {
-		gives, takes := u.about(l, macros)
-		return !there[l.text()] || !gives && !takes
+func (u userDriver) released(a *attributeChange) (attributeLine, bool) {
+	left := slices.DeleteFunc(slices.Clone(a.after), func(l attributeLine) bool {
+		gives, takes := u.about(a, l)
+		return !a.there[l.text()] || !gives && !takes
 	})
-	for _, l := range before {
-		gives, takes := u.about(l, macros)
+	for _, l := range a.before {
+		gives, takes := u.about(a, l)
 		switch {
 		case len(left) > 0 && left[0].text() == l.text():
 			left = left[1:]
@@ -69,22 +96,44 @@ func (u userDriver) released(before, after []attributeLine, macros map[string][]
 		}
 	}
 	for _, l := range left {
-		if gives, _ := u.about(l, macros); gives {
+		if gives, _ := u.about(a, l); gives {
 			return l, true
 		}
 	}
 	return attributeLine{}, false
 }
 
-// about tells whether a line hands files to one of the user's drivers, and whether it takes them from one.
-func (u userDriver) about(l attributeLine, macros map[string][]string) (gives, takes bool) {
-	for _, state := range l.all(macros) {
-		name, value, _ := strings.Cut(strings.TrimLeft(state, "-!"), "=")
-		switch {
-		case u.programs.drivers[name+"."+value]:
-			gives = true
-		case u.programs.kinds[name]:
-			takes = true
+// saying is a state that a line gives to paths, or takes back.
+type saying struct {
+	state string
+	back  bool
+}
+
+// about tells whether a line hands files to one of the user's drivers, and whether it takes them from one. A macro that is
+// negated, or defined anew, takes back what it said: that hands over what it kept.
+func (u userDriver) about(a *attributeChange, l attributeLine) (gives, takes bool) {
+	var todo []saying
+	for _, state := range l.states {
+		todo = append(todo, saying{state, false})
+	}
+	if a.redefines(l) {
+		todo = append(todo, saying{l.macro, true})
+	}
+	seen := map[saying]bool{}
+	for len(todo) > 0 {
+		s := todo[0]
+		todo = todo[1:]
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		name, value, _ := strings.Cut(strings.TrimLeft(s.state, "-!"), "=")
+		if u.programs.kinds[name] {
+			hands := u.programs.drivers[name+"."+value] != s.back
+			gives, takes = gives || hands, takes || !hands
+		}
+		for _, state := range a.macros[name] {
+			todo = append(todo, saying{state, s.back != (name != s.state)})
 		}
 	}
 	return gives, takes

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -39,8 +40,8 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 	}
 	for _, added := range f.runs {
 		text := added.text
-		if added.line == 1 && len(text) >= 3 && string(text[:3]) == "\ufeff" {
-			text = text[3:] // a byte order mark says only that this is UTF-8
+		if added.line == 1 {
+			text = bytes.TrimPrefix(text, byteOrderMark) // it says only that this is UTF-8
 		}
 		if line, char := findHidden(text, false); char != "" {
 			r.at(c.Path, "line %d has %s", added.line+line, char)

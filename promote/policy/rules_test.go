@@ -36,6 +36,14 @@ func keyAround(middle string) string {
 	return "-----BEGIN " + "RSA PRIVATE KEY-----\n" + middle + "-----END " + "RSA PRIVATE KEY-----\n"
 }
 
+// keeping are attributes that keep files from a driver by a macro.
+var keeping = files{".gitattributes": "*.bin filter=lfs\n[attr]plain -filter\nv/*.bin plain\n"}
+
+// and adds lines to attributes.
+func (f files) and(lines string) files {
+	return files{".gitattributes": f[".gitattributes"] + lines}
+}
+
 // ruleCase is one commit and what one rule says about it: "hold", "flag" or nothing.
 type ruleCase struct {
 	name    string
@@ -114,6 +122,29 @@ var ruleCases = map[string][]ruleCase{
 		{name: "attributes once more", before: files{".gitattributes": "*.bin filter=lfs\n*.bin filter=x\n"}, change: files{".gitattributes": "*.bin filter=lfs\n*.bin filter=x\n*.bin filter=lfs\n"}, want: "hold", path: ".gitattributes"},
 		{name: "attributes that hand nothing over any more", before: files{".gitattributes": "*.bin filter=lfs\n*.bin -filter\n*.x text\n"}, change: files{".gitattributes": "*.x -text\n*.bin -filter\n"}},
 		{name: "attributes of other kinds", before: files{".gitattributes": "*.x text\n*.bin -export-ignore\n"}, change: files{".gitattributes": "*.y text\n"}},
+		{name: "a macro is unset", before: keeping, change: keeping.and("v/*.bin -plain\n"), want: "hold", path: ".gitattributes"},
+		{name: "a macro is unset below", before: keeping, change: files{"v/.gitattributes": "*.bin -plain\n"}, want: "hold", path: "v/.gitattributes"},
+		{name: "a macro is left unspecified", before: keeping, change: keeping.and("v/*.bin !plain\n"), want: "hold", path: ".gitattributes"},
+		{name: "a macro with a value", before: keeping, change: keeping.and("v/*.bin plain=x\n"), want: "hold", path: ".gitattributes"},
+		{name: "a macro is unset by another", before: keeping, change: keeping.and("[attr]other -plain\nv/*.bin other\n"), want: "hold", path: ".gitattributes"},
+		{name: "an attribute becomes a macro that unsets another", before: keeping.and("v/*.bin other\n"), change: keeping.and("v/*.bin other\n[attr]other !plain\n"), want: "hold", path: ".gitattributes"},
+		{name: "git's own macro is unset", before: files{".gitattributes": "* diff=img\n*.x binary\n"}, change: files{".gitattributes": "* diff=img\n*.x binary\na.x -binary\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a macro is defined anew", before: keeping, change: keeping.and("[attr]plain text\n"), want: "hold", path: ".gitattributes"},
+		{name: "git's own macro is defined anew", before: files{".gitattributes": "* diff=img\n*.x binary\n"}, change: files{".gitattributes": "* diff=img\n*.x binary\n[attr]binary -text\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a macro says something else", before: keeping, change: files{".gitattributes": "*.bin filter=lfs\n[attr]plain text\nv/*.bin plain\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a macro is gone", before: keeping, change: files{".gitattributes": "*.bin filter=lfs\nv/*.bin plain\n"}, want: "hold", path: ".gitattributes"},
+		{name: "the definitions of a macro in another order", before: files{".gitattributes": "[attr]plain text\n[attr]plain -filter\n"}, change: files{".gitattributes": "[attr]plain -filter\n[attr]plain text\n"}, want: "hold", path: ".gitattributes"},
+		{name: "the last definition of a macro is gone", before: files{".gitattributes": "[attr]big filter=lfs\n[attr]big text\n*.bin big\n"}, change: files{".gitattributes": "[attr]big filter=lfs\n*.bin big\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a line that git ignores for its length", before: keeping, change: files{".gitattributes": "*.bin filter=lfs\n[attr]plain -filter\nv/*.bin" + strings.Repeat(" ", 2048-12) + "plain\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a line that git ignored for its length", before: files{".gitattributes": "*.bin" + strings.Repeat(" ", 2048) + "filter=lfs\n"}, change: files{".gitattributes": "*.bin filter=lfs\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a NUL", before: keeping, change: files{".gitattributes": "*.bin filter=lfs\n#\x00\n[attr]plain -filter\nv/*.bin plain\n"}, want: "hold", path: ".gitattributes"},
+		{name: "a byte order mark", before: files{"v/.gitattributes": "*.bin -filter\n"}, change: files{"v/.gitattributes": "\ufeff*.bin -filter\n"}, want: "hold", path: "v/.gitattributes"},
+		{name: "a byte order mark, and a driver in another line", before: files{".gitattributes": "*.bin -filter\n"}, change: files{".gitattributes": "\ufeff* text\n*.bin -filter\n"}},
+		{name: "a long line", before: keeping, change: keeping.and("*.txt text" + strings.Repeat(" ", 2047-10) + "\n")},
+		{name: "macros are used", before: keeping, change: keeping.and("*.png binary\n*.sh text eol=lf\n*.lock -diff\nw/*.bin plain\n[attr]other plain -text\n")},
+		{name: "a macro that hands files over is unset", before: files{".gitattributes": "[attr]big filter=lfs\n*.bin big\n"}, change: files{".gitattributes": "[attr]big filter=lfs\n*.bin big\nv/*.bin -big\n"}},
+		{name: "a macro that hands files over is gone", before: files{".gitattributes": "[attr]big filter=lfs\n*.bin big\n"}, change: files{".gitattributes": "[attr]big text\n*.bin big\n"}},
+		{name: "macros of themselves", change: files{".gitattributes": "[attr]a -a b\n[attr]b !a text\n* -a b=x\n"}},
 		{name: "another tool", change: files{"tools/other": runs + "x", "tools/none": "x"}},
 		{name: "attributes of no driver", change: files{".gitattributes": "*.bin binary\n*.x filter=unknown\n"}},
 		{name: "attributes that were there", before: files{".gitattributes": "*.bin filter=lfs\n"}, change: files{".gitattributes": "*.bin filter=lfs\n*.txt text\n"}},
