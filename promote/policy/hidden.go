@@ -51,17 +51,41 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 	return nil
 }
 
-// plainEncodings are those in which the bytes of a message show what is hidden in it, or that have nothing to hide it with.
-var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1", "iso-8859-15", "windows-1252", "cp1252"}
+// plainEncodings are those in which the bytes of a message show what is hidden in it.
+var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii"}
+
+// latinEncodings have a character for each byte. The values tell whether most from 0x80 to 0x9f are letters and not control
+// characters, as Windows has it.
+var latinEncodings = map[string]bool{"iso-8859-1": false, "iso8859-1": false, "latin1": false, "latin-1": false, "iso-8859-15": false, "windows-1252": true, "cp1252": true}
 
 func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
-	if !slices.Contains(plainEncodings, strings.ToLower(in.Encoding)) {
+	encoding := strings.ToLower(in.Encoding)
+	windows, latin := latinEncodings[encoding]
+	if !latin && !slices.Contains(plainEncodings, encoding) {
 		r.at("", "the message says that it is in %s, and may show other characters than were looked at", gitops.Escape(in.Encoding))
 	}
-	if line, char := findHidden(in.Message, true); char != "" {
+	line, char := findHidden(in.Message, true)
+	if char == "" && latin { // git shows the bytes where it cannot convert them, which is why both are looked at
+		line, char = findHidden(fromLatin(in.Message, windows), true)
+	}
+	if char != "" {
 		r.at("", "line %d of the message has %s", line+1, char)
 	}
 	return nil
+}
+
+// fromLatin turns bytes into characters one by one. Those that differ between the Latin encodings can be seen in all of them:
+// any letter stands for those of Windows. Of what that has no letter for, some make control characters.
+func fromLatin(text []byte, windows bool) []byte {
+	var out []byte
+	for _, b := range text {
+		r := rune(b)
+		if windows && b >= 0x80 && b <= 0x9f && strings.IndexByte("\x81\x8d\x8f\x90\x9d", b) < 0 {
+			r = '\u20ac'
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
 // findHidden returns the first hidden character of a text, named, and the number of lines before it. Control

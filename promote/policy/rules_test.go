@@ -309,14 +309,25 @@ func TestRules(t *testing.T) {
 
 // What a message says that it is written in, git shows it in.
 func TestMessageEncoding(t *testing.T) {
-	for encoding, flagged := range map[string]bool{"": false, "UTF-8": false, "ISO-8859-1": false, "UTF-7": true, "utf-16": true, "ISO-8859-8": true} {
+	for _, c := range []struct {
+		encoding, message string
+		flagged           bool
+	}{
+		{"", "a +IC4-b\n", false}, {"UTF-8", "a +IC4-b\n", false}, {"ISO-8859-1", "a +IC4-b\n", false},
+		{"UTF-7", "a +IC4-b\n", true}, {"utf-16", "a +IC4-b\n", true}, {"ISO-8859-8", "a +IC4-b\n", true},
+		{"ISO-8859-1", "a\x9b2Jb\n", true}, {"latin1", "a\x9b2Jb\n", true}, {"ISO-8859-15", "a\xadb\n", true},
+		{"windows-1252", "a\xadb\n", true}, {"cp1252", "a\x9d0;b\n", true},
+		{"windows-1252", "a\x81\u202eb\n", true}, // cannot be converted, and is shown as it is
+		{"ISO-8859-15", "gr\xfc\xdfe, 5 \xa4\n", false}, {"windows-1252", "\x93gr\xfc\xdfe\x94 \x96 5 \x80\n", false},
+		{"", "gr\xfc\xdfe\n", false},
+	} {
 		s := newStore()
-		c := s.commit(testBase, testBase, "a +IC4-b\n")
-		c.Encoding = encoding
-		found, err := New(testSettings(t), testFacts, s).Check(t.Context(), c)
+		commit := s.commit(testBase, testBase, c.message)
+		commit.Encoding = c.encoding
+		found, err := New(testSettings(t), testFacts, s).Check(t.Context(), commit)
 		check(t, err)
-		if got := len(found) > 0 && found[0].Rule == "hidden-text"; got != flagged {
-			t.Errorf("%q: %+v, want flagged %t", encoding, found, flagged)
+		if got := len(found) > 0 && found[0].Rule == "hidden-text"; got != c.flagged {
+			t.Errorf("%q, %q: %+v, want flagged %t", c.encoding, c.message, found, c.flagged)
 		}
 	}
 }
