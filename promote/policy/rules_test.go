@@ -27,8 +27,10 @@ var (
 
 // Put together here, so that this file holds no secret for others to find.
 const (
-	sampleToken = "gh" + "p_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
-	sampleGuess = `api_key = "` + "8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e" + `"` + "\n"
+	sampleToken   = "gh" + "p_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+	sampleKey     = "id = AKIA" + "QYLPMN5HHHFPZAM2\n"
+	sampleExcused = "id = AKIA" + "IOSFODNN7EXAMPLE\n"
+	sampleGuess   = `api_key = "` + "8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e" + `"` + "\n"
 )
 
 // keyAround is a private key with that for its middle.
@@ -188,6 +190,12 @@ var ruleCases = map[string][]ruleCase{
 		{name: "in the message", message: "use " + sampleToken + "\n", want: "hold"},
 		{name: "a guess", change: files{"a.py": sampleGuess}, want: "flag", path: "a.py"},
 		{name: "after many guesses", change: files{"a.py": strings.Repeat(sampleGuess, 200) + sampleToken + "\n"}, want: "hold", path: "a.py"},
+		{name: "after many excused ones", change: files{"a.py": strings.Repeat(sampleExcused, 200) + sampleKey}, want: "hold", path: "a.py"},
+		{name: "after many in the message", message: strings.Repeat(sampleExcused, 200) + sampleKey, want: "hold"},
+		{name: "after many that were there", before: files{"a.py": strings.Repeat(sampleKey, 200)}, change: files{"a.py": strings.Repeat(sampleKey, 200) + "x " + sampleKey}, want: "hold", path: "a.py"},
+		{name: "between many that were there", before: files{"a.py": strings.Repeat(sampleKey, 200)}, change: files{"a.py": strings.Repeat(sampleKey, 200) + "x\n" + strings.Repeat(sampleKey, 200)}, want: "hold", path: "a.py"},
+		{name: "beside many that were there", before: files{"a.py": strings.Repeat(sampleKey, 200)}, change: files{"a.py": "x\n" + strings.Repeat(sampleKey, 200) + "y\n"}},
+		{name: "many excused ones", change: files{"a.py": strings.Repeat(sampleExcused, 200)}},
 		{name: "within a key that was there", before: files{"k": keyAround("placeholder\n")}, change: files{"k": keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8))}, want: "hold", path: "k"},
 		{name: "beside a key that was there", before: files{"k": keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8))}, change: files{"k": "first\n" + keyAround(strings.Repeat("MIIEowIBAAKCAQEAx7Kf9Qb3\n", 8)) + "last\n"}},
 		{name: "was binary", before: files{"a.js": "\x00\n" + sampleToken + "\n"}, change: files{"a.js": sampleToken + "\n"}, want: "hold", path: "a.js"},

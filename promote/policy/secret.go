@@ -24,11 +24,10 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 	}
 	for runs := f.runs; len(runs) > 0; {
 		part, among := surrounded(f.head, runs)
-		for _, m := range secrets.Default().Find(c.Path, part.text) {
-			m.Line, m.Last = part.line+m.Line-1, part.line+m.Last-1
-			if touches(m, runs[:among]) {
-				reportSecret(r, c.Path, m.Line, m)
-			}
+		touches, before := touching(runs[:among]), part.line-1
+		counts := func(m secrets.Match) bool { return touches(before+m.Line, before+m.Last) }
+		for _, m := range secrets.Default().FindThose(c.Path, part.text, counts) {
+			reportSecret(r, c.Path, before+m.Line, m)
 		}
 		runs = runs[among:]
 	}
@@ -61,11 +60,16 @@ func surrounded(text []byte, runs []run) (part run, among int) {
 	return run{runs[0].line - bytes.Count(text[from:runs[0].at], []byte("\n")), from, text[from:to]}, among
 }
 
-// touches tells whether a match is in one of some runs, at least in part.
-func touches(m secrets.Match, runs []run) bool {
-	return slices.ContainsFunc(runs, func(r run) bool {
-		return m.Line < r.line+max(1, bytes.Count(bytes.TrimRight(r.text, "\n"), []byte("\n"))+1) && m.Last >= r.line
-	})
+// touching tells, by the first and the last of some lines, whether one of them is in a run.
+func touching(runs []run) func(first, last int) bool {
+	ends := make([]int, len(runs))
+	for i, r := range runs {
+		ends[i] = r.line + bytes.Count(bytes.TrimRight(r.text, "\n"), []byte("\n"))
+	}
+	return func(first, last int) bool {
+		i, _ := slices.BinarySearch(ends, first)
+		return i < len(runs) && runs[i].line <= last
+	}
 }
 
 func (secret) commit(_ context.Context, in *inspection, r *report) error {

@@ -33,8 +33,14 @@ type Match struct {
 	Encoded bool
 }
 
-// matchLimit bounds the matches in one text.
-const matchLimit = 100
+const (
+	// matchLimit bounds the matches in one text that count.
+	matchLimit = 100
+	// excuseLimit bounds those of one rule that are looked at for an excuse, which takes longer than finding them.
+	excuseLimit = 1 << 14
+	// lineLimit bounds what is looked at of a line on each side of a match, for an excuse.
+	lineLimit = 1 << 10
+)
 
 // Detector applies a set of rules.
 type Detector struct {
@@ -159,15 +165,33 @@ func guesses(id, expression string) bool {
 	return guessing[id] || strings.HasPrefix(strings.TrimPrefix(expression, "(?i)"), guessPrefix)
 }
 
+// search is a text that is searched.
+type search struct {
+	path    string
+	text    []byte
+	guesses bool             // also by the rules that guess
+	counts  func(Match) bool // nil: all do
+}
+
+// wants tells whether a match is one of those that are searched for. Others use up no room.
+func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
+
 // Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
 // that is no file.
-func (d *Detector) Find(path string, text []byte) []Match { return d.everywhere(path, text, true) }
+func (d *Detector) Find(path string, text []byte) []Match { return d.FindThose(path, text, nil) }
+
+// FindThose looks for the secrets that count: however many others there are, they hide none.
+func (d *Detector) FindThose(path string, text []byte, counts func(Match) bool) []Match {
+	return d.everywhere(search{path, text, true, counts})
+}
 
 // Certain leaves out the rules that guess, which take most of the time.
-func (d *Detector) Certain(path string, text []byte) []Match { return d.everywhere(path, text, false) }
+func (d *Detector) Certain(path string, text []byte) []Match {
+	return d.everywhere(search{path: path, text: text})
+}
 
-func (d *Detector) everywhere(path string, text []byte, guesses bool) []Match {
-	found := append(d.find(path, text, guesses), d.encoded(path, text)...)
+func (d *Detector) everywhere(s search) []Match {
+	found := append(d.find(s), d.encoded(s)...)
 	if len(found) > matchLimit { // of so many, those that are certain
 		slices.SortStableFunc(found, func(a, b Match) int { return cmp.Compare(order(a), order(b)) })
 		found = found[:matchLimit]
@@ -175,13 +199,35 @@ func (d *Detector) everywhere(path string, text []byte, guesses bool) []Match {
 	return found
 }
 
-func (d *Detector) find(path string, text []byte, guesses bool) []Match {
+func (d *Detector) find(s search) []Match {
+	wanted := d.places(s)
+	// Guesses use up no room of what is certain. Each in the file's order, so that equal texts give equal answers.
+	var certain, guessed []Match
+	for n, r := range d.rules {
+		into := &certain
+		if r.guess {
+			into = &guessed
+		}
+		if wanted[n] != nil && len(*into) < matchLimit {
+			*into = d.apply(r, s, wanted[n], *into)
+		}
+	}
+	found := append(certain, guessed...)
+	if len(found) > 0 && s.path != "" && d.allowed.allowsPath(s.path) {
+		return nil // asked last: most texts have nothing to be excused
+	}
+	return found
+}
+
+// places are the parts of a text where each rule can match, nil for a rule that cannot.
+func (d *Detector) places(s search) []spans {
+	text := s.text
 	wanted := make([]spans, len(d.rules))
 	for _, n := range d.always {
 		wanted[n] = spans{{0, len(text)}}
 	}
 	d.keywords.each(text, func(n, end int) {
-		if d.rules[n].guess && !guesses {
+		if d.rules[n].guess && !s.guesses {
 			return
 		}
 		if b := d.rules[n].begin(); b != nil {
@@ -203,22 +249,7 @@ func (d *Detector) find(path string, text []byte, guesses bool) []Match {
 			wanted[n] = hits.around(width, len(text))
 		}
 	}
-	// Guesses use up no room of what is certain. Each in the file's order, so that equal texts give equal answers.
-	var certain, guessed []Match
-	for n, r := range d.rules {
-		into := &certain
-		if r.guess {
-			into = &guessed
-		}
-		if wanted[n] != nil && len(*into) < matchLimit {
-			*into = d.apply(r, path, text, wanted[n], *into)
-		}
-	}
-	found := append(certain, guessed...)
-	if len(found) > 0 && path != "" && d.allowed.allowsPath(path) {
-		return nil // asked last: most texts have nothing to be excused
-	}
-	return found
+	return wanted
 }
 
 // order is smaller for what is certain.
@@ -233,33 +264,39 @@ func order(m Match) int {
 const nearby = 64
 
 // apply holds a rule against parts of a text.
-func (d *Detector) apply(r *rule, path string, text []byte, parts spans, found []Match) []Match {
-	if r.path != nil && !r.path().MatchString(path) {
+func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match {
+	if r.excuses(s.path) {
 		return found
 	}
-	for _, a := range r.allowed {
-		if !a.all && path != "" && a.allowsPath(path) {
-			return found
-		}
-	}
 	if r.regex == nil {
-		return append(found, Match{Rule: r.id, Line: 1, Last: 1 + bytes.Count(text, []byte("\n")), Guess: r.guess})
+		if m := (Match{Rule: r.id, Line: 1, Last: 1 + bytes.Count(s.text, newline), Guess: r.guess}); s.wants(m) {
+			found = append(found, m)
+		}
+		return found
 	}
+	line, counted, looked := 1, 0, 0
 	for _, part := range parts {
-		for _, at := range r.regex().FindAllSubmatchIndex(text[part.from:part.to], matchLimit) {
+		for _, at := range r.regex().FindAllSubmatchIndex(s.text[part.from:part.to], -1) {
 			for i := range at {
 				if at[i] >= 0 {
 					at[i] += part.from
 				}
 			}
-			c := r.candidate(path, text, at)
+			line, counted = line+bytes.Count(s.text[counted:at[0]], newline), at[0]
+			m := Match{Rule: r.id, Line: line, Guess: r.guess}
+			m.Last = line + bytes.Count(bytes.TrimRight(s.text[at[0]:at[1]], "\n"), newline)
+			if !s.wants(m) {
+				continue
+			}
+			if looked++; looked > excuseLimit { // what comes from here on is not known: that counts as a match
+				m.Last = line + bytes.Count(s.text[at[0]:], newline)
+				return append(found, m)
+			}
+			c := r.candidate(s.path, s.text, at)
 			if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
 				continue
 			}
-			line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
-			last := line + bytes.Count(bytes.TrimRight(text[at[0]:at[1]], "\n"), []byte("\n"))
-			found = append(found, Match{Rule: r.id, Line: line, Last: last, Guess: r.guess})
-			if len(found) == matchLimit {
+			if found = append(found, m); len(found) == matchLimit {
 				return found
 			}
 		}
@@ -267,10 +304,20 @@ func (d *Detector) apply(r *rule, path string, text []byte, parts spans, found [
 	return found
 }
 
+var newline = []byte("\n")
+
+// excuses tells whether a rule has nothing to say of files with a path.
+func (r *rule) excuses(path string) bool {
+	if r.path != nil && !r.path().MatchString(path) {
+		return true
+	}
+	return path != "" && slices.ContainsFunc(r.allowed, func(a *allowlist) bool { return !a.all && a.allowsPath(path) })
+}
+
 // candidate is what an expression matched.
 type candidate struct {
 	path                string
-	secret, match, line []byte
+	secret, match, line []byte // the line around it, unless that is very long
 }
 
 // candidate takes the secret from a match: the group that the rule names, else the first that holds something,
@@ -285,9 +332,9 @@ func (r *rule) candidate(path string, text []byte, at []int) candidate {
 			break
 		}
 	}
-	from := bytes.LastIndexByte(text[:start], '\n') + 1
-	to := len(text)
-	if i := bytes.IndexByte(text[end:], '\n'); i >= 0 {
+	from, to := max(0, start-lineLimit), min(len(text), end+lineLimit)
+	from += bytes.LastIndexByte(text[from:start], '\n') + 1
+	if i := bytes.IndexByte(text[end:to], '\n'); i >= 0 {
 		to = end + i
 	}
 	c.line = text[from:to]

@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -109,6 +111,32 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
+// However many matches are excused, or do not count, what comes after them is found; and where the search ends, that is told.
+func TestFindAfterMany(t *testing.T) {
+	excused := "id = AKIAIOSFODNN7" + "EXAMPLE\n"
+	key := samples["aws-access-token"] + "\n"
+	encoded := base64.StdEncoding.EncodeToString([]byte(samples["github-pat"])) + "\n"
+	rest := func(from int) func(Match) bool { return func(m Match) bool { return m.Last >= from } }
+	for _, c := range []struct {
+		name, text string
+		counts     func(Match) bool
+		line       int // of the only match; 0: none
+	}{
+		{"excused", strings.Repeat(excused, 1000) + key, nil, 1001},
+		{"not counted", strings.Repeat(key, 1000) + key, rest(1001), 1001},
+		{"not counted, encoded", strings.Repeat(encoded, 1000) + encoded, rest(1001), 1001},
+		{"the search ends", strings.Repeat(excused, excuseLimit+10) + key, nil, excuseLimit + 1},
+		{"the search ends, but not before what counts", strings.Repeat(excused, excuseLimit+10) + key, rest(excuseLimit + 5), excuseLimit + 11},
+		{"nothing counts", strings.Repeat(key, 1000), rest(1001), 0},
+		{"all are excused", strings.Repeat(excused, excuseLimit), nil, 0},
+	} {
+		found := Default().FindThose("a.txt", []byte(c.text), c.counts)
+		if len(found) > 1 || len(found) == 1 && found[0].Line != c.line || len(found) == 0 && c.line != 0 {
+			t.Errorf("%s: %d found, %+v, want line %d", c.name, len(found), found[:min(3, len(found))], c.line)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{"[[rules]]\nid = 1", "[[rules]]\nid = 'x'", "rules"} {
 		if _, err := parse([]byte(text)); err == nil {
@@ -135,5 +163,20 @@ func BenchmarkFind(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		Default().Find("a.go", text)
+	}
+}
+
+// What is excused is looked at as often as it comes: that must not take longer for each in a text of one line.
+func BenchmarkExcused(b *testing.B) {
+	for name, part := range map[string]string{"lines": "id = AKIAIOSFODNN7" + "EXAMPLE\n", "line": "id = AKIAIOSFODNN7" + "EXAMPLE "} {
+		for _, n := range []int{1 << 12, 1 << 14} {
+			text := []byte(strings.Repeat(part, n))
+			b.Run(name+strconv.Itoa(n), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					Default().Find("a.txt", text)
+				}
+			})
+		}
 	}
 }

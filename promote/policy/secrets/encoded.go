@@ -31,15 +31,18 @@ var sextets = func() (values [256]byte) {
 const noSextet = 0xff
 
 // encoded finds what is in Base64 in a text. The line is that on which the literal begins.
-func (d *Detector) encoded(path string, text []byte) (found []Match) {
+func (d *Detector) encoded(s search) (found []Match) {
 	line, counted := 1, 0
-	for from, literal := range literals(text) {
+	for from, literal := range literals(s.text) {
 		plain := decode(literal)
 		if plain == nil || !d.may(plain) {
 			continue
 		}
-		line, counted = line+bytes.Count(text[counted:from], []byte("\n")), from
-		for _, m := range d.find(path, plain, false) {
+		line, counted = line+bytes.Count(s.text[counted:from], newline), from
+		if !s.wants(Match{Line: line, Last: line, Encoded: true}) {
+			continue
+		}
+		for _, m := range d.find(search{path: s.path, text: plain}) {
 			found = append(found, Match{Rule: m.Rule, Line: line, Last: line, Encoded: true})
 		}
 		if len(found) >= matchLimit {

@@ -35,7 +35,7 @@ func BenchmarkEncoded(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				Default().encoded("a.txt", text)
+				Default().encoded(search{path: "a.txt", text: text})
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func FuzzDecode(f *testing.F) {
 		if plain := decode([]byte(encoding.EncodeToString(text))); plain != nil && !bytes.Equal(plain, text) {
 			t.Errorf("%q became %q", text, plain)
 		}
-		for _, m := range Default().encoded("a", text) {
+		for _, m := range Default().encoded(search{path: "a", text: text}) {
 			if m.Line < 1 || m.Line > 1+bytes.Count(text, []byte("\n")) {
 				t.Errorf("%+v", m)
 			}
