@@ -90,7 +90,7 @@ func (p *plan) together(ctx context.Context, tail []pair) error {
 		p.outcome.Retry = unsettledPoll
 	}
 	if b.stopped != nil && b.lacking == nil {
-		p.hold(b.conflict())
+		p.hold(b.conflict(ctx))
 		if b.newestWhole() == "" {
 			return p.separate(ctx, nil)
 		}
@@ -115,7 +115,7 @@ func (p *plan) apart(ctx context.Context, tail []pair) error {
 		return err
 	}
 	if b.stopped != nil && b.lacking == nil && b.newestWhole() == "" {
-		p.hold(b.conflict())
+		p.hold(b.conflict(ctx))
 		return p.separate(ctx, tail)
 	}
 	p.forget()

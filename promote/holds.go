@@ -130,12 +130,17 @@ func (c *cycle) interrupted(ctx context.Context, paths []string) Hold {
 }
 
 // conflict is the hold of commits that change what the user's own commits changed, too, or that git am does not carry.
-func (b *builder) conflict() Hold {
+func (b *builder) conflict(ctx context.Context) Hold {
 	if b.refused != "" {
 		return Hold{Reason: Conflict, Message: gitops.Escape(b.refused), Next: []string{"git airlock promote --engine tree"}}
 	}
-	return Hold{Reason: Conflict, Paths: escaped(b.stopped), Next: []string{"git airlock promote --resolve", "git merge " + b.Record.Ref("pending")},
-		Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", gitops.Escape(b.Record.BranchName()))}
+	branch, resolve, merge := gitops.Escape(b.Record.BranchName()), "git airlock promote --resolve", "git merge "+b.Record.Ref("pending")
+	if b.tip != b.promoted && b.Repo.IsAncestor(ctx, b.tip, b.promoted) {
+		return Hold{Reason: Conflict, Paths: escaped(b.stopped), Next: []string{merge + "  # brings them back"},
+			Message: fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)}
+	}
+	return Hold{Reason: Conflict, Paths: escaped(b.stopped), Next: []string{resolve, merge},
+		Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)}
 }
 
 func (c *cycle) indexLocked() Hold {
