@@ -56,7 +56,7 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	// Whatever became of the command, what it committed is promoted, and what we started is stopped.
 	held := a.goOut(context.WithoutCancel(ctx), r, before)
 	if errors.Is(ran, syscall.EPIPE) {
-		return childStatus(128 + int(syscall.SIGPIPE))
+		return errUnread
 	}
 	if ran != nil {
 		return ran

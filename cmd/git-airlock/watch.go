@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -22,8 +24,27 @@ const (
 	watchPause = 200 * time.Millisecond
 )
 
-// watch shows the status again whenever it changes, until it is interrupted or the airlock is gone.
+// errUnread says that nobody reads what a command says: it ends as the signal would have it end.
+const errUnread = childStatus(128 + int(syscall.SIGPIPE))
+
+// watch shows the status again whenever it changes, until it is interrupted, nobody reads it or the airlock is gone.
 func (a *app) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		if untilUnread(os.Stdout) { // where nothing changes, no write would tell
+			cancel(errUnread)
+		}
+	}()
+	err := a.watchWhile(ctx)
+	if err == nil && errors.Is(context.Cause(ctx), errUnread) {
+		return errUnread
+	}
+	return err
+}
+
+// watchWhile watches until ctx ends or the airlock is gone.
+func (a *app) watchWhile(ctx context.Context) error {
 	r, err := a.here(ctx)
 	if err != nil {
 		return err
