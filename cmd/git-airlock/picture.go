@@ -113,7 +113,7 @@ func (p *picture) inside(d document) {
 		p.line("inside", "%s not committed: git airlock visit -- git status", count(d.Uncommitted, "changed path"))
 	}
 	for _, x := range d.Waiting {
-		p.line("inside", "%s on %s, which does not land by itself", count(x.Commits, "commit"), x.Ref)
+		p.line("inside", "%s on %s, which does not land by itself: %s", count(x.Commits, "commit"), x.Ref, bringHome(x))
 	}
 	if c := d.Command; c != nil {
 		state := p.green(c.State)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -39,8 +40,9 @@ func promoteCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
+			rescued := ""
 			if c.Bool("rescue") {
-				if err := a.rescue(c.Context, r); err != nil {
+				if rescued, err = a.rescue(c.Context, r); err != nil {
 					return err
 				}
 			}
@@ -56,7 +58,7 @@ func promoteCommand(inside []string) *cli.Command {
 				return err
 			}
 			options.Engine = engine
-			return a.promote(c.Context, r, options, before)
+			return a.besides(c.Context, r, rescued, a.promote(c.Context, r, options, before))
 		}),
 	}, inside, false)
 }
@@ -148,9 +150,11 @@ func (a *app) resolve(ctx context.Context, r airlock.Record) error {
 		[]string{"git status", "git commit", "git merge --abort"}}
 }
 
-// rescueScript commits everything, with no hook of the workspace's.
-var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A &&
-if ! git diff --cached --quiet; then git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work'; fi`}
+// rescueScript commits everything, with no hook of the workspace's, and prints where the commit is.
+var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A >&2 &&
+if ! git diff --cached --quiet; then
+git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work' >&2 && { git symbolic-ref -q HEAD || echo HEAD; }
+fi`}
 
 // maxSaid bounds what is kept of what a short command inside says.
 const maxSaid = 4096
@@ -158,29 +162,29 @@ const maxSaid = 4096
 // rescueTime bounds the commit that git makes in the workspace, where it may meet anything.
 const rescueTime = time.Minute
 
-// rescue makes one commit of what the agent has not committed.
-func (a *app) rescue(ctx context.Context, r airlock.Record) error {
+// rescue makes one commit of what the agent has not committed, and returns the ref that it is on, by the workspace's word.
+func (a *app) rescue(ctx context.Context, r airlock.Record) (ref string, err error) {
 	if a.dry {
 		say(a.message, "would commit what is not committed in the workspace")
-		return nil
+		return "", nil
 	}
 	box, err := a.attach(ctx, r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer box.Close()
-	said := prison.Capped{Max: maxSaid}
+	said, where := prison.Capped{Max: maxSaid}, prison.Capped{Max: maxSaid}
 	bounded, cancel := context.WithTimeout(ctx, rescueTime)
 	defer cancel()
-	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &said, Stderr: &said})
+	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &where, Stderr: &said})
 	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("commit what is not committed: git in the workspace did not end within %s", rescueTime)
+		return "", fmt.Errorf("commit what is not committed: git in the workspace did not end within %s", rescueTime)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if status != 0 {
-		return fmt.Errorf("commit what is not committed: %s", gitops.Escape(said.String()))
+		return "", fmt.Errorf("commit what is not committed: %s", gitops.Escape(said.String()))
 	}
-	return nil
+	return strings.TrimSpace(where.String()), nil
 }
