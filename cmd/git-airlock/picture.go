@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // picture is a document on its way to people: one fact a line, what it is about before it.
@@ -109,11 +110,15 @@ func (p *picture) since(t time.Time) string {
 }
 
 func (p *picture) inside(d document) {
+	start := "git airlock start && " // nothing can be run in a prison that does not
+	if d.State == string(airlock.Running) {
+		start = ""
+	}
 	if d.Uncommitted > 0 {
-		p.line("inside", "%s not committed: git airlock visit -- git status", count(d.Uncommitted, "changed path"))
+		p.line("inside", "%s not committed: %sgit airlock visit -- git status", count(d.Uncommitted, "changed path"), start)
 	}
 	for _, x := range d.Waiting {
-		p.line("inside", "%s on %s, which does not land by itself: %s", count(x.Commits, "commit"), x.Ref, bringHome(x))
+		p.line("inside", "%s on %s, which does not land by itself: %s%s", count(x.Commits, "commit"), x.Ref, start, bringHome(x))
 	}
 	if c := d.Command; c != nil {
 		state := p.green(c.State)
