@@ -81,6 +81,8 @@ func (p *picture) promotion(d document) {
 	if d.Failure != "" {
 		p.alarm("failing", "%s", d.Failure)
 		p.next("git airlock promote  # tries again, as the daemon does")
+	} else if d.Pending > 0 && len(d.Holds) == 0 && !d.Daemon.Running {
+		p.next("git airlock promote") // nobody else will
 	}
 }
 
