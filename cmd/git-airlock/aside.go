@@ -15,8 +15,10 @@ import (
 func bringHome(w promote.Waiting) string {
 	from := gitops.ShellQuote(w.Name)
 	switch w.Name {
-	case "", "refs/stash":
-		return bring(w)
+	case "":
+		return "git airlock visit -- git for-each-ref"
+	case "refs/stash":
+		return "git airlock visit -- git stash pop"
 	case "HEAD": // which is another one on main
 		from = "@{-1}"
 	}

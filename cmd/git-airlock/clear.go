@@ -209,21 +209,13 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 		}
 		return &refusal{count(state.Uncommitted, "change") + " in the workspace would be lost: not committed", hints}
 	case len(state.Waiting) > 0:
-		w := state.Waiting[0]
-		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref), []string{bring(w), discard}}
+		w, hints := state.Waiting[0], []string{bringHome(state.Waiting[0]), discard}
+		if r.Phase != airlock.Running {
+			hints = append([]string{"git airlock start"}, hints...)
+		}
+		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref), hints}
 	}
 	return nil
-}
-
-// bring is the command by which what waits on a ref comes to where it is not lost.
-func bring(w promote.Waiting) string {
-	switch w.Name {
-	case "":
-		return "git airlock visit -- git for-each-ref"
-	case "refs/stash":
-		return "git airlock visit -- git stash pop"
-	}
-	return "git airlock visit -- git checkout main && git airlock visit -- git merge " + gitops.Pasteable(w.Name)
 }
 
 func heldIn(o promote.Outcome) error {
