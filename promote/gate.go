@@ -174,7 +174,7 @@ func (c *cycle) judge(ctx context.Context, chain []gitops.OID) error {
 	}
 	c.mayLand = ""
 	if c.gate.broken != nil {
-		c.hold(c.teamUnreadable(c.gate.broken))
+		c.hold(teamUnreadable(c.gate.broken))
 		return nil
 	}
 	lands := map[gitops.OID]bool{}

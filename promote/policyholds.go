@@ -1,8 +1,8 @@
 package promote
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -57,13 +57,12 @@ func brief(subject string) string {
 }
 
 // teamUnreadable holds everything: a policy that is not obeyed would be taken for one that is.
-func (c *cycle) teamUnreadable(cause error) Hold {
+func teamUnreadable(cause error) Hold {
 	h := Hold{Reason: Policy, Message: "the team's policy cannot be read: " + gitops.Escape(cause.Error())}
-	if strings.Contains(h.Message, policyFileKey) || c.teamRef == "" {
-		h.Next = []string{"git config --show-origin " + policyFileKey}
-		return h
+	var broken *PolicyError
+	if errors.As(cause, &broken) {
+		h.Next = broken.Next
 	}
-	h.Next = []string{"git show " + policy.TeamRef + ":" + policy.TeamFile}
 	return h
 }
 

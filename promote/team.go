@@ -24,6 +24,16 @@ type teams struct {
 	file string // the user's own; empty if there is none
 }
 
+// PolicyError says that a policy cannot be read, and what to type to see it.
+type PolicyError struct {
+	Next []string
+	err  error
+}
+
+func (e *PolicyError) Error() string { return e.err.Error() }
+
+func (e *PolicyError) Unwrap() error { return e.err }
+
 // apply makes settings as strict as the policies that there are: the user's file, and the one in the
 // repository. It returns which ones those are. What cannot be read is an error, and weakens nothing.
 func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
@@ -31,13 +41,14 @@ func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settin
 	name := config.String(policyFileKey, "")
 	t.file = atHome(name)
 	if name != "" {
+		next := []string{"git config --show-origin " + policyFileKey}
 		content, err := readPolicyFile(name)
 		if err != nil {
-			return s, used, fmt.Errorf("setting %s: %w", policyFileKey, err)
+			return s, used, &PolicyError{next, fmt.Errorf("setting %s: %w", policyFileKey, err)}
 		}
 		own, err := policy.ParseTeam(content)
 		if err != nil {
-			return s, used, fmt.Errorf("%q: %w", name, err)
+			return s, used, &PolicyError{next, fmt.Errorf("%q: %w", name, err)}
 		}
 		s, used = s.With(own), append(used, gitops.HashObject(t.repo.Format, "blob", content))
 	}
@@ -49,7 +60,7 @@ func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settin
 		t.read = t.ref
 	}
 	if t.err != nil {
-		return s, used, fmt.Errorf("%s: %w", policy.TeamRef, t.err)
+		return s, used, t.err
 	}
 	return s.With(t.team), append(used, t.ref), nil
 }
@@ -57,9 +68,22 @@ func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settin
 func (t *teams) parse(ctx context.Context) (policy.Team, error) {
 	content, err := t.repo.File(ctx, t.ref, policy.TeamFile, policy.TeamLimit)
 	if err != nil {
-		return policy.Team{}, err
+		// There may be no such file in it, or no such object: what there is, git says.
+		return policy.Team{}, unreadable("git show "+policy.TeamRef, err)
 	}
-	return policy.ParseTeam(content)
+	team, err := policy.ParseTeam(content)
+	switch {
+	case err == nil:
+		return team, nil
+	case gitops.HashObject(t.repo.Format, "blob", content) == t.ref: // the file alone has no names in it
+		return team, unreadable("git show "+policy.TeamRef, err)
+	}
+	return team, unreadable("git show "+policy.TeamRef+":"+policy.TeamFile, err)
+}
+
+// unreadable says of the policy in the repository that it cannot be read, and which command shows it.
+func unreadable(show string, err error) error {
+	return &PolicyError{[]string{show}, fmt.Errorf("%s: %w", policy.TeamRef, err)}
 }
 
 // ReadPolicy reads what the policy gate goes by in a repository: the user's settings, made stricter by what there is

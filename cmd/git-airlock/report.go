@@ -56,6 +56,7 @@ func report(w io.Writer, err error) int {
 	var refused *refusal
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
+	var unreadable *promote.PolicyError
 	var unavailable *prison.Unavailable
 	var noRange *identity.NoRange
 	var own ownFailure
@@ -82,7 +83,7 @@ func report(w io.Writer, err error) int {
 		return 127
 	case errors.As(err, &own):
 		return 125
-	case errors.As(err, &usage), errors.As(err, &setting), errors.As(err, &scanSetting), errors.As(err, &wrong):
+	case errors.As(err, &usage), errors.As(err, &setting), errors.As(err, &scanSetting), errors.As(err, &unreadable), errors.As(err, &wrong):
 		return 2
 	case errors.As(err, &refused):
 		return 3
@@ -122,6 +123,7 @@ func hints(err error) []string {
 	var foreign *gitops.ForeignError
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
+	var unreadable *promote.PolicyError
 	switch {
 	case errors.As(err, &withHints):
 		return withHints.hints
@@ -137,6 +139,8 @@ func hints(err error) []string {
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
 	case errors.As(err, &scanSetting):
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
+	case errors.As(err, &unreadable):
+		return unreadable.Next
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
 	case errors.Is(err, promote.ErrElsewhere), errors.Is(err, prison.ErrElsewhere):

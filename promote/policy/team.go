@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// TeamRef is where a team keeps its policy: a commit whose tree holds the file [TeamFile].
+// TeamRef is where a team keeps its policy: a commit or tree that holds the file [TeamFile], or the file alone.
 const (
 	TeamRef  = "refs/airlock/policy"
 	TeamFile = "policy.toml"
