@@ -78,7 +78,7 @@ type ruleState struct {
 // ruleStates joins the rules with what they found.
 func ruleStates(s policy.Settings, j promote.Judged) []ruleState {
 	var states []ruleState
-	for _, d := range policy.Rules() {
+	for _, d := range s.Rules() {
 		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: s.Source(d.ID), Key: d.Key, Doc: d.Doc,
 			Holds: []gitops.OID{}, Flags: []gitops.OID{}}
 		if state.Source == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
 // startRequest is what start and run were asked for.
@@ -274,7 +275,7 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		return airlock.Limits{}, err
 	}
 	if l.Memory < leastMemory {
-		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison; it takes " + size(leastMemory)}
+		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison; it takes " + policy.SizeText(leastMemory)}
 	}
 	if text := c.String("airlock.cpus", ""); text != "" {
 		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < 1<<16) {
@@ -287,19 +288,6 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		}
 	}
 	return airlock.Limits(l), nil
-}
-
-// size prints a number of bytes the way it is given.
-func size(n int64) string {
-	for _, unit := range []struct {
-		suffix string
-		bits   int
-	}{{"g", 30}, {"m", 20}, {"k", 10}} {
-		if n>>unit.bits<<unit.bits == n {
-			return fmt.Sprintf("%d%s", n>>unit.bits, unit.suffix)
-		}
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 // count says a number of things: "1 commit", "2 commits".

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
 func statusCommand(inside []string) *cli.Command {
@@ -155,7 +156,7 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Holds: []promote.Hold{}, Waiting: []promote.Waiting{}, Flagged: []promote.Flagged{},
 		Isolation: isolationState{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{},
-			Limits: limitsState{size(r.Isolation.Limits.Memory), strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), r.Isolation.Limits.PIDs}},
+			Limits: limitsState{policy.SizeText(r.Isolation.Limits.Memory), strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), r.Isolation.Limits.PIDs}},
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)

@@ -115,8 +115,11 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 			t.Errorf("%s is from %q, want %q", rule, got, want)
 		}
 	}
-	if s.MaxFileSize() != 10<<10 {
-		t.Errorf("limit %d", s.MaxFileSize())
+	if s.MaxFileSize() != 10<<10 || s.sizeFrom != "" {
+		t.Errorf("limit %d from %q", s.MaxFileSize(), s.sizeFrom)
+	}
+	if none := (Settings{}).With(team).With(Team{}); none.MaxFileSize() != 20<<10 || none.sizeFrom != FromTeam {
+		t.Errorf("limit %d from %q", none.MaxFileSize(), none.sizeFrom)
 	}
 	if user.Action("secret") != Off {
 		t.Error("the user's own settings have changed")

@@ -7,16 +7,26 @@ import (
 )
 
 // largeFile looks for files that would stay in everyone's clone for ever.
-type largeFile struct{ limit int64 }
+type largeFile struct {
+	limit int64
+	from  Source // of the limit
+}
 
-func (largeFile) describe() Description {
-	return documented("large-file", Hold, "a file larger than "+maxFileSizeKey+" (50m)")
+func (l largeFile) describe() Description {
+	if l.from == FromTeam {
+		return documented("large-file", Hold, "a file larger than "+SizeText(l.limit)+" (team)")
+	}
+	return documented("large-file", Hold, "a file larger than "+maxFileSizeKey+" ("+SizeText(l.limit)+")")
 }
 
 func (l largeFile) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	f, err := in.read(ctx, c)
 	if err == nil && f.size > l.limit {
-		r.at(c.Path, "%d bytes, more than %s allows (%d)", f.size, maxFileSizeKey, l.limit)
+		by := maxFileSizeKey
+		if l.from == FromTeam { // which the user's own setting would not change
+			by = "the team's policy"
+		}
+		r.at(c.Path, "%d bytes, more than %s allows (%d)", f.size, by, l.limit)
 	}
 	return err
 }

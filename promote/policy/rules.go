@@ -41,7 +41,7 @@ func newRules(s Settings, f Facts) []rule {
 		oddPath{},
 		caseCollision{},
 		secret{},
-		largeFile{s.MaxFileSize()},
+		largeFile{s.MaxFileSize(), s.sizeFrom},
 		agentConfig{},
 		hostExec{},
 		hiddenText{},
@@ -51,10 +51,13 @@ func newRules(s Settings, f Facts) []rule {
 	}
 }
 
-// Rules describes every rule.
-func Rules() []Description {
+// Rules describes every rule by default.
+func Rules() []Description { return Settings{}.Rules() }
+
+// Rules describes every rule as it is set.
+func (s Settings) Rules() []Description {
 	var all []Description
-	for _, r := range newRules(Settings{}, Facts{}) {
+	for _, r := range newRules(s, Facts{}) {
 		all = append(all, r.describe())
 	}
 	return all

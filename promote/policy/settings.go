@@ -22,6 +22,7 @@ type Settings struct {
 	actions     map[string]Action // of the rules that are not at their default
 	sources     map[string]Source // of those
 	maxFileSize int64
+	sizeFrom    Source // FromTeam where a team's policy bounds the size
 	protected   []protection
 }
 
@@ -97,6 +98,16 @@ func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
 		return 0, &SettingError{key, text, "a size such as 4g, 512m or 100000"}
 	}
 	return size, nil
+}
+
+// SizeText prints a number of bytes the way it is given.
+func SizeText(n int64) string {
+	for bits, suffix := 30, "gmk"; suffix != ""; bits, suffix = bits-10, suffix[1:] {
+		if n>>bits<<bits == n {
+			return fmt.Sprintf("%d%c", n>>bits, suffix[0])
+		}
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // parseSize reads a positive number of bytes with an optional suffix.

@@ -141,7 +141,7 @@ func tomlError(err error) error {
 
 // With returns the settings as a team's policy makes them: each rule does the stricter of both.
 func (s Settings) With(t Team) Settings {
-	w := Settings{maxFileSize: s.maxFileSize, protected: slices.Concat(s.protected, t.protected),
+	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, protected: slices.Concat(s.protected, t.protected),
 		actions: map[string]Action{}, sources: map[string]Source{}}
 	maps.Copy(w.actions, s.actions)
 	maps.Copy(w.sources, s.sources)
@@ -154,8 +154,8 @@ func (s Settings) With(t Team) Settings {
 			w.actions[id], w.sources[id] = action, FromTeam
 		}
 	}
-	if t.maxFileSize != 0 {
-		w.maxFileSize = min(s.MaxFileSize(), t.maxFileSize)
+	if t.maxFileSize != 0 && t.maxFileSize < s.MaxFileSize() {
+		w.maxFileSize, w.sizeFrom = t.maxFileSize, FromTeam
 	}
 	return w
 }
