@@ -193,7 +193,14 @@ func (c *cycle) innerMain(refs []gitops.InnerRef) Hold {
 	return h
 }
 
+// review is the hold of all that waits for the user to look at it first. What a start asked for goes before the
+// configuration, and stays: it takes another start to change it.
 func (c *cycle) review() Hold {
-	return Hold{Reason: Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
+	h := Hold{Reason: Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
 		Next: []string{"git log -p " + gitops.Pasteable(c.Record.BranchName()) + ".." + strings.TrimPrefix(c.Record.Ref("pending"), "refs/"), "git airlock promote"}}
+	if asked, err := gitops.Config(c.Record.Settings).Bool("airlock.autoLand", true); err == nil && !asked {
+		h.Message = "it was started with --no-auto-land or git -c airlock.autoLand=false: commits wait until they are promoted by hand"
+		h.Next = append(h.Next, "git airlock stop && git airlock start --no-auto-land=false")
+	}
+	return h
 }

@@ -63,7 +63,7 @@ var holdReasons = map[promote.Reason]string{
 	promote.InnerMain:           "the inner repository has no branch main",
 	promote.WorkspaceFull:       "the workspace outgrew airlock.maxWorkspace, or the disk ran full, and the prison was stopped",
 	promote.Policy:              "a rule of the policy gate holds a commit; see `git airlock policy`",
-	promote.Review:              "airlock.autoLand is false: everything waits for `git airlock promote`",
+	promote.Review:              "airlock.autoLand is false, or it was started with --no-auto-land: everything waits for `git airlock promote`",
 }
 
 // setting is a key of git's configuration.
