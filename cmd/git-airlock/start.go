@@ -44,6 +44,9 @@ func (a *app) start(ctx context.Context, request startRequest) (r airlock.Record
 		return r, started, err
 	}
 	if err := a.awaken(ctx, r, request.choice.setup, started); err != nil {
+		if len(request.command) > 0 {
+			say(a.message, "not launched: %s", gitops.Escape(fmt.Sprintf("%q", request.command)))
+		}
 		return r, started, err
 	}
 	return r, started, a.launch(ctx, r, request.command)
