@@ -128,7 +128,7 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 		options.upTo = new(gitops.OID)
 	}
 	c := &cycle{Engine: e, options: options, outcome: before, now: time.Now()}
-	if err = c.run(ctx); err != nil && ctx.Err() == nil {
+	if err = c.run(ctx); ctx.Err() == nil {
 		err = c.excuse(err)
 	}
 	if err != nil {
@@ -142,6 +142,7 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 func (c *cycle) excuse(err error) error {
 	var locked *gitops.LockedError
 	switch {
+	case err == nil:
 	case gitops.NoRoom(err) || diskFull(c.Dir()):
 		c.hold(c.diskFull(err.Error()))
 		if !diskFull(c.Dir()) {
@@ -149,7 +150,7 @@ func (c *cycle) excuse(err error) error {
 		}
 	case errors.As(err, &locked):
 		c.holdLocked(refLocked(locked.Lock))
-	case errors.Is(err, gitops.ErrRefMoved) && !c.overtaken: // another airlock's notes, say
+	case errors.Is(err, gitops.ErrRefMoved) && !c.overtaken: // by another airlock's notes, say
 		c.overtaken = true
 		c.outcome.Retry = unsettledPoll
 		return nil
