@@ -26,10 +26,11 @@ func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
 		about, path, _ := strings.Cut(r, "\t")
 		mode, rest, _ := strings.Cut(about, " ")
 		_, id, found := strings.Cut(rest, " ")
-		if !found {
+		e, err := entry(mode, id)
+		if !found || err != nil {
 			return nil, fmt.Errorf("git ls-tree answered %q", Escape(r))
 		}
-		files = append(files, File{path, Entry{mode, OID(id)}})
+		files = append(files, File{path, e})
 	}
 	return files, nil
 }

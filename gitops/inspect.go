@@ -25,19 +25,18 @@ const (
 	commitLimit = 64 << 20
 )
 
-// TreeEntry is one entry of a tree object; Mode has six digits.
+// TreeEntry is one entry of a tree object.
 type TreeEntry struct {
 	Name string
 	Entry
+	written string // the mode as the tree object has it; empty for an entry that is ours
 }
 
-// Folder tells whether the entry is a tree itself.
-func (e Entry) Folder() bool { return e.Mode == "040000" }
+// Folder reports whether the entry is a tree itself.
+func (e Entry) Folder() bool { return e.Mode == ModeFolder }
 
-// Regular tells whether the entry is a file that has content of its own.
-func (e Entry) Regular() bool {
-	return e.Mode == "100644" || e.Mode == "100755" || e.Mode == "100664"
-}
+// Regular reports whether the entry is a file that has content of its own.
+func (e Entry) Regular() bool { return e.Mode == ModeFile || e.Mode == ModeExecutable }
 
 // Inspector reads single objects: in process from the stores that it was given, and what they do not have through one git
 // process, which starts with the first such question and lives until Close. It is not for use by several goroutines.
@@ -331,10 +330,11 @@ func parseTree(content []byte, hash int) ([]TreeEntry, error) {
 	for at := 0; at < len(text); at += ends + 1 + hash {
 		ends = bytes.IndexByte(content[at:], 0)
 		mode, name, spaced := strings.Cut(text[at:at+ends], " ")
-		if !spaced || mode == "" || len(mode) > 6 {
+		m, ok := parseMode(mode)
+		if !spaced || !ok {
 			return nil, errTree
 		}
-		entries = append(entries, TreeEntry{name, Entry{Mode: fullMode(mode)}})
+		entries = append(entries, TreeEntry{Name: name, Entry: Entry{Mode: m}, written: mode})
 		_, _ = encoder.Write(content[at+ends+1 : at+ends+1+hash]) // a builder takes all
 	}
 	ids := OID(hashes.String())
@@ -342,15 +342,4 @@ func parseTree(content []byte, hash int) ([]TreeEntry, error) {
 		entries[i].OID = ids[i*hash*2 : (i+1)*hash*2]
 	}
 	return entries, nil
-}
-
-// fullMode writes a mode with six digits.
-func fullMode(mode string) string {
-	if len(mode) == 6 {
-		return mode
-	}
-	if mode == "40000" {
-		return "040000"
-	}
-	return strings.Repeat("0", 6-len(mode)) + mode
 }

@@ -109,7 +109,7 @@ func (f *notesFolder) set(ctx context.Context, rest string, blob OID) error {
 	if blob == "" {
 		return nil
 	}
-	f.entries[rest] = TreeEntry{rest, Entry{"100644", blob}}
+	f.entries[rest] = TreeEntry{Name: rest, Entry: Entry{ModeFile, blob}}
 	if len(f.entries) > notesInFolder && len(rest) > 2 {
 		return f.split(ctx, len(rest))
 	}
@@ -156,7 +156,7 @@ func (f *notesFolder) write() (OID, error) {
 		}
 		delete(f.entries, name)
 		if tree != "" {
-			f.entries[name] = TreeEntry{name, Entry{"040000", tree}}
+			f.entries[name] = TreeEntry{Name: name, Entry: Entry{ModeFolder, tree}}
 		}
 	}
 	if len(f.entries) == 0 {

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -19,7 +20,7 @@ func treeBytes(entries []TreeEntry) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("entry %q: %w", e.Name, err)
 		}
-		fmt.Fprintf(&b, "%s %s\x00", strings.TrimLeft(e.Mode, "0"), e.Name)
+		fmt.Fprintf(&b, "%s %s\x00", cmp.Or(e.written, e.Mode.written()), e.Name)
 		b.Write(hash)
 	}
 	return b.Bytes(), nil
@@ -173,7 +174,7 @@ func (o *Overlay) apply(ctx context.Context, over *layer, tree OID) (OID, error)
 			if err != nil {
 				return "", err
 			}
-			e.Entry = Entry{Mode: "040000", OID: id}
+			e.Entry = Entry{Mode: ModeFolder, OID: id}
 		}
 		if i < 0 {
 			entries = append(entries, e)

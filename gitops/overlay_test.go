@@ -80,7 +80,7 @@ func treeOn(t *testing.T, f *mergeFixture, b *Bridge, tree OID, more files) OID 
 	check(t, err)
 	var index strings.Builder
 	for _, file := range listed {
-		index.WriteString(file.Mode + " " + string(file.OID) + "\t" + file.Path + "\x00")
+		index.WriteString(file.Mode.String() + " " + string(file.OID) + "\t" + file.Path + "\x00")
 	}
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
 	input(t, f.outer.Top, env, index.String(), "update-index", "-z", "--index-info")

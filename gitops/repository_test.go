@@ -242,8 +242,8 @@ func TestDiffShowsSubmodules(t *testing.T) {
 	new := OID(w.git("commit-tree", command(t, w.Top, env, "write-tree"), "-p", string(old), "-m", "m"))
 	changes, err := w.Diff(t.Context(), old, new)
 	check(t, err)
-	one := Entry{"100644", w.blob("1")}
-	want := []Change{{"a", one, Entry{}}, {"b", Entry{}, one}, {"s", Entry{}, Entry{"160000", old}}}
+	one := Entry{ModeFile, w.blob("1")}
+	want := []Change{{"a", one, Entry{}}, {"b", Entry{}, one}, {"s", Entry{}, Entry{ModeGitlink, old}}}
 	if len(changes) != 3 || changes[0] != want[0] || changes[1] != want[1] || changes[2] != want[2] {
 		t.Errorf("Diff: %v, want %v", changes, want)
 	}

@@ -102,7 +102,7 @@ func differing(before, after []TreeEntry) iter.Seq2[TreeEntry, TreeEntry] {
 			default:
 				a, b, before, after = before[0], after[0], before[1:], after[1:]
 			}
-			if a != b && !yield(a, b) {
+			if (a.Name != b.Name || a.Entry != b.Entry) && !yield(a, b) {
 				return
 			}
 		}

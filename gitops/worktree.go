@@ -18,12 +18,12 @@ import (
 
 // Entry is one side of a changed path; the zero Entry is "not there".
 type Entry struct {
-	Mode string // as git writes it: 100644, 100755, 120000, 160000
+	Mode Mode
 	OID  OID
 }
 
-func (e Entry) present() bool { return e.Mode != "" }
-func (e Entry) gitlink() bool { return e.Mode == "160000" }
+func (e Entry) present() bool { return e.Mode != 0 }
+func (e Entry) gitlink() bool { return e.Mode == ModeGitlink }
 
 // Change is one path that differs between two trees.
 type Change struct {
@@ -45,16 +45,29 @@ func (g *Git) Diff(ctx context.Context, old, new OID) ([]Change, error) {
 		if len(f) != 5 {
 			return nil, fmt.Errorf("diff-tree answered %q", Escape(records[i]))
 		}
-		changes = append(changes, Change{Path: records[i+1], Old: entry(f[0], f[2]), New: entry(f[1], f[3])})
+		before, err := entry(f[0], f[2])
+		if err != nil {
+			return nil, err
+		}
+		after, err := entry(f[1], f[3])
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, Change{Path: records[i+1], Old: before, New: after})
 	}
 	return changes, nil
 }
 
-func entry(mode, id string) Entry {
+// entry is what git prints of one.
+func entry(mode, id string) (Entry, error) {
 	if mode == "000000" {
-		return Entry{}
+		return Entry{}, nil
 	}
-	return Entry{mode, OID(id)}
+	m, ok := parseMode(mode)
+	if !ok {
+		return Entry{}, fmt.Errorf("git printed %q as a mode", Escape(mode))
+	}
+	return Entry{m, OID(id)}, nil
 }
 
 // lstat looks at a path of the working tree and follows no link on the way, as git does: below a

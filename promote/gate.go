@@ -151,7 +151,7 @@ func (c *cycle) inspect(ctx context.Context, look *gitops.Inspector, p pair) (po
 func (c *cycle) grows(ctx context.Context, look *gitops.Inspector, commit policy.Commit) error {
 	added := int64(0)
 	for _, change := range commit.Changes {
-		if change.Old.Mode == "" {
+		if change.Old.Mode == 0 {
 			added++
 		}
 	}

@@ -102,7 +102,7 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 	left := int64(maxContext)
 	err = t.walk(s.OS.Context, func(name string, e gitops.TreeEntry) error {
 		within := strings.TrimPrefix(strings.TrimPrefix(name, s.OS.Context), "/")
-		if !sources.Has(within) || e.Mode == "160000" {
+		if !sources.Has(within) || e.Mode == gitops.ModeGitlink {
 			return nil
 		}
 		if out, err := ignored.Has(within); out || err != nil {
@@ -117,9 +117,9 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 		}
 		f := docker.File{Name: within, Content: content, Mode: 0o644}
 		switch e.Mode {
-		case "100755":
+		case gitops.ModeExecutable:
 			f.Mode = 0o755
-		case "120000":
+		case gitops.ModeLink:
 			f.Link, f.Content = string(content), nil
 		}
 		s.context = append(s.context, f)
@@ -174,7 +174,7 @@ type treeFiles struct {
 
 // entry finds what is at a path.
 func (t treeFiles) entry(name string) (found gitops.TreeEntry, ok bool, err error) {
-	found.OID, found.Mode = t.tree, "040000"
+	found.OID, found.Mode = t.tree, gitops.ModeFolder
 	for part := range strings.SplitSeq(name, "/") {
 		if !found.Folder() {
 			return found, false, nil
@@ -198,7 +198,7 @@ func (t treeFiles) read(name string) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	if e.Mode != "100644" && e.Mode != "100755" {
+	if !e.Regular() {
 		return nil, fmt.Errorf("%s is no plain file", name)
 	}
 	content, _, err := t.look.Blob(t.ctx, e.OID, recipe.MaxSize+1)
@@ -210,7 +210,7 @@ func (t treeFiles) read(name string) ([]byte, error) {
 
 // walk visits the files below a folder; empty is the top.
 func (t treeFiles) walk(folder string, visit func(name string, e gitops.TreeEntry) error) error {
-	at := gitops.TreeEntry{Entry: gitops.Entry{Mode: "040000", OID: t.tree}}
+	at := gitops.TreeEntry{Entry: gitops.Entry{Mode: gitops.ModeFolder, OID: t.tree}}
 	if folder != "" {
 		var ok bool
 		var err error

@@ -40,12 +40,12 @@ var readByAgents = newPathTable(
 func fields(text string) []string { return strings.Fields(text) }
 
 func (agentConfig) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
-	if c.New.Mode == "" {
+	if c.New.Mode == 0 {
 		return nil
 	}
-	if why := executedByAgents.find(c.Path, c.New.Mode == linkMode); why != "" {
+	if why := executedByAgents.find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
 		r.at(c.Path, "%s", why)
-	} else if why := readByAgents.find(c.Path, c.New.Mode == linkMode); why != "" {
+	} else if why := readByAgents.find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
 		r.mention(c.Path, "%s", why)
 	}
 	return nil

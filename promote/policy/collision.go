@@ -16,7 +16,7 @@ func (caseCollision) describe() Description {
 }
 
 func (caseCollision) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	if c.New.Mode == "" || c.Old.Mode != "" {
+	if c.New.Mode == 0 || c.Old.Mode != 0 {
 		return nil
 	}
 	var failed error
@@ -49,7 +49,7 @@ func (caseCollision) change(ctx context.Context, in *inspection, c gitops.Change
 // has tells whether a folder has all of the names. A folder that is not there has none.
 func (f *folder) has(names ...string) bool {
 	for _, n := range names {
-		if f == nil || f.entries[n].Mode == "" {
+		if f == nil || f.entries[n].Mode == 0 {
 			return false
 		}
 	}

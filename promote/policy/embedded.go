@@ -22,7 +22,7 @@ var (
 )
 
 func (embeddedRepo) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	if c.New.Mode == "" {
+	if c.New.Mode == 0 {
 		return nil
 	}
 	var failed error

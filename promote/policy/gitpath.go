@@ -15,7 +15,7 @@ func (gitPath) describe() Description {
 }
 
 func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *report) error {
-	if c.New.Mode == "" {
+	if c.New.Mode == 0 {
 		return nil
 	}
 	var bad string

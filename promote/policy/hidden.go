@@ -21,17 +21,17 @@ func (hiddenText) describe() Description {
 }
 
 func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	if c.New.Mode != "" && c.Old.Mode == "" {
+	if c.New.Mode != 0 && c.Old.Mode == 0 {
 		if _, char := findHidden([]byte(c.Path), true); char != "" {
 			r.at(c.Path, "the name has %s", char)
 		}
 	}
-	if c.New.Mode != "" && means(base(c.Path), ".gitattributes") {
+	if c.New.Mode != 0 && means(base(c.Path), ".gitattributes") {
 		if err := diffless(ctx, in, c, r); err != nil {
 			return err
 		}
 	}
-	if c.New.Mode != "" && means(c.Path, ".mailmap") {
+	if c.New.Mode != 0 && means(c.Path, ".mailmap") {
 		r.at(c.Path, "git shows other names and addresses by it")
 	}
 	f, err := in.read(ctx, c)

@@ -54,10 +54,10 @@ var packageFiles = map[string][]string{
 }
 
 func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	if c.New.Mode == "" {
+	if c.New.Mode == 0 {
 		return nil
 	}
-	if why := runByItself.find(c.Path, c.New.Mode == linkMode); why != "" {
+	if why := runByItself.find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
 		r.at(c.Path, "%s", why)
 		return nil
 	}

@@ -50,15 +50,10 @@ func newInspection(c Commit, objects Objects) *inspection {
 	return in
 }
 
-const (
-	linkMode    = "120000"
-	gitlinkMode = "160000"
-)
-
 // content reads a file's first bytes, whether or not its content is new; nil for what is no file.
 func (in *inspection) content(ctx context.Context, e gitops.Entry) ([]byte, error) {
 	// Of a link named .gitattributes git obeys the target as if it were the text.
-	if !e.Regular() && e.Mode != linkMode {
+	if !e.Regular() && e.Mode != gitops.ModeLink {
 		return nil, nil
 	}
 	head, _, err := in.objects.Blob(ctx, e.OID, textLimit)

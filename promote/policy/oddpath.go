@@ -18,7 +18,7 @@ func (oddPath) describe() Description {
 }
 
 func (oddPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
-	if c.New.Mode == "" || c.Old.Mode != "" {
+	if c.New.Mode == 0 || c.Old.Mode != 0 {
 		return nil // a name that was there is the user's
 	}
 	components(c.Path, func(_, name string) bool {

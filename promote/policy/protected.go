@@ -15,7 +15,7 @@ func (protectedPath) describe() Description {
 
 func (p protectedPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
 	for _, g := range p.guards {
-		if g.covers(c.Path) || c.New.Mode == linkMode && g.covers(c.Path+"/x") { // a link stands for a folder
+		if g.covers(c.Path) || c.New.Mode == gitops.ModeLink && g.covers(c.Path+"/x") { // a link stands for a folder
 			tell := r.at
 			if g.action == Flag {
 				tell = r.mention

@@ -50,14 +50,14 @@ const (
 )
 
 func (s *store) entry(content string) gitops.Entry {
-	mode := "100644"
-	for mark, m := range map[string]string{linkTo: linkMode, runs: "100755", gitlink: gitlinkMode} {
+	mode := gitops.ModeFile
+	for mark, m := range map[string]gitops.Mode{linkTo: gitops.ModeLink, runs: gitops.ModeExecutable, gitlink: gitops.ModeGitlink} {
 		if rest, ok := strings.CutPrefix(content, mark); ok {
 			content, mode = rest, m
 		}
 	}
 	id := gitops.HashObject("sha1", "blob", []byte(content))
-	if mode != gitlinkMode {
+	if mode != gitops.ModeGitlink {
 		s.blobs[id] = content
 	}
 	return gitops.Entry{Mode: mode, OID: id}
@@ -79,7 +79,7 @@ func (s *store) tree(f files) gitops.OID {
 		folders[name][rest] = content
 	}
 	for name, below := range folders {
-		entries = append(entries, gitops.TreeEntry{Name: name, Entry: gitops.Entry{Mode: "040000", OID: s.tree(below)}})
+		entries = append(entries, gitops.TreeEntry{Name: name, Entry: gitops.Entry{Mode: gitops.ModeFolder, OID: s.tree(below)}})
 	}
 	slices.SortFunc(entries, func(a, b gitops.TreeEntry) int { return cmp.Compare(a.Name, b.Name) })
 	id := gitops.HashObject("sha1", "tree", fmt.Append(nil, entries))

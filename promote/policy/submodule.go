@@ -15,9 +15,9 @@ func (submodule) describe() Description {
 
 func (submodule) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
 	switch {
-	case c.New.Mode == gitlinkMode:
+	case c.New.Mode == gitops.ModeGitlink:
 		r.at(c.Path, "a submodule")
-	case c.Old.Mode == gitlinkMode:
+	case c.Old.Mode == gitops.ModeGitlink:
 		r.at(c.Path, "a submodule is removed")
 	case means(base(c.Path), ".gitmodules"):
 		r.at(c.Path, "says where submodules come from")

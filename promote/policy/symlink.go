@@ -49,7 +49,7 @@ func (*symlinkEscape) change(context.Context, *inspection, gitops.Change, *repor
 func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) error {
 	changed := map[string]bool{}
 	for _, c := range in.Changes {
-		if c.New.Mode == linkMode || c.Old.Mode == linkMode {
+		if c.New.Mode == gitops.ModeLink || c.Old.Mode == gitops.ModeLink {
 			changed[c.Path] = true
 		}
 	}
@@ -119,7 +119,7 @@ func (s *symlinkEscape) survey(ctx context.Context, objects Objects, tree gitops
 	t := &linkTree{}
 	for _, e := range entries {
 		switch {
-		case e.Mode == linkMode:
+		case e.Mode == gitops.ModeLink:
 			t.links = append(t.links, alone(e))
 		case e.Folder():
 			below, err := s.survey(ctx, objects, e.OID)
@@ -138,8 +138,7 @@ func (s *symlinkEscape) survey(ctx context.Context, objects Objects, tree gitops
 
 // alone is an entry that does not hold the text of its whole tree.
 func alone(e gitops.TreeEntry) gitops.TreeEntry {
-	e.Name, e.Mode, e.OID = strings.Clone(e.Name), strings.Clone(e.Mode), gitops.OID(strings.Clone(string(e.OID)))
-	return e
+	return gitops.TreeEntry{Name: strings.Clone(e.Name), Entry: gitops.Entry{Mode: e.Mode, OID: gitops.OID(strings.Clone(string(e.OID)))}}
 }
 
 func (s *symlinkEscape) collect(ctx context.Context, objects Objects, m *linkMap, dir string, tree gitops.OID) error {

@@ -1,0 +1,110 @@
+package gitops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// modeTree stores a tree with an entry for each spelling of a mode, in git's order.
+func (w *world) modeTree(spellings []string) (OID, []TreeEntry) {
+	w.t.Helper()
+	blob := w.blob("content")
+	below := OID(input(w.t, w.Top, nil, fmt.Sprintf("100644 blob %s\tf\n", blob), "mktree"))
+	var entries []TreeEntry
+	for n, text := range spellings {
+		e := TreeEntry{Name: fmt.Sprintf("n%06d", n), written: text}
+		e.Mode, _ = parseMode(text)
+		if e.OID = blob; e.Folder() {
+			e.OID = below
+		}
+		entries = append(entries, e)
+	}
+	content, err := treeBytes(entries) // all names are of one length: they are in order whatever the modes
+	check(w.t, err)
+	return OID(input(w.t, w.Top, nil, string(content), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")), entries
+}
+
+// everyMode lists all modes of 16 bits as git would write them, with a zero before, and with bits above the sixteenth.
+func everyMode() []string {
+	var all []string
+	for m := range 1 << 16 {
+		all = append(all, fmt.Sprintf("%o", m), fmt.Sprintf("0%o", m), fmt.Sprintf("%o", 1<<16+m), fmt.Sprintf("7654%06o", m))
+	}
+	return all
+}
+
+// TestModesAreGits wants every mode to be read as git reads it: by ls-tree, by read-tree, and by a comparison of trees.
+func TestModesAreGits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tree, _ := w.modeTree(everyMode())
+	look := w.Inspect(t.Context())
+	defer look.Close()
+	entries, err := look.Tree(t.Context(), tree)
+	check(t, err)
+	var listed strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&listed, "%s %s %s\t%s\x00", e.Mode, map[bool]string{true: "tree", false: "blob"}[e.Folder()], e.OID, e.Name)
+	}
+	mine := strings.Split(listed.String(), "\x00")
+	for n, want := range strings.Split(input(t, w.Top, nil, "", "ls-tree", "-z", string(tree)), "\x00") {
+		if want = strings.Replace(want, "160000 commit", "160000 blob", 1); mine[n] != want {
+			t.Fatalf("the entry %q is read as %q, by git as %q", entries[n].written, mine[n], want)
+		}
+	}
+
+	changes, err := look.Diff(t.Context(), "", tree, withoutLimits)
+	check(t, err)
+	w.git("read-tree", string(tree))
+	index := strings.Split(strings.TrimSuffix(input(t, w.Top, nil, "", "ls-files", "-s", "-z"), "\x00"), "\x00")
+	if len(index) != len(changes) {
+		t.Fatalf("%d files, in git's index %d", len(changes), len(index))
+	}
+	for n, c := range changes {
+		if got := fmt.Sprintf("%s %s 0\t%s", c.New.Mode, c.New.OID, c.Path); got != index[n] {
+			t.Fatalf("the change %q, in git's index %q", got, index[n])
+		}
+	}
+}
+
+// TestModesComparedAreGits wants a change of a mode's spelling to be a change exactly where git sees one.
+func TestModesComparedAreGits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	look := w.Inspect(t.Context())
+	defer look.Close()
+	all := everyMode()
+	before, _ := w.modeTree(all)
+	for _, shift := range []int{1, 4, 64 * 4, 512 * 4, 4096 * 4} {
+		after, _ := w.modeTree(append(slices.Clone(all[shift:]), all[:shift]...))
+		want, err := w.Diff(t.Context(), before, after)
+		check(t, err)
+		got, err := look.Diff(t.Context(), before, after, withoutLimits)
+		check(t, err)
+		if !slices.Equal(got, sortedChanges(want)) {
+			t.Errorf("shifted by %d: %d changes, git sees %d", shift, len(got), len(want))
+		}
+	}
+}
+
+// What git does not read as a mode makes a tree that nobody reads.
+func TestModesThatAreNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	look := w.Inspect(t.Context())
+	defer look.Close()
+	for _, text := range []string{"", "8", "100648", "10064x", "-100644", "+100644", " 100644", "0x81a4", "100644\t"} {
+		content, err := treeBytes([]TreeEntry{{Name: "a", Entry: Entry{OID: w.blob("x")}, written: text + " "}})
+		check(t, err)
+		content = append([]byte(text), content[len(text)+1:]...)
+		tree := input(t, w.Top, nil, string(content), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")
+		if _, err := tryCommand(w.Top, nil, "ls-tree", tree); err == nil {
+			t.Errorf("git reads the mode %q", text)
+		}
+		if entries, err := look.Tree(t.Context(), OID(tree)); !isInvalid(err) {
+			t.Errorf("the mode %q is read as %v, %v", text, entries, err)
+		}
+	}
+}
