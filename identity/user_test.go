@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -83,6 +84,10 @@ func TestResolveUser(t *testing.T) {
 
 // TestLikeGit asks git itself about the same settings.
 func TestLikeGit(t *testing.T) {
+	noConfig := filepath.Join(t.TempDir(), "config") // never the null device: git replaces what it writes to
+	if err := os.WriteFile(noConfig, nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range likeGit {
 		t.Run(c.name, func(t *testing.T) {
 			setenv(t, c.env)
@@ -94,7 +99,7 @@ func TestLikeGit(t *testing.T) {
 			}
 			cmd := exec.Command("git", append(args, "var", "GIT_AUTHOR_IDENT")...)
 			cmd.Dir = t.TempDir()
-			cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+			cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+noConfig, "GIT_CONFIG_NOSYSTEM=1")
 			out, err := cmd.Output()
 			who, _ := gitops.SplitIdent(strings.TrimSuffix(string(out), "\n"))
 			if err != nil {

@@ -34,6 +34,9 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 		if err != nil {
 			return err
 		}
+		if err := a.outside("--tool", t.Path); err != nil {
+			return err
+		}
 		if slices.ContainsFunc(r.tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
 			return usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
 		}
@@ -51,8 +54,27 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 	}
 	if r.rootfs == "/" { // which it is without
 		r.rootfs = ""
+		return nil
+	}
+	return a.outside("--rootfs", r.rootfs)
+}
+
+// outside refuses to share a path that the repository or its work tree is in, or that is in one of them: the agent would
+// see what no snapshot took.
+func (a *app) outside(option, path string) error {
+	for _, own := range []string{a.repo.Top, a.repo.CommonDir} {
+		if lies(path, own) || lies(own, path) {
+			return usagef("%s: %s and the repository's %s are not apart; copy what is needed to another place",
+				option, gitops.Escape(path), gitops.Escape(own))
+		}
 	}
 	return nil
+}
+
+// lies reports whether a path is a folder or lies below it.
+func lies(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // ofKernel are the folders whose files are no programs: nothing can be laid over them either.

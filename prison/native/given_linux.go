@@ -63,11 +63,12 @@ func readableToAll(path string) error {
 	return nil
 }
 
-// given are descriptors of what a spec adds to the workspace, all folders: a file is given by the folder it is in.
+// given are descriptors of what a spec adds to the workspace.
 type given struct {
 	root  int // -1: there is none, the system is the host's
 	tools []int
 	files []bool // which tools are files
+	asIs  []int  // the tools themselves, where tools has a file's folder
 }
 
 // openGiven opens it while this process still is the host's user, see [hostDirs].
@@ -93,7 +94,12 @@ func (b *builder) openGiven() error {
 		if err != nil {
 			return err
 		}
+		asIs, err := unix.Open(t.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: t.Path, Err: err}
+		}
 		b.given.tools, b.given.files = append(b.given.tools, fd), append(b.given.files, !info.IsDir())
+		b.given.asIs = append(b.given.asIs, asIs)
 	}
 	return nil
 }
@@ -194,7 +200,15 @@ func (b *builder) shareOfRoot(name string, above int) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return shareLayers(name, above, fd)
+	err = shareLayers(name, above, fd)
+	if err == nil || above != b.empty {
+		return err
+	}
+	if bindErr := bind(fd, "", name, readOnlyAttr); bindErr != nil {
+		return fmt.Errorf("overlay: %w, bind: %w", err, bindErr)
+	}
+	b.lacks(prison.HostPath, fmt.Sprintf("the host path of the root's /%s is visible in mountinfo (overlay: %v)", name, err))
+	return nil
 }
 
 // completeRoot adds to /etc and /var, which hold what was made for the prison, what the given root has there.
@@ -230,29 +244,45 @@ func (b *builder) shareTools() error {
 		return err
 	}
 	for i, t := range b.Spec.Tools {
-		var err error
-		target := toolPath(t)
-		if b.given.files[i] {
-			err = shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/tool%d", layersName, i), b.given.tools[i], b.empty)
-		} else if err = os.Mkdir(target, 0o755); err == nil {
-			err = shareLayers(target, b.empty, b.given.tools[i])
-		}
-		if err != nil {
+		if err := b.shareTool(i, t); err != nil {
 			return fmt.Errorf("share tool %s: %w", t.Name, err)
 		}
 	}
 	return nil
 }
 
+// shareTool shows a tool by an overlay. The kernel makes none of a folder that something is mounted in (EINVAL, see
+// clone_private_mount in fs/namespace.c), as it may be with /tmp: then it is a bind mount.
+func (b *builder) shareTool(i int, t prison.Tool) (err error) {
+	target := toolPath(t)
+	var overlayErr error
+	if b.given.files[i] {
+		if err := os.WriteFile(target, nil, 0o755); err != nil {
+			return err
+		}
+		overlayErr = b.shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/tool%d", layersName, i), b.given.tools[i])
+	} else {
+		if err := os.Mkdir(target, 0o755); err != nil {
+			return err
+		}
+		overlayErr = shareLayers(target, b.empty, b.given.tools[i])
+	}
+	if overlayErr == nil {
+		return nil
+	}
+	if err := bind(b.given.asIs[i], "", target, readOnlyAttr); err != nil {
+		return fmt.Errorf("overlay: %w, bind: %w", overlayErr, err)
+	}
+	b.lacks(prison.HostPath, fmt.Sprintf("the host path of the tool %s is visible in mountinfo (overlay: %v)", t.Name, overlayErr))
+	return nil
+}
+
 // shareFile shows one file of a folder, by way of an overlay aside whose other files nobody sees.
-func shareFile(name, target, aside string, folder, empty int) error {
+func (b *builder) shareFile(name, target, aside string, folder int) error {
 	if err := os.Mkdir(aside, 0o755); err != nil {
 		return err
 	}
-	if err := shareLayers(aside, empty, folder); err != nil {
-		return err
-	}
-	if err := os.WriteFile(target, nil, 0o755); err != nil {
+	if err := shareLayers(aside, b.empty, folder); err != nil {
 		return err
 	}
 	return bind(unix.AT_FDCWD, filepath.Join(aside, name), target, readOnlyAttr)

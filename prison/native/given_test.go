@@ -3,6 +3,8 @@
 package native_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
+
+	"golang.org/x/sys/unix"
 )
 
 // closedHome returns a folder below one that only its owner may enter.
@@ -174,6 +178,60 @@ func TestRoot(t *testing.T) {
 	for _, word := range []string{"ursula", "somebody", "layers", s.Root} {
 		if strings.Contains(seen, word) {
 			t.Errorf("inside one can read %q", regexp.MustCompile(`(?m)^.*`+word+`.*$`).FindString(seen))
+		}
+	}
+}
+
+// TestToolsAnywhere gives tools from places where the kernel makes no overlay, or that have odd names: a folder that
+// something is mounted in, the mount itself, shared memory, what a link leads to.
+func TestToolsAnywhere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts") // the ordinary user's prison is built the same way
+	}
+	b, s := prepared(t)
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "a b\nc")
+	mounted := filepath.Join(dir, "mounted")
+	for _, folder := range []string{odd, mounted} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mount("none", mounted, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(mounted, unix.MNT_DETACH) })
+	shm, err := os.MkdirTemp("/dev/shm", "tool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(shm) })
+	for name, folder := range map[string]string{"beside": dir, "odd": odd, "mount": mounted, "shm": shm} {
+		path := filepath.Join(folder, "greet")
+		if err := errors.Join(os.Chmod(folder, 0o755), os.WriteFile(path, []byte("#!/bin/sh\necho greet\n"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		s.Tools = append(s.Tools, prison.Tool{Name: name, Path: path}, prison.Tool{Name: name + "-folder", Path: folder})
+	}
+	link := filepath.Join(odd, "link")
+	if err := os.Symlink(filepath.Join(dir, "greet"), link); err != nil {
+		t.Fatal(err)
+	}
+	s.Tools = append(s.Tools, prison.Tool{Name: "link", Path: link})
+	isolation, err := b.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(fmt.Sprint(isolation.Weaker), "the tool beside is visible") {
+		t.Errorf("weaker: %q", isolation.Weaker)
+	}
+	for _, tool := range s.Tools {
+		path := "/tools/" + tool.Name
+		if strings.HasSuffix(tool.Name, "-folder") {
+			path += "/greet"
+		}
+		if got := output(t, b, s, path+"; "+writable(path)); got != "greet\nnone" {
+			t.Errorf("%s: %q", path, got)
 		}
 	}
 }
