@@ -27,3 +27,6 @@ func OnlyUserNetwork(name string) (restore func()) {
 
 // AppArmorProfile is apparmorProfile.
 var AppArmorProfile = apparmorProfile
+
+// LooksAlive reports whether the process is taken for one that runs.
+func LooksAlive(pid int) bool { return identify(pid).alive() }

@@ -399,6 +399,29 @@ func TestCopied(t *testing.T) {
 	}
 }
 
+// TestZombie has a process end for which its parent has not waited.
+func TestZombie(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	if !native.LooksAlive(cmd.Process.Pid) {
+		t.Error("a process that runs is taken for one that has ended")
+	}
+	in.Close()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if native.LooksAlive(cmd.Process.Pid) {
+		t.Error("a zombie is taken for a process that runs")
+	}
+}
+
 // TestCourtesy checks that the host's own programs come first.
 func TestCourtesy(t *testing.T) {
 	b, s := prepared(t)

@@ -73,8 +73,9 @@ func (p processID) alive() bool {
 	return alive
 }
 
-// open returns a pidfd of exactly that process, or false if it is gone. The start time is compared
-// after opening, when the pid can no longer change hands.
+// open returns a pidfd of exactly that process, or false if the process has ended. The start time is compared
+// after opening, when the pid can no longer change hands. A zombie has ended: its parent may never wait for it,
+// as the first process of many containers does not.
 func (p processID) open() (pidfd int, alive bool) {
 	if p.PID <= 0 || p.Boot != bootID() || p.Space != "" && p.Space != pidSpace() {
 		return -1, false
@@ -83,11 +84,17 @@ func (p processID) open() (pidfd int, alive bool) {
 	if err != nil {
 		return -1, false
 	}
-	if start, err := startTime(p.PID); err != nil || start != p.Start {
+	if start, err := startTime(p.PID); err != nil || start != p.Start || hasEnded(fd) {
 		unix.Close(fd)
 		return -1, false
 	}
 	return fd, true
+}
+
+// hasEnded reports whether the process of a pidfd has ended, waited for or not (pidfd_open(2)).
+func hasEnded(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
 }
 
 // signal sends a signal to the process if it is still there.
