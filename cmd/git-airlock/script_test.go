@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,7 +24,20 @@ import (
 // so that "git airlock" in a script goes all the way through git.
 func TestMain(m *testing.M) {
 	docker.Reexec() // the prison's own processes are this binary, too
-	testscript.Main(m, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
+	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
+}
+
+// hearing runs the tests with no signal ignored: whoever ran them may ignore some (nohup(1), a shell's background, many
+// a CI runner), and a script's shell cannot undo that. A handler ends with execve(2), so commands of scripts get the default.
+type hearing struct{ m *testing.M }
+
+func (h hearing) Run() int {
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // those that the runtime leaves ignored
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	return h.m.Run()
 }
 
 // onceMore says that root has run these tests before, and that this is the ordinary user's turn.
