@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
+
+// untrackedTime bounds how long git may match patterns against the files of a work tree.
+const untrackedTime = 2 * time.Minute
 
 // UserFile is a file of the user's that is in no commit.
 type UserFile struct {
@@ -17,9 +21,9 @@ type UserFile struct {
 }
 
 // Untracked lists the files of the work tree that git does not track and that match the patterns in a file.
-// Repositories within are not looked into.
+// Repositories within are not looked into. The patterns may be an agent's, so git has only untrackedTime to match them.
 func (r *Repository) Untracked(ctx context.Context, patterns string) ([]string, error) {
-	return r.records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}})
+	return r.records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}, For: untrackedTime})
 }
 
 // place unpacks files and makes git not see them; it is run by sh inside a prison.

@@ -26,8 +26,10 @@ var rooms = map[string][]string{
 	"gitops":          nil,
 	"identity":        {"gitops"},
 	"snapshot":        {"gitops", "identity"},
-	"prison":          nil,
-	"promote":         {"gitops", "identity"},
+	"prison":          {"internal/bounded"},
+	"promote":         {"gitops", "identity", "internal/bounded"},
+
+	"internal/bounded": nil,
 
 	"scripts/components": nil, // in no binary
 }

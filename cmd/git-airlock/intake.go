@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ const (
 	includeName = ".worktreeinclude"
 	// maxIncluded bounds what they have together: they are passed on through memory.
 	maxIncluded = 64 << 20
+	// maxIncludeLines bounds the patterns, each of which git holds against each file that it does not track.
+	maxIncludeLines = 1000
 )
 
 // included are the files that are not committed and go in all the same. Whoever commits can write the list, so it takes
@@ -47,6 +50,9 @@ func (a *app) included(ctx context.Context) ([]gitops.UserFile, error) {
 	list, err := a.readOwn(includeName)
 	if err != nil || len(list) == 0 {
 		return nil, err
+	}
+	if n := bytes.Count(list, []byte("\n")); n > maxIncludeLines {
+		return nil, fmt.Errorf("%s: %d lines, more than %d", includeName, n, maxIncludeLines)
 	}
 	names, err := a.repo.Untracked(ctx, filepath.Join(a.repo.Top, includeName))
 	if err != nil {

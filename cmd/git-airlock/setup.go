@@ -85,6 +85,9 @@ func sumLine(content []byte, name string) string {
 // maxContext bounds what a Dockerfile may copy from the repository.
 const maxContext = 256 << 20
 
+// maxCompared bounds the bytes of paths times the bytes of patterns that they are held against: a minute's work.
+const maxCompared = 20_000_000_000
+
 // readDockerfile reads the Dockerfile and what it copies. The digest then is one of a list as of sha256sum(1).
 func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 	if s.dockerfile, err = t.read(s.OS.Dockerfile); err != nil {
@@ -93,15 +96,21 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 	if s.dockerfile == nil {
 		return fmt.Errorf("the commit has no file %q", s.OS.Dockerfile)
 	}
+	if err := recipe.CheckDockerfile(s.OS.Dockerfile, s.dockerfile); err != nil {
+		return err
+	}
 	sources := recipe.SourcesOf(s.dockerfile)
 	s.names = named(s.OS, sources)
 	ignored, err := t.ignored(s.OS)
 	if err != nil {
 		return err
 	}
-	left := int64(maxContext)
+	left, compared := int64(maxContext), 0
 	err = t.walk(s.OS.Context, func(name string, e gitops.TreeEntry) error {
 		within := strings.TrimPrefix(strings.TrimPrefix(name, s.OS.Context), "/")
+		if compared += len(within) * (sources.Length() + ignored.Length()); compared > maxCompared {
+			return fmt.Errorf("%s and its .dockerignore name too many patterns for a context of so many files (%s)", s.OS.Dockerfile, gitops.Escape(name))
+		}
 		if !sources.Has(within) || e.Mode == gitops.ModeGitlink {
 			return nil
 		}

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -14,7 +15,15 @@ type Sources []string
 // Whole tells whether all of the context can be copied.
 func (s Sources) Whole() bool { return slices.Contains(s, ".") }
 
-// Has tells whether a file of the context can be copied.
+// Length is the number of bytes that a path is held against.
+func (s Sources) Length() (n int) {
+	for _, source := range s {
+		n += len(source)
+	}
+	return n
+}
+
+// Has reports whether a file of the context can be copied.
 func (s Sources) Has(file string) bool {
 	for _, source := range s {
 		if source == "." {
@@ -35,6 +44,37 @@ var (
 	starting  = lazily(`(?i)^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?`)
 	elsewhat  = lazily(`^([a-z]+://|git@)`)
 )
+
+// Bounds of a Dockerfile: each file of a context is held against each path that it copies, each base against each stage.
+const (
+	maxSources = 1000
+	maxStages  = 1000
+)
+
+// CheckDockerfile refuses a Dockerfile that takes too long to be looked through.
+func CheckDockerfile(file string, content []byte) error {
+	wrong := func(most int, what string) error {
+		return Errors{{File: printable(file), Message: fmt.Sprintf("more than %d %s", most, what)}}
+	}
+	sources, stages := 0, 0
+	for line := range strings.Lines(continued().ReplaceAllString(string(content), " ")) {
+		line = strings.TrimSpace(line)
+		if instruction := copying().FindStringSubmatch(line); instruction != nil {
+			sources += strings.Count(instruction[1], ",") + len(strings.Fields(instruction[1]))
+		} else if starting().MatchString(line) {
+			stages++
+		}
+	}
+	switch {
+	case len(content) > MaxSize:
+		return wrong(MaxSize, "bytes")
+	case sources > 2*maxSources: // with the places that they are copied to
+		return wrong(maxSources, "paths to copy")
+	case stages > maxStages:
+		return wrong(maxStages, "stages")
+	}
+	return nil
+}
 
 // SourcesOf reads what a Dockerfile copies. Where it cannot be told, as a variable is in it, that is everything.
 func SourcesOf(dockerfile []byte) Sources {

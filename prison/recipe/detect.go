@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/git-airlock/git-airlock/internal/bounded"
 )
 
 // Found is a language that a repository's files speak for.
@@ -253,7 +255,8 @@ func (d *detection) toolVersions() {
 // mise reads the tools of a mise.toml.
 func (d *detection) mise(name string) {
 	var m struct{ Tools map[string]any }
-	if toml.Unmarshal([]byte(d.read(name)), &m) != nil {
+	content := []byte(d.read(name))
+	if bounded.Usual.TOML(content) != nil || toml.Unmarshal(content, &m) != nil {
 		return
 	}
 	for tool, value := range m.Tools {

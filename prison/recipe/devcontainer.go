@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/internal/bounded"
 )
 
 // DevcontainerName is where a description of a development container lies, which stands in for a missing recipe.
@@ -35,9 +37,12 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 		return Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
 	}
 	if len(content) > MaxSize {
-		return Recipe{}, nil, wrong("%d bytes are more than %d", len(content), MaxSize)
+		return Recipe{}, nil, wrong("more than %d bytes", MaxSize)
 	}
 	content = plainJSON(content)
+	if err := bounded.Usual.JSON(content); err != nil {
+		return Recipe{}, nil, Errors{tooMuch(DevcontainerName, err)}
+	}
 	var d devcontainer
 	if err := json.Unmarshal(content, &d); err != nil {
 		var syntax *json.SyntaxError

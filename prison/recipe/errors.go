@@ -1,8 +1,11 @@
 package recipe
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/internal/bounded"
 )
 
 // Error is one thing that is wrong with a recipe. What it quotes is escaped.
@@ -17,6 +20,15 @@ func (e *Error) Error() string {
 		return e.File + ": " + e.Message
 	}
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+}
+
+// tooMuch is the error for a file that no parser sees, because of a limit that it exceeds.
+func tooMuch(file string, err error) *Error {
+	var limit *bounded.Error
+	if !errors.As(err, &limit) {
+		return &Error{File: printable(file), Message: printable(err.Error())}
+	}
+	return &Error{File: printable(file), Line: limit.Line, Message: limit.Error()}
 }
 
 // Errors is all that is wrong with a recipe, from the top to the bottom. There is at least one.

@@ -19,7 +19,11 @@ const (
 // Ignored is what a .dockerignore keeps out of a build's context. The zero value keeps nothing out.
 type Ignored struct {
 	patterns *patternmatcher.PatternMatcher
+	length   int
 }
+
+// Length is the number of bytes of all patterns.
+func (i Ignored) Length() int { return i.length }
 
 // IgnoredFiles are the paths at which what a Dockerfile is built without can be written down, as Docker has it: a file for
 // this Dockerfile alone goes before the one of its context.
@@ -42,7 +46,9 @@ func ParseIgnored(file string, content []byte) (Ignored, error) {
 	if len(lines) > maxIgnored {
 		return wrong("%d patterns are more than %d", len(lines), maxIgnored)
 	}
+	length := 0
 	for _, line := range lines {
+		length += len(line)
 		if len(line) > maxIgnoredPattern {
 			return wrong("a pattern has more than %d bytes", maxIgnoredPattern)
 		}
@@ -51,7 +57,7 @@ func ParseIgnored(file string, content []byte) (Ignored, error) {
 		}
 	}
 	all, err := patternmatcher.New(lines)
-	return Ignored{all}, err
+	return Ignored{all, length}, err
 }
 
 // isPattern tries a line. What is behind an exclamation mark is only looked at where something was kept out before.

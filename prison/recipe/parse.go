@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/git-airlock/git-airlock/internal/bounded"
 )
 
 // Parse reads a recipe. What is wrong with it is an [Errors], with all there is to mend.
 func Parse(content []byte) (Recipe, error) {
-	if len(content) > MaxSize {
-		return Recipe{}, Errors{{File: FileName, Message: fmt.Sprintf("%d bytes are more than %d", len(content), MaxSize)}}
+	if err := bounded.Usual.TOML(content); err != nil {
+		return Recipe{}, Errors{tooMuch(FileName, err)}
 	}
 	var all map[string]any
 	if err := toml.Unmarshal(content, &all); err != nil {

@@ -12,7 +12,7 @@ const FileName = "coding-environment.toml"
 const Version = 1
 
 // MaxSize bounds a recipe and every other file that an environment is described in.
-const MaxSize = 1 << 20
+const MaxSize = 1 << 20 // as bounded.Usual has it
 
 // System is the version of a language that stands for the distribution's own package.
 const System = "system"

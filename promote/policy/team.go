@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/internal/bounded"
 )
 
 // TeamRef is where a team keeps its policy: a commit or tree that holds the file [TeamFile], or the file alone.
@@ -60,8 +61,12 @@ type teamFile struct {
 // ParseTeam reads a team's policy. What it does not know is an error, for a policy that is only half obeyed
 // would be taken for one that is obeyed.
 func ParseTeam(content []byte) (Team, error) {
-	if len(content) > TeamLimit {
-		return Team{}, fmt.Errorf("team policy: %d bytes, more than %d", len(content), TeamLimit)
+	if err := bounded.Usual.TOML(content); err != nil {
+		var limit *bounded.Error
+		if errors.As(err, &limit) && limit.Line > 0 {
+			return Team{}, fmt.Errorf("team policy: line %d: %w", limit.Line, err)
+		}
+		return Team{}, fmt.Errorf("team policy: %w", err)
 	}
 	var f teamFile
 	if err := toml.NewDecoder(bytes.NewReader(content)).DisallowUnknownFields().Decode(&f); err != nil {
