@@ -108,3 +108,53 @@ func TestModesThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffStrict wants each mode that git does not write to be refused, as new and in the place of one that git takes for the
+// same, and to be let alone where it was before.
+func TestDiffStrict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	look := w.Inspect(t.Context())
+	defer look.Close()
+	look.made = map[OID]object{}
+	blob, proper := w.blob("x"), 0
+	below := OID(input(t, w.Top, nil, fmt.Sprintf("100644 blob %s\tf\n", blob), "mktree"))
+	plant := func(text, beside string) OID {
+		m, _ := parseMode(text)
+		entries := []TreeEntry{{Name: "a", Entry: Entry{Mode: m, OID: blob}, written: text}, {Name: "b", Entry: Entry{ModeFile, OID(beside)}}}
+		if m == ModeFolder {
+			entries[0].OID = below
+		}
+		content, err := treeBytes(entries)
+		check(t, err)
+		id := HashObject(w.Format, "tree", content)
+		look.made[id] = object{"tree", content}
+		return id
+	}
+	other := w.blob("y")
+	for n, text := range everyMode() {
+		if n%4 > 0 && n%97 > 0 { // not each of the modes that are written otherwise
+			continue
+		}
+		m, _ := parseMode(text)
+		tree := plant(text, string(blob))
+		for name, before := range map[string]OID{"nothing": "", "git's own": plant(m.written(), string(blob))} {
+			changes, err := look.DiffStrict(t.Context(), before, tree, DefaultLimits)
+			switch {
+			case properMode(text):
+				if proper++; err != nil || len(changes) > 0 && changes[0].New.Mode != m && m != ModeFolder {
+					t.Errorf("after %s, %s: %v, %v", name, text, changes, err)
+				}
+			case !isInvalid(err) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), `"a"`):
+				t.Fatalf("after %s, %s: %v", name, text, err)
+			}
+		}
+		if changes, err := look.DiffStrict(t.Context(), tree, plant(text, string(other)), DefaultLimits); err != nil || len(changes) != 1 {
+			t.Fatalf("%s, as before: %v, %v", text, changes, err)
+		}
+		clear(look.made)
+	}
+	if proper != 2*6 {
+		t.Errorf("%d modes pass", proper)
+	}
+}

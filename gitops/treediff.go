@@ -10,7 +10,15 @@ import (
 // the empty tree. More changes, or a deeper tree, than the limits allow are an [Invalid]: trees
 // that share their folders describe more paths than anybody can list.
 func (i *Inspector) Diff(ctx context.Context, old, new OID, limits Limits) ([]Change, error) {
-	d := &treeDiff{look: i, limits: limits, tree: new}
+	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new}, old, new)
+}
+
+// DiffStrict lists them as [Inspector.Diff] does. A mode that git does not write, where the old tree has it not, is an [Invalid].
+func (i *Inspector) DiffStrict(ctx context.Context, old, new OID, limits Limits) ([]Change, error) {
+	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new, strict: true}, old, new)
+}
+
+func (i *Inspector) diff(ctx context.Context, d *treeDiff, old, new OID) ([]Change, error) {
 	if err := d.folder(ctx, "", old, new, 0); err != nil {
 		return nil, err
 	}
@@ -24,6 +32,7 @@ type treeDiff struct {
 	look    *Inspector
 	limits  Limits
 	tree    OID
+	strict  bool
 	changes []Change
 	sum     weight
 }
@@ -49,6 +58,11 @@ func (d *treeDiff) folder(ctx context.Context, path string, old, new OID, depth 
 func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, depth int64) error {
 	name := max(old.Name, new.Name)
 	switch {
+	case d.strict && new.written != "" && !properMode(new.written):
+		return invalid("the path \"%s\" has the mode %s, which git does not write (it takes it for %s); to write one that it does: git add, git commit",
+			Escape(path), Escape(new.written[:min(len(new.written), 20)]), new.Mode)
+	case old.Entry == new.Entry:
+		return nil
 	case int64(len(path)) > d.limits.Path:
 		return invalid("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, Escape(path))
 	case int64(len(name)) > d.limits.Component:

@@ -57,6 +57,9 @@ func (s *scales) change(ctx context.Context, old, new OID, depth int64) (weight,
 	}
 	var sum weight
 	for a, b := range differing(before, after) {
+		if a.Entry == b.Entry {
+			continue
+		}
 		name := int64(len(max(a.Name, b.Name)))
 		if a.Folder() || b.Folder() {
 			within, err := s.change(ctx, a.OID, b.OID, depth+1)
@@ -88,8 +91,8 @@ func (i *Inspector) both(ctx context.Context, old, new OID) (before, after []Tre
 	return before, after, err
 }
 
-// differing goes through the entries in which two trees differ, side by side. An entry that is in one only comes with none;
-// a file and a folder of the same name are two.
+// differing goes through the entries in which two trees differ, side by side, if only in how a mode is written. An entry that is
+// in one only comes with none; a file and a folder of the same name are two.
 func differing(before, after []TreeEntry) iter.Seq2[TreeEntry, TreeEntry] {
 	return func(yield func(TreeEntry, TreeEntry) bool) {
 		for len(before) > 0 || len(after) > 0 {
@@ -102,7 +105,7 @@ func differing(before, after []TreeEntry) iter.Seq2[TreeEntry, TreeEntry] {
 			default:
 				a, b, before, after = before[0], after[0], before[1:], after[1:]
 			}
-			if (a.Name != b.Name || a.Entry != b.Entry) && !yield(a, b) {
+			if a != b && !yield(a, b) {
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -146,7 +147,8 @@ func (p *plan) separate(ctx context.Context, tail []pair) error {
 	return b.store(ctx)
 }
 
-// store lets the gate look at the built commits and makes them pending. Where a merge stopped, that is those before.
+// store lets the gate look at the built commits and makes them pending. Where a merge stopped, or where one is invalid, that is
+// those before.
 func (b *builder) store(ctx context.Context) error {
 	if b.lacking != nil {
 		b.hold(b.notApplied(*b.lacking, b.stopped))
@@ -157,7 +159,18 @@ func (b *builder) store(ctx context.Context) error {
 	if len(b.pairs) == 0 {
 		return nil
 	}
-	if err := b.check(ctx, b.pairs); err != nil {
+	passed, err := b.check(ctx, b.pairs)
+	var refused *gitops.Invalid
+	switch {
+	case errors.As(err, &refused):
+		b.hold(b.innerInvalid(refused))
+		for _, p := range b.pairs[passed:] {
+			delete(b.done, p.inner)
+		}
+		if b.keep(b.newestWhole()); len(b.pairs) == 0 {
+			return nil
+		}
+	case err != nil:
 		return err
 	}
 	b.fresh = delivery{tip: b.pairs[len(b.pairs)-1].outer, known: append(slices.Collect(maps.Keys(b.outside)), b.base.outer)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -68,15 +69,16 @@ func fingerprint(config gitops.Config, teams []gitops.OID, f policy.Facts, d dec
 // checkedAlone is the number of commits that are not worth another processor.
 const checkedAlone = 64
 
-// check lets the gate look at commits that are in the bridge, parents first; many of them in parts at the same time. A
-// [gitops.Invalid] says that one of them must not exist.
-func (c *cycle) check(ctx context.Context, pairs []pair) error {
+// check lets the gate look at commits that are in the bridge, parents first; many of them in parts at the same time. It
+// returns how many it has passed: with an error that is a [gitops.Invalid], the next one must not exist.
+func (c *cycle) check(ctx context.Context, pairs []pair) (passed int, err error) {
 	if err := c.openBridge(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	said := make([]Verdict, len(pairs))
 	size := max(checkedAlone, len(pairs)/min(runtime.NumCPU(), 4)+1)
 	errs := make([]error, len(pairs)/size+1)
+	counts := make([]int, len(errs))
 	var one sync.Mutex
 	done := 0
 	next := func() {
@@ -93,22 +95,23 @@ func (c *cycle) check(ctx context.Context, pairs []pair) error {
 			look = c.bridge.Inspect(ctx, nil)
 			defer look.Close()
 		}
-		all.Go(func() { errs[n] = c.checkPart(ctx, look, pairs[from:to], said[from:to], next) })
+		all.Go(func() { counts[n], errs[n] = c.checkPart(ctx, look, pairs[from:to], said[from:to], next) })
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err // the first commit's
+	for n := range errs {
+		passed += counts[n]
+		if err = errs[n]; err != nil {
+			break // the first commit's
 		}
 	}
-	for _, v := range said {
+	for _, v := range said[:passed] {
 		c.gate.verdicts.add(v)
 	}
-	return nil
+	return passed, err
 }
 
-// checkPart lets a gate of its own look at some commits, and calls next before each.
-func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []pair, said []Verdict, next func()) error {
+// checkPart lets a gate of its own look at some commits, and calls next before each. It returns how many it has passed.
+func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []pair, said []Verdict, next func()) (int, error) {
 	rules := policy.New(c.gate.settings, c.gate.facts, look)
 	for n, p := range pairs {
 		next()
@@ -117,15 +120,15 @@ func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []p
 			err = c.grows(ctx, look, commit)
 		}
 		if err != nil {
-			return err
+			return n, err
 		}
 		found, err := rules.Check(ctx, commit)
 		if err != nil {
-			return err
+			return n, err
 		}
 		said[n] = Verdict{Commit: p.outer, Inner: p.inner, Subject: subject, Findings: found}
 	}
-	return nil
+	return len(pairs), nil
 }
 
 // inspect prepares a commit for the gate: what it changes is counted against its first parent.
@@ -142,7 +145,13 @@ func (c *cycle) inspect(ctx context.Context, look *gitops.Inspector, p pair) (po
 		}
 		pc.ParentTree = parent.Tree
 	}
-	pc.Changes, err = look.Diff(ctx, pc.ParentTree, pc.Tree, c.settings.Limits)
+	pc.Changes, err = look.DiffStrict(ctx, pc.ParentTree, pc.Tree, c.settings.Limits)
+	var invalid *gitops.Invalid
+	if errors.As(err, &invalid) {
+		named := *invalid
+		named.Reason = fmt.Sprintf("commit %s: %s", p.inner, invalid.Reason)
+		err = &named
+	}
 	return pc, commit.Subject(), err
 }
 
@@ -215,7 +224,7 @@ func (c *cycle) recheck(ctx context.Context) error {
 	if len(again) == 0 {
 		return nil
 	}
-	if err := c.check(ctx, again); err != nil {
+	if _, err := c.check(ctx, again); err != nil {
 		return err
 	}
 	for _, p := range again {

@@ -1,6 +1,7 @@
 package promote_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -158,4 +159,45 @@ func TestRulesChange(t *testing.T) {
 	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: strings.Repeat("ab", 32)}); !errors.Is(err, promote.ErrNotPending) {
 		t.Errorf("up to what does not exist: %v", err)
 	}
+}
+
+// What comes before an invalid commit lands, and nothing of what reaches it, wherever it is.
+func TestInvalidOnASideBranch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.commits("one", "one", "1")
+	w.agent("checkout", "-q", "-b", "side")
+	blob := w.agent("rev-parse", "HEAD:one")
+	raw, err := tryGit(w.inner, "100600 key\x00"+bytesOf(t, blob), "hash-object", "-w", "-t", "tree", "--stdin", "--literally")
+	check(t, err)
+	bad := w.agent("commit-tree", "-p", "HEAD", "-m", "bad", strings.TrimSpace(raw))
+	w.agent("checkout", "-q", "main")
+	w.commits("two", "two", "2")
+	merge := w.agent("commit-tree", "-p", "HEAD", "-p", bad, "-m", "merge", "HEAD^{tree}")
+	w.agent("reset", "-q", "--hard", merge)
+	w.commits("three", "three", "3")
+	for range 2 {
+		o := w.cycle()
+		if len(o.Holds) != 1 || o.Holds[0].Reason != promote.InnerInvalid || o.Pending != 0 || w.subjects() != "two one" ||
+			!strings.Contains(o.Holds[0].Message, bad) || !strings.Contains(o.Holds[0].Message, "100600") {
+			t.Fatalf("%q, %+v", w.subjects(), o)
+		}
+	}
+	w.agent("reset", "-q", "--hard", "HEAD~2")
+	w.commits("four", "four", "4")
+	if o := w.cycle(); len(o.Holds) != 0 || w.subjects() != "four two one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	if _, err := tryGit(w.Top, "", "cat-file", "-e", bad+"^{tree}"); err == nil {
+		t.Error("the tree that was refused is in the user's repository")
+	}
+	w.nothingLeft()
+}
+
+// bytesOf are the bytes of an object's name.
+func bytesOf(t *testing.T, id string) string {
+	t.Helper()
+	b, err := hex.DecodeString(id)
+	check(t, err)
+	return string(b)
 }
