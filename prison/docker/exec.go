@@ -98,7 +98,7 @@ func (r *running) runScript(ctx context.Context, p prison.Process, mode string) 
 		err := x.kill(context.WithoutCancel(ctx))
 		x.stream.Close()
 		select {
-		case <-copied: // whatever it says: we ended it
+		case <-copied: //nolint:errcheck // we ended it
 		case <-time.After(killPatience): // a writer of the caller's blocks
 		}
 		return 0, errors.Join(ctx.Err(), err)

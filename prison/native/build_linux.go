@@ -39,7 +39,7 @@ type builder struct {
 	boundWhy error
 }
 
-func buildMain(config []byte, inherited int) int { //nolint:unparam // a success becomes init
+func buildMain(config []byte, inherited int) int {
 	// A duplicate for the messages; the descriptor itself stays for init.
 	fd, err := unix.FcntlInt(configFD+1, unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

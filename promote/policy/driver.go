@@ -86,13 +86,10 @@ func (u userDriver) released(a *attributeChange) (attributeLine, bool) {
 		return !a.there[l.text()] || !gives && !takes
 	})
 	for _, l := range a.before {
-		gives, takes := u.about(a, l)
-		switch {
-		case len(left) > 0 && left[0].text() == l.text():
+		if len(left) > 0 && left[0].text() == l.text() {
 			left = left[1:]
-		case takes:
+		} else if _, takes := u.about(a, l); takes {
 			return l, true
-		case gives: // it is gone, or comes later
 		}
 	}
 	for _, l := range left {
