@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
 var (
@@ -40,6 +42,7 @@ func Open(ctx context.Context, dir string) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
+	hostenv.Add(place.Top)
 	place.Git = newUserGit(place.Top)
 	return place, nil
 }
@@ -75,6 +78,7 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	case err == nil && sameDir(named.GitDir, around.GitDir), workTree == "":
 		return nil, ErrTwoRepositories
 	}
+	hostenv.Add(named.Top)
 	named.place = []string{gitDirVariable + "=" + named.GitDir, workTreeVariable + "=" + named.Top}
 	named.Git = newUserGit(named.Top).with(named.place...)
 	return named, nil

@@ -53,7 +53,7 @@ func newInner(t *testing.T, f files, initArgs ...string) *inner {
 // workspace is the inner repository as an exporter sees it.
 func (i *inner) workspace() Workspace {
 	return Workspace{Dir: i.Top, Run: func(ctx context.Context, p Process) (int, error) {
-		g := &Git{dir: i.Top, env: append(os.Environ(), p.Env...)}
+		g := &Git{dir: i.Top, base: os.Environ, env: p.Env}
 		err := g.Look(ctx, Call{Args: p.Argv[1:], Stdin: p.Stdin, Stdout: p.Stdout})
 		if s := status(err); s > 0 {
 			return s, nil

@@ -203,10 +203,8 @@ func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
 	if os.Getenv(configParameters) == "" {
 		return c, nil
 	}
-	own := *r.Git
+	own := r.with("GIT_CONFIG_COUNT=0") // what the environment adds for every command has the same scope
 	own.config = nil
-	// What the environment adds for every command has the same scope.
-	own.env = slices.DeleteFunc(slices.Clone(own.env), func(v string) bool { return strings.HasPrefix(v, "GIT_CONFIG_COUNT=") })
 	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--show-scope"}})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
 // ErrDryRun is returned by Change on a Git opened for a dry run.
@@ -53,9 +55,10 @@ func status(err error) int {
 // Git runs git in one place with one environment.
 type Git struct {
 	dir    string
-	env    []string
-	config []string // "-c key=value" pairs given to every command
-	memory int64    // bytes that a command may take for data; 0: as many as there are
+	base   func() []string // the environment, as it is when a command starts
+	env    []string        // added to it
+	config []string        // "-c key=value" pairs given to every command
+	memory int64           // bytes that a command may take for data; 0: as many as there are
 	dry    bool
 }
 
@@ -137,22 +140,24 @@ func userEnvironment() []string {
 
 // newUserGit runs git in dir with the user's own configuration.
 func newUserGit(dir string) *Git {
-	return &Git{dir: dir, env: userEnvironment(), config: alwaysConfig}
+	return &Git{dir: dir, base: userEnvironment, config: alwaysConfig}
 }
 
 // newClosedGit runs git in dir with no configuration but the repository's own, which the host wrote.
 // empty is an empty file that stands for the global configuration.
 func newClosedGit(dir, empty string) *Git {
-	env := append([]string{
-		"PATH=" + os.Getenv("PATH"),
-		"HOME=" + dir,
-		"GIT_CONFIG_NOSYSTEM=1",
-		"GIT_CONFIG_GLOBAL=" + empty,
-		"GIT_DIR=" + dir,
-		"GIT_ALLOW_PROTOCOL=none",
-	}, alwaysEnv...)
+	base := func() []string {
+		return append([]string{
+			"PATH=" + os.Getenv("PATH"),
+			"HOME=" + dir,
+			"GIT_CONFIG_NOSYSTEM=1",
+			"GIT_CONFIG_GLOBAL=" + empty,
+			"GIT_DIR=" + dir,
+			"GIT_ALLOW_PROTOCOL=none",
+		}, alwaysEnv...)
+	}
 	config := append(append([]string(nil), durableConfig...), alwaysConfig...)
-	return &Git{dir: dir, env: env, config: config}
+	return &Git{dir: dir, base: base, config: config}
 }
 
 // with returns a Git that also has the given variables.
@@ -183,14 +188,23 @@ var durableConfig = []string{"core.fsync=all", "core.fsyncMethod=batch"}
 // durable returns a Git whose writes survive a power loss.
 func (g *Git) durable() *Git { return g.configured(durableConfig...) }
 
+// gitProgram is the git that is run, found once and kept: the first on the user's PATH that lies outside of the work tree.
+// Without one it is a bare name, which does not start.
+var gitProgram = sync.OnceValue(func() string {
+	if path, err := hostenv.UserProgram("git"); err == nil {
+		return path
+	}
+	return "git"
+})
+
 func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	var args []string
 	for _, kv := range g.config {
 		args = append(args, "-c", kv)
 	}
-	cmd := exec.CommandContext(ctx, "git", append(args, c.Args...)...)
+	cmd := exec.CommandContext(ctx, gitProgram(), append(args, c.Args...)...)
 	cmd.Dir = g.dir
-	cmd.Env = append(append([]string(nil), g.env...), c.Env...)
+	cmd.Env = slices.Concat(g.base(), g.env, c.Env)
 	// Asked to end, git removes its lock files; killed, it leaves them behind.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	// A helper of git's that keeps a pipe open must not keep us.

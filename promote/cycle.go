@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
@@ -115,6 +116,7 @@ func (e *Engine) Close() error {
 // Cycle makes one promotion cycle and returns what it left. It waits for a cycle of another process to end.
 // What holds is no error; an error says that the cycle could not be made, and that what waits still waits.
 func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
+	hostenv.Refresh()
 	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
 	if err != nil {
 		return Outcome{}, err

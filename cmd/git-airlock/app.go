@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -47,6 +49,9 @@ func open(c *cli.Context) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := ownProgram(); err != nil {
+		return nil, err
+	}
 	a := &app{repo: repo, store: airlock.Open(repo), dry: c.Bool(dryRunFlag.Name), out: c.App.Writer, message: c.App.ErrWriter}
 	if err := checkOwner(repo, a.store); err != nil {
 		return nil, err
@@ -60,6 +65,7 @@ func open(c *cli.Context) (*app, error) {
 	if a.config, err = repo.Config(c.Context); err != nil {
 		return nil, err
 	}
+	hostenv.Keep(strings.Fields(a.config.String("airlock.keepEnv", "")))
 	if err := a.bind(c.Context); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -80,7 +81,7 @@ func (a *app) startDaemon(r airlock.Record) error {
 	if err != nil || pid != 0 {
 		return err
 	}
-	self, err := os.Executable()
+	self, err := hostenv.Self()
 	if err != nil {
 		return err
 	}

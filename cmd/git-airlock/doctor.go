@@ -43,6 +43,7 @@ type diagnosis struct {
 	Git      gitDiagnosis       `json:"git"`
 	Backends []backendDiagnosis `json:"backends"`
 	Auto     *autoDiagnosis     `json:"auto"` // null: none works
+	Host     hostSide           `json:"environment"`
 }
 
 type gitDiagnosis struct {
@@ -93,7 +94,7 @@ func containerWish(ctx context.Context) string {
 
 // diagnose looks at git and at the backends.
 func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
-	d := diagnosis{Version: documentVersion, Backends: []backendDiagnosis{}}
+	d := diagnosis{Version: documentVersion, Backends: []backendDiagnosis{}, Host: readHostSide()}
 	var err error
 	if d.Git.Version, err = gitops.Version(ctx); err == nil {
 		err = gitops.CheckVersion(ctx)
@@ -155,6 +156,7 @@ func (d diagnosis) print(w io.Writer, p paint) {
 	if d.Git.Problem != "" {
 		fmt.Fprintf(w, "  problem: %s\n", gitops.Escape(d.Git.Problem))
 	}
+	d.Host.print(w, p)
 	for _, b := range d.Backends {
 		if b.Works {
 			fmt.Fprintf(w, "%s: %s\n", b.Name, p.green("works"))

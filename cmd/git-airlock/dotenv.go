@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
 // dotenvName is a file at the top of the work tree with variables of the user's. Only those that are named go in.
@@ -85,7 +87,7 @@ func doubleQuoted(text string) string {
 
 // hostVariable finds a variable of the user's: in the environment, else in their .env file.
 func hostVariable(name string, file map[string]string) (string, bool) {
-	if value, set := os.LookupEnv(name); set {
+	if value, set := hostenv.Original(name); set {
 		return value, true
 	}
 	value, set := file[name]

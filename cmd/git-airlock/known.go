@@ -4,12 +4,12 @@ import (
 	"context"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -163,8 +163,7 @@ func (k *known) variables() (all []candidate) {
 			all = append(all, candidate{name, "of " + dotenvName})
 		}
 	}
-	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
+	for _, name := range hostenv.Names() {
 		all = append(all, candidate{name, ""})
 	}
 	return all

@@ -8,12 +8,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
 )
 
 func main() {
 	docker.Reexec() // does not return in a process that is part of a prison; a native one's never comes here
+	if cwd, err := os.Getwd(); err == nil {
+		hostenv.Enter(cwd)
+	}
 	os.Exit(run(os.Args))
 }
 

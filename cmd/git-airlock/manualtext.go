@@ -85,6 +85,7 @@ var settings = []setting{
 	{"airlock.memory", "`4g`", "memory of the prison"},
 	{"airlock.cpus", "`2`", "cores"},
 	{"airlock.pids", "`512`", "processes and threads"},
+	{"airlock.keepEnv", "", "names of environment variables that your filters, pagers and signing programs need beside the usual ones (`git airlock doctor` lists those that they do not get); `AWS_*` is all that begin so"},
 	{"airlock.autoLand", "`true`", "`false`: everything waits for `git airlock promote` (`start --no-auto-land`)"},
 	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` come to its tree, too (`--engine`)"},
 	{"airlock.sign", "`false`", "`true`: landed commits carry your signature, made outside as `user.signingKey` and `gpg.format` say"},

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
 // show lets a command show what it was asked for, coloured as git would, and on a terminal through git's pager, if the
@@ -36,7 +37,11 @@ func (a *app) page(ctx context.Context, command string, pages bool) (out io.Writ
 	if err != nil || pager == "" || pager == "cat" || !isTerminal(stdout) {
 		return stdout, none, err
 	}
-	cmd := exec.Command("sh", "-c", pager) //nolint:forbidigo,noctx // ^C is its own business
+	shell, err := hostenv.Program("sh")
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.Command(shell, "-c", pager) //nolint:forbidigo,noctx // ^C is its own business
 	cmd.Env = os.Environ()
 	for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // as git does, git-config(1) core.pager
 		if _, set := os.LookupEnv(name); !set {

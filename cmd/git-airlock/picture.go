@@ -61,6 +61,9 @@ func (p *picture) airlock(d document) {
 	for _, weaker := range d.Isolation.Weaker {
 		p.line("weaker", "%s", weaker)
 	}
+	for _, line := range readHostSide().LeftOut {
+		p.line("environment", "%s", line)
+	}
 }
 
 func (p *picture) promotion(d document) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"strconv"
 	"strings"
@@ -207,7 +206,7 @@ func installation(packages map[string]string) []string {
 		{"pacman", "sudo pacman -S "},
 		{"apk", "sudo apk add "},
 	} {
-		if _, err := exec.LookPath(m.manager); err == nil {
+		if _, err := findProgram(m.manager); err == nil {
 			return []string{m.command + packages[m.manager]}
 		}
 	}

@@ -164,15 +164,15 @@ func runMapper(tool string, pid int, m []mapping) error {
 	return nil
 }
 
-// findProgram looks in PATH, and where a user's PATH may not.
+// findProgram looks where systems keep their programs, and only then in PATH, which leads into no work tree (package hostenv).
 func findProgram(name string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil && filepath.IsAbs(path) {
-		return path, nil
-	}
-	for _, dir := range []string{"/usr/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/"} {
+	for _, dir := range []string{"/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/"} {
 		if path, err := exec.LookPath(dir + name); err == nil {
 			return path, nil
 		}
+	}
+	if path, err := exec.LookPath(name); err == nil && filepath.IsAbs(path) {
+		return path, nil
 	}
 	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 }

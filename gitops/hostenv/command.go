@@ -1,0 +1,58 @@
+package hostenv
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Command is what can be told of a command line by its words alone.
+type Command struct {
+	Program string   // the first word: a name that is looked for on PATH, or a path
+	Words   []string // all words that are not options, without quotes and expansions
+	// Doubtful says that the words do not tell which files it executes: an interpreter finds what it runs in other ways, a runner
+	// is told by files of the tree, and a shell's line can say anything.
+	Doubtful bool
+}
+
+// interpreters run what their arguments, or the files around them, say.
+var interpreters = strings.Fields(`
+	ash awk bash bazel bazelisk bun bundle bunx busybox cargo cmake command composer csh dash deno direnv doas docker docker-compose dotnet
+	elixir emacs env eval exec expect fish find flock gawk go gradle gradlew groovy guile invoke ionice java julia just ksh lefthook lua luajit
+	m4 make gmake mawk mise mix mvn mvnw ncat nice nix nix-shell nohup node nodejs npm npx osascript parallel pdm perl php pipenv pnpm
+	podman poetry powershell pre-commit pwsh pypy python pyenv R rake raku Rscript ruby scala sed setsid sh socat source stdbuf sudo swift
+	systemd-run task tclsh time timeout tox ts-node tsx uv uvx vim vi nvim xargs yarn zsh zx`)
+
+// shellLetters are those that make a line more than a program and its arguments.
+const shellLetters = ";|&$`(){}<>*?[]!#~\\\n"
+
+// IsInterpreter reports whether a program is one that runs what it is told to, whatever version its name ends with.
+func IsInterpreter(program string) bool {
+	name := strings.TrimRight(path.Base(program), "0123456789.-")
+	return slices.Contains(interpreters, name) || slices.Contains(interpreters, path.Base(program))
+}
+
+// ReadCommand reads a command line as a shell would, as far as that needs no shell.
+func ReadCommand(line string) Command {
+	var c Command
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`={}", r) })
+	for n, word := range words {
+		if n == 0 {
+			c.Program = word
+		}
+		if !strings.HasPrefix(word, "-") && !isPlaceholder(word) {
+			c.Words = append(c.Words, word)
+		}
+	}
+	line = strings.TrimLeft(line, "|- ") // LESSOPEN begins so
+	plain := strings.NewReplacer(`"`, "", "'", "", "~/", "").Replace(line)
+	for _, p := range []string{"%f", "%O", "%A", "%B", "%L", "%P", "%s"} {
+		plain = strings.ReplaceAll(plain, p, "")
+	}
+	c.Doubtful = strings.ContainsAny(plain, shellLetters) || IsInterpreter(c.Program) && len(words) > 1 ||
+		strings.Contains(c.Program, "=")
+	return c
+}
+
+// isPlaceholder reports whether a word is one in whose place git or less puts the name of a file.
+func isPlaceholder(word string) bool { return len(word) == 2 && word[0] == '%' }

@@ -1,0 +1,228 @@
+package hostenv
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Dropped is something of the user's environment that programs do not get.
+type Dropped struct {
+	Name  string // of the variable
+	Value string // the part that leads into a work tree; empty if the variable is not one that programs get
+}
+
+func (d Dropped) String() string {
+	if d.Value == "" {
+		return d.Name
+	}
+	return fmt.Sprintf("%s: %s", d.Name, d.Value)
+}
+
+// environment is what the process was started with. There is one of a process, and so there is one of these.
+type environment struct {
+	sync.Mutex
+	entered  bool
+	dir      string
+	original map[string]string
+	extra    []string // tops of work trees that were found later
+	keep     []string
+	dropped  []Dropped
+}
+
+var process environment
+
+// Enter cleans the environment of this process: PATH loses the entries that lead into a work tree around dir, and variables
+// that programs do not need, or that lead there, are unset. To be called once, before anything is looked up or started.
+func Enter(dir string) {
+	process.Lock()
+	defer process.Unlock()
+	if process.entered {
+		return
+	}
+	process.entered, process.dir, process.original = true, dir, map[string]string{}
+	for _, v := range os.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		process.original[name] = value
+	}
+	process.clean()
+}
+
+// Add makes a work tree known that git has found.
+func Add(top string) {
+	process.Lock()
+	defer process.Unlock()
+	if !process.entered || slices.Contains(process.extra, top) {
+		return
+	}
+	known := slices.ContainsFunc(process.trees(), func(t Tree) bool { return t.Top == top })
+	if process.extra = append(process.extra, top); !known {
+		process.clean()
+	}
+}
+
+// Keep gives programs further variables, if their values do not lead into a work tree. A star at the end of a name stands for
+// anything.
+func Keep(names []string) {
+	process.Lock()
+	defer process.Unlock()
+	if process.entered && len(names) > 0 {
+		process.keep = names
+		process.clean()
+	}
+}
+
+// clean makes the environment of the process anew from what it was started with.
+func (e *environment) clean() {
+	e.dropped = nil
+	trees := e.trees()
+	for name, value := range e.original {
+		if name == "PATH" || name == "PWD" {
+			continue
+		}
+		k, wanted := kindOf(name, e.keep)
+		part := ""
+		if !isGuarded(name) && wanted {
+			part = leads(k, value, trees)
+		}
+		if !wanted || part != "" {
+			e.dropped = append(e.dropped, Dropped{name, part})
+			_ = os.Unsetenv(name)
+		} else if now, set := os.LookupEnv(name); !set || now != value {
+			_ = os.Setenv(name, value)
+		}
+	}
+	kept, gone := cleanPath(e.original["PATH"], trees)
+	for _, entry := range gone {
+		e.dropped = append(e.dropped, Dropped{"PATH", entry})
+	}
+	if kept != os.Getenv("PATH") {
+		_ = os.Setenv("PATH", kept)
+	}
+	slices.SortFunc(e.dropped, func(a, b Dropped) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// trees are the work trees as they are now; none in a process that has not entered, which is a test.
+func (e *environment) trees() []Tree {
+	if !e.entered {
+		return nil
+	}
+	trees := findTrees(e.dir, e.original)
+	for _, top := range e.extra {
+		trees = append(trees, NewTree(top))
+	}
+	return trees
+}
+
+// cleanPath parts the entries of a PATH that programs may be started from from the others.
+func cleanPath(value string, trees []Tree) (kept string, gone []string) {
+	var entries []string
+	for _, entry := range filepath.SplitList(value) {
+		switch {
+		case !filepath.IsAbs(entry): // "", ".", and what is relative to where a program stands, which is the work tree
+			if entry == "" {
+				entry = "."
+			}
+			gone = append(gone, entry)
+		case touches(entry, trees) || lends(entry, trees):
+			gone = append(gone, entry)
+		default:
+			entries = append(entries, entry)
+		}
+	}
+	if len(entries) == 0 {
+		entries = strings.Fields(strings.ReplaceAll(systemPath, ":", " "))
+	}
+	return strings.Join(entries, ":"), gone
+}
+
+// lends reports whether a folder has a link that leads into a tree in the place of a program that is started without being
+// asked for by the user's configuration. The commands of the configuration are looked at by the rule user-driver.
+func lends(dir string, trees []Tree) bool {
+	if len(trees) == 0 {
+		return false
+	}
+	for _, name := range Programs {
+		file := filepath.Join(dir, name)
+		if info, err := os.Lstat(file); err == nil && info.Mode()&os.ModeSymlink != 0 && touches(file, trees) {
+			return true
+		}
+	}
+	return false
+}
+
+// Refresh cleans the environment once more, as links and work trees are now: a daemon lives longer than they stay.
+func Refresh() {
+	process.Lock()
+	defer process.Unlock()
+	if process.entered {
+		process.clean()
+	}
+}
+
+// Original returns a variable as the user has set it: for what is given to an agent, never for a program of the host.
+func Original(name string) (string, bool) {
+	process.Lock()
+	defer process.Unlock()
+	if !process.entered {
+		return os.LookupEnv(name)
+	}
+	value, set := process.original[name]
+	return value, set
+}
+
+// Names lists the variables that the user has set.
+func Names() []string {
+	process.Lock()
+	defer process.Unlock()
+	return slices.Sorted(maps.Keys(process.original))
+}
+
+// Taken lists what was left out of the environment because it leads into a work tree, and the names of the variables that
+// programs do not get at all.
+func Taken() (led []Dropped, unknown []string) {
+	process.Lock()
+	defer process.Unlock()
+	for _, d := range process.dropped {
+		if d.Value != "" {
+			led = append(led, d)
+		} else {
+			unknown = append(unknown, d.Name)
+		}
+	}
+	return led, unknown
+}
+
+// Inside reports whether a path leads to or over a work tree of the repository.
+func Inside(name string) bool {
+	process.Lock()
+	defer process.Unlock()
+	return touches(name, process.trees())
+}
+
+// Self returns the program that runs, for starting it again. It fails with [ErrOwnProgram] if the program lies in a work tree of
+// the repository, where the agent can put another one in its place.
+func Self() (string, error) {
+	self, err := os.Executable()
+	if err == nil && Inside(self) {
+		err = fmt.Errorf("%w: %q", ErrOwnProgram, self)
+	}
+	return self, err
+}
+
+// Homes lists the home that git and other programs go by, and the one of the account, which ssh takes.
+func Homes() []string {
+	var all []string
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		all = append(all, home)
+	}
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) && !slices.Contains(all, u.HomeDir) {
+		all = append(all, u.HomeDir)
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+package hostenv
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Step is one place that a path leads over.
+type Step struct {
+	Path string      // with no link above its last element
+	Info fs.FileInfo // nil if there is nothing
+}
+
+// Link reports whether the step is a symbolic link.
+func (s Step) Link() bool { return s.Info != nil && s.Info.Mode()&fs.ModeSymlink != 0 }
+
+// stepLimit bounds the elements that are walked: links can name each other.
+const stepLimit = 1000
+
+// Steps lists the places that an absolute path leads over, in their order: each element of it, and where a link is one, the
+// link and then each element of its target. The last step is the file itself. What does not exist is taken as written.
+func Steps(name string) []Step {
+	var steps []Step
+	at, todo := "/", elements(name)
+	for n := 0; len(todo) > 0 && n < stepLimit; n++ {
+		element := todo[0]
+		todo = todo[1:]
+		if element == ".." {
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, element)
+		info, err := os.Lstat(next)
+		if err != nil {
+			info = nil
+		}
+		step := Step{next, info}
+		steps = append(steps, step)
+		if !step.Link() {
+			at = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return steps
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		todo = append(elements(target), todo...)
+	}
+	return steps
+}
+
+// elements splits a path. Unlike [filepath.Clean] it keeps "..": what that is depends on the links before it.
+func elements(name string) []string {
+	var all []string
+	for e := range strings.SplitSeq(name, "/") {
+		if e != "" && e != "." {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Tree is a work tree of the repository.
+type Tree struct {
+	Top  string // with no link in it, as far as it exists
+	info fs.FileInfo
+}
+
+// NewTree returns the work tree at a folder.
+func NewTree(top string) Tree {
+	if real, err := filepath.EvalSymlinks(top); err == nil {
+		top = real
+	}
+	info, _ := os.Stat(top)
+	return Tree{filepath.Clean(top), info}
+}
+
+// is reports whether a step is the top of the tree, by whatever name.
+func (t Tree) is(s Step) bool {
+	return s.Path == t.Top || t.info != nil && s.Info != nil && os.SameFile(s.Info, t.info)
+}
+
+// Inside lists those of some steps that are at or below the top of the tree, by their paths relative to it: "." for the top.
+func (t Tree) Inside(steps []Step) []Within {
+	var found []Within
+	tops := map[string]bool{t.Top: true}
+	for _, s := range steps {
+		if t.is(s) {
+			tops[s.Path] = true // a bind mount, or a name in other case
+		}
+		for top := range tops {
+			if rel, ok := relative(top, s.Path); ok {
+				found = append(found, Within{rel, s})
+				break
+			}
+		}
+	}
+	return found
+}
+
+// Within is a step below the top of a work tree.
+type Within struct {
+	Rel string
+	Step
+}
+
+// relative returns a path as seen from a folder at or above it.
+func relative(top, name string) (string, bool) {
+	switch {
+	case name == top:
+		return ".", true
+	case top == "/":
+		return name[1:], true
+	}
+	return strings.CutPrefix(name, top+"/")
+}

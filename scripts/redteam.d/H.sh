@@ -1,0 +1,110 @@
+# H: programs, libraries and settings of the host that are looked for in the work tree.
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
+
+# The programs that git-airlock starts on the host, and those that git starts by itself.
+host_programs='git sh less newuidmap newgidmap slirp4netns passt apt-get gpg gpgsm ssh-keygen ssh editor vi pager git-lfs gh cat
+	git-remote-https git-upload-pack git-merge-tree git-index-pack'
+
+# canaries FOLDER... puts a program that fires in each of these folders of the tree, for each name. They lie there
+# as if they had landed; what matters is who finds them.
+canaries() {
+	local folder name
+	for folder; do
+		mkdir -p "$outer/$folder"
+		for name in $host_programs; do
+			printf '#!/bin/sh\n/usr/bin/touch %q\nexit 1\n' "$canary" >"$outer/$folder/$name"
+			chmod +x "$outer/$folder/$name"
+		done
+	done
+}
+
+# every_command runs the commands of a user one after the other, by the program itself as no git is to be trusted to be found.
+every_command() {
+	local command
+	for command in doctor 'status --json' list 'log -1' policy scan promote stop start selftest "visit -- true" promote; do
+		# shellcheck disable=SC2086
+		(cd "$outer" && timeout 100 "$base/bin/git-airlock" $command) >"$work/one" 2>&1 </dev/null
+		case $?:$command in
+		0:* | 1:scan | 1:selftest | 1:doctor | 3:promote) ;;
+		*) surprised "\"$command\" fails: $(head -n 1 "$work/one")" ;;
+		esac
+		if ran; then surprised "\"$command\" runs a program of the tree" && return; fi
+	done
+}
+
+H1() {
+	local old=$PATH
+	tries 'programs in the work tree, to which PATH leads in a dozen ways'
+	fresh 'mkdir -p .venv/bin bin; echo "/.venv/
+/bin/
+/node_modules/" >>.git/info/exclude' || return
+	canaries .venv/bin bin node_modules/.bin tools/bin
+	mkdir -p "$work/out/bin"
+	ln -s "$outer/bin" "$work/out/link"
+	ln -s link "$work/out/again"
+	ln -s "$outer" "$work/out/top"
+	ln -s ../../"${outer##*/}"/bin/git "$work/out/bin/git"
+	ln -s ../../"${outer##*/}"/bin/newuidmap "$work/out/bin/newuidmap"
+	git -C "$outer" worktree add -q "$work/linked" -b linked 2>/dev/null
+	mkdir -p "$work/linked/bin"
+	cp -r "$outer/bin/." "$work/linked/bin"
+	PATH=.venv/bin:.:bin:../${outer##*/}/bin:$outer/.venv/bin:$outer//node_modules/.bin/:$work/out/link:$work/out/again:$work/out/top/tools/bin:$work/out/bin:$work/linked/bin::$old
+	if [ -n "$proving" ]; then
+		cd "$outer" && git --version >/dev/null 2>&1
+		PATH=$old
+		expected 'plain git falls for it'
+		if ran; then seen 'it did: the payload ran'; else surprised 'it did not'; fi
+		return
+	fi
+	every_command
+	PATH=$old # the daemon has the other one
+	attack work
+	lands
+	git -C "$outer" worktree remove --force "$work/linked"
+	rm -rf "$work/out"
+}
+
+H2() {
+	local old=$PATH
+	tries 'libraries, settings and options that variables name in the work tree'
+	fresh 'git config filter.say.smudge "cat; :"; git config filter.say.clean cat; echo "*.f filter=say" >.gitattributes; git add -A; git commit -qm filter' || return
+	canaries bin
+	printf '. "%s/bin/git"\n' "$outer" >"$outer/env.sh"
+	if [ -n "$proving" ]; then
+		(cd "$outer" && ENV=./env.sh BASH_ENV=./env.sh bash -c 'git --version; true') >/dev/null 2>&1
+		expected 'a shell falls for it'
+		if ran; then seen 'it did: the payload ran'; else surprised 'it did not'; fi
+		return
+	fi
+	export BASH_ENV=./env.sh ENV=./env.sh GIT_EXEC_PATH=$outer/bin LD_LIBRARY_PATH=$outer NODE_OPTIONS='--require ./x' PYTHONPATH=. PERL5LIB=. GCONV_PATH=. \
+		GIT_SSH=$outer/bin/ssh GIT_ASKPASS=bin/ssh LESSOPEN='|bin/cat %s' EDITOR=bin/vi
+	every_command
+	attack 'echo 1 >a.f; git add -A; git commit -qm filtered; told'
+	unset BASH_ENV ENV GIT_EXEC_PATH LD_LIBRARY_PATH NODE_OPTIONS PYTHONPATH PERL5LIB GCONV_PATH GIT_SSH GIT_ASKPASS LESSOPEN EDITOR
+	lands
+	if ran; then surprised 'the payload ran'; fi
+}
+
+H3() {
+	tries 'a link that leads PATH into the work tree only once the daemon runs'
+	mkdir -p "$work/late"
+	PATH=$work/late:$PATH fresh : || return
+	canaries bin
+	no_plain 'plain git has no daemon' && return
+	rmdir "$work/late" && ln -s "$outer/bin" "$work/late"
+	attack work
+	lands
+	rm "$work/late"
+}
+
+H4() {
+	tries 'git-airlock itself in the work tree'
+	fresh 'mkdir -p bin' || return
+	no_plain 'it is our own program' && return
+	cp "$base/bin/git-airlock" "$outer/bin/git-airlock"
+	expected 'it refuses to start'
+	if (cd "$outer" && bin/git-airlock promote) >"$said" 2>&1; then surprised 'it starts'; else
+		if grep -q 'started from a work tree' "$said"; then seen "$(head -n 1 "$said")"; else surprised "$(head -n 1 "$said")"; fi
+	fi
+	rm -r "${outer:?}/bin"
+}
