@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -20,10 +19,6 @@ import (
 
 // detachKey is ^], as for telnet(1).
 const detachKey = 0x1d
-
-// backToNormal ends what a program on the whole screen may have asked of a terminal: the other screen, no cursor,
-// reports of the mouse, brackets around what is pasted, colours.
-const backToNormal = "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[0m"
 
 // join connects our terminal to that of the launched command until it ends, whose status is returned, or until
 // somebody types ^].
@@ -52,9 +47,6 @@ func (a *app) join(ctx context.Context, r airlock.Record) error {
 		p.Stdin = keys
 	}
 	err = box.Join(joined, p)
-	if p.Terminal != nil && err != nil {
-		fmt.Fprint(os.Stdout, backToNormal)
-	}
 	restore()
 	switch {
 	case keys.detached.Load():

@@ -11,7 +11,7 @@ import (
 )
 
 // connectTerminal gives a process a terminal inside if ours is one: keys go through raw, ^C among them, and
-// the size follows ours. restore puts our terminal back.
+// the size follows ours. restore puts our terminal back, also into the modes that the process has changed.
 func connectTerminal(p *prison.Process) (restore func(), err error) {
 	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
 	if !term.IsTerminal(in) || !term.IsTerminal(out) {
@@ -39,11 +39,13 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 			}
 		}
 	}()
-	p.Stderr = nil
+	shown := &modes{out: os.Stdout}
+	p.Stdout, p.Stderr = shown, nil
 	p.Terminal = &prison.Terminal{Size: terminalSize(out), Resize: sizes, Term: os.Getenv("TERM")}
 	return func() {
 		signal.Stop(resized)
 		close(done)
+		shown.undo()
 		_ = term.Restore(in, before)
 	}, nil
 }

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// tracked is a terminal with modes, read in another way than [modes] does: by splitting at escapes.
+func tracked(shown string) map[string]bool {
+	on := map[string]bool{"?7": true, "?8": true, "?25": true}
+	for _, part := range strings.Split(shown, "\x1b")[1:] {
+		end := strings.IndexFunc(part, func(r rune) bool { return r == 'h' || r == 'l' })
+		if !strings.HasPrefix(part, "[?") || end < 0 || strings.Trim(part[2:end], "0123456789;") != "" {
+			continue
+		}
+		for _, mode := range strings.Split(part[2:end], ";") {
+			if part[end] == 'h' {
+				on["?"+mode] = true
+			} else {
+				delete(on, "?"+mode)
+			}
+		}
+	}
+	return on
+}
+
+// TestModesPutBack has programs change any modes, in writes of any length: afterwards a terminal has those it began with.
+func TestModesPutBack(t *testing.T) {
+	const cases = 10000
+	random := rand.New(rand.NewPCG(1, 2))
+	known := []string{"1", "5", "6", "7", "9", "25", "47", "1000", "1002", "1003", "1004", "1006", "1015", "1047", "1048", "1049", "2004", "2026", "3000"}
+	for n := range cases {
+		var sent strings.Builder
+		for range 1 + random.IntN(8) {
+			list := []string{known[random.IntN(len(known))]}
+			for random.IntN(3) == 0 {
+				list = append(list, known[random.IntN(len(known))])
+			}
+			fmt.Fprintf(&sent, "text\x1b[?%s%c\x1b[%dm", strings.Join(list, ";"), "hl"[random.IntN(2)], random.IntN(50))
+		}
+		var out bytes.Buffer
+		m := &modes{out: &out}
+		for rest := []byte(sent.String()); len(rest) > 0; {
+			n := 1 + random.IntN(len(rest))
+			if _, err := m.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		m.undo()
+		if got := tracked(out.String()); len(got) != len(usuallyOn) || !got["?7"] || !got["?8"] || !got["?25"] {
+			t.Fatalf("case %d: after %q the terminal has %v", n, out.String(), got)
+		}
+	}
+}
+
+// TestModesOfText leaves a terminal alone that was shown text only, and shows nothing after the end.
+func TestModesOfText(t *testing.T) {
+	var out bytes.Buffer
+	m := &modes{out: &out}
+	_, _ = m.Write([]byte("one\r\n\ttwo\a\b"))
+	m.undo()
+	if _, err := m.Write([]byte("\x1b[?1000h")); err == nil || out.String() != "one\r\n\ttwo\a\b" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	m = &modes{out: &out}
+	_, _ = m.Write([]byte("\x1b[>1u\x1b[22;0t\x1b[22t\x1b[?1049h\x1b]0;title"))
+	out.Reset()
+	m.undo()
+	for _, want := range []string{"\x18", "\x1b[?1049l", "\x1b[<99u", "\x1b[23;0t\x1b[23;0t", "\x1b[>4m", "\x1b[?2004l", "\x1b7\x1b[r\x1b8"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %q", want, out.String())
+		}
+	}
+}
