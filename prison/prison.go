@@ -106,6 +106,12 @@ func (l Limits) OrDefault() Limits {
 	return l
 }
 
+// Sockets returns how many bytes sockets may hold in all, where they are counted apart from other memory.
+func (l Limits) Sockets() int64 {
+	const part, least = 16, 4 << 20
+	return max(l.OrDefault().Memory/part, least)
+}
+
 // Spec says what a prison is made of.
 type Spec struct {
 	// ID names the prison on the host: control group, runtime files. It is not visible inside. Required.

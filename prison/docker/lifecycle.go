@@ -148,7 +148,9 @@ func (e *engine) raise(ctx context.Context, p *platform, r *record, s prison.Spe
 	if err := e.renew(ctx, p, r, s, plan, old); err != nil {
 		return i, err
 	}
-	return prison.Isolation{Runtime: p.runtime(s), Weaker: plan.weaker}, e.run(ctx, p, r, s)
+	p.weaker = plan.weaker
+	err = e.run(ctx, p, r, s)
+	return prison.Isolation{Runtime: p.runtime(s), Weaker: p.weaker}, err
 }
 
 // renew makes the container unless the old one is still as planned. The home stays; /etc is the image's.
@@ -230,6 +232,7 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 	if err := e.limitInside(ctx, p, r, s); err != nil {
 		return err
 	}
+	e.limitSockets(ctx, p, r, s)
 	if r.Shell = heard(); r.Shell == "" { // it has ended, or did not start at the first try
 		var err error
 		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {

@@ -1,6 +1,14 @@
 package docker
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
@@ -45,4 +53,38 @@ func ulimits(l prison.Limits) []*container.Ulimit {
 		all = append(all, &container.Ulimit{Name: u.name, Soft: most, Hard: most})
 	}
 	return all
+}
+
+// limitSockets bounds what sockets hold, which version 1 of control groups counts apart. Engines take a limit for it and
+// set none: runc has not known it since 1.0. Nothing of the agent runs yet.
+func (e *engine) limitSockets(ctx context.Context, p *platform, r *record, s prison.Spec) {
+	if p.CgroupVersion == "2" || p.foreign(s.Runtime) { // counted with the rest, or within a process of the runtime
+		return
+	}
+	if err := e.writeSocketLimit(ctx, r.Container, s.Limits.Sockets()); err != nil {
+		p.lacks(prison.LooseMemoryLimit, fmt.Sprintf("memory: what sockets hold is not counted (%v)", err))
+	}
+}
+
+// writeSocketLimit writes it where the engine is on this machine and the caller is root.
+func (e *engine) writeSocketLimit(ctx context.Context, id string, limit int64) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := e.ContainerInspect(bounded, id)
+	if err != nil || c.State == nil || c.State.Pid == 0 {
+		return e.failed(ctx, "inspect container", err)
+	}
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		// On another machine's engine the number is that of somebody else's process here.
+		if len(fields) == 3 && fields[1] == "memory" && strings.Contains(fields[2], id) {
+			file := filepath.Join("/sys/fs/cgroup/memory", fields[2], "memory.kmem.tcp.limit_in_bytes")
+			return os.WriteFile(file, strconv.AppendInt(nil, limit, 10), 0)
+		}
+	}
+	return errors.New("its control group is not in /sys/fs/cgroup/memory")
 }

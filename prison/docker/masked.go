@@ -17,6 +17,7 @@ var kernelFiles = []string{
 	"/proc/ioports", "/proc/irq", "/proc/locks", "/proc/mdstat", "/proc/misc", "/proc/modules", "/proc/mtrr", "/proc/pagetypeinfo",
 	"/proc/partitions", "/proc/schedstat", "/proc/slabinfo", "/proc/softirqs", "/proc/swaps", "/proc/tty", "/proc/vmallocinfo",
 	"/proc/zoneinfo",
+	"/proc/pressure", "/proc/version_signature", "/proc/sys/dev", "/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/bootloader_type",
 
 	"/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/hypervisor", "/sys/module", "/sys/power",
 	"/sys/fs/bcache", "/sys/fs/bpf", "/sys/fs/btrfs", "/sys/fs/erofs", "/sys/fs/ext4", "/sys/fs/f2fs", "/sys/fs/fuse", "/sys/fs/nfs",

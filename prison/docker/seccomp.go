@@ -18,8 +18,16 @@ const (
 	createBits = 0o100 | 0x400000 // O_CREAT, and __O_TMPFILE, which O_TMPFILE contains
 	low32      = 0xffffffff
 
+	// Requests of ioctl(2) that a native prison refuses, too.
 	tiocsti   = 0x5412
 	tioclinux = 0x541c
+	tioccons  = 0x541d
+	tiocsetd  = 0x5423
+
+	// Flags for huge pages, of which no limit of memory counts any.
+	mapHugeTLB = 0x40000
+	mfdHugeTLB = 0x4
+	shmHugeTLB = 0o4000
 
 	enosys = 38
 
@@ -70,10 +78,11 @@ type (
 var looked = []string{
 	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
 	"socket", "socketcall", "ioctl", "name_to_handle_at", "setrlimit", "prlimit64",
+	"mmap", "mmap2", "memfd_create", "shmget",
 }
 
 // profile is the syscall filter: Docker's own, without foreign machines' calls, files with set-id bits (which would
-// be on the host's disk, too), rare kinds of sockets, typing into a terminal for somebody else, and core dumps. No
+// be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge pages, and core dumps. No
 // two rules for one call may differ in their action, and what an argument must not be cannot be said of its low half
 // alone: so everything is said as what it may be.
 var profile = sync.OnceValues(func() (string, error) {
@@ -92,6 +101,7 @@ var profile = sync.OnceValues(func() (string, error) {
 	p.Syscalls = append(p.Syscalls, setIDRules()...)
 	p.Syscalls = append(p.Syscalls, socketRules()...)
 	p.Syscalls = append(p.Syscalls, ioctlRules()...)
+	p.Syscalls = append(p.Syscalls, hugeRules()...)
 	p.Syscalls = append(p.Syscalls, coreRules()...)
 	out, err := json.Marshal(p)
 	return string(out), err
@@ -123,16 +133,26 @@ func socketRules() []ruleJSON {
 	return rules
 }
 
-// ioctlRules allow every request but two, which are alike in all but the last four bits. The kernel looks
+// hugeRules allow memory in pages of the usual size.
+func hugeRules() []ruleJSON {
+	return []ruleJSON{
+		bitsAre(3, mapHugeTLB, 0, "mmap", "mmap2"),
+		bitsAre(1, mfdHugeTLB, 0, "memfd_create"),
+		bitsAre(2, shmHugeTLB, 0, "shmget"),
+	}
+}
+
+// ioctlRules allow every request but some, which are alike in all but the last six bits. The kernel looks
 // at the low half of the argument only, so comparing all of it would let 1<<32|TIOCSTI through.
 func ioctlRules() []ruleJSON {
+	refused := []uint64{tiocsti, tioclinux, tioccons, tiocsetd}
 	var rules []ruleJSON
-	const last = 0xf
+	const last = 0x3f
 	for bit := uint64(last + 1); bit <= low32; bit <<= 1 {
 		rules = append(rules, bitsAre(1, bit, ^uint64(tiocsti)&bit, "ioctl"))
 	}
 	for low := uint64(0); low <= last; low++ {
-		if request := tiocsti&^uint64(last) | low; request != tiocsti && request != tioclinux {
+		if request := tiocsti&^uint64(last) | low; !slices.Contains(refused, request) {
 			rules = append(rules, bitsAre(1, low32, request, "ioctl"))
 		}
 	}

@@ -33,7 +33,7 @@ func TestMachine(t *testing.T) {
 	if _, err := b.Start(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if got := output(t, b, s, `cd /proc && { cat swaps partitions diskstats mdstat devices filesystems modules misc interrupts iomem locks crypto version_signature
+	if got := output(t, b, s, `cd /proc && { cat swaps partitions diskstats mdstat devices filesystems modules misc interrupts iomem locks crypto version_signature sys/kernel/random/boot_id
 		ls -A bus fs irq tty driver sys/dev; find bus fs irq -type f; } 2>/dev/null | grep -v ':$'`); got != "" {
 		t.Errorf("%q", got)
 	}

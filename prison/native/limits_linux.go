@@ -70,6 +70,9 @@ func planLimits(s prison.Spec, offers func(dir string) []string) *limits {
 	} {
 		if parent := mounts.legacy[c.controller]; parent != "" && unix.Access(parent, unix.W_OK) == nil {
 			l.add(filepath.Join(parent, name), c.v1)
+			if c.controller == "memory" && unix.Access(filepath.Join(parent, tcpLimitFile), unix.F_OK) != nil {
+				l.weaker = append(l.weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory: what sockets hold is not counted (no " + tcpLimitFile + ")"})
+			}
 		} else if v2 != nil && slices.Contains(v2.controllers, c.controller) {
 			l.add(v2.dir, c.v2)
 		} else {
@@ -98,8 +101,16 @@ func (l *limits) add(dir string, settings []setting) {
 
 func memoryV1(l prison.Limits) []setting {
 	bytes := strconv.FormatInt(l.Memory, 10)
-	return []setting{{file: "memory.limit_in_bytes", value: bytes}, {"memory.memsw.limit_in_bytes", bytes, true}}
+	return []setting{
+		{file: "memory.limit_in_bytes", value: bytes},
+		{"memory.memsw.limit_in_bytes", bytes, true},
+		{tcpLimitFile, strconv.FormatInt(l.Sockets(), 10), true},
+	}
 }
+
+// tcpLimitFile bounds what sockets hold, which version 1 counts apart, and only when there is a limit; version 2 counts
+// it with the rest of the memory.
+const tcpLimitFile = "memory.kmem.tcp.limit_in_bytes"
 
 func memoryV2(l prison.Limits) []setting {
 	return []setting{

@@ -30,15 +30,14 @@ const (
 	tunDevice    = "/dev/net/tun"
 )
 
-// closed are the destinations that an open network does not lead to: what is local to the host, what
-// answers with the machine's own secrets in a cloud, and what reaches everybody near by. The relay
-// enforces it on every packet; the routes inside only make refusals quick.
-var closed = []prefix{
-	{address{0}, 8},
-	{address{127}, 8},
-	{address{169, 254}, 16},
-	{address{224}, 4},
-	{address{240}, 4},
+// closed returns the destinations that an open network does not lead to. The relay enforces it on every packet; the
+// routes inside only make refusals quick.
+func closed() []prefix {
+	list := make([]prefix, len(prison.Closed))
+	for i, p := range prison.Closed {
+		list[i] = prefix{address(p.Address), p.Bits}
+	}
+	return list
 }
 
 // address is an IPv4 address. Like net, the package net/netip would come late: see [conn].
@@ -86,7 +85,7 @@ func (b *builder) openNetwork() error {
 	if b.tap < 0 {
 		return nil
 	}
-	b.lacks(prison.HostReachable, "with an open network, what the host offers on all of its addresses can be reached")
+	b.lacks(prison.HostReachable, "with an open network, what the host offers on its public addresses can be reached")
 	if err := makeTap(b.tap); err != nil {
 		return fmt.Errorf("make interface: %w", err)
 	}
@@ -173,7 +172,7 @@ type routeEntry struct {
 
 func addRoutes(socket int) error {
 	routes := []routeEntry{newRoute(prefix{}, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)}
-	for _, p := range closed {
+	for _, p := range closed() {
 		routes = append(routes, newRoute(p, address{}, unix.RTF_UP|unix.RTF_REJECT))
 	}
 	for i := range routes {

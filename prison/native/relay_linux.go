@@ -241,7 +241,7 @@ func reachable(a address) bool {
 	if ownNetwork.contains(a) {
 		return a == dnsAddress
 	}
-	for _, p := range closed {
+	for _, p := range closed() {
 		if p.contains(a) {
 			return false
 		}

@@ -184,6 +184,7 @@ var (
 		"bus", "fs", "irq", "driver", "tty", "device-tree", "dynamic_debug", "sys/dev",
 		"swaps", "partitions", "diskstats", "mdstat", "devices", "filesystems", "modules", "misc", "fb", "consoles", "mtrr",
 		"interrupts", "iomem", "ioports", "dma", "locks", "crypto", "bootconfig", "version_signature",
+		"pressure", "sys/kernel/random/boot_id", "sys/kernel/bootloader_type",
 	}
 	procReadOnly = []string{"sys"}
 )

@@ -159,6 +159,12 @@ var socketFamilies = []socketFamily{
 	{unix.AF_NETLINK, []uint32{unix.NETLINK_ROUTE}}, // for getifaddrs(3)
 }
 
+// refusedRequests are those of ioctl(2) that no program inside needs: typing into a terminal for somebody else, what loads
+// a line discipline (a driver for modems and the like) into the kernel, and what turns a terminal into the machine's console.
+var refusedRequests = []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.TIOCCONS}
+
+const shmHugeTLB = 0o4000 // SHM_HUGETLB of linux/shm.h
+
 // personalities are those of Docker's profile, from linux/personality.h: PER_LINUX and PER_LINUX32, each
 // also with UNAME26, and asking for the present one.
 var personalities = []uint32{0, 8, 0x20000, 0x20008, 0xffffffff}
@@ -204,7 +210,11 @@ func filter() program {
 	p.families(socketFamilies)
 	p.only(unix.SYS_SOCKETPAIR, 0, retNoFamily, unix.AF_UNIX)
 	p.only(unix.SYS_PERSONALITY, 0, retEPERM, personalities...)
-	p.never(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX) // typing into a terminal for somebody else
+	p.never(unix.SYS_IOCTL, 1, refusedRequests...)
+	// Huge pages are the machine's, as many as root has set aside, and no limit of memory counts them.
+	p.refuseBits(unix.SYS_MMAP, 3, unix.MAP_HUGETLB)
+	p.refuseBits(unix.SYS_MEMFD_CREATE, 1, unix.MFD_HUGETLB)
+	p.refuseBits(unix.SYS_SHMGET, 2, shmHugeTLB)
 	p.keepCoreLimit()
 	p.legacy()
 	p.allow(allowed)

@@ -3,6 +3,7 @@ package prisontest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		t.Fatal(err)
 	}
 	x := restart(t, b, s)
+	t.Run("socket buffers", func(t *testing.T) { fillSockets(t, x) })
 	for _, c := range []struct{ name, script string }{
 		// The least memory that a process may have where there is no control group for all is 256 MiB.
 		{"memory", "head -c 600M /dev/zero | tail -c 590M >/dev/null"},
@@ -52,6 +54,30 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		x.must(t, "true")
 	})
 	t.Run("fork bomb", func(t *testing.T) { forkBomb(t, x) })
+}
+
+// fillSockets queues what nobody reads, in many connections at once.
+func fillSockets(t *testing.T, x *box) {
+	got := x.sh(t, `command -v perl >/dev/null || { echo 0; exit; }; perl -MSocket -MFcntl -e '
+		socket(my $l, PF_INET, SOCK_STREAM, 0) or die; bind($l, sockaddr_in(0, INADDR_LOOPBACK)) or die; listen($l, 500) or die;
+		my ($sum, @all) = 0;
+		for (1..200) {
+			socket(my $c, PF_INET, SOCK_STREAM, 0) or last;
+			connect($c, getsockname($l)) or last; accept(my $s, $l) or last; push @all, $c, $s;
+			fcntl($c, F_SETFL, O_NONBLOCK);
+			for (1..64) { my $n = syswrite($c, "x" x 65536); last unless $n; $sum += $n }
+		}
+		print "$sum
+"'`)
+	var queued int64
+	if _, err := fmt.Sscan(got.out, &queued); err != nil {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	t.Logf("%d MiB were queued", queued>>20)
+	limited := !x.isolation.Lacks(prison.LooseMemoryLimit) && !x.isolation.Lacks(prison.NoMemoryLimit)
+	if limited && queued > x.spec.Limits.Memory {
+		t.Errorf("%d bytes are queued in a prison of %d", queued, x.spec.Limits.Memory)
+	}
 }
 
 // forkBomb leaves a bomb that goes on when its first process has ended.

@@ -179,6 +179,11 @@ func (x *box) actions(hostPID, port int, socket string) []action {
 		row("kernel", "personality", no, unix.SYS_PERSONALITY, 0x40000),
 		row("kernel", "type into a terminal", append(no, unix.ENOTTY), unix.SYS_IOCTL, 0, unix.TIOCSTI, "x"),
 
+		row("kernel", "line discipline", append(no, unix.ENOTTY), unix.SYS_IOCTL, 0, unix.TIOCSETD, make([]byte, 4)),
+		row("kernel", "huge pages", no, unix.SYS_MMAP, 0, 2<<20, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_HUGETLB, -1, 0),
+		row("kernel", "a file of huge pages", no, unix.SYS_MEMFD_CREATE, "x", unix.MFD_HUGETLB),
+		row("kernel", "shared huge pages", no, unix.SYS_SHMGET, 0, 2<<20, 0o4600|unix.IPC_CREAT),
+
 		row("connect", "vsock", unheard, unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
 		row("connect", "kernel crypto", unheard, unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0),
 		row("connect", "packets", unheard, unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW, 0),

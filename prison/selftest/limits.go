@@ -35,6 +35,9 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 	want := s.Spec.Limits.OrDefault().Memory
 	group, known := s.least(ctx, memoryLimit)
 	if known && int64(group) <= want {
+		if sockets, set := s.least(ctx, socketLimit); set && int64(sockets) > want && !s.Isolation.Lacks(prison.LooseMemoryLimit) {
+			return "", "what sockets hold is not counted", nil
+		}
 		return fmt.Sprintf("the control group has %d MiB", int64(group)>>20), "", nil
 	}
 	out, err := s.read(ctx, "ulimit -d")
@@ -110,6 +113,14 @@ var memoryLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_by
 		return readNumber(folder + "/memory.max")
 	}
 	return readNumber(folder + "/memory.limit_in_bytes")
+}}
+
+// socketLimit is of version 1 only: version 2 counts what sockets hold with the rest.
+var socketLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_bytes", func(folder string, unified bool) (float64, bool) {
+	if unified {
+		return 0, false
+	}
+	return readNumber(folder + "/memory.kmem.tcp.limit_in_bytes")
 }}
 
 var processorLimit = groupLimit{"cpu", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu/cpu.cfs_period_us", func(folder string, unified bool) (float64, bool) {

@@ -92,7 +92,7 @@ func probes() []probe { //nolint:funlen // a table
 		},
 		{
 			name: "kernel-files", promise: "nothing of the kernel's own can be read or set", tried: "/proc/kcore, keys, sysrq-trigger, ...",
-			script: `for f in kcore keys kallsyms timer_list sched_debug cmdline; do [ "$(head -c 1 /proc/$f 2>/dev/null | wc -c)" -gt 0 ] && echo "$f"; done
+			script: `for f in kcore keys kallsyms timer_list sched_debug cmdline sys/kernel/random/boot_id; do [ "$(head -c 1 /proc/$f 2>/dev/null | wc -c)" -gt 0 ] && echo "$f"; done
 				[ -w /proc/sysrq-trigger ] && [ -s /proc/sysrq-trigger -o ! -c /proc/sysrq-trigger ] && (: >>/proc/sysrq-trigger) 2>/dev/null && echo sysrq-trigger; true`,
 			judge: noneOf("can be used: "), weaker: []prison.Missing{prison.OwnKernel},
 		},
