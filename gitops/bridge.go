@@ -20,16 +20,21 @@ type Bridge struct {
 	dir        string
 	quarantine string
 	outer      *Repository
+	handover   *Handover
 	merger     merger // nil: every merge is git's
 	made       map[OID]object
 	kept       int // of made, how many are in the store as well
 	held       int // bytes of made
 }
 
-// Bridge makes a bridge between the quarantine and a repository; dir must not exist.
+// Bridge makes a bridge between the quarantine and a repository; dir is a folder of its own in the host state.
 func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
 	if r.dry {
 		return nil, ErrDryRun
+	}
+	handover, err := r.Handover(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
 	}
 	if err := os.RemoveAll(dir); err != nil { // left by a crash
 		return nil, err
@@ -37,9 +42,8 @@ func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
 		return nil, err
 	}
-	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r, made: map[OID]object{}}
+	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r, handover: handover, made: map[OID]object{}}
 	b.Git = q.with(b.environment()...)
-	var err error
 	b.merger, err = b.newMerger()
 	return b, err
 }
@@ -102,7 +106,7 @@ func (b *Bridge) flush(ctx context.Context) error {
 	}
 	objects := slices.Collect(maps.Values(b.made))
 	b.kept = len(objects)
-	return b.storePack(ctx, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= unpackLimit)
+	return b.storePack(ctx, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= packedHere)
 }
 
 // Inspect returns an inspector of all that the bridge sees. One of the quarantine, if there is one, lends it what it has read.

@@ -15,7 +15,8 @@ import (
 const inHand = 4 << 20
 
 // Give copies into the outer repository what tip reaches and none of known, outer commits, does, and some more objects of the
-// bridge. Without a tip it is only those. look is an inspector of the bridge.
+// bridge. Without a tip it is only those. look is an inspector of the bridge. When Give returns, all of these objects are
+// proved to be in the outer store, in a kept pack; see [Handover]. The caller releases it.
 func (b *Bridge) Give(ctx context.Context, look *Inspector, tip OID, known []OID, also ...OID) error {
 	names, err := b.reached(ctx, look, tip, known)
 	many := errors.Is(err, ErrMany)
@@ -23,36 +24,89 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip OID, known []OID
 		return err
 	}
 	names = append(names, also...)
-	few := !many && len(names) <= unpackLimit
-	if few {
-		objects, err := look.small(ctx, names)
-		if err != nil {
-			return err
-		}
-		if len(objects) == len(names) {
-			return b.hand(ctx, objects)
-		}
+	if len(names) == 0 && !many {
+		return nil
 	}
-	if err := b.flush(ctx); err != nil {
-		return err
-	}
-	args := []string{"pack-objects", "-q", "--window=0", "--delta-base-offset"}
+	var base string
 	if many {
-		names = slices.Concat([]OID{tip}, also, []OID{"--not"}, known)
-		args = append(args, "--revs")
+		list := slices.Concat([]OID{tip}, also, []OID{"--not"}, known)
+		base, err = b.pack(ctx, list, "--revs")
+	} else {
+		base, err = b.packListed(ctx, look, names)
 	}
-	dir := filepath.Join(b.outer.CommonDir, "objects", "pack")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err != nil {
 		return err
 	}
-	list := strings.NewReader(strings.Join(texts(names), "\n") + "\n")
-	if otherDevice(b.dir, dir) { // git cannot rename a pack across file systems
-		return b.send(ctx, append(args, "--stdout"), list, few)
+	name, err := b.handover.install(base)
+	if err != nil {
+		return err
 	}
-	// The pack is written where it belongs: its objects are ready and need no second look, which takes seconds for a file of
-	// hundreds of megabytes. Until it is whole it is in the bridge's own folder; git index-pack would leave a half one in the
-	// user's store when it is cut off.
-	return b.Change(ctx, Call{Args: append(args, filepath.Join(dir, "pack")), Stdin: list, Stdout: io.Discard, Apart: true})
+	if many {
+		return errors.Join(b.handover.prove(name, append(also, tip)), b.outer.connected(ctx, []OID{tip}, known))
+	}
+	return b.handover.prove(name, names)
+}
+
+// Again copies into the outer repository what it has already: what tip reaches and none of known does. Until [Handover.Release]
+// it does not matter which refs reach it, whatever a git gc that is at work has read of them.
+func (b *Bridge) Again(ctx context.Context, tip OID, known []OID) error {
+	base, err := b.pack(ctx, slices.Concat([]OID{tip, "--not"}, known), "--revs")
+	if err != nil {
+		return err
+	}
+	name, err := b.handover.install(base)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.handover.prove(name, []OID{tip}), b.outer.connected(ctx, []OID{tip}, known))
+}
+
+// packListed makes a pack of objects, in process if they are few and small, and returns its path without extension.
+func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []OID) (string, error) {
+	if len(names) > packedHere {
+		return b.pack(ctx, names)
+	}
+	objects, err := look.small(ctx, names)
+	if err != nil {
+		return "", err
+	}
+	if len(objects) < len(names) {
+		return b.pack(ctx, names)
+	}
+	base := filepath.Join(b.handover.dir, "new")
+	content := packOf(b.outer.Format, objects)
+	if err := writeNew(base+".pack", content); err != nil {
+		return "", err
+	}
+	return base, b.Change(ctx, Call{Args: []string{"index-pack", base + ".pack"}, Stdout: io.Discard, Apart: true})
+}
+
+// packedHere is the number of objects up to which they are packed in process.
+const packedHere = 100
+
+// writeNew writes a file that nobody changes any more, durably.
+func writeNew(name string, content []byte) error {
+	if err := err2nil(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// pack has git make a pack of what is listed, objects or with --revs revisions, and returns its path without extension.
+func (b *Bridge) pack(ctx context.Context, list []OID, flags ...string) (string, error) {
+	if err := b.flush(ctx); err != nil {
+		return "", err
+	}
+	base := filepath.Join(b.handover.dir, "new")
+	args := append([]string{"pack-objects", "-q", "--window=0", "--delta-base-offset"}, flags...)
+	var name bytes.Buffer
+	err := b.Change(ctx, Call{Args: append(args, base), Stdin: strings.NewReader(strings.Join(texts(list), "\n") + "\n"), Stdout: &name, Apart: true})
+	return base + "-" + strings.TrimSpace(name.String()), err
 }
 
 // reached lists what tip reaches and none of known does.
@@ -86,30 +140,4 @@ func (i *Inspector) small(ctx context.Context, names []OID) ([]object, error) {
 		objects = append(objects, o)
 	}
 	return objects, nil
-}
-
-// hand gives objects through this process: git stores them as it does what it fetches.
-func (b *Bridge) hand(ctx context.Context, objects []object) error {
-	if len(objects) == 0 {
-		return nil
-	}
-	return b.outer.durable().storePack(ctx, bytes.NewReader(packOf(b.outer.Format, objects)), true)
-}
-
-// send streams a pack of what is listed into the outer repository, few objects into files of their own.
-func (b *Bridge) send(ctx context.Context, args []string, list io.Reader, few bool) error {
-	from, w := io.Pipe()
-	defer from.Close()
-	done := make(chan error, 1)
-	go func() {
-		err := b.Look(ctx, Call{Args: args, Stdin: list, Stdout: w})
-		w.CloseWithError(err)
-		done <- err
-	}()
-	err := b.outer.durable().storePack(ctx, from, few)
-	from.Close()
-	if sent := <-done; sent != nil && !errors.Is(sent, io.ErrClosedPipe) {
-		return sent
-	}
-	return err
 }

@@ -11,7 +11,7 @@ import (
 func TestReceiveAndGive(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {
-		for name, n := range map[string]int{"loose": 1, "many": unpackLimit/3 + 5} {
+		for name, n := range map[string]int{"few": 1, "many": packedHere/3 + 5} {
 			t.Run(format+" "+name, func(t *testing.T) {
 				t.Parallel()
 				i := newInner(t, files{"a": "1", "big": randomText(1, 20<<10)}, "--object-format="+format)
@@ -34,9 +34,8 @@ func TestReceiveAndGive(t *testing.T) {
 				if got, want := i.outer.git("rev-parse", "got^{tree}"), i.git("rev-parse", "HEAD^{tree}"); got != want {
 					t.Errorf("tree %s, want %s", got, want)
 				}
-				loose := i.outer.git("count-objects", "-v")
-				if packed := !strings.Contains(loose, "packs: 0"); packed != (n > unpackLimit/3) {
-					t.Errorf("%d commits: %s", n, loose)
+				if count := i.outer.git("count-objects", "-v"); !strings.Contains(count, "packs: 1\n") {
+					t.Errorf("%d commits: %s", n, count)
 				}
 			})
 		}
@@ -60,7 +59,7 @@ func (i *inner) mapped(b *Bridge, look *Inspector, links []Link) OID {
 func TestGiveOneLargeCommit(t *testing.T) {
 	t.Parallel()
 	many := files{}
-	for k := range 3 * unpackLimit {
+	for k := range 3 * packedHere {
 		many[fmt.Sprint("d/", k)] = fmt.Sprint(k)
 	}
 	for name, f := range map[string]files{"objects": many, "bytes": {"big": randomText(1, inHand+1)}} {

@@ -12,12 +12,8 @@ import (
 	"slices"
 )
 
-// unpackLimit is the number of objects up to which objects are stored loose, as git fetch
-// does (fetch.unpackLimit): a pack for each small landing would slow the user's git down.
-const unpackLimit = 100
-
 // packOf writes objects as one pack (gitformat-pack(5)): the quickest way to store many ready ones, for which git has no
-// command that leaves their bytes alone. They are compressed a little only: git does it again with those that it unpacks.
+// command that leaves their bytes alone. They are compressed a little only: the next git gc does it again.
 func packOf(format string, objects []object) []byte {
 	var b bytes.Buffer
 	b.WriteString("PACK")

@@ -182,8 +182,9 @@ func (g *Git) configured(pairs ...string) *Git {
 }
 
 // durableConfig makes git sync all that it writes. By default it trusts that the machine stays up
-// for the index, refs and loose objects (core.fsync in git-config(1)).
-var durableConfig = []string{"core.fsync=all", "core.fsyncMethod=batch"}
+// for the index, refs and loose objects (core.fsync in git-config(1)). core.fsyncMethod=batch is not used:
+// with it, git ends with status 0 even if it could not move loose objects to their place, because a git gc removed the folder.
+var durableConfig = []string{"core.fsync=all", "core.fsyncMethod=fsync"}
 
 // durable returns a Git whose writes survive a power loss.
 func (g *Git) durable() *Git { return g.configured(durableConfig...) }

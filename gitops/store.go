@@ -54,11 +54,15 @@ type object struct {
 }
 
 func openStore(dir, format string) *store {
-	hash := 20
+	return &store{dir: dir, hash: hashSize(format), in: bufio.NewReader(nil), bases: map[baseKey]object{}}
+}
+
+// hashSize is the number of bytes of an object's name.
+func hashSize(format string) int {
 	if format == "sha256" {
-		hash = 32
+		return 32
 	}
-	return &store{dir: dir, hash: hash, in: bufio.NewReader(nil), bases: map[baseKey]object{}}
+	return 20
 }
 
 func (s *store) close() {

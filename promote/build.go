@@ -173,10 +173,27 @@ func (b *builder) store(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	b.fresh = delivery{tip: b.pairs[len(b.pairs)-1].outer, known: append(slices.Collect(maps.Keys(b.outside)), b.base.outer)}
+	known, err := b.anchored(ctx)
+	if err != nil {
+		return err
+	}
+	b.fresh = delivery{tip: b.pairs[len(b.pairs)-1].outer, known: known}
 	b.ledger.add(b.pairs)
 	for i, p := range b.pairs {
 		b.notes = append(b.notes, gitops.Note{Commit: p.outer, Text: b.note(p, b.authors[i], b.now)})
 	}
 	return nil
+}
+
+// anchored lists the outer commits on which the built ones rest and which a ref reaches: the user's git gc leaves those alone.
+// What no ref reaches any more is handed over with the built commits.
+func (b *builder) anchored(ctx context.Context) ([]gitops.OID, error) {
+	refs := slices.DeleteFunc([]gitops.OID{b.base.outer, b.tip, b.promoted, b.pending}, func(id gitops.OID) bool { return id == "" })
+	others := slices.DeleteFunc(slices.Collect(maps.Keys(b.outside)), func(id gitops.OID) bool { return slices.Contains(refs, id) })
+	if len(others) == 0 {
+		return refs, nil
+	}
+	loose, err := b.Repo.Unreached(ctx, others, refs)
+	others = slices.DeleteFunc(others, func(id gitops.OID) bool { return slices.Contains(loose, id) })
+	return append(refs, others...), err
 }

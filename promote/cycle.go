@@ -185,7 +185,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
 }
 
 // run goes the data path. Each step leaves what can be thrown away, until the last.
-func (c *cycle) run(ctx context.Context) error {
+func (c *cycle) run(ctx context.Context) (err error) {
 	if err := c.unwritable(); err != nil {
 		c.hold(c.readOnly(err))
 		return nil
@@ -193,8 +193,8 @@ func (c *cycle) run(ctx context.Context) error {
 	if err := c.recover(ctx); err != nil || len(c.holds) > 0 {
 		return err
 	}
-	defer c.close()
-	for _, step := range []func(context.Context) error{c.survey, c.aim, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
+	defer func() { err = errors.Join(err, c.close()) }()
+	for _, step := range []func(context.Context) error{c.heal, c.survey, c.aim, c.settle, c.rules, c.export, c.build, c.deliver, c.land} {
 		err := step(ctx)
 		var invalid *gitops.Invalid
 		if errors.As(err, &invalid) {
@@ -226,8 +226,8 @@ func (c *cycle) openBridge(ctx context.Context) (err error) {
 
 func (c *cycle) bridgeDir() string { return filepath.Join(c.Dir(), "bridge") }
 
-// close ends what reads and throws away what was built and not delivered.
-func (c *cycle) close() {
+// close ends what reads and throws away what was built and not delivered. What was delivered is reached by refs now.
+func (c *cycle) close() error {
 	if c.bridge != nil {
 		_ = c.across.Close()
 		_ = c.bridge.Close()
@@ -236,6 +236,7 @@ func (c *cycle) close() {
 	if c.inside != nil {
 		_ = c.inside.Close()
 	}
+	return c.release()
 }
 
 // at tells what the cycle is at.
@@ -264,8 +265,10 @@ func (c *cycle) recover(ctx context.Context) error {
 	case errors.Is(err, gitops.ErrIndexLocked):
 		c.holdLocked(c.indexLocked())
 		return nil
+	case err != nil:
+		return err
 	}
-	return err
+	return c.release() // a crash may have left it to us
 }
 
 // recoverTime is how long Recover waits for a cycle at work, which has begun by recovering.
@@ -284,7 +287,9 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	err = e.Repo.Recover(ctx, e.Dir())
+	if err = e.Repo.Recover(ctx, e.Dir()); err == nil {
+		err = e.release()
+	}
 	var collision *gitops.CollisionError
 	if errors.As(err, &collision) || errors.Is(err, gitops.ErrIndexLocked) || errors.Is(err, gitops.ErrUnsettled) {
 		return nil

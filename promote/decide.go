@@ -28,7 +28,7 @@ func (e *Engine) pause(ctx context.Context) (c *cycle, unlock func(), err error)
 	}
 	c = &cycle{Engine: e}
 	unlock = func() {
-		c.close()
+		_ = c.close() // the next cycle releases what this one cannot
 		release()
 	}
 	if c.outcome, err = readOutcome(e.Dir()); err == nil {

@@ -37,6 +37,21 @@ func (c *cycle) deliver(ctx context.Context) error {
 	return c.ledger.save()
 }
 
+// again gives the outer repository once more what was pending before this cycle, when it lands: the ref that reaches it goes as
+// another one comes, and a git gc may read the one too late and the other too early.
+func (c *cycle) again(ctx context.Context, to gitops.OID) error {
+	if c.pending == "" {
+		return nil
+	}
+	if err := c.openBridge(ctx); err != nil {
+		return err
+	}
+	if err := c.bridge.Again(ctx, to, []gitops.OID{c.tip, c.promoted, c.base.outer}); err != nil {
+		return fmt.Errorf("give pending commits to the repository: %w", err)
+	}
+	return nil
+}
+
 // noteUpdate is the move of the notes ref that makes the drafted notes visible.
 func (c *cycle) noteUpdate() []gitops.RefUpdate {
 	if c.drafted == "" || c.drafted == c.noted {

@@ -53,6 +53,9 @@ func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 		return c.announce(ctx)
 	}
 	c.at("landing", 0, 0)
+	if err := c.again(ctx, to); err != nil {
+		return err
+	}
 	err := c.swing(ctx, to)
 	if err == nil {
 		return nil
