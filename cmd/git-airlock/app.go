@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/identity"
@@ -270,3 +271,22 @@ func (a *app) answers(ctx context.Context, r airlock.Record) (bool, error) {
 
 // quarantine is where an airlock's inner objects are checked.
 func (a *app) quarantine(r airlock.Record) string { return promote.QuarantineDir(a.store.Dir(r.ID)) }
+
+// show lets a command show its output, see [ui.Paging].
+func (a *app) show(ctx context.Context, command string, pages bool, print func(out io.Writer, p ui.Paint) error) error {
+	return ui.Paging{Config: a.config, Command: command, Pages: pages, Git: a.repo.Pager}.Show(ctx, print)
+}
+
+// currentConfig is the configuration that git would obey here, in a repository or not; none where it cannot be read.
+func currentConfig(ctx context.Context) gitops.Config {
+	ctx = context.WithoutCancel(ctx) // one that was interrupted still speaks
+	cwd, err := workingFolder()
+	if err != nil || insideWorkspace(ctx, cwd) {
+		cwd = "/" // what an agent configures is obeyed nowhere
+	}
+	config, err := gitops.CurrentConfig(ctx, cwd)
+	if err != nil {
+		return gitops.Config{}
+	}
+	return config
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -46,10 +47,10 @@ func (a *app) besides(ctx context.Context, r airlock.Record, ref string, promote
 		return promoted // it has landed all the same, with --from
 	}
 	if held != nil {
-		say(a.message, "%s", held.text)
-		hint(a.message, held.hints...)
+		ui.Say(a.message, "%s", held.text)
+		ui.Hint(a.message, held.hints...)
 	}
 	w := state.Waiting[i]
-	return &refusal{fmt.Sprintf("what was not committed is on %s now, which does not land by itself: %s", w.Ref, count(w.Commits, "commit")),
+	return &refusal{fmt.Sprintf("what was not committed is on %s now, which does not land by itself: %s", w.Ref, ui.Count(w.Commits, "commit")),
 		[]string{bringHome(w)}}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
@@ -37,7 +38,7 @@ func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest, s c
 	case q.backend == containers.Name():
 		return a.chooseContainer(ctx, r, q, s, "asked for")
 	case q.backend == "native" && q.imageOption:
-		return usagef("the native backend has no images and runtimes; leave --backend out, or say --backend docker")
+		return ui.Usagef("the native backend has no images and runtimes; leave --backend out, or say --backend docker")
 	case q.backend == "native":
 		return chooseNative(ctx, r, "asked for")
 	case q.image != "", s.WantsTools():
@@ -51,14 +52,14 @@ func (a *app) choose(ctx context.Context, r *airlock.Record, q startRequest, s c
 	}
 	err := chooseNative(ctx, r, "no image was asked for and namespaces work here")
 	if err == nil && q.runtime != "" {
-		say(a.message, "runtime %s is not used: no image was asked for, and native prisons share the kernel of this machine", gitops.Escape(q.runtime))
+		ui.Say(a.message, "runtime %s is not used: no image was asked for, and native prisons share the kernel of this machine", gitops.Escape(q.runtime))
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && containers.Probe(ctx) == nil {
 		if s.file != "" {
 			return a.chooseContainer(ctx, r, q, s, fmt.Sprintf("%s, and an engine answers", err))
 		}
-		return &hinted{usagef("%s; a container engine answers, but there is no image to use", err), imageHints}
+		return &hinted{ui.Usagef("%s; a container engine answers, but there is no image to use", err), imageHints}
 	}
 	return err
 }
@@ -83,13 +84,13 @@ func (a *app) withoutEngine(ctx context.Context, r *airlock.Record, q startReque
 	if q.image == "" {
 		return nil
 	}
-	say(a.message, "image %s is not used: %s", gitops.Escape(q.image), gitops.Escape(lacking.Error()))
+	ui.Say(a.message, "image %s is not used: %s", gitops.Escape(q.image), gitops.Escape(lacking.Error()))
 	return nil
 }
 
 var (
 	imageHints = []string{"git airlock start --image <image>  # one with git and a shell", "git config airlock.image <image>"}
-	errNoImage = &hinted{usagef("the docker backend wants an image to make containers of, or a %s to build one", recipe.FileName), imageHints}
+	errNoImage = &hinted{ui.Usagef("the docker backend wants an image to make containers of, or a %s to build one", recipe.FileName), imageHints}
 )
 
 func chooseNative(ctx context.Context, r *airlock.Record, reason string) error {

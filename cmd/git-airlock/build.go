@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
@@ -43,8 +44,8 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return err
 	}
-	line := newProgress("taking the snapshot")
-	defer line.close()
+	line := ui.NewProgress("taking the snapshot")
+	defer line.Close()
 	take := beside(func() (*snapshot.Snapshot, error) { return a.take(ctx, *r, from) })
 	defer take() //nolint:errcheck // or it was asked for
 	// Before there is a workspace, which git is told to ignore just now.
@@ -58,7 +59,7 @@ func (a *app) build(ctx context.Context, r *airlock.Record, from beginning) erro
 	start, wait := starting(ctx, b, spec, apart)
 	defer wait()
 	s, err := take()
-	line.close()
+	line.Close()
 	if err == nil {
 		err = from.secrets.verdict(a.message)
 	}
@@ -149,12 +150,12 @@ func (a *app) fill(ctx context.Context, b prison.Backend, spec prison.Spec, s *s
 }
 
 func fillIn(ctx context.Context, box prison.Prison, s *snapshot.Snapshot, loose []gitops.UserFile) error {
-	line := newProgress("filling the workspace")
-	defer line.close()
+	line := ui.NewProgress("filling the workspace")
+	defer line.Close()
 	w := workspaceIn(box)
 	run := w.Run
 	w.Run = func(ctx context.Context, p gitops.Process) (int, error) {
-		p.Stdin = &counted{Reader: p.Stdin, progress: line, what: "filling the workspace, MiB"}
+		p.Stdin = line.Count(p.Stdin, "filling the workspace, MiB")
 		return run(ctx, p)
 	}
 	err := s.Fill(ctx, w)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
@@ -88,7 +89,7 @@ func (a *app) glance(ctx context.Context, here airlock.Record, q startRequest) c
 		c.setup, err = a.obey(ctx, tree, q)
 	}
 	if err != nil && ctx.Err() == nil {
-		say(a.message, "%s", gitops.Escape(err.Error()))
+		ui.Say(a.message, "%s", gitops.Escape(err.Error()))
 	}
 	if err != nil {
 		return c
@@ -114,7 +115,7 @@ func (a *app) obey(ctx context.Context, tree gitops.OID, q startRequest) (commit
 	s, err := a.readSetup(ctx, tree)
 	var wrong recipe.Errors
 	if errors.As(err, &wrong) && wrong[0].File == recipe.DevcontainerName {
-		say(a.message, "%s is not used: %s", recipe.DevcontainerName, gitops.Escape(err.Error()))
+		ui.Say(a.message, "%s is not used: %s", recipe.DevcontainerName, gitops.Escape(err.Error()))
 		return commitSetup{}, nil
 	}
 	if err != nil {
@@ -131,7 +132,7 @@ func (a *app) obey(ctx context.Context, tree gitops.OID, q startRequest) (commit
 		return s, err
 	case yes:
 		if len(s.ignored) > 0 {
-			say(a.message, "%s: ignored: %s", s.file, gitops.Escape(strings.Join(s.ignored, ", ")))
+			ui.Say(a.message, "%s: ignored: %s", s.file, gitops.Escape(strings.Join(s.ignored, ", ")))
 		}
 		return s, nil
 	case q.backend == containers.Name() && q.image == "":
@@ -140,8 +141,8 @@ func (a *app) obey(ctx context.Context, tree gitops.OID, q startRequest) (commit
 	if refused, err := a.refused(ctx, s); err != nil || refused {
 		return commitSetup{}, err
 	}
-	say(a.message, "%s is not used without your consent", s.file)
-	hint(a.message, s.consentHint())
+	ui.Say(a.message, "%s is not used without your consent", s.file)
+	ui.Hint(a.message, s.consentHint())
 	return commitSetup{}, nil
 }
 
@@ -168,7 +169,7 @@ func (a *app) keptSetup(s commitSetup, q startRequest) *airlock.Setup {
 		if value, set := hostVariable(name, q.dotenv); set {
 			kept.Env = append(kept.Env, name+"="+value)
 		} else {
-			say(a.message, "%s: %s is not set here and not passed", s.file, name)
+			ui.Say(a.message, "%s: %s is not set here and not passed", s.file, name)
 		}
 	}
 	return kept
@@ -186,7 +187,7 @@ func (a *app) unused(c choice) {
 	}
 	for _, from := range []string{c.setup.OS.Base, c.setup.OS.Dockerfile} {
 		if from != "" {
-			say(a.message, "%s: %s is not used: a native prison has this machine's system", c.setup.file, gitops.Escape(from))
+			ui.Say(a.message, "%s: %s is not used: a native prison has this machine's system", c.setup.file, gitops.Escape(from))
 		}
 	}
 }

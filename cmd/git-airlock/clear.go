@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -23,7 +24,7 @@ func clearCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "clear", Usage: "land what can land, then remove prison, workspace and refs",
 		UsageText:   "git airlock clear [--discard-pending]",
-		Description: "Landed commits and their notes stay. Refuses (exit status 3) while anything would be lost.\n\n" + exitStatusHelp,
+		Description: "Landed commits and their notes stay. Refuses (exit status 3) while anything would be lost.",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: discardFlag, Usage: "lose what has not landed and what is not committed"}},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			r, err := a.store.Here()
@@ -46,7 +47,7 @@ func clearCommand(inside []string) *cli.Command {
 // clear removes an airlock once nothing of it would be lost, or if it may be.
 func (a *app) clear(ctx context.Context, r airlock.Record, discard bool) error {
 	if a.dry {
-		say(a.message, "would remove airlock %s on %s with its workspace %s", r.ID, gitops.Escape(r.BranchName()), r.Workspace)
+		ui.Say(a.message, "would remove airlock %s on %s with its workspace %s", r.ID, gitops.Escape(r.BranchName()), r.Workspace)
 		return nil
 	}
 	unlock, err := a.lock(ctx)
@@ -71,7 +72,7 @@ func (a *app) clear(ctx context.Context, r airlock.Record, discard bool) error {
 	if err := a.erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
 	}
-	say(a.message, "%s is cleared; what landed on %s stays", r.ID, gitops.Escape(r.BranchName()))
+	ui.Say(a.message, "%s is cleared; what landed on %s stays", r.ID, gitops.Escape(r.BranchName()))
 	return nil
 }
 
@@ -107,7 +108,7 @@ func (a *app) letGo(ctx context.Context, r *airlock.Record, discard bool) error 
 		}
 		err := errors.Join(a.losses(ctx, *r), ctx.Err())
 		if err != nil {
-			say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
+			ui.Say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
 		}
 		return err
 	}
@@ -129,18 +130,18 @@ func (a *app) landFirst(ctx context.Context, r airlock.Record) {
 	}
 	var lost []string
 	if outcome.Pending > 0 {
-		lost = append(lost, count(outcome.Pending, "pending commit"))
+		lost = append(lost, ui.Count(outcome.Pending, "pending commit"))
 	}
 	if state, err := engine.State(ctx); err == nil {
 		if state.Uncommitted > 0 {
-			lost = append(lost, count(state.Uncommitted, "change")+" not committed")
+			lost = append(lost, ui.Count(state.Uncommitted, "change")+" not committed")
 		}
 		for _, w := range state.Waiting {
-			lost = append(lost, count(w.Commits, "commit")+" on "+w.Ref)
+			lost = append(lost, ui.Count(w.Commits, "commit")+" on "+w.Ref)
 		}
 	}
 	if len(lost) > 0 {
-		say(a.message, "discarded: %s", strings.Join(lost, ", "))
+		ui.Say(a.message, "discarded: %s", strings.Join(lost, ", "))
 	}
 }
 
@@ -170,7 +171,7 @@ func (a *app) mendHalf(ctx context.Context, r *airlock.Record) error {
 	}
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
 	}
 	return errors.Join(err, a.note(*r))
 }
@@ -207,13 +208,13 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 		if r.Phase != airlock.Running {
 			hints = append([]string{"git airlock start"}, hints...)
 		}
-		return &refusal{count(state.Uncommitted, "change") + " in the workspace would be lost: not committed", hints}
+		return &refusal{ui.Count(state.Uncommitted, "change") + " in the workspace would be lost: not committed", hints}
 	case len(state.Waiting) > 0:
 		w, hints := state.Waiting[0], []string{bringHome(state.Waiting[0]), discard}
 		if r.Phase != airlock.Running {
 			hints = append([]string{"git airlock start"}, hints...)
 		}
-		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref), hints}
+		return &refusal{fmt.Sprintf("%s on %s would be lost: only main lands", ui.Count(w.Commits, "commit"), w.Ref), hints}
 	}
 	return nil
 }
@@ -253,8 +254,8 @@ func (a *app) wipe(ctx context.Context, r airlock.Record) error {
 	if _, err := os.Lstat(spec.Dir); err != nil {
 		return nil //nolint:nilerr // there is no prison
 	}
-	line := newProgress("removing the workspace")
-	defer line.close()
+	line := ui.NewProgress("removing the workspace")
+	defer line.Close()
 	if err := a.backend(r).Wipe(ctx, spec); err != nil {
 		return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)
 	}

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
@@ -44,10 +39,10 @@ func (a *app) consents(ctx context.Context, s commitSetup, wishes []string) (boo
 	if err != nil || slices.Contains(given, s.digest) {
 		return err == nil, err
 	}
-	if slices.Contains(given, "!"+s.digest) || a.dry || !onTerminal() {
+	if slices.Contains(given, "!"+s.digest) || a.dry || !ui.CanAsk() {
 		return false, nil
 	}
-	yes, err := a.ask(ctx, fmt.Sprintf("%s asks for this:\n  %s\nDo you consent, until it changes?", s.file, strings.Join(wishes, "\n  ")))
+	yes, err := ui.Ask(ctx, a.message, fmt.Sprintf("%s asks for this:\n  %s\nDo you consent, until it changes?", s.file, strings.Join(wishes, "\n  ")))
 	if err != nil {
 		return false, err
 	}
@@ -71,26 +66,4 @@ func (s commitSetup) consentHint() string { return "git config --add " + consent
 func (s commitSetup) noConsent(wishes []string) error {
 	return &refusal{fmt.Sprintf("%s needs your consent: %s", s.file, strings.Join(wishes, "; ")),
 		[]string{s.consentHint(), "git airlock start --no-recipe"}}
-}
-
-// onTerminal tells whether somebody is there to be asked.
-func onTerminal() bool {
-	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
-}
-
-// ask puts a question; no answer is no.
-func (a *app) ask(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(a.message, "airlock: %s [y/N] ", question)
-	answer, err := readAnswer(ctx, bufio.NewReader(os.Stdin))
-	if err != nil {
-		fmt.Fprintln(a.message)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return true, nil
-	}
-	return false, nil
 }

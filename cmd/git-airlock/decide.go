@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -17,16 +18,16 @@ func (a *app) decide(ctx context.Context, r airlock.Record, accept, drop []strin
 	for _, text := range accept {
 		w, err := policy.ParseAcceptance(text)
 		if err != nil {
-			return usagef("--accept: %s", err)
+			return ui.Usagef("--accept: %s", err)
 		}
 		wanted = append(wanted, w)
 	}
 	if a.dry {
 		for _, w := range wanted {
-			say(a.message, "would let pass what %s holds", gitops.Escape(w.String()))
+			ui.Say(a.message, "would let pass what %s holds", gitops.Escape(w.String()))
 		}
 		for _, name := range drop {
-			say(a.message, "would leave out %s", gitops.Escape(name))
+			ui.Say(a.message, "would leave out %s", gitops.Escape(name))
 		}
 		return nil
 	}
@@ -51,7 +52,7 @@ func (a *app) decide(ctx context.Context, r airlock.Record, accept, drop []strin
 
 func (a *app) sayDecided(what string, commits []promote.Decided) {
 	for _, d := range commits {
-		say(a.message, "%s: %.12s %s", what, d.Commit, d.Subject)
+		ui.Say(a.message, "%s: %.12s %s", what, d.Commit, d.Subject)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 )
@@ -17,7 +18,7 @@ func doctorCommand(inside []string) *cli.Command {
 		Name: "doctor", Usage: "show what this machine can do, and what would mend the rest",
 		UsageText: "git airlock doctor [--json]",
 		Description: "Looks at git and at each backend, and says which one \"--backend auto\" would take. Works everywhere, also\n" +
-			"outside of a repository. Exit status 1 if no prison can be made here.\n\n" + exitStatusHelp,
+			"outside of a repository. Exit status 1 if no prison can be made here.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
 			d, err := diagnose(c.Context, backends(), containerWish(c.Context))
@@ -25,9 +26,9 @@ func doctorCommand(inside []string) *cli.Command {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
-				err = printJSON(c.App.Writer, d)
+				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
-				d.print(c.App.Writer, paint(wantsColour(currentConfig(c.Context), stdout, "color.airlock", "color.ui")))
+				d.print(c.App.Writer, ui.Paint(ui.WantsColour(currentConfig(c.Context), ui.Stdout, "color.airlock", "color.ui")))
 			}
 			if err == nil && !d.healthy() {
 				return childStatus(1)
@@ -94,7 +95,7 @@ func containerWish(ctx context.Context) string {
 
 // diagnose looks at git and at the backends.
 func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
-	d := diagnosis{Version: documentVersion, Backends: []backendDiagnosis{}, Host: readHostSide()}
+	d := diagnosis{Version: ui.DocumentVersion, Backends: []backendDiagnosis{}, Host: readHostSide()}
 	var err error
 	if d.Git.Version, err = gitops.Version(ctx); err == nil {
 		err = gitops.CheckVersion(ctx)
@@ -146,10 +147,10 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
 func (d diagnosis) healthy() bool { return d.Git.Problem == "" && d.Auto != nil }
 
 // print shows a diagnosis to people. What mends something follows it, ready to paste.
-func (d diagnosis) print(w io.Writer, p paint) {
+func (d diagnosis) print(w io.Writer, p ui.Paint) {
 	mend := func(commands []string) {
 		for _, c := range commands {
-			fmt.Fprintf(w, "    mend: %s\n", p.bold(c))
+			fmt.Fprintf(w, "    mend: %s\n", p.Bold(c))
 		}
 	}
 	fmt.Fprintf(w, "git: %s\n", gitops.Escape(d.Git.Version))
@@ -159,15 +160,15 @@ func (d diagnosis) print(w io.Writer, p paint) {
 	d.Host.print(w, p)
 	for _, b := range d.Backends {
 		if b.Works {
-			fmt.Fprintf(w, "%s: %s\n", b.Name, p.green("works"))
+			fmt.Fprintf(w, "%s: %s\n", b.Name, p.Green("works"))
 		} else {
-			fmt.Fprintf(w, "%s: %s: %s\n", b.Name, p.red("does not work"), gitops.Escape(b.Problem))
+			fmt.Fprintf(w, "%s: %s: %s\n", b.Name, p.Red("does not work"), gitops.Escape(b.Problem))
 			mend(b.Mend)
 		}
 		for _, f := range b.Facts {
 			fmt.Fprintf(w, "  %s: %s\n", f.Name, gitops.Escape(f.Value))
 			if f.Weaker != "" {
-				fmt.Fprintf(w, "    %s %s\n", p.yellow("weaker:"), gitops.Escape(f.Weaker))
+				fmt.Fprintf(w, "    %s %s\n", p.Yellow("weaker:"), gitops.Escape(f.Weaker))
 			}
 			mend(f.Mend)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -27,7 +28,7 @@ func TestDiagnoseOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	d.print(&out, paint(false))
+	d.print(&out, ui.Paint(false))
 	for _, want := range []string{"first: does not work: 500 \\u001b[31m\n", "second: works\n", "auto: takes second"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

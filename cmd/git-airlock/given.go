@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -38,7 +39,7 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 			return err
 		}
 		if slices.ContainsFunc(r.tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
-			return usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
+			return ui.Usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
 		}
 		r.tools = append(r.tools, t)
 	}
@@ -50,7 +51,7 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 		return nil
 	}
 	if r.rootfs, err = realPath(root); err != nil {
-		return usagef("--rootfs: %v", err)
+		return ui.Usagef("--rootfs: %v", err)
 	}
 	if r.rootfs == "/" { // which it is without
 		r.rootfs = ""
@@ -64,7 +65,7 @@ func (a *app) given(c *cli.Context, r *startRequest) error {
 func (a *app) outside(option, path string) error {
 	for _, own := range []string{a.repo.Top, a.repo.CommonDir} {
 		if lies(path, own) || lies(own, path) {
-			return usagef("%s: %s and the repository's %s are not apart; copy what is needed to another place",
+			return ui.Usagef("%s: %s and the repository's %s are not apart; copy what is needed to another place",
 				option, gitops.Escape(path), gitops.Escape(own))
 		}
 	}
@@ -89,20 +90,20 @@ func parseTool(text string) (t airlock.Tool, err error) {
 	t = airlock.Tool{Name: name}
 	if t.Path, err = realPath(path); err != nil {
 		if name, _, _ := strings.Cut(text, "="); named && strings.Contains(name, "/") {
-			return t, usagef("--tool: %v; a tool's name has no slash", err)
+			return t, ui.Usagef("--tool: %v; a tool's name has no slash", err)
 		}
-		return t, usagef("--tool: %v", err)
+		return t, ui.Usagef("--tool: %v", err)
 	}
 	if t.Path == "/" {
-		return t, usagef("--tool: / is this whole system, not a tool")
+		return t, ui.Usagef("--tool: / is this whole system, not a tool")
 	}
 	for _, folder := range ofKernel {
 		if t.Path == folder || strings.HasPrefix(t.Path, folder+"/") && !strings.HasPrefix(t.Path, "/dev/shm/") {
-			return t, usagef("--tool: %s is of the kernel's, not of programs", gitops.Escape(t.Path))
+			return t, ui.Usagef("--tool: %s is of the kernel's, not of programs", gitops.Escape(t.Path))
 		}
 	}
 	if name == "" || name == "." || name == ".." || name == "/" || strings.ContainsAny(name, ":\n") {
-		return t, usagef("--tool: %q is no name for a tool; say NAME=%s", name, path)
+		return t, ui.Usagef("--tool: %q is no name for a tool; say NAME=%s", name, path)
 	}
 	return t, executable(t.Path)
 }
@@ -111,7 +112,7 @@ func parseTool(text string) (t airlock.Tool, err error) {
 func executable(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 {
-		return &hinted{usagef("--tool: %s is not executable", gitops.Escape(path)), []string{"chmod +x " + gitops.Pasteable(path)}}
+		return &hinted{ui.Usagef("--tool: %s is not executable", gitops.Escape(path)), []string{"chmod +x " + gitops.Pasteable(path)}}
 	}
 	return nil // what else may be wrong with it the backend says
 }

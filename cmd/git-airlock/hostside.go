@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
@@ -35,12 +36,12 @@ func readHostSide() hostSide {
 }
 
 // print shows it to people.
-func (h hostSide) print(w io.Writer, p paint) {
+func (h hostSide) print(w io.Writer, p ui.Paint) {
 	for _, line := range h.LeftOut {
-		fmt.Fprintf(w, "environment: %s\n", p.yellow(gitops.Escape(line)))
+		fmt.Fprintf(w, "environment: %s\n", p.Yellow(gitops.Escape(line)))
 	}
 	if len(h.Unknown) > 0 {
 		fmt.Fprintf(w, "environment: programs of the host do not get %s\n", gitops.Escape(strings.Join(h.Unknown, " ")))
-		fmt.Fprintf(w, "    keep: %s\n", p.bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
+		fmt.Fprintf(w, "    keep: %s\n", p.Bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
 	}
 }

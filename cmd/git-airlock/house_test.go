@@ -19,15 +19,24 @@ import (
 // module is the path of this module.
 const module = "github.com/git-airlock/git-airlock"
 
-// rooms is the import table: each folder with those of ours that it may import. Subfolders count
-// with their top folder.
+// The rooms of the command.
+const (
+	command    = "cmd/git-airlock"
+	uiRoom     = command + "/internal/ui"
+	manualRoom = command + "/internal/manual"
+)
+
+// rooms is the import table: each folder with those of ours that it may import. A folder without a row of its own counts
+// with the nearest one above it.
 var rooms = map[string][]string{
-	"cmd/git-airlock": {"gitops", "identity", "snapshot", "prison", "promote"},
-	"gitops":          nil,
-	"identity":        {"gitops"},
-	"snapshot":        {"gitops", "identity"},
-	"prison":          {"internal/bounded"},
-	"promote":         {"gitops", "identity", "internal/bounded"},
+	command:    {uiRoom, manualRoom, "gitops", "identity", "snapshot", "prison", "promote"},
+	uiRoom:     {"gitops"},
+	manualRoom: {uiRoom},
+	"gitops":   nil,
+	"identity": {"gitops"},
+	"snapshot": {"gitops", "identity"},
+	"prison":   {"internal/bounded"},
+	"promote":  {"gitops", "identity", "internal/bounded"},
 
 	"internal/bounded": nil,
 
@@ -37,7 +46,7 @@ var rooms = map[string][]string{
 // doors names, for each thing that is outside, the packages it is touched by. A key ending
 // in a slash counts for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "prison/native", "prison/prisontest", "cmd/git-airlock"},
+	"os/exec":                           {"gitops", "prison/native", "prison/prisontest", command, uiRoom},
 	"net":                               {"prison/docker", "prison/prisontest"},
 	"net/":                              nil,
 	"net/netip":                         {"prison/selftest"},
@@ -45,9 +54,9 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker"},
-	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", "cmd/git-airlock"},
-	"golang.org/x/term":                 {"cmd/git-airlock"},
-	"github.com/urfave/cli/":            {"cmd/git-airlock"},
+	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", command, uiRoom},
+	"golang.org/x/term":                 {command, uiRoom},
+	"github.com/urfave/cli/":            {command},
 	"github.com/fsnotify/fsnotify":      {"promote", "prison/native"},
 	"github.com/rogpeppe/go-internal/":  nil, // tests only
 	"github.com/cpuguy83/go-md2man/":    nil, // comes with urfave/cli
@@ -77,11 +86,11 @@ type source struct {
 func (s source) test() bool     { return strings.HasSuffix(s.name, "_test.go") }
 func (s source) folder() string { return path.Dir(s.name) }
 
-// room is the top folder that a folder counts with; empty if there is none.
+// room returns the row of the import table that a folder counts with; empty if there is none.
 func room(folder string) string {
-	for name := range rooms {
-		if folder == name || strings.HasPrefix(folder, name+"/") {
-			return name
+	for ; folder != "."; folder = path.Dir(folder) {
+		if _, ok := rooms[folder]; ok {
+			return folder
 		}
 	}
 	return ""
@@ -194,7 +203,7 @@ func door(p string) (allowed []string, known bool) {
 // TestHintsHaveOneDoor keeps hints where advice.airlock can turn them off.
 func TestHintsHaveOneDoor(t *testing.T) {
 	for _, f := range sources(t) {
-		if f.test() || f.name == "cmd/git-airlock/voice.go" {
+		if f.test() || f.name == uiRoom+"/messages.go" {
 			continue
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {

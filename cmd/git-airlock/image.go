@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
@@ -22,8 +23,8 @@ func imageCommand(inside []string) *cli.Command {
 		Description: "\"start\" builds the image that the committed " + recipe.FileName + " describes when it needs one, and only when\n" +
 			"what goes into it has changed; \"image build\" does so beforehand. An image serves all airlocks that ask for the same.\n" +
 			"\"prune\" removes those of this repository that are neither in use nor what is committed here asks for, with --all\n" +
-			"those of others, too.\n\n" + exitStatusHelp,
-		Action: func(c *cli.Context) error { return usagef("image: say build, list or prune") },
+			"those of others, too.",
+		Action: func(c *cli.Context) error { return ui.Usagef("image: say build, list or prune") },
 	}, inside, false)
 	c.Subcommands = []*cli.Command{
 		imageSubcommand(inside, "build", "build the image of the recipe that is checked out", nil, (*app).imageBuild),
@@ -38,7 +39,7 @@ var allImagesFlag = &cli.BoolFlag{Name: "all", Usage: "also those that were buil
 func imageSubcommand(inside []string, synopsis, usage string, flags []cli.Flag, act func(*app, *cli.Context) error) *cli.Command {
 	name, _, _ := strings.Cut(synopsis, " ")
 	return command(&cli.Command{
-		Name: name, Usage: usage, UsageText: "git airlock image " + synopsis, Description: exitStatusHelp, Flags: flags,
+		Name: name, Usage: usage, UsageText: "git airlock image " + synopsis, Flags: flags,
 		Action: inRepository(func(c *cli.Context, a *app) error { return act(a, c) }),
 	}, inside, false)
 }
@@ -129,10 +130,10 @@ func (a *app) imageList(c *cli.Context) error {
 		return err
 	}
 	if c.Bool(jsonFlag.Name) {
-		return printJSON(a.out, struct {
+		return ui.PrintJSON(a.out, struct {
 			Version int          `json:"version"`
 			Images  []imageState `json:"images"`
-		}{documentVersion, list})
+		}{ui.DocumentVersion, list})
 	}
 	return printImages(a.out, list)
 }
@@ -162,12 +163,12 @@ func (a *app) imagePrune(c *cli.Context) error {
 		switch {
 		case i.Used, i.Current:
 		case a.dry:
-			say(a.message, "would remove image %s", i.Name)
+			ui.Say(a.message, "would remove image %s", i.Name)
 		default:
 			err := containers.RemoveImage(c.Context, i.Name)
 			failed = append(failed, err)
 			if err == nil {
-				say(a.message, "removed image %s", i.Name)
+				ui.Say(a.message, "removed image %s", i.Name)
 			}
 		}
 	}

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 	"time"
 
-	"golang.org/x/term"
-
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
@@ -62,18 +58,18 @@ func (a *app) built(ctx context.Context, w docker.Build) (name string, err error
 		return w.Name, err
 	}
 	if a.dry {
-		say(a.message, "would build image %s", w.Name)
+		ui.Say(a.message, "would build image %s", w.Name)
 		return w.Name, nil
 	}
 	if has, err := containers.Reuse(ctx, w.Name); err != nil || has {
 		return w.Name, err
 	}
-	say(a.message, "building image %s", w.Name)
-	show := newSteps(a.message)
-	w.Progress = show.step
+	ui.Say(a.message, "building image %s", w.Name)
+	show := ui.NewSteps(a.message)
+	w.Progress = stepped(show)
 	begun := time.Now()
 	err = containers.BuildImage(ctx, w)
-	show.end()
+	show.End()
 	var failed *docker.BuildError
 	if errors.As(err, &failed) {
 		for _, line := range failed.Output {
@@ -83,7 +79,7 @@ func (a *app) built(ctx context.Context, w docker.Build) (name string, err error
 	if err != nil {
 		return "", err
 	}
-	say(a.message, "built image %s in %s", w.Name, time.Since(begun).Round(time.Second))
+	ui.Say(a.message, "built image %s in %s", w.Name, time.Since(begun).Round(time.Second))
 	return w.Name, nil
 }
 
@@ -97,10 +93,10 @@ func (a *app) fetchBases(ctx context.Context, dockerfile []byte) error {
 		if id != "" || a.dry {
 			continue
 		}
-		say(a.message, "downloading image %s", gitops.Escape(ref))
-		show := newSteps(a.message)
-		err = containers.Pull(ctx, ref, show.step)
-		show.end()
+		ui.Say(a.message, "downloading image %s", gitops.Escape(ref))
+		show := ui.NewSteps(a.message)
+		err = containers.Pull(ctx, ref, stepped(show))
+		show.End()
 		if err != nil {
 			return noBase(ref, err)
 		}
@@ -118,69 +114,7 @@ func noBase(ref string, err error) error {
 	return err
 }
 
-// steps shows how far a build is: on a terminal a bar for each step and the last line that it printed, elsewhere
-// a line for each step.
-type steps struct {
-	to       io.Writer
-	terminal bool
-	last     docker.Step
-	shown    time.Time
-}
-
-func newSteps(to io.Writer) *steps {
-	return &steps{to: to, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
-}
-
-// stepsEvery is how often the line of a step changes at most.
-const stepsEvery = 100 * time.Millisecond
-
-func (s *steps) step(now docker.Step) {
-	begins := now.What != s.last.What || now.Number != s.last.Number
-	if !s.terminal {
-		if begins && now.Of > 0 {
-			fmt.Fprintf(s.to, "airlock: step %d of %d: %s\n", now.Number, now.Of, gitops.Escape(short(now.What, 100)))
-		}
-		s.last = now
-		return
-	}
-	if begins && s.last.What != "" {
-		s.line(s.last, "done")
-		fmt.Fprintln(s.to)
-	}
-	if begins || time.Since(s.shown) > stepsEvery {
-		s.line(now, now.Said)
-		s.shown = time.Now()
-	}
-	s.last = now
-}
-
-// line writes the line of a step over the one before.
-func (s *steps) line(now docker.Step, said string) {
-	const width = 20
-	bar := ""
-	if now.Of > 0 {
-		filled := width * now.Number / now.Of
-		bar = fmt.Sprintf("[%s%s] %d/%d ", strings.Repeat("#", filled), strings.Repeat(".", width-filled), now.Number, now.Of)
-	}
-	text := bar + gitops.Escape(short(now.What, 40))
-	if said != "" {
-		text += ": " + gitops.Escape(said)
-	}
-	fmt.Fprintf(s.to, "\r\x1b[K%s", short(text, int(terminalSize(int(os.Stderr.Fd())).Cols)-1))
-}
-
-// end ends the line of the last step.
-func (s *steps) end() {
-	if s.terminal && s.last.What != "" {
-		fmt.Fprintln(s.to)
-	}
-}
-
-// short cuts a text to a number of characters.
-func short(text string, most int) string {
-	runes := []rune(text)
-	if most < 4 || len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-3]) + "..."
+// stepped shows the steps of an engine.
+func stepped(show *ui.Steps) func(docker.Step) {
+	return func(s docker.Step) { show.Step(ui.Step{What: s.What, Number: s.Number, Of: s.Of, Said: s.Said}) }
 }

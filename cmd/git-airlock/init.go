@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
@@ -25,14 +26,14 @@ func initCommand(inside []string) *cli.Command {
 		UsageText: "git airlock init [--yes] [options]",
 		Description: "Looks at the files of the repository, asks on a terminal, and writes " + recipe.FileName + ", " + exampleName + " with the names\n" +
 			"of variables, and settings into .git/config. What is there already is added to and never changed. Each\n" +
-			"answer is an option, too. It is not needed before \"start\".\n\n" + exitStatusHelp,
+			"answer is an option, too. It is not needed before \"start\".",
 		Flags: initFlags(),
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			p, err := a.planInit(c)
 			if err != nil {
 				return err
 			}
-			if !c.Bool("yes") && !a.dry && onTerminal() {
+			if !c.Bool("yes") && !a.dry && ui.CanAsk() {
 				if err := a.newWizard(c).ask(&p); err != nil {
 					return err
 				}
@@ -84,7 +85,7 @@ func (a *app) planInit(c *cli.Context) (p initPlan, err error) {
 		}
 	}
 	if _, wrong, ok := gitops.ParsePatterns(c.StringSlice("exclude")); !ok {
-		return p, usagef("--exclude: %q is no pattern as in gitignore(5)", wrong)
+		return p, ui.Usagef("--exclude: %q is no pattern as in gitignore(5)", wrong)
 	}
 	for _, pattern := range c.StringSlice("exclude") {
 		p.settings = append(p.settings, [2]string{excludeKey, pattern})
@@ -108,7 +109,7 @@ func (a *app) planInit(c *cli.Context) (p initPlan, err error) {
 	for _, v := range c.StringSlice("set") {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok {
-			return p, usagef("--set: %q is not NAME=VALUE", v)
+			return p, ui.Usagef("--set: %q is not NAME=VALUE", v)
 		}
 		if p.recipe.Env.Set == nil {
 			p.recipe.Env.Set = map[string]string{}
@@ -123,7 +124,7 @@ func checkRecipe(r recipe.Recipe) error {
 	_, err := recipe.Parse(recipe.Marshal(r))
 	var wrong recipe.Errors
 	if errors.As(err, &wrong) && len(wrong) > 0 {
-		return usagef("%s", wrong[0].Message)
+		return ui.Usagef("%s", wrong[0].Message)
 	}
 	return err
 }
@@ -137,7 +138,7 @@ func (a *app) languagesFor(asked []string, have recipe.Recipe) (all []recipe.Lan
 		}
 		l, err := recipe.ParseLanguage(text)
 		if err != nil {
-			return nil, usagef("--language: %s: %v", text, err)
+			return nil, ui.Usagef("--language: %s: %v", text, err)
 		}
 		all = append(all, l)
 	}
@@ -153,9 +154,9 @@ func (a *app) languagesFor(asked []string, have recipe.Recipe) (all []recipe.Lan
 		switch known := slices.ContainsFunc(have.Languages, func(l recipe.Language) bool { return l.Name == f.Name }); {
 		case known:
 		case f.Version == "":
-			say(a.message, "%s speaks for %s without a version: --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
+			ui.Say(a.message, "%s speaks for %s without a version: --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
 		default:
-			say(a.message, "found %s %s (%s)", f.Name, f.Version, gitops.Escape(f.File))
+			ui.Say(a.message, "found %s %s (%s)", f.Name, f.Version, gitops.Escape(f.File))
 			all = append(all, f.Language)
 		}
 	}
@@ -189,7 +190,7 @@ func (a *app) initialize(ctx context.Context, p initPlan) error {
 		return err
 	}
 	for _, table := range kept {
-		say(a.message, "%s: [%s] is kept as it is, and says something else than was asked for", recipe.FileName, table)
+		ui.Say(a.message, "%s: [%s] is kept as it is, and says something else than was asked for", recipe.FileName, table)
 	}
 	full, err := recipe.Parse(content)
 	if err != nil {
@@ -236,7 +237,7 @@ func (a *app) add(name string, had, content []byte) ([]string, error) {
 	case had != nil:
 		word = "added to"
 	}
-	say(a.message, "%s %s", word, name)
+	ui.Say(a.message, "%s %s", word, name)
 	for line := range bytes.Lines(bytes.Trim(added, "\n")) {
 		fmt.Fprintln(a.message, "  + "+gitops.Escape(string(bytes.TrimRight(line, "\r\n"))))
 	}
@@ -288,7 +289,7 @@ func (a *app) configure(ctx context.Context, p initPlan) error {
 		}
 		command := slices.Concat([]string{"config", "--local"}, more, []string{key, value})
 		if a.dry {
-			say(a.message, "would run git %s", gitops.Escape(strings.Join(command, " ")))
+			ui.Say(a.message, "would run git %s", gitops.Escape(strings.Join(command, " ")))
 			return nil
 		}
 		return a.repo.Change(ctx, gitops.Call{Args: command})
@@ -320,14 +321,14 @@ func (a *app) next(ctx context.Context, files []string) error {
 			return err
 		}
 		if !tracked && !ignored[dotenvName] {
-			hint(a.message, "echo "+dotenvName+" >>.gitignore")
+			ui.Hint(a.message, "echo "+dotenvName+" >>.gitignore")
 		}
 	}
 	if len(files) == 0 {
-		say(a.message, "there was nothing to write")
+		ui.Say(a.message, "there was nothing to write")
 	} else if !a.dry {
-		hint(a.message, "git add "+strings.Join(files, " ")+" && git commit -m 'Describe the environment'")
+		ui.Hint(a.message, "git add "+strings.Join(files, " ")+" && git commit -m 'Describe the environment'")
 	}
-	hint(a.message, "git airlock start -- AGENT")
+	ui.Hint(a.message, "git airlock start -- AGENT")
 	return nil
 }

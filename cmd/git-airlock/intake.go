@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 )
@@ -63,7 +64,7 @@ func (a *app) included(ctx context.Context) ([]gitops.UserFile, error) {
 		return nil, err
 	}
 	s := commitSetup{file: includeName, digest: digestOf([]byte(sumLine(list, includeName)))}
-	wish := fmt.Sprintf("%s of yours that git does not track are copied in, such as %s", count(len(files), "file"), gitops.Escape(files[0].Path))
+	wish := fmt.Sprintf("%s of yours that git does not track are copied in, such as %s", ui.Count(len(files), "file"), gitops.Escape(files[0].Path))
 	yes, err := a.consents(ctx, s, []string{wish})
 	if err != nil || yes {
 		return files, err
@@ -71,8 +72,8 @@ func (a *app) included(ctx context.Context) ([]gitops.UserFile, error) {
 	if no, err := a.refused(ctx, s); err != nil || no {
 		return nil, err
 	}
-	say(a.message, "%s is not obeyed without your consent: %s", includeName, wish)
-	hint(a.message, s.consentHint())
+	ui.Say(a.message, "%s is not obeyed without your consent: %s", includeName, wish)
+	ui.Hint(a.message, s.consentHint())
 	return nil, nil
 }
 
@@ -86,7 +87,7 @@ func (a *app) readIncluded(names []string) (files []gitops.UserFile, err error) 
 	left := int64(maxIncluded)
 	for _, name := range names {
 		if path.Base(name) == dotenvName {
-			say(a.message, "%s: %s stays outside; pass what the agent needs by --env or the recipe's [env]", includeName, gitops.Escape(name))
+			ui.Say(a.message, "%s: %s stays outside; pass what the agent needs by --env or the recipe's [env]", includeName, gitops.Escape(name))
 			continue
 		}
 		info, err := root.Lstat(name)

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"io"
 	"os"
-	"regexp"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/term"
 
-	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -29,11 +27,11 @@ func (a *app) join(ctx context.Context, r airlock.Record) error {
 	}
 	defer box.Close()
 	if a.dry {
-		say(a.message, "would join the terminal of the launched command of %s", r.ID)
+		ui.Say(a.message, "would join the terminal of the launched command of %s", r.ID)
 		return nil
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
-		say(a.message, "^] detaches")
+		ui.Say(a.message, "^] detaches")
 	}
 	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
 	restore, err := connectTerminal(&p)
@@ -50,7 +48,7 @@ func (a *app) join(ctx context.Context, r airlock.Record) error {
 	restore()
 	switch {
 	case keys.detached.Load():
-		say(a.message, "detached; the command goes on")
+		ui.Say(a.message, "detached; the command goes on")
 		return nil
 	case err != nil && !errors.Is(err, prison.ErrNotLaunched):
 		return err
@@ -115,28 +113,6 @@ func (a *app) showLog(ctx context.Context, r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.out, plainText(string(content)))
+	_, err = io.WriteString(a.out, ui.PlainText(string(content)))
 	return err
-}
-
-// controlSequence matches what terminals take for commands, see console_codes(4): CSI, OSC and other strings, and
-// the short ones.
-var controlSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\a\x1b]*(\a|\x1b\\\\)|\x1b[ -/]*[0-~]")
-
-// plainText is what remains on paper of what was shown: of a line that was written over, the last form.
-func plainText(shown string) string {
-	var b strings.Builder
-	shown = controlSequence.ReplaceAllString(shown, "")
-	for line := range strings.Lines(shown) {
-		line = strings.TrimRight(line, "\r\n")
-		line = line[strings.LastIndexByte(line, '\r')+1:]
-		for i, cell := range strings.Split(line, "\t") {
-			if i > 0 {
-				b.WriteByte('\t')
-			}
-			b.WriteString(gitops.Escape(cell))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

@@ -8,8 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -20,9 +26,6 @@ type known struct {
 	ctx context.Context
 	app *app
 }
-
-// candidate is what a word can become, and what that is.
-type candidate struct{ text, about string }
 
 // look opens the repository here, if there is one that git may look into.
 func (k *known) look() *app {
@@ -60,7 +63,7 @@ func (k *known) engine() *promote.Engine {
 }
 
 // held are the findings that --accept would let pass, with the path where that says more.
-func (k *known) held() []candidate {
+func (k *known) held() []manual.Candidate {
 	engine := k.engine()
 	if engine == nil {
 		return nil
@@ -70,12 +73,12 @@ func (k *known) held() []candidate {
 	if err != nil {
 		return nil
 	}
-	var all []candidate
+	var all []manual.Candidate
 	seen := map[string]bool{}
 	add := func(text, about string) {
 		// A path that is shown escaped is not to be typed like this.
 		if !seen[text] && gitops.Escape(text) == text {
-			all = append(all, candidate{text, about})
+			all = append(all, manual.Candidate{Text: text, About: about})
 		}
 		seen[text] = true
 	}
@@ -94,11 +97,11 @@ func (k *known) held() []candidate {
 }
 
 // acceptableRules are those whose findings can be accepted.
-func acceptableRules() []candidate {
-	var all []candidate
+func acceptableRules() []manual.Candidate {
+	var all []manual.Candidate
 	for _, d := range policy.Rules() {
 		if d.Key != "" {
-			all = append(all, candidate{d.ID, d.Doc})
+			all = append(all, manual.Candidate{Text: d.ID, About: d.Doc})
 		}
 	}
 	return all
@@ -108,7 +111,7 @@ func acceptableRules() []candidate {
 const candidatesShown = 100
 
 // pending are the commits that wait, newest first.
-func (k *known) pending() []candidate {
+func (k *known) pending() []manual.Candidate {
 	a := k.look()
 	engine := k.engine()
 	if engine == nil {
@@ -123,7 +126,7 @@ func (k *known) pending() []candidate {
 }
 
 // inner are the inner branches that do not land by themselves.
-func (k *known) inner() []candidate {
+func (k *known) inner() []manual.Candidate {
 	engine := k.engine()
 	if engine == nil {
 		return nil
@@ -133,17 +136,17 @@ func (k *known) inner() []candidate {
 	if err != nil {
 		return nil
 	}
-	var all []candidate
+	var all []manual.Candidate
 	for _, w := range state.Waiting {
 		if w.Name != "" && gitops.Escape(w.Name) == w.Name {
-			all = append(all, candidate{strings.TrimPrefix(w.Name, "refs/heads/"), count(w.Commits, "commit")})
+			all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: ui.Count(w.Commits, "commit")})
 		}
 	}
 	return all
 }
 
 // refs are those of the repository below one.
-func (k *known) refs(below string) []candidate {
+func (k *known) refs(below string) []manual.Candidate {
 	a := k.look()
 	if a == nil {
 		return nil
@@ -156,15 +159,15 @@ func (k *known) refs(below string) []candidate {
 }
 
 // variables are those of the user's environment, and of their .env file.
-func (k *known) variables() (all []candidate) {
+func (k *known) variables() (all []manual.Candidate) {
 	if a := k.look(); a != nil {
 		own, _ := a.dotenv()
 		for _, name := range slices.Sorted(maps.Keys(own)) {
-			all = append(all, candidate{name, "of " + dotenvName})
+			all = append(all, manual.Candidate{Text: name, About: "of " + dotenvName})
 		}
 	}
 	for _, name := range hostenv.Names() {
-		all = append(all, candidate{name, ""})
+		all = append(all, manual.Candidate{Text: name})
 	}
 	return all
 }
@@ -173,12 +176,12 @@ func (k *known) variables() (all []candidate) {
 const enginePatience = time.Second
 
 // images are those of the container engine, if there is one that answers.
-func (k *known) images() []candidate { return k.ofEngine(containers.ImageNames) }
+func (k *known) images() []manual.Candidate { return k.ofEngine(containers.ImageNames) }
 
 // runtimes are the engine's.
-func (k *known) runtimes() []candidate { return k.ofEngine(containers.Runtimes) }
+func (k *known) runtimes() []manual.Candidate { return k.ofEngine(containers.Runtimes) }
 
-func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []candidate) {
+func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []manual.Candidate) {
 	ctx, cancel := context.WithTimeout(k.ctx, enginePatience)
 	defer cancel()
 	names, err := ask(ctx)
@@ -187,16 +190,86 @@ func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []can
 	}
 	for _, name := range names[:min(len(names), candidatesShown)] {
 		if gitops.Escape(name) == name {
-			all = append(all, candidate{name, ""})
+			all = append(all, manual.Candidate{Text: name, About: ""})
 		}
 	}
 	return all
 }
 
-func summaries(of []gitops.Summary) []candidate {
-	var all []candidate
+func summaries(of []gitops.Summary) []manual.Candidate {
+	var all []manual.Candidate
 	for _, s := range of {
-		all = append(all, candidate{s.Name, s.Subject})
+		all = append(all, manual.Candidate{Text: s.Name, About: s.Subject})
 	}
 	return all
+}
+
+// values are what completion can offer here.
+func (k *known) values() manual.Offered {
+	names := func(of []string) (all []manual.Candidate) {
+		for _, name := range of {
+			all = append(all, manual.Candidate{Text: name, About: ""})
+		}
+		return all
+	}
+	return manual.Offered{
+		Values: map[string]func() []manual.Candidate{
+			"RULE[:PATH]": k.rules, "REV": k.pending, "COMMIT": k.pending, "REF": k.inner,
+			"NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
+			"language": func() []manual.Candidate {
+				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
+			},
+			"log": func() []manual.Candidate { return k.refs("refs/airlock") },
+		},
+		Managers: recipe.Managers,
+	}
+}
+
+// rules offers those that hold something first, with the paths they hold.
+func (k *known) rules() []manual.Candidate {
+	all := k.held()
+	held := len(all)
+	for _, c := range acceptableRules() {
+		if !slices.ContainsFunc(all[:held], func(h manual.Candidate) bool { return h.Text == c.Text }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// completionCommand prints a shell's script; what there is to offer, the script asks completeCommand.
+func completionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "print the completion for a shell",
+		UsageText:       "git airlock completion bash|zsh|fish",
+		Hidden:          true,
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(c *cli.Context) error {
+			script, ok := manual.CompletionScript(c.Args().First())
+			if !ok {
+				return ui.Usagef("completion: which shell? git airlock completion bash|zsh|fish")
+			}
+			_, err := c.App.Writer.Write(script)
+			return err
+		},
+	}
+}
+
+// completeCommand offers what the last of some words, those after "git airlock", can become: a line each, with a tab and
+// a description. A line that begins with a colon leaves it to the shell to offer files, folders, programs or what git
+// log takes. It changes nothing and never complains.
+func completeCommand(inside []string) *cli.Command {
+	return &cli.Command{
+		Name: "complete", Usage: "offer completions of the last word",
+		UsageText:       "git airlock complete -- WORD...",
+		Hidden:          true,
+		HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			if len(inside) > 0 {
+				manual.Complete(c.App.Writer, appPage(c.App), (&known{ctx: c.Context}).values(), inside)
+			}
+			return nil
+		},
+	}
 }

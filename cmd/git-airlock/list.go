@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -16,7 +17,7 @@ func listCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "list", Usage: "list every airlock of this repository's worktrees",
 		UsageText:   "git airlock list [--json]",
-		Description: "git-airlock(1) explains the fields that --json prints.\n\n" + exitStatusHelp,
+		Description: "git-airlock(1) explains the fields that --json prints.",
 		Flags:       []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			documents, err := a.list(c.Context)
@@ -24,21 +25,21 @@ func listCommand(inside []string) *cli.Command {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
-				return printJSON(a.out, map[string]any{"version": documentVersion, "airlocks": documents})
+				return ui.PrintJSON(a.out, map[string]any{"version": ui.DocumentVersion, "airlocks": documents})
 			}
-			return a.show(c.Context, "list", true, func(out io.Writer, p paint) error { return printList(out, p, documents) })
+			return a.show(c.Context, "list", true, func(out io.Writer, p ui.Paint) error { return printList(out, p, documents) })
 		}),
 	}, inside, false)
 }
 
-func printList(out io.Writer, p paint, documents []document) error {
+func printList(out io.Writer, p ui.Paint, documents []ui.Document) error {
 	for _, d := range documents {
 		hold := ""
 		if d.Hold != nil {
-			hold = ", " + p.red("held: "+string(d.Hold.Reason))
+			hold = ", " + p.Red("held: "+d.Hold.Reason)
 		}
 		_, err := fmt.Fprintf(out, "%s  %-8s %s: %d landed, %d pending%s\n",
-			p.yellow(d.ID), d.State, p.bold(gitops.Escape(d.Branch)), d.Landed, d.Pending, hold)
+			p.Yellow(d.ID), d.State, p.Bold(gitops.Escape(d.Branch)), d.Landed, d.Pending, hold)
 		if err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func printList(out io.Writer, p paint, documents []document) error {
 }
 
 // list looks at every airlock, each from its own worktree.
-func (a *app) list(ctx context.Context) ([]document, error) {
+func (a *app) list(ctx context.Context) ([]ui.Document, error) {
 	records, err := a.store.List()
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (a *app) list(ctx context.Context) ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents := []document{}
+	documents := []ui.Document{}
 	for _, r := range records {
 		if r.Phase == airlock.Starting || r.Phase == airlock.Clearing {
 			continue

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote"
 )
 
@@ -14,7 +15,7 @@ func logCommand() *cli.Command {
 	return &cli.Command{
 		Name: "log", Usage: "git log with the provenance of landed commits",
 		UsageText:   "git airlock log [git log options]",
-		Description: "Takes every option of git log. What would move the cursor or hide text is escaped.\n\n" + exitStatusHelp,
+		Description: "Takes every option of git log. What would move the cursor or hide text is escaped.",
 		// The options are git's.
 		SkipFlagParsing: true,
 		HideHelpCommand: true,
@@ -34,7 +35,7 @@ func (a *app) log(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.show(ctx, "log", true, func(out io.Writer, p paint) error {
+	return a.show(ctx, "log", true, func(out io.Writer, p ui.Paint) error {
 		err := a.repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
 		if err != nil {
 			err = gitSaid{err}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
@@ -28,7 +30,7 @@ func run(argv []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	own, inside := splitCommand(argv)
-	messages := newVoice(ctx, os.Stderr)
+	messages := ui.NewMessages(os.Stderr, func() gitops.Config { return currentConfig(ctx) })
 	app := newCLI(inside)
 	app.ErrWriter = messages
 	app.Setup() // which gives it the options that all have
@@ -38,7 +40,7 @@ func run(argv []string) int {
 		}
 		return report(messages, err)
 	}
-	return report(messages, bySignal(ctx, stdout.orUntold(app.RunContext(ctx, own))))
+	return report(messages, bySignal(ctx, orWriteError(app.RunContext(ctx, own))))
 }
 
 // splitCommand splits an argument list at the first "--": what follows is the agent's command, whose options are
@@ -60,13 +62,12 @@ func newCLI(inside []string) *cli.App {
 		Name:                   "git airlock",
 		Usage:                  "let a coding agent work on a snapshot and land what it commits",
 		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]",
-		Description:            exitStatusHelp,
 		Version:                versionText(),
 		UseShortOptionHandling: true,
 		// Values have commas of their own: paths, environment variables.
 		DisableSliceFlagSeparator: true,
 		Flags:                     []cli.Flag{dryRunFlag, cli.HelpFlag}, // which cli adds with a command help of its own only
-		Writer:                    stdout,
+		Writer:                    ui.Stdout,
 		OnUsageError:              onUsageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
 		Action: func(c *cli.Context) error {
@@ -90,7 +91,7 @@ var (
 )
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	return within(commandName(c), usagef("%s", err))
+	return ui.Within(commandName(c), ui.Usagef("%s", err))
 }
 
 // command gives a command what all have: -h, --dry-run, errors of ours for wrong flags, no stray arguments.
@@ -104,15 +105,15 @@ func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 	c.Action = func(ctx *cli.Context) error {
 		switch {
 		case ctx.Args().Present():
-			return within(commandName(ctx), unexpected(c, ctx.Args().First(), takes))
+			return ui.Within(commandName(ctx), unexpected(c, ctx.Args().First(), takes))
 		case inside != nil && !takes:
-			return within(commandName(ctx), usagef("%s takes no command", c.Name))
+			return ui.Within(commandName(ctx), ui.Usagef("%s takes no command", c.Name))
 		case inside != nil && len(inside) == 0:
-			return within(commandName(ctx), usagef("%s: no command after \"--\"", c.Name))
+			return ui.Within(commandName(ctx), ui.Usagef("%s: no command after \"--\"", c.Name))
 		case inside != nil && inside[0] == "":
 			return fmt.Errorf(`"": %w`, prison.ErrNotFound) // before anything is made for it
 		}
-		return within(commandName(ctx), action(ctx))
+		return ui.Within(commandName(ctx), action(ctx))
 	}
 	return c
 }
@@ -123,7 +124,7 @@ func unexpected(c *cli.Command, word string, takes bool) error {
 	case len(c.Subcommands) > 0:
 		return noCommand(commandPage("git airlock", c), word)
 	case takes:
-		return usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", c.Name, word)
+		return ui.Usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", c.Name, word)
 	}
-	return usagef("%s: unexpected argument %q", c.Name, word)
+	return ui.Usagef("%s: unexpected argument %q", c.Name, word)
 }

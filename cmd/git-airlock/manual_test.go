@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 	"github.com/git-airlock/git-airlock/promote"
 )
@@ -39,7 +41,7 @@ func needPrograms(t *testing.T, names ...string) {
 func TestManual(t *testing.T) {
 	needPrograms(t, "man", "mandoc")
 	t.Setenv("SOURCE_DATE_EPOCH", "1750000000")
-	for name, text := range manual(appPage(newCLI(nil))) {
+	for name, text := range manualOf(appPage(newCLI(nil))).Pages() {
 		for _, argv := range [][]string{
 			{"man", "--warnings", "-E", "UTF-8", "-l", "-"},
 			{"mandoc", "-Tlint", "-Wwarning"},
@@ -62,24 +64,10 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestTroff wants hostile text to come through troff as it is.
-func TestTroff(t *testing.T) {
-	needPrograms(t, "mandoc")
-	const hostile = `.sp 9 \fIx\fP 'y' "z" -- ~/a ^ \(co \n(.l`
-	for _, text := range []string{literal(hostile), literal("'br " + hostile), prose(hostile), prose("`" + hostile + "`")} {
-		cmd := exec.Command("mandoc", "-Tutf8", "-O", "width=200")
-		cmd.Stdin = strings.NewReader(".TH X 1 2025-01-01\n.SH NAME\nx \\- y\n.SH X\n" + text + "\n")
-		out, err := cmd.Output()
-		if shown := regexp.MustCompile(".\b").ReplaceAllString(string(out), ""); err != nil || !strings.Contains(shown, hostile) {
-			t.Errorf("%q is shown as %q: %v", text, shown, err)
-		}
-	}
-}
-
 // TestManualIsComplete wants a page for each command and each option, setting and hold explained.
 func TestManualIsComplete(t *testing.T) {
 	app := newCLI(nil)
-	pages := manual(appPage(app))
+	pages := manualOf(appPage(app)).Pages()
 	for _, c := range app.VisibleCommands() {
 		page, ok := pages["git-airlock-"+c.Name+".1"]
 		if c.Name == "help" {
@@ -90,17 +78,17 @@ func TestManualIsComplete(t *testing.T) {
 		}
 		for _, f := range c.VisibleFlags() {
 			for _, name := range f.Names() {
-				if !strings.Contains(page, literal("-"+name)) {
+				if !strings.Contains(page, manual.Literal("-"+name)) {
 					t.Errorf("the page of %s does not mention -%s", c.Name, name)
 				}
 			}
 		}
-		if !strings.Contains(pages["git-airlock.1"], literal("git-airlock-"+c.Name)) {
+		if !strings.Contains(pages["git-airlock.1"], manual.Literal("git-airlock-"+c.Name)) {
 			t.Errorf("the first page does not mention %s", c.Name)
 		}
 	}
 	for _, reason := range promote.Reasons {
-		if holdReasons[reason] == "" {
+		if manual.HoldReasons[string(reason)] == "" {
 			t.Errorf("the hold %s is not explained", reason)
 		}
 	}
@@ -110,8 +98,8 @@ func TestManualIsComplete(t *testing.T) {
 // the manual's.
 func TestSettingsAreExplained(t *testing.T) {
 	known := map[string]bool{}
-	for _, s := range slices.Concat(settings, gitSettings) {
-		key := strings.ToLower(s.key)
+	for _, s := range slices.Concat(manual.Settings, manual.GitSettings) {
+		key := strings.ToLower(s.Key)
 		known[key] = true
 		known[strings.TrimRight(regexp.MustCompile(`[*<].*`).ReplaceAllString(key, ""), "")] = true
 	}
@@ -128,10 +116,10 @@ func TestSettingsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range settings {
-		row := "| `" + s.key + "` | " + s.otherwise + " | " + strings.ReplaceAll(s.text, "|", `\|`) + " |"
-		if s.key == "airlock.email" || s.key == "airlock.name" {
-			row = "| `airlock.name`, `airlock.email` | " + s.otherwise + " | " + s.text + " |"
+	for _, s := range manual.Settings {
+		row := "| `" + s.Key + "` | " + s.Otherwise + " | " + strings.ReplaceAll(s.Text, "|", `\|`) + " |"
+		if s.Key == "airlock.email" || s.Key == "airlock.name" {
+			row = "| `airlock.name`, `airlock.email` | " + s.Otherwise + " | " + s.Text + " |"
 		}
 		if !strings.Contains(string(readme), strings.ReplaceAll(row, "|  |", "| |")+"\n") {
 			t.Errorf("README.md has no line\n%s", row)
@@ -151,19 +139,19 @@ func TestExitStatusesAreInReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := strings.Join(strings.Fields(string(readme)), " ")
-	for _, s := range exitStatuses {
-		if row := "| " + s.word + " | " + s.text + " |"; !strings.Contains(words, row) {
+	for _, s := range manual.ExitStatuses {
+		if row := "| " + s.Word + " | " + s.Text + " |"; !strings.Contains(words, row) {
 			t.Errorf("README.md has no line %s", row)
 		}
 	}
-	if text := strings.ReplaceAll(ofCommands, `"`, "`"); !strings.Contains(words, text) {
+	if text := strings.ReplaceAll(manual.OfCommands, `"`, "`"); !strings.Contains(words, text) {
 		t.Errorf("README.md does not say: %s", text)
 	}
 }
 
 // TestPagesNameTheirSettings wants the settings that options go before, also where their names are not the same.
 func TestPagesNameTheirSettings(t *testing.T) {
-	pages := manual(appPage(newCLI(nil)))
+	pages := manualOf(appPage(newCLI(nil))).Pages()
 	for command, keys := range map[string][]string{
 		"start": {"backend", "tool", "rootfs", "recipe", "buildNetwork", "selftest", "autoLand", "engine", "allowSecrets"},
 		"run":   {"recipe", "buildNetwork", "autoLand", "allowSecrets"},
@@ -171,11 +159,11 @@ func TestPagesNameTheirSettings(t *testing.T) {
 	} {
 		_, configuration, _ := strings.Cut(pages["git-airlock-"+command+".1"], ".SH CONFIGURATION\n")
 		for _, key := range keys {
-			if !strings.Contains(configuration, literal("airlock."+key)+`\fR`) {
+			if !strings.Contains(configuration, manual.Literal("airlock."+key)+`\fR`) {
 				t.Errorf("the page of %s does not name airlock.%s", command, key)
 			}
 		}
-		if strings.Contains(configuration, literal("airlock.sign")) {
+		if strings.Contains(configuration, manual.Literal("airlock.sign")) {
 			t.Errorf("the page of %s names airlock.sign, which is none of its own", command)
 		}
 	}
@@ -184,29 +172,29 @@ func TestPagesNameTheirSettings(t *testing.T) {
 // TestDocumentIsExplained wants each field of status --json in the manual, in its order, with those within it.
 func TestDocumentIsExplained(t *testing.T) {
 	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[document]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[ui.Document]()) {
 		name := jsonName(f)
 		if name == "" {
 			continue
 		}
-		if names = append(names, name); len(names) > len(statusFields) {
+		if names = append(names, name); len(names) > len(manual.StatusFields) {
 			break
 		}
 		for _, within := range namesWithin(f.Type) {
-			if e := statusFields[len(names)-1]; name != "hold" && !strings.Contains(e.text, "`"+within+"`") {
-				t.Errorf("%s: %q does not tell of %s", e.word, e.text, within)
+			if e := manual.StatusFields[len(names)-1]; name != "hold" && !strings.Contains(e.Text, "`"+within+"`") {
+				t.Errorf("%s: %q does not tell of %s", e.Word, e.Text, within)
 			}
 		}
 	}
-	if explained := words(statusFields); !slices.Equal(names, explained) {
+	if explained := words(manual.StatusFields); !slices.Equal(names, explained) {
 		t.Errorf("the document has %q, the manual %q", names, explained)
 	}
 }
 
 // words are what is explained.
-func words(of []explained) (words []string) {
+func words(of []manual.Explained) (words []string) {
 	for _, e := range of {
-		words = append(words, e.word)
+		words = append(words, e.Word)
 	}
 	return words
 }

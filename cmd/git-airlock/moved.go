@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -85,7 +86,7 @@ func (a *app) adopt(ctx context.Context, r *airlock.Record) error {
 		return err
 	}
 	r.Worktree = a.repo.WorktreeID()
-	say(a.message, "%s on %s: its worktree is gone; it goes on in this one", r.ID, gitops.Escape(r.BranchName()))
+	ui.Say(a.message, "%s on %s: its worktree is gone; it goes on in this one", r.ID, gitops.Escape(r.BranchName()))
 	return a.locate(r)
 }
 
@@ -167,8 +168,8 @@ func (a *app) follow(c *cli.Context, r airlock.Record) (*app, airlock.Record, er
 func (a *app) showLost(ctx context.Context, r *airlock.Record) error {
 	branch := gitops.Escape(r.BranchName())
 	if !a.store.Orphan(*r) {
-		say(a.message, "%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
-		hint(a.message, "git worktree repair <path>", "git worktree prune")
+		ui.Say(a.message, "%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
+		ui.Hint(a.message, "git worktree repair <path>", "git worktree prune")
 		r.Phase = airlock.Stopped
 		return nil
 	}
@@ -182,8 +183,8 @@ func (a *app) showLost(ctx context.Context, r *airlock.Record) error {
 			return err
 		}
 	}
-	say(a.message, "%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, branch)
-	hint(a.message, "git worktree add <path> "+gitops.Pasteable(r.BranchName()))
+	ui.Say(a.message, "%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, branch)
+	ui.Hint(a.message, "git worktree add <path> "+gitops.Pasteable(r.BranchName()))
 	r.Phase = airlock.Stopped
 	return nil
 }
@@ -209,7 +210,7 @@ func (a *app) sweepOrphans(ctx context.Context) error {
 		if err := a.erase(ctx, r); err != nil {
 			return err
 		}
-		say(a.message, "%s on %s: its worktree and workspace are gone, and nothing waits; it is cleared", r.ID, gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "%s on %s: its worktree and workspace are gone, and nothing waits; it is cleared", r.ID, gitops.Escape(r.BranchName()))
 	}
 	return nil
 }
@@ -248,7 +249,7 @@ func (a *app) rebuild(ctx context.Context, r *airlock.Record) error {
 		after := context.WithoutCancel(ctx)
 		return errors.Join(fmt.Errorf("make the workspace anew: %w", err), b.Stop(after, spec), b.Wipe(after, spec))
 	}
-	say(a.message, "the workspace was gone; it is made anew of what the agent had committed on main")
+	ui.Say(a.message, "the workspace was gone; it is made anew of what the agent had committed on main")
 	return a.includeAgain(ctx, *r)
 }
 
@@ -271,6 +272,6 @@ func (a *app) includeAgain(ctx context.Context, r airlock.Record) error {
 	if !all {
 		but = ", but for those in whose place the agent has its own"
 	}
-	say(a.message, "%s that git does not track went in again (%s)%s", count(len(loose), "file"), includeName, but)
+	ui.Say(a.message, "%s that git does not track went in again (%s)%s", ui.Count(len(loose), "file"), includeName, but)
 	return nil
 }

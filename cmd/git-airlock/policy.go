@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
@@ -19,7 +20,7 @@ func policyCommand(inside []string) *cli.Command {
 		Name: "policy", Usage: "list the rules that commits must pass, and what they hold",
 		UsageText: "git airlock policy [--json]",
 		Description: "A rule holds a commit, flags it or is off: git config airlock.policy.<rule> hold|flag|off. A team's policy in\n" +
-			policy.TeamRef + " can make it stricter. Works without an airlock, too.\n\n" + exitStatusHelp,
+			policy.TeamRef + " can make it stricter. Works without an airlock, too.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			d, err := a.policyDocument(c.Context)
@@ -27,7 +28,7 @@ func policyCommand(inside []string) *cli.Command {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
-				return printJSON(a.out, d)
+				return ui.PrintJSON(a.out, d)
 			}
 			return a.show(c.Context, "policy", true, d.print)
 		}),
@@ -50,7 +51,7 @@ type teamState struct {
 
 // policyDocument reads the settings, and what was said of the commits of the airlock here, if there is one.
 func (a *app) policyDocument(ctx context.Context) (policyDocument, error) {
-	d := policyDocument{Version: documentVersion, Judged: promote.Judged{Held: []promote.Verdict{}, Flagged: []promote.Flagged{},
+	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []promote.Verdict{}, Flagged: []promote.Flagged{},
 		Accepted: []promote.Accepted{}, Dropped: []promote.Dropped{}}}
 	config := a.config
 	r, err := a.here(ctx)
@@ -83,7 +84,7 @@ func (a *app) policyDocument(ctx context.Context) (policyDocument, error) {
 }
 
 // print shows a document to people: the rules as a table, then commits one by one.
-func (d policyDocument) print(out io.Writer, p paint) error {
+func (d policyDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range d.Rules {
 		found := ""
@@ -102,13 +103,13 @@ func (d policyDocument) print(out io.Writer, p paint) error {
 		fmt.Fprintf(out, "team      %s %.12s\n", d.Team.Ref, d.Team.Commit)
 	}
 	for _, v := range d.Held {
-		fmt.Fprintf(out, "%s      %s %s\n", p.red("held"), p.yellow(fmt.Sprintf("%.12s", v.Commit)), v.Subject)
+		fmt.Fprintf(out, "%s      %s %s\n", p.Red("held"), p.Yellow(fmt.Sprintf("%.12s", v.Commit)), v.Subject)
 		for _, f := range v.Findings {
 			fmt.Fprintf(out, "            %s %s: %s\n", f.Action, f.Rule, f.Detail)
 		}
 	}
 	for _, a := range d.Accepted {
-		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Escape(a.String()), count(len(a.Commits), "commit"))
+		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Escape(a.String()), ui.Count(len(a.Commits), "commit"))
 	}
 	for _, x := range d.Dropped {
 		fmt.Fprintf(out, "dropped   %.12s (inner) %s\n", x.Commit, x.Subject)

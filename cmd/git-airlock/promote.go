@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -19,7 +20,7 @@ func promoteCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "promote", Usage: "land what can land, now",
 		UsageText:   "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
-		Description: "Lands what waits for a review, too. Exit status 3 if something is held.\n\n" + exitStatusHelp,
+		Description: "Lands what waits for a review, too. Exit status 3 if something is held.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` in the place of main"},
@@ -51,7 +52,7 @@ func promoteCommand(inside []string) *cli.Command {
 			}
 			options := promote.Options{Land: true, From: c.String("from"), UpTo: c.String("upto")}
 			if _, err := a.repo.Commit(c.Context, options.UpTo); err != nil && options.UpTo != "" && !promote.Digits(options.UpTo) {
-				return usagef("--upto: %s", err)
+				return ui.Usagef("--upto: %s", err)
 			}
 			engine, err := engineOption(c)
 			if err != nil {
@@ -70,12 +71,12 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 	defer engine.Close()
 	if a.dry {
 		s, err := engine.State(ctx)
-		say(a.message, "would promote %s to %s", count(s.Pending, "commit"), gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "would promote %s to %s", ui.Count(s.Pending, "commit"), gitops.Escape(r.BranchName()))
 		return err
 	}
 	outcome, err := drain(ctx, engine, options)
 	if errors.Is(err, gitops.ErrNoCommit) {
-		return usagef("--from: %s", err)
+		return ui.Usagef("--from: %s", err)
 	}
 	if err != nil {
 		return noneSuch(err)
@@ -85,9 +86,9 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 
 // drain promotes what can land, and shows on a terminal how far that is.
 func drain(ctx context.Context, engine *promote.Engine, options promote.Options) (promote.Outcome, error) {
-	line := newProgress("looking for commits")
-	defer line.close()
-	engine.Progress = line.step
+	line := ui.NewProgress("looking for commits")
+	defer line.Close()
+	engine.Progress = line.Step
 	return engine.Drain(ctx, options)
 }
 
@@ -95,12 +96,12 @@ func drain(ctx context.Context, engine *promote.Engine, options promote.Options)
 func (a *app) tell(r airlock.Record, o promote.Outcome, before int) error {
 	branch, landed := gitops.Escape(r.BranchName()), o.Total-before
 	if landed > 0 {
-		say(a.message, "landed %s on %s", count(landed, "commit"), branch)
+		ui.Say(a.message, "landed %s on %s", ui.Count(landed, "commit"), branch)
 	}
 	a.showNotes(r, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
-			say(a.message, "nothing is left to land on %s", branch)
+			ui.Say(a.message, "nothing is left to land on %s", branch)
 		}
 		return nil
 	}
@@ -110,19 +111,19 @@ func (a *app) tell(r airlock.Record, o promote.Outcome, before int) error {
 // showNotes tells the user once where commits came from, after the first of an airlock has landed.
 func (a *app) showNotes(r airlock.Record, landed int) {
 	if landed > 0 && a.store.Tell(r.ID) {
-		hint(a.message, "git log --notes=airlock  # shows where landed commits came from")
+		ui.Hint(a.message, "git log --notes=airlock  # shows where landed commits came from")
 	}
 }
 
 // held words an outcome that holds.
 func held(o promote.Outcome) error {
 	if len(o.Holds) == 0 {
-		return &refusal{count(o.Pending, "commit") + " still pending", []string{"git airlock promote"}}
+		return &refusal{ui.Count(o.Pending, "commit") + " still pending", []string{"git airlock promote"}}
 	}
 	h := o.Holds[0]
 	text := fmt.Sprintf("held (%s): %s", h.Reason, h.Message)
 	if o.Pending > 0 {
-		text = fmt.Sprintf("%s pending, %s", count(o.Pending, "commit"), text)
+		text = fmt.Sprintf("%s pending, %s", ui.Count(o.Pending, "commit"), text)
 	}
 	return &refusal{text, h.Next}
 }
@@ -130,7 +131,7 @@ func held(o promote.Outcome) error {
 // resolve hands the user the conflict that is held. They finish it as they finish any merge.
 func (a *app) resolve(ctx context.Context, r airlock.Record) error {
 	if a.dry {
-		say(a.message, "would start a merge of the first commit that conflicts into %s", gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "would start a merge of the first commit that conflicts into %s", gitops.Escape(r.BranchName()))
 		return nil
 	}
 	engine := a.engine(r)
@@ -140,7 +141,7 @@ func (a *app) resolve(ctx context.Context, r airlock.Record) error {
 	}
 	commit, err := engine.Resolve(ctx)
 	if errors.Is(err, promote.ErrNoConflict) {
-		say(a.message, "%s", err)
+		ui.Say(a.message, "%s", err)
 		return nil
 	}
 	if err != nil {
@@ -165,7 +166,7 @@ const rescueTime = time.Minute
 // rescue makes one commit of what the agent has not committed, and returns the ref that it is on, by the workspace's word.
 func (a *app) rescue(ctx context.Context, r airlock.Record) (ref string, err error) {
 	if a.dry {
-		say(a.message, "would commit what is not committed in the workspace")
+		ui.Say(a.message, "would commit what is not committed in the workspace")
 		return "", nil
 	}
 	box, err := a.attach(ctx, r)

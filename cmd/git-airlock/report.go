@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
@@ -52,7 +53,7 @@ var (
 // report tells the user of an error and returns the exit status, which is decided here and nowhere else.
 func report(w io.Writer, err error) int {
 	var child childStatus
-	var usage *usageError
+	var usage *ui.UsageError
 	var refused *refusal
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
@@ -69,9 +70,9 @@ func report(w io.Writer, err error) int {
 		return int(child)
 	}
 	for _, line := range linesOf(err) {
-		say(w, "%s", gitops.Escape(line))
+		ui.Say(w, "%s", gitops.Escape(line))
 	}
-	hint(w, hints(err)...)
+	ui.Hint(w, hints(err)...)
 	switch {
 	case errors.As(err, &signaled):
 		return 128 + int(signaled.signal)
@@ -93,6 +94,16 @@ func report(w io.Writer, err error) int {
 		return 5
 	}
 	return 1
+}
+
+// orWriteError returns the write error if output was lost, since the exit status alone would hide that; otherwise it
+// returns err.
+func orWriteError(err error) error {
+	var child childStatus
+	if lost := ui.Stdout.Lost(); lost != nil && (err == nil || errors.As(err, &child)) {
+		return lost
+	}
+	return err
 }
 
 // gitSaid is what git said of what the user typed: several lines stay so, none is of an agent's making.
@@ -119,7 +130,7 @@ func hints(err error) []string {
 	var unavailable *prison.Unavailable
 	var noRange *identity.NoRange
 	var withHints *hinted
-	var usage *usageError
+	var usage *ui.UsageError
 	var foreign *gitops.ForeignError
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
@@ -134,7 +145,7 @@ func hints(err error) []string {
 	case errors.As(err, &noRange):
 		return noRange.Mend
 	case errors.As(err, &usage):
-		return usage.hints()
+		return usage.Hints()
 	case errors.As(err, &setting):
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
 	case errors.As(err, &scanSetting):

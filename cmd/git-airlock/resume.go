@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -22,7 +23,7 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 		word = "runs again"
 	}
 	if a.dry {
-		say(a.message, "%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
 		return false, nil
 	}
 	if !runs && request.choice.glance { // it ran a moment ago
@@ -48,15 +49,15 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 	case err != nil:
 		return false, err
 	case shown:
-		say(a.message, "the workspace %s was not in info/exclude any more; it is again", r.Workspace)
+		ui.Say(a.message, "the workspace %s was not in info/exclude any more; it is again", r.Workspace)
 	}
-	say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
+	ui.Say(a.message, "%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
 	if runs {
 		a.late(*r, request)
 	}
 	if runs && differs(r.Setup, request.choice.airlock.Setup) {
-		say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
-		hint(a.message, "git airlock stop && git airlock start")
+		ui.Say(a.message, "%s has changed; the prison is as it was", request.choice.setup.file)
+		ui.Hint(a.message, "git airlock stop && git airlock start")
 	}
 	return !runs, nil
 }
@@ -82,12 +83,12 @@ func (a *app) late(r airlock.Record, request startRequest) {
 	if len(request.given) == 0 {
 		return
 	}
-	say(a.message, "the prison is as it was started; not obeyed: %s", strings.Join(request.given, ", "))
+	ui.Say(a.message, "the prison is as it was started; not obeyed: %s", strings.Join(request.given, ", "))
 	end := "stop"
 	if request.backendOption && request.backend != "auto" && request.backend != r.Backend { // which stays as long as the airlock
 		end = "clear"
 	}
-	hint(a.message, "git airlock "+end+" && git airlock start "+strings.Join(request.typed, " "))
+	ui.Hint(a.message, "git airlock "+end+" && git airlock start "+strings.Join(request.typed, " "))
 }
 
 // restart starts the prison of a workspace again, as the options are now.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -17,11 +18,11 @@ func runCommand(inside []string) *cli.Command {
 	return apart(command(&cli.Command{
 		Name: "run", Usage: "run a command in a prison to its end and land what it commits",
 		UsageText:   "git airlock run [options] -- COMMAND...",
-		Description: "Uses the running airlock, or starts one; the last run in it stops it afterwards.\n\n" + exitStatusHelp,
+		Description: "Uses the running airlock, or starts one; the last run in it stops it afterwards.",
 		Flags:       startFlags(),
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			if len(inside) == 0 {
-				return usagef("run: which command? git airlock run -- COMMAND...")
+				return ui.Usagef("run: which command? git airlock run -- COMMAND...")
 			}
 			request, err := a.request(c, nil)
 			if err != nil {
@@ -43,7 +44,7 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 		return err
 	}
 	if a.dry {
-		say(a.message, "would run %q in the prison and promote what it commits", argv)
+		ui.Say(a.message, "would run %q in the prison and promote what it commits", argv)
 		return nil
 	}
 	defer leave()
@@ -63,8 +64,8 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 	}
 	var refused *refusal
 	if errors.As(held, &refused) {
-		say(a.message, "%s", refused.text)
-		hint(a.message, refused.hints...)
+		ui.Say(a.message, "%s", refused.text)
+		ui.Hint(a.message, refused.hints...)
 		return childStatus(3)
 	}
 	return held
@@ -85,7 +86,7 @@ func (a *app) goOut(ctx context.Context, r airlock.Record, before int) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return errCleared
 	case errors.Is(err, airlock.ErrBusy):
-		say(a.message, "%s on %s goes on: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "%s on %s goes on: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
 		unlock()
 		return a.promote(ctx, r, promote.Options{}, before)
 	case err != nil:

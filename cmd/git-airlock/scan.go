@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
@@ -21,7 +22,7 @@ func scanCommand(inside []string) *cli.Command {
 		Description: "Searches the files of the checked-out commit, as \"start\" does, which refuses if a finding is high. What may stay is\n" +
 			"allowed, with a reason: git config --add " + scan.AllowKey + " \"RULE:PATTERN # REASON\". Patterns of your own:\n" +
 			scan.PatternKey + " \"high NAME EXPRESSION\", " + scan.FileKey + " \"high NAME PATTERN\".\n" +
-			"Exit status 3 if a finding is high and not allowed.\n\n" + exitStatusHelp,
+			"Exit status 3 if a finding is high and not allowed.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			head, err := a.base(c.Context)
@@ -38,7 +39,7 @@ func scanCommand(inside []string) *cli.Command {
 			}
 			d := scanned(head, report)
 			if c.Bool(jsonFlag.Name) {
-				err = printJSON(a.out, d)
+				err = ui.PrintJSON(a.out, d)
 			} else {
 				err = a.show(c.Context, "scan", true, d.print)
 			}
@@ -65,7 +66,7 @@ func (a *app) scan(ctx context.Context, head gitops.Head, s scan.Scanner) (scan.
 		}
 	}
 	var done func()
-	s.Progress, done = progressOf("searching for secrets")
+	s.Progress, done = ui.CountedProgress("searching for secrets")
 	defer done()
 	s.Repo, s.Detect = a.repo, detectorOf(secrets.Default().Find)
 	return s.Tree(ctx, head.Tree)
@@ -120,12 +121,12 @@ func (s *screening) verdict(w io.Writer) error {
 // tell names what was found, the worst one by one.
 func tell(w io.Writer, report scan.Report) {
 	if report.Excluded > 0 {
-		say(w, "%s left out of the snapshot (%s); landed commits keep yours", count(report.Excluded, "file"), excludeKey)
+		ui.Say(w, "%s left out of the snapshot (%s); landed commits keep yours", ui.Count(report.Excluded, "file"), excludeKey)
 	}
 	shown := 0
 	for _, f := range report.Findings {
 		if f.Severity == scan.High && f.Allowed == "" && shown < hintsShown {
-			say(w, "%s: %s: %s", placeOfFinding(f), f.Rule, gitops.Escape(f.Reason))
+			ui.Say(w, "%s: %s: %s", placeOfFinding(f), f.Rule, gitops.Escape(f.Reason))
 			shown++
 		}
 	}
@@ -137,7 +138,7 @@ func tell(w io.Writer, report scan.Report) {
 		if report.Cursory {
 			orMore = " or more"
 		}
-		say(w, "what may be%s secrets inside: %d high, %d medium, %d%s low: git airlock scan", more, high, medium, low, orMore)
+		ui.Say(w, "what may be%s secrets inside: %d high, %d medium, %d%s low: git airlock scan", more, high, medium, low, orMore)
 	}
 }
 
@@ -167,7 +168,7 @@ func refuseSecrets(r scan.Report) error {
 	if n == 0 {
 		return nil
 	}
-	refused := &refusal{text: "a snapshot would take secrets in: " + count(n, "finding") + " of severity high"}
+	refused := &refusal{text: "a snapshot would take secrets in: " + ui.Count(n, "finding") + " of severity high"}
 	lines := map[string]bool{}
 	for _, f := range r.Findings {
 		line := gitops.Pasteable(scan.AllowanceFor(f) + "why it may be there")
@@ -219,7 +220,7 @@ type findingRecord struct {
 }
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
-	d := scanDocument{Version: documentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
+	d := scanDocument{Version: ui.DocumentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
 		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: escaped(r.Partial), Archives: escaped(r.Archives), Findings: []findingRecord{}}
 	for _, f := range r.Findings {
 		record := findingRecord{Severity: f.Severity, Path: gitops.Escape(f.Path), Line: f.Line, Rule: f.Rule, Reason: gitops.Escape(f.Reason), Ignored: f.Ignored, Committed: !f.Loose}
@@ -242,16 +243,16 @@ func escaped(paths []string) []string {
 }
 
 // print shows a document to people.
-func (d scanDocument) print(out io.Writer, p paint) error {
+func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {
 		reason := gitops.Escape(f.Reason)
 		if f.Ignored {
 			reason += ", though an ignore file names it"
 		}
-		word := p.severity(f.Severity)
+		word := severityIn(p, f.Severity)
 		if f.Allowed != nil {
-			word, reason = p.green("allowed"), gitops.Escape(*f.Allowed)
+			word, reason = p.Green("allowed"), gitops.Escape(*f.Allowed)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", word, placeOfFinding(scan.Finding{Path: f.Path, Line: f.Line}), f.Rule, reason)
 	}
@@ -268,19 +269,19 @@ func (d scanDocument) print(out io.Writer, p paint) error {
 		fmt.Fprintf(out, "archive  %d more: not looked into\n", more)
 	}
 	if d.Excluded > 0 {
-		fmt.Fprintf(out, "%s left out (%s)\n", count(d.Excluded, "file"), excludeKey)
+		fmt.Fprintf(out, "%s left out (%s)\n", ui.Count(d.Excluded, "file"), excludeKey)
 	}
-	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
+	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", ui.Count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
 	return err
 }
 
-// severity is a severity in its colour. All colours take the same room, which a table counts.
-func (p paint) severity(s scan.Severity) string {
+// severityIn is a severity in its colour. All colours take the same room, which a table counts.
+func severityIn(p ui.Paint, s scan.Severity) string {
 	switch s {
 	case scan.High:
-		return p.red(s.String())
+		return p.Red(s.String())
 	case scan.Medium:
-		return p.yellow(s.String())
+		return p.Yellow(s.String())
 	}
-	return p.in("39", s.String()) // the terminal's own
+	return p.In("39", s.String()) // the terminal's own
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison/selftest"
@@ -26,7 +27,7 @@ func selftestCommand(inside []string) *cli.Command {
 			"Then it reads all that an agent could read and looks for the name of this tool and for yours, your e-mail address,\n" +
 			"home, host and repository. An agent at work may find no free process for a moment. A line begins with \"kept\",\n" +
 			"\"weaker\" (status names that already), \"BROKEN\" (a promise that is not kept) or \"LEAK\" (a word that was found);\n" +
-			"either of the last two is exit status 1.\n\n" + exitStatusHelp,
+			"either of the last two is exit status 1.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			report, err := a.selftest(c.Context, r)
@@ -34,9 +35,9 @@ func selftestCommand(inside []string) *cli.Command {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
-				err = printJSON(a.out, selftestDocument{documentVersion, report.Kept(), escapeReport(report)})
+				err = ui.PrintJSON(a.out, selftestDocument{ui.DocumentVersion, report.Kept(), escapeReport(report)})
 			} else {
-				err = a.show(c.Context, "selftest", false, func(out io.Writer, p paint) error {
+				err = a.show(c.Context, "selftest", false, func(out io.Writer, p ui.Paint) error {
 					printReport(out, p, escapeReport(report))
 					return nil
 				})
@@ -80,8 +81,8 @@ func (a *app) selftest(ctx context.Context, r airlock.Record) (selftest.Report, 
 		return selftest.Report{}, err
 	}
 	defer box.Close()
-	line := newProgress("trying the prison's walls")
-	defer line.close()
+	line := ui.NewProgress("trying the prison's walls")
+	defer line.Close()
 	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Isolation: isolationOf(r), Words: a.secrets()})
 }
 
@@ -124,23 +125,23 @@ func escapeReport(r selftest.Report) selftest.Report {
 	return r
 }
 
-func printReport(w io.Writer, p paint, r selftest.Report) {
+func printReport(w io.Writer, p ui.Paint, r selftest.Report) {
 	for _, result := range r.Results {
-		word := p.green("kept  ")
+		word := p.Green("kept  ")
 		switch {
 		case result.Weaker:
-			word = p.yellow("weaker")
+			word = p.Yellow("weaker")
 		case !result.Kept:
-			word = p.red("BROKEN")
+			word = p.Red("BROKEN")
 		}
 		fmt.Fprintf(w, "%s %-16s %s (%s): %s\n", word, result.Name, result.Promise, result.Tried, result.Seen)
 	}
 	for _, l := range r.Leaks.Found {
-		fmt.Fprintf(w, "%s %s in %s: %s\n", p.red("LEAK  "), l.Kind, l.Where, l.Seen)
+		fmt.Fprintf(w, "%s %s in %s: %s\n", p.Red("LEAK  "), l.Kind, l.Where, l.Seen)
 	}
 	for _, l := range r.Leaks.Known {
-		fmt.Fprintf(w, "%s %s in %s: %s\n", p.yellow("weaker"), l.Kind, l.Where, l.Seen)
+		fmt.Fprintf(w, "%s %s in %s: %s\n", p.Yellow("weaker"), l.Kind, l.Where, l.Seen)
 	}
-	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", count(r.Leaks.Words, "word"),
-		r.Leaks.Bytes>>10, count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
+	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", ui.Count(r.Leaks.Words, "word"),
+		r.Leaks.Bytes>>10, ui.Count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
 }

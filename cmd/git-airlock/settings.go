@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
@@ -244,12 +245,12 @@ func environment(source string, asked []string, file map[string]string) ([]strin
 	for _, v := range asked {
 		name, _, valued := strings.Cut(v, "=")
 		if !envName.MatchString(name) {
-			return nil, usagef("%s: %q is not the name of a variable", source, gitops.Escape(name))
+			return nil, ui.Usagef("%s: %q is not the name of a variable", source, gitops.Escape(name))
 		}
 		if !valued {
 			value, set := hostVariable(name, file)
 			if !set {
-				return nil, usagef("%s: %s is set neither here nor in %s", source, name, dotenvName)
+				return nil, ui.Usagef("%s: %s is set neither here nor in %s", source, name, dotenvName)
 			}
 			v = name + "=" + value
 		}
@@ -288,12 +289,4 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		}
 	}
 	return airlock.Limits(l), nil
-}
-
-// count says a number of things: "1 commit", "2 commits".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

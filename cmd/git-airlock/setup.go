@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/recipe"
@@ -268,9 +269,9 @@ func (a *app) uncommitted(s commitSetup) {
 		return
 	}
 	if s.file == recipe.FileName {
-		say(a.message, "%s is used as it is committed; your changes to it are not", recipe.FileName)
+		ui.Say(a.message, "%s is used as it is committed; your changes to it are not", recipe.FileName)
 		return
 	}
-	say(a.message, "%s is not used, as it is not committed", recipe.FileName)
-	hint(a.message, fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
+	ui.Say(a.message, "%s is not used, as it is not committed", recipe.FileName)
+	ui.Hint(a.message, fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
 }

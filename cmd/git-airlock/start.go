@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
@@ -24,7 +25,7 @@ func startCommand(inside []string) *cli.Command {
 			"An image that was built of the recipe follows the recipe.\n\n" +
 			"What the committed " + recipe.FileName + " asks for is made, asked for on this machine, or refused; its startup\n" +
 			"commands are run once, and again when they have changed.\n" +
-			"With a command, runs it detached in the prison, with a terminal of its own, one at a time.\n\n" + exitStatusHelp,
+			"With a command, runs it detached in the prison, with a terminal of its own, one at a time.",
 		Flags: startFlags(),
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			request, err := a.request(c, inside)
@@ -45,7 +46,7 @@ func (a *app) start(ctx context.Context, request startRequest) (r airlock.Record
 	}
 	if err := a.awaken(ctx, r, request.choice.setup, started); err != nil {
 		if len(request.command) > 0 {
-			say(a.message, "not launched: %s", gitops.Escape(fmt.Sprintf("%q", request.command)))
+			ui.Say(a.message, "not launched: %s", gitops.Escape(fmt.Sprintf("%q", request.command)))
 		}
 		return r, started, err
 	}
@@ -157,7 +158,7 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 		if err := errors.Join(err, secrets.verdict(a.message)); err != nil {
 			return r, err
 		}
-		say(a.message, "would snapshot %s at %.12s and start a %s prison (%s); %s",
+		ui.Say(a.message, "would snapshot %s at %.12s and start a %s prison (%s); %s",
 			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(changes))
 		return r, nil
 	}
@@ -182,16 +183,16 @@ func (a *app) begin(ctx context.Context, request startRequest) (airlock.Record, 
 
 // announce says what there is now, and what in it may be other than expected.
 func (a *app) announce(r airlock.Record, loose, changes int) {
-	say(a.message, "%s: snapshot of %s at %.12s in %s, %s prison, network %s",
+	ui.Say(a.message, "%s: snapshot of %s at %.12s in %s, %s prison, network %s",
 		r.ID, gitops.Escape(r.BranchName()), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
 	if loose > 0 {
-		say(a.message, "%s that git does not track went in (%s), and come out only if they are committed", count(loose, "file"), includeName)
+		ui.Say(a.message, "%s that git does not track went in (%s), and come out only if they are committed", ui.Count(loose, "file"), includeName)
 	}
 	if changes > 0 {
-		say(a.message, "%s", stayOutside(changes))
+		ui.Say(a.message, "%s", stayOutside(changes))
 	}
 	for _, weaker := range r.Isolation.Weaker {
-		say(a.message, "weaker here: %s", weaker.Text)
+		ui.Say(a.message, "weaker here: %s", weaker.Text)
 	}
 }
 
@@ -199,7 +200,7 @@ func stayOutside(changes int) string {
 	if changes == 1 {
 		return "1 uncommitted change of yours stays outside"
 	}
-	return count(changes, "uncommitted change") + " of yours stay outside"
+	return ui.Count(changes, "uncommitted change") + " of yours stay outside"
 }
 
 // base is what is checked out, if a snapshot can be taken of it.
@@ -252,6 +253,6 @@ func (a *app) launch(ctx context.Context, r airlock.Record, command []string) er
 	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: terminalLikeOurs()}); err != nil {
 		return err
 	}
-	say(a.message, "launched %s", gitops.Escape(fmt.Sprintf("%q", command)))
+	ui.Say(a.message, "launched %s", gitops.Escape(fmt.Sprintf("%q", command)))
 	return nil
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -82,7 +81,7 @@ func (a *app) awaken(ctx context.Context, r airlock.Record, s commitSetup, start
 		return err
 	}
 	for i, command := range s.Startup {
-		say(a.message, "startup %d of %d: %s", i+1, len(s.Startup), gitops.Escape(command))
+		ui.Say(a.message, "startup %d of %d: %s", i+1, len(s.Startup), gitops.Escape(command))
 		status, err := a.inShell(ctx, box, command)
 		if err != nil {
 			return err
@@ -97,8 +96,8 @@ func (a *app) awaken(ctx context.Context, r airlock.Record, s commitSetup, start
 
 // inShell runs a command as the agent and shows what it prints, as text of the agent's.
 func (a *app) inShell(ctx context.Context, box prison.Prison, command string) (status int, err error) {
-	out := &agentText{to: a.message}
-	defer out.flush()
+	out := &ui.AgentText{To: a.message}
+	defer out.Flush()
 	return box.Exec(ctx, prison.Process{
 		Argv: []string{"/bin/sh", "-c", `exec 2>&1 "${SHELL:-/bin/sh}" -c "$1"`, "sh", command}, Stdout: out,
 	})
@@ -106,10 +105,10 @@ func (a *app) inShell(ctx context.Context, box prison.Prison, command string) (s
 
 // serve starts services.
 func (a *app) serve(ctx context.Context, box prison.Prison, commands []string) error {
-	say(a.message, "starting %s", count(len(commands), "service"))
+	ui.Say(a.message, "starting %s", ui.Count(len(commands), "service"))
 	which := prison.Capped{Max: maxSaid} // a service may write there, too
-	out := &agentText{to: a.message}
-	defer out.flush()
+	out := &ui.AgentText{To: a.message}
+	defer out.Flush()
 	status, err := box.Exec(ctx, prison.Process{
 		Argv: append([]string{"/bin/sh", "-c", serviceScript, "sh"}, commands...), Stdout: &which, Stderr: out,
 	})
@@ -122,38 +121,4 @@ func (a *app) serve(ctx context.Context, box prison.Prison, commands []string) e
 	}
 	failed.command = commands[failed.number-1]
 	return &hinted{failed, []string{"git airlock visit", "git airlock stop && git airlock start"}}
-}
-
-// agentText shows text that comes out of a prison, line by line and escaped.
-type agentText struct {
-	to   io.Writer
-	line []byte
-}
-
-// agentLine is the length at which a line is shown though it has not ended.
-const agentLine = 4 << 10
-
-// Write implements [io.Writer].
-func (t *agentText) Write(p []byte) (int, error) {
-	for _, c := range p {
-		if c == '\n' || len(t.line) >= agentLine {
-			t.show()
-		}
-		if c != '\n' {
-			t.line = append(t.line, c)
-		}
-	}
-	return len(p), nil
-}
-
-func (t *agentText) show() {
-	fmt.Fprintf(t.to, "  %s\n", gitops.Escape(strings.TrimRight(string(t.line), "\r")))
-	t.line = t.line[:0]
-}
-
-// flush shows what is left.
-func (t *agentText) flush() {
-	if len(t.line) > 0 {
-		t.show()
-	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
@@ -11,7 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -23,19 +24,19 @@ func statusCommand(inside []string) *cli.Command {
 		Name: "status", Usage: "show what runs, what landed, what is held and why",
 		UsageText: "git airlock status [--json | --watch]",
 		Description: "With --watch, shows it again whenever it changes, until ^C: on a terminal always in the same place,\n" +
-			"elsewhere one after the other, with an empty line in between.\n\n" + exitStatusHelp,
+			"elsewhere one after the other, with an empty line in between.",
 		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "watch", Usage: "go on showing what changes"}},
 		Action: inRepository(func(c *cli.Context, a *app) error {
 			asJSON := c.Bool(jsonFlag.Name)
 			switch {
 			case c.Bool("watch") && asJSON:
-				return usagef("status: --watch and --json exclude each other")
+				return ui.Usagef("status: --watch and --json exclude each other")
 			case c.Bool("watch"):
 				return a.watch(c.Context)
 			}
 			r, err := a.here(c.Context)
 			if errors.Is(err, errNoAirlock) && asJSON {
-				if err := printJSON(a.out, map[string]any{"version": documentVersion, "state": "none"}); err != nil {
+				if err := ui.PrintJSON(a.out, map[string]any{"version": ui.DocumentVersion, "state": "none"}); err != nil {
 					return err
 				}
 				return childStatus(4)
@@ -48,12 +49,12 @@ func statusCommand(inside []string) *cli.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, d)
+				return ui.PrintJSON(a.out, d)
 			}
-			if err := a.show(c.Context, "status", false, func(out io.Writer, p paint) error { return d.print(out, p, time.Now()) }); err != nil {
+			if err := a.show(c.Context, "status", false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, time.Now()) }); err != nil {
 				return err
 			}
-			if onTerminal() { // what reads our words for a program takes advice for trouble
+			if ui.CanAsk() { // what reads our words for a program takes advice for trouble
 				a.showNotes(r, d.Landed)
 			}
 			return nil
@@ -61,69 +62,13 @@ func statusCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-const documentVersion = 1
-
-// document is version 1 of what status --json prints.
-type document struct {
-	Version       int               `json:"version"`
-	Session       string            `json:"session"`
-	Branch        string            `json:"branch"`
-	State         string            `json:"state"`
-	Backend       string            `json:"backend"`
-	BackendReason string            `json:"backend_reason"`
-	ID            string            `json:"id"`
-	Workspace     string            `json:"workspace"`
-	UID           int               `json:"uid"`
-	Base          gitops.OID        `json:"base"`
-	Promoted      gitops.OID        `json:"promoted"`
-	InnerTip      gitops.OID        `json:"inner_tip"`
-	Daemon        daemonState       `json:"daemon"`
-	Command       *commandState     `json:"command"`
-	Hold          *promote.Hold     `json:"hold"`
-	Holds         []promote.Hold    `json:"holds"`
-	Pending       int               `json:"pending"`
-	Uncommitted   int               `json:"uncommitted"`
-	Waiting       []promote.Waiting `json:"waiting"`
-	Landed        int               `json:"landed"`
-	Flagged       []promote.Flagged `json:"flagged"`
-	LastLandedAt  *time.Time        `json:"last_landed_at"`
-	Failure       string            `json:"failure,omitempty"`
-	Isolation     isolationState    `json:"isolation"`
-
-	lost string // the workspace, if somebody has removed it
-}
-
-type daemonState struct {
-	Running bool `json:"running"`
-	PID     int  `json:"pid"`
-}
-
-type commandState struct {
-	Argv  []string `json:"argv"`
-	State string   `json:"state"`
-	Exit  *int     `json:"exit"`
-}
-
-type isolationState struct {
-	Network string      `json:"network"`
-	Runtime string      `json:"runtime"`
-	Limits  limitsState `json:"limits"`
-	Weaker  []string    `json:"weaker"`
-}
-
-type limitsState struct {
-	Memory string `json:"memory"`
-	CPUs   string `json:"cpus"`
-	PIDs   int    `json:"pids"`
-}
-
 // document looks at an airlock of this worktree, and heals its daemon. What another command has changed meanwhile is
 // looked at again.
-func (a *app) document(ctx context.Context, r airlock.Record) (document, error) {
+func (a *app) document(ctx context.Context, r airlock.Record) (ui.Document, error) {
 	for tries := 3; ; tries-- {
 		there := *a
 		var said *bytes.Buffer
-		there.message, said = keptBack(a.message)
+		there.message, said = ui.Buffered(a.message)
 		d, err := there.documentNow(ctx, r)
 		if d.State == "broken" {
 			a.letFinish(ctx) // it may be on its way down
@@ -150,13 +95,14 @@ func (a *app) letFinish(ctx context.Context) {
 	}
 }
 
-func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, error) {
-	d := document{
-		Version: documentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
+func (a *app) documentNow(ctx context.Context, r airlock.Record) (ui.Document, error) {
+	d := ui.Document{
+		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
-		Holds: []promote.Hold{}, Waiting: []promote.Waiting{}, Flagged: []promote.Flagged{},
-		Isolation: isolationState{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{},
-			Limits: limitsState{policy.SizeText(r.Isolation.Limits.Memory), strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), r.Isolation.Limits.PIDs}},
+		Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut,
+		Holds: []ui.Hold{}, Waiting: []ui.Waiting{}, Flagged: []ui.Flagged{},
+		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{},
+			Limits: ui.Limits{Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
@@ -165,7 +111,7 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 		return d, err
 	}
 	if a.store.WorkspaceGone(r) {
-		d.lost = r.Workspace
+		d.Lost = r.Workspace
 	} else if err := a.warnTracked(ctx, r); err != nil {
 		return d, err
 	}
@@ -174,11 +120,11 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 	if err != nil && !far {
 		return d, err
 	}
-	d.Daemon = daemonState{pid != 0 || far, pid}
+	d.Daemon = ui.Daemon{Running: pid != 0 || far, PID: pid}
 	if err := a.prisonState(ctx, r, &d); err != nil {
 		return d, err
 	}
-	if d.lost != "" || a.store.Orphan(r) {
+	if d.Lost != "" || a.store.Orphan(r) {
 		d.State = "broken"
 	}
 	return d, a.promotion(ctx, r, &d)
@@ -186,7 +132,7 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (document, erro
 
 // prisonState fills in what is known of the prison and its command. One whose engine does not answer is broken, for
 // all one can see; that is said, and keeps nothing else from being shown.
-func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) error {
+func (a *app) prisonState(ctx context.Context, r airlock.Record, d *ui.Document) error {
 	runs, err := a.prisonRuns(ctx, r)
 	switch {
 	case errors.Is(err, prison.ErrFrozen): // it runs, if nothing in it does
@@ -200,8 +146,8 @@ func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) er
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) || errors.Is(err, prison.ErrFrozen) {
-		say(a.message, "look at the prison: %s", gitops.Escape(err.Error()))
-		hint(a.message, hints(err)...)
+		ui.Say(a.message, "look at the prison: %s", gitops.Escape(err.Error()))
+		ui.Hint(a.message, hints(err)...)
 		return nil
 	}
 	return err
@@ -209,7 +155,7 @@ func (a *app) prisonState(ctx context.Context, r airlock.Record, d *document) er
 
 // promotion fills in what is known of landing. That the workspace cannot be looked into is said, and
 // keeps nothing else from being shown.
-func (a *app) promotion(ctx context.Context, r airlock.Record, d *document) error {
+func (a *app) promotion(ctx context.Context, r airlock.Record, d *ui.Document) error {
 	engine := a.engine(r)
 	defer engine.Close()
 	s, err := engine.State(ctx)
@@ -217,12 +163,19 @@ func (a *app) promotion(ctx context.Context, r airlock.Record, d *document) erro
 		return err
 	}
 	if err != nil {
-		say(a.message, "look into the workspace: %s", gitops.Escape(err.Error()))
+		ui.Say(a.message, "look into the workspace: %s", gitops.Escape(err.Error()))
 	}
-	d.Promoted, d.InnerTip, d.Holds, d.Pending = s.Promoted, s.InnerTip, s.Holds, s.Pending
-	d.Flagged = s.Flagged
-	d.Uncommitted, d.Waiting, d.Landed, d.LastLandedAt = s.Uncommitted, s.Waiting, s.Landed, s.LastLandedAt
-	d.Failure = s.Failure
+	d.Promoted, d.InnerTip, d.Pending = s.Promoted, s.InnerTip, s.Pending
+	for _, h := range s.Holds {
+		d.Holds = append(d.Holds, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: h.Next, Since: h.Since})
+	}
+	for _, w := range s.Waiting {
+		d.Waiting = append(d.Waiting, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Next: bringHome(w)})
+	}
+	for _, f := range s.Flagged {
+		d.Flagged = append(d.Flagged, ui.Flagged(f))
+	}
+	d.Uncommitted, d.Landed, d.LastLandedAt, d.Failure = s.Uncommitted, s.Landed, s.LastLandedAt, s.Failure
 	if len(d.Holds) > 0 {
 		d.Hold = &d.Holds[0]
 	}
@@ -237,13 +190,14 @@ func (a *app) warnTracked(ctx context.Context, r airlock.Record) error {
 	}
 	tracked, err := a.repo.Tracks(ctx, r.Workspace)
 	if tracked {
-		say(a.message, "the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
-		hint(a.message, "git rm -r -f -q --cached "+r.Workspace)
+		ui.Say(a.message, "the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
+		ui.Hint(a.message, "git rm -r -f -q --cached "+r.Workspace)
 	}
 	return err
 }
 
-func (a *app) launched(ctx context.Context, r airlock.Record) (*commandState, error) {
+// launched returns the state of the launched command, nil if there was none.
+func (a *app) launched(ctx context.Context, r airlock.Record) (*ui.Command, error) {
 	spec, err := a.spec(r)
 	if err != nil {
 		return nil, err
@@ -252,16 +206,9 @@ func (a *app) launched(ctx context.Context, r airlock.Record) (*commandState, er
 	if err != nil || l == nil {
 		return nil, err
 	}
-	state := &commandState{Argv: l.Argv, State: "running"}
+	state := &ui.Command{Argv: l.Argv, State: "running"}
 	if l.Exited {
 		state.State, state.Exit = "exited", &l.Status
 	}
 	return state, nil
-}
-
-func printJSON(w io.Writer, document any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
 }

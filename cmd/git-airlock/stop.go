@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
@@ -20,13 +21,13 @@ func stopCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "stop", Usage: "land what can land, stop the daemon and the prison, keep the workspace",
 		UsageText:   "git airlock stop",
-		Description: "\"git airlock start\" resumes the same workspace.\n\n" + exitStatusHelp,
+		Description: "\"git airlock start\" resumes the same workspace.",
 		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			err := a.stop(c.Context, r)
 			var refused *refusal
 			if errors.As(err, &refused) {
 				// Stopped it is, as asked; what is held waits with it.
-				say(a.message, "%s", refused.text)
+				ui.Say(a.message, "%s", refused.text)
 				return nil
 			}
 			return err
@@ -38,7 +39,7 @@ func stopCommand(inside []string) *cli.Command {
 // something is held; the airlock is stopped all the same.
 func (a *app) stop(ctx context.Context, r airlock.Record) error {
 	if a.dry {
-		say(a.message, "would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
+		ui.Say(a.message, "would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
 		return nil
 	}
 	before, err := promote.TotalLanded(a.store.Dir(r.ID))
@@ -69,8 +70,8 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 	}
 	r.Phase = airlock.Stopped
 	if err := a.store.Save(r); gitops.NoRoom(err) {
-		say(a.message, "it is stopped; that cannot be written down: %s", gitops.Escape(err.Error()))
-		hint(a.message, hints(err)...)
+		ui.Say(a.message, "it is stopped; that cannot be written down: %s", gitops.Escape(err.Error()))
+		ui.Hint(a.message, hints(err)...)
 	} else if err != nil {
 		return err
 	}
@@ -93,11 +94,11 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 	case errors.Is(unseen, context.Canceled):
 		err = unseen
 	case unseen != nil: // it is stopped all the same
-		say(a.message, "what the agent has not committed cannot be seen: %s", unseen)
+		ui.Say(a.message, "what the agent has not committed cannot be seen: %s", unseen)
 	case state.Uncommitted > 0:
-		say(a.message, "the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
+		ui.Say(a.message, "the workspace keeps %s that the agent has not committed", ui.Count(state.Uncommitted, "change"))
 	}
-	say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
+	ui.Say(a.message, "%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
 	if err != nil {
 		return err
 	}
@@ -106,8 +107,8 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 
 // halt ends daemon and prison.
 func (a *app) halt(ctx context.Context, r airlock.Record) error {
-	line := newProgress("stopping")
-	defer line.close()
+	line := ui.NewProgress("stopping")
+	defer line.Close()
 	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (a *app) halt(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if _, err := a.shut(ctx, r); err != nil {
-		say(a.message, "the workspace %s is open to other users of this host, or closed to the agent: %s", r.Workspace, gitops.Escape(err.Error()))
+		ui.Say(a.message, "the workspace %s is open to other users of this host, or closed to the agent: %s", r.Workspace, gitops.Escape(err.Error()))
 	}
 	return nil
 }

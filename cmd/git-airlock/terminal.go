@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -30,7 +31,7 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 			select {
 			case <-resized:
 				select {
-				case sizes <- terminalSize(out):
+				case sizes <- sizeOf(out):
 				case <-done:
 					return
 				}
@@ -41,7 +42,7 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 	}()
 	shown := &modes{out: os.Stdout}
 	p.Stdout, p.Stderr = shown, nil
-	p.Terminal = &prison.Terminal{Size: terminalSize(out), Resize: sizes, Term: os.Getenv("TERM")}
+	p.Terminal = &prison.Terminal{Size: sizeOf(out), Resize: sizes, Term: os.Getenv("TERM")}
 	return func() {
 		signal.Stop(resized)
 		close(done)
@@ -54,15 +55,13 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 func terminalLikeOurs() *prison.Terminal {
 	t := &prison.Terminal{}
 	if out := int(os.Stderr.Fd()); term.IsTerminal(out) {
-		t.Size, t.Term = terminalSize(out), os.Getenv("TERM")
+		t.Size, t.Term = sizeOf(out), os.Getenv("TERM")
 	}
 	return t
 }
 
-func terminalSize(fd int) prison.Size {
-	cols, rows, err := term.GetSize(fd)
-	if err != nil || rows <= 0 || cols <= 0 {
-		return prison.Size{Rows: 24, Cols: 80}
-	}
+// sizeOf is the size of the terminal fd, for a prison.
+func sizeOf(fd int) prison.Size {
+	rows, cols := ui.TerminalSize(fd)
 	return prison.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // a terminal's size fits, TIOCGWINSZ(2)
 }

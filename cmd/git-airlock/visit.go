@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -19,7 +20,7 @@ func visitCommand(inside []string) *cli.Command {
 			"what that leaves running goes on, and its output is shown until it is silent for a moment.\n" +
 			"With --attach, joins the terminal of the command that \"start -- COMMAND\" launched, and ends with its status; on a terminal\n" +
 			"^] detaches, and the command goes on. With --log, prints the last megabyte or two of what it showed, as plain text, also\n" +
-			"when it has ended or the prison is stopped.\n\n" + exitStatusHelp,
+			"when it has ended or the prison is stopped.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
 			&cli.BoolFlag{Name: "log", Usage: "print what the launched command showed last"},
@@ -27,7 +28,7 @@ func visitCommand(inside []string) *cli.Command {
 		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
 			join, log := c.Bool("attach"), c.Bool("log")
 			if join && log || (join || log) && inside != nil {
-				return usagef("visit: --attach, --log and a command exclude each other")
+				return ui.Usagef("visit: --attach, --log and a command exclude each other")
 			}
 			if err := a.heal(c.Context, r); err != nil {
 				return err
@@ -74,7 +75,7 @@ func (a *app) visit(ctx context.Context, r airlock.Record, argv []string) error 
 	}
 	defer box.Close()
 	if a.dry {
-		say(a.message, "would run %q in the prison of %s", argv, r.ID)
+		ui.Say(a.message, "would run %q in the prison of %s", argv, r.ID)
 		return nil
 	}
 	p := prison.Process{Argv: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
@@ -31,7 +31,7 @@ func (a *app) newWizard(c *cli.Context) wizard { return wizard{a, c, bufio.NewRe
 
 // ask completes a plan, each question with what holds if the answer is empty.
 func (w wizard) ask(p *initPlan) error {
-	say(w.message, "an empty answer takes what stands in brackets, ^C ends without a change")
+	ui.Say(w.message, "an empty answer takes what stands in brackets, ^C ends without a change")
 	for _, q := range []struct {
 		option string
 		ask    func(*initPlan) error
@@ -52,7 +52,7 @@ func (w wizard) ask(p *initPlan) error {
 func (w wizard) line(question, otherwise string, valid func(answer string) error) error {
 	for {
 		fmt.Fprintf(w.message, "airlock: %s [%s] ", question, otherwise)
-		answer, err := readAnswer(w.options.Context, w.in)
+		answer, err := ui.ReadAnswer(w.options.Context, w.in)
 		switch {
 		case errors.Is(err, io.EOF):
 			fmt.Fprintln(w.message)
@@ -67,26 +67,7 @@ func (w wizard) line(question, otherwise string, valid func(answer string) error
 		if wrong == nil {
 			return nil
 		}
-		say(w.message, "%s", gitops.Escape(wrong.Error()))
-	}
-}
-
-// readAnswer reads a line that somebody types, unless they would rather have us end.
-func readAnswer(ctx context.Context, in *bufio.Reader) (string, error) {
-	type line struct {
-		text string
-		err  error
-	}
-	typed := make(chan line, 1)
-	go func() {
-		text, err := in.ReadString('\n')
-		typed <- line{text, err}
-	}()
-	select {
-	case l := <-typed:
-		return l.text, l.err
-	case <-ctx.Done():
-		return "", ctx.Err()
+		ui.Say(w.message, "%s", gitops.Escape(wrong.Error()))
 	}
 }
 

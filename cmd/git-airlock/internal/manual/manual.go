@@ -1,84 +1,52 @@
-package main
+package manual
 
 import (
+	"cmp"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-
-	"github.com/urfave/cli/v2"
 )
 
-// manualCommand writes the manual; scripts/install and scripts/release call it.
-func manualCommand() *cli.Command {
-	return &cli.Command{
-		Name: "manual", Usage: "print a page of the manual, or write all of them",
-		UsageText: "git airlock manual [PAGE]\ngit airlock manual --dir DIRECTORY",
-		Description: "Pages are in troff, such as \"git-airlock-start\" (default: \"git-airlock\"); man -l shows them. " +
-			"With SOURCE_DATE_EPOCH they are of that date.\n\n" + exitStatusHelp,
-		Flags:           []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write all pages into the `DIRECTORY`"}},
-		Hidden:          true,
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
-		Action: func(c *cli.Context) error {
-			pages := manual(appPage(c.App))
-			if dir := c.String("dir"); dir != "" {
-				for name, text := range pages {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
-						return err
-					}
-				}
-				return nil
-			}
-			name := "git-airlock"
-			if c.Args().Present() {
-				name = c.Args().First()
-			}
-			text, ok := pages[strings.TrimSuffix(name, ".1")+".1"]
-			if !ok {
-				return usagef("manual: there is no page %q", name)
-			}
-			_, err := io.WriteString(c.App.Writer, text)
-			return err
-		},
-	}
+// Book is the manual: a page on the program, and one on each command.
+type Book struct {
+	Program       Page
+	Version, Date string      // date is empty if it is not known
+	Holds         []string    // the reasons why landing waits, in the order in which they are named
+	Rules         []Explained // those of the policy gate
 }
 
-// manual is all pages, by the names of their files.
-func manual(app page) map[string]string {
-	all := map[string]string{"git-airlock.1": mainPage(app)}
-	for _, c := range app.commands {
-		all[c.file()+".1"] = c.troff(app)
+// Pages are all pages, by the names of their files.
+func (b Book) Pages() map[string]string {
+	all := map[string]string{"git-airlock.1": b.main()}
+	for _, c := range b.Program.Commands {
+		all[c.file()+".1"] = b.page(c)
 	}
 	return all
 }
 
 // file is the name of a page: git-airlock-start.
-func (p page) file() string { return strings.ReplaceAll(p.name, " ", "-") }
+func (p Page) file() string { return strings.ReplaceAll(p.Name, " ", "-") }
 
-// mainPage is the page on the program as a whole.
-func mainPage(app page) string {
-	t := newTroff(app)
+// main is the page on the program as a whole.
+func (b Book) main() string {
+	app := b.Program
+	t := b.newTroff(app)
 	t.section("DESCRIPTION")
 	for _, text := range model {
 		t.paragraph(text)
 	}
 	t.section("COMMANDS")
-	for _, c := range app.commands {
-		t.item(`\fB`+literal(c.file())+`\fR(1)`, c.summary)
+	for _, c := range app.Commands {
+		t.item(`\fB`+Literal(c.file())+`\fR(1)`, c.Summary)
 	}
-	t.options(app.options)
+	t.options(app.Options)
 	t.exitStatus()
-	t.holds()
+	t.holds(b.Holds)
 	t.section("CONFIGURATION")
 	t.paragraph("Settings are git's: `--global`, `--local`, `-c` and `includeIf` work as for git. An option goes before its setting.")
-	t.list(settingsExplained(settings))
+	t.list(settingsExplained(Settings))
 	t.paragraph("Of git's own there are")
-	t.list(settingsExplained(gitSettings))
+	t.list(settingsExplained(GitSettings))
 	t.section("FILES")
 	t.list(files)
 	t.section("NOTES OF LANDED COMMITS")
@@ -89,43 +57,43 @@ func mainPage(app page) string {
 	return t.String()
 }
 
-// troff is the page on one command.
-func (p page) troff(app page) string {
-	t := newTroff(p)
-	if len(p.about) > 0 {
+// page is the page on one command.
+func (b Book) page(p Page) string {
+	t := b.newTroff(p)
+	if len(p.About) > 0 {
 		t.section("DESCRIPTION")
-		for _, text := range p.about {
+		for _, text := range p.About {
 			t.paragraph(text)
 		}
 	}
-	if len(p.commands) > 0 {
+	if len(p.Commands) > 0 {
 		t.section("COMMANDS")
-		for _, c := range p.commands {
-			t.item(`\fB`+literal(strings.Join(c.synopsis, " "))+`\fR`, strings.Join(append([]string{c.summary}, c.about...), ". "))
+		for _, c := range p.Commands {
+			t.item(`\fB`+Literal(strings.Join(c.Synopsis, " "))+`\fR`, strings.Join(append([]string{c.Summary}, c.About...), ". "))
 			t.WriteString(".RS\n")
-			for _, o := range c.options {
+			for _, o := range c.Options {
 				t.option(o)
 			}
 			t.WriteString(".RE\n")
 		}
 	}
-	t.options(p.options)
+	t.options(p.Options)
 	t.exitStatus()
-	switch p.command() {
+	switch p.CommandName() {
 	case "status":
-		t.holds()
+		t.holds(b.Holds)
 		t.json()
 	case "promote", "stop", "clear", "run":
-		t.holds()
+		t.holds(b.Holds)
 	case "policy":
 		t.section("RULES")
-		t.list(rulesExplained())
+		t.list(b.Rules)
 	}
 	if of := p.settings(); len(of) > 0 {
 		t.section("CONFIGURATION")
 		t.list(settingsExplained(of))
 	}
-	t.seeAlso(append([]string{"git-airlock(1)"}, slices.DeleteFunc(pagesOf(app), func(name string) bool { return name == p.file()+"(1)" })...))
+	t.seeAlso(append([]string{"git-airlock(1)"}, slices.DeleteFunc(pagesOf(b.Program), func(name string) bool { return name == p.file()+"(1)" })...))
 	return t.String()
 }
 
@@ -133,11 +101,11 @@ func (p page) troff(app page) string {
 var withoutOption = map[string][]string{"airlock.buildNetwork": {"start", "run", "image"}}
 
 // settings are those that an option of the page goes before, and those that the command reads without one.
-func (p page) settings() []setting {
-	var of []setting
-	for _, s := range settings {
-		key := strings.ToLower(strings.TrimPrefix(s.key, "airlock."))
-		if slices.Contains(withoutOption[s.key], p.command()) || slices.ContainsFunc(p.options, func(o option) bool { return o.key() == key }) {
+func (p Page) settings() []Setting {
+	var of []Setting
+	for _, s := range Settings {
+		key := strings.ToLower(strings.TrimPrefix(s.Key, "airlock."))
+		if slices.Contains(withoutOption[s.Key], p.CommandName()) || slices.ContainsFunc(p.Options, func(o Option) bool { return o.key() == key }) {
 			of = append(of, s)
 		}
 	}
@@ -145,14 +113,14 @@ func (p page) settings() []setting {
 }
 
 // key is the setting that an option would go before, in lower case: of --no-auto-land, autoland.
-func (o option) key() string {
-	name := strings.TrimPrefix(strings.TrimPrefix(o.names[0], "--"), "no-")
+func (o Option) key() string {
+	name := strings.TrimPrefix(strings.TrimPrefix(o.Names[0], "--"), "no-")
 	return strings.ToLower(strings.ReplaceAll(name, "-", ""))
 }
 
-func pagesOf(app page) []string {
+func pagesOf(app Page) []string {
 	var names []string
-	for _, c := range app.commands {
+	for _, c := range app.Commands {
 		names = append(names, c.file()+"(1)")
 	}
 	return names
@@ -164,30 +132,19 @@ type troff struct {
 	began bool // a section, which brings the space before a paragraph
 }
 
-func newTroff(p page) *troff {
+func (b Book) newTroff(p Page) *troff {
 	t := &troff{}
 	source := "git-airlock"
-	if v, _, _ := strings.Cut(versionText(), " "); v != "unknown" {
+	if v, _, _ := strings.Cut(b.Version, " "); v != "unknown" {
 		source += " " + v
 	}
-	fmt.Fprintf(t, ".TH %s 1 %s \"%s\" \"Git Manual\"\n", literal(strings.ToUpper(p.file())), manualDate(), literal(source))
+	fmt.Fprintf(t, ".TH %s 1 %s \"%s\" \"Git Manual\"\n", Literal(strings.ToUpper(p.file())), cmp.Or(b.Date, `""`), Literal(source))
 	fmt.Fprint(t, ".nh\n.ad l\n") // words that are to be typed are never broken
 	t.section("NAME")
-	fmt.Fprintf(t, "%s \\- %s\n", literal(p.file()), prose(p.summary))
+	fmt.Fprintf(t, "%s \\- %s\n", Literal(p.file()), prose(p.Summary))
 	t.section("SYNOPSIS")
-	t.lines(p.synopsis)
+	t.lines(p.Synopsis)
 	return t
-}
-
-// manualDate is the date of a page: of the release, else of the commit, else none.
-func manualDate() string {
-	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
-		return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
-	}
-	if t, err := time.Parse(time.RFC3339, buildSetting("vcs.time")); err == nil {
-		return t.UTC().Format(time.DateOnly)
-	}
-	return `""`
 }
 
 func (t *troff) section(name string) {
@@ -199,7 +156,7 @@ func (t *troff) section(name string) {
 func (t *troff) lines(text []string) {
 	t.WriteString(".nf\n")
 	for _, line := range text {
-		t.WriteString(literal(line) + "\n")
+		t.WriteString(Literal(line) + "\n")
 	}
 	t.WriteString(".fi\n")
 }
@@ -222,30 +179,30 @@ func (t *troff) item(term, text string) {
 	t.began = false
 }
 
-func (t *troff) list(of []explained) {
+func (t *troff) list(of []Explained) {
 	for _, e := range of {
-		t.item(`\fB`+literal(e.word)+`\fR`, e.text)
+		t.item(`\fB`+Literal(e.Word)+`\fR`, e.Text)
 	}
 }
 
-func (t *troff) options(of []option) {
+func (t *troff) options(of []Option) {
 	t.section("OPTIONS")
 	for _, o := range of {
 		t.option(o)
 	}
 }
 
-func (t *troff) option(o option) {
+func (t *troff) option(o Option) {
 	var names []string
-	for _, name := range o.names {
-		names = append(names, `\fB`+literal(name)+`\fR`)
+	for _, name := range o.Names {
+		names = append(names, `\fB`+Literal(name)+`\fR`)
 	}
 	term := strings.Join(names, ", ")
-	if o.value != "" {
-		term += ` \fI` + literal(o.value) + `\fR`
+	if o.Value != "" {
+		term += ` \fI` + Literal(o.Value) + `\fR`
 	}
-	text := o.text
-	if o.many {
+	text := o.Text
+	if o.Many {
 		text += " (can be given more than once)"
 	}
 	t.item(term, text)
@@ -253,15 +210,15 @@ func (t *troff) option(o option) {
 
 func (t *troff) exitStatus() {
 	t.section("EXIT STATUS")
-	t.list(exitStatuses)
-	t.paragraph(ofCommands)
+	t.list(ExitStatuses)
+	t.paragraph(OfCommands)
 }
 
-func (t *troff) holds() {
+func (t *troff) holds(reasons []string) {
 	t.section("HOLDS")
 	t.paragraph("Why landing waits, in the order in which reasons are named when there are several. A hold ends by itself when its cause is gone, " +
 		"within a second; `workspace-full` takes some seconds, and the prison it stopped runs again with `git airlock start`.")
-	t.list(holdsExplained())
+	t.list(holdsExplained(reasons))
 }
 
 // json explains the documents of status and list.
@@ -269,7 +226,7 @@ func (t *troff) json() {
 	t.section("JSON")
 	t.paragraph("`git airlock status --json` prints an object with the fields below, `git airlock list --json` one of `version` and `airlocks`, which is a " +
 		"list of the same. Times are as in RFC 3339; paths and refs are escaped, as on a terminal.")
-	t.list(statusFields)
+	t.list(StatusFields)
 }
 
 func (t *troff) seeAlso(pages []string) {
@@ -280,15 +237,15 @@ func (t *troff) seeAlso(pages []string) {
 		if i == len(pages)-1 {
 			end = ""
 		}
-		fmt.Fprintf(t, "\\fB%s\\fR(%s%s\n", literal(name), volume, end)
+		fmt.Fprintf(t, "\\fB%s\\fR(%s%s\n", Literal(name), volume, end)
 	}
 }
 
 // asTyped are the characters that troff would make something else of (groff_char(7)).
 var asTyped = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
-// literal makes text of what is typed or shown as it stands.
-func literal(text string) string {
+// Literal makes text of what is typed or shown as it stands.
+func Literal(text string) string {
 	text = asTyped.Replace(text)
 	if strings.HasPrefix(text, ".") {
 		text = `\&` + text // no request
@@ -301,7 +258,7 @@ func prose(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
 		if i%2 == 1 {
-			part = `\fB` + strings.TrimPrefix(literal(part), `\&`) + `\fR`
+			part = `\fB` + strings.TrimPrefix(Literal(part), `\&`) + `\fR`
 		} else {
 			part = asTyped.Replace(part)
 		}

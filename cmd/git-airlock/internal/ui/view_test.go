@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"strings"
@@ -36,9 +36,9 @@ func TestFold(t *testing.T) {
 
 func TestViewFitsTheTerminal(t *testing.T) {
 	var out strings.Builder
-	v := view{out: &out, shown: "something", size: func() (int, int) { return 7, 30 },
-		last: document{State: "running", ID: "7f3a", Branch: "feat/" + strings.Repeat("long", 20), Workspace: ".meadow-7f3a"}}
-	v.draw()
+	v := View{out: &out, shown: "something", size: func() (int, int) { return 7, 30 },
+		last: Document{State: "running", ID: "7f3a", Branch: "feat/" + strings.Repeat("long", 20), Workspace: ".meadow-7f3a"}}
+	v.Draw()
 	if n := strings.Count(out.String(), "\n") + 1; n != 6 {
 		t.Errorf("%d rows of 7 are filled: %q", n, out.String())
 	}

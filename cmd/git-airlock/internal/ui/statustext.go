@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"bytes"
@@ -10,33 +10,30 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/identity"
-	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// picture is a document on its way to people: one fact a line, what it is about before it.
-type picture struct {
+// statusText is a document on its way to people: one fact a line, what it is about before it.
+type statusText struct {
 	bytes.Buffer
-	paint
-	now time.Time
+	paint Paint
+	now   time.Time
 }
 
-func (p *picture) line(key, format string, args ...any) {
+func (p *statusText) line(key, format string, args ...any) {
 	fmt.Fprintf(p, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 }
 
 // next is what to type.
-func (p *picture) next(command string) { p.line("next", "%s", p.bold(command)) }
+func (p *statusText) next(command string) { p.line("next", "%s", p.paint.Bold(command)) }
 
 // alarm is a fact that waits for the user to act.
-func (p *picture) alarm(key, format string, args ...any) {
-	fmt.Fprintf(p, "%s %s\n", p.red(fmt.Sprintf("%-10s", key)), fmt.Sprintf(format, args...))
+func (p *statusText) alarm(key, format string, args ...any) {
+	fmt.Fprintf(p, "%s %s\n", p.paint.Red(fmt.Sprintf("%-10s", key)), fmt.Sprintf(format, args...))
 }
 
-// print shows a document to people: what there is and where, what has landed, what waits and why, and what to do.
-func (d document) print(w io.Writer, p paint, now time.Time) error {
-	pic := &picture{paint: p, now: now}
+// Print shows a document to people: what there is and where, what has landed, what waits and why, and what to do.
+func (d Document) Print(w io.Writer, p Paint, now time.Time) error {
+	pic := &statusText{paint: p, now: now}
 	pic.airlock(d)
 	pic.promotion(d)
 	pic.inside(d)
@@ -45,38 +42,38 @@ func (d document) print(w io.Writer, p paint, now time.Time) error {
 	return err
 }
 
-func (p *picture) airlock(d document) {
-	state := map[string]func(string) string{"running": p.green, "broken": p.red}[d.State]
+func (p *statusText) airlock(d Document) {
+	state := map[string]func(string) string{"running": p.paint.Green, "broken": p.paint.Red}[d.State]
 	if state == nil {
-		state = p.yellow
+		state = p.paint.Yellow
 	}
 	began := ""
-	if t := identity.SessionBegan(d.Session); !t.IsZero() {
+	if t := d.Began; !t.IsZero() {
 		began = ", begun " + ago(t, p.now)
 	}
-	p.line("airlock", "%s on %s, %s%s", d.ID, p.bold(gitops.Escape(d.Branch)), state(d.State), began)
+	p.line("airlock", "%s on %s, %s%s", d.ID, p.paint.Bold(gitops.Escape(d.Branch)), state(d.State), began)
 	p.line("workspace", "%s, as uid %d", d.Workspace, d.UID)
 	p.line("prison", "%s (%s), network %s, %s memory, %s cpus, %d pids", d.Backend, d.BackendReason,
 		d.Isolation.Network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
 	for _, weaker := range d.Isolation.Weaker {
 		p.line("weaker", "%s", weaker)
 	}
-	for _, line := range readHostSide().LeftOut {
+	for _, line := range d.LeftOut {
 		p.line("environment", "%s", line)
 	}
 }
 
-func (p *picture) promotion(d document) {
+func (p *statusText) promotion(d Document) {
 	last := ""
 	if d.LastLandedAt != nil {
 		last = ", the last " + ago(*d.LastLandedAt, p.now)
 	}
-	p.line("landed", "%s%s", count(d.Landed, "commit"), last)
+	p.line("landed", "%s%s", Count(d.Landed, "commit"), last)
 	if len(d.Flagged) > 0 {
 		p.line("flagged", "%s", flags(d.Flagged))
 	}
 	if d.Pending > 0 {
-		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.yellow(count(d.Pending, "commit")), d.ID)
+		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.paint.Yellow(Count(d.Pending, "commit")), d.ID)
 	}
 	for _, h := range d.Holds {
 		p.hold(h)
@@ -92,8 +89,8 @@ func (p *picture) promotion(d document) {
 // pathsShown bounds how many paths of a hold are shown to people; the JSON document has all.
 const pathsShown = 10
 
-func (p *picture) hold(h promote.Hold) {
-	p.alarm("held", "%s: %s%s", p.red(string(h.Reason)), h.Message, p.since(h.Since))
+func (p *statusText) hold(h Hold) {
+	p.alarm("held", "%s: %s%s", p.paint.Red(h.Reason), h.Message, p.since(h.Since))
 	for i, path := range h.Paths {
 		if i == pathsShown {
 			p.line("", "  and %d more", len(h.Paths)-i)
@@ -107,26 +104,26 @@ func (p *picture) hold(h promote.Hold) {
 }
 
 // since says how long something has been so, if it is long enough to matter.
-func (p *picture) since(t time.Time) string {
+func (p *statusText) since(t time.Time) string {
 	if t.IsZero() || p.now.Sub(t) < time.Minute {
 		return ""
 	}
 	return " (since " + span(p.now.Sub(t)) + ")"
 }
 
-func (p *picture) inside(d document) {
+func (p *statusText) inside(d Document) {
 	start := "git airlock start && " // nothing can be run in a prison that does not
-	if d.State == string(airlock.Running) {
+	if d.State == "running" {
 		start = ""
 	}
 	if d.Uncommitted > 0 {
-		p.line("inside", "%s not committed: %sgit airlock visit -- git status", count(d.Uncommitted, "changed path"), start)
+		p.line("inside", "%s not committed: %sgit airlock visit -- git status", Count(d.Uncommitted, "changed path"), start)
 	}
 	for _, x := range d.Waiting {
-		p.line("inside", "%s on %s, which does not land by itself: %s%s", count(x.Commits, "commit"), x.Ref, start, bringHome(x))
+		p.line("inside", "%s on %s, which does not land by itself: %s%s", Count(x.Commits, "commit"), x.Ref, start, x.Next)
 	}
 	if c := d.Command; c != nil {
-		state := p.green(c.State)
+		state := p.paint.Green(c.State)
 		if c.Exit != nil {
 			state = fmt.Sprintf("exited with status %d", *c.Exit)
 		}
@@ -135,9 +132,9 @@ func (p *picture) inside(d document) {
 }
 
 // advice says what to do about an airlock that does not run.
-func (p *picture) advice(d document) {
-	if d.lost != "" {
-		p.alarm("lost", "the workspace %s is gone; start makes it anew of what the agent had committed on main", d.lost)
+func (p *statusText) advice(d Document) {
+	if d.Lost != "" {
+		p.alarm("lost", "the workspace %s is gone; start makes it anew of what the agent had committed on main", d.Lost)
 	}
 	switch d.State {
 	case "broken":
@@ -148,7 +145,7 @@ func (p *picture) advice(d document) {
 }
 
 // flags sums up what rules found in landed commits.
-func flags(flagged []promote.Flagged) string {
+func flags(flagged []Flagged) string {
 	of := map[string]int{}
 	for _, f := range flagged {
 		for _, rule := range f.Rules {
@@ -159,7 +156,7 @@ func flags(flagged []promote.Flagged) string {
 	for _, rule := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, fmt.Sprintf("%s (%d)", rule, of[rule]))
 	}
-	return count(len(flagged), "landed commit") + ": " + strings.Join(parts, ", ") + ": git airlock policy"
+	return Count(len(flagged), "landed commit") + ": " + strings.Join(parts, ", ") + ": git airlock policy"
 }
 
 func ago(t, now time.Time) string { return span(now.Sub(t)) + " ago" }
@@ -171,8 +168,8 @@ func span(d time.Duration) string {
 		of   time.Duration
 	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
 		if d >= 2*unit.of {
-			return count(int(d/unit.of), unit.name)
+			return Count(int(d/unit.of), unit.name)
 		}
 	}
-	return count(max(0, int(d/time.Second)), "second")
+	return Count(max(0, int(d/time.Second)), "second")
 }

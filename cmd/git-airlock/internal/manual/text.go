@@ -1,17 +1,14 @@
-package main
+package manual
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
 // The texts that -h, the manual and the README have in common. Words between backticks are typed as they are.
 
-// explained is a word and what it means.
-type explained struct{ word, text string }
+// Explained is a word and what it means.
+type Explained struct{ Word, Text string }
 
 // model says what an airlock is.
 var model = []string{
@@ -25,8 +22,8 @@ var model = []string{
 		"`git airlock status` says why and what to type, and landing goes on by itself when the cause is gone.",
 }
 
-// exitStatuses are all that the program ends with; report decides which.
-var exitStatuses = []explained{
+// ExitStatuses are all that the program ends with; report decides which.
+var ExitStatuses = []Explained{
 	{"0", "done"},
 	{"1", "it went wrong"},
 	{"2", "wrong usage or unreadable settings"},
@@ -36,46 +33,46 @@ var exitStatuses = []explained{
 	{"128+n", "ended by signal n, as by ^C (130)"},
 }
 
-// ofCommands is what is different for the commands that run another.
-const ofCommands = `"visit" and "run" return the command's own status, 126 if it cannot be executed, 127 if it is not found, and 125 ` +
+// OfCommands is what is different for the commands that run another.
+const OfCommands = `"visit" and "run" return the command's own status, 126 if it cannot be executed, 127 if it is not found, and 125 ` +
 	`for every failure of their own, in place of 1 to 5; "run" returns 3 if the command succeeded and something is held.`
 
 // exitStatusHelp sums them up.
 var exitStatusHelp = func() string {
 	var parts []string
-	for _, s := range exitStatuses {
-		parts = append(parts, s.word+" "+s.text)
+	for _, s := range ExitStatuses {
+		parts = append(parts, s.Word+" "+s.Text)
 	}
-	return "Exit status: " + strings.Join(parts, "; ") + ". " + ofCommands
+	return "Exit status: " + strings.Join(parts, "; ") + ". " + OfCommands
 }()
 
-// holdReasons say why landing waits.
-var holdReasons = map[promote.Reason]string{
-	promote.OperationInProgress: "a merge, rebase, am, cherry-pick, revert or bisect of yours is not finished",
-	promote.BranchDeleted:       "the airlock's branch is gone",
-	promote.BranchSwitched:      "another branch is checked out here, or the airlock's in another worktree as well",
-	promote.DetachedHead:        "no branch is checked out",
-	promote.Collision:           "a landing would overwrite an untracked, ignored, staged or unstaged change of yours",
-	promote.Conflict:            "commits of yours and of the agent's changed the same lines; `git airlock promote --resolve` starts the merge",
-	promote.IndexLocked:         "another git is at work on the index, or left its lock there",
-	promote.DiskFull:            "there is no room, or the disk can only be read",
-	promote.InnerInvalid:        "the inner repository did not pass the quarantine's checks",
-	promote.InnerMain:           "the inner repository has no branch main",
-	promote.WorkspaceFull:       "the workspace outgrew airlock.maxWorkspace, or the disk ran full, and the prison was stopped",
-	promote.Policy:              "a rule of the policy gate holds a commit; see `git airlock policy`",
-	promote.Review:              "airlock.autoLand is false, or it was started with --no-auto-land: everything waits for `git airlock promote`",
+// HoldReasons say why landing waits.
+var HoldReasons = map[string]string{
+	"operation-in-progress": "a merge, rebase, am, cherry-pick, revert or bisect of yours is not finished",
+	"branch-deleted":        "the airlock's branch is gone",
+	"branch-switched":       "another branch is checked out here, or the airlock's in another worktree as well",
+	"detached-head":         "no branch is checked out",
+	"collision":             "a landing would overwrite an untracked, ignored, staged or unstaged change of yours",
+	"conflict":              "commits of yours and of the agent's changed the same lines; `git airlock promote --resolve` starts the merge",
+	"index-locked":          "another git is at work on the index, or left its lock there",
+	"disk-full":             "there is no room, or the disk can only be read",
+	"inner-invalid":         "the inner repository did not pass the quarantine's checks",
+	"inner-main":            "the inner repository has no branch main",
+	"workspace-full":        "the workspace outgrew airlock.maxWorkspace, or the disk ran full, and the prison was stopped",
+	"policy":                "a rule of the policy gate holds a commit; see `git airlock policy`",
+	"review":                "airlock.autoLand is false, or it was started with --no-auto-land: everything waits for `git airlock promote`",
 }
 
-// setting is a key of git's configuration.
-type setting struct{ key, otherwise, text string }
+// Setting is a key of git's configuration.
+type Setting struct{ Key, Otherwise, Text string }
 
-// settings are the program's own. The README has the same table.
-var settings = []setting{
+// Settings are the program's own. The README has the same table.
+var Settings = []Setting{
 	{"airlock.backend", "`auto`", "how the prison is made: `auto`, `native` or `docker`"},
 	{"airlock.image", "none", "container image with git and a shell; where an engine answers, `auto` takes `docker` for it"},
 	{"airlock.runtime", "the engine's", "container runtime, such as `runsc`"},
 	{"airlock.network", "`none`", "what the prison can reach: `none`, or `open`: the internet, but neither your loopback nor link-local addresses (native: `apt-get install slirp4netns`)"},
-	{envKey, "", "`NAME` of a variable of yours, or `NAME=VALUE`, for the agent's environment; any number of them"},
+	{"airlock.env", "", "`NAME` of a variable of yours, or `NAME=VALUE`, for the agent's environment; any number of them"},
 	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder of yours that the agent may use, read-only, as `/tools/NAME`, on the PATH (of a folder its `bin`, if there is one); all users must be able to read and execute it; at most 32 of them"},
 	{"airlock.rootfs", "", "a folder that holds another system than this machine's, with `sh` and `git`, which everybody can read, as debootstrap makes one"},
 	{"airlock.recipe", "`true`", "`false`: neither `coding-environment.toml` nor what stands in for it is obeyed (`start --no-recipe`)"},
@@ -104,15 +101,15 @@ var settings = []setting{
 	{"airlock.email", "yours", "who landed commits are by"},
 }
 
-// gitSettings are git's, which are obeyed as git obeys its own.
-var gitSettings = []setting{
+// GitSettings are git's, which are obeyed as git obeys its own.
+var GitSettings = []Setting{
 	{"advice.airlock", "`true`", "`false`: no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: colours; NO_COLOR turns `auto` off"},
 	{"pager.airlock.<command>", "`log`, `list`, `policy` and `scan`: `true`", "a boolean, or the pager for that command's output; `GIT_PAGER` goes before it"},
 }
 
 // files are where things are.
-var files = []explained{
+var files = []Explained{
 	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
 	{"coding-environment.toml", "the recipe: what the agent's environment is made of; committed, and described in the README"},
 	{".env", "variables of yours; those that the recipe or `--env` name go in"},
@@ -124,8 +121,8 @@ var files = []explained{
 	{"refs/notes/airlock", "where landed commits came from"},
 }
 
-// statusFields are those of what status --json prints, in their order.
-var statusFields = []explained{
+// StatusFields are those of what status --json prints, in their order.
+var StatusFields = []Explained{
 	{"version", "1; another number once a field changes its meaning. Fields may be added without that"},
 	{"session", "an id of the airlock's, from `start` to `clear`"},
 	{"branch", "the outer branch"},
@@ -153,7 +150,7 @@ var statusFields = []explained{
 }
 
 // trailers are the lines of a note in refs/notes/airlock.
-var trailers = []explained{
+var trailers = []Explained{
 	{"Airlock-Version", "1"},
 	{"Airlock-Commit", "the landed commit; another one means that the note was carried along by an amend or a rebase"},
 	{"Airlock-Session", "the airlock it came out of"},
@@ -169,36 +166,23 @@ var trailers = []explained{
 }
 
 // holdsExplained lists the reasons in the order in which they are named.
-func holdsExplained() []explained {
-	var all []explained
-	for _, reason := range promote.Reasons {
-		all = append(all, explained{string(reason), holdReasons[reason]})
-	}
-	return all
-}
-
-// rulesExplained lists the rules of the policy gate.
-func rulesExplained() []explained {
-	var all []explained
-	for _, d := range policy.Rules() {
-		text := fmt.Sprintf("%s; default: `%s`", d.Doc, d.Default)
-		if d.Key == "" {
-			text = d.Doc + "; always holds"
-		}
-		all = append(all, explained{d.ID, text})
+func holdsExplained(reasons []string) []Explained {
+	var all []Explained
+	for _, reason := range reasons {
+		all = append(all, Explained{reason, HoldReasons[reason]})
 	}
 	return all
 }
 
 // settingsExplained says the default of each setting with it.
-func settingsExplained(of []setting) []explained {
-	var all []explained
+func settingsExplained(of []Setting) []Explained {
+	var all []Explained
 	for _, s := range of {
-		text := s.text
-		if s.otherwise != "" {
-			text = fmt.Sprintf("%s; default: %s", s.text, s.otherwise)
+		text := s.Text
+		if s.Otherwise != "" {
+			text = fmt.Sprintf("%s; default: %s", s.Text, s.Otherwise)
 		}
-		all = append(all, explained{s.key, text})
+		all = append(all, Explained{s.Key, text})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"context"
@@ -12,15 +12,23 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// show lets a command show what it was asked for, coloured as git would, and on a terminal through git's pager, if the
-// command is one that pages; pager.airlock.<command> says otherwise: a boolean, or the pager.
-func (a *app) show(ctx context.Context, command string, pages bool, print func(out io.Writer, p paint) error) error {
-	p := paint(wantsColour(a.config, stdout, "color.airlock", "color.ui"))
-	out, wait, err := a.page(ctx, command, pages)
+// Paging shows the output of one command through git's pager.
+type Paging struct {
+	Config  gitops.Config
+	Command string                                // whose setting is pager.airlock.<command>
+	Pages   bool                                  // whether it is paged where no setting says otherwise
+	Git     func(context.Context) (string, error) // git's own pager
+}
+
+// Show prints coloured as git would, and on a terminal through git's pager, if the command is one that pages;
+// pager.airlock.<command> says otherwise: a boolean, or the pager.
+func (g Paging) Show(ctx context.Context, print func(out io.Writer, p Paint) error) error {
+	p := Paint(WantsColour(g.Config, Stdout, "color.airlock", "color.ui"))
+	out, wait, err := g.page(ctx)
 	if err != nil {
 		return err
 	}
-	if shows, err := a.config.Bool("color.pager", true); out != stdout && (err != nil || !shows) {
+	if shows, err := g.Config.Bool("color.pager", true); out != Stdout && (err != nil || !shows) {
 		p = false
 	}
 	err = print(out, p)
@@ -31,11 +39,11 @@ func (a *app) show(ctx context.Context, command string, pages bool, print func(o
 }
 
 // page starts the pager. wait closes its input and waits for it.
-func (a *app) page(ctx context.Context, command string, pages bool) (out io.Writer, wait func() error, err error) {
+func (g Paging) page(ctx context.Context) (out io.Writer, wait func() error, err error) {
 	none := func() error { return nil }
-	pager, err := a.pager(ctx, command, pages)
-	if err != nil || pager == "" || pager == "cat" || !isTerminal(stdout) {
-		return stdout, none, err
+	pager, err := g.pager(ctx)
+	if err != nil || pager == "" || pager == "cat" || !IsTerminal(Stdout) {
+		return Stdout, none, err
 	}
 	shell, err := hostenv.Program("sh")
 	if err != nil {
@@ -67,13 +75,14 @@ func (a *app) page(ctx context.Context, command string, pages bool) (out io.Writ
 }
 
 // pager is the program to page a command's output with; empty for none. GIT_PAGER goes before all settings, git-config(1).
-func (a *app) pager(ctx context.Context, command string, pages bool) (string, error) {
-	for _, key := range []string{"pager.airlock." + command, "pager.airlock"} {
-		value := a.config.String(key, "")
+func (g Paging) pager(ctx context.Context) (string, error) {
+	pages := g.Pages
+	for _, key := range []string{"pager.airlock." + g.Command, "pager.airlock"} {
+		value := g.Config.String(key, "")
 		if value == "" {
 			continue
 		}
-		wants, err := gitops.Config{"pager.airlock": value}.Bool("pager.airlock", pages)
+		wants, err := gitops.Config{"pager.airlock": value}.Bool("pager.airlock", g.Pages)
 		if _, given := os.LookupEnv("GIT_PAGER"); err != nil && !given {
 			return value, nil // no boolean: the pager itself
 		}
@@ -83,5 +92,5 @@ func (a *app) pager(ctx context.Context, command string, pages bool) (string, er
 	if !pages {
 		return "", nil
 	}
-	return a.repo.Pager(ctx)
+	return g.Git(ctx)
 }

@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilUnread returns once nobody reads any more what goes to a pipe or a socket, and tells whether that can be seen at all.
-func untilUnread(f *os.File) bool {
+// UntilUnread returns once nobody reads any more what goes to a pipe or a socket, and tells whether that can be seen at all.
+func UntilUnread(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 		return false // the end of a terminal comes as a signal, and files have no reader

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// appPage describes the program.
+func appPage(app *cli.App) manual.Page {
+	p := manual.Page{Name: app.Name, Summary: app.Usage, Synopsis: lines(app.UsageText), About: paragraphs(app.Description), Options: options(app.VisibleFlags())}
+	for _, c := range app.VisibleCommands() {
+		if c.Name != "help" {
+			p.Commands = append(p.Commands, commandPage(app.Name, c))
+		}
+	}
+	return p
+}
+
+// commandPage describes a command of the program, or of another command.
+func commandPage(parent string, c *cli.Command) manual.Page {
+	p := manual.Page{Name: parent + " " + c.Name, Summary: c.Usage, Synopsis: lines(c.UsageText), About: paragraphs(c.Description), Options: options(c.VisibleFlags())}
+	for _, sub := range c.VisibleCommands() {
+		if sub.Name != "help" {
+			p.Commands = append(p.Commands, commandPage(p.Name, sub))
+		}
+	}
+	return p
+}
+
+func lines(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		all = append(all, strings.TrimSpace(line))
+	}
+	return all
+}
+
+// paragraphs splits a description.
+func paragraphs(text string) []string {
+	var all []string
+	for _, p := range strings.Split(text, "\n\n") {
+		switch {
+		case strings.TrimSpace(p) == "":
+		case strings.HasPrefix(p, " "):
+			all = append(all, strings.TrimRight(p, "\n"))
+		default:
+			all = append(all, strings.Join(strings.Fields(p), " "))
+		}
+	}
+	return all
+}
+
+func options(flags []cli.Flag) []manual.Option {
+	var all []manual.Option
+	for _, f := range flags {
+		o := manual.Option{}
+		for _, name := range f.Names() {
+			hyphens := "--"
+			if len(name) == 1 {
+				hyphens = "-"
+			}
+			o.Names = append(o.Names, hyphens+name)
+		}
+		slices.SortFunc(o.Names, func(a, b string) int { return len(b) - len(a) })
+		if d, ok := f.(cli.DocGenerationFlag); ok {
+			o.Value, o.Text = unquote(d.GetUsage())
+			if !d.TakesValue() {
+				o.Value = ""
+			} else if o.Value == "" {
+				o.Value = "value"
+			}
+		}
+		if s, ok := f.(cli.DocGenerationSliceFlag); ok {
+			o.Many = s.IsSliceFlag()
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// unquote takes the word between backticks out of a flag's usage: it stands for the value.
+func unquote(usage string) (value, text string) {
+	before, rest, _ := strings.Cut(usage, "`")
+	value, after, quoted := strings.Cut(rest, "`")
+	if !quoted {
+		return "", usage
+	}
+	return value, before + value + after
+}
+
+// helpCommand prints what -h prints.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "explain a command",
+		UsageText:       "git airlock help [COMMAND]",
+		Hidden:          true,
+		HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			p := appPage(c.App)
+			for _, word := range c.Args().Slice() {
+				i := slices.IndexFunc(p.Commands, func(sub manual.Page) bool { return sub.Name == p.Name+" "+word })
+				if i < 0 {
+					return noCommand(p, word)
+				}
+				p = p.Commands[i]
+			}
+			p.Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+			return nil
+		},
+	}
+}
+
+// printHelp is how -h looks; cli hands it what help was asked for.
+func printHelp(w io.Writer, _ string, of any) {
+	switch of := of.(type) {
+	case *cli.App:
+		appPage(of).Help(w, manual.WidthOf(w))
+	case *cli.Command:
+		commandPage(strings.TrimSuffix(strings.TrimSuffix(of.HelpName, of.Name), " "), of).Help(w, manual.WidthOf(w))
+	}
+}
+
+// manualOf is the manual of the program.
+func manualOf(program manual.Page) manual.Book {
+	b := manual.Book{Program: program, Version: versionText(), Date: manualDate()}
+	for _, reason := range promote.Reasons {
+		b.Holds = append(b.Holds, string(reason))
+	}
+	for _, d := range policy.Rules() {
+		text := fmt.Sprintf("%s; default: `%s`", d.Doc, d.Default)
+		if d.Key == "" {
+			text = d.Doc + "; always holds"
+		}
+		b.Rules = append(b.Rules, manual.Explained{Word: d.ID, Text: text})
+	}
+	return b
+}
+
+// manualCommand writes the manual; scripts/install and scripts/release call it.
+func manualCommand() *cli.Command {
+	return &cli.Command{
+		Name: "manual", Usage: "print a page of the manual, or write all of them",
+		UsageText: "git airlock manual [PAGE]\ngit airlock manual --dir DIRECTORY",
+		Description: "Pages are in troff, such as \"git-airlock-start\" (default: \"git-airlock\"); man -l shows them. " +
+			"With SOURCE_DATE_EPOCH they are of that date.",
+		Flags:           []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write all pages into the `DIRECTORY`"}},
+		Hidden:          true,
+		HideHelpCommand: true,
+		OnUsageError:    onUsageError,
+		Action: func(c *cli.Context) error {
+			pages := manualOf(appPage(c.App)).Pages()
+			if dir := c.String("dir"); dir != "" {
+				for name, text := range pages {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
+						return err
+					}
+				}
+				return nil
+			}
+			name := "git-airlock"
+			if c.Args().Present() {
+				name = c.Args().First()
+			}
+			text, ok := pages[strings.TrimSuffix(name, ".1")+".1"]
+			if !ok {
+				return ui.Usagef("manual: there is no page %q", name)
+			}
+			_, err := io.WriteString(c.App.Writer, text)
+			return err
+		},
+	}
+}
+
+// manualDate is the date of a page: of the release, else of the commit, else none.
+func manualDate() string {
+	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
+	}
+	if t, err := time.Parse(time.RFC3339, buildSetting("vcs.time")); err == nil {
+		return t.UTC().Format(time.DateOnly)
+	}
+	return ""
+}

@@ -1,0 +1,202 @@
+package manual
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+//go:embed completion/*
+var completionScripts embed.FS
+
+// completionFiles are the scripts for the shells, by the names that the shells look for.
+var completionFiles = map[string]string{"bash": "git-airlock", "zsh": "_git-airlock", "fish": "git-airlock.fish"}
+
+// CompletionScript is the completion for a shell: bash, zsh or fish.
+func CompletionScript(shell string) (script []byte, ok bool) {
+	name, ok := completionFiles[shell]
+	if !ok {
+		return nil, false
+	}
+	script, err := completionScripts.ReadFile("completion/" + name)
+	return script, err == nil
+}
+
+// What a shell is asked to offer by itself.
+const (
+	shellFiles    = ":files"
+	shellFolders  = ":folders"
+	shellPrograms = ":programs"
+	shellGitLog   = ":gitlog"
+)
+
+// Candidate is what a word can become, and what that is.
+type Candidate struct{ Text, About string }
+
+// Offered is what only the program knows: candidates by the word that stands for a value in the help, those of "language" and
+// of "log", and the package managers of a language.
+type Offered struct {
+	Values   map[string]func() []Candidate
+	Managers func(language string) []string
+}
+
+// Complete prints what the last of some words after the program's name can become: a line each, with a tab and a description.
+func Complete(out io.Writer, program Page, from Offered, words []string) {
+	(&offer{out: out, from: from}).complete(program, words)
+}
+
+// offer prints candidates for one word.
+type offer struct {
+	out  io.Writer
+	from Offered
+	word string // what there is of it
+	stem string // of the word, what is in front of the part that is completed
+}
+
+func (e *offer) candidate(text, about string) {
+	if strings.HasPrefix(text, e.word) {
+		fmt.Fprintf(e.out, "%s%s\t%s\n", e.stem, text, about)
+	}
+}
+
+func (e *offer) shell(what string) { fmt.Fprintln(e.out, what) }
+
+// complete offers completions of the last of some words after a command.
+func (e *offer) complete(p Page, words []string) {
+	last := len(words) - 1
+	e.word = words[last]
+	var takes *Option // what the word before waits for
+	for i, w := range words[:last] {
+		name, _, valued := strings.Cut(w, "=")
+		switch {
+		case takes != nil:
+			takes = nil
+		case w == "--":
+			e.inside(p, last-i)
+			return
+		case strings.HasPrefix(w, "-"):
+			if o := p.Option(name); o != nil && o.Value != "" && !valued {
+				takes = o
+			}
+		case len(p.Commands) > 0:
+			sub := slices.IndexFunc(p.Commands, func(c Page) bool { return c.Name == p.Name+" "+w })
+			if sub < 0 {
+				e.unlisted(w, p)
+				return
+			}
+			p = p.Commands[sub]
+			if p.Name == "git airlock log" {
+				e.log()
+				return
+			}
+		}
+	}
+	name, value, valued := strings.Cut(e.word, "=")
+	switch o := p.Option(name); {
+	case takes != nil:
+		e.value(*takes)
+	case valued && o != nil && o.Value != "":
+		e.word, e.stem = value, name+"="
+		e.value(*o)
+	case strings.HasPrefix(e.word, "-"):
+		e.options(p)
+	default:
+		for _, c := range p.Commands {
+			e.candidate(c.Name[len(p.Name)+1:], c.Summary)
+		}
+	}
+}
+
+// unlisted is what follows a command that is not listed.
+func (e *offer) unlisted(command string, p Page) {
+	switch command {
+	case "help":
+		for _, c := range p.Commands {
+			e.candidate(c.Name[len(p.Name)+1:], c.Summary)
+		}
+	case "completion":
+		for _, shell := range slices.Sorted(maps.Keys(completionFiles)) {
+			e.candidate(shell, "")
+		}
+	}
+}
+
+// inside is what comes after "--": a command for the prison, and its arguments.
+func (e *offer) inside(p Page, nth int) {
+	if !strings.Contains(strings.Join(p.Synopsis, " "), "-- COMMAND") {
+		return
+	}
+	if nth == 1 {
+		e.shell(shellPrograms)
+	}
+	e.shell(shellFiles)
+}
+
+func (e *offer) log() {
+	e.all("log")
+	e.shell(shellGitLog)
+}
+
+func (e *offer) options(p Page) {
+	for _, o := range p.Options {
+		for _, name := range o.Names {
+			if o.Value != "" && strings.HasPrefix(name, "--") {
+				name += "="
+			}
+			e.candidate(name, o.Text)
+		}
+	}
+	if strings.Contains(strings.Join(p.Synopsis, " "), "-- COMMAND") {
+		e.candidate("--", "a command for the prison follows")
+	}
+}
+
+// value offers values of an option, by the word that stands for them in its help.
+func (e *offer) value(o Option) {
+	for _, choice := range o.choices() {
+		e.candidate(choice, "")
+	}
+	switch o.Value {
+	case "NAME[=VERSION][,manager=NAME]":
+		e.languages()
+	case "[NAME=]PATH":
+		if i := strings.Index(e.word, "="); i >= 0 {
+			e.stem, e.word = e.stem+e.word[:i+1], e.word[i+1:]
+		}
+		e.shell(shellFiles)
+	case "pattern":
+		e.shell(shellFiles)
+	case "folder", "DIRECTORY":
+		e.shell(shellFolders)
+	case "command":
+		e.shell(shellPrograms)
+	default:
+		e.all(o.Value)
+	}
+}
+
+// all offers the candidates for a word that stands for a value.
+func (e *offer) all(value string) {
+	if candidates := e.from.Values[value]; candidates != nil {
+		for _, c := range candidates() {
+			e.candidate(c.Text, c.About)
+		}
+	}
+}
+
+// languages offers those that a recipe can say most about, then the managers of the one that was chosen.
+func (e *offer) languages() {
+	chosen, rest, more := strings.Cut(e.word, ",")
+	if !more {
+		e.all("language")
+		return
+	}
+	name, _, _ := strings.Cut(chosen, "=")
+	e.stem, e.word = e.stem+chosen+",", rest
+	for _, manager := range e.from.Managers(name) {
+		e.candidate("manager="+manager, "")
+	}
+}

@@ -1,0 +1,54 @@
+package ui
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// CanAsk tells whether somebody is there to be asked.
+func CanAsk() bool {
+	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
+}
+
+// Ask puts a question; no answer is no.
+func Ask(ctx context.Context, w io.Writer, question string) (bool, error) {
+	fmt.Fprintf(w, "airlock: %s [y/N] ", question)
+	answer, err := ReadAnswer(ctx, bufio.NewReader(os.Stdin))
+	if err != nil {
+		fmt.Fprintln(w)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true, nil
+	}
+	return false, nil
+}
+
+// ReadAnswer reads a line that somebody types, unless they would rather have us end.
+func ReadAnswer(ctx context.Context, in *bufio.Reader) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	typed := make(chan line, 1)
+	go func() {
+		text, err := in.ReadString('\n')
+		typed <- line{text, err}
+	}()
+	select {
+	case l := <-typed:
+		return l.text, l.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

@@ -1,0 +1,102 @@
+package ui
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// DocumentVersion is the version of all documents that commands print as JSON.
+const DocumentVersion = 1
+
+// Document is version 1 of what status --json prints.
+type Document struct {
+	Version       int        `json:"version"`
+	Session       string     `json:"session"`
+	Branch        string     `json:"branch"`
+	State         string     `json:"state"`
+	Backend       string     `json:"backend"`
+	BackendReason string     `json:"backend_reason"`
+	ID            string     `json:"id"`
+	Workspace     string     `json:"workspace"`
+	UID           int        `json:"uid"`
+	Base          gitops.OID `json:"base"`
+	Promoted      gitops.OID `json:"promoted"`
+	InnerTip      gitops.OID `json:"inner_tip"`
+	Daemon        Daemon     `json:"daemon"`
+	Command       *Command   `json:"command"`
+	Hold          *Hold      `json:"hold"`
+	Holds         []Hold     `json:"holds"`
+	Pending       int        `json:"pending"`
+	Uncommitted   int        `json:"uncommitted"`
+	Waiting       []Waiting  `json:"waiting"`
+	Landed        int        `json:"landed"`
+	Flagged       []Flagged  `json:"flagged"`
+	LastLandedAt  *time.Time `json:"last_landed_at"`
+	Failure       string     `json:"failure,omitempty"`
+	Isolation     Isolation  `json:"isolation"`
+
+	Began   time.Time `json:"-"` // when the airlock was made
+	LeftOut []string  `json:"-"` // what programs of the host do not get of the environment
+	Lost    string    `json:"-"` // the workspace, if somebody has removed it
+}
+
+// Hold is one reason why landing waits.
+type Hold struct {
+	Reason  string    `json:"reason"`
+	Paths   []string  `json:"paths"`
+	Message string    `json:"message"`
+	Next    []string  `json:"next"` // commands that can be pasted into a shell
+	Since   time.Time `json:"since"`
+}
+
+// Waiting is an inner ref with commits that do not land by themselves.
+type Waiting struct {
+	Ref     string `json:"ref"` // fit to be shown; of more refs than are told apart "other refs"
+	Commits int    `json:"commits"`
+	Next    string `json:"-"` // the command that merges them into main
+}
+
+// Flagged is a landed commit in which rules found something.
+type Flagged struct {
+	Commit gitops.OID `json:"commit"`
+	Rules  []string   `json:"rules"`
+}
+
+// Daemon is what is known of the daemon.
+type Daemon struct {
+	Running bool `json:"running"`
+	PID     int  `json:"pid"`
+}
+
+// Command is what became of the launched command.
+type Command struct {
+	Argv  []string `json:"argv"`
+	State string   `json:"state"`
+	Exit  *int     `json:"exit"`
+}
+
+// Isolation is what the prison keeps apart.
+type Isolation struct {
+	Network string   `json:"network"`
+	Runtime string   `json:"runtime"`
+	Limits  Limits   `json:"limits"`
+	Weaker  []string `json:"weaker"`
+}
+
+// Limits is how much the prison may use.
+type Limits struct {
+	Memory string `json:"memory"`
+	CPUs   string `json:"cpus"`
+	PIDs   int    `json:"pids"`
+}
+
+// PrintJSON prints one document.
+func PrintJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
+}

@@ -1,0 +1,74 @@
+package ui
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Count says a number of things: "1 commit", "2 commits".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// controlSequence matches what terminals take for commands, see console_codes(4): CSI, OSC and other strings, and
+// the short ones.
+var controlSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\a\x1b]*(\a|\x1b\\\\)|\x1b[ -/]*[0-~]")
+
+// PlainText is what remains on paper of what was shown: of a line that was written over, the last form.
+func PlainText(shown string) string {
+	var b strings.Builder
+	shown = controlSequence.ReplaceAllString(shown, "")
+	for line := range strings.Lines(shown) {
+		line = strings.TrimRight(line, "\r\n")
+		line = line[strings.LastIndexByte(line, '\r')+1:]
+		for i, cell := range strings.Split(line, "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(gitops.Escape(cell))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// AgentText shows text that comes out of a prison, line by line and escaped.
+type AgentText struct {
+	To   io.Writer
+	line []byte
+}
+
+// agentLine is the length at which a line is shown though it has not ended.
+const agentLine = 4 << 10
+
+// Write implements [io.Writer].
+func (t *AgentText) Write(p []byte) (int, error) {
+	for _, c := range p {
+		if c == '\n' || len(t.line) >= agentLine {
+			t.show()
+		}
+		if c != '\n' {
+			t.line = append(t.line, c)
+		}
+	}
+	return len(p), nil
+}
+
+func (t *AgentText) show() {
+	fmt.Fprintf(t.To, "  %s\n", gitops.Escape(strings.TrimRight(string(t.line), "\r")))
+	t.line = t.line[:0]
+}
+
+// Flush shows what is left.
+func (t *AgentText) Flush() {
+	if len(t.line) > 0 {
+		t.show()
+	}
+}

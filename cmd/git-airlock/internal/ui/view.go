@@ -1,0 +1,140 @@
+package ui
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// View is where a status is shown that changes: on a terminal always in the same place, elsewhere one after the other.
+type View struct {
+	out, message io.Writer
+	colour       Paint
+	size         func() (rows, cols int) // of the terminal; nil: none
+	Tick         <-chan time.Time
+
+	ticker *time.Ticker
+	began  time.Time
+	shown  string // without what only tells the time
+	last   Document
+	said   string
+}
+
+// NewView begins to show a status on out, with what there is to say besides on message.
+func NewView(out, message io.Writer, p Paint) *View {
+	v := &View{out: out, message: message, began: time.Now(), colour: p}
+	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && os.Getenv("TERM") != "dumb" {
+		v.size = func() (rows, cols int) { return TerminalSize(fd) }
+		v.ticker = time.NewTicker(time.Second) // how long ago things were goes on
+		v.Tick = v.ticker.C
+		fmt.Fprint(v.out, "\x1b[?1049h\x1b[?25l") // the other screen, no cursor (xterm's control sequences)
+	}
+	return v
+}
+
+// Show shows a status, if it is another than the last one.
+func (v *View) Show(d Document, said string) error {
+	var b strings.Builder
+	if err := d.Print(&b, false, v.began); err != nil {
+		return err
+	}
+	changed := b.String() != v.shown
+	first := v.shown == ""
+	v.shown, v.last = b.String(), d
+	if v.size != nil {
+		v.said = said
+		v.Draw()
+		return nil
+	}
+	if said != v.said {
+		fmt.Fprint(v.message, said)
+	}
+	v.said = said
+	if !changed {
+		return nil
+	}
+	var block strings.Builder // written at once: a reader finds no half of it
+	if !first {
+		block.WriteByte('\n')
+	}
+	if err := d.Print(&block, v.colour, time.Now()); err != nil {
+		return err
+	}
+	_, err := io.WriteString(v.out, block.String())
+	return err
+}
+
+// Draw draws the last status over the one before.
+func (v *View) Draw() {
+	if v.size == nil || v.shown == "" {
+		return
+	}
+	var b strings.Builder
+	_ = v.last.Print(&b, v.colour, time.Now())
+	b.WriteString(v.said)
+	rows, cols := v.size()
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		lines = append(lines, fold(line, cols)...)
+	}
+	if most := max(1, rows-1); len(lines) > most {
+		lines = lines[:most]
+	}
+	fmt.Fprint(v.out, "\x1b[H"+strings.Join(lines, "\x1b[K\n")+"\x1b[K\x1b[J")
+}
+
+// statusIndent is where the second column of a status begins.
+const statusIndent = 11
+
+// fold breaks a line into rows of a terminal, behind spaces where it can: what a terminal breaks by itself nobody counts.
+func fold(line string, cols int) (rows []string) {
+	cells, lead := cellsOf(line), 0
+	for cols > 0 && lead+len(cells) > cols {
+		room := cols - lead
+		at := room
+		for at > 0 && !strings.HasSuffix(cells[at-1], " ") {
+			at--
+		}
+		if at == 0 {
+			at = room
+		}
+		rows = append(rows, strings.Repeat(" ", lead)+strings.Join(cells[:at], ""))
+		if cells = cells[at:]; cols > 2*statusIndent {
+			lead = statusIndent
+		}
+	}
+	return append(rows, strings.Repeat(" ", lead)+strings.Join(cells, ""))
+}
+
+// cellsOf are the characters of a line, each with the colours that begin or end at it, which take no room.
+func cellsOf(line string) (cells []string) {
+	colour, within := "", false
+	for _, r := range line {
+		switch {
+		case r == 0x1b || within:
+			colour, within = colour+string(r), r != 'm'
+		default:
+			cells, colour = append(cells, colour+string(r)), ""
+		}
+	}
+	if n := len(cells); n > 0 {
+		cells[n-1] += colour
+	}
+	return cells
+}
+
+// Close leaves the last status on the screen that was there before.
+func (v *View) Close() {
+	if v.size == nil {
+		return
+	}
+	v.ticker.Stop()
+	fmt.Fprint(v.out, "\x1b[?25h\x1b[?1049l")
+	if v.shown != "" {
+		_ = v.last.Print(v.out, v.colour, time.Now())
+	}
+}
