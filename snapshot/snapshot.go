@@ -1,8 +1,3 @@
-// Package snapshot turns the committed files of an outer branch into a fresh inner repository.
-//
-// [Take] copies the tree, and nothing else of the branch, into the airlock's quarantine and makes the
-// root commit there; [Snapshot.Fill] hands both to a git inside the prison, which makes the inner
-// repository of them. No history, remote, configuration or path of the host goes along.
 package snapshot
 
 import (

@@ -4,6 +4,16 @@
 // must be compared with the host (names, namespaces, file systems) is read out and compared there: nothing about
 // the host is handed in, since everything inside can be read by the agent. What no shell can try, system calls with odd
 // arguments, package calls makes.
+//
+// This needs nothing of a backend but Exec, so it is the same for all of them. Words or paths to
+// search for are never handed in, since the agent could read them there: for the leak meter, all
+// readable text is brought out and searched on the host. A copy of this program would make the odd
+// system calls as well as the program of 108 bytes does, and would bring the tool's name along. An
+// agent at work has the same uid and can disturb a test, so that a promise looks broken. start
+// --selftest tests the prison before the agent runs.
+//
+// Each probe, call and source of the leak meter is also run on a subject without any wall, and must
+// fail there.
 package selftest
 
 import (

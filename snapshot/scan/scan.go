@@ -1,8 +1,3 @@
-// Package scan looks for secrets in what a snapshot would take in.
-//
-// Texts are searched by a [Detector], files are judged by their names as well: a key store is one whatever its
-// bytes say. What is found is ranked by how sure it is and how much would be given away; a finding names the
-// place and never holds the secret.
 package scan
 
 import (
