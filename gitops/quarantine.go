@@ -58,6 +58,15 @@ type Invalid struct {
 
 func (e *Invalid) Error() string { return e.Reason }
 
+// In returns the same with the place where it is.
+func (e *Invalid) In(place string) *Invalid {
+	in := *e
+	if !strings.Contains(in.Reason, place) {
+		in.Reason = place + ": " + in.Reason
+	}
+	return &in
+}
+
 // beyond is an [Invalid] for a limit.
 func beyond(format string, args ...any) error {
 	return &Invalid{Limit: true, Reason: fmt.Sprintf(format, args...)}

@@ -372,5 +372,6 @@ func (h *headTail) Write(p []byte) (int, error) {
 }
 
 func (h *headTail) String() string {
-	return Escape(strings.TrimSpace(string(h.head) + string(h.tail)))
+	text := strings.TrimSpace(string(h.head) + string(h.tail))
+	return Escape(strings.ReplaceAll(text, "\n", "; "))
 }

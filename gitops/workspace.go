@@ -200,6 +200,34 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 	return err
 }
 
+// FirstParents lists the first-parent history of want down to have, the oldest commit first.
+func (w Workspace) FirstParents(ctx context.Context, want OID, have []OID) ([]OID, error) {
+	text, err := w.look(ctx, append([]string{"rev-list", "--first-parent", "--reverse", "--ignore-missing", string(want), "--not"}, texts(have)...)...)
+	if err != nil {
+		return nil, err
+	}
+	var ids []OID
+	for line := range strings.Lines(text) {
+		id, err := ParseOID(strings.TrimSpace(line))
+		if err != nil {
+			return nil, invalid("git rev-list in the workspace: %s", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// PathOf returns a path at which a commit has an object, empty if it has none.
+func (w Workspace) PathOf(ctx context.Context, commit, object OID) (string, error) {
+	text, err := w.look(ctx, "ls-tree", "-r", "-t", "-z", "--full-tree", string(commit))
+	for record := range strings.SplitSeq(text, "\x00") {
+		if head, name, _ := strings.Cut(record, "\t"); strings.HasSuffix(head, " "+string(object)) {
+			return name, nil
+		}
+	}
+	return "", err
+}
+
 // fill makes an inner repository of a pack and a root commit; it is run by sh inside a prison
 // nobody has worked in yet. Arguments: object format, name, mail, tip of main. An invented name holds nothing that a
 // configuration would have escaped, and each process less is felt. The attributes of its own, which go

@@ -3,7 +3,9 @@ package promote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 	"sync"
 	"time"
 
@@ -33,9 +35,15 @@ func (c *cycle) export(ctx context.Context) error {
 		return nil
 	}
 	if main != c.received && main != c.base.inner {
-		if err := c.receive(ctx, exporter, main); err != nil {
+		taken, err := c.receive(ctx, exporter, main)
+		var invalid *gitops.Invalid
+		if taken == "" || err != nil && !errors.As(err, &invalid) {
 			return err
 		}
+		if invalid != nil { // the commits before land
+			c.hold(c.innerInvalid(invalid))
+		}
+		main = taken
 	}
 	c.received, c.inner = main, main
 	return nil
@@ -60,28 +68,92 @@ func (c *cycle) wanted(ctx context.Context) (gitops.OID, error) {
 type refusal struct {
 	main   gitops.OID
 	limits gitops.Limits
-	why    *gitops.Invalid
-	until  time.Time
+	first  string          // what it said of main
+	why    *gitops.Invalid // what it said of the first commit that it refused
+	before gitops.OID      // the newest commit that it took; empty if there is none
+	until  time.Time       // main is not tried again
 }
 
 // refusalShare is how many times longer than it took to refuse a tip it is left alone, if that took long: an agent could have
 // a processor kept busy with it for ever. Another tip, and other limits, are looked at at once.
 const refusalShare = 5
 
-// receive takes what main reaches into the quarantine and looks at all of it.
-func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID) error {
-	begun := time.Now()
-	if r := c.refused; r.main == main && r.limits == c.settings.Limits && begun.Before(r.until) {
-		return r.why
+// receive takes what main reaches into the quarantine, looks at all of it, and returns main. With a [gitops.Invalid] it is what
+// comes before the first commit that is refused, empty if nothing does.
+func (c *cycle) receive(ctx context.Context, exporter Exporter, main gitops.OID) (taken gitops.OID, err error) {
+	begun, r := time.Now(), c.refused
+	known := r.main == main && r.limits == c.settings.Limits
+	if known && begun.Before(r.until) {
+		return r.before, r.why
 	}
-	err := c.take(ctx, exporter, main)
 	c.refused = refusal{}
+	err = c.take(ctx, exporter, main)
 	var invalid *gitops.Invalid
-	if took := time.Since(begun); errors.As(err, &invalid) && invalid.Limit && took > foreseeAfter {
-		c.refused = refusal{main, c.settings.Limits, invalid, time.Now().Add(refusalShare * took)}
+	if !errors.As(err, &invalid) {
+		return main, err
+	}
+	if !known || r.first != invalid.Reason {
+		r = refusal{main: main, limits: c.settings.Limits, first: invalid.Reason, why: invalid}
+		if !invalid.Stalled {
+			if err := c.takeBefore(ctx, exporter, &r); err != nil {
+				return "", err
+			}
+		}
+	}
+	if took := time.Since(begun); took > foreseeAfter && (r.why.Limit || r.before != "") {
+		r.until = time.Now().Add(refusalShare * took)
+	}
+	c.refused = r
+	return r.before, r.why
+}
+
+// takeBefore takes into the quarantine what comes before the first commit that it refuses. Half of the commits are tried at a time,
+// in the same way as all of them were: whatever is the reason for which all are refused, there is a first commit that brings it.
+func (c *cycle) takeBefore(ctx context.Context, exporter Exporter, r *refusal) error {
+	timed, cancel := context.WithTimeout(ctx, c.settings.Limits.Time)
+	defer cancel()
+	have := c.have()
+	chain, err := exporter.FirstParents(timed, r.main, have)
+	var invalid *gitops.Invalid
+	for taken, refused := 0, len(chain); err == nil && refused > 0; { // numbers of commits
+		middle := (taken + refused) / 2
+		if middle == taken { // found
+			r.why = c.traced(ctx, exporter, chain[taken], r.why)
+			break
+		}
+		tip := chain[middle-1]
+		if err = c.transfer(timed, exporter, tip, have); err == nil {
+			err = c.examine(timed, tip, have)
+		}
+		switch {
+		case err == nil:
+			taken, r.before = middle, tip
+			have = append(have, tip)
+		case errors.As(err, &invalid):
+			refused, r.why, err = middle, invalid, nil
+		}
+	}
+	if timed.Err() != nil || errors.As(err, &invalid) {
+		return ctx.Err() // what was found until then
 	}
 	return err
 }
+
+// objectName finds the name of an object in what git says.
+var objectName = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
+
+// traced adds to the reason for which a commit is refused which one that is, and the path of the object that is to blame.
+func (c *cycle) traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *gitops.Invalid) *gitops.Invalid {
+	for _, object := range objectName.FindAllString(why.Reason, objectsTraced) {
+		if name, err := exporter.PathOf(ctx, commit, gitops.OID(object)); err == nil && name != "" {
+			return why.In(fmt.Sprintf("commit %s, %s", commit, gitops.Escape(name)))
+		}
+	}
+	return why.In(fmt.Sprintf("commit %s", commit))
+}
+
+// objectsTraced bounds the objects whose paths are looked for.
+const objectsTraced = 3
 
 func (c *cycle) take(ctx context.Context, exporter Exporter, main gitops.OID) error {
 	have := c.have()

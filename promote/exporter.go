@@ -24,6 +24,10 @@ type Exporter interface {
 	Usage(ctx context.Context) (gitops.Usage, error)
 	// Pack writes what want reaches and none of have does.
 	Pack(ctx context.Context, want gitops.OID, have []gitops.OID, out io.Writer) error
+	// FirstParents lists the first-parent history of want down to have, the oldest commit first.
+	FirstParents(ctx context.Context, want gitops.OID, have []gitops.OID) ([]gitops.OID, error)
+	// PathOf returns a path at which a commit has an object, empty if it has none.
+	PathOf(ctx context.Context, commit, object gitops.OID) (string, error)
 	// CheckSizes refuses what Pack would write by the sizes that are said inside of what is in it, which takes less time.
 	CheckSizes(ctx context.Context, want gitops.OID, have []gitops.OID, limits gitops.Limits) error
 	// Watch sends whenever the inner refs may have changed, until ctx ends.
