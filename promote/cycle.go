@@ -236,6 +236,9 @@ func (c *cycle) close() error {
 	if c.inside != nil {
 		_ = c.inside.Close()
 	}
+	if c.gate.facts.Ignores != nil {
+		_ = c.gate.facts.Ignores.Close()
+	}
 	return c.release()
 }
 

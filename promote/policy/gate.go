@@ -31,6 +31,7 @@ type Facts struct {
 	Top       string         // the work tree, as an absolute path
 	Config    gitops.Config  // the user's configuration, for what it executes
 	Recipe    []string       // paths that the recipe names, beside its own
+	Ignores   Ignores        // nil if nobody can be asked
 }
 
 // Objects is what a gate reads of git's objects; *[gitops.Inspector] is one.

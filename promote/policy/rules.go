@@ -48,6 +48,7 @@ func newRules(s Settings, f Facts) []rule {
 		newRecipe(f),
 		newGhostLeak(f.Ghost),
 		protectedPath{s.protected},
+		ignoredPath{f.Ignores},
 	}
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 var (
 	testFacts = Facts{
 		Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"},
-		Top: "/home/u/project", Recipe: []string{"docker/Dockerfile"},
+		Top: "/home/u/project", Recipe: []string{"docker/Dockerfile"}, Ignores: ignoredFolders{".venv": true},
 		Config: gitops.Config{
 			"core.hookspath": ".husky/_", "filter.fmt.smudge": "./tools/fmt --in %f", "filter.lfs.process": "git-lfs filter-process",
 			"diff.img.textconv": "/home/u/project/tools/img", "core.fsmonitor": "tools/watch", "alias.x": "!sh tools/alias.sh",
@@ -56,7 +57,32 @@ type ruleCase struct {
 	path    string // that the finding names, escaped
 }
 
+// ignoredFolders are folders that the user ignores.
+type ignoredFolders map[string]bool
+
+func (i ignoredFolders) Close() error { return nil }
+
+func (i ignoredFolders) Ignored(_ context.Context, paths []string) (map[string]string, error) {
+	found := map[string]string{}
+	for _, p := range paths {
+		if dir, _, _ := strings.Cut(p, "/"); dir == "broken" {
+			return nil, errors.New("git ended")
+		} else if i[dir] {
+			found[p] = ".gitignore:1: " + dir
+		}
+	}
+	return found, nil
+}
+
 var ruleCases = map[string][]ruleCase{
+	"ignored-path": {
+		{name: "a program", change: files{".venv/bin/git": runs + "x"}, want: "hold", path: ".venv/bin/git"},
+		{name: "a link", change: files{".venv/bin": linkTo + "../src"}, want: "hold", path: ".venv/bin"},
+		{name: "git cannot say", change: files{"broken/x": "x"}, want: "hold", path: "broken/x"},
+		{name: "a file that was there", before: files{".venv/x": "1"}, change: files{".venv/x": "2"}},
+		{name: "removed", before: files{".venv/x": "1"}, change: files{".venv/x": ""}},
+		{name: "elsewhere", change: files{"src/x": "1"}},
+	},
 	"symlink-escape": {
 		{name: "absolute", change: files{"l": linkTo + "/etc/passwd"}, want: "hold", path: "l"},
 		{name: "upwards", change: files{"src/l": linkTo + "../../x"}, want: "hold", path: "src/l"},

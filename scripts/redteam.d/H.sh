@@ -108,3 +108,15 @@ H4() {
 	fi
 	rm -r "${outer:?}/bin"
 }
+
+H5() {
+	tries 'a program in a folder that the user ignores, where PATH finds it'
+	fresh 'mkdir -p .venv/bin; echo "/.venv/" >.gitignore; git add .gitignore; git commit -qm ignore' || return
+	attack 'for name in newuidmap git sleep; do payload .venv/bin/$name; done; git add -f .venv; git commit -qm env; told'
+	plainly "$pulled; PATH=\$PWD/.venv/bin:\$PATH; sleep 0" && return
+	held policy ignored-path
+	restored
+	attack ': >.gitignore; payload .venv/bin/git; git add -A -f; git commit -qm env; told'
+	held policy ignored-path
+	mends
+}

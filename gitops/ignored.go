@@ -1,0 +1,180 @@
+package gitops
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Ignores reads what the user's ignore rules say of paths, as git sees it: one git answers for as many as there are. The rules
+// are those of the work tree as it is, of info/exclude and of core.excludesFile. The paths may be an agent's: git looks at them in
+// an empty folder, in which nothing but the ignore files of the user lie. It is good for several goroutines.
+type Ignores struct {
+	r    *Repository
+	dir  string // host-owned
+	one  sync.Mutex
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	tree string
+	lent map[string]bool // folders that were looked at
+}
+
+// Ignores returns a reader that may write below a host-owned folder, alone there. It starts nothing before it is asked, and has to be closed.
+func (r *Repository) Ignores(dir string) *Ignores { return &Ignores{r: r, dir: dir} }
+
+// Ignored returns those of some paths that the user's ignore rules cover and that their index does not have, each with the
+// rule that covers it.
+func (i *Ignores) Ignored(ctx context.Context, paths []string) (map[string]string, error) {
+	i.one.Lock()
+	defer i.one.Unlock()
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	found, err := i.ask(ctx, paths)
+	if err == nil && len(found) > 0 {
+		err = i.untracked(ctx, found)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("git check-ignore: %w", errors.Join(err, i.end())) // another commit gets another git
+	}
+	return found, nil
+}
+
+func (i *Ignores) ask(ctx context.Context, paths []string) (map[string]string, error) {
+	if i.cmd == nil {
+		if err := i.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	asked := make([]string, len(paths))
+	for n, p := range paths {
+		asked[n] = "./" + shallow(p)
+		if err := i.lend(path.Dir(p)); err != nil {
+			return nil, err
+		}
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(i.in, strings.Join(asked, "\x00")+"\x00")
+		failed <- err
+	}()
+	found := map[string]string{}
+	for _, p := range paths {
+		var fields [4]string // source, line, pattern, path: git-check-ignore(1)
+		for n := range fields {
+			field, err := i.out.ReadString(0)
+			if err != nil {
+				return nil, err
+			}
+			fields[n] = strings.TrimSuffix(field, "\x00")
+		}
+		if fields[2] != "" && fields[2][0] != '!' {
+			found[p] = fmt.Sprintf("%s:%s: %s", filepath.Base(fields[0]), fields[1], fields[2])
+		}
+	}
+	return found, <-failed
+}
+
+// depthLimit is how many folders deep paths are of which git check-ignore is asked: git 2.39 crashes at 24.
+const depthLimit = 22
+
+// shallow is a path with the folders left out that are deeper than the limit. Whether a folder above them is ignored, and
+// what is said of the name, git says of it as well.
+func shallow(name string) string {
+	parts := strings.Split(name, "/")
+	if len(parts) <= depthLimit+1 {
+		return name
+	}
+	return strings.Join(parts[:depthLimit], "/") + "/" + parts[len(parts)-1]
+}
+
+func (i *Ignores) start(ctx context.Context) error {
+	config, err := i.r.Config(ctx)
+	if err != nil {
+		return err
+	}
+	i.tree = filepath.Join(i.dir, "ignores") // what a killed process left there is removed
+	if err := errors.Join(os.RemoveAll(i.tree), os.Mkdir(i.tree, 0o700)); err != nil {
+		return err
+	}
+	i.lent = map[string]bool{}
+	g := i.r.with("GIT_DIR="+i.r.GitDir, "GIT_WORK_TREE="+i.tree, "GIT_INDEX_FILE="+filepath.Join(i.tree, ".git", "none"), "GIT_FLUSH=1",
+		"GIT_LITERAL_PATHSPECS=0") // git check-ignore knows none; what begins with "./" has no magic
+	if own := config.String("core.excludesFile", ""); own != "" && !filepath.IsAbs(own) && own[0] != '~' {
+		g = g.configured("core.excludesFile=" + filepath.Join(i.r.Top, own))
+	}
+	i.cmd = g.command(ctx, Call{Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}})
+	i.cmd.Dir = i.tree
+	out, err := i.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if i.in, err = i.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	i.out = bufio.NewReader(out)
+	return i.cmd.Start()
+}
+
+// lend copies the ignore files of a folder and those above it.
+func (i *Ignores) lend(dir string) error {
+	for ; !i.lent[dir]; dir = path.Dir(dir) {
+		i.lent[dir] = true
+		name := path.Join(dir, ".gitignore")
+		if info, err := i.r.lstat(name); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		to := filepath.Join(i.tree, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), copyFile(filepath.Join(i.r.Top, name), to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// untracked leaves out what the user's index has: a file that they track is none that they ignore.
+func (i *Ignores) untracked(ctx context.Context, found map[string]string) error {
+	args := []string{"ls-files", "-z"}
+	if len(found) <= pathspecLimit {
+		args = append(args, "--")
+		for p := range found {
+			args = append(args, p)
+		}
+	}
+	tracked, err := i.r.records(ctx, Call{Args: args})
+	for _, p := range tracked {
+		delete(found, p)
+	}
+	return err
+}
+
+// end ends git, and returns what it said.
+func (i *Ignores) end() error {
+	if i.cmd == nil {
+		return nil
+	}
+	_ = i.in.Close()
+	err := i.cmd.Wait()
+	i.cmd = nil
+	return err
+}
+
+// Close ends git and removes what was copied.
+func (i *Ignores) Close() error {
+	i.one.Lock()
+	defer i.one.Unlock()
+	_ = i.end() // status 1: nothing was ignored
+	if i.tree == "" {
+		return nil
+	}
+	return os.RemoveAll(i.tree)
+}
