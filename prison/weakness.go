@@ -28,6 +28,8 @@ const (
 	SharedSystem Missing = "shared-system"
 	// HostReachable are the host's services that an open network reaches.
 	HostReachable Missing = "host-reachable"
+	// PrivateReachable are private networks and clouds' metadata that an open network reaches.
+	PrivateReachable Missing = "private-reachable"
 	// NoMemoryLimit is none at all.
 	NoMemoryLimit Missing = "no-memory-limit"
 	// LooseMemoryLimit is one that counts not everything, or ends more than it should.

@@ -233,6 +233,9 @@ func (e *engine) run(ctx context.Context, p *platform, r *record, s prison.Spec)
 		return err
 	}
 	e.limitSockets(ctx, p, r, s)
+	if err := e.fence(ctx, p, r, s); err != nil {
+		return err
+	}
 	if r.Shell = heard(); r.Shell == "" { // it has ended, or did not start at the first try
 		var err error
 		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {

@@ -84,7 +84,7 @@ func (pl planner) prison() (plan, error) {
 	if pl.Network == prison.NetworkOpen {
 		p.host.NetworkMode = container.NetworkMode(pl.record.network())
 		p.host.DNS = nil // the engine's own resolver asks the host's
-		pl.lacks(prison.HostReachable, "with an open network, what the host offers on all of its addresses can be reached")
+		pl.lacks(prison.HostReachable, "with an open network, what the host offers on its public addresses can be reached")
 	}
 	p.nested = slices.ContainsFunc(pl.wanted(), func(folder string) bool { return strings.HasPrefix(folder, "/home/") })
 	p.weaker = pl.weaker

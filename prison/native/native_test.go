@@ -96,3 +96,6 @@ func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }
 func TestOrdinaryUser(t *testing.T) {
 	prisontest.AsOrdinaryUser(t, "native")
 }
+
+// TestReach looks for ways around what an open network is closed to.
+func TestReach(t *testing.T) { prisontest.Reach(t, needNative(t), options(t)) }

@@ -216,6 +216,7 @@ func (r *relay) copyIn(c *connected) {
 const (
 	ethernetHeader = 14
 	ipv4Header     = 20
+	noOptions      = 0x45 // version 4, a header of that length: options lead by way of other addresses
 )
 
 // mayLeave tells whether a frame may go out: ARP, and IPv4 packets to where an open network leads. An
@@ -230,7 +231,7 @@ func mayLeave(frame []byte) bool {
 	case unix.ETH_P_ARP:
 		return true
 	case unix.ETH_P_IP:
-		return len(packet) >= ipv4Header && packet[0]>>4 == 4 && reachable(address(packet[16:20]))
+		return len(packet) >= ipv4Header && packet[0] == noOptions && reachable(address(packet[16:20]))
 	}
 	return false
 }

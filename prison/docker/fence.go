@@ -1,0 +1,240 @@
+package docker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/calls"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+// The fence is a filter on every interface of a container with a way out, see tc-bpf(8). Routes do not close anything: a
+// socket that is bound to an interface, or a packet with IP_PKTINFO, goes past them (ip_route_output_key_hash_rcu). The
+// filter sees each packet that leaves, also those of a runtime with a network stack of its own. A helper in the
+// container's network sets it, by system calls alone, before anything of the agent's runs; the agent has not the
+// capability that it takes to change it.
+
+// fence closes what is closed to an open network, or notes that it is not.
+func (e *engine) fence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	if s.Network != prison.NetworkOpen {
+		return nil
+	}
+	err := e.buildFence(ctx, p, r, s)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.lacks(prison.PrivateReachable, fmt.Sprintf("with an open network, private networks and a cloud's metadata can be reached (%v)", err))
+	return nil
+}
+
+func (e *engine) buildFence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	h := helper{image: r.Image, argv: []string{defaultSh, "-c", waitForever}, caps: []string{"NET_ADMIN"}, key: r.Key}
+	box, err := e.beside(ctx, p, s, h, r.Container)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	found := prison.Capped{Max: 64 << 10}
+	status, err := box.Exec(ctx, prison.Process{
+		Argv: []string{defaultSh, "-c", "cat /etc/resolv.conf; echo; for d in /sys/class/net/*; do echo interface ${d##*/} $(cat $d/ifindex); done"}, Stdout: &found,
+	})
+	if err != nil || status != 0 {
+		return fmt.Errorf("list interfaces: status %d, %w", status, err)
+	}
+	known, interfaces, _ := strings.Cut(found.String(), "\ninterface ")
+	indexes := interfaceIndexes("interface " + interfaces)
+	if len(indexes) == 0 {
+		return errors.New("the container has no interface")
+	}
+	return setFence(ctx, box, indexes, fenceOf(nameServers(known+e.hostResolvers())))
+}
+
+// beside opens a helper in the network of a container, with the engine's usual runtime where that has this kernel.
+func (e *engine) beside(ctx context.Context, p *platform, s prison.Spec, h helper, id string) (*running, error) {
+	pids := int64(helperPIDs)
+	plan := plan{
+		config: container.Config{
+			Image: h.image, User: "0:0", Entrypoint: h.argv[:1], Cmd: h.argv[1:], WorkingDir: "/", Labels: h.labels(s),
+			OpenStdin: true, StdinOnce: true, AttachStdin: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		host: container.HostConfig{
+			NetworkMode: container.NetworkMode("container:" + id), CapDrop: []string{"ALL"}, CapAdd: h.caps,
+			SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true, AutoRemove: true,
+			Tmpfs:     map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m", prison.Workspace: "rw,exec,nosuid,nodev,size=1m"},
+			LogConfig: container.LogConfig{Type: "none"},
+			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
+		},
+	}
+	if OwnKernel(p.DefaultRuntime) {
+		for _, name := range slices.Sorted(maps.Keys(p.Runtimes)) {
+			if !OwnKernel(name) {
+				plan.host.Runtime = name
+			}
+		}
+	}
+	return e.open(ctx, plan)
+}
+
+// interfaceIndexes reads the numbers of all interfaces but the loopback's.
+func interfaceIndexes(lines string) (indexes []uint32) {
+	for line := range strings.Lines(lines) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[1] == "lo" {
+			continue
+		}
+		if n, err := strconv.ParseUint(fields[2], 10, 32); err == nil {
+			indexes = append(indexes, uint32(n))
+		}
+	}
+	return indexes
+}
+
+// hostResolvers are files in which the engine finds its name servers, where it is on this machine.
+func (e *engine) hostResolvers() (all string) {
+	if !strings.HasPrefix(e.DaemonHost(), "unix://") {
+		return ""
+	}
+	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			all += "\n" + string(content)
+		}
+	}
+	return all
+}
+
+var inResolvers = regexp.MustCompile(`[0-9]+(\.[0-9]+){3}`)
+
+// nameServers returns those that are behind the fence, four at most. They can be asked for names, and nothing else: the
+// engine's own resolver asks them from within the container's network.
+func nameServers(resolvers string) (servers []uint32) {
+	for _, text := range inResolvers.FindAllString(resolvers, -1) {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.IsLoopback() {
+			continue
+		}
+		n := number(a.As4())
+		if isClosed(n) && !slices.Contains(servers, n) && len(servers) < 4 {
+			servers = append(servers, n)
+		}
+	}
+	return servers
+}
+
+func isClosed(n uint32) bool {
+	return slices.ContainsFunc(prison.Closed, func(b prison.Block) bool { return n >= first(b) && n <= last(b) })
+}
+
+func number(a [4]byte) uint32 { return binary.BigEndian.Uint32(a[:]) }
+
+func first(b prison.Block) uint32 { return number(b.Address) }
+func last(b prison.Block) uint32  { return first(b) | uint32(1<<(32-b.Bits)-1) }
+
+// instruction is struct sock_filter of linux/filter.h.
+type instruction struct {
+	code   uint16
+	jt, jf uint8
+	k      uint32
+}
+
+const (
+	loadWord   = 0x20 // BPF_LD|BPF_W|BPF_ABS
+	loadHalf   = 0x28
+	loadByte   = 0x30
+	loadHalfX  = 0x48 // BPF_LD|BPF_H|BPF_IND
+	loadLength = 0xb1 // BPF_LDX|BPF_B|BPF_MSH: of the IPv4 header
+	ifEqual    = 0x15
+	ifGreater  = 0x25
+	ifAtLeast  = 0x35
+	answer     = 0x06
+
+	// From linux/pkt_cls.h.
+	pass   = 0
+	drop   = 2
+	goOn   = 0xffffffff // to the next filter
+	header = 14         // of Ethernet
+
+	etherIPv4, etherARP  = 0x800, 0x806
+	noOptions            = 0x45 // version 4, a header of the least length: options lead by way of other addresses
+	protocolTCP, protUDP = 6, 17
+	domain               = 53
+	// mostBlocks are as many as fit into a message.
+	mostBlocks = 6
+)
+
+// fenceOf returns the filters in their order: of all protocols only IPv4, without options, and ARP, names from name servers,
+// and nothing to any closed block.
+func fenceOf(servers []uint32) [][]instruction {
+	filters := [][]instruction{{
+		{loadHalf, 0, 0, 12},
+		{ifEqual, 5, 0, etherARP},
+		{ifEqual, 0, 2, etherIPv4},
+		{loadByte, 0, 0, header},
+		{ifEqual, 1, 0, noOptions},
+		{answer, 0, 0, drop},
+		{answer, 0, 0, goOn},
+		{answer, 0, 0, pass},
+	}}
+	if n := uint8(len(servers)); n > 0 { //nolint:gosec // few
+		f := []instruction{{loadWord, 0, 0, header + 16}}
+		for i, server := range servers {
+			f = append(f, instruction{ifEqual, n - uint8(i), 0, server}) //nolint:gosec // few
+		}
+		filters = append(filters, append(f,
+			instruction{answer, 0, 0, goOn},
+			instruction{loadByte, 0, 0, header + 9},
+			instruction{ifEqual, 1, 0, protUDP},
+			instruction{ifEqual, 0, 4, protocolTCP},
+			instruction{loadLength, 0, 0, header},
+			instruction{loadHalfX, 0, 0, header + 2},
+			instruction{ifEqual, 0, 1, domain},
+			instruction{answer, 0, 0, pass},
+			instruction{answer, 0, 0, goOn},
+		))
+	}
+	for blocks := range slices.Chunk(prison.Closed, mostBlocks) {
+		f := []instruction{{loadWord, 0, 0, header + 16}}
+		for i, b := range blocks {
+			left := uint8(2 * (len(blocks) - i - 1)) //nolint:gosec // few
+			f = append(f, instruction{ifAtLeast, 0, 1, first(b)}, instruction{ifGreater, 0, left + 1, last(b)})
+		}
+		filters = append(filters, append(f, instruction{answer, 0, 0, goOn}, instruction{answer, 0, 0, drop}))
+	}
+	return filters
+}
+
+// setFence sets the filters, each of which the kernel must acknowledge.
+func setFence(ctx context.Context, box prison.Prison, indexes []uint32, filters [][]instruction) error {
+	var messages [][]byte
+	for _, index := range indexes {
+		messages = append(messages, newDiscipline(index))
+		for i, f := range filters {
+			messages = append(messages, newFilter(index, uint16(i+1), f)) //nolint:gosec // few
+		}
+	}
+	results, err := calls.Make(ctx, box, netlinkCalls(messages))
+	if err != nil {
+		return err
+	}
+	if len(results) < 2+2*len(messages) {
+		return errors.New("its system calls are not known here")
+	}
+	for i := range messages {
+		// An answer without an error is shorter than one that repeats what was wrong: netlink(7).
+		if got := results[3+2*i]; got != acknowledged {
+			return fmt.Errorf("the kernel sets no filter: message %d, answer of %d bytes", i, got)
+		}
+	}
+	return nil
+}
