@@ -27,7 +27,7 @@ var posix = map[string]func(c byte) bool{
 	"lower":  func(c byte) bool { return isAlpha(c) && c&0x20 != 0 },
 	"print":  func(c byte) bool { return c == ' ' || isGraph(c) },
 	"punct":  func(c byte) bool { return isGraph(c) && !isAlpha(c) && !isDigit(c) },
-	"space":  func(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' },
+	"space":  func(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }, // git has its own idea (ctype.c)
 	"upper":  func(c byte) bool { return isAlpha(c) && c&0x20 == 0 },
 	"xdigit": func(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' },
 }

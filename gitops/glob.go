@@ -1,5 +1,7 @@
 package gitops
 
+import "strings"
+
 // glob is a pattern of git's kind: "*" and "?" and "[...]" match within a component, "**" between slashes matches
 // any number of components. It is matched without backtracking, in time proportional to the
 // pattern's length times the text's, because an agent may have written it.
@@ -21,6 +23,14 @@ type globToken struct {
 	kind globKind
 	char byte
 	set  *byteSet
+}
+
+// literals match a text and nothing else.
+func literals(text string) (g glob) {
+	for i := range len(text) {
+		g = append(g, globToken{kind: literal, char: text[i]})
+	}
+	return g
 }
 
 func parseGlob(text string) glob {
@@ -67,7 +77,7 @@ func parseStars(text string, i int) (globToken, int) {
 	}
 	whole := end > i+1 && (i == 0 || text[i-1] == '/')
 	switch {
-	case whole && end == len(text):
+	case whole && (end == len(text) || strings.HasPrefix(text[end:], `\/`)):
 		return globToken{kind: deep}, end - i
 	case whole && text[end] == '/':
 		return globToken{kind: dirs}, end - i + 1
@@ -75,8 +85,8 @@ func parseStars(text string, i int) (globToken, int) {
 	return globToken{kind: star}, end - i
 }
 
-// match tells whether the whole text matches; without regard to the case of ASCII letters if folded.
-func (g glob) match(text string, folded bool) bool {
+// match reports whether the whole text matches.
+func (g glob) match(text string) bool {
 	now, next := make([]bool, len(g)+1), make([]bool, len(g)+1)
 	now[0] = true
 	g.skip(now)
@@ -87,7 +97,7 @@ func (g glob) match(text string, folded bool) bool {
 			if !on {
 				continue
 			}
-			if to, ok := g[n].step(n, text[i], folded); ok {
+			if to, ok := g[n].step(n, text[i]); ok {
 				next[to], alive = true, true
 			}
 		}
@@ -116,12 +126,12 @@ func (g glob) skip(states []bool) {
 }
 
 // step reads one byte in state n and returns the state after it.
-func (t globToken) step(n int, c byte, folded bool) (int, bool) {
+func (t globToken) step(n int, c byte) (int, bool) {
 	switch t.kind {
 	case literal:
-		return n + 1, c == t.char || folded && lower(c) == lower(t.char)
+		return n + 1, c == t.char
 	case class:
-		return n + 1, t.set[c] || folded && isAlpha(c) && t.set[c^0x20]
+		return n + 1, t.set[c]
 	case star:
 		return n, c != '/'
 	case deep:
@@ -138,11 +148,4 @@ func (t globToken) step(n int, c byte, folded bool) (int, bool) {
 		return n, true
 	}
 	return 0, false
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }

@@ -2,7 +2,8 @@ package gitops
 
 import "strings"
 
-// Pattern is a line of a .gitignore file, gitignore(5).
+// Pattern is a line of a .gitignore file, gitignore(5). It is for patterns of the user's own: where git's answer about an agent's
+// file decides, git is asked ([ShowsFolder]). TestPatternsAreGits compares both.
 type Pattern struct {
 	Negative bool // "!": what matches is not ignored
 	folder   bool // "/" at the end: only folders match
@@ -25,7 +26,13 @@ func ParsePattern(line string) (p *Pattern, ok bool) {
 	if text == "" {
 		return nil, false
 	}
-	p.glob = parseGlob(text)
+	start := 0
+	if !p.anyDepth {
+		// Git compares what comes before the first special character apart, and matches the rest as a pattern of its own:
+		// two stars at its start cross slashes, whatever comes before them (dir.c, match_pathname).
+		start = strings.IndexAny(text+"*", `*?[\`)
+	}
+	p.glob = append(literals(text[:start]), parseGlob(text[start:])...)
 	return p, true
 }
 
@@ -47,23 +54,22 @@ func trimSpaces(line string) string {
 // Matches tells whether a path, or a folder that it is in, matches.
 func (p *Pattern) Matches(path string) bool {
 	for end := 0; end < len(path); end++ {
-		if path[end] == '/' && p.Says(path[:end], true, false) {
+		if path[end] == '/' && p.Says(path[:end], true) {
 			return true
 		}
 	}
-	return p.Says(path, false, false)
+	return p.Says(path, false)
 }
 
-// Says tells whether the pattern says something about one path, not about folders that it is in; without regard to the
-// case of ASCII letters if folded.
-func (p *Pattern) Says(path string, folder, folded bool) bool {
+// Says reports whether the pattern matches one path, not a folder that it is in.
+func (p *Pattern) Says(path string, folder bool) bool {
 	if p.folder && !folder {
 		return false
 	}
 	if p.anyDepth {
 		path = path[strings.LastIndexByte(path, '/')+1:]
 	}
-	return p.glob.match(path, folded)
+	return p.glob.match(path)
 }
 
 // PatternOf is the pattern that matches one path and nothing else.
@@ -93,7 +99,7 @@ func ParsePatterns(lines []string) (patterns Patterns, wrong string, ok bool) {
 // Match tells whether one path matches, whatever is said about the folders that it is in.
 func (p Patterns) Match(path string, folder bool) bool {
 	for i := len(p) - 1; i >= 0; i-- {
-		if p[i].Says(path, folder, false) {
+		if p[i].Says(path, folder) {
 			return !p[i].Negative
 		}
 	}

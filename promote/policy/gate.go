@@ -30,6 +30,7 @@ type Facts struct {
 	Ghost     identity.Ghost // the agent's invented author
 	Top       string         // the work tree, as an absolute path
 	Config    gitops.Config  // the user's configuration, for what it executes
+	Scratch   string         // a folder of the host's in which git is asked about files; empty for the system's
 	Recipe    []string       // paths that the recipe names, beside its own
 	Ignores   Ignores        // nil if nobody can be asked
 }

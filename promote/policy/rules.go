@@ -34,7 +34,7 @@ func newRules(s Settings, f Facts) []rule {
 	return []rule{
 		gitPath{},
 		newSymlinkEscape(f),
-		workspaceExposed{f.Workspace},
+		workspaceExposed{f.Workspace, f.Scratch},
 		submodule{},
 		newUserDriver(f),
 		embeddedRepo{},

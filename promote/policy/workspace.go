@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -9,7 +10,10 @@ import (
 
 // workspaceExposed looks for what would make git look into the agent's folder. The folder is ignored by the
 // repository's exclude file, and a .gitignore file goes before that one: gitignore(5).
-type workspaceExposed struct{ folder string }
+type workspaceExposed struct {
+	folder  string
+	scratch string // where git is asked
+}
 
 func (workspaceExposed) describe() Description {
 	return documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace")
@@ -34,16 +38,30 @@ func (w workspaceExposed) change(ctx context.Context, in *inspection, c gitops.C
 
 func (workspaceExposed) commit(context.Context, *inspection, *report) error { return nil }
 
-// ignore compares what the old and the new ignore file say about the folder; git asks with and without regard to
-// case, as core.ignoreCase says.
+// ignore asks git what the new and the old ignore file say about the folder, with and without regard to case, as
+// core.ignoreCase may be.
 func (w workspaceExposed) ignore(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == gitops.ModeLink {
+		r.at(c.Path, "is a link, which git does not follow here and other programs do")
+	}
 	old, content, whole, err := in.rewritten(ctx, c, r)
-	if err != nil || !whole {
+	if err != nil || !whole || len(content) == 0 {
 		return err
 	}
 	for _, folded := range []bool{false, true} {
-		line, exposed := ignoring(content, w.folder, folded)
-		if _, before := ignoring(old, w.folder, folded); exposed && !before {
+		line, exposed, err := gitops.ShowsFolder(ctx, w.scratch, w.folder, content, folded)
+		if exposed {
+			var before bool
+			_, before, err = gitops.ShowsFolder(ctx, w.scratch, w.folder, old, folded)
+			exposed = !before
+		}
+		switch {
+		case errors.Is(err, gitops.ErrUnanswered):
+			r.at(c.Path, "%s: your own git might hang on it", err)
+			return nil
+		case err != nil:
+			return err
+		case exposed:
 			r.at(c.Path, "line %d makes git look into the workspace", line)
 			return nil
 		}
@@ -69,6 +87,6 @@ func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gito
 
 func (w workspaceExposed) isAbout(text string) bool {
 	text, _, _ = strings.Cut(strings.TrimPrefix(text, "/"), "/")
-	p, ok := gitops.ParsePattern(text)
-	return ok && p.Says(w.folder, true, true)
+	p, ok := gitops.ParsePattern(strings.ToLower(text))
+	return ok && p.Says(strings.ToLower(w.folder), true)
 }

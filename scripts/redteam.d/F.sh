@@ -1,5 +1,5 @@
 # F: what git reads otherwise than it is written: modes, patterns, attributes.
-# shellcheck shell=bash disable=SC2016,SC2154
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
 
 # odd_mode MODE NAME OBJECT has the agent make a good commit, and one whose tree has one more entry, in git's order.
 odd_mode() {
@@ -53,5 +53,23 @@ F4() {
 	odd_mode 100600 id_key '$(printf "%s\n%s\n%s\n" "-----BEGIN OPENSSH PRIVATE ""KEY-----" b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW "-----END OPENSSH PRIVATE ""KEY-----" | git hash-object -w --stdin)'
 	plainly "$pulled" 'grep -q PRIVATE id_key' && return
 	refused_mode 100600
+	mends
+}
+
+F5() {
+	local line
+	tries 'an ignore file with patterns that show git the workspace, if one reads them as git does'
+	attack 'printf "%s\n" "!.**/**" >.gitignore; git add .gitignore; git commit -qm ignore; told'
+	plainly "$pulled" 'git status --porcelain --untracked-files=all | has "$workspace"' && return
+	held policy workspace-exposed
+	brief=1
+	for line in '![.]**' '!/.**' '!**/.*[[:xdigit:]]/' '\357\273\277!.*' '!.*\r'; do
+		restored
+		attack "printf '$line\\n' >.gitignore; git add .gitignore; git commit -qm ignore; told"
+		held policy workspace-exposed
+	done
+	restored
+	attack 'ln -s docs/text .gitignore; git add .gitignore; git commit -qm link; told'
+	held policy workspace-exposed
 	mends
 }

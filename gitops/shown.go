@@ -1,0 +1,71 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// askTime bounds the time that git may take to read a .gitignore file: some patterns take it for ever.
+	askTime = 5 * time.Second
+	// askMemory bounds what git may take in memory for that.
+	askMemory = 256 << 20
+)
+
+// ErrUnanswered reports that git did not read a file within its limits.
+var ErrUnanswered = errors.New("git does not read it within its limits of time and memory")
+
+// ShowsFolder asks git whether it would look into a folder at the top of a work tree, which the repository's exclude file names,
+// if the .gitignore there had a content; folded is core.ignoreCase. Git is asked in an empty repository below a folder of the
+// host's, which has nothing but that file. line is the line that decides.
+func ShowsFolder(ctx context.Context, below, folder string, ignore []byte, folded bool) (line int, shown bool, err error) {
+	dir, err := os.MkdirTemp(below, "ask-")
+	if err != nil {
+		return 0, false, err
+	}
+	defer os.RemoveAll(dir)
+	g, err := emptyRepository(dir)
+	if err != nil {
+		return 0, false, err
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(dir, "info", "exclude"), []byte(PatternOf(folder)+"/\n"), 0o600),
+		os.WriteFile(filepath.Join(g.dir, ".gitignore"), ignore, 0o600), os.Mkdir(filepath.Join(g.dir, folder), 0o700))
+	if err != nil {
+		return 0, false, err
+	}
+	var out bytes.Buffer
+	err = g.within(askMemory).configured(fmt.Sprintf("core.ignoreCase=%t", folded)).Look(ctx, Call{For: askTime, Limit: 1 << 20,
+		Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}, Stdin: strings.NewReader(folder + "\x00"), Stdout: &out})
+	answer := strings.Split(out.String(), "\x00") // source, line, pattern, path
+	switch {
+	case ctx.Err() != nil:
+		return 0, false, ctx.Err()
+	case err != nil && status(err) != 1 || len(answer) != 5:
+		return 0, false, fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	line, _ = strconv.Atoi(answer[1])
+	return line, answer[0] == "" || strings.HasPrefix(answer[2], "!"), nil
+}
+
+// emptyRepository makes a repository without objects in a folder, and returns a git in its work tree.
+func emptyRepository(dir string) (*Git, error) {
+	tree := filepath.Join(dir, "tree")
+	var err error
+	for _, name := range []string{"objects", "refs", "info", "tree"} {
+		err = errors.Join(err, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "empty-config": ""} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	// check-ignore knows no literal paths.
+	g := newClosedGit(dir, filepath.Join(dir, "empty-config")).with("GIT_WORK_TREE="+tree, "GIT_LITERAL_PATHSPECS=0")
+	g.dir = tree
+	return g, err
+}
