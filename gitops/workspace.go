@@ -51,11 +51,15 @@ func (w Workspace) innerEnv() []string {
 	}, alwaysEnv...)
 }
 
+// argv is a command line of git inside.
+func (w Workspace) argv(args ...string) []string {
+	return append([]string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1", "-c", streamed}, args...)
+}
+
 // git runs git inside; a status other than zero is an *[Error].
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr headTail
-	argv := []string{"git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "pack.threads=1", "-c", streamed}
-	code, err := w.patiently(ctx, Process{Argv: append(argv, args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+	code, err := w.patiently(ctx, Process{Argv: w.argv(args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
 	var stalled *Invalid
 	if errors.As(err, &stalled) {
 		return err
@@ -156,29 +160,6 @@ func (w Workspace) Count(ctx context.Context, want string, have ...string) (int,
 		return 0, err
 	}
 	return strconv.Atoi(text)
-}
-
-// Uncommitted counts the paths the agent changed and did not commit. Beyond a megabyte
-// of names it counts no further.
-func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	counter := &nulCounter{left: lookLimit}
-	err := w.git(ctx, nil, counter, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
-	if counter.left < 0 {
-		return counter.n, nil
-	}
-	return counter.n, err
-}
-
-type nulCounter struct{ n, left int }
-
-func (c *nulCounter) Write(p []byte) (int, error) {
-	c.n += bytes.Count(p, []byte{0})
-	if c.left -= len(p); c.left < 0 {
-		return 0, errOutput
-	}
-	return len(p), nil
 }
 
 // Pack writes a pack of what want reaches and have does not. Objects of have serve as delta bases.
