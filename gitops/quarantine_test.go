@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -53,6 +54,11 @@ func newInner(t *testing.T, f files, initArgs ...string) *inner {
 // workspace is the inner repository as an exporter sees it.
 func (i *inner) workspace() Workspace {
 	return Workspace{Dir: i.Top, Run: func(ctx context.Context, p Process) (int, error) {
+		if p.Argv[0] != "git" {
+			cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
+			cmd.Stdin, cmd.Stdout = p.Stdin, p.Stdout
+			return 0, cmd.Run()
+		}
 		g := &Git{dir: i.Top, base: os.Environ, env: p.Env}
 		err := g.Look(ctx, Call{Args: p.Argv[1:], Stdin: p.Stdin, Stdout: p.Stdout})
 		if s := status(err); s > 0 {

@@ -24,7 +24,8 @@ var ErrDryRun = errors.New("not done in a dry run")
 type Error struct {
 	Args   []string
 	Status int
-	Stderr string // head and tail, escaped
+	Stderr string   // head and tail, escaped, as one line
+	Lines  []string // the same, line by line
 
 	interrupted bool // by the terminal's ^C, which all processes there get
 }
@@ -241,7 +242,7 @@ func (g *Git) run(ctx context.Context, c Call) error {
 		}
 		cmd.Stdout = &cappedWriter{w: c.Stdout, left: limit}
 	}
-	return callError(ctx, c, g.feed(cmd, c.Stdin), stderr.String())
+	return callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
 }
 
 // start starts a command and bounds its memory before it is given anything to read.
@@ -291,7 +292,7 @@ func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 	return err
 }
 
-func callError(ctx context.Context, c Call, err error, stderr string) error {
+func callError(ctx context.Context, c Call, err error, stderr *headTail) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -300,7 +301,7 @@ func callError(ctx context.Context, c Call, err error, stderr string) error {
 		return fmt.Errorf("git %s: %w", c.Args[0], ctx.Err())
 	case errors.As(err, &exit):
 		state, _ := exit.Sys().(syscall.WaitStatus)
-		return &Error{c.Args, exit.ExitCode(), stderr, state.Signaled() && state.Signal() == syscall.SIGINT}
+		return &Error{c.Args, exit.ExitCode(), stderr.String(), stderr.Lines(), state.Signaled() && state.Signal() == syscall.SIGINT}
 	}
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }
@@ -371,7 +372,13 @@ func (h *headTail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (h *headTail) String() string {
-	text := strings.TrimSpace(string(h.head) + string(h.tail))
-	return Escape(strings.ReplaceAll(text, "\n", "; "))
+// Lines returns the lines, escaped.
+func (h *headTail) Lines() []string {
+	lines := strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n")
+	for i := range lines {
+		lines[i] = Escape(lines[i])
+	}
+	return lines
 }
+
+func (h *headTail) String() string { return strings.Join(h.Lines(), "; ") }

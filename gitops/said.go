@@ -15,7 +15,13 @@ import (
 var noRoom = map[syscall.Errno][]string{
 	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"}, // the others of a write that was short
 	syscall.EDQUOT: {"Disk quota exceeded"},
+}
+
+// unwritable is what git says of these errors.
+var unwritable = map[syscall.Errno][]string{
 	syscall.EROFS:  {"Read-only file system"},
+	syscall.EACCES: {"Permission denied"},
+	syscall.EIO:    {"Input/output error"},
 }
 
 // Is tells whether git failed because of one of those, or was interrupted before we knew of it.
@@ -24,10 +30,10 @@ func (e *Error) Is(target error) bool {
 		return e.interrupted
 	}
 	errno, ok := target.(syscall.Errno)
-	return ok && slices.ContainsFunc(noRoom[errno], func(text string) bool { return strings.Contains(e.Stderr, text) })
+	return ok && slices.ContainsFunc(append(noRoom[errno], unwritable[errno]...), func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
-// NoRoom tells whether an error comes of a file system that takes nothing more.
+// NoRoom reports whether an error comes of a full file system or a used-up quota.
 func NoRoom(err error) bool {
 	for errno := range noRoom {
 		if errors.Is(err, errno) {

@@ -141,7 +141,7 @@ func (w Workspace) Resolve(ctx context.Context, name string) (OID, error) {
 	return ParseOID(text)
 }
 
-// Main returns the tip of the inner main; empty if there is none.
+// Main returns the tip of the inner main; empty if there is none. A main that is there and names no commit is an [Invalid].
 func (w Workspace) Main(ctx context.Context) (OID, error) {
 	refs, err := w.Branches(ctx, InnerMain)
 	for _, r := range refs {
@@ -149,7 +149,33 @@ func (w Workspace) Main(ctx context.Context) (OID, error) {
 			return r.Commit, err
 		}
 	}
+	if err == nil {
+		err = w.brokenMain(ctx)
+	}
 	return "", err
+}
+
+// seeMain prints what lies in the place of the file of main, which git does not list because it cannot read it. An empty folder
+// is as good as nothing: git removes it.
+const seeMain = `f=$1/.git/refs/heads/main
+if [ -L "$f" ]; then echo 'is a symbolic link that leads to no ref'
+elif [ -d "$f" ]; then for e in "$f"/*; do if [ -e "$e" ]; then echo 'is a folder'; fi; break; done
+elif [ -f "$f" ] && [ -s "$f" ]; then printf 'holds '; head -c 60 "$f"
+elif [ -f "$f" ]; then echo 'is an empty file'
+elif [ -e "$f" ]; then echo 'is not a regular file'
+fi`
+
+// brokenMain returns an [Invalid] if something that is not a ref lies in the place of main.
+func (w Workspace) brokenMain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var out bytes.Buffer
+	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", seeMain, "sh", w.Dir}, Env: w.innerEnv(),
+		Stdout: &cappedWriter{w: &out, left: lookLimit}, Stderr: &headTail{}})
+	if text := strings.TrimSpace(out.String()); text != "" {
+		return invalid("the ref %s is broken: it %s", InnerMain, Escape(text))
+	}
+	return err
 }
 
 // Count counts the commits that want reaches and none of have does. Those of have that the agent has thrown away

@@ -134,7 +134,11 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (Outcome, error) {
 		err = c.excuse(err)
 	}
 	if err != nil {
-		return before, errors.Join(err, before.fail(ctx, e.Dir(), err))
+		failed := before.fail(ctx, e.Dir(), err)
+		if e.unwritable() != nil {
+			failed = nil // the failure itself cannot be written down either
+		}
+		return before, errors.Join(err, failed)
 	}
 	c.outcome.Failure = ""
 	return c.finish(before)
@@ -146,7 +150,7 @@ func (c *cycle) excuse(err error) error {
 	switch {
 	case err == nil:
 	case gitops.NoRoom(err) || diskFull(c.Dir()):
-		c.hold(c.diskFull(err.Error()))
+		c.hold(c.diskFull(err))
 		if !diskFull(c.Dir()) {
 			c.outcome.Retry = mendedPoll // a quota, say, or another file system: no number tells when there is room
 		}
@@ -187,8 +191,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (Outcome, error) {
 // run goes the data path. Each step leaves what can be thrown away, until the last.
 func (c *cycle) run(ctx context.Context) (err error) {
 	if err := c.unwritable(); err != nil {
-		c.hold(c.readOnly(err))
-		return nil
+		return err
 	}
 	if err := c.recover(ctx); err != nil || len(c.holds) > 0 {
 		return err
@@ -383,7 +386,7 @@ func (c *cycle) finish(before Outcome) (Outcome, error) {
 	c.remember(c.ledger)
 	err := c.outcome.write(c.Dir())
 	if gitops.NoRoom(err) && !c.held(DiskFull) {
-		c.hold(c.diskFull(""))
+		c.hold(c.diskFull(nil))
 		c.outcome.Holds = sortHolds(append(c.holds, c.carried()...), before.Holds, time.Now())
 	}
 	if c.held(DiskFull) {

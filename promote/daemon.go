@@ -111,6 +111,9 @@ func (d *daemon) cycle(ctx context.Context) {
 		}
 		d.failure = err.Error()
 		d.failing = min(max(2*d.failing, failedPoll), failedPollMax)
+		if d.unwritable() != nil {
+			d.failing = failedPoll // nothing else is tried before that has changed
+		}
 		d.last.Retry = d.failing
 		return
 	}

@@ -10,46 +10,47 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// Position returns the hold that follows from where the user stands: in the middle of an operation, on
-// another branch, on none, or without the airlock's branch. Nil if they stand where landing needs them. tip is
+// Positions returns the holds that follow from where the user stands, in the order of the reasons: in the middle of an operation,
+// without the airlock's branch, on another one, or on none. There is none if they stand where landing needs them. tip is
 // the outer branch's commit, empty if it is deleted.
-func Position(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (*Hold, error) {
+func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (holds []Hold, err error) {
 	branch := r.BranchName()
 	if op := repo.Operation(); op != "" {
-		return &Hold{Reason: OperationInProgress,
-			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)}, nil
+		holds = append(holds, Hold{Reason: OperationInProgress,
+			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)})
 	}
+	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	if tip == "" {
-		return &Hold{Reason: BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
-			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}}, nil
+		holds = append(holds, Hold{Reason: BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
+			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
 	}
 	there, err := repo.Branch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	switch there {
 	case r.Branch:
-		return elsewhere(ctx, repo, r)
+		twice, err := elsewhere(ctx, repo, r)
+		return append(holds, twice...), err
 	case "":
-		return &Hold{Reason: DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}, nil
+		return append(holds, Hold{Reason: DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}), nil
 	}
-	return &Hold{Reason: BranchSwitched, Next: back,
-		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}, nil
+	return append(holds, Hold{Reason: BranchSwitched, Next: back,
+		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}), nil
 }
 
 // elsewhere is the hold of a branch that another worktree has checked out as well: what lands here would leave that
 // one's index and files behind, and its next commit would take it back.
-func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) (*Hold, error) {
+func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]Hold, error) {
 	tops, err := repo.Elsewhere(ctx, r.Branch)
 	if err != nil || len(tops) == 0 {
 		return nil, err
 	}
-	h := &Hold{Reason: BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", gitops.Escape(r.BranchName()), gitops.Escape(tops[0]))}
+	h := Hold{Reason: BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", gitops.Escape(r.BranchName()), gitops.Escape(tops[0]))}
 	for _, top := range tops {
 		h.Next = append(h.Next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
 	}
-	return h, nil
+	return []Hold{h}, nil
 }
 
 func operationNext(op string) []string {

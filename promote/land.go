@@ -29,18 +29,16 @@ func (c *cycle) landable(ctx context.Context) (gitops.OID, error) {
 	if len(c.ledger.tail) == 0 {
 		return "", nil
 	}
-	position, err := Position(ctx, c.Repo, c.Record, c.tip, c.promoted)
+	positions, err := Positions(ctx, c.Repo, c.Record, c.tip, c.promoted)
 	if err != nil {
 		return "", err
 	}
 	review := !c.settings.AutoLand && !c.options.Land
-	if position != nil {
-		c.hold(*position)
-	}
+	c.holds = append(c.holds, positions...)
 	if review {
 		c.hold(c.review())
 	}
-	if position != nil || review || c.outcome.Apart || c.outcome.Onto != c.tip {
+	if len(positions) > 0 || review || c.outcome.Apart || c.outcome.Onto != c.tip {
 		return "", nil
 	}
 	return c.target(), nil

@@ -31,12 +31,12 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 	if !outcome.Apart || c.pending == "" {
 		return "", ErrNoConflict
 	}
-	position, err := Position(ctx, e.Repo, e.Record, c.tip, c.promoted)
+	positions, err := Positions(ctx, e.Repo, e.Record, c.tip, c.promoted)
 	if err != nil {
 		return "", err
 	}
-	if position != nil {
-		return "", fmt.Errorf("%s: %s", position.Reason, position.Message)
+	if len(positions) > 0 {
+		return "", fmt.Errorf("%s: %s", positions[0].Reason, positions[0].Message)
 	}
 	common, err := e.Repo.MergeBase(ctx, c.tip, c.pending)
 	if err != nil {

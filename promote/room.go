@@ -2,6 +2,7 @@ package promote
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -18,45 +19,60 @@ func diskFull(path string) bool {
 	return err == nil && r.free < diskFloor
 }
 
-// unwritable returns why nothing can be written where a landing has to write; nil if it can.
+// UnwritableError reports that nothing can be written where a landing has to write.
+type UnwritableError struct {
+	Path  string
+	cause error
+}
+
+// Error implements error.
+func (e *UnwritableError) Error() string {
+	return fmt.Sprintf("nothing can be written to %s: %s", gitops.Escape(e.Path), e.cause)
+}
+
+// Unwrap returns the cause, which is a [syscall.Errno].
+func (e *UnwritableError) Unwrap() error { return e.cause }
+
+// Next returns the commands that show why.
+func (e *UnwritableError) Next() []string {
+	if errors.Is(e.cause, unix.EROFS) {
+		return []string{"findmnt --target " + gitops.Pasteable(e.Path)}
+	}
+	return []string{"ls -ld " + gitops.Pasteable(e.Path)}
+}
+
+// unwritable returns an [UnwritableError] if nothing can be written where a landing has to write.
 func (e *Engine) unwritable() error {
 	for _, dir := range []string{e.Dir(), e.Repo.GitDir, e.Repo.CommonDir, filepath.Join(e.Repo.CommonDir, "objects"), filepath.Join(e.Repo.CommonDir, "refs")} {
-		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
-			return err
+		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EIO) {
+			return &UnwritableError{dir, err}
 		}
 	}
 	return nil
 }
 
-// room is the hold that follows from the file system alone, nil if there is room and it can be written to.
+// room is the hold that follows from a full file system, nil if there is room.
 func (c *cycle) room() *Hold {
-	var h Hold
-	switch err := c.unwritable(); {
-	case err != nil:
-		h = c.readOnly(err)
-	case diskFull(c.Dir()):
-		h = c.diskFull("")
-	default:
+	if !diskFull(c.Dir()) {
 		return nil
 	}
+	h := c.diskFull(nil)
 	return &h
 }
 
 // fewInodes are as good as none: those of temporary files come and go.
 const fewInodes = 16
 
-func (c *cycle) diskFull(cause string) Hold {
+func (c *cycle) diskFull(cause error) Hold {
 	h := Hold{Reason: DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(c.Repo.CommonDir)}}
-	if r, err := roomAt(c.Dir()); err == nil && r.inodes > 0 && r.inodesFree < fewInodes {
+	if r, err := roomAt(c.Dir()); errors.Is(cause, unix.EDQUOT) {
+		h.Message, h.Next = "the disk quota is used up", []string{"quota -s"}
+	} else if err == nil && r.inodes > 0 && r.inodesFree < fewInodes {
+		h.Message = "no inode left on the device of the repository: it has too many files"
 		h.Next = []string{"df -i " + gitops.Pasteable(c.Repo.CommonDir)}
 	}
-	if cause != "" {
-		h.Message += ": " + gitops.Escape(cause)
+	if cause != nil {
+		h.Message += ": " + gitops.Escape(cause.Error())
 	}
 	return h
-}
-
-func (c *cycle) readOnly(cause error) Hold {
-	return Hold{Reason: DiskFull, Message: "nothing can be written to the git directory: " + cause.Error(),
-		Next: []string{"ls -ld " + gitops.Pasteable(c.Repo.CommonDir), "findmnt --target " + gitops.Pasteable(c.Repo.CommonDir)}}
 }

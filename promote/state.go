@@ -47,24 +47,24 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 		e.afterwards(&s)
 	}
 	// What could not be written could not be written down either.
-	if h := c.room(); h != nil && (s.Pending > 0 || c.unwritable() != nil) && !slices.ContainsFunc(s.Holds, func(o Hold) bool { return o.Reason == DiskFull }) {
+	if err := c.unwritable(); err != nil {
+		s.Failure = gitops.Escape(err.Error())
+	}
+	if h := c.room(); h != nil && s.Pending > 0 && !slices.ContainsFunc(s.Holds, func(o Hold) bool { return o.Reason == DiskFull }) {
 		s.Holds = sortHolds(append(s.Holds, *h), s.Holds, time.Now())
 	}
 	if h := e.crowded(s.Holds); h != nil {
 		s.Holds = sortHolds(append(s.Holds, *h), s.Holds, time.Now())
 	}
+	before := s.Holds
+	s.Holds = withoutPosition(s.Holds)
 	if s.Pending > 0 {
-		position, posErr := Position(ctx, e.Repo, e.Record, c.tip, c.promoted)
+		positions, posErr := Positions(ctx, e.Repo, e.Record, c.tip, c.promoted)
 		if posErr != nil {
 			return s, posErr
 		}
-		if position != nil {
-			before := s.Holds
-			s.Holds = sortHolds(append(withoutPosition(s.Holds), *position), before, time.Now())
-			return s, err
-		}
+		s.Holds = sortHolds(append(s.Holds, positions...), before, time.Now())
 	}
-	s.Holds = withoutPosition(s.Holds)
 	return s, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -74,7 +75,7 @@ func newCLI(inside []string) *cli.App {
 			if c.Args().Present() {
 				return noCommand(appPage(c.App), c.Args().First())
 			}
-			return cli.ShowAppHelp(c)
+			return errors.Join(cli.ShowAppHelp(c), errNothingAsked)
 		},
 		Commands: []*cli.Command{
 			initCommand(inside), startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),

@@ -47,7 +47,9 @@ func (e ownFailure) Unwrap() error { return e.error }
 var (
 	errNoAirlock = errors.New("no airlock here")
 	errCleared   = fmt.Errorf("%w: another command has cleared it", errNoAirlock)
-	errInside    = errors.New("this is the workspace of an airlock; git airlock works from outside")
+	// errNothingAsked is the error of git airlock alone, which prints the usage and, as git does, ends with status 1.
+	errNothingAsked = errors.New("no command")
+	errInside       = errors.New("this is the workspace of an airlock; git airlock works from outside")
 )
 
 // report tells the user of an error and returns the exit status, which is decided here and nowhere else.
@@ -66,6 +68,8 @@ func report(w io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errNothingAsked):
+		return 1
 	case errors.As(err, &child):
 		return int(child)
 	}
@@ -116,7 +120,7 @@ func linesOf(err error) []string {
 	var said gitSaid
 	var git *gitops.Error
 	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
-		return strings.Split(strings.TrimPrefix(strings.TrimRight(strings.ReplaceAll(git.Stderr, `\n`, "\n"), "\n"), "fatal: "), "\n")
+		return append([]string{strings.TrimPrefix(git.Lines[0], "fatal: ")}, git.Lines[1:]...)
 	}
 	if errors.Is(err, context.Canceled) {
 		return []string{"interrupted"} // who has pressed ^C knows what, and of no context
@@ -135,7 +139,10 @@ func hints(err error) []string {
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
 	var unreadable *promote.PolicyError
+	var unwritable *promote.UnwritableError
 	switch {
+	case errors.As(err, &unwritable):
+		return unwritable.Next()
 	case errors.As(err, &withHints):
 		return withHints.hints
 	case errors.As(err, &refused):
