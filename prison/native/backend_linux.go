@@ -169,7 +169,7 @@ func newPrison(s prison.Spec, shared bool, l *limits, enter func(pid int) error,
 }
 
 // openPrison starts a prison from a thread with a working directory of its own, which ends then.
-func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
+func openPrison(s prison.Spec, limits *limits) (p *os.Process, link conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -178,7 +178,6 @@ func openPrison(s prison.Spec) (p *os.Process, link conn, err error) {
 			return
 		}
 		if err = unix.Chdir(baseFolder(s)); err == nil {
-			limits := rlimitsOnly(s)
 			p, link, err = newPrison(s, false, limits, limits.enter)
 		}
 	}()
@@ -209,21 +208,26 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	if err := checkIDs(s); err != nil {
 		return nil, err
 	}
-	p, link, err := openPrison(s)
+	limits := lookLimits(s)
+	if err := limits.make(); err != nil {
+		return nil, fmt.Errorf("open prison: %w", err)
+	}
+	p, link, err := openPrison(s, limits)
 	if err != nil {
-		return nil, fmt.Errorf("open prison: %w", errors.Join(checkKernel(), err))
+		return nil, fmt.Errorf("open prison: %w", errors.Join(checkKernel(), err, limits.remove()))
 	}
 	var once sync.Once
 	var relay *os.Process
 	var wire conn
-	end := func() error {
+	end := func() (err error) {
 		once.Do(func() {
 			link.Close()
 			p.Kill()
 			p.Wait()
 			endRelay(relay, wire)
+			err = limits.remove()
 		})
-		return nil
+		return err
 	}
 	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
 	_, err = awaitReady(link, func(tap *os.File) (err error) {

@@ -245,6 +245,7 @@ func (s state) clear(dir string) error {
 	var errs []error
 	for _, g := range s.Cgroups {
 		errs = append(errs, removeCgroup(g))
+		sweepLooks(g + "-")
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err // the state stays, for the next attempt

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -39,10 +40,30 @@ type setting struct {
 	optional    bool // not on every kernel
 }
 
-// rlimitsOnly is for prisons that end with their caller: nothing would remove a group after a crash.
-func rlimitsOnly(s prison.Spec) *limits {
-	l := s.Limits.OrDefault()
-	return &limits{memoryRlimit: dataLimit(l), pidsRlimit: uint64(l.PIDs + ownThreads)}
+// lookLimits are those of a prison that ends with its caller: groups of its own beside the agent's, where there may be some,
+// and a limit for each process.
+func lookLimits(s prison.Spec) *limits {
+	name := groupName(s) + "-"
+	l := planGroups(s, name+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(looks.Add(1), 10), asked)
+	for _, g := range l.groups {
+		sweepLooks(filepath.Join(filepath.Dir(g.dir), name))
+	}
+	l.memoryRlimit, l.weaker = dataLimit(s.Limits.OrDefault()), nil
+	return l
+}
+
+// looks counts them: a process may have several.
+var looks atomic.Uint64
+
+// sweepLooks removes the groups of lookers that were killed. One whose processes still end stays (EBUSY), for the next.
+func sweepLooks(prefix string) {
+	left, _ := filepath.Glob(prefix + "*") // there may be none
+	for _, dir := range left {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(dir, prefix), "-")
+		if _, err := os.Stat("/proc/" + pid); err != nil {
+			unix.Rmdir(dir) //nolint:errcheck // see above
+		}
+	}
 }
 
 // dataLimit is RLIMIT_DATA of every process. RLIMIT_AS would count what Go and JavaScript only reserve.
@@ -51,9 +72,13 @@ func dataLimit(l prison.Limits) uint64 { return uint64(max(l.Memory, 256<<20)) }
 
 // planLimits finds where groups could be made; it makes none. By [foretold] it changes nothing, by [asked] it gets controllers for them.
 func planLimits(s prison.Spec, offers func(dir string) []string) *limits {
+	return planGroups(s, groupName(s), offers)
+}
+
+// planGroups does so for groups of a name.
+func planGroups(s prison.Spec, name string, offers func(dir string) []string) *limits {
 	want := s.Limits.OrDefault()
 	l := &limits{}
-	name := groupName(s)
 	mounts := cgroupMounts()
 	v2 := mounts.unified(name, offers)
 	for _, c := range []struct {
@@ -172,6 +197,14 @@ func (l *limits) enter(pid int) error {
 		}
 	}
 	return nil
+}
+
+// remove removes the groups, in which nothing runs any more.
+func (l *limits) remove() (err error) {
+	for _, g := range l.groups {
+		err = errors.Join(err, removeCgroup(g.dir))
+	}
+	return err
 }
 
 // removeCgroup kills what is in a group and removes it.
