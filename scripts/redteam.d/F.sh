@@ -69,7 +69,7 @@ F5() {
 		held policy workspace-exposed
 	done
 	restored
-	attack 'ln -s docs/text .gitignore; git add .gitignore; git commit -qm link; told'
+	attack 'ln -sf docs/text .gitignore; git add .gitignore; git commit -qm link; told'
 	held policy workspace-exposed
 	mends
 }
