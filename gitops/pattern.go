@@ -17,7 +17,12 @@ func ParsePattern(line string) (p *Pattern, ok bool) {
 	if line == "" || line[0] == '#' {
 		return nil, false
 	}
-	text := trimSpaces(line)
+	return parsePattern(trimSpaces(line))
+}
+
+// parsePattern reads a pattern (dir.c, parse_path_pattern).
+func parsePattern(text string) (p *Pattern, ok bool) {
+	text, _, _ = strings.Cut(text, "\x00")
 	p = &Pattern{}
 	text, p.Negative = strings.CutPrefix(text, "!")
 	text, p.folder = strings.CutSuffix(text, "/")
@@ -114,4 +119,11 @@ func (p Patterns) Within(path string) bool {
 		}
 	}
 	return p.Match(path, false)
+}
+
+// AttributeMatches reports whether the pattern of a line of a .gitattributes file matches a path from there. It has the form of
+// one in a .gitignore file, but nothing in it is trimmed, and it says nothing about what is below a folder.
+func AttributeMatches(pattern, path string) bool {
+	p, ok := parsePattern(pattern)
+	return ok && !p.Negative && p.Says(path, false)
 }

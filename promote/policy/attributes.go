@@ -19,28 +19,60 @@ type attributeLine struct {
 	states  []string
 }
 
-// parseAttributes reads a .gitattributes file.
-func parseAttributes(content []byte) []attributeLine {
+// parseAttributes reads a .gitattributes file as git does (attr.c, parse_attr_line); top reports that it lies at the top of the
+// tree, where alone macros can be defined. Lines that git does not obey are left out, except those that are only too long.
+func parseAttributes(content []byte, top bool) []attributeLine {
 	var lines []attributeLine
 	n := 0
 	for text := range bytes.Lines(bytes.TrimPrefix(content, byteOrderMark)) {
 		n++
-		line := strings.TrimLeft(string(text), attributeSpace)
-		if line == "" || line[0] == '#' {
-			continue
+		if l, ok := parseAttributeLine(string(text)); ok && (top || l.macro == "") {
+			l.number = n
+			lines = append(lines, l)
 		}
-		first, rest := firstWord(line)
-		l := attributeLine{number: n, pattern: first, states: strings.FieldsFunc(rest, isAttributeSpace)}
-		if macro, ok := strings.CutPrefix(first, "[attr]"); ok {
-			fields := strings.FieldsFunc(macro+" "+rest, isAttributeSpace)
-			if len(fields) == 0 {
-				continue
-			}
-			l.pattern, l.macro, l.states = "", fields[0], fields[1:]
-		}
-		lines = append(lines, l)
 	}
 	return lines
+}
+
+// parseAttributeLine reads one line; ok is false if git would obey nothing of it.
+func parseAttributeLine(text string) (l attributeLine, ok bool) {
+	text, _, _ = strings.Cut(text, "\x00")
+	text = strings.TrimLeft(text, attributeSpace)
+	if text == "" || text[0] == '#' {
+		return l, false
+	}
+	first, rest := firstWord(text)
+	l.pattern, l.states = first, strings.FieldsFunc(rest, isAttributeSpace)
+	if macro, found := strings.CutPrefix(first, macroMark); found && macro != "" { // alone, the mark is a pattern
+		macro, _, _ = strings.Cut(macro, "\x00")
+		macro, _ = firstWordPlain(strings.TrimLeft(macro, attributeSpace))
+		l.pattern, l.macro = "", macro
+		ok = isAttributeName(macro)
+	} else {
+		ok = first != "" && first[0] != '!' && first[0] != 0
+	}
+	for _, state := range l.states {
+		name, _, _ := strings.Cut(state, "=")
+		if name != "" && (name[0] == '-' || name[0] == '!') {
+			name = name[1:]
+		}
+		ok = ok && isAttributeName(name)
+	}
+	return l, ok
+}
+
+// macroMark is what the definition of a macro begins with.
+const macroMark = "[attr]"
+
+// isAttributeName reports whether git takes a word for the name of an attribute (attr.c, attr_name_valid).
+func isAttributeName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' && (c != '-' || i == 0) {
+			return false
+		}
+	}
+	return name != ""
 }
 
 const attributeSpace = " \t\r\n"
@@ -52,7 +84,12 @@ func firstWord(line string) (word, rest string) {
 	if word, rest, ok := unquote(line); ok {
 		return word, rest
 	}
-	if i := strings.IndexFunc(line, isAttributeSpace); i >= 0 {
+	return firstWordPlain(line)
+}
+
+// firstWordPlain splits a line at its first blank.
+func firstWordPlain(line string) (word, rest string) {
+	if i := strings.IndexAny(line, attributeSpace); i >= 0 {
 		return line[:i], line[i:]
 	}
 	return line, ""
@@ -90,34 +127,6 @@ func unquote(line string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// drivers lists the "filter=x", "diff=x" and "merge=x" that a line gives to paths, through the macros that it uses.
-func (l attributeLine) drivers(macros map[string][]string) []string {
-	var found []string
-	for _, state := range l.all(macros) {
-		if name, value, valued := strings.Cut(state, "="); valued && (name == "filter" || name == "diff" || name == "merge") {
-			found = append(found, name+"."+value)
-		}
-	}
-	return found
-}
-
-// all lists what a line says, with what the macros say that it uses. Macros use macros; a chain of them is followed as deep
-// as it goes, each once.
-func (l attributeLine) all(macros map[string][]string) []string {
-	var all []string
-	seen := map[string]bool{}
-	for todo := l.states; len(todo) > 0; {
-		state := todo[0]
-		todo = todo[1:]
-		if !seen[state] {
-			seen[state] = true
-			all = append(all, state)
-			todo = append(todo[:len(todo):len(todo)], macros[state]...)
-		}
-	}
-	return all
-}
-
 // text is what a line says, whatever its blanks.
 func (l attributeLine) text() string {
 	return strings.Join(slices.Concat([]string{l.pattern, l.macro}, l.states), "\x00")
@@ -127,9 +136,9 @@ func (l attributeLine) text() string {
 type attributeChange struct {
 	old, content  []byte
 	before, after []attributeLine
-	macros        map[string][]string // those that it may use
-	there         map[string]bool     // what the lines said before
-	defined       map[string]int      // the lines that defined a macro before
+	macros        macros          // those that it may use
+	there         map[string]bool // what the lines said before
+	defined       map[string]int  // the lines that defined a macro before
 }
 
 // attributeLines reads a change of a file of attributes; nothing of one that is too long to be read, which is reported.
@@ -138,7 +147,8 @@ func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *re
 	if err != nil || !whole {
 		return a, err
 	}
-	a = attributeChange{old: old, content: content, before: parseAttributes(old), after: parseAttributes(content), defined: map[string]int{}}
+	top := !strings.Contains(c.Path, "/")
+	a = attributeChange{old: old, content: content, before: parseAttributes(old, top), after: parseAttributes(content, top), defined: map[string]int{}}
 	a.there = texts(a.before)
 	for _, l := range a.before {
 		a.defined[l.macro]++
@@ -187,34 +197,4 @@ func misread(content []byte) string {
 		}
 	}
 	return ""
-}
-
-// macros are git's own and those of the tree's top, where alone they can be defined, before and after the commit.
-func (in *inspection) macros(ctx context.Context) (map[string][]string, error) {
-	macros := map[string][]string{"binary": {"-diff", "-merge", "-text"}}
-	for _, w := range []*walker{in.parent, in.tree} {
-		top, err := w.at(ctx, "")
-		if err != nil || top == nil {
-			return macros, err
-		}
-		content, err := in.content(ctx, top.entries[".gitattributes"])
-		if err != nil {
-			return nil, err
-		}
-		for name, states := range macrosOf(parseAttributes(content)) {
-			macros[name] = append(macros[name], states...)
-		}
-	}
-	return macros, nil
-}
-
-// macrosOf collects the macros that lines define.
-func macrosOf(lines []attributeLine) map[string][]string {
-	macros := map[string][]string{}
-	for _, l := range lines {
-		if l.macro != "" {
-			macros[l.macro] = l.states
-		}
-	}
-	return macros
 }

@@ -12,8 +12,14 @@ import (
 // diffless reports new lines of attributes that have git say of changed text only that it differs.
 func diffless(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
+	hides := func(s saying) bool { return !s.back && s.state == "-diff" }
+	through := a.macros.leading(hides)
+	hiding := func(state string) bool {
+		s := saying{state, false}
+		return hides(s) || through[s.use()]
+	}
 	for _, l := range a.added() {
-		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.Contains(l.all(a.macros), "-diff") {
+		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.ContainsFunc(l.states, hiding) {
 			r.at(c.Path, "line %d has git show no diff of %s", l.number, l.pattern)
 		}
 	}

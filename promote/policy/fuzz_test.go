@@ -63,7 +63,7 @@ func FuzzParseAttributes(f *testing.F) {
 	f.Add([]byte("\"\\"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		last := 0
-		for _, l := range parseAttributes(content) {
+		for _, l := range parseAttributes(content, true) {
 			if l.number <= last || l.pattern != "" && l.macro != "" {
 				t.Errorf("%+v", l)
 			}

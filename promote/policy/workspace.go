@@ -76,7 +76,7 @@ func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gito
 		return err
 	}
 	_, id, _ := strings.Cut(w.folder, "-")
-	for _, l := range parseAttributes(content) {
+	for _, l := range parseAttributes(content, true) {
 		if id != "" && l.pattern != "" && strings.Contains(same(l.pattern), same(id)) && w.isAbout(l.pattern) {
 			r.at(c.Path, "line %d is about the workspace", l.number)
 			return nil
@@ -87,6 +87,5 @@ func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gito
 
 func (w workspaceExposed) isAbout(text string) bool {
 	text, _, _ = strings.Cut(strings.TrimPrefix(text, "/"), "/")
-	p, ok := gitops.ParsePattern(strings.ToLower(text))
-	return ok && p.Says(strings.ToLower(w.folder), true)
+	return gitops.AttributeMatches(strings.ToLower(text), strings.ToLower(w.folder))
 }

@@ -73,3 +73,16 @@ F5() {
 	held policy workspace-exposed
 	mends
 }
+
+F6() {
+	tries 'attributes that hand a file to a filter of the user, by a line that looks like a macro'
+	fresh 'git config filter.mine.smudge "touch $canary; cat"' || return
+	attack 'printf "%s\n" "[attr] filter=mine" >.gitattributes; echo x >a; git add .gitattributes a; git commit -qm attributes; told'
+	plainly "$pulled" && return
+	held policy user-driver
+	brief=1
+	restored
+	attack 'printf "%s\n" "\"[attr] m n\" filter=mine" "* m" >.gitattributes; git add .gitattributes; git commit -qm quoted; told'
+	held policy user-driver
+	mends
+}

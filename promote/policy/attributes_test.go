@@ -1,0 +1,256 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// attributeGrammar makes lines of attributes.
+type attributeGrammar struct{ *rand.Rand }
+
+func (g attributeGrammar) pick(of ...string) string { return of[g.IntN(len(of))] }
+
+// few are the names that lines and macros use, so that they meet.
+func (g attributeGrammar) name() string {
+	return g.pick("filter", "diff", "merge", "text", "binary", "m1", "m2", "m3", "m4", "a.b", "A-_9")
+}
+
+func (g attributeGrammar) state() string {
+	switch g.IntN(14) {
+	case 0:
+		return g.pick("-", "!") + g.name()
+	case 1, 2, 3:
+		return g.name() + "=" + g.pick("lfs", "", "x", "=", "a=b", "\xff", "\"", "[attr]", "-", "\\")
+	case 4:
+		return g.pick("-", "!") + g.name() + "=lfs"
+	case 5:
+		return g.pick("--x", "-!x", "!!x", "!-x", "-", "!", "=", "=x", "-=x", "x,", "é", "\"x\"", "x\v", "x/y", "[attr]", "#", "0", ".", "_")
+	}
+	return g.name()
+}
+
+// pattern is what a line begins with; many match one of the paths.
+func (g attributeGrammar) pattern() string {
+	p := g.pick("*", "*", "a", "a", "*.x", "/a", "d/*", "d/**", "**/b", "[a-c]", "d/", "b.x", "?", "[attr]", "[attr]", "attr", "t", "\\a", "!a", "\\!a", "a\\ b", "d/e/**", "d**", "d/b**",
+		"é", "[[:space:]]", "#", "\\#", "\"", "*\x01", "**/**")
+	switch g.IntN(8) {
+	case 0:
+		return g.quoted(p + g.pick("", "", " b", "\t", "\x00", "\xc3\xa9", "\v"))
+	case 1:
+		return g.pick(`"`, `"a`, `"\9"`, `"\400"`, `"\1"`, `"\x"`, `"\"`, `""`, `"a"b`, `"a\n"`, `"\141"`, `"\052"`, `"\000"`, `"a\000b"`, `"!a"`, `"#"`, `" a"`)
+	}
+	return p
+}
+
+// quoted writes a text as in C, some of it in octal.
+func (g attributeGrammar) quoted(text string) string {
+	out := `"`
+	for _, c := range []byte(text) {
+		switch {
+		case c == '"' || c == '\\':
+			out += `\` + string(c)
+		case c < ' ' || g.IntN(6) == 0:
+			out += fmt.Sprintf(`\%03o`, c)
+		default:
+			out += string([]byte{c})
+		}
+	}
+	return out + `"` + g.pick("", "", " ")
+}
+
+func (g attributeGrammar) line() string {
+	out := g.pick("", "", "", "", " ", "\t", "\r")
+	switch g.IntN(10) {
+	case 0, 1, 2:
+		out += "[attr]" + g.pick(g.name(), g.name(), g.name(), g.name(), "", " "+g.name(), "\t"+g.name(), "-x", "m1=x", "!m1")
+	case 3:
+		out += g.quoted("[attr]" + g.pick("", " ", " ", "\t") + g.pick(g.name(), "", "m1 m2", "m1\x00", "m1\v"))
+	case 4:
+		out += g.pick("#a", "", "#", "[attr]#")
+	default:
+		out += g.pattern()
+	}
+	for range g.IntN(4) {
+		out += g.pick(" ", " ", " ", "  ", "\t", "\r", " \r ", "\v") + g.state()
+	}
+	return out + g.pick("", "", "", " ", "\r", "\x00", "\x00 filter=lfs")
+}
+
+// attributePaths are those that are asked about, in each of the folders.
+var attributePaths = []string{"a", "b.x", "d/b", "d/e/a", "t", "d/bc/a", "a b", "é", "#", "!a", "[attr]", "\xef\xbb\xbfa"}
+
+// attributeFile is a file at the top or in the folder d.
+func (g attributeGrammar) file() string {
+	text := g.pick("", "", "", "", "", "\ufeff")
+	for range 1 + g.IntN(6) {
+		text += g.line() + g.pick("\n", "\n", "\n", "\n", "\r\n")
+	}
+	if g.IntN(30) == 0 {
+		text += "a " + strings.Repeat("x", g.IntN(8)+attributeLineLimit-6) + g.pick("\n", "")
+	}
+	return text
+}
+
+// resolve is what our reader of files, from the top down, makes of a path.
+func resolve(files map[string]string, name string) map[string]string {
+	type placed struct {
+		attributeLine
+		below string
+	}
+	lines, definitions := []placed{{attributeLine{macro: "binary", states: []string{"-diff", "-merge", "-text"}}, ""}}, macros{}
+	for _, dir := range []string{"", "d/"} {
+		if !strings.HasPrefix(name, dir) {
+			continue
+		}
+		text := []byte(files[dir])
+		var long []int // git ignores them: misread reports such a file
+		n := 0
+		for line := range strings.Lines(strings.TrimPrefix(files[dir], "\ufeff")) {
+			n++
+			line, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), "\x00")
+			if len(line) >= attributeLineLimit {
+				long = append(long, n)
+			}
+		}
+		for _, l := range parseAttributes(text, dir == "") {
+			if !slices.Contains(long, l.number) {
+				lines = append(lines, placed{l, dir})
+			}
+		}
+	}
+	for _, l := range lines {
+		if l.macro != "" {
+			definitions[l.macro] = l.states
+		}
+	}
+	found := map[string]string{}
+	var fill func(states []string)
+	fill = func(states []string) {
+		for _, state := range slices.Backward(states) {
+			attribute, _ := saying{state, false}.attribute()
+			if _, known := found[attribute]; known {
+				continue
+			}
+			_, value, valued := strings.Cut(state, "=")
+			switch {
+			case state[0] == '-':
+				value = "unset"
+			case state[0] == '!':
+				value = "unspecified"
+			case !valued:
+				value = "set"
+			}
+			found[attribute] = value
+			if state == attribute {
+				fill(definitions[attribute])
+			}
+		}
+	}
+	for _, l := range slices.Backward(lines) {
+		if l.macro == "" && gitops.AttributeMatches(l.pattern, strings.TrimPrefix(name, l.below)) {
+			fill(l.states)
+		}
+	}
+	for attribute, value := range found {
+		if value == "unspecified" {
+			delete(found, attribute)
+		}
+	}
+	return found
+}
+
+// TestAttributesAreGits compares what our reader makes of files of attributes with git check-attr.
+func TestAttributesAreGits(t *testing.T) {
+	t.Parallel()
+	wanted := 10_000
+	if text := os.Getenv("AIRLOCK_TEST_CASES"); text != "" {
+		n, err := strconv.Atoi(text)
+		check(t, err)
+		wanted = n
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := attributeGrammar{rand.New(rand.NewPCG(seed, 0))}
+	top, answered := t.TempDir(), 0
+	check(t, exec.Command("git", "init", "-q", top).Run())
+	check(t, os.Mkdir(filepath.Join(top, "d"), 0o700))
+	for cases := 0; cases < wanted; cases += len(attributePaths) {
+		files := map[string]string{"": g.file(), "d/": g.file()}
+		for dir, content := range files {
+			check(t, os.WriteFile(filepath.Join(top, dir, ".gitattributes"), []byte(content), 0o600))
+		}
+		git := exec.Command("git", "check-attr", "-a", "-z", "--stdin")
+		git.Dir, git.Stdin = top, strings.NewReader(strings.Join(attributePaths, "\x00")+"\x00")
+		git.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "XDG_CONFIG_HOME="+top)
+		out, err := git.Output()
+		check(t, err)
+		want := map[string]map[string]string{}
+		fields := strings.Split(string(out), "\x00")
+		for ; len(fields) > 3; fields = fields[3:] {
+			name := path.Clean(fields[0])
+			if want[name] == nil {
+				want[name] = map[string]string{}
+			}
+			want[name][fields[1]] = fields[2]
+			answered++
+		}
+		for _, name := range attributePaths {
+			if got := resolve(files, name); fmt.Sprint(got) != fmt.Sprint(want[name]) {
+				t.Fatalf("%q of %q: %q, git says %q", name, files, got, want[name])
+			}
+		}
+	}
+	t.Logf("%d cases, %d attributes", wanted, answered)
+}
+
+// TestMacrosAreLookedAtOnce wants every state of every macro to be looked at once as it is and once taken back, however they use each
+// other, and what is reached to be what following each by itself reaches.
+func TestMacrosAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	g := attributeGrammar{rand.New(rand.NewPCG(7, 7))}
+	for range 2000 {
+		m := macros{}
+		for range 1 + g.IntN(6) {
+			var states []string
+			for range g.IntN(4) {
+				states = append(states, g.pick("", "", "-", "!")+g.name()+g.pick("", "", "", "=x"))
+			}
+			m[g.name()] = states
+		}
+		looks, states := 0, 0
+		hit := func(s saying) bool { return s.state == "filter=x" && !s.back || s.state == "-diff" && s.back }
+		reached := m.leading(func(s saying) bool { looks++; return hit(s) })
+		for name := range m {
+			states += len(m[name])
+			for _, use := range []saying{{name, false}, {name, true}} {
+				if want := leads(m, use, hit, map[saying]bool{}); reached[use] != want {
+					t.Fatalf("%v in %q: %v, want %v", use, m, reached[use], want)
+				}
+			}
+		}
+		if looks != 2*states {
+			t.Fatalf("%d looks at %d states", looks, states)
+		}
+	}
+}
+
+func leads(m macros, use saying, hit func(saying) bool, seen map[saying]bool) bool {
+	if seen[use] {
+		return false
+	}
+	seen[use] = true
+	return slices.ContainsFunc(m[use.state], func(state string) bool {
+		s := saying{state, use.back}
+		return hit(s) || leads(m, s.use(), hit, seen)
+	})
+}
