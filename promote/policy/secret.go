@@ -26,7 +26,11 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 		part, among := surrounded(f.head, runs)
 		touches, before := touching(runs[:among]), part.line-1
 		counts := func(m secrets.Match) bool { return touches(before+m.Line, before+m.Last) }
-		for _, m := range secrets.Default().FindThose(c.Path, part.text, counts) {
+		near := make([]secrets.Part, among)
+		for i, r := range runs[:among] {
+			near[i] = secrets.Part{From: r.at - part.at, To: r.at - part.at + len(r.text)}
+		}
+		for _, m := range secrets.Default().FindNear(c.Path, part.text, near, counts) {
 			reportSecret(r, c.Path, before+m.Line, m)
 		}
 		runs = runs[among:]

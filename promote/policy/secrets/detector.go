@@ -171,7 +171,11 @@ type search struct {
 	text    []byte
 	guesses bool             // also by the rules that guess
 	counts  func(Match) bool // nil: all do
+	near    []Part           // where matches that count can be, in order; nil: anywhere
 }
+
+// Part is a part of a text, by the offsets of its first byte and of the one behind its last.
+type Part struct{ From, To int }
 
 // wants tells whether a match is one of those that are searched for. Others use up no room.
 func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
@@ -182,7 +186,13 @@ func (d *Detector) Find(path string, text []byte) []Match { return d.FindThose(p
 
 // FindThose looks for the secrets that count: however many others there are, they hide none.
 func (d *Detector) FindThose(path string, text []byte, counts func(Match) bool) []Match {
-	return d.everywhere(search{path, text, true, counts})
+	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts})
+}
+
+// FindNear is FindThose where a match that counts has a byte in one of some parts, which are in order: away from them,
+// no expression is tried.
+func (d *Detector) FindNear(path string, text []byte, near []Part, counts func(Match) bool) []Match {
+	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts, near: near})
 }
 
 // Certain leaves out the rules that guess, which take most of the time.
@@ -247,6 +257,9 @@ func (d *Detector) places(s search) []spans {
 			wanted[n] = a.around(hits, values(), width, len(text))
 		} else {
 			wanted[n] = hits.around(width, len(text))
+		}
+		if s.near != nil {
+			wanted[n] = wanted[n].touching(s.near)
 		}
 	}
 	return wanted

@@ -34,14 +34,18 @@ const noSextet = 0xff
 func (d *Detector) encoded(s search) (found []Match) {
 	line, counted := 1, 0
 	for from, literal := range literals(s.text) {
+		// What counts is decided by the line on which a literal begins. That is quickly told, decoding takes longer.
+		if s.counts != nil {
+			line, counted = line+bytes.Count(s.text[counted:from], newline), from
+			if !s.counts(Match{Line: line, Last: line, Encoded: true}) {
+				continue
+			}
+		}
 		plain := decode(literal)
 		if plain == nil || !d.may(plain) {
 			continue
 		}
 		line, counted = line+bytes.Count(s.text[counted:from], newline), from
-		if !s.wants(Match{Line: line, Last: line, Encoded: true}) {
-			continue
-		}
 		for _, m := range d.find(search{path: s.path, text: plain}) {
 			found = append(found, Match{Rule: m.Rule, Line: line, Last: line, Encoded: true})
 		}

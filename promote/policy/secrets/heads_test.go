@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"bytes"
 	"testing"
 )
 
@@ -62,6 +63,39 @@ func FuzzShortcuts(f *testing.F) {
 			if !fast[m] {
 				t.Errorf("only without shortcuts: %+v", m)
 			}
+		}
+	})
+}
+
+// FuzzNear looks for a secret in a part of a text that is only found when all of the text is searched.
+func FuzzNear(f *testing.F) {
+	for _, text := range samples {
+		f.Add([]byte("a\n"+text+"\nb\n"+text+"\n"), 1, 1)
+		f.Add([]byte(text+"\nkey = "+text+"\n"), 0, 2)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, from, count int) {
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		if from < 0 || count < 1 || from >= len(lines) || count > len(lines)-from {
+			t.Skip("no such lines")
+		}
+		begin := len(bytes.Join(lines[:from], nil))
+		near := []Part{{begin, begin + len(bytes.Join(lines[from:from+count], nil))}}
+		if near[0].To == near[0].From {
+			t.Skip("an empty part")
+		}
+		counts := func(m Match) bool { return m.Line <= from+count && m.Last > from }
+		found := map[Match]bool{}
+		for _, m := range Default().FindNear("a.txt", text, near, counts) {
+			found[m] = true
+		}
+		all := Default().FindThose("a.txt", text, counts)
+		for _, m := range all {
+			if !found[m] {
+				t.Errorf("not found near: %+v", m)
+			}
+		}
+		if len(found) > len(all) {
+			t.Errorf("found near: %v, in all: %v", found, all)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"regexp/syntax"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,16 @@ func (s spans) around(width, length int) spans {
 		wide = wide.add(span{max(0, p.from-width), min(length, p.to+width)}, 0)
 	}
 	return wide
+}
+
+// touching leaves out the parts that have no byte in, or beside, one of some others.
+func (s spans) touching(near []Part) spans {
+	return slices.DeleteFunc(s, func(p span) bool {
+		for len(near) > 0 && near[0].To < p.from {
+			near = near[1:]
+		}
+		return len(near) == 0 || near[0].From > p.to
+	})
 }
 
 // What is taken for the length of what has no bound: a private key may be long, a password is not.
