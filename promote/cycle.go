@@ -80,6 +80,7 @@ type cycle struct {
 	teamRef  gitops.OID // of the team's policy; empty if there is none
 	noted    gitops.OID // where the notes stand
 	drafted  gitops.OID // where they are to stand; empty if nothing was noted
+	later    bool       // some commits are left for the next cycle to check
 	mayLand  gitops.OID // the newest pending commit that no rule keeps from landing; empty if there is none
 	now      time.Time
 	tip      gitops.OID // of the outer branch; empty if it is deleted
@@ -371,6 +372,9 @@ func (c *cycle) countLanded(n int) {
 	c.outcome.Waits = max(0, c.outcome.Waits-n)
 	at := now()
 	c.outcome.Landed += n
+	if c.later && n > 0 {
+		c.outcome.Retry = unsettledPoll
+	}
 	c.outcome.LastLandedAt = &at
 }
 

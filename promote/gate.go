@@ -90,12 +90,7 @@ func (c *cycle) check(ctx context.Context, pairs []pair) (passed int, err error)
 	var all sync.WaitGroup
 	for n := range errs {
 		from, to := n*size, min((n+1)*size, len(pairs))
-		look := c.across
-		if n > 0 {
-			look = c.bridge.Inspect(ctx, nil)
-			defer look.Close()
-		}
-		all.Go(func() { counts[n], errs[n] = c.checkPart(ctx, look, pairs[from:to], said[from:to], next) })
+		all.Go(func() { counts[n], errs[n] = c.checkPart(ctx, pairs[from:to], said[from:to], next) })
 	}
 	all.Wait()
 	for n := range errs {
@@ -108,27 +103,6 @@ func (c *cycle) check(ctx context.Context, pairs []pair) (passed int, err error)
 		c.gate.verdicts.add(v)
 	}
 	return passed, err
-}
-
-// checkPart lets a gate of its own look at some commits, and calls next before each. It returns how many it has passed.
-func (c *cycle) checkPart(ctx context.Context, look *gitops.Inspector, pairs []pair, said []Verdict, next func()) (int, error) {
-	rules := policy.New(c.gate.settings, c.gate.facts, look)
-	for n, p := range pairs {
-		next()
-		commit, subject, err := c.inspect(ctx, look, p)
-		if err == nil {
-			err = c.grows(ctx, look, commit)
-		}
-		if err != nil {
-			return n, err
-		}
-		found, err := rules.Check(ctx, commit)
-		if err != nil {
-			return n, err
-		}
-		said[n] = Verdict{Commit: p.outer, Inner: p.inner, Subject: subject, Findings: found}
-	}
-	return len(pairs), nil
 }
 
 // inspect prepares a commit for the gate: what it changes is counted against its first parent.
@@ -191,7 +165,12 @@ func (c *cycle) judge(ctx context.Context, chain []gitops.OID) error {
 		lands[id] = true
 	}
 	for i, t := range c.ledger.tail {
-		if v := c.gate.verdicts.of(t.outer); v.holds() {
+		v := c.gate.verdicts.of(t.outer)
+		if v != nil && v.Late {
+			c.later = true
+			return nil
+		}
+		if v.holds() {
 			c.hold(c.policyHold(*v, c.heldAfter(i)))
 			return nil
 		}
@@ -217,7 +196,7 @@ func (c *cycle) heldAfter(i int) int {
 func (c *cycle) recheck(ctx context.Context) error {
 	var again []pair
 	for _, t := range c.ledger.tail {
-		if c.gate.verdicts.of(t.outer) == nil {
+		if v := c.gate.verdicts.of(t.outer); v == nil || v.Late && c.gate.verdicts.freshCycle(c.ledger.tail) {
 			again = append(again, t)
 		}
 	}

@@ -15,6 +15,8 @@ type Verdict struct {
 	Inner    gitops.OID       `json:"inner"`
 	Subject  string           `json:"subject"` // fit to be shown
 	Findings []policy.Finding `json:"findings"`
+	// Late reports that the commits before it were enough work for one cycle: it is not checked yet.
+	Late bool `json:"late,omitempty"`
 }
 
 // holds tells whether a rule holds the commit; of an unknown commit, no rule does.
@@ -37,6 +39,9 @@ func (v *Verdict) rules(which func(policy.Finding) bool) []string {
 func (v *Verdict) word() string {
 	if v == nil {
 		return ""
+	}
+	if v.Late {
+		return "unchecked"
 	}
 	var parts []string
 	said := map[string]bool{} // once is enough: what holds is worse than a flag
@@ -116,6 +121,15 @@ func (v *verdicts) add(said Verdict) {
 		v.Commits = append(v.Commits, said)
 	}
 	v.changed = true
+}
+
+// freshCycle reports that nothing waits before the first commit that is not checked yet: a cycle has its whole budget for it.
+func (v *verdicts) freshCycle(tail []pair) bool {
+	if len(tail) == 0 {
+		return false
+	}
+	said := v.of(tail[0].outer)
+	return said != nil && said.Late
 }
 
 // of is what was said of an outer commit under the present rules; nil if nothing was.

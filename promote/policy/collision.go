@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -26,8 +25,8 @@ func (caseCollision) change(ctx context.Context, in *inspection, c gitops.Change
 			failed = err
 			return false
 		}
-		others := slices.Clone(here.alike(name))
-		if len(others) < 2 {
+		group := here.alike(name)
+		if len(group.names) < 2 {
 			return true
 		}
 		before, err := in.parent.at(ctx, dir)
@@ -35,23 +34,15 @@ func (caseCollision) change(ctx context.Context, in *inspection, c gitops.Change
 			failed = err
 			return false
 		}
-		others = slices.DeleteFunc(others, func(o string) bool { return o == name })
-		if before.has(name) && before.has(others...) {
-			return true // it collided before
+		if group.allIn(before) {
+			return true // they collided before
 		}
-		slices.Sort(others)
-		r.at(c.Path, "%q and %q are one on some file systems", join(dir, name), join(dir, others[0]))
+		other := group.names[0]
+		if other == name {
+			other = group.names[1]
+		}
+		r.at(c.Path, "%q and %q are one on some file systems", join(dir, name), join(dir, other))
 		return false
 	})
 	return failed
-}
-
-// has tells whether a folder has all of the names. A folder that is not there has none.
-func (f *folder) has(names ...string) bool {
-	for _, n := range names {
-		if f == nil || f.entries[n].Mode == 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -60,6 +60,6 @@ func isRepository(ctx context.Context, w *walker, dir string) (bool, error) {
 	if err != nil || f == nil {
 		return false, err
 	}
-	has := func(name string) bool { return len(f.alike(name)) > 0 }
+	has := func(name string) bool { return len(f.alike(name).names) > 0 }
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir")), nil
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -48,6 +49,7 @@ type Gate struct {
 	settings Settings
 	rules    []rule
 	objects  Objects
+	spent    int64 // work for all commits so far
 }
 
 // New returns a gate.
@@ -64,29 +66,47 @@ func New(s Settings, f Facts, objects Objects) *Gate {
 // Check looks at a commit and returns what the rules find, in the order of [Rules]. A *[gitops.Invalid] says that
 // no commit may look like this.
 func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
-	in := newInspection(c, g.objects)
+	m := &meter{left: g.settings.Work()}
+	in := newInspection(c, metered{g.objects, m})
+	in.meter = m
 	reports := make([]*report, len(g.rules))
 	for n, r := range g.rules {
 		id := r.describe().ID
 		reports[n] = &report{rule: id, action: g.settings.Action(id), accepted: c.accepts}
 	}
-	// Change by change, not rule by rule: what the rules read of a file is read once and let go.
-	for _, change := range c.Changes {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		for n, r := range g.rules {
-			if err := r.change(ctx, in, change, reports[n]); err != nil {
-				return nil, fmt.Errorf("check commit %s: %s: %w", c.ID, reports[n].rule, err)
-			}
-		}
+	rule, path, err := g.look(ctx, in, reports)
+	g.spent += g.settings.Work() - m.left
+	over := errors.Is(err, errSpent)
+	if err != nil && !over {
+		return nil, err
 	}
 	var found []Finding
-	for n, r := range g.rules {
-		if err := r.commit(ctx, in, reports[n]); err != nil {
-			return nil, fmt.Errorf("check commit %s: %s: %w", c.ID, reports[n].rule, err)
-		}
-		found = append(found, reports[n].findings()...)
+	for _, r := range reports {
+		found = append(found, r.findings()...)
+	}
+	if over {
+		found = append(found, g.over(c, rule, path, fmt.Sprintf("checking it takes more work than %s allows (%s)", workKey, SizeText(g.settings.Work()))))
 	}
 	return found, nil
+}
+
+// look lets the rules look at a commit. With an error it returns the rule and the path at which it stopped.
+func (g *Gate) look(ctx context.Context, in *inspection, reports []*report) (rule, path string, err error) {
+	// Change by change, not rule by rule: what the rules read of a file is read once and let go.
+	for _, change := range in.Changes {
+		err := errors.Join(ctx.Err(), in.meter.spend(changeCost+int64(len(change.Path))))
+		for n := 0; n < len(g.rules) && err == nil; n++ {
+			rule = reports[n].rule
+			err = g.rules[n].change(ctx, in, change, reports[n])
+		}
+		if err != nil {
+			return rule, change.Path, fmt.Errorf("check commit %s: %s: %w", in.ID, rule, err)
+		}
+	}
+	for n, r := range g.rules {
+		if err := r.commit(ctx, in, reports[n]); err != nil {
+			return reports[n].rule, "", fmt.Errorf("check commit %s: %s: %w", in.ID, reports[n].rule, err)
+		}
+	}
+	return "", "", nil
 }

@@ -18,6 +18,7 @@ const (
 type inspection struct {
 	Commit
 	objects Objects
+	meter   *meter
 	tree    *walker
 	parent  *walker
 	had     map[gitops.OID]bool // contents that the parent has at a path that changed

@@ -13,8 +13,11 @@ func (protectedPath) describe() Description {
 	return documented("protected-path", Hold, "a path that the team's policy ("+TeamRef+") protects")
 }
 
-func (p protectedPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change, r *report) error {
 	for _, g := range p.guards {
+		if err := in.meter.spend(int64(len(g.patterns) * len(c.Path))); err != nil {
+			return err
+		}
 		if g.covers(c.Path) || c.New.Mode == gitops.ModeLink && g.covers(c.Path+"/x") { // a link stands for a folder
 			tell := r.at
 			if g.action == Flag {

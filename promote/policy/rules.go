@@ -49,6 +49,7 @@ func newRules(s Settings, f Facts) []rule {
 		newGhostLeak(f.Ghost),
 		protectedPath{s.protected},
 		ignoredPath{f.Ignores},
+		budget{},
 	}
 }
 

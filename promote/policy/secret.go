@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -24,6 +25,9 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 	}
 	for runs := f.runs; len(runs) > 0; {
 		part, among := surrounded(f.head, runs)
+		if err := errors.Join(ctx.Err(), in.meter.spend(searchCost*int64(len(part.text)))); err != nil {
+			return err
+		}
 		touches, before := touching(runs[:among]), part.line-1
 		counts := func(m secrets.Match) bool { return touches(before+m.Line, before+m.Last) }
 		near := make([]secrets.Part, among)

@@ -24,6 +24,8 @@ type Settings struct {
 	maxFileSize int64
 	sizeFrom    Source // FromTeam where a team's policy bounds the size
 	protected   []protection
+	work        int64 // for one commit; 0 is the default
+	seconds     int64 // for one commit; 0 is the default
 }
 
 // Source is where a rule's setting is from. The zero Source is the default.
@@ -65,9 +67,13 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		}
 		s.actions[id], s.sources[id] = action, FromConfig
 	}
-	var err error
-	s.maxFileSize, err = ReadSize(c, maxFileSizeKey, 0)
-	return s, err
+	for key, into := range map[string]*int64{maxFileSizeKey: &s.maxFileSize, workKey: &s.work, timeKey: &s.seconds} {
+		var err error
+		if *into, err = ReadSize(c, key, 0); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
 // Action is what a rule does.

@@ -72,8 +72,15 @@ func (s *symlinkEscape) commit(ctx context.Context, in *inspection, r *report) e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		left := now.left + before.left
 		why := now.escapes(path)
 		if why == "" || !changed[path] && before.own[path] != "" && before.escapes(path) != "" {
+			why = ""
+		}
+		if err := in.meter.spend(int64(left-now.left-before.left) * stepCost); err != nil {
+			return err
+		}
+		if why == "" {
 			continue
 		}
 		r.at(path, "the link %s", why)

@@ -146,7 +146,7 @@ func tomlError(err error) error {
 
 // With returns the settings as a team's policy makes them: each rule does the stricter of both.
 func (s Settings) With(t Team) Settings {
-	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, protected: slices.Concat(s.protected, t.protected),
+	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, work: s.work, seconds: s.seconds, protected: slices.Concat(s.protected, t.protected),
 		actions: map[string]Action{}, sources: map[string]Source{}}
 	maps.Copy(w.actions, s.actions)
 	maps.Copy(w.sources, s.sources)

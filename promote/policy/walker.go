@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -19,7 +20,7 @@ type walker struct {
 type folder struct {
 	path    string
 	entries map[string]gitops.Entry
-	names   map[string][]string // by what is the same to some file system
+	names   map[string]*alikes // by what is the same to some file system
 }
 
 func newWalker(objects Objects, root gitops.OID) *walker {
@@ -83,14 +84,43 @@ func (w *walker) read(ctx context.Context, path string, id gitops.OID) (*folder,
 	return f, nil
 }
 
-// alike lists the names of a folder that some file system takes for the same as a name.
-func (f *folder) alike(name string) []string {
+// alikes are the names of a folder that some file system takes for one.
+type alikes struct {
+	names []string // sorted
+	old   *bool    // what allIn found
+}
+
+// alike returns the names of a folder that some file system takes for the same as a name. All of them are found in one pass,
+// and kept.
+func (f *folder) alike(name string) *alikes {
 	if f.names == nil {
-		f.names = make(map[string][]string, len(f.entries))
+		f.names = make(map[string]*alikes, len(f.entries))
 		for other := range f.entries {
 			key := same(other)
-			f.names[key] = append(f.names[key], other)
+			if f.names[key] == nil {
+				f.names[key] = &alikes{}
+			}
+			f.names[key].names = append(f.names[key].names, other)
+		}
+		for _, a := range f.names {
+			slices.Sort(a.names)
 		}
 	}
-	return f.names[same(name)]
+	if a := f.names[same(name)]; a != nil {
+		return a
+	}
+	return &alikes{}
+}
+
+// allIn reports whether a folder has all of the names. It is always asked about the same folder, which is looked through once. A
+// folder that is not there has none.
+func (a *alikes) allIn(f *folder) bool {
+	if a.old == nil {
+		all := f != nil
+		for n := 0; n < len(a.names) && all; n++ {
+			all = f.entries[a.names[n]].Mode != 0
+		}
+		a.old = &all
+	}
+	return *a.old
 }

@@ -1,5 +1,5 @@
 # G: what would take all time, all memory or all patience.
-# shellcheck shell=bash disable=SC2016,SC2154
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
 
 # within SECONDS WHAT COMMAND... wants a command to end in time, whatever its exit status. What it says is in $said.
 within() {
@@ -27,4 +27,59 @@ G1() {
 	git rm -q coding-environment.toml && git commit -qm none
 	within 10 'init' git airlock init
 	git airlock start --backend "$backend" ${image:+--image "$image"} >"$said" 2>&1
+}
+
+# ends SECONDS SIGNAL COMMAND... sends a signal to a command that is at work, and wants it to end within a moment.
+ends() {
+	local delay=$1 signal=$2 pid from
+	shift 2
+	"$@" >"$said" 2>&1 </dev/null &
+	pid=$!
+	sleep "$delay"
+	from=$(now)
+	kill -"$signal" "$pid" 2>/dev/null || { seen "$3 had ended"; wait "$pid"; return; }
+	if await 2000 gone "$pid"; then seen "$3 ended $(since "$from") ms after SIG$signal"; else
+		surprised "$3 goes on after SIG$signal"
+		kill -KILL "$pid"
+	fi
+	wait "$pid" 2>/dev/null
+}
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+G2() {
+	tries 'attributes: 20,000 macros that use each other, and as many lines that use them'
+	no_plain 'plain git looks at no rules' && return
+	expected 'held or landed in time; promote, stop and clear end by ^C and by themselves'
+	fresh 'git config filter.x.clean cat; git config filter.x.smudge cat; git config airlock.limit.check 5' || return
+	attack 'perl -e "for (1 .. 20000) { print \"[attr]m\$_ m\", \$_ + 1, \"\\n\" } print \"*.x\$_ m1\\n\" for 1 .. 20000" >.gitattributes; git add .gitattributes; git commit -qm attributes; told'
+	ends 0.7 TERM git airlock promote
+	within 30 promote git airlock promote
+	within 30 status git airlock status
+	within 30 stop git airlock stop
+	within 30 clear git airlock clear --discard-pending
+	staged=''
+}
+
+G3() {
+	tries 'a folder of 60,000 names that differ only in case'
+	no_plain 'plain git looks at no rules' && return
+	fresh : || return
+	attack 'b=$(blob); perl -e "for \$i (0 .. 59999) { my @c = split //, q(abcdefghijklmnop); for (0 .. 15) { \$c[\$_] = uc \$c[\$_] if \$i >> \$_ & 1 } print qq(100644 blob $ARGV[0]\td/), @c, qq(\n) }" "$b" | git update-index --index-info
+		git commit -qm alike; told'
+	ends 1 INT git airlock promote
+	within 60 promote git airlock promote
+	held policy case-collision
+	within 30 clear git airlock clear --discard-pending
+	staged=''
+}
+
+G4() {
+	tries 'a text that takes all work that one commit may'
+	no_plain 'plain git looks at no rules' && return
+	fresh 'git config airlock.limit.work 8m' || return
+	attack 'for i in 1 2 3 4 5 6 7 8; do yes "api_key = \"x$i y2z3w4v5u6t7s8\"" | head -c 3000000 >t$i; done; git add .; git commit -qm much; told'
+	within 30 promote git airlock promote
+	held policy budget
+	within 30 'promote --accept' git airlock promote --accept budget --accept secret
+	lands
 }

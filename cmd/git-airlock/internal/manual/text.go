@@ -96,7 +96,7 @@ var Settings = []Setting{
 	{"airlock.scan.allow", "", "`[RULE:]PATTERN # REASON`: what `scan` finds in files that match, and the snapshot may take in; any number of them"},
 	{"airlock.scan.pattern", "", "`high|medium|low NAME EXPRESSION`: a secret of your own kind, by its text"},
 	{"airlock.scan.file", "", "`high|medium|low NAME PATTERN`: the same, by the file's name"},
-	{"airlock.limit.*", "see right", "`pack` (`2g`, of its files unpacked as well), `commit` (`1m`), `blob` (`512m`), `path` (4096), `component` (255), `paths` (200000 changed by a commit), `entries` (1000000 files of a commit), `depth` (128), `memory` (`1g`) and `time` (60 seconds) of what reads the export: beyond these nothing is taken out (hold `inner-invalid`)"},
+	{"airlock.limit.*", "see right", "`pack` (`2g`, of its files unpacked as well), `commit` (`1m`), `blob` (`512m`), `path` (4096), `component` (255), `paths` (200000 changed by a commit), `entries` (1000000 files of a commit), `depth` (128), `memory` (`1g`) and `time` (60 seconds) of what reads the export: beyond these nothing is taken out (hold `inner-invalid`). `work` (`2g`, bytes that the rules look at, or as much work) and `check` (300 seconds) for checking one commit: beyond these it is held (rule `budget`)"},
 	{"airlock.name", "yours", "who landed commits are by"},
 	{"airlock.email", "yours", "who landed commits are by"},
 }
