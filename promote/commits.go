@@ -33,6 +33,8 @@ type builder struct {
 	raw map[gitops.OID]gitops.OID
 	// overlay holds what was left out of the snapshot; nil for a whole one.
 	overlay *gitops.Overlay
+	// stands holds, by inner commits, what the branch has in the place of landed commits that are not on it any more.
+	stands map[gitops.OID]gitops.OID
 	// lacking is what does not apply without what was dropped, if that is why it stopped.
 	lacking *Dropped
 }
@@ -64,6 +66,9 @@ func (p *plan) commits(ctx context.Context, links []gitops.Link, pending []pair,
 		if err := b.cover(ctx); err != nil {
 			return b, err
 		}
+	}
+	if err := b.stand(ctx, links); err != nil {
+		return b, err
 	}
 	whole := p.lastOnto(links)
 	for i, l := range links {
@@ -176,6 +181,8 @@ func (b *builder) image(inner gitops.OID) (p pair, ok bool) {
 		if p, ok = b.ledger.pairs[inner]; ok {
 			if inner == b.last.inner {
 				p.outer = b.onto
+			} else if stands := b.stands[inner]; stands != "" {
+				p.outer = stands
 			}
 			return p, true
 		}

@@ -138,11 +138,10 @@ func hints(err error) []string {
 	var foreign *gitops.ForeignError
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
-	var unreadable *promote.PolicyError
-	var unwritable *promote.UnwritableError
+	if next := nextOf(err); next != nil {
+		return next
+	}
 	switch {
-	case errors.As(err, &unwritable):
-		return unwritable.Next()
 	case errors.As(err, &withHints):
 		return withHints.hints
 	case errors.As(err, &refused):
@@ -157,8 +156,6 @@ func hints(err error) []string {
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
 	case errors.As(err, &scanSetting):
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
-	case errors.As(err, &unreadable):
-		return unreadable.Next
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
 	case errors.Is(err, promote.ErrElsewhere), errors.Is(err, prison.ErrElsewhere):
@@ -185,6 +182,19 @@ func hints(err error) []string {
 		return []string{"df -h .", "df -i ."}
 	case errors.Is(err, airlock.ErrBusy):
 		return []string{"git airlock status"}
+	}
+	return nil
+}
+
+// nextOf returns the commands that an error of a promotion brings with it.
+func nextOf(err error) []string {
+	var unreadable *promote.PolicyError
+	var unwritable *promote.UnwritableError
+	switch {
+	case errors.As(err, &unwritable):
+		return unwritable.Next()
+	case errors.As(err, &unreadable):
+		return unreadable.Next
 	}
 	return nil
 }

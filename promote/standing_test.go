@@ -1,0 +1,79 @@
+package promote_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The user takes a landed commit off the branch, with all that is left of it, or rewrites it. A side branch of the agent's that
+// forked from it lands without it.
+func TestUndoneDoesNotComeBackAsAnAncestor(t *testing.T) {
+	for name, how := range map[string]struct {
+		rebase string // the editor of the todo list
+		gone   bool   // the commit is pruned, too
+	}{
+		"dropped":  {"sed -i /secret/d", false},
+		"pruned":   {"sed -i /secret/d", true},
+		"reworded": {"sed -i 's/^pick .* later/edit &/;s/edit pick/edit/'", false},
+	} {
+		for _, format := range []string{"sha1", "sha256"} {
+			t.Run(name+" "+format, func(t *testing.T) {
+				w := newWorld(t, format, tree{"a": plain("a\n")})
+				add := func(file string) {
+					check(t, os.WriteFile(filepath.Join(w.inner, file), []byte(file+"\n"), 0o644))
+					git(t, w.inner, "add", file)
+					git(t, w.inner, "commit", "-q", "-m", file)
+				}
+				add("first")
+				add("secret")
+				add("later")
+				git(t, w.inner, "branch", "side")
+				add("last")
+				w.cycle()
+				undone := []string{w.git("rev-parse", "main~2"), w.git("rev-parse", "main~1")}
+				t.Setenv("GIT_SEQUENCE_EDITOR", how.rebase)
+				w.git("rebase", "-q", "-i", string(w.record.Base))
+				if name == "reworded" {
+					w.git("commit", "-q", "--amend", "--reset-author", "--no-edit", "--date=@1700000000 +0000")
+					w.git("rebase", "--continue")
+					undone = undone[1:]
+				}
+				before := w.git("rev-parse", "main")
+				if how.gone {
+					w.cycle()
+					add("more") // moves the airlock's ref away from what the user has undone
+					w.cycle()
+					before = w.git("rev-parse", "main")
+					w.git("reflog", "expire", "--expire=now", "--all")
+					w.git("gc", "-q", "--prune=now")
+				}
+				git(t, w.inner, "switch", "-q", "side")
+				add("beside")
+				git(t, w.inner, "switch", "-q", "main")
+				git(t, w.inner, "merge", "-q", "--no-ff", "-m", "merge", "side")
+				o := w.cycle()
+				if len(o.Holds) > 0 || o.Pending > 0 {
+					t.Fatalf("%+v", o)
+				}
+				reached := w.git("rev-list", "main")
+				for _, id := range undone {
+					if strings.Contains(reached, id) {
+						t.Errorf("%s is an ancestor again\n%s", id, w.git("log", "--graph", "--oneline", "main"))
+					}
+				}
+				if name != "reworded" {
+					if got := w.git("log", "--format=%s", "main", "--", "secret"); got != "" {
+						t.Errorf("the secret is in the history again, by %q", got)
+					}
+				}
+				if got := w.git("rev-parse", "main^1"); got != before {
+					t.Errorf("main^1 is %s, want %s", got, before)
+				}
+				w.git("cat-file", "-e", "main:beside")
+				w.nothingLeft()
+			})
+		}
+	}
+}
