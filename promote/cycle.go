@@ -76,6 +76,7 @@ type cycle struct {
 	*Engine
 	options  Options
 	config   gitops.Config // the user's, and what was given at the start
+	origins  []gitops.Setting
 	gate     gate
 	teamRef  gitops.OID // of the team's policy; empty if there is none
 	noted    gitops.OID // where the notes stand
@@ -331,11 +332,11 @@ func (c *cycle) survey(ctx context.Context) error {
 
 // configure reads the user's settings as they are now.
 func (c *cycle) configure(ctx context.Context) error {
-	config, err := c.Repo.Config(ctx)
-	if err != nil {
+	var err error
+	if c.origins, err = c.Repo.Settings(ctx); err != nil {
 		return err
 	}
-	c.config = config.With(c.Record.Settings)
+	c.config = gitops.ConfigOf(c.origins).With(c.Record.Settings)
 	// What another setting says that cannot be read must not keep this one from being obeyed.
 	if size, err := readMaxWorkspace(c.config); err == nil && c.dog != nil {
 		c.dog.allow(size)

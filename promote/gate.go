@@ -38,7 +38,8 @@ func (c *cycle) rules(ctx context.Context) error {
 	if g.settings, used, g.broken = c.teams.apply(ctx, c.config, c.settings.Policy); ctx.Err() != nil {
 		return ctx.Err()
 	}
-	g.facts = policy.Facts{Ghost: c.Record.Ghost, Top: c.Repo.Top, Config: c.config, Scratch: c.bridgeDir(), Ignores: c.Repo.Ignores(c.Dir())}
+	g.facts = policy.Facts{Ghost: c.Record.Ghost, Top: c.Repo.Top, Config: c.config, Scratch: c.bridgeDir(), Ignores: c.Repo.Ignores(c.Dir()),
+		Host: policy.HostFiles{Settings: c.origins, GitDir: c.Repo.GitDir, CommonDir: c.Repo.CommonDir}}
 	if c.Record.Inside {
 		g.facts.Workspace = c.Record.Workspace
 	}

@@ -15,7 +15,11 @@ type userDriver struct {
 	programs programs
 }
 
-func newUserDriver(f Facts) userDriver { return userDriver{programs: readPrograms(f.Config, f.Top)} }
+func newUserDriver(f Facts) userDriver {
+	u := userDriver{programs: readPrograms(f.Config, f.Top)}
+	u.programs.host(f.Host, f.Top)
+	return u
+}
 
 func (userDriver) describe() Description {
 	return documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that hands files to one of your drivers")
@@ -28,10 +32,27 @@ func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change,
 			break
 		}
 	}
-	if len(u.programs.drivers) > 0 && means(base(c.Path), ".gitattributes") {
-		return u.attributes(ctx, in, c, r)
+	for _, d := range u.programs.doubts {
+		switch {
+		case !d.concerns(c):
+			continue
+		case d.blind:
+			r.at(c.Path, "landing it may run %s, of which cannot be told what it executes", d.key)
+		default:
+			r.at(c.Path, "%s may run it", d.key)
+		}
+		break
 	}
-	return nil
+	if plain(c.Path) == ".lfsconfig" {
+		r.at(c.Path, "git-lfs is told by it where to fetch from and send to")
+	}
+	if !means(base(c.Path), ".gitattributes") {
+		return nil
+	}
+	if err := encodings(ctx, in, c, r); err != nil || len(u.programs.drivers) == 0 {
+		return err
+	}
+	return u.attributes(ctx, in, c, r)
 }
 
 // attributes looks at the lines that a file of attributes did not have before, and at those that kept files from a driver.

@@ -34,6 +34,7 @@ type Facts struct {
 	Scratch   string         // a folder of the host's in which git is asked about files; empty for the system's
 	Recipe    []string       // paths that the recipe names, beside its own
 	Ignores   Ignores        // nil if nobody can be asked
+	Host      HostFiles      // from where git takes the configuration
 }
 
 // Objects is what a gate reads of git's objects; *[gitops.Inspector] is one.

@@ -10,11 +10,13 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
 // programs are what a user's configuration makes git execute.
 type programs struct {
 	files   []program
+	doubts  []doubt
 	drivers map[string]bool // "filter.x", "diff.x", "merge.x", as attributes name them
 	kinds   map[string]bool // of those: "filter", "diff", "merge"
 }
@@ -36,6 +38,7 @@ func (p program) concerns(changed string) bool {
 type patterns struct {
 	command *regexp.Regexp // whose value is a command line
 	path    *regexp.Regexp // that name a file or folder that git obeys
+	address *regexp.Regexp // whose value is never a path that git obeys
 	driver  *regexp.Regexp // of a driver, which is the first group
 	word    *regexp.Regexp // in a command line
 }
@@ -52,11 +55,15 @@ var settingPatterns = sync.OnceValue(func() patterns {
 			`gpg\.(?:.+\.)?(?:program|defaultkeycommand)`, `credential\.(?:.+\.)?helper`,
 			`trailer\..+\.(?:command|cmd)`, `uploadpack\.packobjectshook`, `hook\..+\.command`,
 			`remote\..+\.(?:uploadpack|receivepack)`, `sendemail\.(?:.+\.)?(?:tocmd|cccmd|headercmd|smtpserver|sendmailcmd)`,
-			`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`,
+			`alias\..+`, `submodule\..+\.update`, `imap\.tunnel`, `tar\..+\.command`,
+			`lfs\.(?:customtransfer|extension)\..+\.(?:path|args|clean|smudge)`, `web\.browser`, `instaweb\.(?:httpd|browser)`,
 		}, "|") + `)$`),
-		path:   regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile)|init\.templatedir|include\.path|includeif\..+\.path)$`),
-		driver: regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`),
-		word:   regexp.MustCompile("[^\\s;|&()<>\"'`=$]+"),
+		path: regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile|excludesfile)|init\.templatedir|include\.path|includeif\..+\.path|` +
+			`gpg\.ssh\.(?:allowedsignersfile|revocationfile)|user\.signingkey|mailmap\.file|blame\.ignorerevsfile|commit\.template|` +
+			`http\.(?:.+\.)?(?:ssl(?:cainfo|capath|cert|key)|cookiefile)|core\.worktree)$`),
+		address: regexp.MustCompile(`^(?:branch\..+|remote\..+\.(?:url|pushurl|fetch|push)|url\..+|submodule\..+\.url|airlock\..+|user\.(?:name|email))$`),
+		driver:  regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`),
+		word:    regexp.MustCompile("[^\\s;|&()<>\"'`=$]+"),
 	}
 })
 
@@ -71,19 +78,21 @@ func readPrograms(c gitops.Config, top string) programs {
 			kind, _, _ := strings.Cut(m[1], ".")
 			p.drivers[m[1]], p.kinds[kind] = true, true
 		}
-		switch {
+		switch line := strings.TrimPrefix(homeVariable.Replace(value), "!"); {
 		case match.path.MatchString(key):
 			p.add(key, configuredPath(key, value), top, true)
-		case strings.HasPrefix(key, "alias.") && !strings.HasPrefix(value, "!"):
+		case match.address.MatchString(key):
 		case match.command.MatchString(key):
-			for _, word := range match.word.FindAllString(homeVariable.Replace(value), -1) {
-				if strings.Contains(value, "--show-toplevel") {
-					word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"
-				}
-				p.add(key, strings.TrimPrefix(word, "!"), top, false)
+			if plainAlias(key, value) {
+				continue
 			}
+			p.words(key, line, top, match)
+			p.doubt(key, line, top)
+		case strings.ContainsRune(value, '/'): // of a key that is not known: git, or a program of the user's, may start what it names
+			p.words(key, line, top, match)
 		}
 	}
+	slices.SortFunc(p.doubts, func(a, b doubt) int { return strings.Compare(a.key, b.key) })
 	slices.SortFunc(p.files, func(a, b program) int { return strings.Compare(a.key+"\x00"+a.path, b.key+"\x00"+b.path) })
 	return p
 }
@@ -110,31 +119,50 @@ func fromHome(name string) string {
 	return name
 }
 
-// resolved is an absolute path as git names it: links on the way are followed, as far as there is a way yet.
-func resolved(name string) string {
-	name = filepath.Clean(name)
-	for at, rest := name, ""; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
+// plainAlias reports whether a setting is an alias of a git command that has no option by which git runs something else.
+func plainAlias(key, value string) bool {
+	if !strings.HasPrefix(key, "alias.") || strings.HasPrefix(value, "!") {
+		return false
 	}
-	return name
+	return !slices.ContainsFunc(strings.Fields(value), func(word string) bool {
+		return slices.Contains([]string{"-c", "-x", "-O", "run", "foreach", "filter-branch"}, word) || strings.HasPrefix(word, "-c") ||
+			strings.HasPrefix(word, "--config") || strings.HasPrefix(word, "--ex") || strings.HasPrefix(word, "--open") || strings.HasSuffix(word, "-pack")
+	})
 }
 
-// add adds a path if it is one of the work tree.
-func (p *programs) add(key, name, top string, folder bool) {
-	name = fromHome(name)
-	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(top, resolved(name))
-		if top == "" || err != nil {
-			return
+// words adds the words of a value that may be paths of the tree.
+func (p *programs) words(key, value, top string, match patterns) {
+	alias := strings.HasPrefix(key, "alias.")
+	for _, word := range match.word.FindAllString(value, -1) {
+		if strings.Contains(value, "--show-toplevel") {
+			word = strings.TrimPrefix(word, "/") // "$(git rev-parse --show-toplevel)/tools/x"
 		}
-		name = filepath.ToSlash(rel)
+		if alias && !strings.Contains(value, "/") && !strings.Contains(word, ".") {
+			continue // the options and names of git's own commands
+		}
+		p.add(key, word, top, false)
 	}
-	name = path.Clean(name)
-	if name == "." || name == ".." || strings.HasPrefix(name, "../") || strings.HasPrefix(name, "-") || below(name, ".git") {
+}
+
+// add adds a path if it is one of the work tree, or leads over one of its links: turned, it would lead elsewhere.
+func (p *programs) add(key, name, top string, folder bool) {
+	if top == "" || name == "" || strings.HasPrefix(name, "-") {
 		return
 	}
-	p.files = append(p.files, program{key, same(name), folder})
+	name = fromHome(name)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(top, name)
+	}
+	steps := hostenv.Steps(name)
+	inside := hostenv.NewTree(top).Inside(steps)
+	for n, w := range inside {
+		last := n == len(inside)-1 && w.Path == steps[len(steps)-1].Path
+		if !last && !w.Link() || w.Rel == "." || below(w.Rel, ".git") {
+			continue
+		}
+		found := program{key, same(w.Rel), folder || !last} // below a link there can be files only once it is a folder
+		if !slices.Contains(p.files, found) {
+			p.files = append(p.files, found)
+		}
+	}
 }

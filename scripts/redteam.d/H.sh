@@ -120,3 +120,36 @@ H5() {
 	held policy ignored-path
 	mends
 }
+
+H6() {
+	tries "the user's settings and hooks, by links into the tree and by commands that name no path"
+	fresh 'mkdir -p dot lib; cp "$HOME/.gitconfig" dot/gitconfig; printf "#!/bin/sh\n" >dot/hook; chmod +x dot/hook; echo "import sys; sys.stdout.write(sys.stdin.read())" >lib/nb.py
+		echo "*.f filter=nb" >.gitattributes; git config filter.nb.smudge "python3 -m lib.nb"; git config filter.nb.clean cat; git add -A; git commit -qm dotfiles
+		mv "$HOME/.gitconfig" "$HOME/.gitconfig.kept"; ln -s "$outer/dot/gitconfig" "$HOME/.gitconfig"; ln -s ../../dot/hook .git/hooks/post-commit' || return
+	attack 'git config -f dot/gitconfig core.fsmonitor "$fire"; git add -A; git commit -qm settings; told'
+	if plainly "$pulled; git status"; then mv -f "$HOME/.gitconfig.kept" "$HOME/.gitconfig" && return; fi
+	held policy user-driver
+	restored
+	attack 'payload dot/hook; git add -A; git commit -qm hook; told'
+	held policy user-driver
+	restored
+	attack 'echo "import os; os.system(\"$fire\")" >lib/nb.py; echo 1 >x.f; git add -A; git commit -qm module; told'
+	held policy user-driver
+	restored
+	attack 'git mv dot dots; git commit -qm moved; told'
+	held policy user-driver
+	mends
+	mv -f "$HOME/.gitconfig.kept" "$HOME/.gitconfig"
+}
+
+H7() {
+	tries 'git-lfs and iconv, told by the tree what to reach and to load'
+	fresh : || return
+	attack 'printf "[lfs]\n\turl = http://127.0.0.1:9/x\n" >.lfsconfig; git add -A; git commit -qm lfs; told'
+	plainly "$pulled" '[ -e .lfsconfig ]' && return
+	held policy user-driver
+	restored
+	attack 'echo "*.t working-tree-encoding=../../x" >.gitattributes; git add -A; git commit -qm charset; told'
+	held policy user-driver
+	mends
+}
