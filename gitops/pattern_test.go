@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// patternRounds is the number of git processes that TestPatternsAreGits compares with; each answers [patternCases] questions.
-// AIRLOCK_TEST_CASES asks for more cases than those: scripts/fuzz asks for a million.
+// rounds is how often a test goes on that compares so many cases each time. AIRLOCK_TEST_CASES is another number of cases than at
+// least those: scripts/fuzz asks for a million.
 func rounds(t *testing.T, each, atLeast int) int {
 	wanted := atLeast
 	if text := os.Getenv("AIRLOCK_TEST_CASES"); text != "" {
@@ -35,7 +35,7 @@ func (g grammar) sometimes(n int, text string) string {
 	return ""
 }
 
-// bytes are those of names: few, so that they meet, and odd ones.
+// nameBytes are those of names: few, so that they meet, and odd ones.
 var nameBytes = []string{"a", "a", "b", "b", "c", "A", "B", "0", ".", "-", "_", " ", "!", "#", "]", "[", "^", ":", "*", "?", "\\", "\"", "\t", "\r", "\v", "\f",
 	"\x01", "\x7f", "\x80", "\xc3\xa9", "\xff", "~", "{", ",", "+", "="}
 
