@@ -283,6 +283,9 @@ func TestNetworkEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, s := startedOpen(t)
 			pids, k := relayOf(t, s), stateOf(t, s)
+			for _, pid := range pids {
+				harmless(t, pid, s)
+			}
 			if err := end(b, s, k); err != nil {
 				t.Fatal(err)
 			}
@@ -292,6 +295,23 @@ func TestNetworkEnds(t *testing.T) {
 			}
 			expectNothing(t, s, k)
 		})
+	}
+}
+
+// harmless looks at whom a process of the network is, which reads what the agent sends: the phantom in all, without rights.
+func harmless(t *testing.T, pid int, s prison.Spec) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("\nUid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", s.UID), fmt.Sprintf("\nGid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", s.GID),
+		"\nGroups:\t \n", "\nNoNewPrivs:\t1\n", "\nCapEff:\t0000000000000000\n", "\nCapPrm:\t0000000000000000\n",
+	} {
+		if !strings.Contains(string(status), want) {
+			t.Errorf("process %d: no %q in %s", pid, want, status)
+		}
 	}
 }
 

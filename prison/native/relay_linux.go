@@ -27,7 +27,7 @@ const (
 
 // relayConfig is all the relay knows.
 type relayConfig struct {
-	UID, GID int // whom it becomes if it is root
+	UID, GID int // whom it becomes
 	Programs map[string]string
 }
 
@@ -41,10 +41,14 @@ type relay struct {
 // startRelay hands an interface's other end to a new relay, and returns when it carries packets.
 func startRelay(s prison.Spec, tap *os.File) (p *os.Process, link conn, err error) {
 	defer tap.Close()
-	p, link, err = child{
+	c := child{
 		role: roleRelay, env: []string{sparing}, files: []*os.File{tap},
 		config: relayConfig{UID: s.UID, GID: s.GID, Programs: findUserNetworks()},
-	}.start()
+	}
+	if os.Geteuid() != 0 { // only in a user namespace can it become somebody else
+		c.namespaces, c.uids, c.gids = unix.CLONE_NEWUSER, []mapping{{s.UID, s.UID}}, []mapping{{s.GID, s.GID}}
+	}
+	p, link, err = c.start()
 	if err != nil {
 		return nil, conn{}, err
 	}
@@ -80,7 +84,7 @@ func relayMain(config []byte, _ int) int {
 	}
 	r := relay{tap: tap}
 	if err = json.Unmarshal(config, &r.relayConfig); err == nil {
-		err = r.dropPrivileges()
+		err = r.becomeHarmless()
 	}
 	var net *connected
 	if err == nil {
@@ -97,14 +101,16 @@ func relayMain(config []byte, _ int) int {
 	return 0
 }
 
-// dropPrivileges makes root, on the host, the phantom: neither this process nor the network program, which
-// read what the agent writes, need to be anybody.
-func (r *relay) dropPrivileges() error {
+// becomeHarmless makes this process the phantom: neither it nor the network program, which reads what the agent writes, needs
+// a right of the user's. Programs are started from this thread, which keeps no capability over its user namespace either.
+func (r *relay) becomeHarmless() error {
 	unix.Umask(0o077)
-	if os.Geteuid() == 0 {
-		if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(r.GID, r.GID, r.GID), syscall.Setresuid(r.UID, r.UID, r.UID)); err != nil {
-			return fmt.Errorf("become the phantom: %w", err)
-		}
+	inNamespace := os.Geteuid() != 0
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(r.GID, r.GID, r.GID), syscall.Setresuid(r.UID, r.UID, r.UID)); err != nil {
+		return fmt.Errorf("become the phantom: %w", err)
+	}
+	if inNamespace { // root on the host has lost its capabilities with its uid
+		return dropPrivileges()
 	}
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
