@@ -149,39 +149,59 @@ func manualOf(program manual.Page) manual.Book {
 	return b
 }
 
-// manualCommand writes the manual; scripts/install and scripts/release call it.
+// manualCommand writes the manual; scripts/install, scripts/release and scripts/docs call it.
 func manualCommand() *cli.Command {
 	return &cli.Command{
 		Name: "manual", Usage: "print a page of the manual, or write all of them",
-		UsageText: "git airlock manual [PAGE]\ngit airlock manual --dir DIRECTORY",
+		UsageText: "git airlock manual [--markdown] [PAGE]\ngit airlock manual [--markdown] --dir DIRECTORY",
 		Description: "Pages are in troff, such as \"git-airlock-start\" (default: \"git-airlock\"); man -l shows them. " +
 			"With SOURCE_DATE_EPOCH they are of that date.",
-		Flags:           []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write all pages into the `DIRECTORY`"}},
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "dir", Usage: "write all pages below the `DIRECTORY`, into man1 and man7"},
+			&cli.BoolFlag{Name: "markdown", Usage: "write Markdown, into the directory itself"},
+		},
 		Hidden:          true,
 		HideHelpCommand: true,
 		OnUsageError:    onUsageError,
 		Action: func(c *cli.Context) error {
-			pages := manualOf(appPage(c.App)).Pages()
+			book := manualOf(appPage(c.App))
+			pages := book.Pages()
+			if c.Bool("markdown") {
+				pages = book.Markdown()
+			}
 			if dir := c.String("dir"); dir != "" {
-				for name, text := range pages {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
-						return err
-					}
-				}
-				return nil
+				return writePages(dir, pages)
 			}
 			name := "git-airlock"
 			if c.Args().Present() {
 				name = c.Args().First()
 			}
-			text, ok := pages[strings.TrimSuffix(name, ".1")+".1"]
-			if !ok {
-				return ui.Usagef("manual: there is no page %q", name)
+			for _, end := range []string{"", ".1", ".7", ".md"} {
+				if text, ok := pages[name+end]; ok {
+					_, err := io.WriteString(c.App.Writer, text)
+					return err
+				}
 			}
-			_, err := io.WriteString(c.App.Writer, text)
-			return err
+			return ui.Usagef("manual: there is no page %q", name)
 		},
 	}
+}
+
+// writePages writes the pages for man(1) into folders by their volumes, others into the directory itself.
+func writePages(dir string, pages map[string]string) error {
+	for name, text := range pages {
+		folder := dir
+		if volume := strings.TrimPrefix(filepath.Ext(name), "."); volume != "md" {
+			folder = filepath.Join(dir, "man"+volume)
+		}
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for all to read
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
+			return err
+		}
+	}
+	return nil
 }
 
 // manualDate is the date of a page: of the release, else of the commit, else none.

@@ -1,13 +1,11 @@
 package manual
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
 
-// Book is the manual: a page on the program, and one on each command.
+// Book is the manual: a page on the program, one on each command, and one on each topic.
 type Book struct {
 	Program       Page
 	Version, Date string      // date is empty if it is not known
@@ -15,86 +13,129 @@ type Book struct {
 	Rules         []Explained // those of the policy gate
 }
 
-// Pages are all pages, by the names of their files.
+// Pages are all pages for man(1), by the names of their files: git-airlock-start.1.
 func (b Book) Pages() map[string]string {
-	all := map[string]string{"git-airlock.1": b.main()}
-	for _, c := range b.Program.Commands {
-		all[c.file()+".1"] = b.page(c)
+	source := "git-airlock"
+	if v, _, _ := strings.Cut(b.Version, " "); v != "unknown" {
+		source += " " + v
+	}
+	all := map[string]string{}
+	for _, s := range b.sheets() {
+		all[s.name+"."+s.volume] = s.troff(source, b.Date)
 	}
 	return all
+}
+
+// Markdown returns all pages for the web, by the names of their files: git-airlock-start.md.
+func (b Book) Markdown() map[string]string {
+	all, names := map[string]string{}, map[string]bool{}
+	for _, s := range b.sheets() {
+		names[s.name] = true
+	}
+	for _, s := range b.sheets() {
+		all[s.name+".md"] = s.markdownText(names)
+	}
+	return all
+}
+
+// sheets are all pages.
+func (b Book) sheets() []*sheet {
+	all := []*sheet{b.main()}
+	for _, c := range b.Program.Commands {
+		all = append(all, b.page(c))
+	}
+	for _, name := range b.topicPages() {
+		s := &sheet{name: "git-airlock-" + name, volume: "7"}
+		s.markdown(topic(name))
+		b.seeAlso(s)
+		all = append(all, s)
+	}
+	return all
+}
+
+// topicPages are the topics that belong to no command.
+func (b Book) topicPages() []string {
+	return slices.DeleteFunc(topicNames(), func(name string) bool {
+		return slices.ContainsFunc(b.Program.Commands, func(c Page) bool { return c.CommandName() == name })
+	})
 }
 
 // file is the name of a page: git-airlock-start.
 func (p Page) file() string { return strings.ReplaceAll(p.Name, " ", "-") }
 
+func newSheet(p Page) *sheet {
+	return &sheet{name: p.file(), volume: "1", summary: p.Summary, usage: p.Synopsis}
+}
+
 // main is the page on the program as a whole.
-func (b Book) main() string {
+func (b Book) main() *sheet {
 	app := b.Program
-	t := b.newTroff(app)
-	t.section("DESCRIPTION")
+	s := newSheet(app)
+	s.add(section, "DESCRIPTION")
 	for _, text := range model {
-		t.paragraph(text)
+		s.paragraph(text)
 	}
-	t.section("COMMANDS")
+	s.add(section, "COMMANDS")
 	for _, c := range app.Commands {
-		t.item(`\fB`+Literal(c.file())+`\fR(1)`, c.Summary)
+		s.item(c.file()+"(1)", c.Summary)
 	}
-	t.options(app.Options)
-	t.exitStatus()
-	t.holds(b.Holds)
-	t.section("CONFIGURATION")
-	t.paragraph("Settings are git's: `--global`, `--local`, `-c` and `includeIf` work as for git. An option goes before its setting.")
-	t.list(settingsExplained(Settings))
-	t.paragraph("Of git's own there are")
-	t.list(settingsExplained(GitSettings))
-	t.section("FILES")
-	t.list(files)
-	t.section("NOTES OF LANDED COMMITS")
-	t.paragraph("A note in refs/notes/airlock is a line, an empty line, and trailers, which `git interpret-trailers --parse` reads:")
-	t.list(trailers)
-	t.json()
-	t.seeAlso(append(pagesOf(app), "git-notes(1)", "git-worktree(1)", "gitignore(5)"))
-	return t.String()
+	s.options(app.Options)
+	s.exitStatus()
+	s.holds(b.Holds)
+	s.add(section, "CONFIGURATION")
+	s.paragraph("Settings are git's: `--global`, `--local`, `-c` and `includeIf` work as for git. An option goes before its setting.")
+	s.list(settingsExplained(Settings))
+	s.paragraph("Of git's own there are")
+	s.list(settingsExplained(GitSettings))
+	s.add(section, "FILES")
+	s.list(files)
+	s.add(section, "NOTES OF LANDED COMMITS")
+	s.paragraph("A note in refs/notes/airlock is a line, an empty line, and trailers, which `git interpret-trailers --parse` reads:")
+	s.list(trailers)
+	s.json()
+	b.seeAlso(s, "git-notes(1)", "git-worktree(1)", "gitignore(5)")
+	return s
 }
 
 // page is the page on one command.
-func (b Book) page(p Page) string {
-	t := b.newTroff(p)
+func (b Book) page(p Page) *sheet {
+	s := newSheet(p)
 	if len(p.About) > 0 {
-		t.section("DESCRIPTION")
+		s.add(section, "DESCRIPTION")
 		for _, text := range p.About {
-			t.paragraph(text)
+			s.paragraph(text)
 		}
 	}
 	if len(p.Commands) > 0 {
-		t.section("COMMANDS")
+		s.add(section, "COMMANDS")
 		for _, c := range p.Commands {
-			t.item(`\fB`+Literal(strings.Join(c.Synopsis, " "))+`\fR`, strings.Join(append([]string{c.Summary}, c.About...), ". "))
-			t.WriteString(".RS\n")
+			s.item("`"+strings.Join(c.Synopsis, " ")+"`", strings.Join(append([]string{c.Summary}, c.About...), ". "))
+			s.add(deeper, "")
 			for _, o := range c.Options {
-				t.option(o)
+				s.option(o)
 			}
-			t.WriteString(".RE\n")
+			s.add(shallow, "")
 		}
 	}
-	t.options(p.Options)
-	t.exitStatus()
+	s.options(p.Options)
+	s.markdown(topic(p.CommandName()))
+	s.exitStatus()
 	switch p.CommandName() {
 	case "status":
-		t.holds(b.Holds)
-		t.json()
+		s.holds(b.Holds)
+		s.json()
 	case "promote", "stop", "clear", "run":
-		t.holds(b.Holds)
+		s.holds(b.Holds)
 	case "policy":
-		t.section("RULES")
-		t.list(b.Rules)
+		s.add(section, "RULES")
+		s.list(b.Rules)
 	}
 	if of := p.settings(); len(of) > 0 {
-		t.section("CONFIGURATION")
-		t.list(settingsExplained(of))
+		s.add(section, "CONFIGURATION")
+		s.list(settingsExplained(of))
 	}
-	t.seeAlso(append([]string{"git-airlock(1)"}, slices.DeleteFunc(pagesOf(b.Program), func(name string) bool { return name == p.file()+"(1)" })...))
-	return t.String()
+	b.seeAlso(s)
+	return s
 }
 
 // withoutOption are the settings that no option goes before, with the commands that read them.
@@ -118,154 +159,52 @@ func (o Option) key() string {
 	return strings.ToLower(strings.ReplaceAll(name, "-", ""))
 }
 
-func pagesOf(app Page) []string {
-	var names []string
-	for _, c := range app.Commands {
-		names = append(names, c.file()+"(1)")
-	}
-	return names
-}
-
-// troff writes a manual page, man(7).
-type troff struct {
-	strings.Builder
-	began bool // a section, which brings the space before a paragraph
-}
-
-func (b Book) newTroff(p Page) *troff {
-	t := &troff{}
-	source := "git-airlock"
-	if v, _, _ := strings.Cut(b.Version, " "); v != "unknown" {
-		source += " " + v
-	}
-	fmt.Fprintf(t, ".TH %s 1 %s \"%s\" \"Git Manual\"\n", Literal(strings.ToUpper(p.file())), cmp.Or(b.Date, `""`), Literal(source))
-	fmt.Fprint(t, ".nh\n.ad l\n") // words that are to be typed are never broken
-	t.section("NAME")
-	fmt.Fprintf(t, "%s \\- %s\n", Literal(p.file()), prose(p.Summary))
-	t.section("SYNOPSIS")
-	t.lines(p.Synopsis)
-	return t
-}
-
-func (t *troff) section(name string) {
-	fmt.Fprintf(t, ".SH %s\n", name)
-	t.began = true
-}
-
-// lines prints text as it stands.
-func (t *troff) lines(text []string) {
-	t.WriteString(".nf\n")
-	for _, line := range text {
-		t.WriteString(Literal(line) + "\n")
-	}
-	t.WriteString(".fi\n")
-}
-
-func (t *troff) paragraph(text string) {
-	if !t.began {
-		t.WriteString(".PP\n")
-	}
-	t.began = false
-	if strings.HasPrefix(text, " ") {
-		t.lines(strings.Split(text, "\n"))
-		return
-	}
-	t.WriteString(prose(text) + "\n")
-}
-
-// item explains a term, which is troff already.
-func (t *troff) item(term, text string) {
-	fmt.Fprintf(t, ".TP\n%s\n%s\n", term, prose(text))
-	t.began = false
-}
-
-func (t *troff) list(of []Explained) {
-	for _, e := range of {
-		t.item(`\fB`+Literal(e.Word)+`\fR`, e.Text)
-	}
-}
-
-func (t *troff) options(of []Option) {
-	t.section("OPTIONS")
+func (s *sheet) options(of []Option) {
+	s.add(section, "OPTIONS")
 	for _, o := range of {
-		t.option(o)
+		s.option(o)
 	}
 }
 
-func (t *troff) option(o Option) {
-	var names []string
-	for _, name := range o.Names {
-		names = append(names, `\fB`+Literal(name)+`\fR`)
-	}
-	term := strings.Join(names, ", ")
-	if o.Value != "" {
-		term += ` \fI` + Literal(o.Value) + `\fR`
-	}
+func (s *sheet) option(o Option) {
 	text := o.Text
 	if o.Many {
 		text += " (can be given more than once)"
 	}
-	t.item(term, text)
+	s.parts = append(s.parts, part{kind: item, term: "`" + strings.Join(o.Names, "`, `") + "`", value: o.Value, text: text})
 }
 
-func (t *troff) exitStatus() {
-	t.section("EXIT STATUS")
-	t.list(ExitStatuses)
-	t.paragraph(OfCommands)
+func (s *sheet) exitStatus() {
+	s.add(section, "EXIT STATUS")
+	s.list(ExitStatuses)
+	s.paragraph(OfCommands)
 }
 
-func (t *troff) holds(reasons []string) {
-	t.section("HOLDS")
-	t.paragraph("Why landing waits, in the order in which reasons are named when there are several. A hold ends by itself when its cause is gone, " +
+func (s *sheet) holds(reasons []string) {
+	s.add(section, "HOLDS")
+	s.paragraph("Why landing waits, in the order in which reasons are named when there are several. A hold ends by itself when its cause is gone, " +
 		"within a second; `workspace-full` takes some seconds, and the prison it stopped runs again with `git airlock start`.")
-	t.list(holdsExplained(reasons))
+	s.list(holdsExplained(reasons))
 }
 
 // json explains the documents of status and list.
-func (t *troff) json() {
-	t.section("JSON")
-	t.paragraph("`git airlock status --json` prints an object with the fields below, `git airlock list --json` one of `version` and `airlocks`, which is a " +
+func (s *sheet) json() {
+	s.add(section, "JSON")
+	s.paragraph("`git airlock status --json` prints an object with the fields below, `git airlock list --json` one of `version` and `airlocks`, which is a " +
 		"list of the same. Times are as in RFC 3339; paths and refs are escaped, as on a terminal.")
-	t.list(StatusFields)
+	s.list(StatusFields)
 }
 
-func (t *troff) seeAlso(pages []string) {
-	t.section("SEE ALSO")
-	for i, p := range pages {
-		name, volume, _ := strings.Cut(p, "(")
-		end := ","
-		if i == len(pages)-1 {
-			end = ""
-		}
-		fmt.Fprintf(t, "\\fB%s\\fR(%s%s\n", Literal(name), volume, end)
+// seeAlso names all other pages, and some of others'.
+func (b Book) seeAlso(s *sheet, others ...string) {
+	names := []string{"git-airlock(1)"}
+	for _, c := range b.Program.Commands {
+		names = append(names, c.file()+"(1)")
 	}
-}
-
-// asTyped are the characters that troff would make something else of (groff_char(7)).
-var asTyped = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
-
-// Literal makes text of what is typed or shown as it stands.
-func Literal(text string) string {
-	text = asTyped.Replace(text)
-	if strings.HasPrefix(text, ".") {
-		text = `\&` + text // no request
+	for _, name := range b.topicPages() {
+		names = append(names, "git-airlock-"+name+"(7)")
 	}
-	return text
-}
-
-// prose makes text of sentences: words between backticks are to be typed.
-func prose(text string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(text, "`") {
-		if i%2 == 1 {
-			part = `\fB` + strings.TrimPrefix(Literal(part), `\&`) + `\fR`
-		} else {
-			part = asTyped.Replace(part)
-		}
-		b.WriteString(part)
-	}
-	if text := b.String(); strings.HasPrefix(text, ".") {
-		return `\&` + text
-	}
-	return b.String()
+	names = slices.DeleteFunc(names, func(name string) bool { return name == s.name+"("+s.volume+")" })
+	s.add(section, "SEE ALSO")
+	s.add(paragraph, strings.Join(append(names, others...), ", "))
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The texts that -h, the manual and the README have in common. Words between backticks are typed as they are.
+// The texts that -h and the manual have in common. Words between backticks are typed as they are.
 
 // Explained is a word and what it means.
 type Explained struct{ Word, Text string }
@@ -66,7 +66,7 @@ var HoldReasons = map[string]string{
 // Setting is a key of git's configuration.
 type Setting struct{ Key, Otherwise, Text string }
 
-// Settings are the program's own. The README has the same table.
+// Settings are the program's own.
 var Settings = []Setting{
 	{"airlock.backend", "`auto`", "how the prison is made: `auto`, `native` or `docker`"},
 	{"airlock.image", "none", "container image with git and a shell; where an engine answers, `auto` takes `docker` for it"},
@@ -111,7 +111,7 @@ var GitSettings = []Setting{
 // files are where things are.
 var files = []Explained{
 	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
-	{"coding-environment.toml", "the recipe: what the agent's environment is made of; committed, and described in the README"},
+	{"coding-environment.toml", "the recipe: what the agent's environment is made of; committed; see git-airlock-recipe(7)"},
 	{".env", "variables of yours; those that the recipe or `--env` name go in"},
 	{"$GIT_COMMON_DIR/airlock/<id>/", "what the host knows of an airlock: state, quarantine, journal, the daemon's lock and log"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},

@@ -1,0 +1,89 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+)
+
+// markdown writes a sheet for the web. References to pages that there are become links.
+func (s *sheet) markdownText(pages map[string]bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s(%s)\n\n%s\n", s.name, s.volume, linked(s.summary, pages))
+	if len(s.usage) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", indentedLines(s.usage))
+	}
+	for i, p := range s.parts {
+		switch p.kind {
+		case section:
+			fmt.Fprintf(&b, "\n## %s\n", sentenceCase(p.text))
+		case paragraph:
+			fmt.Fprintf(&b, "\n%s\n", linked(p.text, pages))
+		case literal:
+			fmt.Fprintf(&b, "\n%s\n", indentedLines(strings.Split(p.text, "\n")))
+		case bullet, item:
+			if i == 0 || s.parts[i-1].kind != p.kind && s.parts[i-1].kind != deeper && s.parts[i-1].kind != shallow {
+				b.WriteByte('\n')
+			}
+			b.WriteString(strings.Repeat("  ", s.depth(i)) + "- ")
+			if p.kind == item {
+				b.WriteString(linked(strings.TrimSpace(p.term+" "+italic(p.value)), pages) + ": ")
+			}
+			b.WriteString(linked(p.text, pages) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// depth is how deep the part at i lies.
+func (s *sheet) depth(i int) (depth int) {
+	for _, p := range s.parts[:i] {
+		switch p.kind {
+		case deeper:
+			depth++
+		case shallow:
+			depth--
+		}
+	}
+	return depth
+}
+
+func italic(value string) string {
+	if value == "" {
+		return ""
+	}
+	return "`" + value + "`"
+}
+
+func indentedLines(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "    ") {
+			line = "    " + line
+		}
+		b.WriteString(line + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// sentenceCase makes a title of one in capitals.
+func sentenceCase(title string) string {
+	if title != strings.ToUpper(title) || title == "JSON" {
+		return title
+	}
+	return title[:1] + strings.ToLower(title[1:])
+}
+
+// linked makes links of references, outside of words that are typed, and keeps the rest from being markup.
+func linked(text string, pages map[string]bool) string {
+	parts := strings.Split(text, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.NewReplacer("<", "&lt;", "_", `\_`).Replace(parts[i])
+		parts[i] = reference.ReplaceAllStringFunc(parts[i], func(name string) string {
+			if file, _, _ := strings.Cut(name, "("); pages[file] {
+				return "[" + name + "](" + file + ".md)"
+			}
+			return name
+		})
+	}
+	return strings.Join(parts, "`")
+}
