@@ -64,7 +64,7 @@ G3() {
 	tries 'a folder of 60,000 names that differ only in case'
 	no_plain 'plain git looks at no rules' && return
 	fresh : || return
-	attack 'b=$(blob); perl -e "for \$i (0 .. 59999) { my @c = split //, q(abcdefghijklmnop); for (0 .. 15) { \$c[\$_] = uc \$c[\$_] if \$i >> \$_ & 1 } print qq(100644 blob $ARGV[0]\td/), @c, qq(\n) }" "$b" | git update-index --index-info
+	attack 'b=$(blob); perl -e "for \$i (0 .. 59999) { my @c = split //, q(abcdefghijklmnop); for (0 .. 15) { \$c[\$_] = uc \$c[\$_] if \$i >> \$_ & 1 } print qq(100644 blob \$ARGV[0]\td/), @c, qq(\n) }" "$b" | git update-index --index-info
 		git commit -qm alike; told'
 	ends 1 INT git airlock promote
 	within 60 promote git airlock promote
