@@ -112,7 +112,8 @@ func (i *Ignores) start(ctx context.Context) error {
 	if own := config.String("core.excludesFile", ""); own != "" && !filepath.IsAbs(own) && own[0] != '~' {
 		g = g.configured("core.excludesFile=" + filepath.Join(i.r.Top, own))
 	}
-	i.cmd = g.command(ctx, Call{Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}})
+	// It serves later commits as well, whose contexts are others: the end of its input ends it.
+	i.cmd = g.command(context.WithoutCancel(ctx), Call{Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}})
 	i.cmd.Dir = i.tree
 	out, err := i.cmd.StdoutPipe()
 	if err != nil {

@@ -1,0 +1,21 @@
+package promote_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Several commits that add files are checked one after the other by the same git check-ignore.
+func TestSeveralCommitsAddFiles(t *testing.T) {
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.policy.ignored-path", "hold")
+	for _, file := range []string{"one", "two", "three"} {
+		check(t, os.WriteFile(filepath.Join(w.inner, file), nil, 0o644))
+		git(t, w.inner, "add", file)
+		git(t, w.inner, "commit", "-q", "-m", file)
+	}
+	if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 {
+		t.Errorf("%+v", o)
+	}
+}
