@@ -66,6 +66,7 @@ var doors = map[string][]string{
 	"github.com/libgit2/git2go/":        {"gitops"},
 	"github.com/docker/":                {"prison/docker"},
 	"github.com/distribution/reference": {"prison/docker"},
+	"github.com/moby/profiles/":         {"prison/docker"},
 	"github.com/moby/patternmatcher":    {"prison/recipe"},
 	"github.com/moby/patternmatcher/":   {"prison/recipe"},
 	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},

@@ -25,9 +25,9 @@
 // group docker the engine does, by unpacking an archive that has nothing but those folders in it into a container that
 // never runs. Removal is done inside, by a container that has nothing but the workspace.
 //
-// # What comes from elsewhere
+// # System calls
 //
-// seccomp.json is the default profile of Docker (github.com/moby/profiles, Apache-2.0); [profile] makes it stricter.
+// The filter is the default profile of Docker (github.com/moby/profiles/seccomp), which [profile] makes stricter.
 //
 // # Weaker and stronger than native
 //

@@ -1,15 +1,11 @@
 package docker
 
 import (
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 )
-
-//go:embed seccomp.json
-var defaultProfile []byte
 
 // What the rules look for in arguments; the numbers are those of every machine that Linux runs
 // containers on, but see open(2) on the flags of a few rare ones.
@@ -86,8 +82,12 @@ var looked = []string{
 // two rules for one call may differ in their action, and what an argument must not be cannot be said of its low half
 // alone: so everything is said as what it may be.
 var profile = sync.OnceValues(func() (string, error) {
+	encoded, err := defaultProfile()
+	if err != nil {
+		return "", fmt.Errorf("syscall filter: %w", err)
+	}
 	var p profileJSON
-	if err := json.Unmarshal(defaultProfile, &p); err != nil {
+	if err := json.Unmarshal(encoded, &p); err != nil {
 		return "", fmt.Errorf("syscall filter: %w", err)
 	}
 	for i := range p.ArchMap {
