@@ -29,7 +29,7 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 		return err
 	}
 	if err := way(ctx, g); err != nil {
-		return err
+		return l.filterFault(err)
 	}
 	// Git has looked in vain for the files of entries that are as young as the index: it has to look again, where they are.
 	if l.before != nil {
@@ -203,14 +203,19 @@ func (r *Repository) filtersAtTop(config Config) []string {
 		prefix += name + "=" + ShellQuote(value) + "; export " + name + "; "
 	}
 	prefix += "cd " + ShellQuote(r.Top) + " && "
-	escaped := strings.ReplaceAll(prefix, "%", "%%") // a smudge command's %f is its file's name
 	var pairs []string
 	for _, key := range config.Keys() {
 		switch value := config[key]; {
 		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
 		case strings.HasSuffix(key, ".smudge"):
-			pairs = append(pairs, key+"="+escaped+value)
+			if !config.reaches(key) {
+				value = withoutNetwork(value, "%f")
+			}
+			pairs = append(pairs, key+"="+strings.ReplaceAll(prefix, "%", "%%")+value) // a smudge command's %f is its file's name
 		case strings.HasSuffix(key, ".process"):
+			if !config.reaches(key) {
+				value = withoutNetwork(value, "")
+			}
 			pairs = append(pairs, key+"="+prefix+value)
 		}
 	}

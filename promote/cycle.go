@@ -47,6 +47,7 @@ type Engine struct {
 	asked    time.Time  // when a remote was asked for what it promised
 	settings Settings   // of the last cycle
 	inWay    inWay
+	filter   filterPause
 	// overtaken tells that a ref of ours moved under the last cycle: twice in a row is more than chance.
 	overtaken bool
 	dog       *watchdog // of the daemon; nil elsewhere

@@ -50,11 +50,15 @@ func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
 		c.outcome.Retry = unsettledPoll
 		return c.announce(ctx)
 	}
+	if c.filter.pauses(c.now, c.config) {
+		return errors.Join(c.announce(ctx), c.filter.err)
+	}
 	c.at("landing", 0, 0)
 	if err := c.again(ctx, to); err != nil {
 		return err
 	}
 	err := c.swing(ctx, to)
+	c.filter = c.filter.after(err, c.now, c.config)
 	if err == nil {
 		return nil
 	}

@@ -45,3 +45,15 @@ func (h hostSide) print(w io.Writer, p ui.Paint) {
 		fmt.Fprintf(w, "    keep: %s\n", p.Bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
 	}
 }
+
+// filterLines says which of the user's filters reach the network during a landing.
+func filterLines(config gitops.Config) []string {
+	var lines []string
+	for _, name := range config.WithoutNetwork() {
+		lines = append(lines, gitops.Escape(name)+": no network during a landing")
+	}
+	for _, name := range config.Reaching() {
+		lines = append(lines, gitops.Escape(name)+": reaches the network during a landing")
+	}
+	return lines
+}

@@ -99,7 +99,7 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (ui.Document, e
 	d := ui.Document{
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName(), State: string(r.Phase), Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
-		Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut,
+		Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut, Filters: filterLines(a.config),
 		Holds: []ui.Hold{}, Waiting: []ui.Waiting{}, Flagged: []ui.Flagged{},
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{},
 			Limits: ui.Limits{Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},

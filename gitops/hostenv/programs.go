@@ -21,7 +21,7 @@ const systemPath = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin
 // Programs are all those that this program starts on the host, and those that git starts by itself for what we have it do.
 // A test puts a canary for each where PATH leads into the work tree.
 var Programs = []string{
-	"git", "git-airlock", "sh", "less", // by name
+	"git", "git-airlock", "sh", "less", "unshare", // by name
 	"newuidmap", "newgidmap", "slirp4netns", "passt", // for prisons
 	"apt-get", "dnf", "zypper", "pacman", "apk", // looked for, to name the command that installs
 	"gpg", "gpgsm", "ssh-keygen", "ssh", "editor", "vi", "pager", "git-lfs", "gh", "cat", "sleep", // by git, or by what a setting says

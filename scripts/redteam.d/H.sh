@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2016,SC2034,SC2154
 
 # The programs that git-airlock starts on the host, and those that git starts by itself.
-host_programs='git sh less newuidmap newgidmap slirp4netns passt apt-get gpg gpgsm ssh-keygen ssh editor vi pager git-lfs gh cat
+host_programs='git sh less unshare newuidmap newgidmap slirp4netns passt apt-get gpg gpgsm ssh-keygen ssh editor vi pager git-lfs gh cat
 	git-remote-https git-upload-pack git-merge-tree git-index-pack'
 
 # canaries FOLDER... puts a program that fires in each of these folders of the tree, for each name. They lie there

@@ -39,6 +39,7 @@ type Document struct {
 	Isolation     Isolation  `json:"isolation"`
 
 	Began   time.Time `json:"-"` // when the airlock was made
+	Filters []string  `json:"-"` // the user's, and which of them reach the network during a landing
 	LeftOut []string  `json:"-"` // what programs of the host do not get of the environment
 	Lost    string    `json:"-"` // the workspace, if somebody has removed it
 }

@@ -58,6 +58,9 @@ func (p *statusText) airlock(d Document) {
 	for _, weaker := range d.Isolation.Weaker {
 		p.line("weaker", "%s", weaker)
 	}
+	for _, line := range d.Filters {
+		p.line("filters", "%s", line)
+	}
 	for _, line := range d.LeftOut {
 		p.line("environment", "%s", line)
 	}

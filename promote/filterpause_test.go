@@ -1,0 +1,33 @@
+package promote
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// TestFilterPause counts how often a landing is tried in a day in which its filter fails and the daemon looks each second.
+func TestFilterPause(t *testing.T) {
+	var p filterPause
+	failed := &gitops.FilterError{}
+	begin, tries := time.Unix(0, 0), 0
+	config := gitops.Config{"a.b": "c"}
+	for s := range 24 * 60 * 60 {
+		now := begin.Add(time.Duration(s) * time.Second)
+		if !p.pauses(now, config) {
+			tries++
+			p = p.after(failed, now, config)
+		}
+	}
+	if tries > 40 || tries < 20 {
+		t.Errorf("%d tries in a day", tries)
+	}
+	if p.pauses(begin, gitops.Config{}) {
+		t.Error("the user's change of the configuration ends no pause")
+	}
+	if p = p.after(errors.New("x"), begin, config); p.err != nil {
+		t.Error("another error is one of the filter's")
+	}
+}
