@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// FuzzLedger lets the ledger hold anything; what is read of it is what was written.
+func FuzzLedger(f *testing.F) {
+	one, two := strings.Repeat("1", 40), strings.Repeat("2", 64)
+	f.Add(one + " " + two + " exact\n" + two + " " + one + " merged " + one + " " + two + "\n" + one)
+	f.Add(one + " " + one + " like\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		entries, whole, err := parse(content)
+		if err != nil {
+			return
+		}
+		var again strings.Builder
+		for _, p := range entries {
+			again.WriteString(p.line())
+		}
+		back, wholeAgain, err := parse(again.String())
+		if err != nil || !wholeAgain || !slices.EqualFunc(entries, back, func(a, b Pair) bool {
+			return a.Inner == b.Inner && a.Outer == b.Outer && a.Merged == b.Merged && slices.Equal(a.Supersedes, b.Supersedes)
+		}) {
+			t.Errorf("%q becomes %q: %v", content, again.String(), err)
+		}
+		if lines := strings.Count(content, "\n"); lines != len(entries) || whole != (content == "" || strings.HasSuffix(content, "\n")) {
+			t.Errorf("%d entries of %d lines, whole: %v", len(entries), lines, whole)
+		}
+	})
+}
+
+// FuzzState lets the files of the host state hold anything: an error, or what can be written again.
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"version":1,"inner":"1111111111111111111111111111111111111111","holds":[{"reason":"policy","paths":["a"]}]}`))
+	f.Add([]byte(`{"version":1,"commits":[{"commit":"11","findings":[{"rule":"secret","path":"x"}]},{"commit":"11"}]}`))
+	f.Add([]byte(`{"version":1,"accepted":[{"rule":"secret"}],"dropped":[{"commit":"1"}]}`))
+	f.Add([]byte(`{"version":2}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		for _, file := range []string{outcomeFile(dir), decisionsFile(dir), verdictsFile(dir)} {
+			if err := os.WriteFile(file, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if o, err := ReadOutcome(dir); err == nil {
+			stored(t, o.Write(dir), outcomeFile(dir))
+		}
+		if d, err := ReadDecisions(dir); err == nil {
+			stored(t, d.Write(dir), decisionsFile(dir))
+		}
+		l := &Ledger{outer: map[gitops.OID]bool{"11": true}}
+		if v, err := ReadVerdicts(dir, "rules", l); err == nil {
+			v.changed = true
+			stored(t, v.Save(dir, l), verdictsFile(dir))
+		}
+	})
+}
+
+func stored(t *testing.T, err error, file string) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", filepath.Base(file), err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || !json.Valid(content) {
+		t.Errorf("%s: %q, %v", filepath.Base(file), content, err)
+	}
+}

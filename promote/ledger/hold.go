@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Reason is why landing waits.
+type Reason string
+
+// The reasons, in the order in which they are named when several hold at once.
+const (
+	OperationInProgress Reason = "operation-in-progress"
+	BranchDeleted       Reason = "branch-deleted"
+	BranchSwitched      Reason = "branch-switched"
+	DetachedHead        Reason = "detached-head"
+	Collision           Reason = "collision"
+	Conflict            Reason = "conflict"
+	IndexLocked         Reason = "index-locked"
+	DiskFull            Reason = "disk-full"
+	InnerInvalid        Reason = "inner-invalid"
+	InnerMain           Reason = "inner-main"
+	WorkspaceFull       Reason = "workspace-full"
+	Policy              Reason = "policy"
+	Review              Reason = "review"
+)
+
+// Reasons lists all reasons in that order.
+var Reasons = []Reason{OperationInProgress, BranchDeleted, BranchSwitched, DetachedHead, Collision, Conflict,
+	IndexLocked, DiskFull, InnerInvalid, InnerMain, WorkspaceFull, Policy, Review}
+
+// Hold is one reason why commits wait, and what the user can do about it. All its text is escaped.
+type Hold struct {
+	Reason  Reason    `json:"reason"`
+	Paths   []string  `json:"paths"`
+	Message string    `json:"message"`
+	Next    []string  `json:"next"` // commands that can be pasted into a shell
+	Since   time.Time `json:"since"`
+
+	// Places are the paths as the file system has them, for watching; not stored.
+	Places []string `json:"-"`
+}
+
+// Position reports whether a reason follows from where the user stands: such a hold only concerns commits that wait.
+func (r Reason) Position() bool {
+	return slices.Index(Reasons, r) <= slices.Index(Reasons, DetachedHead)
+}
+
+// SortHolds returns the holds in the order of their reasons. A reason that held before keeps its time Since, the
+// others get now. The result and its lists are never nil.
+func SortHolds(holds, before []Hold, now time.Time) []Hold {
+	holds = append([]Hold{}, holds...)
+	slices.SortStableFunc(holds, func(a, b Hold) int {
+		return cmp.Compare(slices.Index(Reasons, a.Reason), slices.Index(Reasons, b.Reason))
+	})
+	for i := range holds {
+		holds[i].Since = Timestamp(now)
+		for _, b := range before {
+			if b.Reason == holds[i].Reason {
+				holds[i].Since = b.Since
+			}
+		}
+		if holds[i].Paths == nil {
+			holds[i].Paths = []string{}
+		}
+		if holds[i].Next == nil {
+			holds[i].Next = []string{}
+		}
+	}
+	return holds
+}

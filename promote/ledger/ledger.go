@@ -1,0 +1,239 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Ledger maps inner commits to outer ones, in the order in which the outer ones were built.
+type Ledger struct {
+	Base   Pair   // root and base
+	Landed []Pair // oldest first; callers do not write it
+	Tail   []Pair // pending, oldest first; callers do not write it
+
+	file       string
+	stored     int                 // entries of the file that are still right
+	whole      bool                // the file holds those entries and nothing else
+	pairs      map[gitops.OID]Pair // the base and the landed pairs, by inner commit
+	outer      map[gitops.OID]bool // landed outer commits
+	superseded map[gitops.OID]bool
+}
+
+// File returns the name of the ledger's file in a host state.
+func File(dir string) string { return filepath.Join(dir, "ledger") }
+
+// Read reads the ledger of the host state dir. The refs decide what of it counts: promoted is the last landed
+// commit (the base, if none has landed), pending the last pending one.
+func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) {
+	l := &Ledger{Base: base, file: File(dir), pairs: map[gitops.OID]Pair{base.Inner: base}, outer: map[gitops.OID]bool{}, superseded: map[gitops.OID]bool{}}
+	content, err := os.ReadFile(l.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	entries, whole, err := parse(string(content))
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", l.file, err)
+	}
+	landed := 0
+	for i, p := range entries {
+		if p.Outer == promoted {
+			landed = i + 1
+		}
+	}
+	if landed == 0 && promoted != base.Outer {
+		return nil, fmt.Errorf("read %q: %s, which the airlock's ref promoted names, is not in it", l.file, promoted)
+	}
+	l.Landed, l.Tail = entries[:landed:landed], entries[landed:]
+	if len(l.Tail) == 0 || l.Tail[len(l.Tail)-1].Outer != pending {
+		l.Tail = nil
+	}
+	l.stored = len(l.Landed) + len(l.Tail)
+	l.whole = whole && l.stored == len(entries)
+	l.index(l.Landed)
+	return l, nil
+}
+
+// index adds landed pairs to the lookup tables.
+func (l *Ledger) index(pairs []Pair) {
+	for _, p := range pairs {
+		l.pairs[p.Inner], l.outer[p.Outer] = p, true
+		for _, s := range p.Supersedes {
+			l.superseded[s] = true
+		}
+	}
+}
+
+// Image returns the landed pair of an inner commit; the root's is the base.
+func (l *Ledger) Image(inner gitops.OID) (p Pair, landed bool) {
+	p, landed = l.pairs[inner]
+	return p, landed
+}
+
+// Has reports whether an inner commit is the root or has landed.
+func (l *Ledger) Has(inner gitops.OID) bool {
+	_, landed := l.pairs[inner]
+	return landed
+}
+
+// HasOuter reports whether an outer commit was landed by the airlock.
+func (l *Ledger) HasOuter(outer gitops.OID) bool { return l.outer[outer] }
+
+// Superseded reports whether a later landed commit undoes an outer commit.
+func (l *Ledger) Superseded(outer gitops.OID) bool { return l.superseded[outer] }
+
+// Last returns the last landed pair, or the base.
+func (l *Ledger) Last() Pair {
+	if len(l.Landed) == 0 {
+		return l.Base
+	}
+	return l.Landed[len(l.Landed)-1]
+}
+
+// Exact returns the newest landed pair whose trees are equal, or the base.
+func (l *Ledger) Exact() Pair {
+	for _, p := range slices.Backward(l.Landed) {
+		if !p.Merged {
+			return p
+		}
+	}
+	return l.Base
+}
+
+// Newest returns the inner commit of the newest pending pair, or of the last landed one.
+func (l *Ledger) Newest() gitops.OID {
+	if n := len(l.Tail); n > 0 {
+		return l.Tail[n-1].Inner
+	}
+	return l.Last().Inner
+}
+
+// PendingTip returns the newest pending outer commit; empty if nothing is pending.
+func (l *Ledger) PendingTip() gitops.OID {
+	if n := len(l.Tail); n > 0 {
+		return l.Tail[n-1].Outer
+	}
+	return ""
+}
+
+// tipsKept bounds the result of [Ledger.Tips].
+const tipsKept = 100
+
+// Tips returns the inner commits that reach all landed ones: the last landed commit, and each commit behind which
+// the agent went back, newest first.
+func (l *Ledger) Tips() []gitops.OID {
+	tips := []gitops.OID{l.Last().Inner}
+	for i := len(l.Landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
+		if len(l.Landed[i].Supersedes) > 0 {
+			tips = append(tips, l.Landed[i-1].Inner)
+		}
+	}
+	return tips
+}
+
+// SetTail replaces the pending pairs. Pairs that stay at the front keep their entries in the file.
+func (l *Ledger) SetTail(tail []Pair) {
+	same := 0
+	for same < len(tail) && same < len(l.Tail) && tail[same].Outer == l.Tail[same].Outer {
+		same++
+	}
+	if same < len(l.Tail) && l.stored > len(l.Landed)+same {
+		l.stored, l.whole = len(l.Landed)+same, false
+	}
+	l.Tail = slices.Clone(tail)
+}
+
+// Land marks the pending pairs up to the outer commit as landed and returns their number.
+func (l *Ledger) Land(outer gitops.OID) int {
+	i := slices.IndexFunc(l.Tail, func(p Pair) bool { return p.Outer == outer })
+	if i < 0 {
+		return 0
+	}
+	l.Landed = append(l.Landed, l.Tail[:i+1]...)
+	l.index(l.Tail[:i+1])
+	l.Tail = l.Tail[i+1:]
+	return i + 1
+}
+
+// Adopt marks pending pairs as landed, in their order, whatever others wait before them. If they are beside the
+// line that lands (onLine is false), the last landed commit on that line stays the last.
+func (l *Ledger) Adopt(taken []Pair, onLine bool) {
+	l.Tail = slices.DeleteFunc(slices.Clone(l.Tail), func(t Pair) bool {
+		return slices.ContainsFunc(taken, func(p Pair) bool { return p.Outer == t.Outer })
+	})
+	at := len(l.Landed)
+	if !onLine && at > 0 {
+		at--
+	}
+	l.Landed = slices.Insert(slices.Clone(l.Landed), at, taken...)
+	l.index(taken)
+	l.stored, l.whole = 0, false
+}
+
+// Save makes the file durable, usually by one appended block.
+func (l *Ledger) Save() error {
+	all := append(l.Landed[:len(l.Landed):len(l.Landed)], l.Tail...)
+	if l.whole && l.stored == len(all) {
+		return nil
+	}
+	var text strings.Builder
+	from := 0
+	if l.whole {
+		from = l.stored
+	}
+	for _, p := range all[from:] {
+		text.WriteString(p.line())
+	}
+	var err error
+	if from > 0 {
+		err = appendFile(l.file, text.String())
+	} else {
+		err = gitops.WriteFile(l.file, []byte(text.String()), 0o600)
+	}
+	l.stored, l.whole = len(all), err == nil
+	return err
+}
+
+func appendFile(name, text string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Cache keeps a ledger from one cycle to the next, so that a long file is not read for each landing.
+type Cache struct {
+	ledger *Ledger
+	stamp  fs.FileInfo
+}
+
+// Read returns the kept ledger if the refs and the file are as they were, and reads the file otherwise. The cache
+// is empty afterwards: until [Cache.Keep], the ledger belongs to the caller.
+func (c *Cache) Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) {
+	l := c.ledger
+	c.ledger = nil
+	if l != nil && l.Base.Inner == base.Inner && l.Base.Outer == base.Outer && l.Last().Outer == promoted && l.PendingTip() == pending {
+		if now, err := os.Stat(l.file); err == nil && os.SameFile(now, c.stamp) && now.Size() == c.stamp.Size() && now.ModTime().Equal(c.stamp.ModTime()) {
+			return l, nil
+		}
+	}
+	return Read(dir, base, promoted, pending)
+}
+
+// Keep keeps a ledger that is as its file is; any other is not kept.
+func (c *Cache) Keep(l *Ledger) {
+	if l == nil || !l.whole || l.stored != len(l.Landed)+len(l.Tail) {
+		return
+	}
+	if stamp, err := os.Stat(l.file); err == nil {
+		c.ledger, c.stamp = l, stamp
+	}
+}

@@ -1,0 +1,129 @@
+package ledger
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Outcome is the result of a cycle, and what the next one starts from.
+type Outcome struct {
+	Version      int        `json:"version"`
+	Inner        gitops.OID `json:"inner"` // last promoted tip of the inner main
+	Holds        []Hold     `json:"holds"`
+	Onto         gitops.OID `json:"onto"`  // the branch's tip when the pending commits were built
+	Apart        bool       `json:"apart"` // the pending commits were built without the user's own, which conflict with them
+	LastLandedAt *time.Time `json:"last_landed_at"`
+	Dropped      int        `json:"dropped"` // commits not landed that the user leaves out
+	Waits        int        `json:"waits"`   // commits of Inner that still have to land
+	Total        int        `json:"total"`   // commits landed since the airlock was made
+	// Failure is the error of the last cycle, escaped; empty if it worked.
+	Failure string `json:"failure,omitempty"`
+
+	// Target is the inner commit that the last commit to be landed was named by; empty if none was.
+	Target  gitops.OID    `json:"-"`
+	Landed  int           `json:"-"` // commits landed by this cycle
+	Pending int           `json:"-"` // commits that wait
+	Retry   time.Duration `json:"-"` // time after which another cycle may get further; 0: when something changes
+}
+
+const outcomeVersion = 1
+
+func outcomeFile(dir string) string { return filepath.Join(dir, "outcome.json") }
+
+// ReadOutcome reads the outcome kept in the host state dir. Before the first cycle it is empty.
+func ReadOutcome(dir string) (Outcome, error) {
+	o := Outcome{Version: outcomeVersion}
+	err := readFile(outcomeFile(dir), outcomeVersion, &o)
+	return o, err
+}
+
+// LastExported returns the tip of the inner main that the quarantine last accepted; empty if it never did.
+func LastExported(dir string) (gitops.OID, error) {
+	o, err := ReadOutcome(dir)
+	return o.Inner, err
+}
+
+// TotalLanded returns the number of commits that had landed when the last cycle ended.
+func TotalLanded(dir string) (int, error) {
+	o, err := ReadOutcome(dir)
+	return o.Total, err
+}
+
+// Failing reports whether the last cycle failed.
+func Failing(dir string) (bool, error) {
+	o, err := ReadOutcome(dir)
+	return o.Failure != "", err
+}
+
+// Forget removes the holds and the failure of the last cycle, which belong to a worktree that the airlock has left.
+func Forget(dir string) error {
+	o, err := ReadOutcome(dir)
+	if err != nil {
+		return err
+	}
+	o.Holds, o.Failure = nil, ""
+	return o.Write(dir)
+}
+
+// failureLimit bounds the bytes of a failure that are kept: enough for git's own message.
+const failureLimit = 2000
+
+// Fail writes a cycle's failure beside this outcome, the last one of a cycle that worked. An interruption is not
+// a failure.
+func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
+	said := gitops.Escape(cause.Error())
+	said = said[:min(len(said), failureLimit)]
+	if ctx.Err() != nil || said == o.Failure {
+		return nil
+	}
+	o.Failure = said
+	return o.Write(dir)
+}
+
+// Write replaces the outcome kept in the host state dir.
+func (o Outcome) Write(dir string) error { return writeFile(outcomeFile(dir), o) }
+
+// With adds holds.
+func (o Outcome) With(holds ...Hold) Outcome {
+	o.Holds = append(slices.Clip(o.Holds), holds...)
+	return o
+}
+
+// Held reports whether commits wait for a reason.
+func (o Outcome) Held(r Reason) bool {
+	return slices.ContainsFunc(o.Holds, func(h Hold) bool { return h.Reason == r })
+}
+
+// Of returns the holds of a reason.
+func (o Outcome) Of(r Reason) []Hold {
+	var holds []Hold
+	for _, h := range o.Holds {
+		if h.Reason == r {
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+// Sooner has the next cycle made after a pause, if that is earlier than what was asked for before; 0 asks for none.
+func (o Outcome) Sooner(pause time.Duration) Outcome {
+	if pause > 0 && (o.Retry == 0 || pause < o.Retry) {
+		o.Retry = pause
+	}
+	return o
+}
+
+// Land counts landed commits.
+func (o Outcome) Land(n int, now time.Time) Outcome {
+	if n > 0 {
+		at := Timestamp(now)
+		o.Waits = max(0, o.Waits-n)
+		o.Landed += n
+		o.LastLandedAt = &at
+	}
+	return o
+}

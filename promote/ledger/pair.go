@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Pair is an inner commit and its image outside.
+type Pair struct {
+	Inner, Outer gitops.OID
+	Merged       bool         // the trees differ: the outer one has the user's own changes as well
+	Supersedes   []gitops.OID // landed outer commits that this one undoes
+}
+
+const exactTree, mergedTree = "exact", "merged"
+
+// Tree returns "exact" if both commits have the same tree, else "merged".
+func (p Pair) Tree() string {
+	if p.Merged {
+		return mergedTree
+	}
+	return exactTree
+}
+
+// line returns the pair's entry in the ledger file.
+func (p Pair) line() string {
+	line := string(p.Inner) + " " + string(p.Outer) + " " + p.Tree()
+	for _, s := range p.Supersedes {
+		line += " " + string(s)
+	}
+	return line + "\n"
+}
+
+// parse reads the entries of a ledger file; whole is false if the last line is torn, as a crash leaves it.
+func parse(content string) (entries []Pair, whole bool, err error) {
+	for line := range strings.Lines(content) {
+		text, terminated := strings.CutSuffix(line, "\n")
+		if !terminated {
+			return entries, false, nil
+		}
+		p, err := parsePair(strings.Fields(text))
+		if err != nil {
+			return nil, false, fmt.Errorf("entry %q: %w", gitops.Escape(text), err)
+		}
+		entries = append(entries, p)
+	}
+	return entries, true, nil
+}
+
+func parsePair(fields []string) (p Pair, err error) {
+	if len(fields) < 3 || fields[2] != exactTree && fields[2] != mergedTree {
+		return p, errors.New("not an inner commit, an outer one and how their trees relate")
+	}
+	p.Merged = fields[2] == mergedTree
+	var ids []gitops.OID
+	for i, field := range fields {
+		if i == 2 {
+			continue
+		}
+		id, err := gitops.ParseOID(field)
+		if err != nil {
+			return p, err
+		}
+		ids = append(ids, id)
+	}
+	p.Inner, p.Outer, p.Supersedes = ids[0], ids[1], ids[2:]
+	return p, nil
+}
