@@ -1,0 +1,111 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// stand finds the images of landed commits that the branch does not have any more and that the links name as parents: the
+// commit that the user has in the place of such a commit, or else the image of its parent. The user may rebase landed
+// commits, or take some off the branch. A commit that builds on one of those must not bring it back as an ancestor: a
+// secret that the user has removed would be pushed again.
+func (b *builder) stand(ctx context.Context, links []gitops.Link) error {
+	var inner, outer []gitops.OID
+	for _, l := range links {
+		for _, parent := range l.Parents {
+			if p, landed := b.plan.Ledger.Image(parent); landed && parent != b.plan.Ledger.Base.Inner && parent != b.plan.Last.Inner {
+				inner, outer = append(inner, parent), append(outer, p.Outer)
+			}
+		}
+	}
+	if len(outer) == 0 {
+		return nil
+	}
+	off, err := b.request.Repo.Unreached(ctx, outer, []gitops.OID{b.onto})
+	if err != nil {
+		return err
+	}
+	there, err := b.request.Repo.Present(ctx, outer)
+	if err != nil {
+		return err
+	}
+	undone := func(p ledger.Pair) bool {
+		return slices.Contains(off, p.Outer) || slices.Contains(outer, p.Outer) && !slices.Contains(there, p.Outer)
+	}
+	image := func(id gitops.OID) ledger.Pair {
+		p, _ := b.plan.Ledger.Image(id)
+		return p
+	}
+	if !slices.ContainsFunc(inner, func(id gitops.OID) bool { return undone(image(id)) }) {
+		return nil
+	}
+	rewritten, err := b.rewritten(ctx)
+	if err != nil {
+		return err
+	}
+	b.stands = map[gitops.OID]gitops.OID{}
+	for _, id := range inner {
+		if undone(image(id)) {
+			if b.stands[id], err = b.instance(ctx, id, undone, rewritten); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sameChange is what a rebase does not change.
+type sameChange struct{ written, message string }
+
+func changeOf(c gitops.Commit) sameChange {
+	_, written := gitops.SplitIdent(c.Author)
+	return sameChange{written, string(c.Message)}
+}
+
+// rewrittenRead bounds the commits of the branch that are read.
+const rewrittenRead = 10_000
+
+// rewritten returns the commits of the branch since the base by what a rebase does not change.
+func (b *builder) rewritten(ctx context.Context) (map[sameChange]gitops.OID, error) {
+	ids, err := b.request.Repo.Unreached(ctx, []gitops.OID{b.onto}, []gitops.OID{b.plan.Ledger.Base.Outer})
+	if err != nil {
+		return nil, err
+	}
+	found := map[sameChange]gitops.OID{}
+	for _, id := range ids[:min(len(ids), rewrittenRead)] {
+		c, err := b.request.Across.Commit(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		found[changeOf(c)] = id
+	}
+	return found, nil
+}
+
+// instance returns the commit of the branch that stands for a landed commit which the branch does not have.
+func (b *builder) instance(ctx context.Context, inner gitops.OID, undone func(ledger.Pair) bool, rewritten map[sameChange]gitops.OID) (gitops.OID, error) {
+	for {
+		p, landed := b.plan.Ledger.Image(inner)
+		if landed && !undone(p) {
+			if inner == b.plan.Ledger.Base.Inner || b.request.Repo.IsAncestor(ctx, p.Outer, b.onto) {
+				return p.Outer, nil
+			}
+		}
+		c, err := b.request.Inside.Commit(ctx, inner)
+		var invalid *gitops.Invalid
+		if err != nil && !errors.As(err, &invalid) {
+			return "", err
+		}
+		if id := rewritten[changeOf(c)]; id != "" && landed {
+			return id, nil
+		}
+		if len(c.Parents) == 0 {
+			return b.plan.Ledger.Base.Outer, nil
+		}
+		inner = c.Parents[0]
+	}
+}
