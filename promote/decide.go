@@ -1,13 +1,16 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -17,51 +20,58 @@ var ErrNotHeld = errors.New("nothing that waits is held by it")
 // Decided is a commit about which the user decided.
 type Decided struct {
 	Commit  gitops.OID // the outer one; the inner one if there is no other
-	Subject string     // fit to be shown
+	Subject string     // escaped
 }
 
-// pause keeps cycles from being made and looks at where everything stands, until unlock.
-func (e *Engine) pause(ctx context.Context) (c *cycle, unlock func(), err error) {
+// between reads the facts while no cycle is made, until unlock.
+func (e *Engine) between(ctx context.Context) (f facts, unlock func(), err error) {
 	release, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
 	if err != nil {
-		return nil, nil, err
+		return f, nil, err
 	}
-	c = &cycle{Engine: e}
-	unlock = func() {
-		_ = c.close() // the next cycle releases what this one cannot
-		release()
-	}
-	if c.outcome, err = readOutcome(e.Dir()); err == nil {
-		for _, step := range []func(context.Context) error{c.configure, c.look, c.rules} {
-			if err = step(ctx); err != nil {
-				break
-			}
+	defer func() {
+		if err != nil {
+			f.close()
+			release()
 		}
-	}
+	}()
+	before, err := ledger.ReadOutcome(e.Dir())
 	if err != nil {
-		unlock()
-		return nil, nil, err
+		return f, nil, err
 	}
-	return c, unlock, nil
+	if f, err = e.standing(ctx); err != nil {
+		return f, nil, err
+	}
+	f.before, f.now = before, time.Now()
+	if f.configured, err = e.configure(ctx, Options{}); err != nil {
+		return f, nil, err
+	}
+	f.rules, err = e.readRules(ctx, f)
+	return f, func() { f.close(); release() }, err
 }
 
 // Accept lets the commits that are held now pass, as far as the acceptances go, and returns them. What comes later
 // is held again. [ErrNotHeld] says that an acceptance is of no use.
 func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Decided, error) {
-	c, unlock, err := e.pause(ctx)
+	f, unlock, err := e.between(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
+	if err != nil {
+		return nil, err
+	}
+	decisions := f.rules.decisions
 	var passed []Decided
 	for _, w := range wanted {
-		a := Accepted{Acceptance: w, At: now()}
-		for _, t := range c.ledger.tail {
-			v := c.gate.verdicts.last(t.outer)
+		a := ledger.Accepted{Acceptance: w, At: ledger.Timestamp(f.now)}
+		for _, t := range f.ledger.Tail {
+			v := verdicts.Last(t.Outer)
 			if v == nil || !slices.ContainsFunc(v.Findings, func(f policy.Finding) bool { return f.Action == policy.Hold && f.Covers(w) }) {
 				continue
 			}
-			a.Commits = append(a.Commits, t.inner)
+			a.Commits = append(a.Commits, t.Inner)
 			if d := (Decided{v.Commit, v.Subject}); !slices.Contains(passed, d) {
 				passed = append(passed, d)
 			}
@@ -69,75 +79,91 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 		if len(a.Commits) == 0 {
 			return nil, fmt.Errorf("%q: %w", gitops.Escape(w.String()), ErrNotHeld)
 		}
-		c.gate.decided.Accepted = append(c.gate.decided.Accepted, a)
+		decisions.Accepted = append(decisions.Accepted, a)
 	}
-	return passed, c.gate.decided.write(e.Dir())
+	return passed, decisions.Write(e.Dir())
 }
 
 // Drop leaves commits out from now on: their names are those of pending commits, or at least seven digits of inner
-// ones that wait. [ErrNotPending] says that one is neither.
+// ones that wait. [history.ErrNotPending] says that one is neither.
 func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
-	c, unlock, err := e.pause(ctx)
+	f, unlock, err := e.between(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if c.inner = c.outcome.Inner; c.inner == "" {
-		c.inner = c.accepted()
-	}
-	p, err := c.plan(ctx)
+	p, err := e.plan(ctx, f, taken{tip: cmp.Or(f.before.Inner, f.ledger.Newest())})
 	if err != nil {
 		return nil, err
 	}
+	decisions := f.rules.decisions
 	var left []Decided
 	for _, name := range names {
-		link, outer, err := p.find(ctx, name)
+		revision, _ := e.Repo.Commit(ctx, name)
+		link, outer, err := p.Find(name, revision)
+		if err == nil && slices.ContainsFunc(decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == link.Commit }) {
+			err = fmt.Errorf("commit %q: %w", gitops.Escape(name), history.ErrNotPending)
+		}
 		if err != nil {
 			return nil, err
 		}
-		inner, err := c.inside.Commit(ctx, link.Commit)
+		inner, err := f.inside.Commit(ctx, link.Commit)
 		if err != nil {
 			return nil, err
 		}
-		subject := inner.Subject()
-		d := Dropped{Commit: link.Commit, Subject: subject, At: now()}
+		d := ledger.Dropped{Commit: link.Commit, Subject: inner.Subject(), At: ledger.Timestamp(f.now)}
 		if len(link.Parents) > 0 {
 			d.Parent = link.Parents[0]
 		}
-		c.gate.decided.Dropped = append(c.gate.decided.Dropped, d)
-		left = append(left, Decided{outer, subject})
+		decisions.Dropped = append(decisions.Dropped, d)
+		left = append(left, Decided{cmp.Or(outer, link.Commit), d.Subject})
 	}
-	return left, c.gate.decided.write(e.Dir())
+	return left, decisions.Write(e.Dir())
 }
 
-// leastDigits is how short a commit's name may be.
-const leastDigits = 7
+// ErrNoConflict says that nothing waits for a conflict to be resolved.
+var ErrNoConflict = errors.New("no conflict is held")
 
-// Digits tells whether a name can be that of an inner commit.
-func Digits(name string) bool {
-	return len(name) >= leastDigits && strings.Trim(strings.ToLower(name), "0123456789abcdef") == ""
-}
-
-// find finds the one commit that waits and has a name: its outer or its inner one, or a revision of git's that stands
-// for the outer one.
-func (p *plan) find(ctx context.Context, name string) (gitops.Link, gitops.OID, error) {
-	revision, _ := p.Repo.Commit(ctx, name)
-	outer := map[gitops.OID]gitops.OID{}
-	for _, t := range p.ledger.tail {
-		outer[t.inner] = t.outer
+// Resolve starts a merge of the first pending commit that conflicts, in the user's working tree, as git merge does:
+// once they commit, that commit counts as landed and the rest goes on. It returns the commit.
+func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	if err != nil {
+		return "", err
 	}
-	var found []gitops.Link
-	for _, l := range p.links {
-		o := outer[l.Commit]
-		if o != "" && o == revision || Digits(name) && strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
-			found = append(found, l)
+	defer unlock()
+	outcome, err := ledger.ReadOutcome(e.Dir())
+	if err != nil {
+		return "", err
+	}
+	f, err := e.standing(ctx)
+	defer f.close()
+	if err != nil {
+		return "", err
+	}
+	if !outcome.Apart || f.refs.pending == "" {
+		return "", ErrNoConflict
+	}
+	positions, err := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
+	if err != nil {
+		return "", err
+	}
+	if len(positions) > 0 {
+		return "", fmt.Errorf("%s: %s", positions[0].Reason, positions[0].Message)
+	}
+	common, err := e.Repo.MergeBase(ctx, f.refs.tip, f.refs.pending)
+	if err != nil {
+		return "", err
+	}
+	steps, err := e.Repo.Steps(ctx, common, f.refs.pending)
+	if err != nil {
+		return "", err
+	}
+	for _, step := range steps {
+		// A commit that landed before and that the user has rewritten since must not be merged once more.
+		if slices.ContainsFunc(f.ledger.Tail, func(p ledger.Pair) bool { return p.Outer == step }) {
+			return step, e.Repo.StartMerge(ctx, step)
 		}
 	}
-	if len(found) != 1 || p.drops(found[0].Commit) {
-		return gitops.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Escape(name), ErrNotPending)
-	}
-	if o := outer[found[0].Commit]; o != "" {
-		return found[0], o, nil
-	}
-	return found[0], found[0].Commit, nil
+	return "", ErrNoConflict
 }

@@ -5,86 +5,74 @@ import (
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// delivery is what was built and is to be given to the outer repository.
-type delivery struct {
-	tip   gitops.OID   // empty if nothing was built
-	known []gitops.OID // outer commits that it builds on
+// delivered is what the outer repository has been given. No ref names any of it yet.
+type delivered struct {
+	notes gitops.OID // the drafted notes; empty if they do not change
 }
 
-// deliver gives the outer repository the built commits with all that they hold, and their notes; no ref names any of it
-// yet. What was said of them and what they are images of is written down.
-func (c *cycle) deliver(ctx context.Context) error {
+// deliver gives the outer repository the built commits with all that they hold, and their notes, and saves verdicts
+// and ledger.
+func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *bench) (delivered, error) {
+	var d delivered
 	var notes []gitops.OID
-	if len(c.notes) > 0 {
-		if err := c.openBridge(ctx); err != nil {
-			return err
+	if len(j.notes) > 0 {
+		if err := w.ready(ctx); err != nil {
+			return d, err
 		}
 		var err error
-		if c.drafted, notes, err = c.bridge.DraftNotes(ctx, c.across, c.noted, c.settings.User.String(), c.notes); err != nil {
-			return err
+		if d.notes, notes, err = w.bridge.DraftNotes(ctx, w.across, f.refs.notes, f.settings.User.String(), j.notes); err != nil {
+			return d, err
 		}
 	}
-	if c.fresh.tip != "" || len(notes) > 0 {
-		if err := c.bridge.Give(ctx, c.across, c.fresh.tip, c.fresh.known, notes...); err != nil {
-			return fmt.Errorf("give commits to the repository: %w", err)
+	if j.fresh != "" || len(notes) > 0 {
+		known, err := e.anchored(ctx, f, j.outside)
+		if err != nil {
+			return d, err
+		}
+		if err := w.bridge.Give(ctx, w.across, j.fresh, known, notes...); err != nil {
+			return d, fmt.Errorf("give commits to the repository: %w", err)
 		}
 	}
-	if err := c.gate.verdicts.save(c.Dir(), c.ledger); err != nil {
-		return err
+	f.ledger.SetTail(j.pending)
+	if err := j.verdicts.Save(e.Dir(), f.ledger); err != nil {
+		return d, err
 	}
-	return c.ledger.save()
+	return d, f.ledger.Save()
 }
 
-// again gives the outer repository once more what was pending before this cycle, when it lands: the ref that reaches it goes as
-// another one comes, and a git gc may read the one too late and the other too early.
-func (c *cycle) again(ctx context.Context, to gitops.OID) error {
-	if c.pending == "" {
+// noteUpdate returns the move of the notes ref that makes the drafted notes visible.
+func (at refs) noteUpdate(d delivered) []gitops.RefUpdate {
+	if d.notes == "" || d.notes == at.notes {
 		return nil
 	}
-	if err := c.openBridge(ctx); err != nil {
-		return err
-	}
-	if err := c.bridge.Again(ctx, to, []gitops.OID{c.tip, c.promoted, c.base.outer}); err != nil {
-		return fmt.Errorf("give pending commits to the repository: %w", err)
-	}
-	return nil
+	return []gitops.RefUpdate{{Ref: NotesRef, Old: at.notes, New: d.notes}}
 }
 
-// noteUpdate is the move of the notes ref that makes the drafted notes visible.
-func (c *cycle) noteUpdate() []gitops.RefUpdate {
-	if c.drafted == "" || c.drafted == c.noted {
-		return nil
+// noted returns the refs after that move.
+func (at refs) noted(d delivered) refs {
+	if d.notes != "" {
+		at.notes = d.notes
 	}
-	return []gitops.RefUpdate{{Ref: NotesRef, Old: c.noted, New: c.drafted}}
+	return at
 }
 
-// noteDone takes note of that.
-func (c *cycle) noteDone() {
-	if c.drafted != "" {
-		c.noted = c.drafted
-	}
-}
-
-// announce makes the built commits pending, with their notes: one transaction, after which they can be seen
-// and nothing has landed.
-func (c *cycle) announce(ctx context.Context) error {
-	want := gitops.OID("")
-	if n := len(c.ledger.tail); n > 0 {
-		want = c.ledger.tail[n-1].outer
-	}
-	updates := c.noteUpdate()
-	if want != c.pending {
-		updates = append(updates, gitops.RefUpdate{Ref: c.Record.Ref("pending"), Old: c.pending, New: want})
+// announce makes the built commits pending, with their notes: one transaction, after which they can be seen and
+// nothing has landed. It returns where the refs stand then.
+func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d delivered) (refs, error) {
+	updates := at.noteUpdate(d)
+	want := l.PendingTip()
+	if want != at.pending {
+		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending, New: want})
 	}
 	if len(updates) == 0 {
-		return nil
+		return at, nil
 	}
-	if err := c.Repo.UpdateRefs(ctx, "airlock: pending", updates...); err != nil {
-		return fmt.Errorf("make commits pending: %w", err)
+	if err := e.Repo.UpdateRefs(ctx, "airlock: pending", updates...); err != nil {
+		return at, fmt.Errorf("make commits pending: %w", err)
 	}
-	c.pending = want
-	c.noteDone()
-	return nil
+	at.pending = want
+	return at.noted(d), nil
 }

@@ -1,20 +1,20 @@
-// Package promote turns an agent's commits into landed commits of the user's.
+// Package promote turns an agent's commits into landed commits on the user's branch.
 //
-// An [Engine] makes promotion cycles for one airlock. A cycle reads the inner branch through an
-// [Exporter], takes its objects into the quarantine, builds outer-ready commits (same tree, message and author
-// date, the user's identity), lets the gate of package policy look at them, attaches their notes, makes them
-// pending, and lands what nothing holds.
-// Everything before the landing can be thrown away at any moment; the landing itself is
-// one journaled step of package gitops. What waits, waits as pending, and a [Hold] says why.
+// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values, each made once and never
+// written again:
 //
-// The ledger is the file that maps inner commits to outer ones. Refs say how much of it counts:
-// its entries up to refs/airlock/<id>/promoted have landed, those up to pending are pending.
+//	facts      settings, refs, ledger and the inner tip, read at the same time (survey.go)
+//	taken      the inner commit that the quarantine holds whole and has accepted (receive.go)
+//	plan       which commits are built, on what, in the place of which (package history; pure)
+//	built      outer-ready commits: same tree, message and author date, the user's identity (package build)
+//	judged     which of them may land, and why the others wait (judge.go; package policy)
+//	delivered  objects, notes and state files outside, named by no ref yet (deliver.go)
+//	landed     the branch, the work tree and the refs after the swing (land.go)
 //
-// What the gate said of commits, under which rules, is in the file verdicts.json; what the user decided about those that
-// it holds, in decisions.json.
+// The stages before the landing make what can be thrown away at any moment. The landing is one journaled step of
+// package gitops. Commits that cannot land wait as pending, and a [ledger.Hold] says why.
 //
-// [Daemon] makes a cycle whenever something changed inside or outside. Its lock, held for its life, is
-// how others know that it lives.
+// Package ledger owns the state files, package daemon decides when cycles are made.
 //
 // # Trees, not patches
 //
@@ -83,40 +83,6 @@
 // recovery moves the notes back or the branch forward. If such a landing fails, the commits become
 // pending after all. A note that is written after the branch leaves a window that no lock closes, and
 // a user who merges pending commits by hand finds their notes there.
-//
-// # The ledger
-//
-// The ledger is a file to which lines are appended. A torn last line is dropped. It remembers the
-// pairs, and the notes do not: notes are edited, pushed, pruned, merged from other repositories, and
-// follow amended commits, so a program that reads its state from notes obeys everybody who can write
-// there.
-//
-// Pending commits that the user took by hand are those that the branch reaches, or has reached by its
-// reflog, since the user may have amended or gone back meanwhile. If the user took only one side of a
-// merge, it is entered before the commit that landed last.
-//
-// Commits of the branch that the agent obtained itself, by a network or from the user, are their own
-// images: they do not land again, and commits on top count from the newest of them or from the last
-// landed commit. This is looked up only for a history that ends in the base, in a landed commit or in
-// a root of its own.
-//
-// # The daemon
-//
-// The daemon holds an flock on a file of the host state for its life. The number in that file helps
-// people; the lock is the truth. stop opens a pidfd for the number, checks the lock again, and signals
-// through the descriptor. There is no socket, since nothing has to be asked: results are in refs,
-// notes and one file, and promote and clear run the same code in the foreground under the same lock. A
-// socket would be another protocol, with a path of at most 108 bytes, and would stay behind after kill
-// -9.
-//
-// A new daemon reads the record once more under the lock, and ends if the airlock is stopped; stop
-// looks for a daemon before and after it writes the record. So no daemon stays that a status at the
-// same time brought back.
-//
-// The daemon wakes on inotify of the inner refs and of the outer HEAD, refs and index, and checks a
-// few files each second, since some file systems are silent. The watchdog has a clock and an exporter
-// of its own, since the agent decides how long a cycle takes. Measuring a workspace does not delay the
-// check of a disk. While the settings cannot be read, it uses the last ones.
 //
 // # Moved and copied repositories
 //

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // seeds are the histories to be made: the same few each time, so that a change is judged by itself. AIRLOCK_TEST_SEED picks one,
@@ -147,7 +148,7 @@ func (w *world) daemon() (stop func()) {
 	ended := make(chan error, 1)
 	var said bytes.Buffer
 	go func() {
-		ended <- newEngine(w.Repository, w.record, w.inner).Daemon(ctx, log.New(&said, "", log.Lmicroseconds), func() {})
+		ended <- daemon.Run(ctx, daemon.Config{Engine: newEngine(w.Repository, w.record, w.inner), Log: log.New(&said, "", log.Lmicroseconds)})
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -183,7 +184,7 @@ func TestNULIsRefused(t *testing.T) {
 	a.publish()
 	for range 2 {
 		o := w.cycle()
-		if len(o.Holds) != 1 || o.Holds[0].Reason != promote.InnerInvalid || m.tip() != w.record.Base {
+		if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.InnerInvalid || m.tip() != w.record.Base {
 			t.Fatalf("not held: %+v", o)
 		}
 	}

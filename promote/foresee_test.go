@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // endless is an exporter whose git is at work for ever.
@@ -34,7 +35,7 @@ func TestExportIsForeseen(t *testing.T) {
 	for range 3 {
 		begun := time.Now()
 		o := w.cycle()
-		if len(o.Holds) != 1 || o.Holds[0].Reason != promote.InnerInvalid || !strings.Contains(o.Holds[0].Message, "airlock.limit.blob") {
+		if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.InnerInvalid || !strings.Contains(o.Holds[0].Message, "airlock.limit.blob") {
 			t.Fatalf("holds %+v", o.Holds)
 		}
 		if took := time.Since(begun); took > 20*time.Second {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -57,7 +59,7 @@ func TestHeldOnASideBranch(t *testing.T) {
 	t.Parallel()
 	w := heldOnASide(t)
 	o := w.cycle()
-	if len(o.Holds) != 1 || o.Holds[0].Reason != promote.Policy || o.Landed != 2 || o.Pending != 3 || w.subjects() != "two one" {
+	if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || o.Landed != 2 || o.Pending != 3 || w.subjects() != "two one" {
 		t.Fatalf("%q, %+v", w.subjects(), o)
 	}
 	if s := w.state(); s.Landed != 2 || s.Pending != 3 {
@@ -100,7 +102,7 @@ func TestDroppedOnASideBranch(t *testing.T) {
 		t.Fatalf("%+v", dropped)
 	}
 	// The merge would bring in what was dropped: it is held itself.
-	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != promote.Policy || !strings.Contains(o.Holds[0].Message, "(merge)") {
+	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || !strings.Contains(o.Holds[0].Message, "(merge)") {
 		t.Fatalf("%+v", o)
 	}
 	_, err = w.engine.Drop(t.Context(), []string{string(w.ref(w.record.Ref("pending"))) + "^"})
@@ -114,7 +116,7 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	if s := w.state(); s.Landed != 3 || s.Pending != 0 {
 		t.Errorf("%d have landed, %d wait", s.Landed, s.Pending)
 	}
-	if _, err := w.engine.Drop(t.Context(), []string{"HEAD"}); !errors.Is(err, promote.ErrNotPending) {
+	if _, err := w.engine.Drop(t.Context(), []string{"HEAD"}); !errors.Is(err, history.ErrNotPending) {
 		t.Errorf("what has landed is dropped: %v", err)
 	}
 	// What the agent does on top of it all goes on landing.
@@ -156,7 +158,7 @@ func TestRulesChange(t *testing.T) {
 			t.Errorf("%+v: %+v", options, o)
 		}
 	}
-	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: strings.Repeat("ab", 32)}); !errors.Is(err, promote.ErrNotPending) {
+	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: strings.Repeat("ab", 32)}); !errors.Is(err, history.ErrNotPending) {
 		t.Errorf("up to what does not exist: %v", err)
 	}
 }
@@ -178,7 +180,7 @@ func TestInvalidOnASideBranch(t *testing.T) {
 	w.commits("three", "three", "3")
 	for range 2 {
 		o := w.cycle()
-		if len(o.Holds) != 1 || o.Holds[0].Reason != promote.InnerInvalid || o.Pending != 0 || w.subjects() != "two one" ||
+		if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.InnerInvalid || o.Pending != 0 || w.subjects() != "two one" ||
 			!strings.Contains(o.Holds[0].Message, bad) || !strings.Contains(o.Holds[0].Message, "100600") {
 			t.Fatalf("%q, %+v", w.subjects(), o)
 		}

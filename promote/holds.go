@@ -2,26 +2,31 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// Positions returns the holds that follow from where the user stands, in the order of the reasons: in the middle of an operation,
-// without the airlock's branch, on another one, or on none. There is none if they stand where landing needs them. tip is
-// the outer branch's commit, empty if it is deleted.
-func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (holds []Hold, err error) {
+// Positions returns the holds that follow from where the user stands, in the order of the reasons: in the middle of an
+// operation, without the airlock's branch, on another branch, or on none. tip is the outer branch's commit, empty if
+// it is deleted.
+func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (holds []ledger.Hold, err error) {
 	branch := r.BranchName()
 	if op := repo.Operation(); op != "" {
-		holds = append(holds, Hold{Reason: OperationInProgress,
+		holds = append(holds, ledger.Hold{Reason: ledger.OperationInProgress,
 			Message: fmt.Sprintf("a %s is in progress; commits land when it is done", op), Next: operationNext(op)})
 	}
 	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	if tip == "" {
-		holds = append(holds, Hold{Reason: BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
+		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
 			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
 	}
 	there, err := repo.Branch(ctx)
@@ -33,24 +38,24 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 		twice, err := elsewhere(ctx, repo, r)
 		return append(holds, twice...), err
 	case "":
-		return append(holds, Hold{Reason: DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}), nil
+		return append(holds, ledger.Hold{Reason: ledger.DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}), nil
 	}
-	return append(holds, Hold{Reason: BranchSwitched, Next: back,
+	return append(holds, ledger.Hold{Reason: ledger.BranchSwitched, Next: back,
 		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}), nil
 }
 
 // elsewhere is the hold of a branch that another worktree has checked out as well: what lands here would leave that
 // one's index and files behind, and its next commit would take it back.
-func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]Hold, error) {
+func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]ledger.Hold, error) {
 	tops, err := repo.Elsewhere(ctx, r.Branch)
 	if err != nil || len(tops) == 0 {
 		return nil, err
 	}
-	h := Hold{Reason: BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", gitops.Escape(r.BranchName()), gitops.Escape(tops[0]))}
+	h := ledger.Hold{Reason: ledger.BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", gitops.Escape(r.BranchName()), gitops.Escape(tops[0]))}
 	for _, top := range tops {
 		h.Next = append(h.Next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
 	}
-	return []Hold{h}, nil
+	return []ledger.Hold{h}, nil
 }
 
 func operationNext(op string) []string {
@@ -82,14 +87,14 @@ func escaped(paths []string) []string {
 	return out
 }
 
-func (c *cycle) collision(ctx context.Context, paths []string) Hold {
-	h := Hold{Reason: Collision, Paths: escaped(paths), places: paths,
+func (e *Engine) collision(ctx context.Context, paths []string) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Collision, Paths: escaped(paths), Places: paths,
 		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
 	if len(paths) == 1 {
 		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
 	}
 	if len(paths) <= pathsNamed {
-		h.Next = c.putAside(ctx, paths)
+		h.Next = e.putAside(ctx, paths)
 	} else {
 		h.Next = []string{"git stash push --include-untracked"}
 	}
@@ -97,9 +102,9 @@ func (c *cycle) collision(ctx context.Context, paths []string) Hold {
 }
 
 // putAside are the commands that put paths aside: git stash, once that can be told of them, and for the rest another name.
-func (c *cycle) putAside(ctx context.Context, paths []string) []string {
+func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 	var next []string
-	stubborn, err := c.Repo.Stubborn(ctx, paths)
+	stubborn, err := e.Repo.Stubborn(ctx, paths)
 	if err != nil {
 		stubborn = gitops.Stubborn{} // what hinders git here is told where it is asked again
 	}
@@ -124,84 +129,153 @@ func (c *cycle) putAside(ctx context.Context, paths []string) []string {
 
 // interrupted is the hold of a landing that a crash interrupted and that cannot be finished or taken back without
 // writing over something that was changed since.
-func (c *cycle) interrupted(ctx context.Context, paths []string) Hold {
-	h := c.collision(ctx, paths)
+func (e *Engine) interrupted(ctx context.Context, paths []string) ledger.Hold {
+	h := e.collision(ctx, paths)
 	h.Message = "a landing was interrupted, and files it was writing have been changed since; put them aside to let it be finished"
 	return h
 }
 
-// conflict is the hold of commits that change what the user's own commits changed, too, or that git am does not carry.
-func (b *builder) conflict(ctx context.Context) Hold {
-	if b.refused != "" {
-		return Hold{Reason: Conflict, Message: gitops.Escape(b.refused), Next: []string{"git airlock promote --engine tree"}}
-	}
-	branch, resolve, merge := gitops.Escape(b.Record.BranchName()), "git airlock promote --resolve", "git merge "+b.Record.Ref("pending")
-	if b.tip != b.promoted && b.Repo.IsAncestor(ctx, b.tip, b.promoted) {
-		return Hold{Reason: Conflict, Paths: escaped(b.stopped), Next: []string{merge + "  # brings them back"},
+// conflict returns the hold of commits that change what the user's own commits changed, too, that git am does not
+// take, or that need what the user dropped.
+func (e *Engine) conflict(ctx context.Context, at refs, c build.Conflict) ledger.Hold {
+	switch branch := gitops.Escape(e.Record.BranchName()); {
+	case c.Lacking != nil:
+		return notApplied(*c.Lacking, c.Paths)
+	case c.Refused != "":
+		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Escape(c.Refused), Next: []string{"git airlock promote --engine tree"}}
+	case at.tip != at.promoted && e.Repo.IsAncestor(ctx, at.tip, at.promoted):
+		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git merge " + e.Record.Ref("pending") + "  # brings them back"},
 			Message: fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)}
+	default:
+		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git airlock promote --resolve", "git merge " + e.Record.Ref("pending")},
+			Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)}
 	}
-	return Hold{Reason: Conflict, Paths: escaped(b.stopped), Next: []string{resolve, merge},
-		Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)}
 }
 
-func (c *cycle) indexLocked() Hold {
-	return Hold{Reason: IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
-		Next: []string{"rm " + gitops.Pasteable(c.Repo.GitDir+"/index.lock")}}
+func (e *Engine) indexLocked() ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the index lock; if none runs, it is left over from a crash",
+		Next: []string{"rm " + gitops.Pasteable(e.Repo.GitDir+"/index.lock")}}
 }
 
 // refLocked is the hold of a lock that is there in the place of a ref or of what refs are kept in.
-func refLocked(lock string) Hold {
-	return Hold{Reason: IndexLocked, Message: "another git command holds the lock of a ref; if none runs, it is left over from a crash",
+func refLocked(lock string) ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the lock of a ref; if none runs, it is left over from a crash",
 		Next: []string{"rm " + gitops.Pasteable(lock)}}
 }
 
-// holdLocked holds for what another command should be done with in a moment; what it is not done with in several, it has left.
-func (c *cycle) holdLocked(h Hold) {
-	c.outcome.Retry = unsettledPoll
-	for _, before := range c.outcome.Holds {
-		if before.Reason == IndexLocked && c.now.Sub(before.Since) > drainTime {
-			c.outcome.Retry = mendedPoll
+// locking is a hold for what another command should be done with in a moment. A lock that stays for several was left by a
+// crash.
+func locking(h ledger.Hold, before ledger.Outcome, now time.Time) remarks {
+	r := remarks{[]ledger.Hold{h}, unsettledPoll}
+	for _, b := range before.Of(ledger.IndexLocked) {
+		if now.Sub(b.Since) > drainTime {
+			r.retry = mendedPoll
 		}
 	}
-	c.hold(h)
+	return r
 }
 
-func (c *cycle) innerInvalid(cause *gitops.Invalid) Hold {
-	c.outcome.Retry = mendedPoll
-	look := []string{"git airlock visit -- git fsck", "git airlock visit"}
+// innerInvalid is the hold for what the quarantine or the gate refused.
+func innerInvalid(cause *gitops.Invalid) remarks {
+	next := []string{"git airlock visit -- git fsck", "git airlock visit"}
 	switch {
 	case cause.For != "":
-		look = []string{"git airlock visit -- rm -rf -- " + gitops.Pasteable(cause.For)}
+		next = []string{"git airlock visit -- rm -rf -- " + gitops.Pasteable(cause.For)}
 	case cause.Stalled:
-		look = look[1:]
+		next = next[1:]
 	}
-	return Hold{Reason: InnerInvalid, Message: cause.Reason, Next: look}
+	return remarks{[]ledger.Hold{{Reason: ledger.InnerInvalid, Message: cause.Reason, Next: next}}, mendedPoll}
 }
 
-func (c *cycle) innerMain(refs []gitops.InnerRef) Hold {
-	c.outcome.Retry = mendedPoll
-	h := Hold{Reason: InnerMain, Message: "the inner repository has no branch main"}
-	var names []string
-	for _, r := range refs[:min(len(refs), 10)] {
-		names = append(names, gitops.Escape(r.Name))
+// innerMain is the hold for a workspace without a branch main.
+func innerMain(names []gitops.InnerRef) remarks {
+	h := ledger.Hold{Reason: ledger.InnerMain, Message: "the inner repository has no branch main"}
+	var shown []string
+	for _, r := range names[:min(len(names), 10)] {
+		shown = append(shown, gitops.Escape(r.Name))
 	}
-	if len(names) == 0 {
+	if len(shown) == 0 {
 		h.Message += ", and no other ref"
-		return h
+		return remarks{[]ledger.Hold{h}, mendedPoll}
 	}
-	h.Message += "; it has " + strings.Join(names, ", ")
-	h.Next = []string{"git airlock visit -- git branch main " + gitops.Pasteable(refs[0].Name)}
-	return h
+	h.Message += "; it has " + strings.Join(shown, ", ")
+	h.Next = []string{"git airlock visit -- git branch main " + gitops.Pasteable(names[0].Name)}
+	return remarks{[]ledger.Hold{h}, mendedPoll}
 }
 
 // review is the hold of all that waits for the user to look at it first. What a start asked for goes before the
 // configuration, and stays: it takes another start to change it.
-func (c *cycle) review() Hold {
-	h := Hold{Reason: Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
-		Next: []string{"git log -p " + gitops.Pasteable(c.Record.BranchName()) + ".." + strings.TrimPrefix(c.Record.Ref("pending"), "refs/"), "git airlock promote"}}
-	if asked, err := gitops.Config(c.Record.Settings).Bool("airlock.autoLand", true); err == nil && !asked {
+func (e *Engine) review() ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
+		Next: []string{"git log -p " + gitops.Pasteable(e.Record.BranchName()) + ".." + strings.TrimPrefix(e.Record.Ref("pending"), "refs/"), "git airlock promote"}}
+	if asked, err := gitops.Config(e.Record.Settings).Bool("airlock.autoLand", true); err == nil && !asked {
 		h.Message = "it was started with --no-auto-land or git -c airlock.autoLand=false: commits wait until they are promoted by hand"
 		h.Next = append(h.Next, "git airlock stop && git airlock start --no-auto-land=false")
 	}
 	return h
+}
+
+// policyHold is the hold of a commit that a rule holds, with all that builds on it. later is how many of those
+// are held by rules of their own.
+func policyHold(v ledger.Verdict, later int) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, brief(v.Subject))}
+	accept := "git airlock promote"
+	for _, f := range v.Findings {
+		if f.Action != policy.Hold {
+			continue
+		}
+		h.Message += fmt.Sprintf("; %s: %s", f.Rule, f.Detail)
+		h.Paths = append(h.Paths, f.Paths...)
+		for _, a := range acceptances(f) {
+			accept += " --accept " + gitops.ShellQuote(a.String())
+		}
+	}
+	if later > 0 {
+		h.Message += fmt.Sprintf("; %d later ones are held, too: git airlock policy", later)
+	}
+	commit := fmt.Sprintf("%.12s", v.Commit)
+	h.Next = []string{"git show " + commit, accept, "git airlock promote --drop " + commit}
+	return h
+}
+
+// acceptancesNamed bounds how many paths a command names before it names the rule alone.
+const acceptancesNamed = 10
+
+// acceptances are what lets a finding pass, as narrow as it can be typed.
+func acceptances(f policy.Finding) []policy.Acceptance {
+	if len(f.Paths) == 0 || len(f.Paths) > acceptancesNamed || f.More {
+		return []policy.Acceptance{{Rule: f.Rule}}
+	}
+	var list []policy.Acceptance
+	for _, p := range f.Paths {
+		list = append(list, policy.Acceptance{Rule: f.Rule, Path: p})
+	}
+	return list
+}
+
+// briefly bounds the characters of a subject in a message.
+const briefly = 60
+
+func brief(subject string) string {
+	if runes := []rune(subject); len(runes) > briefly {
+		return string(runes[:briefly]) + "..."
+	}
+	return subject
+}
+
+// teamUnreadable holds everything: a policy that is not obeyed would be taken for one that is.
+func teamUnreadable(cause error) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Escape(cause.Error())}
+	var broken *PolicyError
+	if errors.As(cause, &broken) {
+		h.Next = broken.Next
+	}
+	return h
+}
+
+// notApplied is the hold of a commit that needs what was dropped, with all that builds on it.
+func notApplied(d ledger.Dropped, paths []string) ledger.Hold {
+	return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(paths),
+		Message: fmt.Sprintf("commit %.12s (%s), and what builds on it, does not apply without what was dropped", d.Commit, brief(d.Subject)),
+		Next:    []string{fmt.Sprintf("git airlock promote --drop %.12s", d.Commit), "git airlock visit"}}
 }

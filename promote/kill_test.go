@@ -20,6 +20,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
 // daemonRequest is what a kill test asks of its helper: to be the daemon of an airlock until it is killed.
@@ -39,7 +40,7 @@ func daemonHelper(text string) int {
 		if r, err = airlock.Open(repo).Load(request.ID); err == nil {
 			err = airlock.ErrBusy
 			for errors.Is(err, airlock.ErrBusy) { // a process that was forked and not yet executed has the lock of the last one
-				err = newEngine(repo, r, request.Inner).Daemon(context.Background(), log.New(os.Stderr, "", 0), func() {})
+				err = daemon.Run(context.Background(), daemon.Config{Engine: newEngine(repo, r, request.Inner), Log: log.New(os.Stderr, "", 0)})
 			}
 		}
 	}

@@ -4,145 +4,185 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// ErrNotPending says that a commit is none of those that wait on the line that lands.
-var ErrNotPending = errors.New("not one of the pending commits")
-
-// land lands what was built, unless something holds it: then it waits as pending. What lands with all that was built needs
-// not be pending before: its notes are in the transaction that moves the branch.
-func (c *cycle) land(ctx context.Context) error {
-	to, err := c.landable(ctx)
-	if n := len(c.ledger.tail); err != nil || to == "" || to != c.ledger.tail[n-1].outer {
-		err = errors.Join(err, c.announce(ctx))
-	}
-	if err != nil || to == "" {
-		return err
-	}
-	return c.landUpTo(ctx, to)
+// landed is what the landing came to.
+type landed struct {
+	remarks
+	onto  gitops.OID // the branch's tip after the landing; empty if nothing landed
+	count int
 }
 
-// landable is the newest commit that may land now; empty if none may.
-func (c *cycle) landable(ctx context.Context) (gitops.OID, error) {
-	if len(c.ledger.tail) == 0 {
-		return "", nil
+func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
+	if l.onto != "" {
+		o.Onto = l.onto
 	}
-	positions, err := Positions(ctx, c.Repo, c.Record, c.tip, c.promoted)
+	return l.added(o.Land(l.count, now))
+}
+
+// land lands what was built, unless something holds it: then it waits as pending. What lands together with all that was
+// built need not be pending before: its notes are in the transaction that moves the branch.
+func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *bench) (landed, error) {
+	to, waits, err := e.landable(ctx, f, o, p, j)
+	at := f.refs
+	if err != nil || to == "" || to != f.ledger.PendingTip() {
+		var announced error
+		at, announced = e.announce(ctx, f.ledger, at, d)
+		err = errors.Join(err, announced)
+	}
+	if err != nil || to == "" {
+		return landed{remarks: waits}, err
+	}
+	return e.landUpTo(ctx, swing{e, f, d, w, o.Held(ledger.Conflict) || j.later}, at, to)
+}
+
+// landable returns the newest commit that may land now, empty if none may, and why the others wait.
+func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged) (gitops.OID, remarks, error) {
+	if len(f.ledger.Tail) == 0 {
+		return "", remarks{}, nil
+	}
+	positions, err := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
 	if err != nil {
-		return "", err
+		return "", remarks{}, err
 	}
-	review := !c.settings.AutoLand && !c.options.Land
-	c.holds = append(c.holds, positions...)
+	waits := remarks{holds: positions}
+	review := !f.settings.AutoLand && !f.options.Land
 	if review {
-		c.hold(c.review())
+		waits.holds = append(waits.holds, e.review())
 	}
-	if len(positions) > 0 || review || c.outcome.Apart || c.outcome.Onto != c.tip {
-		return "", nil
+	if len(positions) > 0 || review || o.Apart || o.Onto != f.refs.tip {
+		return "", waits, nil
 	}
-	return c.target(), nil
+	return upTo(f.ledger, p.target, j.mayLand), waits, nil
+}
+
+// upTo returns the newest commit that lands: as far as the rules let, and no further than the target.
+func upTo(l *ledger.Ledger, target, mayLand gitops.OID) gitops.OID {
+	if target == "" || mayLand == "" {
+		return mayLand
+	}
+	if l.Has(target) {
+		return "" // it has landed
+	}
+	for _, t := range l.Tail { // those of the chain are in their order
+		if t.Inner == target {
+			return t.Outer
+		}
+		if t.Outer == mayLand {
+			break // the target is held, or built later
+		}
+	}
+	return mayLand
+}
+
+// swing lands pending commits.
+type swing struct {
+	engine    *Engine
+	facts     facts
+	delivered delivered
+	bench     *bench
+	more      bool // what conflicts, or was not checked yet, is the first that waits then
+}
+
+// to lands one pending commit and all before it.
+func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
+	e, l := s.engine, s.facts.ledger
+	updates := []gitops.RefUpdate{{Ref: e.Record.Ref("promoted"), Old: at.promoted, New: to}}
+	if to == l.PendingTip() && at.pending != "" {
+		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending})
+	}
+	err := e.Repo.Land(ctx, gitops.Landing{
+		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered), Refs: updates,
+		Message: "airlock: land from " + e.Record.ID, Dir: e.Dir(), Config: s.facts.config, Look: s.bench.across,
+	})
+	if err != nil {
+		return landed{}, err
+	}
+	done := landed{onto: to, count: l.Land(to)}
+	if s.more {
+		done.retry = unsettledPoll
+	}
+	return done, nil
 }
 
 // landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
-func (c *cycle) landUpTo(ctx context.Context, to gitops.OID) error {
-	if c.inWay.stirs(c.Repo.Top, c.now) {
-		c.outcome.Retry = unsettledPoll
-		return c.announce(ctx)
+func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) (landed, error) {
+	l := s.facts.ledger
+	if e.blocker.recentlyChanged(e.Repo.Top, s.facts.now) {
+		_, err := e.announce(ctx, l, at, s.delivered)
+		return landed{remarks: remarks{retry: unsettledPoll}}, err
 	}
-	if c.filter.pauses(c.now, c.config) {
-		return errors.Join(c.announce(ctx), c.filter.err)
+	if e.filter.pauses(s.facts.now, s.facts.config) {
+		_, err := e.announce(ctx, l, at, s.delivered)
+		return landed{}, errors.Join(err, e.filter.err)
 	}
-	c.at("landing", 0, 0)
-	if err := c.again(ctx, to); err != nil {
-		return err
+	e.progress("landing", 0, 0)
+	if err := e.again(ctx, s.facts, s.bench, at, to); err != nil {
+		return landed{}, err
 	}
-	err := c.swing(ctx, to)
-	c.filter = c.filter.after(err, c.now, c.config)
+	done, err := s.to(ctx, at, to)
+	e.filter = e.filter.after(err, s.facts.now, s.facts.config)
 	if err == nil {
-		return nil
+		return done, nil
 	}
-	if err := c.announce(ctx); err != nil {
-		return err
+	at, announced := e.announce(ctx, l, at, s.delivered)
+	if announced != nil {
+		return landed{}, announced
 	}
 	var collision *gitops.CollisionError
 	var locked *gitops.LockedError
 	switch {
 	case errors.As(err, &collision):
-		c.inWay = inWay{paths: collision.Paths}
-		c.hold(c.collision(ctx, collision.Paths))
-		return c.landBefore(ctx, to, collision.Paths)
+		e.blocker = blocker{paths: collision.Paths}
+		done, err := e.landBefore(ctx, s, at, to, collision.Paths)
+		done.holds = append(done.holds, e.collision(ctx, collision.Paths))
+		return done, err
 	case errors.Is(err, gitops.ErrIndexLocked):
-		c.holdLocked(c.indexLocked())
-		return nil
+		return landed{remarks: locking(e.indexLocked(), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &locked):
-		c.holdLocked(refLocked(locked.Lock))
-		return nil
-	case errors.Is(err, gitops.ErrUnsettled), errors.Is(err, gitops.ErrElsewhere), errors.Is(err, gitops.ErrRefMoved):
-		c.outcome.Retry = unsettledPoll
-		return nil
+		return landed{remarks: locking(refLocked(locked.Lock), s.facts.before, s.facts.now)}, nil
 	}
-	return err
+	return retried(err)
 }
 
 // landBefore lands the pending commits before the first one that changes one of the paths.
-func (c *cycle) landBefore(ctx context.Context, to gitops.OID, paths []string) error {
-	steps, err := c.Repo.Steps(ctx, c.tip, to)
+func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID, paths []string) (landed, error) {
+	steps, err := e.Repo.Steps(ctx, at.tip, to)
 	if err != nil {
-		return err
+		return landed{}, err
 	}
-	touching, err := c.Repo.Steps(ctx, c.tip, to, paths[:min(len(paths), 100)]...)
+	touching, err := e.Repo.Steps(ctx, at.tip, to, paths[:min(len(paths), 100)]...)
 	if err != nil {
-		return err
+		return landed{}, err
 	}
 	end := len(steps) - 1
 	if len(touching) > 0 {
 		end = slices.Index(steps, touching[0])
 	}
-	// A path can be in the way without being changed itself (a folder of the user's where a file must be): then
-	// one step less is tried at a time.
+	// A path can be in the way without being changed itself (a folder of the user's where a file must be): then one
+	// step less is tried at a time.
 	for ; end > 0; end-- {
-		err := c.swing(ctx, steps[end-1])
+		done, err := s.to(ctx, at, steps[end-1])
 		var collision *gitops.CollisionError
+		if err == nil {
+			return done, nil
+		}
 		if !errors.As(err, &collision) {
-			return c.settled(err)
+			return retried(err)
 		}
 	}
-	return nil
+	return landed{}, nil
 }
 
-// settled leaves what another git command at work stopped to the next cycle.
-func (c *cycle) settled(err error) error {
+// retried leaves to the next cycle what another git command at work stopped.
+func retried(err error) (landed, error) {
 	if errors.Is(err, gitops.ErrUnsettled) || errors.Is(err, gitops.ErrElsewhere) ||
 		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, gitops.ErrIndexLocked) {
-		c.outcome.Retry = unsettledPoll
-		return nil
+		return landed{remarks: remarks{retry: unsettledPoll}}, nil
 	}
-	return err
-}
-
-// swing lands one pending commit and all before it.
-func (c *cycle) swing(ctx context.Context, to gitops.OID) error {
-	refs := []gitops.RefUpdate{{Ref: c.Record.Ref("promoted"), Old: c.promoted, New: to}}
-	all := to == c.ledger.tail[len(c.ledger.tail)-1].outer
-	if all && c.pending != "" {
-		refs = append(refs, gitops.RefUpdate{Ref: c.Record.Ref("pending"), Old: c.pending})
-	}
-	err := c.Repo.Land(ctx, gitops.Landing{
-		Branch: c.Record.Branch, Old: c.tip, New: to, First: c.noteUpdate(), Refs: refs,
-		Message: "airlock: land from " + c.Record.ID, Dir: c.Dir(), Config: c.config, Look: c.across,
-	})
-	if err != nil {
-		return err
-	}
-	if all {
-		c.pending = ""
-	}
-	c.noteDone()
-	c.tip, c.promoted, c.outcome.Onto = to, to, to
-	if c.held(Conflict) {
-		c.outcome.Retry = unsettledPoll // what conflicts is now the first that waits
-	}
-	c.countLanded(c.ledger.land(to))
-	return nil
+	return landed{}, err
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// note is the provenance of one landed commit, in the format of version 1.
-func (c *cycle) note(p pair, innerAuthor string, now time.Time) string {
-	r := c.Record
-	tree := p.tree()
+// note makes the provenance note of one landed commit, in the format of version 1.
+func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, now time.Time) gitops.Note {
+	r := e.Record
 	if r.Part {
-		tree = mergedTree // with what was left out
+		p.Merged = true // with what the snapshot left out
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "landed by airlock %s\n\n", r.ID)
@@ -22,23 +22,23 @@ func (c *cycle) note(p pair, innerAuthor string, now time.Time) string {
 		value any
 	}{
 		{"Version", 1},
-		{"Commit", p.outer},
+		{"Commit", p.Outer},
 		{"Session", r.Session},
-		{"Inner-Commit", p.inner},
+		{"Inner-Commit", p.Inner},
 		{"Inner-Author", gitops.Escape(innerAuthor)},
 		{"Base", r.Base},
 		{"Backend", r.Backend},
 		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},
-		{"Tree", tree},
-		{"Policy", c.gate.verdicts.of(p.outer).word()},
+		{"Tree", p.Tree()},
+		{"Policy", verdict.Word()},
 		{"Landed-At", now.UTC().Format(time.RFC3339)},
 	} {
 		fmt.Fprintf(&b, "Airlock-%s: %v\n", line.key, line.value)
 	}
-	for _, s := range p.supersedes {
+	for _, s := range p.Supersedes {
 		fmt.Fprintf(&b, "Airlock-Supersedes: %s\n", s)
 	}
-	return b.String()
+	return gitops.Note{Commit: p.Outer, Text: b.String()}
 }
 
 func orNone(text string) string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // imports makes many inner commits in one go, each with a file of its own that nobody has judged yet.
@@ -39,7 +40,7 @@ func TestManyCommits(t *testing.T) {
 		return fmt.Sprintf("d%d/f%d", i%7, i)
 	})
 	o := w.cycle()
-	if len(o.Holds) != 1 || o.Holds[0].Reason != promote.Policy || o.Landed != held-1 || o.Pending != n-held+1 {
+	if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || o.Landed != held-1 || o.Pending != n-held+1 {
 		t.Fatalf("%+v", o)
 	}
 	if got := w.git("log", "-1", "--format=%s", w.record.Branch); got != fmt.Sprintf("%04d", held-1) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // chain makes inner commits by plumbing, which checks nothing.
@@ -136,9 +136,9 @@ func TestWhatComesBeforeTheRefusedLands(t *testing.T) {
 	}
 }
 
-func saysWhich(t *testing.T, o promote.Outcome, commit, where string) {
+func saysWhich(t *testing.T, o ledger.Outcome, commit, where string) {
 	t.Helper()
-	if len(o.Holds) != 1 || o.Holds[0].Reason != promote.InnerInvalid {
+	if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.InnerInvalid {
 		t.Errorf("%s: holds %+v", where, o.Holds)
 		return
 	}

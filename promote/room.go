@@ -8,14 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // diskFloor is the free space below which a failure is taken for a full disk.
 const diskFloor = 4 << 20
 
-// diskFull tells whether the file system that holds path has no room.
-func diskFull(path string) bool {
-	r, err := roomAt(path)
+// space is what a file system has left.
+type space struct{ free, inodes, inodesFree int64 }
+
+func spaceAt(path string) (space, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return space{}, err
+	}
+	return space{free: int64(s.Bavail) * int64(s.Bsize), inodes: int64(s.Files), inodesFree: int64(s.Ffree)}, nil //nolint:unconvert // the types differ between systems
+}
+
+// DiskFull reports whether the file system that holds path has no room.
+func DiskFull(path string) bool {
+	r, err := spaceAt(path)
 	return err == nil && r.free < diskFloor
 }
 
@@ -52,27 +64,38 @@ func (e *Engine) unwritable() error {
 }
 
 // room is the hold that follows from a full file system, nil if there is room.
-func (c *cycle) room() *Hold {
-	if !diskFull(c.Dir()) {
+func (e *Engine) room() *ledger.Hold {
+	if !DiskFull(e.Dir()) {
 		return nil
 	}
-	h := c.diskFull(nil)
+	h := e.diskFull(nil)
 	return &h
 }
 
 // fewInodes are as good as none: those of temporary files come and go.
 const fewInodes = 16
 
-func (c *cycle) diskFull(cause error) Hold {
-	h := Hold{Reason: DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(c.Repo.CommonDir)}}
-	if r, err := roomAt(c.Dir()); errors.Is(cause, unix.EDQUOT) {
+func (e *Engine) diskFull(cause error) ledger.Hold {
+	h := ledger.Hold{Reason: ledger.DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(e.Repo.CommonDir)}}
+	if r, err := spaceAt(e.Dir()); errors.Is(cause, unix.EDQUOT) {
 		h.Message, h.Next = "the disk quota is used up", []string{"quota -s"}
 	} else if err == nil && r.inodes > 0 && r.inodesFree < fewInodes {
 		h.Message = "no inode left on the device of the repository: it has too many files"
-		h.Next = []string{"df -i " + gitops.Pasteable(c.Repo.CommonDir)}
+		h.Next = []string{"df -i " + gitops.Pasteable(e.Repo.CommonDir)}
 	}
 	if cause != nil {
 		h.Message += ": " + gitops.Escape(cause.Error())
 	}
 	return h
+}
+
+// crowded returns the hold of a workspace's disk that takes no more files: nobody may have been able to write it down.
+func (e *Engine) crowded() *ledger.Hold {
+	place := e.Store.Workspace(e.Record)
+	s, err := spaceAt(place)
+	if err != nil || s.inodes == 0 || s.inodesFree >= s.inodes/100 {
+		return nil
+	}
+	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", s.inodesFree),
+		Next: []string{"df -i " + gitops.Pasteable(place), "git airlock start"}}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // look takes note of what has come to the branch. What the program did is compared with what it should do.
@@ -178,7 +179,7 @@ func (s *steps) end() {
 		if len(o.Holds) == 0 {
 			break
 		}
-		if try > 20 || o.Holds[0].Reason != promote.Conflict {
+		if try > 20 || o.Holds[0].Reason != ledger.Conflict {
 			s.t.Fatalf("held: %+v", o.Holds)
 		}
 		s.resolve(o.Holds[0])
@@ -193,7 +194,7 @@ func (s *steps) end() {
 }
 
 // resolve ends a conflict as the hold says.
-func (s *steps) resolve(h promote.Hold) {
+func (s *steps) resolve(h ledger.Hold) {
 	s.t.Helper()
 	if dropped := strings.TrimPrefix(h.Next[0], "git airlock promote --drop "); dropped != h.Next[0] {
 		left, err := s.engine.Drop(s.t.Context(), []string{dropped})

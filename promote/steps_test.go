@@ -13,6 +13,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // steps is a random walk of an agent and a user who do, with git itself, what one does with a branch. It knows what
@@ -354,7 +356,7 @@ func (s *steps) killed() {
 func (s *steps) tip() gitops.OID { return s.ref(s.record.Branch) }
 
 // promote makes cycles and looks at what landed.
-func (s *steps) promote(options promote.Options) promote.Outcome {
+func (s *steps) promote(options promote.Options) ledger.Outcome {
 	s.t.Helper()
 	before := s.tip()
 	o, err := s.engine.Drain(s.t.Context(), options)
@@ -364,7 +366,7 @@ func (s *steps) promote(options promote.Options) promote.Outcome {
 	}
 	s.note("promote %+v: landed %d, pending %d, %q", options, o.Landed, o.Pending, reasons)
 	if err != nil {
-		if errors.Is(err, promote.ErrNotPending) {
+		if errors.Is(err, history.ErrNotPending) {
 			s.t.Errorf("promote: %v", err)
 			return o
 		}

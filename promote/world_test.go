@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
 
@@ -110,7 +111,7 @@ func (x exporter) Watch(ctx context.Context) (<-chan struct{}, error) {
 func (exporter) Close() error { return nil }
 
 // cycle makes a promotion cycle.
-func (w *world) cycle() promote.Outcome {
+func (w *world) cycle() ledger.Outcome {
 	w.t.Helper()
 	o, err := w.engine.Drain(w.t.Context(), promote.Options{})
 	check(w.t, err)

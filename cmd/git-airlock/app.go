@@ -194,21 +194,7 @@ func (a *app) spec(r airlock.Record) (prison.Spec, error) {
 func (a *app) engine(r airlock.Record) *promote.Engine {
 	return &promote.Engine{Repo: a.repo, Store: a.store, Record: r,
 		Open: func(ctx context.Context) (promote.Exporter, error) { return a.openExporter(ctx, r) },
-		Halt: func(ctx context.Context) error {
-			spec, err := a.spec(r)
-			if err != nil {
-				return err
-			}
-			return a.backend(r).Stop(ctx, spec)
-		},
-		Shut: func(ctx context.Context) (bool, error) { return a.shut(ctx, r) },
-		HomeDisk: func() string {
-			spec, err := a.spec(r)
-			if err != nil {
-				return ""
-			}
-			return a.backend(r).HomeDisk(spec)
-		}}
+	}
 }
 
 // inRepository opens the repository before a command acts.

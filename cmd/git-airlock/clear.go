@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 const discardFlag = "discard-pending"
@@ -149,10 +150,10 @@ func (a *app) landFirst(ctx context.Context, r airlock.Record) {
 func (a *app) mendHalf(ctx context.Context, r *airlock.Record) error {
 	engine := a.engine(*r)
 	defer engine.Close()
-	hold, err := engine.Settle(ctx)
+	hold, err := engine.RecoverOrHold(ctx)
 	if gitops.NoRoom(err) { // what takes it may be the workspace, which goes in any case
 		if err = a.wipe(ctx, *r); err == nil {
-			hold, err = engine.Settle(ctx)
+			hold, err = engine.RecoverOrHold(ctx)
 		}
 	}
 	var refused *refusal
@@ -219,8 +220,8 @@ func (a *app) losses(ctx context.Context, r airlock.Record) error {
 	return nil
 }
 
-func heldIn(o promote.Outcome) error {
-	o.Holds = slices.DeleteFunc(slices.Clone(o.Holds), func(h promote.Hold) bool { return h.Reason == promote.WorkspaceFull })
+func heldIn(o ledger.Outcome) error {
+	o.Holds = slices.DeleteFunc(slices.Clone(o.Holds), func(h ledger.Hold) bool { return h.Reason == ledger.WorkspaceFull })
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		return nil // a workspace that is too large is no loss
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
 // daemonCommand is the daemon's own command; users never type it.
@@ -28,11 +29,13 @@ func daemonCommand(inside []string) *cli.Command {
 			debug.SetMemoryLimit(memoryWanted)
 			ready := os.NewFile(readyDescriptor, "ready")
 			logger := log.New(boundedLog{os.Stderr}, "", log.LstdFlags|log.LUTC)
-			err := a.engine(r).Daemon(c.Context, logger, func() {
+			config := a.daemonConfig(r, logger)
+			config.Ready = func() {
 				_, _ = io.WriteString(ready, "ready")
 				_ = ready.Close()
-			})
-			for errors.Is(err, promote.ErrMoved) {
+			}
+			err := daemon.Run(c.Context, config)
+			for errors.Is(err, daemon.ErrMoved) {
 				there, now, followed := a.follow(c, r)
 				if err = followed; there == nil {
 					logger.Print("the worktree is gone")
@@ -40,7 +43,7 @@ func daemonCommand(inside []string) *cli.Command {
 				}
 				a, r = there, now
 				logger.Printf("moved to %q", a.repo.Top)
-				err = a.engine(r).Daemon(c.Context, logger, func() {})
+				err = daemon.Run(c.Context, a.daemonConfig(r, logger))
 			}
 			if errors.Is(err, airlock.ErrBusy) {
 				return nil
@@ -74,8 +77,8 @@ const (
 // startDaemon starts the daemon of an airlock, if none runs, and returns once it holds its lock. It is a
 // session of its own, so that it outlives the terminal.
 func (a *app) startDaemon(r airlock.Record) error {
-	pid, err := promote.DaemonPID(a.store, r.ID)
-	if errors.Is(err, promote.ErrElsewhere) {
+	pid, err := daemon.PID(a.store, r.ID)
+	if errors.Is(err, daemon.ErrElsewhere) {
 		return nil // it does there what there is to do
 	}
 	if err != nil || pid != 0 {
@@ -109,7 +112,7 @@ func (a *app) startDaemon(r airlock.Record) error {
 	if text, _ := io.ReadAll(ready); string(text) == "ready" {
 		return nil
 	}
-	if pid, err := promote.DaemonPID(a.store, r.ID); err == nil && pid != 0 {
+	if pid, err := daemon.PID(a.store, r.ID); err == nil && pid != 0 {
 		return nil // another command was quicker
 	}
 	if now, err := a.store.Load(r.ID); err == nil && now.Phase != airlock.Running {

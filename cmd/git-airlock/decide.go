@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -58,7 +59,7 @@ func (a *app) sayDecided(what string, commits []promote.Decided) {
 
 // noneSuch says where to look for what can be decided.
 func noneSuch(err error) error {
-	if errors.Is(err, promote.ErrNotHeld) || errors.Is(err, promote.ErrNotPending) {
+	if errors.Is(err, promote.ErrNotHeld) || errors.Is(err, history.ErrNotPending) {
 		return &hinted{err, []string{"git airlock policy", "git airlock status"}}
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -136,7 +136,7 @@ func printHelp(w io.Writer, _ string, of any) {
 // manualOf is the manual of the program.
 func manualOf(program manual.Page) manual.Book {
 	b := manual.Book{Program: program, Version: versionText(), Date: manualDate()}
-	for _, reason := range promote.Reasons {
+	for _, reason := range ledger.Reasons {
 		b.Holds = append(b.Holds, string(reason))
 	}
 	for _, d := range policy.Rules() {

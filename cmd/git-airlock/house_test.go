@@ -54,10 +54,10 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker"},
-	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "promote", "promote/airlock", command, uiRoom},
+	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", command, uiRoom},
 	"golang.org/x/term":                 {command, uiRoom},
 	"github.com/urfave/cli/":            {command},
-	"github.com/fsnotify/fsnotify":      {"promote", "prison/native"},
+	"github.com/fsnotify/fsnotify":      {"promote/daemon", "prison/native"},
 	"github.com/rogpeppe/go-internal/":  nil, // tests only
 	"github.com/cpuguy83/go-md2man/":    nil, // comes with urfave/cli
 	"github.com/russross/blackfriday/":  nil,

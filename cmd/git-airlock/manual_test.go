@@ -21,7 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
-	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // needPrograms skips a test, or fails it where CI promised them, if a program is not there.
@@ -87,7 +87,7 @@ func TestManualIsComplete(t *testing.T) {
 			t.Errorf("the first page does not mention %s", c.Name)
 		}
 	}
-	for _, reason := range promote.Reasons {
+	for _, reason := range ledger.Reasons {
 		if manual.HoldReasons[string(reason)] == "" {
 			t.Errorf("the hold %s is not explained", reason)
 		}

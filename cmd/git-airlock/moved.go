@@ -12,8 +12,9 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
 
@@ -82,7 +83,7 @@ func (a *app) adopt(ctx context.Context, r *airlock.Record) error {
 	if err := a.abandon(ctx, r); err != nil {
 		return err
 	}
-	if err := promote.Forget(a.store.Dir(r.ID)); err != nil {
+	if err := ledger.Forget(a.store.Dir(r.ID)); err != nil {
 		return err
 	}
 	r.Worktree = a.repo.WorktreeID()
@@ -219,10 +220,10 @@ func (a *app) sweepOrphans(ctx context.Context) error {
 // prison is stopped.
 func (a *app) rebuild(ctx context.Context, r *airlock.Record) error {
 	// A daemon that has seen it gone does not look for another.
-	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
+	if err := daemon.Stop(ctx, a.store, r.ID); err != nil {
 		return err
 	}
-	tip, err := promote.LastExported(a.store.Dir(r.ID))
+	tip, err := ledger.LastExported(a.store.Dir(r.ID))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -51,8 +52,8 @@ type teamState struct {
 
 // policyDocument reads the settings, and what was said of the commits of the airlock here, if there is one.
 func (a *app) policyDocument(ctx context.Context) (policyDocument, error) {
-	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []promote.Verdict{}, Flagged: []promote.Flagged{},
-		Accepted: []promote.Accepted{}, Dropped: []promote.Dropped{}}}
+	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []ledger.Verdict{}, Flagged: []ledger.Flagged{},
+		Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}}
 	config := a.config
 	r, err := a.here(ctx)
 	switch {

@@ -14,6 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 func promoteCommand(inside []string) *cli.Command {
@@ -37,7 +39,7 @@ func promoteCommand(inside []string) *cli.Command {
 			if c.Bool("resolve") {
 				return a.resolve(c.Context, r)
 			}
-			before, err := promote.TotalLanded(a.store.Dir(r.ID))
+			before, err := ledger.TotalLanded(a.store.Dir(r.ID))
 			if err != nil {
 				return err
 			}
@@ -51,7 +53,7 @@ func promoteCommand(inside []string) *cli.Command {
 				return err
 			}
 			options := promote.Options{Land: true, From: c.String("from"), UpTo: c.String("upto")}
-			if _, err := a.repo.Commit(c.Context, options.UpTo); err != nil && options.UpTo != "" && !promote.Digits(options.UpTo) {
+			if _, err := a.repo.Commit(c.Context, options.UpTo); err != nil && options.UpTo != "" && !history.Digits(options.UpTo) {
 				return ui.Usagef("--upto: %s", err)
 			}
 			engine, err := engineOption(c)
@@ -85,7 +87,7 @@ func (a *app) promote(ctx context.Context, r airlock.Record, options promote.Opt
 }
 
 // drain promotes what can land, and shows on a terminal how far that is.
-func drain(ctx context.Context, engine *promote.Engine, options promote.Options) (promote.Outcome, error) {
+func drain(ctx context.Context, engine *promote.Engine, options promote.Options) (ledger.Outcome, error) {
 	line := ui.NewProgress("looking for commits")
 	defer line.Close()
 	engine.Progress = line.Step
@@ -93,7 +95,7 @@ func drain(ctx context.Context, engine *promote.Engine, options promote.Options)
 }
 
 // tell says what has landed since there were so many before; a [refusal] says what has not.
-func (a *app) tell(r airlock.Record, o promote.Outcome, before int) error {
+func (a *app) tell(r airlock.Record, o ledger.Outcome, before int) error {
 	branch, landed := gitops.Escape(r.BranchName()), o.Total-before
 	if landed > 0 {
 		ui.Say(a.message, "landed %s on %s", ui.Count(landed, "commit"), branch)
@@ -116,7 +118,7 @@ func (a *app) showNotes(r airlock.Record, landed int) {
 }
 
 // held words an outcome that holds.
-func held(o promote.Outcome) error {
+func held(o ledger.Outcome) error {
 	if len(o.Holds) == 0 {
 		return &refusal{ui.Count(o.Pending, "commit") + " still pending", []string{"git airlock promote"}}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
@@ -158,7 +159,7 @@ func hints(err error) []string {
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
-	case errors.Is(err, promote.ErrElsewhere), errors.Is(err, prison.ErrElsewhere):
+	case errors.Is(err, daemon.ErrElsewhere), errors.Is(err, prison.ErrElsewhere):
 		return []string{"git airlock stop  # where it was started"}
 	case errors.Is(err, prison.ErrNotRunning):
 		return []string{"git airlock start"}

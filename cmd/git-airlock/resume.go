@@ -8,8 +8,9 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // resume makes a stopped or broken airlock run again, and tells whether its prison had to be started.
@@ -65,11 +66,11 @@ func (a *app) resume(ctx context.Context, r *airlock.Record, request startReques
 // startAnew makes sure that a daemon runs. One whose work fails makes place for another: what it lacks may be in its environment, which
 // is that of the command that started it.
 func (a *app) startAnew(ctx context.Context, r airlock.Record) error {
-	failing, err := promote.Failing(a.store.Dir(r.ID))
+	failing, err := ledger.Failing(a.store.Dir(r.ID))
 	if err == nil && failing {
-		err = promote.StopDaemon(ctx, a.store, r.ID)
+		err = daemon.Stop(ctx, a.store, r.ID)
 	}
-	if errors.Is(err, promote.ErrElsewhere) {
+	if errors.Is(err, daemon.ErrElsewhere) {
 		err = nil // it does there what there is to do
 	}
 	if err != nil {

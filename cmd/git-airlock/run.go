@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 func runCommand(inside []string) *cli.Command {
@@ -48,7 +49,7 @@ func (a *app) run(ctx context.Context, request startRequest, argv []string) erro
 		return nil
 	}
 	defer leave()
-	before, err := promote.TotalLanded(a.store.Dir(r.ID))
+	before, err := ledger.TotalLanded(a.store.Dir(r.ID))
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -115,8 +115,8 @@ func (a *app) documentNow(ctx context.Context, r airlock.Record) (ui.Document, e
 	} else if err := a.warnTracked(ctx, r); err != nil {
 		return d, err
 	}
-	pid, err := promote.DaemonPID(a.store, r.ID)
-	far := errors.Is(err, promote.ErrElsewhere)
+	pid, err := daemon.PID(a.store, r.ID)
+	far := errors.Is(err, daemon.ErrElsewhere)
 	if err != nil && !far {
 		return d, err
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 func stopCommand(inside []string) *cli.Command {
@@ -42,7 +44,7 @@ func (a *app) stop(ctx context.Context, r airlock.Record) error {
 		ui.Say(a.message, "would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
 		return nil
 	}
-	before, err := promote.TotalLanded(a.store.Dir(r.ID))
+	before, err := ledger.TotalLanded(a.store.Dir(r.ID))
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 		return err
 	}
 	// Whoever looked meanwhile has found it dead, and brought it back.
-	if err := promote.StopDaemon(firm, a.store, r.ID); err != nil {
+	if err := daemon.Stop(firm, a.store, r.ID); err != nil {
 		return err
 	}
 	if err := a.store.StopAfterUse(r.ID, false); err != nil {
@@ -109,7 +111,7 @@ func (a *app) stopLocked(ctx context.Context, r airlock.Record, before int) erro
 func (a *app) halt(ctx context.Context, r airlock.Record) error {
 	line := ui.NewProgress("stopping")
 	defer line.Close()
-	if err := promote.StopDaemon(ctx, a.store, r.ID); err != nil {
+	if err := daemon.Stop(ctx, a.store, r.ID); err != nil {
 		return err
 	}
 	spec, err := a.spec(r)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
 const (
@@ -45,7 +45,7 @@ func (a *app) watchWhile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes := promote.WatchState(ctx, a.repo, a.store, r)
+	changes := daemon.Watch(ctx, a.repo, a.store, r)
 	view := ui.NewView(a.out, a.message, ui.Paint(ui.WantsColour(a.config, ui.Stdout, "color.airlock", "color.ui")))
 	defer view.Close()
 	for ctx.Err() == nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // The folder of what was in the way tells whether somebody is at it, for a while.
-func TestInWay(t *testing.T) {
+func TestBlockerRecentlyChanged(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(top, "a", "b"), 0o755); err != nil {
@@ -23,32 +23,32 @@ func TestInWay(t *testing.T) {
 	begun := time.Now()
 	after := func(d time.Duration) time.Time { return begun.Add(d) }
 	changed(begun)
-	var nothing inWay
-	if nothing.stirs(top, begun) {
+	var nothing blocker
+	if nothing.recentlyChanged(top, begun) {
 		t.Error("nothing was in the way")
 	}
 
-	quiet := inWay{paths: []string{"a/f", "gone/f"}}
-	if !quiet.stirs(top, after(stirTime/2)) || !quiet.stirs(top, after(stirTime-1)) {
+	quiet := blocker{paths: []string{"a/f", "gone/f"}}
+	if !quiet.recentlyChanged(top, after(quietTime/2)) || !quiet.recentlyChanged(top, after(quietTime-1)) {
 		t.Error("its folder changed a moment ago")
 	}
-	if quiet.stirs(top, after(stirTime)) {
+	if quiet.recentlyChanged(top, after(quietTime)) {
 		t.Error("its folder is quiet")
 	}
-	changed(after(stirTime))
-	if quiet.stirs(top, after(stirTime)) {
+	changed(after(quietTime))
+	if quiet.recentlyChanged(top, after(quietTime)) {
 		t.Error("it is not in the way any more")
 	}
 
-	busy := inWay{paths: []string{"a/f"}}
-	for at := time.Duration(0); at < stirMost; at += stirTime / 2 {
+	busy := blocker{paths: []string{"a/f"}}
+	for at := time.Duration(0); at < quietMost; at += quietTime / 2 {
 		changed(after(at))
-		if !busy.stirs(top, after(at)) {
+		if !busy.recentlyChanged(top, after(at)) {
 			t.Errorf("after %v: not waited for", at)
 		}
 	}
-	changed(after(stirMost))
-	if busy.stirs(top, after(stirMost)) {
+	changed(after(quietMost))
+	if busy.recentlyChanged(top, after(quietMost)) {
 		t.Error("waited for too long")
 	}
 }

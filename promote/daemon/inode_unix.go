@@ -1,4 +1,4 @@
-package promote
+package daemon
 
 import (
 	"io/fs"

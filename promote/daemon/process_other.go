@@ -1,6 +1,6 @@
 //go:build !linux
 
-package promote
+package daemon
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package promote
+package daemon
 
 import (
 	"context"
@@ -11,11 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// outerWatch notices what the user does with their repository. inotify is a hint, the signature the truth.
+// outerWatch notices what the user does in the repository. inotify is a hint, the signature the truth.
 type outerWatch struct {
 	watcher *fsnotify.Watcher // nil where the system gives no more of them
 	repo    *gitops.Repository
@@ -62,9 +64,9 @@ func userConfigFiles() []string {
 	return files
 }
 
-// WatchState sends when what [Engine.State] tells may have changed, until ctx ends: the daemon has written something down,
+// Watch sends when the result of [promote.Engine.State] may have changed, until ctx ends: the daemon has written something down,
 // or the user has done something outside. It sends never where the system gives no more watchers.
-func WatchState(ctx context.Context, repo *gitops.Repository, store airlock.Store, r airlock.Record) <-chan struct{} {
+func Watch(ctx context.Context, repo *gitops.Repository, store airlock.Store, r airlock.Record) <-chan struct{} {
 	changes := make(chan struct{}, 1)
 	w := watchOuter(repo, r)
 	if w.watcher != nil {
@@ -105,7 +107,7 @@ func (w *outerWatch) close() {
 }
 
 // signature says what the files look like, those that a hold names among them, and what room there is if one says that there is none.
-func (w *outerWatch) signature(holds []Hold) string {
+func (w *outerWatch) signature(holds []ledger.Hold) string {
 	var b strings.Builder
 	for _, name := range w.files {
 		sign(&b, name)
@@ -117,13 +119,12 @@ func (w *outerWatch) signature(holds []Hold) string {
 		sign(&b, name)
 	}
 	for _, h := range holds {
-		for _, p := range h.places {
+		for _, p := range h.Places {
 			sign(&b, filepath.Join(w.repo.Top, p))
 		}
-		if h.Reason == DiskFull {
+		if h.Reason == ledger.DiskFull {
 			// Others write to the disk as well: a little more or less room is nothing new.
-			r, _ := roomAt(w.repo.CommonDir)
-			fmt.Fprintln(&b, r.free/diskFloor, unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
+			fmt.Fprintln(&b, promote.DiskFull(w.repo.CommonDir), unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}
 	return b.String()

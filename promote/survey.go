@@ -1,0 +1,203 @@
+package promote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// facts are what a cycle starts from: the settings, and where everything stands outside and inside.
+type facts struct {
+	now     time.Time
+	options Options
+	before  ledger.Outcome
+	configured
+	refs    refs
+	ledger  *ledger.Ledger
+	adopted int // pending commits that the user has landed by hand
+	rules   ruleset
+	main    gitops.OID // of the workspace, as it was read; empty if there is none
+	mainErr error      // why it could not be read
+
+	quarantine *gitops.Quarantine
+	inside     *gitops.Inspector // of the quarantine
+}
+
+// configured are the user's settings as they were at the beginning of the cycle.
+type configured struct {
+	origins  []gitops.Setting // with the files they are from
+	config   gitops.Config    // and what was given at the start
+	settings Settings
+}
+
+// refs are where the refs of an airlock stand.
+type refs struct {
+	tip      gitops.OID // of the outer branch; empty if it is deleted
+	promoted gitops.OID // the last landed commit, or the base
+	pending  gitops.OID // empty if nothing is pending
+	notes    gitops.OID
+	team     gitops.OID // of the team's policy; empty if there is none
+}
+
+// onto returns what new commits are built on: the branch, or where it was if it is gone.
+func (r refs) onto() gitops.OID { return cmp.Or(r.tip, r.promoted) }
+
+func (f facts) close() {
+	if f.inside != nil {
+		_ = f.inside.Close()
+	}
+	if f.rules.facts.Ignores != nil {
+		_ = f.rules.facts.Ignores.Close()
+	}
+}
+
+// survey reads the facts, settings and refs at the same time.
+func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outcome, now time.Time) (facts, error) {
+	var all sync.WaitGroup
+	var set configured
+	var main gitops.OID
+	var setErr, mainErr error
+	all.Go(func() { set, setErr = e.configure(ctx, options) })
+	all.Go(func() { main, mainErr = e.wanted(ctx, options) })
+	f, err := e.standing(ctx)
+	all.Wait()
+	f.now, f.options, f.before = now, options, before
+	f.configured, f.main, f.mainErr = set, main, mainErr
+	if err = errors.Join(setErr, err); err != nil {
+		return f, err
+	}
+	if f, err = e.adopt(ctx, f); err != nil {
+		return f, err
+	}
+	f.rules, err = e.readRules(ctx, f)
+	return f, err
+}
+
+// configure reads the user's settings as they are now.
+func (e *Engine) configure(ctx context.Context, options Options) (c configured, err error) {
+	if c.origins, err = e.Repo.Settings(ctx); err != nil {
+		return c, err
+	}
+	c.config = gitops.ConfigOf(c.origins).With(e.Record.Settings)
+	// Another setting that cannot be read must not keep this one from being obeyed.
+	if size, err := readMaxWorkspace(c.config); err == nil && e.Guard != nil {
+		e.Guard.Allow(size)
+	}
+	c.settings, err = ReadSettings(c.config)
+	c.settings.Engine = cmp.Or(options.Engine, c.settings.Engine)
+	return c, err
+}
+
+// standing reads refs and ledger.
+func (e *Engine) standing(ctx context.Context) (facts, error) {
+	var f facts
+	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), policy.TeamRef, NotesRef)
+	if err != nil {
+		return f, err
+	}
+	f.refs = refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
+		notes: named[NotesRef], team: named[policy.TeamRef]}
+	if f.refs.promoted == "" {
+		return f, errors.New("the airlock's ref promoted is gone; to put it back: git update-ref " +
+			e.Record.Ref("promoted") + " <the last commit with an airlock note>")
+	}
+	f.quarantine = e.quarantine()
+	f.inside = f.quarantine.Inspect(ctx)
+	base := ledger.Pair{Inner: e.Record.Root, Outer: e.Record.Base}
+	f.ledger, err = e.ledgers.Read(e.Dir(), base, f.refs.promoted, f.refs.pending)
+	return f, err
+}
+
+// wanted returns the inner commit to be promoted; empty if the workspace has none.
+func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error) {
+	if e.Store.WorkspaceGone(e.Record) {
+		return "", nil
+	}
+	exporter, err := e.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	if options.From != "" {
+		return exporter.Resolve(ctx, options.From)
+	}
+	return exporter.Main(ctx)
+}
+
+// adopt counts as landed the pending commits that the user merged or fast-forwarded to by hand: those that the branch
+// reaches, or has reached before the user went back or amended one, which may all have happened since the last cycle.
+// They need not be all up to one of them: of a pending merge, one side can have been taken without the other.
+func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
+	if len(f.ledger.Tail) == 0 || f.refs.tip == "" {
+		return f, nil
+	}
+	past, err := e.Repo.Past(ctx, e.Record.Branch)
+	if err != nil {
+		return f, err
+	}
+	left, err := e.Repo.Unreached(ctx, []gitops.OID{f.refs.pending}, append(past, f.refs.tip))
+	if err != nil {
+		return f, err
+	}
+	var taken []ledger.Pair
+	for _, t := range f.ledger.Tail {
+		if !slices.Contains(left, t.Outer) {
+			taken = append(taken, t)
+		}
+	}
+	if len(taken) == 0 {
+		return f, nil
+	}
+	onLine, err := e.newestLast(ctx, f.refs, taken)
+	if err != nil {
+		return f, err
+	}
+	f.ledger.Adopt(taken, onLine)
+	if err := f.ledger.Save(); err != nil { // the refs say how much of it counts
+		return f, err
+	}
+	f.adopted = len(taken)
+	f.refs, err = e.moveOn(ctx, f)
+	return f, err
+}
+
+// newestLast moves the newest commit of the line that lands to the end: landing goes on from there. It reports
+// whether there is one.
+func (e *Engine) newestLast(ctx context.Context, at refs, taken []ledger.Pair) (bool, error) {
+	steps, err := e.Repo.Steps(ctx, at.promoted, at.pending)
+	if err != nil {
+		return false, err
+	}
+	for i, t := range slices.Backward(taken) {
+		if slices.Contains(steps, t.Outer) {
+			copy(taken[i:], taken[i+1:])
+			taken[len(taken)-1] = t
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// moveOn moves the airlock's refs to where the ledger is.
+func (e *Engine) moveOn(ctx context.Context, f facts) (refs, error) {
+	var updates []gitops.RefUpdate
+	at := f.refs
+	if last := f.ledger.Last().Outer; last != at.promoted {
+		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("promoted"), Old: at.promoted, New: last})
+		at.promoted = last
+	}
+	if len(f.ledger.Tail) == 0 {
+		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending})
+		at.pending = ""
+	}
+	if len(updates) == 0 {
+		return at, nil
+	}
+	return at, e.Repo.UpdateRefs(ctx, "airlock: landed by hand", updates...)
+}
