@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -31,7 +32,7 @@ func TestIgnoredAgainstGit(t *testing.T) {
 			cmd := exec.Command("git", args...)
 			cmd.Dir, cmd.Stdin = top, strings.NewReader(stdin)
 			out, err := cmd.Output()
-			if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) {
+			if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 				t.Fatalf("git %q: %v", args, err)
 			}
 			return string(out)

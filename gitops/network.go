@@ -92,7 +92,7 @@ var apart = sync.OnceValue(func() []string {
 	if err != nil {
 		return nil
 	}
-	probe := exec.Command(command[0], append(command[1:], shell, "-c", ":")...) //nolint:forbidigo,noctx // it does nothing
+	probe := exec.Command(command[0], append(command[1:], shell, "-c", ":")...) //nolint:forbidigo // it does nothing
 	probe.Env = []string{}
 	if probe.Run() != nil {
 		return nil

@@ -136,7 +136,6 @@ func hints(err error) []string {
 	var noRange *identity.NoRange
 	var withHints *hinted
 	var usage *ui.UsageError
-	var foreign *gitops.ForeignError
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
 	if next := nextOf(err); next != nil {
@@ -157,6 +156,14 @@ func hints(err error) []string {
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
 	case errors.As(err, &scanSetting):
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
+	}
+	return hintsOfKind(err)
+}
+
+// hintsOfKind returns what to type next after an error that is of a kind and says nothing more.
+func hintsOfKind(err error) []string {
+	var foreign *gitops.ForeignError
+	switch {
 	case errors.Is(err, errNoAirlock):
 		return []string{"git airlock start"}
 	case errors.Is(err, daemon.ErrElsewhere), errors.Is(err, prison.ErrElsewhere):

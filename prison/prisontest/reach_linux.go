@@ -62,7 +62,7 @@ func newOracle(t *testing.T) *oracle {
 	}
 	cmd := exec.Command("sh", args...)
 	cmd.Env = append(os.Environ(), "NS="+name)
-	t.Cleanup(func() { exec.Command("sh", "-c", "ip link del "+link+"; ip netns del "+name).Run() }) //nolint:errcheck // its routes go with it
+	t.Cleanup(func() { exec.Command("sh", "-c", "ip link del "+link+"; ip netns del "+name).Run() }) // its routes go with it
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -251,7 +251,7 @@ func Reach(t *testing.T, b prison.Backend, o Options) {
 	}
 	x := &box{backend: b, spec: s, Prison: p}
 	index := 0
-	fmt.Sscan(x.sh(t, "sed -n 's/^\\([0-9]*\\)[[:space:]]eth0 .*/\\1/p' /proc/net/igmp").out, &index) //nolint:errcheck // a kernel of its own has none
+	fmt.Sscan(x.sh(t, "sed -n 's/^\\([0-9]*\\)[[:space:]]eth0 .*/\\1/p' /proc/net/igmp").out, &index) // a kernel of its own has none
 	ears := newOracle(t)
 	for _, w := range ways(index) {
 		reached := ears.reached(t, x, w, index, append([]netip.Addr{nearby}, farClosed...))

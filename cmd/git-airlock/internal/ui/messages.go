@@ -97,6 +97,7 @@ func IsTerminal(w io.Writer) bool {
 // Paint colours words, where it is true, in the colours that git gives its own by default.
 type Paint bool
 
+// In colours a text by a code of ECMA-48, unless there is nothing to see in it.
 func (p Paint) In(code, text string) string {
 	if !p || strings.TrimSpace(text) == "" {
 		return text
@@ -104,7 +105,14 @@ func (p Paint) In(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[m"
 }
 
-func (p Paint) Bold(text string) string   { return p.In("1", text) }
-func (p Paint) Red(text string) string    { return p.In("31", text) }
-func (p Paint) Green(text string) string  { return p.In("32", text) }
+// Bold makes a text bold.
+func (p Paint) Bold(text string) string { return p.In("1", text) }
+
+// Red colours a text red.
+func (p Paint) Red(text string) string { return p.In("31", text) }
+
+// Green colours a text green.
+func (p Paint) Green(text string) string { return p.In("32", text) }
+
+// Yellow colours a text yellow.
 func (p Paint) Yellow(text string) string { return p.In("33", text) }

@@ -36,6 +36,7 @@ func NewSteps(to io.Writer) *Steps {
 // stepsEvery is how often the line of a step changes at most.
 const stepsEvery = 100 * time.Millisecond
 
+// Step shows a step: on a terminal as a line that changes, elsewhere when one begins.
 func (s *Steps) Step(now Step) {
 	begins := now.What != s.last.What || now.Number != s.last.Number
 	if !s.terminal {
