@@ -167,10 +167,28 @@ type Finding struct {
 	Mend []string
 }
 
+// Traits are what a caller has to know of a backend's prisons.
+type Traits struct {
+	// Images says that prisons are made of container images: [Spec.Image] and [Spec.Runtime] are obeyed, [Spec.Root] is refused.
+	Images bool
+	// Overlay says that the workspace of a running prison is seen through an overlay: nobody outside may change it meanwhile.
+	Overlay bool
+	// HostKernel says that the agent's calls end in this machine's kernel.
+	HostKernel bool
+}
+
+// Sweeper is a backend whose prisons outlive the folders on the host that they belong to.
+type Sweeper interface {
+	// SweepDeserted ends the prisons whose folders somebody has removed.
+	SweepDeserted(ctx context.Context) error
+}
+
 // Backend makes prisons of one kind.
 type Backend interface {
 	// Name is the backend's name in flags, notes and status.
 	Name() string
+	// Traits describes the prisons of a runtime, which is empty where there are none.
+	Traits(runtime string) Traits
 	// Probe returns an *[Unavailable] if this machine cannot provide the backend's prisons
 	// to the calling user. It changes nothing.
 	Probe(ctx context.Context) error

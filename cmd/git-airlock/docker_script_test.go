@@ -19,6 +19,7 @@ import (
 	"github.com/docker/docker/client"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -39,9 +40,9 @@ func testImage() string {
 
 func needDocker(t *testing.T) {
 	t.Helper()
-	err := containers.Probe(t.Context())
+	err := session.Containers().Probe(t.Context())
 	if err == nil {
-		err = containers.CheckImage(t.Context(), testImage())
+		err = session.Containers().CheckImage(t.Context(), testImage())
 	}
 	prisontest.Need(t, "docker", err)
 }
@@ -71,7 +72,7 @@ func isLanding(file string) bool {
 	return slices.ContainsFunc(landing, func(prefix string) bool { return strings.HasPrefix(filepath.Base(file), prefix) })
 }
 
-// TestScriptInContainers runs the general scripts once more, with the user's settings asking for containers.
+// TestScriptInContainers runs the general scripts once more, with the user's settings asking for session.Containers().
 func TestScriptInContainers(t *testing.T) {
 	needDocker(t)
 	files := slices.DeleteFunc(scripts(t), func(file string) bool {

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -21,17 +24,17 @@ func doctorCommand(inside []string) *cli.Command {
 			"outside of a repository. Exit status 1 if no prison can be made here.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
-			d, err := diagnose(c.Context, backends(), containerWish(c.Context))
+			d, err := diagnose(c.Context, session.Backends(), containerWish(c.Context))
 			if err != nil {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, d)
 			} else {
-				d.print(c.App.Writer, ui.Paint(ui.WantsColour(currentConfig(c.Context), ui.Stdout, "color.airlock", "color.ui")))
+				d.print(c.App.Writer, ui.Paint(ui.WantsColour(session.CurrentConfig(c.Context), ui.Stdout, "color.airlock", "color.ui")))
 			}
 			if err == nil && !d.healthy() {
-				return childStatus(1)
+				return told{errUnhealthy}
 			}
 			return err
 		},
@@ -75,22 +78,22 @@ type autoDiagnosis struct {
 
 // containerWish says what asks for a container here, empty for nothing. Outside of a repository nothing does.
 func containerWish(ctx context.Context) string {
-	a := (&known{ctx: ctx}).look()
-	if a == nil {
+	s := session.Peek(ctx, ui.Reporter{To: io.Discard})
+	if s == nil {
 		return ""
 	}
-	if a.config.String("airlock.image", "") != "" {
+	if s.Config.String("airlock.image", "") != "" {
 		return "airlock.image is set"
 	}
-	s, err := a.committedSetup(ctx)
-	obeyed, settingErr := a.config.Bool("airlock.recipe", true)
-	if err != nil || settingErr != nil || !obeyed || !s.WantsTools() {
+	setup, err := s.CommittedSetup(ctx)
+	obeyed, settingErr := s.Config.Bool("airlock.recipe", true)
+	if err != nil || settingErr != nil || !obeyed || !setup.WantsTools() {
 		return ""
 	}
-	if yes, err := a.consents(ctx, s, s.wishes(true)); s.devcontainer() && (err != nil || !yes) {
+	if yes, err := s.Environment().Consents(ctx, setup, setup.Wishes(true)); setup.Devcontainer() && (err != nil || !yes) {
 		return ""
 	}
-	return s.file + " asks for tools"
+	return setup.File + " asks for tools"
 }
 
 // diagnose looks at git and at the backends.
@@ -111,9 +114,9 @@ func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diag
 		d.Backends = append(d.Backends, one)
 		switch {
 		case !one.Works:
-		case wish != "" && b.Name() == containers.Name():
+		case wish != "" && b.Traits("").Images:
 			d.Auto = &autoDiagnosis{one.Name, wish + " and an engine answers"}
-		case d.Auto == nil && b.Name() == containers.Name():
+		case d.Auto == nil && b.Traits("").Images:
 			d.Auto = &autoDiagnosis{one.Name, "nothing else works here; it wants an image (airlock.image) or a recipe"}
 		case d.Auto == nil:
 			d.Auto = &autoDiagnosis{one.Name, "it is the first that works here, and no image is asked for"}
@@ -178,4 +181,42 @@ func (d diagnosis) print(w io.Writer, p ui.Paint) {
 		return
 	}
 	fmt.Fprintf(w, "auto: takes %s: %s\n", d.Auto.Backend, d.Auto.Reason)
+}
+
+// hostSide is what doctor says of the environment that programs of the host get.
+type hostSide struct {
+	LeftOut []string `json:"left_out"` // leads into the work tree
+	Unknown []string `json:"unknown"`  // variables that programs do not get
+}
+
+func readHostSide() hostSide {
+	led, unknown := hostenv.Taken()
+	h := hostSide{[]string{}, append([]string{}, unknown...)}
+	for _, d := range led {
+		h.LeftOut = append(h.LeftOut, fmt.Sprintf("%s leads into the work tree: programs of the host do not get %q", d.Name, d.Value))
+	}
+	return h
+}
+
+// print shows it to people.
+func (h hostSide) print(w io.Writer, p ui.Paint) {
+	for _, line := range h.LeftOut {
+		fmt.Fprintf(w, "environment: %s\n", p.Yellow(gitops.Escape(line)))
+	}
+	if len(h.Unknown) > 0 {
+		fmt.Fprintf(w, "environment: programs of the host do not get %s\n", gitops.Escape(strings.Join(h.Unknown, " ")))
+		fmt.Fprintf(w, "    keep: %s\n", p.Bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
+	}
+}
+
+// filterLines says which of the user's filters reach the network during a landing.
+func filterLines(config gitops.Config) []string {
+	var lines []string
+	for _, name := range config.WithoutNetwork() {
+		lines = append(lines, gitops.Escape(name)+": no network during a landing")
+	}
+	for _, name := range config.Reaching() {
+		lines = append(lines, gitops.Escape(name)+": reaches the network during a landing")
+	}
+	return lines
 }

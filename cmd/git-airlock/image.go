@@ -1,18 +1,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
@@ -27,118 +26,69 @@ func imageCommand(inside []string) *cli.Command {
 		Action: func(c *cli.Context) error { return ui.Usagef("image: say build, list or prune") },
 	}, inside, false)
 	c.Subcommands = []*cli.Command{
-		imageSubcommand(inside, "build", "build the image of the recipe that is checked out", nil, (*app).imageBuild),
-		imageSubcommand(inside, "list [--json] [--all]", "list the images that were built", []cli.Flag{jsonFlag, allImagesFlag}, (*app).imageList),
-		imageSubcommand(inside, "prune [--all]", "remove the images that nothing uses", []cli.Flag{allImagesFlag}, (*app).imagePrune),
+		imageSubcommand(inside, "build", "build the image of the recipe that is checked out", nil, imageBuild),
+		imageSubcommand(inside, "list [--json] [--all]", "list the images that were built", []cli.Flag{jsonFlag, allImagesFlag}, imageList),
+		imageSubcommand(inside, "prune [--all]", "remove the images that nothing uses", []cli.Flag{allImagesFlag}, imagePrune),
 	}
 	return c
 }
 
 var allImagesFlag = &cli.BoolFlag{Name: "all", Usage: "also those that were built for other repositories"}
 
-func imageSubcommand(inside []string, synopsis, usage string, flags []cli.Flag, act func(*app, *cli.Context) error) *cli.Command {
+func imageSubcommand(inside []string, synopsis, usage string, flags []cli.Flag, act func(*session.Session, *cli.Context) error) *cli.Command {
 	name, _, _ := strings.Cut(synopsis, " ")
 	return command(&cli.Command{
 		Name: name, Usage: usage, UsageText: "git airlock image " + synopsis, Flags: flags,
-		Action: inRepository(func(c *cli.Context, a *app) error { return act(a, c) }),
+		Action: inRepository(func(c *cli.Context, s *session.Session) error { return act(s, c) }),
 	}, inside, false)
 }
 
-// committedSetup is the setup of what is checked out.
-func (a *app) committedSetup(ctx context.Context) (commitSetup, error) {
-	head, err := a.base(ctx)
-	if err != nil {
-		return commitSetup{}, err
-	}
-	return a.readSetup(ctx, head.Tree)
-}
-
-func (a *app) imageBuild(c *cli.Context) error {
-	s, err := a.committedSetup(c.Context)
+func imageBuild(s *session.Session, c *cli.Context) error {
+	setup, err := s.CommittedSetup(c.Context)
 	if err != nil {
 		return err
 	}
-	a.uncommitted(s)
-	if s.file == "" {
-		return &hinted{fmt.Errorf("no %s is committed here", recipe.FileName), []string{"git airlock init"}}
+	s.Environment().WarnUncommitted(setup)
+	if setup.File == "" {
+		return environment.Advise(fmt.Errorf("no %s is committed here", recipe.FileName), "git airlock init")
 	}
-	if err := containers.Probe(c.Context); err != nil {
+	if err := session.Containers().Probe(c.Context); err != nil {
 		return err
 	}
-	if err := a.agreed(c.Context, s, true); err != nil {
+	if err := s.Environment().Agree(c.Context, setup, true); err != nil {
 		return err
 	}
-	name, err := a.imageOf(c.Context, s)
-	if err == nil && !a.dry {
-		fmt.Fprintln(a.out, name)
+	name, err := s.Environment().Image(c.Context, setup)
+	if err == nil && !s.Dry {
+		fmt.Fprintln(c.App.Writer, name)
 	}
 	return err
 }
 
-// imageState is version 1 of an image in what image list --json prints.
-type imageState struct {
-	Name    string `json:"name"`
-	ID      string `json:"id"`
-	Size    int64  `json:"size"`
-	Created string `json:"created"`
-	Used    bool   `json:"used"`    // a container is made of it
-	Current bool   `json:"current"` // what is committed here asks for it
-}
-
-// images lists what was built, and which of it the recipe here asks for.
-func (a *app) images(ctx context.Context, all bool) ([]imageState, error) {
-	built, err := containers.Images(ctx)
+// imagesOf are the images that a command is about.
+func imagesOf(s *session.Session, c *cli.Context) ([]environment.ImageState, error) {
+	setup, err := s.CommittedSetup(c.Context)
 	if err != nil {
-		return nil, err
+		setup = environment.Setup{} // without one, nothing asks for an image here
 	}
-	current := a.currentImages(ctx)
-	list := []imageState{}
-	for _, i := range built {
-		if !all && !strings.HasPrefix(i.Name, docker.BuiltImage(a.imageOwner(), "")) {
-			continue
-		}
-		list = append(list, imageState{i.Name, i.ID, i.Size, i.Created.UTC().Format(time.RFC3339), i.Used, current[i.Name]})
-	}
-	return list, nil
+	return s.Environment().Images(c.Context, setup, c.Bool(allImagesFlag.Name))
 }
 
-// currentImages are those that the recipe here asks for, as far as that can be told.
-func (a *app) currentImages(ctx context.Context) map[string]bool {
-	current := map[string]bool{}
-	s, err := a.committedSetup(ctx)
-	if err != nil || s.file == "" {
-		return current
-	}
-	base := ""
-	if s.OS.Dockerfile != "" {
-		w, err := a.plannedBuild(ctx, docker.Build{Dockerfile: s.dockerfile, Files: s.context})
-		if err != nil {
-			return current
-		}
-		base = w.Name
-		current[base] = true
-	}
-	if w, err := a.plannedBuild(ctx, docker.Build{Dockerfile: s.Dockerfile(base)}); err == nil {
-		current[w.Name] = true
-	}
-	return current
-}
-
-func (a *app) imageList(c *cli.Context) error {
-	list, err := a.images(c.Context, c.Bool(allImagesFlag.Name))
+func imageList(s *session.Session, c *cli.Context) error {
+	list, err := imagesOf(s, c)
 	if err != nil {
 		return err
 	}
 	if c.Bool(jsonFlag.Name) {
-		return ui.PrintJSON(a.out, struct {
-			Version int          `json:"version"`
-			Images  []imageState `json:"images"`
+		return ui.PrintJSON(c.App.Writer, struct {
+			Version int                      `json:"version"`
+			Images  []environment.ImageState `json:"images"`
 		}{ui.DocumentVersion, list})
 	}
-	return printImages(a.out, list)
+	return printImages(c.App.Writer, list)
 }
 
-func printImages(out io.Writer, list []imageState) error {
+func printImages(out io.Writer, list []environment.ImageState) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, i := range list {
 		why := ""
@@ -153,8 +103,8 @@ func printImages(out io.Writer, list []imageState) error {
 	return table.Flush()
 }
 
-func (a *app) imagePrune(c *cli.Context) error {
-	list, err := a.images(c.Context, c.Bool(allImagesFlag.Name))
+func imagePrune(s *session.Session, c *cli.Context) error {
+	list, err := imagesOf(s, c)
 	if err != nil {
 		return err
 	}
@@ -162,13 +112,13 @@ func (a *app) imagePrune(c *cli.Context) error {
 	for _, i := range list {
 		switch {
 		case i.Used, i.Current:
-		case a.dry:
-			ui.Say(a.message, "would remove image %s", i.Name)
+		case s.Dry:
+			s.Report.Say("would remove image %s", i.Name)
 		default:
-			err := containers.RemoveImage(c.Context, i.Name)
+			err := session.Containers().RemoveImage(c.Context, i.Name)
 			failed = append(failed, err)
 			if err == nil {
-				ui.Say(a.message, "removed image %s", i.Name)
+				s.Report.Say("removed image %s", i.Name)
 			}
 		}
 	}

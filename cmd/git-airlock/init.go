@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
@@ -28,17 +28,17 @@ func initCommand(inside []string) *cli.Command {
 			"of variables, and settings into .git/config. What is there already is added to and never changed. Each\n" +
 			"answer is an option, too. It is not needed before \"start\".",
 		Flags: initFlags(),
-		Action: inRepository(func(c *cli.Context, a *app) error {
-			p, err := a.planInit(c)
+		Action: inRepository(func(c *cli.Context, s *session.Session) error {
+			p, err := planInit(c, s)
 			if err != nil {
 				return err
 			}
-			if !c.Bool("yes") && !a.dry && ui.CanAsk() {
-				if err := a.newWizard(c).ask(&p); err != nil {
+			if !c.Bool("yes") && !s.Dry && s.Report.CanAsk() {
+				if err := newWizard(c, s).ask(&p); err != nil {
 					return err
 				}
 			}
-			return a.initialize(c.Context, p)
+			return initialize(c.Context, s, p)
 		}),
 	}, inside, false)
 }
@@ -75,8 +75,8 @@ type initPlan struct {
 }
 
 // planInit is what the options ask for, and the files of the repository where they are silent.
-func (a *app) planInit(c *cli.Context) (p initPlan, err error) {
-	if _, err := a.request(c, nil); err != nil { // the settings can be read
+func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
+	if _, err := requestOf(c, s, nil); err != nil { // the settings can be read
 		return p, err
 	}
 	for _, name := range initSettings {
@@ -88,10 +88,10 @@ func (a *app) planInit(c *cli.Context) (p initPlan, err error) {
 		return p, ui.Usagef("--exclude: %q is no pattern as in gitignore(5)", wrong)
 	}
 	for _, pattern := range c.StringSlice("exclude") {
-		p.settings = append(p.settings, [2]string{excludeKey, pattern})
+		p.settings = append(p.settings, [2]string{session.ExcludeKey, pattern})
 	}
 	p.notes = c.Bool("show-notes")
-	if p.had, err = a.readOwn(recipe.FileName); err != nil {
+	if p.had, err = s.Environment().ReadOwn(recipe.FileName); err != nil {
 		return p, err
 	}
 	var have recipe.Recipe
@@ -100,7 +100,7 @@ func (a *app) planInit(c *cli.Context) (p initPlan, err error) {
 			return p, err
 		}
 	}
-	if p.recipe.Languages, err = a.languagesFor(c.StringSlice("language"), have); err != nil {
+	if p.recipe.Languages, err = languagesFor(s, c.StringSlice("language"), have); err != nil {
 		return p, err
 	}
 	p.recipe.OS = recipe.OS{Base: c.String("base"), Packages: c.StringSlice("package")}
@@ -131,7 +131,7 @@ func checkRecipe(r recipe.Recipe) error {
 
 // languagesFor reads the languages that were asked for; without any they are what the repository's files speak for
 // and the recipe does not have yet.
-func (a *app) languagesFor(asked []string, have recipe.Recipe) (all []recipe.Language, err error) {
+func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all []recipe.Language, err error) {
 	for _, text := range asked {
 		if text == "none" && len(asked) == 1 {
 			return nil, nil
@@ -145,7 +145,7 @@ func (a *app) languagesFor(asked []string, have recipe.Recipe) (all []recipe.Lan
 	if asked != nil {
 		return all, nil
 	}
-	root, err := os.OpenRoot(a.repo.Top)
+	root, err := os.OpenRoot(s.Repo.Top)
 	if err != nil {
 		return nil, err
 	}
@@ -154,60 +154,44 @@ func (a *app) languagesFor(asked []string, have recipe.Recipe) (all []recipe.Lan
 		switch known := slices.ContainsFunc(have.Languages, func(l recipe.Language) bool { return l.Name == f.Name }); {
 		case known:
 		case f.Version == "":
-			ui.Say(a.message, "%s speaks for %s without a version: --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
+			s.Report.Say("%s speaks for %s without a version: --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
 		default:
-			ui.Say(a.message, "found %s %s (%s)", f.Name, f.Version, gitops.Escape(f.File))
+			s.Report.Say("found %s %s (%s)", f.Name, f.Version, gitops.Escape(f.File))
 			all = append(all, f.Language)
 		}
 	}
 	return all, nil
 }
 
-// readOwn reads a file at the top of the work tree that init may write; nil if there is none.
-func (a *app) readOwn(name string) ([]byte, error) {
-	path := filepath.Join(a.repo.Top, name)
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > recipe.MaxSize:
-		return nil, fmt.Errorf("%s is no file that can be added to", name)
-	}
-	content, err := os.ReadFile(path)
-	return append([]byte{}, content...), err
-}
-
 // initialize writes what was planned.
-func (a *app) initialize(ctx context.Context, p initPlan) error {
+func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 	content, kept, err := p.text()
 	if err != nil {
 		return err
 	}
-	written, err := a.add(recipe.FileName, p.had, content)
+	written, err := addTo(s, recipe.FileName, p.had, content)
 	if err != nil {
 		return err
 	}
 	for _, table := range kept {
-		ui.Say(a.message, "%s: [%s] is kept as it is, and says something else than was asked for", recipe.FileName, table)
+		s.Report.Say("%s: [%s] is kept as it is, and says something else than was asked for", recipe.FileName, table)
 	}
 	full, err := recipe.Parse(content)
 	if err != nil {
 		return err
 	}
-	had, err := a.readOwn(exampleName)
+	had, err := s.Environment().ReadOwn(exampleName)
 	if err != nil {
 		return err
 	}
-	example, err := a.add(exampleName, had, withNames(had, full.Env.Pass))
+	example, err := addTo(s, exampleName, had, withNames(had, full.Env.Pass))
 	if err != nil {
 		return err
 	}
-	if err := a.configure(ctx, p); err != nil {
+	if err := configure(ctx, s, p); err != nil {
 		return err
 	}
-	return a.next(ctx, append(written, example...))
+	return hintAtNext(ctx, s, append(written, example...))
 }
 
 // text is the recipe with what was asked for, and the tables that say something else.
@@ -217,34 +201,34 @@ func (p initPlan) text() (content []byte, kept []string, err error) {
 	}
 	content, kept, err = recipe.Merge(p.had, p.recipe)
 	if err != nil {
-		return nil, nil, &refusal{err.Error() + "; add it by hand", nil}
+		return nil, nil, &environment.Refusal{Text: err.Error() + "; add it by hand"}
 	}
 	return content, kept, nil
 }
 
-// add writes a file, which begins with what it had, and shows what is new. It returns its name if there was something.
-func (a *app) add(name string, had, content []byte) ([]string, error) {
+// addTo writes a file, which begins with what it had, and shows what is new. It returns its name if there was something.
+func addTo(s *session.Session, name string, had, content []byte) ([]string, error) {
 	added := content[len(had):]
 	if len(added) == 0 {
 		return nil, nil
 	}
 	word := "wrote"
 	switch {
-	case a.dry && had == nil:
+	case s.Dry && had == nil:
 		word = "would write"
-	case a.dry:
+	case s.Dry:
 		word = "would add to"
 	case had != nil:
 		word = "added to"
 	}
-	ui.Say(a.message, "%s %s", word, name)
+	s.Report.Say("%s %s", word, name)
 	for line := range bytes.Lines(bytes.Trim(added, "\n")) {
-		fmt.Fprintln(a.message, "  + "+gitops.Escape(string(bytes.TrimRight(line, "\r\n"))))
+		s.Report.Quote("+ " + string(bytes.TrimRight(line, "\r\n")))
 	}
-	if a.dry {
+	if s.Dry {
 		return []string{name}, nil
 	}
-	path := filepath.Join(a.repo.Top, name)
+	path := filepath.Join(s.Repo.Top, name)
 	if had != nil {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -281,25 +265,25 @@ func withNames(had []byte, names []string) []byte {
 const displayRefKey = "notes.displayRef"
 
 // configure writes settings that are not so yet.
-func (a *app) configure(ctx context.Context, p initPlan) error {
+func configure(ctx context.Context, s *session.Session, p initPlan) error {
 	set := func(key, value string, more ...string) error {
-		values, err := a.repo.Values(ctx, key)
+		values, err := s.Repo.Values(ctx, key)
 		if err != nil || slices.Contains(values, value) {
 			return err
 		}
 		command := slices.Concat([]string{"config", "--local"}, more, []string{key, value})
-		if a.dry {
-			ui.Say(a.message, "would run git %s", gitops.Escape(strings.Join(command, " ")))
+		if s.Dry {
+			s.Report.Say("would run git %s", gitops.Escape(strings.Join(command, " ")))
 			return nil
 		}
-		return a.repo.Change(ctx, gitops.Call{Args: command})
+		return s.Repo.Change(ctx, gitops.Call{Args: command})
 	}
-	for _, s := range p.settings {
+	for _, key := range p.settings {
 		var more []string
-		if s[0] == excludeKey {
+		if key[0] == session.ExcludeKey {
 			more = []string{"--add"}
 		}
-		if err := set(s[0], s[1], more...); err != nil {
+		if err := set(key[0], key[1], more...); err != nil {
 			return err
 		}
 	}
@@ -309,26 +293,26 @@ func (a *app) configure(ctx context.Context, p initPlan) error {
 	return nil
 }
 
-// next says what to type now.
-func (a *app) next(ctx context.Context, files []string) error {
-	if _, err := os.Lstat(filepath.Join(a.repo.Top, dotenvName)); err == nil {
-		tracked, err := a.repo.Tracks(ctx, dotenvName)
+// hintAtNext says what to type now.
+func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
+	if _, err := os.Lstat(filepath.Join(s.Repo.Top, environment.DotenvName)); err == nil {
+		tracked, err := s.Repo.Tracks(ctx, environment.DotenvName)
 		if err != nil {
 			return err
 		}
-		ignored, err := a.repo.Ignored(ctx, []string{dotenvName})
+		ignored, err := s.Repo.Ignored(ctx, []string{environment.DotenvName})
 		if err != nil {
 			return err
 		}
-		if !tracked && !ignored[dotenvName] {
-			ui.Hint(a.message, "echo "+dotenvName+" >>.gitignore")
+		if !tracked && !ignored[environment.DotenvName] {
+			s.Report.Hint("echo " + environment.DotenvName + " >>.gitignore")
 		}
 	}
 	if len(files) == 0 {
-		ui.Say(a.message, "there was nothing to write")
-	} else if !a.dry {
-		ui.Hint(a.message, "git add "+strings.Join(files, " ")+" && git commit -m 'Describe the environment'")
+		s.Report.Say("there was nothing to write")
+	} else if !s.Dry {
+		s.Report.Hint("git add " + strings.Join(files, " ") + " && git commit -m 'Describe the environment'")
 	}
-	ui.Hint(a.message, "git airlock start -- AGENT")
+	s.Report.Hint("git airlock start -- AGENT")
 	return nil
 }

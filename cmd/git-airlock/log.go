@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote"
 )
@@ -24,19 +25,19 @@ func logCommand() *cli.Command {
 			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
 				return cli.ShowSubcommandHelp(c)
 			}
-			return inRepository(func(c *cli.Context, a *app) error { return a.log(c.Context, args) })(c)
+			return inRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c.Context, s, args) })(c)
 		},
 	}
 }
 
-// log shows the log through the pager git would use.
-func (a *app) log(ctx context.Context, args []string) error {
+// showGitLog shows the log through the pager git would use.
+func showGitLog(ctx context.Context, s *session.Session, args []string) error {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	return a.show(ctx, "log", true, func(out io.Writer, p ui.Paint) error {
-		err := a.repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
+	return show(ctx, s, "log", true, func(out io.Writer, p ui.Paint) error {
+		err := s.Repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
 		if err != nil {
 			err = gitSaid{err}
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -31,7 +33,7 @@ func run(argv []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	own, inside := splitCommand(argv)
-	messages := ui.NewMessages(os.Stderr, func() gitops.Config { return currentConfig(ctx) })
+	messages := ui.NewMessages(os.Stderr, func() gitops.Config { return session.CurrentConfig(ctx) })
 	app := newCLI(inside)
 	app.ErrWriter = messages
 	app.Setup() // which gives it the options that all have
@@ -75,7 +77,7 @@ func newCLI(inside []string) *cli.App {
 			if c.Args().Present() {
 				return noCommand(appPage(c.App), c.Args().First())
 			}
-			return errors.Join(cli.ShowAppHelp(c), errNothingAsked)
+			return errors.Join(cli.ShowAppHelp(c), told{errNothingAsked})
 		},
 		Commands: []*cli.Command{
 			initCommand(inside), startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
@@ -114,9 +116,18 @@ func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 		case inside != nil && inside[0] == "":
 			return fmt.Errorf(`"": %w`, prison.ErrNotFound) // before anything is made for it
 		}
-		return ui.Within(commandName(ctx), action(ctx))
+		return ui.Within(commandName(ctx), asUsageError(action(ctx)))
 	}
 	return c
+}
+
+// asUsageError makes an error about the usage of what no machine could give, unless somebody knows better what to type next.
+func asUsageError(err error) error {
+	var request *session.RequestError
+	if errors.As(err, &request) && !is[*environment.Advised](err) && !is[ownFailure](err) {
+		return ui.Usagef("%s", err)
+	}
+	return err
 }
 
 // unexpected is about a word that a command does not take.

@@ -7,12 +7,14 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/git-airlock/git-airlock/promote/ledger"
+
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -23,15 +25,15 @@ func policyCommand(inside []string) *cli.Command {
 		Description: "A rule holds a commit, flags it or is off: git config airlock.policy.<rule> hold|flag|off. A team's policy in\n" +
 			policy.TeamRef + " can make it stricter. Works without an airlock, too.",
 		Flags: []cli.Flag{jsonFlag},
-		Action: inRepository(func(c *cli.Context, a *app) error {
-			d, err := a.policyDocument(c.Context)
+		Action: inRepository(func(c *cli.Context, s *session.Session) error {
+			d, err := policyOf(c.Context, s)
 			if err != nil {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
-				return ui.PrintJSON(a.out, d)
+				return ui.PrintJSON(c.App.Writer, d)
 			}
-			return a.show(c.Context, "policy", true, d.print)
+			return show(c.Context, s, "policy", true, d.print)
 		}),
 	}, inside, false)
 }
@@ -50,29 +52,29 @@ type teamState struct {
 	Commit gitops.OID `json:"commit"`
 }
 
-// policyDocument reads the settings, and what was said of the commits of the airlock here, if there is one.
-func (a *app) policyDocument(ctx context.Context) (policyDocument, error) {
+// policyOf reads the settings, and what was said of the commits of the airlock here, if there is one.
+func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
 	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []ledger.Verdict{}, Flagged: []ledger.Flagged{},
 		Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}}
-	config := a.config
-	r, err := a.here(ctx)
+	config := s.Config
+	r, err := s.Here(ctx)
 	switch {
-	case errors.Is(err, errNoAirlock):
+	case errors.Is(err, session.ErrNoAirlock):
 	case err != nil:
 		return d, err
 	default:
-		engine := a.engine(r)
+		engine := s.Engine(r)
 		defer engine.Close()
 		config = config.With(r.Settings)
 		if d.Judged, err = engine.Judged(ctx); err != nil {
 			return d, err
 		}
 	}
-	settings, err := promote.ReadPolicy(ctx, a.repo, config)
+	settings, err := promote.ReadPolicy(ctx, s.Repo, config)
 	if err != nil {
 		return d, err
 	}
-	team, err := a.repo.Ref(ctx, policy.TeamRef)
+	team, err := s.Repo.Ref(ctx, policy.TeamRef)
 	if err != nil {
 		return d, err
 	}
@@ -116,4 +118,55 @@ func (d policyDocument) print(out io.Writer, p ui.Paint) error {
 		fmt.Fprintf(out, "dropped   %.12s (inner) %s\n", x.Commit, x.Subject)
 	}
 	return nil
+}
+
+// ruleState is a rule as it is set here, and what it holds.
+type ruleState struct {
+	ID      string        `json:"id"`
+	Action  policy.Action `json:"setting"`
+	Default policy.Action `json:"default"`
+	Source  policy.Source `json:"source"` // "default", "config" or "team"
+	Key     string        `json:"key"`
+	Doc     string        `json:"description"`
+	Holds   []gitops.OID  `json:"holds"` // pending commits
+	Flags   []gitops.OID  `json:"flags"` // landed commits
+}
+
+// ruleStates joins the rules with what they found.
+func ruleStates(s policy.Settings, j promote.Judged) []ruleState {
+	var states []ruleState
+	for _, d := range s.Rules() {
+		state := ruleState{ID: d.ID, Action: s.Action(d.ID), Default: d.Default, Source: s.Source(d.ID), Key: d.Key, Doc: d.Doc,
+			Holds: []gitops.OID{}, Flags: []gitops.OID{}}
+		if state.Source == "" {
+			state.Source = "default"
+		}
+		for _, v := range j.Held {
+			for _, f := range v.Findings {
+				if f.Rule == d.ID && f.Action == policy.Hold {
+					state.Holds = append(state.Holds, v.Commit)
+				}
+			}
+		}
+		for _, f := range j.Flagged {
+			for _, rule := range f.Rules {
+				if rule == d.ID {
+					state.Flags = append(state.Flags, f.Commit)
+				}
+			}
+		}
+		states = append(states, state)
+	}
+	return states
+}
+
+// setting words what a rule does.
+func (r ruleState) setting() string {
+	switch {
+	case r.Key == "":
+		return "refuse"
+	case r.Source == "default":
+		return r.Action.String()
+	}
+	return fmt.Sprintf("%s (%s)", r.Action, r.Source)
 }

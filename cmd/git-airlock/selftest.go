@@ -1,20 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
-	"path/filepath"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison/selftest"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -29,21 +23,21 @@ func selftestCommand(inside []string) *cli.Command {
 			"\"weaker\" (status names that already), \"BROKEN\" (a promise that is not kept) or \"LEAK\" (a word that was found);\n" +
 			"either of the last two is exit status 1.",
 		Flags: []cli.Flag{jsonFlag},
-		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
-			report, err := a.selftest(c.Context, r)
+		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			report, err := s.Selftest(c.Context, r)
 			if err != nil {
 				return err
 			}
 			if c.Bool(jsonFlag.Name) {
-				err = ui.PrintJSON(a.out, selftestDocument{ui.DocumentVersion, report.Kept(), escapeReport(report)})
+				err = ui.PrintJSON(c.App.Writer, selftestDocument{ui.DocumentVersion, report.Kept(), escapeReport(report)})
 			} else {
-				err = a.show(c.Context, "selftest", false, func(out io.Writer, p ui.Paint) error {
+				err = show(c.Context, s, "selftest", false, func(out io.Writer, p ui.Paint) error {
 					printReport(out, p, escapeReport(report))
 					return nil
 				})
 			}
 			if err == nil && !report.Kept() {
-				return childStatus(1)
+				return told{errNotKept}
 			}
 			return err
 		}),
@@ -55,61 +49,6 @@ type selftestDocument struct {
 	Version int  `json:"version"`
 	Kept    bool `json:"kept"`
 	selftest.Report
-}
-
-// errBroken says that a prison does not keep what it promises.
-var errBroken = errors.New("the prison does not keep its promises")
-
-// prove fails with [errBroken] if a promise of a prison that has just been started is not kept.
-func (a *app) prove(ctx context.Context, r airlock.Record) error {
-	report, err := a.selftest(ctx, r)
-	if err != nil || report.Kept() {
-		return err
-	}
-	report.Results = slices.DeleteFunc(report.Results, func(r selftest.Result) bool { return r.Kept || r.Weaker })
-	printReport(a.message, false, escapeReport(report))
-	return &hinted{errBroken, []string{"git airlock doctor", "git airlock start --selftest=false  # takes the prison as it is"}}
-}
-
-func (a *app) selftest(ctx context.Context, r airlock.Record) (selftest.Report, error) {
-	spec, err := a.spec(r)
-	if err != nil {
-		return selftest.Report{}, err
-	}
-	box, err := a.attach(ctx, r)
-	if err != nil {
-		return selftest.Report{}, err
-	}
-	defer box.Close()
-	line := ui.NewProgress("trying the prison's walls")
-	defer line.Close()
-	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Isolation: isolationOf(r), Words: a.secrets()})
-}
-
-// secrets are the words that nothing inside may say.
-func (a *app) secrets() []selftest.Word {
-	words := []selftest.Word{{Kind: "this tool's name", Text: "airlock"}}
-	add := func(kind, text string) {
-		word := selftest.Word{Kind: kind, Text: text}
-		if text != "" && !slices.ContainsFunc(words, func(w selftest.Word) bool { return w.Text == text }) {
-			words = append(words, word)
-		}
-	}
-	if u, err := user.Current(); err == nil {
-		add("your login", u.Username)
-		add("your home", u.HomeDir)
-	}
-	home, _ := os.UserHomeDir()
-	add("your home", home)
-	if u, err := identity.ResolveUser(a.config); err == nil {
-		add("your name", u.Name)
-		add("your e-mail address", u.Mail)
-	}
-	host, _ := os.Hostname()
-	add("this host's name", host)
-	add("the repository's path", a.repo.Top)
-	add("the repository's path", filepath.Dir(a.repo.CommonDir))
-	return words
 }
 
 // escapeReport makes what comes from inside harmless to terminals.

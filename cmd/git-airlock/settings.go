@@ -3,14 +3,13 @@ package main
 import (
 	"fmt"
 	"maps"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
@@ -20,36 +19,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// startRequest is what start and run were asked for.
-type startRequest struct {
-	backend   string
-	image     string
-	runtime   string
-	isolation airlock.Isolation
-	env       []string // as options say it
-	usualEnv  []string // as settings do, which a prison that runs already is not asked for
-	tools     []airlock.Tool
-	rootfs    string
-	inside    bool
-	secrets   bool              // take them in
-	selftest  bool              // refuse a prison that does not keep its promises
-	overrides map[string]string // settings of promotion given as options
-	command   []string
-	forRun    bool // what is started is stopped by the last run in it
-
-	recipe bool              // obey the repository's own description of its environment
-	dotenv map[string]string // the user's .env file
-	choice choice            // what the two come to
-
-	backendOption, imageOption bool // the backend, or image or runtime, were given as options
-
-	given []string // the options
-	typed []string // the same with their values, to be typed again
-}
-
 // startFlags are the options of start and run.
 func startFlags() []cli.Flag {
-	return append(givenFlags(), []cli.Flag{
+	return append(hostProgramFlags(), []cli.Flag{
 		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
 		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's"},
@@ -68,46 +40,46 @@ func startFlags() []cli.Flag {
 
 var engineFlag = &cli.StringFlag{Name: "engine", Usage: "how changes are carried out: `tree|patch`"}
 
-// request reads the options, and the configuration for what they leave open.
-func (a *app) request(c *cli.Context, command []string) (startRequest, error) {
-	r, err := a.requested(c, command)
+// requestOf reads the options, and the configuration for what they leave open. command is to be launched.
+func requestOf(c *cli.Context, s *session.Session, command []string) (session.Request, error) {
+	r, err := readRequest(c, s, command)
 	return r, ofOption(c, err)
 }
 
-func (a *app) requested(c *cli.Context, command []string) (r startRequest, err error) {
-	options := a.layered(c)
-	r = startRequest{command: command, image: options.String("airlock.image", ""), runtime: options.String("airlock.runtime", ""),
-		backendOption: c.IsSet("backend"), imageOption: c.IsSet("image") || c.IsSet("runtime")}
+func readRequest(c *cli.Context, s *session.Session, command []string) (r session.Request, err error) {
+	options := layered(c, s)
+	r = session.Request{Command: command, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
+		BackendGiven: c.IsSet("backend"), ImageGiven: c.IsSet("image") || c.IsSet("runtime"), EnvKey: envKey}
 	for _, f := range startFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
-			r.given = append(r.given, "--"+name)
-			r.typed = append(r.typed, typed(c, f)...)
+			r.Given = append(r.Given, "--"+name)
+			r.Typed = append(r.Typed, typed(c, f)...)
 		}
 	}
-	if r.overrides, err = a.overrides(c); err != nil {
+	if r.Overrides, err = overrides(c, s); err != nil {
 		return r, err
 	}
-	if err := r.switches(c, options); err != nil {
+	if err := readSwitches(c, options, &r); err != nil {
 		return r, err
 	}
-	if r.dotenv, err = a.dotenv(); err != nil {
+	if r.Dotenv, err = environment.Dotenv(s.Repo.Top); err != nil {
 		return r, err
 	}
-	if r.env, err = environment("--env", c.StringSlice("env"), r.dotenv); err != nil {
+	if r.Env, err = session.CompleteEnv("--env", c.StringSlice("env"), r.Dotenv); err != nil {
 		return r, err
 	}
-	if len(r.env) == 0 && a.config.Has(envKey) {
-		if r.usualEnv, err = a.repo.Values(c.Context, envKey); err != nil {
+	if len(r.Env) == 0 && s.Config.Has(envKey) {
+		if r.UsualEnv, err = s.Repo.Values(c.Context, envKey); err != nil {
 			return r, err
 		}
 	}
-	if err := a.given(c, &r); err != nil {
+	if r.Tools, r.Rootfs, err = hostPrograms(c, s); err != nil {
 		return r, err
 	}
-	if r.isolation.Limits, err = limits(options); err != nil {
+	if r.Isolation.Limits, err = limits(options); err != nil {
 		return r, err
 	}
-	return r, r.choices(options)
+	return r, readChoices(options, &r)
 }
 
 // typed is how an option was given, as words of a shell.
@@ -131,43 +103,18 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 // envKey is the setting of the option --env, of any number of values.
 const envKey = "airlock.env"
 
-// listed are the values of an option that may be given more than once, or those of its setting.
-func (a *app) listed(c *cli.Context, option, key string) ([]string, error) {
-	if asked := c.StringSlice(option); len(asked) > 0 || !a.config.Has(key) {
+// listedValues are the values of an option that may be given more than once, or those of its setting.
+func listedValues(c *cli.Context, s *session.Session, option, key string) ([]string, error) {
+	if asked := c.StringSlice(option); len(asked) > 0 || !s.Config.Has(key) {
 		return asked, nil
 	}
-	return a.repo.Values(c.Context, key)
-}
-
-// environment is what a prison's variables are beside those of its recipe, when they were others before: options leave nothing of those,
-// settings what they do not name, or name without a value where there is none now.
-func (r startRequest) environment(before []string) ([]string, error) {
-	if len(r.env) > 0 {
-		return r.env, nil
-	}
-	known := map[string]string{}
-	for _, v := range before {
-		name, value, _ := strings.Cut(v, "=")
-		known[name] = value
-	}
-	maps.Copy(known, r.dotenv)
-	env, err := environment(envKey, r.usualEnv, known)
-	for _, v := range env {
-		name, _, _ := strings.Cut(v, "=")
-		delete(known, name)
-	}
-	kept := slices.DeleteFunc(slices.Clone(before), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		_, kept := known[name]
-		return !kept
-	})
-	return append(kept, env...), err
+	return s.Repo.Values(c.Context, key)
 }
 
 // layered is the configuration with the options of the same names over it.
-func (a *app) layered(c *cli.Context) gitops.Config {
+func layered(c *cli.Context, s *session.Session) gitops.Config {
 	options := gitops.Config{}
-	maps.Copy(options, a.config)
+	maps.Copy(options, s.Config)
 	for _, name := range []string{"backend", "image", "runtime", "network", "memory", "cpus", "pids"} {
 		if c.IsSet(name) {
 			options["airlock."+name] = c.String(name)
@@ -178,8 +125,8 @@ func (a *app) layered(c *cli.Context) gitops.Config {
 
 // overrides are the settings that hold for as long as the airlock lives: what "git -c" says of promotion at a start holds
 // like an option.
-func (a *app) overrides(c *cli.Context) (gitops.Config, error) {
-	given, err := a.repo.CommandConfig(c.Context)
+func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
+	given, err := s.Repo.CommandConfig(c.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +143,8 @@ func (a *app) overrides(c *cli.Context) (gitops.Config, error) {
 	return given, err
 }
 
-// switches reads what is on or off.
-func (r *startRequest) switches(c *cli.Context, options gitops.Config) (err error) {
+// readSwitches reads what is on or off.
+func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (err error) {
 	read := func(key string, otherwise bool, option string) bool {
 		if c.IsSet(option) {
 			return c.Bool(option) != otherwise // "--no-" goes with what is on otherwise
@@ -208,55 +155,31 @@ func (r *startRequest) switches(c *cli.Context, options gitops.Config) (err erro
 		}
 		return on
 	}
-	r.selftest = read("airlock.selftest", false, "selftest")
-	r.secrets = read("airlock.allowSecrets", false, allowSecretsFlag.Name)
-	r.recipe = read("airlock.recipe", true, "no-recipe")
+	r.Selftest = read("airlock.selftest", false, "selftest")
+	r.AllowSecrets = read("airlock.allowSecrets", false, allowSecretsFlag.Name)
+	r.Recipe = read("airlock.recipe", true, "no-recipe")
 	return err
 }
 
-// choices reads what is one of a few words, or a name.
-func (r *startRequest) choices(options gitops.Config) error {
-	if r.image != "" && !docker.IsImageName(r.image) {
-		return &promote.SettingError{Key: "airlock.image", Value: r.image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
+// readChoices reads what is one of a few words, or a name.
+func readChoices(options gitops.Config, r *session.Request) error {
+	if r.Image != "" && !docker.IsImageName(r.Image) {
+		return &promote.SettingError{Key: "airlock.image", Value: r.Image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
 	}
-	r.isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
-	if _, err := prison.ParseNetwork(r.isolation.Network); err != nil {
-		return &promote.SettingError{Key: "airlock.network", Value: r.isolation.Network, Want: "none or open"}
+	r.Isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
+	if _, err := prison.ParseNetwork(r.Isolation.Network); err != nil {
+		return &promote.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none or open"}
 	}
 	switch place := options.String("airlock.workspace", "inside"); place {
 	case "inside", "gitdir":
-		r.inside = place == "inside"
+		r.Inside = place == "inside"
 	default:
 		return &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
 	}
-	switch r.backend = options.String("airlock.backend", "auto"); r.backend {
-	case "auto", "native", "docker":
-	default:
-		return &promote.SettingError{Key: "airlock.backend", Value: r.backend, Want: "auto, native or docker"}
+	if r.Backend = options.String("airlock.backend", "auto"); !session.IsBackend(r.Backend) {
+		return &promote.SettingError{Key: "airlock.backend", Value: r.Backend, Want: "auto, native or docker"}
 	}
 	return nil
-}
-
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// environment completes NAME to NAME=VALUE from the caller's environment or their .env file. source is where they are asked for.
-func environment(source string, asked []string, file map[string]string) ([]string, error) {
-	var env []string
-	for _, v := range asked {
-		name, _, valued := strings.Cut(v, "=")
-		if !envName.MatchString(name) {
-			return nil, ui.Usagef("%s: %q is not the name of a variable", source, gitops.Escape(name))
-		}
-		if !valued {
-			value, set := hostVariable(name, file)
-			if !set {
-				return nil, ui.Usagef("%s: %s is set neither here nor in %s", source, name, dotenvName)
-			}
-			v = name + "=" + value
-		}
-		env = append(env, v)
-	}
-	return env, nil
 }
 
 // leastMemory is what an engine wants for a container, and what a shell in a prison takes.

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
+	"sync/atomic"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -25,21 +31,21 @@ func visitCommand(inside []string) *cli.Command {
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
 			&cli.BoolFlag{Name: "log", Usage: "print what the launched command showed last"},
 		},
-		Action: onAirlock(func(c *cli.Context, a *app, r airlock.Record) error {
-			join, log := c.Bool("attach"), c.Bool("log")
-			if join && log || (join || log) && inside != nil {
+		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			attach, log := c.Bool("attach"), c.Bool("log")
+			if attach && log || (attach || log) && inside != nil {
 				return ui.Usagef("visit: --attach, --log and a command exclude each other")
 			}
-			if err := a.heal(c.Context, r); err != nil {
+			if err := s.Heal(c.Context, r); err != nil {
 				return err
 			}
 			switch {
-			case join:
-				return a.join(c.Context, r)
+			case attach:
+				return join(c.Context, s, r)
 			case log:
-				return a.showLog(c.Context, r)
+				return showLog(c.Context, s, r, c.App.Writer)
 			}
-			return a.visit(c.Context, r, inside)
+			return visit(c.Context, s, r, inside)
 		}),
 	}, inside, true))
 }
@@ -49,8 +55,7 @@ func apart(c *cli.Command) *cli.Command {
 	action, wrongUsage := c.Action, c.OnUsageError
 	c.Action = func(ctx *cli.Context) error {
 		err := action(ctx)
-		var child childStatus
-		if err == nil || errors.As(err, &child) {
+		if err == nil || is[*childStatus](err) || is[told](err) {
 			return err
 		}
 		return ownFailure{err}
@@ -65,17 +70,17 @@ func apart(c *cli.Command) *cli.Command {
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
 // visit runs a command in the prison with our standard streams; its status is returned as a [childStatus].
-func (a *app) visit(ctx context.Context, r airlock.Record, argv []string) error {
+func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string) error {
 	if len(argv) == 0 {
 		argv = shell
 	}
-	box, err := a.attach(ctx, r)
+	box, err := s.Attach(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer box.Close()
-	if a.dry {
-		ui.Say(a.message, "would run %q in the prison of %s", argv, r.ID)
+	if s.Dry {
+		s.Report.Say("would run %q in the prison of %s", argv, r.ID)
 		return nil
 	}
 	p := prison.Process{Argv: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
@@ -89,7 +94,105 @@ func (a *app) visit(ctx context.Context, r airlock.Record, argv []string) error 
 		return err
 	}
 	if status != 0 {
-		return childStatus(status)
+		return &childStatus{status}
 	}
 	return nil
+}
+
+// detachKey is ^], as for telnet(1).
+const detachKey = 0x1d
+
+// join connects our terminal to that of the launched command until it ends, whose status is returned, or until
+// somebody types ^].
+func join(ctx context.Context, s *session.Session, r airlock.Record) error {
+	box, err := s.Attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if s.Dry {
+		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
+		return nil
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		s.Report.Say("^] detaches")
+	}
+	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
+	restore, err := connectTerminal(&p)
+	if err != nil {
+		return err
+	}
+	joined, detach := context.WithCancel(ctx)
+	defer detach()
+	keys := &detaching{Reader: os.Stdin, detach: detach}
+	if p.Terminal != nil {
+		p.Stdin = keys
+	}
+	err = box.Join(joined, p)
+	restore()
+	switch {
+	case keys.detached.Load():
+		s.Report.Say("detached; the command goes on")
+		return nil
+	case err != nil && !errors.Is(err, prison.ErrNotLaunched):
+		return err
+	}
+	return afterJoin(ctx, s, r)
+}
+
+// afterJoin says how the command fares that was joined.
+func afterJoin(ctx context.Context, s *session.Session, r airlock.Record) error {
+	state, err := s.Launched(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case state == nil:
+		return notLaunched()
+	case !state.Exited:
+		return environment.Advise(errors.New("this terminal is too far behind the command's"), "git airlock visit --attach")
+	case state.Status != 0:
+		return &childStatus{state.Status}
+	}
+	return nil
+}
+
+func notLaunched() error {
+	return environment.Advise(errors.New("no command was launched here"), "git airlock start -- <command>")
+}
+
+// detaching reads what is typed up to the key that detaches.
+type detaching struct {
+	io.Reader
+	detach   func()
+	detached atomic.Bool
+}
+
+func (d *detaching) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	i := bytes.IndexByte(p[:n], detachKey)
+	if i < 0 {
+		return n, err
+	}
+	d.detached.Store(true)
+	d.detach()
+	return i, io.EOF
+}
+
+// showLog prints what the launched command showed last, as plain text: on a terminal it could be anything.
+func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.Writer) error {
+	shown, err := s.Shown(ctx, r)
+	if errors.Is(err, prison.ErrNotLaunched) {
+		return notLaunched()
+	}
+	if err != nil {
+		return err
+	}
+	defer shown.Close()
+	const atMost = 4 << 20
+	content, err := io.ReadAll(io.LimitReader(shown, atMost))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, ui.PlainText(string(content)))
+	return err
 }

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 )
 
 const (
@@ -20,51 +23,55 @@ const (
 	watchPause = 200 * time.Millisecond
 )
 
-// errUnread says that nobody reads what a command says: it ends as the signal would have it end.
-const errUnread = childStatus(128 + int(syscall.SIGPIPE))
-
 // watch shows the status again whenever it changes, until it is interrupted, nobody reads it or the airlock is gone.
-func (a *app) watch(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func watch(c *cli.Context) error {
+	ctx, cancel := context.WithCancelCause(c.Context)
 	defer cancel(nil)
 	go func() {
 		if ui.UntilUnread(os.Stdout) { // where nothing changes, no write would tell
 			cancel(errUnread)
 		}
 	}()
-	err := a.watchWhile(ctx)
+	c.Context = ctx
+	said := &bytes.Buffer{}
+	s, err := openAs(c, ui.Reporter{To: said})
+	if err != nil {
+		return err
+	}
+	view := func() *ui.View { return ui.NewView(c.App.Writer, c.App.ErrWriter, painted(s)) }
+	err = watchWhile(ctx, s, said, view)
 	if err == nil && errors.Is(context.Cause(ctx), errUnread) {
-		return errUnread
+		return told{errUnread}
 	}
 	return err
 }
 
 // watchWhile watches until ctx ends or the airlock is gone.
-func (a *app) watchWhile(ctx context.Context) error {
-	r, err := a.here(ctx)
+func watchWhile(ctx context.Context, s *session.Session, said *bytes.Buffer, newView func() *ui.View) error {
+	r, err := s.Here(ctx)
 	if err != nil {
 		return err
 	}
-	changes := daemon.Watch(ctx, a.repo, a.store, r)
-	view := ui.NewView(a.out, a.message, ui.Paint(ui.WantsColour(a.config, ui.Stdout, "color.airlock", "color.ui")))
+	changes := daemon.Watch(ctx, s.Repo, s.Store, r)
+	view := newView()
 	defer view.Close()
 	for ctx.Err() == nil {
-		if err := a.look(ctx, view); err != nil {
+		if err := refresh(ctx, s, said, view); err != nil {
 			if ctx.Err() != nil {
-				return nil // what was interrupted in the middle of a look
+				return nil // what was interrupted in the middle
 			}
 			return err
 		}
 		poll := time.After(watchPoll)
-		for looked := false; !looked; {
+		for waits := true; waits; {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-poll:
-				looked = true
+				waits = false
 			case <-changes:
 				time.Sleep(watchPause)
-				looked = true
+				waits = false
 			case <-view.Tick:
 				view.Draw()
 			}
@@ -73,17 +80,16 @@ func (a *app) watchWhile(ctx context.Context) error {
 	return nil
 }
 
-// look looks up the status and shows it. What there is to say besides is shown with it, once.
-func (a *app) look(ctx context.Context, v *ui.View) error {
-	there, said := *a, &bytes.Buffer{}
-	there.message = said
-	r, err := there.here(ctx)
+// refresh looks up the status and shows it, with the messages there are, once.
+func refresh(ctx context.Context, s *session.Session, said *bytes.Buffer, v *ui.View) error {
+	said.Reset()
+	r, err := s.Here(ctx)
 	if err != nil {
 		return err
 	}
-	d, err := there.document(ctx, r)
+	status, err := s.Status(ctx, r)
 	if err != nil {
 		return err
 	}
-	return v.Show(d, said.String())
+	return v.Show(documentOf(s.Config, status), said.String())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
@@ -22,12 +23,15 @@ var errUnanswered = errors.New("there was no answer; nothing is written")
 
 // wizard asks for what the options of init left open.
 type wizard struct {
-	*app
+	session *session.Session
+	message io.Writer
 	options *cli.Context
 	in      *bufio.Reader
 }
 
-func (a *app) newWizard(c *cli.Context) wizard { return wizard{a, c, bufio.NewReader(os.Stdin)} }
+func newWizard(c *cli.Context, s *session.Session) wizard {
+	return wizard{s, c.App.ErrWriter, c, bufio.NewReader(os.Stdin)}
+}
 
 // ask completes a plan, each question with what holds if the answer is empty.
 func (w wizard) ask(p *initPlan) error {
@@ -154,9 +158,9 @@ func (w wizard) pass(p *initPlan) error {
 }
 
 func (w wizard) backendToUse(p *initPlan) error {
-	now := w.config.String("airlock.backend", "auto")
+	now := w.session.Config.String("airlock.backend", "auto")
 	return w.line("how the prison is made: auto, native or docker", now, func(answer string) error {
-		if answer != "auto" && answer != "native" && answer != "docker" {
+		if !session.IsBackend(answer) {
 			return fmt.Errorf("%q is none of them", answer)
 		}
 		if answer != now {
@@ -167,7 +171,7 @@ func (w wizard) backendToUse(p *initPlan) error {
 }
 
 func (w wizard) showNotes(p *initPlan) error {
-	refs, err := w.repo.Values(w.options.Context, displayRefKey)
+	refs, err := w.session.Repo.Values(w.options.Context, displayRefKey)
 	if err != nil || slices.Contains(refs, promote.NotesRef) {
 		return err
 	}

@@ -37,6 +37,11 @@ func New(o Options) *Backend { return &Backend{options: o, engines: map[string]*
 // Name implements [prison.Backend].
 func (b *Backend) Name() string { return name }
 
+// Traits implements [prison.Backend].
+func (b *Backend) Traits(runtime string) prison.Traits {
+	return prison.Traits{Images: true, HostKernel: !OwnKernel(runtime)}
+}
+
 // engine returns the connection to the engine that a prison is on, or a new one is to be on, once it answers.
 // It is safe for use at once by several callers.
 func (b *Backend) engine(ctx context.Context, r *record) (*engine, error) {

@@ -34,6 +34,9 @@ func New() prison.Backend { return backend{} }
 
 func (backend) Name() string { return "native" }
 
+// Traits implements [prison.Backend].
+func (backend) Traits(string) prison.Traits { return prison.Traits{Overlay: true, HostKernel: true} }
+
 // check refuses what this backend cannot make.
 func check(s prison.Spec) error {
 	switch {

@@ -17,8 +17,8 @@ func CanAsk() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 }
 
-// Ask puts a question; no answer is no.
-func Ask(ctx context.Context, w io.Writer, question string) (bool, error) {
+// ask puts a question; no answer is no.
+func ask(ctx context.Context, w io.Writer, question string) (bool, error) {
 	fmt.Fprintf(w, "airlock: %s [y/N] ", question)
 	answer, err := ReadAnswer(ctx, bufio.NewReader(os.Stdin))
 	if err != nil {

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -19,15 +18,6 @@ type Messages struct {
 	io.Writer
 	config func() gitops.Config // of the place we stand in, read once somebody asks
 	screen io.Writer            // where it is seen in the end
-}
-
-// Buffered is the same voice with what it says kept back, for who may say it or not.
-func Buffered(w io.Writer) (io.Writer, *bytes.Buffer) {
-	said := &bytes.Buffer{}
-	if v, ok := w.(*Messages); ok {
-		return &Messages{said, v.config, v.screen}, said
-	}
-	return said, said
 }
 
 // NewMessages returns messages on w. config reads the configuration that decides on hints and colours.

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -18,9 +17,9 @@ const (
 	progressEvery = 100 * time.Millisecond
 )
 
-// Progress is a line on a terminal that says what a long command is at and how far. A nil Progress shows nothing. It is
+// progress is a line on a terminal that says what a long command is at and how far. A nil progress shows nothing. It is
 // taken away before anything else is said.
-type Progress struct {
+type progress struct {
 	mu        sync.Mutex
 	what      string
 	done, all int // of what can be counted; where nothing can, the time is shown
@@ -30,9 +29,9 @@ type Progress struct {
 	ended     sync.WaitGroup
 }
 
-// NewProgress begins a line, if standard error is a terminal. GIT_PROGRESS_DELAY is how many seconds pass before it is
+// newProgress begins a line, if standard error is a terminal. GIT_PROGRESS_DELAY is how many seconds pass before it is
 // shown, as for git.
-func NewProgress(what string) *Progress {
+func newProgress(what string) *progress {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
@@ -40,7 +39,7 @@ func NewProgress(what string) *Progress {
 	if seconds, err := strconv.Atoi(os.Getenv("GIT_PROGRESS_DELAY")); err == nil && seconds >= 0 {
 		after = time.Duration(seconds) * time.Second
 	}
-	p := &Progress{what: what, began: time.Now(), end: make(chan struct{})}
+	p := &progress{what: what, began: time.Now(), end: make(chan struct{})}
 	oneLine.Lock()
 	oneLine.steps = append(oneLine.steps, p)
 	oneLine.Unlock()
@@ -52,7 +51,7 @@ func NewProgress(what string) *Progress {
 	return p
 }
 
-func (p *Progress) run(after time.Duration) {
+func (p *progress) run(after time.Duration) {
 	defer p.ended.Done()
 	for next := time.After(after); ; next = time.After(progressEvery) {
 		select {
@@ -67,10 +66,10 @@ func (p *Progress) run(after time.Duration) {
 // oneLine is the one line that there is. Of several steps at the same time it tells of the one that began last.
 var oneLine struct {
 	sync.Mutex
-	steps []*Progress
+	steps []*progress
 }
 
-func (p *Progress) draw() {
+func (p *progress) draw() {
 	oneLine.Lock()
 	defer oneLine.Unlock()
 	if oneLine.steps[len(oneLine.steps)-1] != p {
@@ -89,8 +88,8 @@ func (p *Progress) draw() {
 	p.shown = true
 }
 
-// Step says what it is at now, and how much of it is done, of all if that is known.
-func (p *Progress) Step(what string, done, all int) {
+// step says what it is at now, and how much of it is done, of all if that is known.
+func (p *progress) step(what string, done, all int) {
 	if p == nil {
 		return
 	}
@@ -102,8 +101,8 @@ func (p *Progress) Step(what string, done, all int) {
 	p.what, p.done, p.all = what, done, all
 }
 
-// Close takes the line away. It can be called again.
-func (p *Progress) Close() {
+// close takes the line away. It can be called again.
+func (p *progress) close() {
 	if p == nil {
 		return
 	}
@@ -116,37 +115,8 @@ func (p *Progress) Close() {
 	p.ended.Wait()
 	oneLine.Lock()
 	defer oneLine.Unlock()
-	oneLine.steps = slices.DeleteFunc(oneLine.steps, func(o *Progress) bool { return o == p })
+	oneLine.steps = slices.DeleteFunc(oneLine.steps, func(o *progress) bool { return o == p })
 	if p.shown {
 		fmt.Fprint(os.Stderr, "\r\x1b[K")
 	}
-}
-
-// CountedProgress shows how far one long step is. done takes the line away.
-func CountedProgress(what string) (progress func(done, all int), done func()) {
-	p := NewProgress(what)
-	if p == nil {
-		return nil, func() {}
-	}
-	return func(done, all int) { p.Step(what, done, all) }, p.Close
-}
-
-// Count returns r; what is read of it is shown as progress, in MiB.
-func (p *Progress) Count(r io.Reader, what string) io.Reader {
-	return &countedReader{Reader: r, line: p, what: what}
-}
-
-// countedReader counts what is read, in MiB, as progress.
-type countedReader struct {
-	io.Reader
-	line *Progress
-	what string
-	read int64
-}
-
-func (c *countedReader) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	c.read += int64(n)
-	c.line.Step(c.what, int(c.read>>20), 0)
-	return n, err
 }

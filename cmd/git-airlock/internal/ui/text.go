@@ -39,9 +39,9 @@ func PlainText(shown string) string {
 	return b.String()
 }
 
-// AgentText shows text that comes out of a prison, line by line and escaped.
-type AgentText struct {
-	To   io.Writer
+// agentText shows text that comes out of a prison, line by line and escaped.
+type agentText struct {
+	to   io.Writer
 	line []byte
 }
 
@@ -49,7 +49,7 @@ type AgentText struct {
 const agentLine = 4 << 10
 
 // Write implements [io.Writer].
-func (t *AgentText) Write(p []byte) (int, error) {
+func (t *agentText) Write(p []byte) (int, error) {
 	for _, c := range p {
 		if c == '\n' || len(t.line) >= agentLine {
 			t.show()
@@ -61,13 +61,13 @@ func (t *AgentText) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *AgentText) show() {
-	fmt.Fprintf(t.To, "  %s\n", gitops.Escape(strings.TrimRight(string(t.line), "\r")))
+func (t *agentText) show() {
+	fmt.Fprintf(t.to, "  %s\n", gitops.Escape(strings.TrimRight(string(t.line), "\r")))
 	t.line = t.line[:0]
 }
 
-// Flush shows what is left.
-func (t *AgentText) Flush() {
+// flush shows what is left.
+func (t *agentText) flush() {
 	if len(t.line) > 0 {
 		t.show()
 	}

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -20,17 +20,49 @@ type exporter struct {
 	home func(context.Context) (prison.Prison, error) // opens a prison whose workspace is the agent's home
 }
 
-func (a *app) openExporter(ctx context.Context, r airlock.Record) (promote.Exporter, error) {
-	spec, err := a.lookSpec(r)
+func (p prisons) openExporter(ctx context.Context, r airlock.Record) (promote.Exporter, error) {
+	spec, err := p.exporterSpec(r)
 	if err != nil {
 		return nil, err
 	}
-	box, err := a.openLook(ctx, r, spec)
+	box, err := p.openReadOnly(ctx, r, spec)
 	if err != nil {
 		return nil, err
 	}
-	home := func(ctx context.Context) (prison.Prison, error) { return a.backend(r).OpenHome(ctx, spec) }
+	home := func(ctx context.Context) (prison.Prison, error) { return p.backend(r).OpenHome(ctx, spec) }
 	return exporter{workspaceIn(box), box, home}, nil
+}
+
+// exporterSpec describes the exporter's prisons.
+func (p prisons) exporterSpec(r airlock.Record) (prison.Spec, error) {
+	spec, err := p.spec(r)
+	if err != nil {
+		return spec, err
+	}
+	spec.ReadOnly, spec.Env, spec.Network = true, nil, prison.NetworkNone
+	spec.Limits.Memory, err = promote.ReadSize(p.config.With(r.Settings), "airlock.limit.memory", gitops.DefaultLimits.Memory)
+	return spec, err
+}
+
+// openReadOnly opens a prison for the exporter: without an image where it may be, since that is opened in a tenth of a container's
+// time and needs no engine. Git obeys the agent there: an agent whose calls end in a kernel that is not this machine's must
+// not get at this one so.
+func (p prisons) openReadOnly(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
+	own, traits := p.backend(r), p.traits(r)
+	if !traits.HostKernel {
+		return own.Open(ctx, spec)
+	}
+	without := spec
+	without.Image, without.Runtime = "", ""
+	box, err := plain().Open(ctx, without)
+	if err == nil || !traits.Images || ctx.Err() != nil {
+		return box, err
+	}
+	inside, ownErr := own.Open(ctx, spec)
+	if ownErr != nil {
+		return nil, errors.Join(ownErr, err)
+	}
+	return inside, nil
 }
 
 // Usage measures the workspace and the agent's home, which may be on another disk: what it may write to that outlives it.

@@ -1,25 +1,29 @@
-package main
+package environment
 
 import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// dotenvName is a file at the top of the work tree with variables of the user's. Only those that are named go in.
-const dotenvName = ".env"
+// DotenvName is a file at the top of the work tree with variables of the user's. Only those that are named go in.
+const DotenvName = ".env"
 
 // maxDotenv bounds what is read of it.
 const maxDotenv = 1 << 20
 
-// dotenv reads the file; without one there are no variables.
-func (a *app) dotenv() (map[string]string, error) {
-	name := filepath.Join(a.repo.Top, dotenvName)
+// Dotenv reads the file; without one there are no variables.
+func Dotenv(top string) (map[string]string, error) {
+	name := filepath.Join(top, DotenvName)
 	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil, nil
 	}
@@ -39,7 +43,7 @@ func parseDotenv(content string) map[string]string {
 	for line := range strings.Lines(content) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
 		name, value, ok := strings.Cut(line, "=")
-		if name = strings.TrimSpace(name); !ok || !envName.MatchString(name) {
+		if name = strings.TrimSpace(name); !ok || !VariableName.MatchString(name) {
 			continue
 		}
 		vars[name] = dotenvValue(strings.TrimSpace(value))
@@ -85,11 +89,39 @@ func doubleQuoted(text string) string {
 	return b.String()
 }
 
-// hostVariable finds a variable of the user's: in the environment, else in their .env file.
-func hostVariable(name string, file map[string]string) (string, bool) {
+// HostVariable finds a variable of the user's: in the environment, else in their .env file.
+func HostVariable(name string, file map[string]string) (string, bool) {
 	if value, set := hostenv.Original(name); set {
 		return value, true
 	}
 	value, set := file[name]
 	return value, set
+}
+
+// VariableName matches the names of variables.
+var VariableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Variables returns the environment that a setup asks for, as NAME=VALUE: what it sets, and what it passes in of the user's
+// own variables or of their .env file.
+func (b Builder) Variables(s Setup, dotenv map[string]string) (env []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Env.Set)) {
+		env = append(env, name+"="+s.Env.Set[name])
+	}
+	for _, name := range s.Env.Pass {
+		if value, set := HostVariable(name, dotenv); set {
+			env = append(env, name+"="+value)
+		} else {
+			b.Report.Say("%s: %s is not set here and not passed", s.File, name)
+		}
+	}
+	return env
+}
+
+// WarnUnused says what of a setup a backend without images does not give.
+func (b Builder) WarnUnused(s Setup) {
+	for _, from := range []string{s.OS.Base, s.OS.Dockerfile} {
+		if from != "" {
+			b.Report.Say("%s: %s is not used: a native prison has this machine's system", s.File, gitops.Escape(from))
+		}
+	}
 }

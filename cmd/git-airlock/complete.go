@@ -10,9 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/recipe"
@@ -23,43 +24,30 @@ import (
 
 // known is what completion knows of the repository: it looks and touches nothing, and what cannot be read is not known.
 type known struct {
-	ctx context.Context
-	app *app
+	ctx    context.Context
+	looked bool
+	here   *session.Session
 }
 
-// look opens the repository here, if there is one that git may look into.
-func (k *known) look() *app {
-	if k.app != nil {
-		return k.app
+// session opens the repository here, nil if there is none that git may look into.
+func (k *known) session() *session.Session {
+	if !k.looked {
+		k.looked, k.here = true, session.Peek(k.ctx, ui.Reporter{To: io.Discard})
 	}
-	cwd, err := workingFolder()
-	if err != nil || insideWorkspace(k.ctx, cwd) {
-		return nil
-	}
-	repo, err := gitops.OpenCurrent(k.ctx, cwd)
-	if err != nil {
-		return nil
-	}
-	repo.DryRun()
-	a := &app{repo: repo, store: airlock.Open(repo), dry: true, out: io.Discard, message: io.Discard}
-	if a.config, err = repo.Config(k.ctx); err != nil {
-		return nil
-	}
-	k.app = a
-	return a
+	return k.here
 }
 
 // engine is that of the airlock here, to be closed; nil if there is none.
 func (k *known) engine() *promote.Engine {
-	a := k.look()
-	if a == nil {
+	s := k.session()
+	if s == nil {
 		return nil
 	}
-	r, err := a.store.Here()
+	r, err := s.Store.Here()
 	if err != nil || r == nil || r.Phase != airlock.Running && r.Phase != airlock.Stopped {
 		return nil
 	}
-	return a.engine(*r)
+	return s.Engine(*r)
 }
 
 // held are the findings that --accept would let pass, with the path where that says more.
@@ -112,13 +100,13 @@ const candidatesShown = 100
 
 // pending are the commits that wait, newest first.
 func (k *known) pending() []manual.Candidate {
-	a := k.look()
+	s := k.session()
 	engine := k.engine()
 	if engine == nil {
 		return nil
 	}
 	defer engine.Close()
-	commits, err := a.repo.Summaries(k.ctx, candidatesShown, engine.Record.Ref("promoted")+".."+engine.Record.Ref("pending"))
+	commits, err := s.Repo.Summaries(k.ctx, candidatesShown, engine.Record.Ref("promoted")+".."+engine.Record.Ref("pending"))
 	if err != nil {
 		return nil
 	}
@@ -147,11 +135,11 @@ func (k *known) inner() []manual.Candidate {
 
 // refs are those of the repository below one.
 func (k *known) refs(below string) []manual.Candidate {
-	a := k.look()
-	if a == nil {
+	s := k.session()
+	if s == nil {
 		return nil
 	}
-	refs, err := a.repo.RefNames(k.ctx, candidatesShown, below)
+	refs, err := s.Repo.RefNames(k.ctx, candidatesShown, below)
 	if err != nil {
 		return nil
 	}
@@ -160,10 +148,10 @@ func (k *known) refs(below string) []manual.Candidate {
 
 // variables are those of the user's environment, and of their .env file.
 func (k *known) variables() (all []manual.Candidate) {
-	if a := k.look(); a != nil {
-		own, _ := a.dotenv()
+	if s := k.session(); s != nil {
+		own, _ := environment.Dotenv(s.Repo.Top)
 		for _, name := range slices.Sorted(maps.Keys(own)) {
-			all = append(all, manual.Candidate{Text: name, About: "of " + dotenvName})
+			all = append(all, manual.Candidate{Text: name, About: "of " + environment.DotenvName})
 		}
 	}
 	for _, name := range hostenv.Names() {
@@ -176,10 +164,10 @@ func (k *known) variables() (all []manual.Candidate) {
 const enginePatience = time.Second
 
 // images are those of the container engine, if there is one that answers.
-func (k *known) images() []manual.Candidate { return k.ofEngine(containers.ImageNames) }
+func (k *known) images() []manual.Candidate { return k.ofEngine(session.Containers().ImageNames) }
 
 // runtimes are the engine's.
-func (k *known) runtimes() []manual.Candidate { return k.ofEngine(containers.Runtimes) }
+func (k *known) runtimes() []manual.Candidate { return k.ofEngine(session.Containers().Runtimes) }
 
 func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []manual.Candidate) {
 	ctx, cancel := context.WithTimeout(k.ctx, enginePatience)

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -14,31 +14,25 @@ import (
 )
 
 // daemonConfig returns what the daemon of an airlock runs with: an engine, and a guard of its prison beside it.
-func (a *app) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Config {
-	e := a.engine(r)
-	g := watch.New(a.guarded(r), logger)
+func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Config {
+	e := s.Engine(r)
+	g := watch.New(s.guarded(r), logger)
 	e.Guard = diskGuard{g}
 	return daemon.Config{Engine: e, Log: logger, Guard: g.Run, News: g.News()}
 }
 
 // guarded returns what a guard needs to know of an airlock's prison.
-func (a *app) guarded(r airlock.Record) watch.Prison {
-	dir := a.store.Dir(r.ID)
+func (s *Session) guarded(r airlock.Record) watch.Prison {
+	dir, prisons := s.Store.Dir(r.ID), s.prisons()
 	p := watch.Prison{
-		Workspace: a.store.Workspace(r),
-		Measure:   func(ctx context.Context) (watch.Usage, error) { return a.measure(ctx, r) },
+		Workspace: s.Store.Workspace(r),
+		Measure:   func(ctx context.Context) (watch.Usage, error) { return prisons.measure(ctx, r) },
 		Exported:  func() int64 { return gitops.OpenQuarantine(promote.QuarantineDir(dir), r.Format).Size() },
-		Halt: func(ctx context.Context) error {
-			spec, err := a.spec(r)
-			if err != nil {
-				return err
-			}
-			return a.backend(r).Stop(ctx, spec)
-		},
-		Close: func(ctx context.Context) (bool, error) { return a.shut(ctx, r) },
+		Halt:      func(ctx context.Context) error { return prisons.stop(ctx, r) },
+		Close:     func(ctx context.Context) (bool, error) { return prisons.fixWorkspaceMode(ctx, r) },
 	}
-	if spec, err := a.spec(r); err == nil {
-		p.Others = append(p.Others, watch.Folder{Path: a.backend(r).HomeDisk(spec), Of: "the agent's home"})
+	if spec, err := prisons.spec(r); err == nil {
+		p.Others = append(p.Others, watch.Folder{Path: prisons.backend(r).HomeDisk(spec), Of: "the agent's home"})
 	}
 	p.Others = append(p.Others, watch.Folder{Path: dir, Of: "the repository"})
 	return p
@@ -46,8 +40,8 @@ func (a *app) guarded(r airlock.Record) watch.Prison {
 
 // measure measures workspace and home, with an exporter of its own: another one may be busy for as long as the agent
 // likes.
-func (a *app) measure(ctx context.Context, r airlock.Record) (watch.Usage, error) {
-	exporter, err := a.openExporter(ctx, r)
+func (p prisons) measure(ctx context.Context, r airlock.Record) (watch.Usage, error) {
+	exporter, err := p.openExporter(ctx, r)
 	if err != nil {
 		return watch.Usage{}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"fmt"
@@ -6,25 +6,25 @@ import (
 	"os/user"
 	"strconv"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // checkOwner refuses to work on what is another user's: root can, and would leave files there that lock its owner out.
-func checkOwner(repo *gitops.Repository, store airlock.Store) error {
+func checkOwner(repo *gitops.Repository, store airlock.Store, sudo int) error {
 	owner, ok := store.Foreign()
 	if ok {
-		return &hinted{fmt.Errorf("the airlocks of this repository belong to %s", userName(owner)), asUser(owner)}
+		return environment.Advise(fmt.Errorf("the airlocks of this repository belong to %s", userName(owner)), asUser(owner)...)
 	}
-	caller, err := strconv.Atoi(os.Getenv("SUDO_UID"))
-	if err != nil || caller == 0 || os.Geteuid() != 0 || store.Ours() {
+	if sudo == 0 || os.Geteuid() != 0 || store.Ours() {
 		return nil
 	}
-	if info, err := os.Stat(repo.CommonDir); err != nil || !gitops.OwnedBy(info, caller) {
+	if info, err := os.Stat(repo.CommonDir); err != nil || !gitops.OwnedBy(info, sudo) {
 		return nil
 	}
-	return &hinted{fmt.Errorf("this repository belongs to %s: an airlock of root's would lock them out", userName(caller)),
-		[]string{"git airlock start  # without sudo"}}
+	return environment.Advise(fmt.Errorf("this repository belongs to %s: an airlock of root's would lock them out", userName(sudo)),
+		"git airlock start  # without sudo")
 }
 
 func userName(uid int) string {

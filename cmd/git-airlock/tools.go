@@ -8,6 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -16,54 +18,53 @@ import (
 // toolKey is the setting, given any number of times, of what a prison gets of the host's tools.
 const toolKey = "airlock.tool"
 
-// givenFlags are the options for what a prison gets of the host besides the workspace.
-func givenFlags() []cli.Flag {
+// hostProgramFlags are the options for what a prison gets of the host besides the workspace.
+func hostProgramFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only, below /tools, on the PATH"},
 		&cli.StringFlag{Name: "rootfs", Usage: "take the system from the `folder`, in place of this host's; it must hold sh and git"},
 	}
 }
 
-// given reads these options, or the settings airlock.tool (any number) and airlock.rootfs.
-func (a *app) given(c *cli.Context, r *startRequest) error {
-	asked, err := a.listed(c, "tool", toolKey)
+// hostPrograms reads these options, or the settings airlock.tool (any number) and airlock.rootfs.
+func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, rootfs string, err error) {
+	listed, err := listedValues(c, s, "tool", toolKey)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	for _, text := range asked {
+	for _, text := range listed {
 		t, err := parseTool(text)
+		if err == nil {
+			err = outside(s, "--tool", t.Path)
+		}
 		if err != nil {
-			return err
+			return nil, "", err
 		}
-		if err := a.outside("--tool", t.Path); err != nil {
-			return err
+		if slices.ContainsFunc(tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
+			return nil, "", ui.Usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
 		}
-		if slices.ContainsFunc(r.tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
-			return ui.Usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
-		}
-		r.tools = append(r.tools, t)
+		tools = append(tools, t)
 	}
-	root := a.config.String("airlock.rootfs", "")
+	root := s.Config.String("airlock.rootfs", "")
 	if c.IsSet("rootfs") {
 		root = c.String("rootfs")
 	}
 	if root == "" {
-		return nil
+		return tools, "", nil
 	}
-	if r.rootfs, err = realPath(root); err != nil {
-		return ui.Usagef("--rootfs: %v", err)
+	if rootfs, err = realPath(root); err != nil {
+		return nil, "", ui.Usagef("--rootfs: %v", err)
 	}
-	if r.rootfs == "/" { // which it is without
-		r.rootfs = ""
-		return nil
+	if rootfs == "/" { // which it is without
+		return tools, "", nil
 	}
-	return a.outside("--rootfs", r.rootfs)
+	return tools, rootfs, outside(s, "--rootfs", rootfs)
 }
 
 // outside refuses to share a path that the repository or its work tree is in, or that is in one of them: the agent would
 // see what no snapshot took.
-func (a *app) outside(option, path string) error {
-	for _, own := range []string{a.repo.Top, a.repo.CommonDir} {
+func outside(s *session.Session, option, path string) error {
+	for _, own := range []string{s.Repo.Top, s.Repo.CommonDir} {
 		if lies(path, own) || lies(own, path) {
 			return ui.Usagef("%s: %s and the repository's %s are not apart; copy what is needed to another place",
 				option, gitops.Escape(path), gitops.Escape(own))
@@ -112,7 +113,7 @@ func parseTool(text string) (t airlock.Tool, err error) {
 func executable(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 {
-		return &hinted{ui.Usagef("--tool: %s is not executable", gitops.Escape(path)), []string{"chmod +x " + gitops.Pasteable(path)}}
+		return environment.Advise(ui.Usagef("--tool: %s is not executable", gitops.Escape(path)), "chmod +x "+gitops.Pasteable(path))
 	}
 	return nil // what else may be wrong with it the backend says
 }

@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"bytes"
@@ -13,74 +13,73 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
-// commitSetup is what a commit says that an environment is made of: its recipe, or what stands in for a missing one.
-type commitSetup struct {
+// Setup is what a commit says that an environment is made of: its recipe, or what stands in for a missing one.
+type Setup struct {
 	recipe.Recipe
-	file       string // where it is from; empty if there is none
-	digest     string // SHA-256 of that and of all that it names, which consent is bound to
+	File       string // where it is from; empty if there is none
+	Digest     string // SHA-256 of that and of all that it names, which consent is bound to
 	plain      string // SHA-256 of the file alone, with git's line ends
 	dockerfile []byte // the one it names
 	context    []docker.File
-	names      []string // paths that it names, for the gate
-	ignored    []string // what it says that nothing is made of
+	Names      []string // paths that it names, for the gate
+	Ignored    []string // what it says that nothing is made of
 }
 
-// devcontainer tells whether a description of a development container stands in for the recipe.
-func (s commitSetup) devcontainer() bool { return s.file == recipe.DevcontainerName }
+// Devcontainer reports whether a description of a development container stands in for the recipe.
+func (s Setup) Devcontainer() bool { return s.File == recipe.DevcontainerName }
 
-// readSetup reads the setup of a commit's tree. Only what is committed counts: that is what the workspace has.
-func (a *app) readSetup(ctx context.Context, tree gitops.OID) (commitSetup, error) {
-	if a.config.Partial() { // what is not checked out may not be here yet; the snapshot will want it, too
-		if _, err := a.repo.FetchPromised(ctx, tree, ""); err != nil {
-			return commitSetup{}, fmt.Errorf("fetch what is to be snapshotted: %w", err)
+// Read reads the setup of a commit's tree. Only what is committed counts: that is what the workspace has.
+func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
+	if b.Config.Partial() { // what is not checked out may not be here yet; the snapshot will want it, too
+		if _, err := b.Repo.FetchPromised(ctx, tree, ""); err != nil {
+			return Setup{}, fmt.Errorf("fetch what is to be snapshotted: %w", err)
 		}
 	}
-	look := a.repo.Inspect(ctx)
+	look := b.Repo.Inspect(ctx)
 	defer look.Close()
 	t := treeFiles{ctx, look, tree}
-	s := commitSetup{file: recipe.FileName}
-	content, err := t.read(s.file)
+	s := Setup{File: recipe.FileName}
+	content, err := t.read(s.File)
 	switch {
 	case err != nil:
-		return commitSetup{}, err
+		return Setup{}, err
 	case content != nil:
 		s.Recipe, err = recipe.Parse(content)
 	default:
-		s.file = recipe.DevcontainerName
-		if content, err = t.read(s.file); err != nil || content == nil {
-			return commitSetup{}, err
+		s.File = recipe.DevcontainerName
+		if content, err = t.read(s.File); err != nil || content == nil {
+			return Setup{}, err
 		}
-		s.Recipe, s.ignored, err = recipe.ParseDevcontainer(content)
+		s.Recipe, s.Ignored, err = recipe.ParseDevcontainer(content)
 	}
 	if err != nil {
-		return commitSetup{}, err
+		return Setup{}, err
 	}
-	s.digest, s.plain = digestOf(content), digestOf(unixLines(content))
+	s.Digest, s.plain = Digest(content), Digest(unixLines(content))
 	if s.OS.Dockerfile == "" {
 		return s, nil
 	}
 	if err := s.readDockerfile(t); err != nil {
-		return commitSetup{}, fmt.Errorf("%s: %w", s.file, err)
+		return Setup{}, fmt.Errorf("%s: %w", s.File, err)
 	}
 	return s, nil
 }
 
 func unixLines(content []byte) []byte { return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) }
 
-func digestOf(content []byte) string {
+func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
 // sumLine is the line of sha256sum(1) for a file.
 func sumLine(content []byte, name string) string {
-	return fmt.Sprintf("%s  %s\n", digestOf(content), name)
+	return fmt.Sprintf("%s  %s\n", Digest(content), name)
 }
 
 // maxContext bounds what a Dockerfile may copy from the repository.
@@ -90,7 +89,7 @@ const maxContext = 256 << 20
 const maxCompared = 20_000_000_000
 
 // readDockerfile reads the Dockerfile and what it copies. The digest then is one of a list as of sha256sum(1).
-func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
+func (s *Setup) readDockerfile(t treeFiles) (err error) {
 	if s.dockerfile, err = t.read(s.OS.Dockerfile); err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 		return err
 	}
 	sources := recipe.SourcesOf(s.dockerfile)
-	s.names = named(s.OS, sources)
+	s.Names = named(s.OS, sources)
 	ignored, err := t.ignored(s.OS)
 	if err != nil {
 		return err
@@ -135,11 +134,11 @@ func (s *commitSetup) readDockerfile(t treeFiles) (err error) {
 		s.context = append(s.context, f)
 		return nil
 	})
-	list := fmt.Sprintf("%s  %s\n", s.digest, s.file) + sumLine(s.dockerfile, s.OS.Dockerfile)
+	list := fmt.Sprintf("%s  %s\n", s.Digest, s.File) + sumLine(s.dockerfile, s.OS.Dockerfile)
 	for _, f := range s.context {
-		list += fmt.Sprintf("%s  %s %o\n", digestOf(append(f.Content, f.Link...)), f.Name, f.Mode)
+		list += fmt.Sprintf("%s  %s %o\n", Digest(append(f.Content, f.Link...)), f.Name, f.Mode)
 	}
-	s.digest = digestOf([]byte(list))
+	s.Digest = Digest([]byte(list))
 	return err
 }
 
@@ -253,9 +252,9 @@ func (t treeFiles) below(folder string, tree gitops.OID, visit func(name string,
 	return nil
 }
 
-// uncommitted says when the recipe in the work tree is not the one that is used.
-func (a *app) uncommitted(s commitSetup) {
-	file, err := os.Open(filepath.Join(a.repo.Top, recipe.FileName))
+// WarnUncommitted says when the recipe in the work tree is not the one that is used.
+func (b Builder) WarnUncommitted(s Setup) {
+	file, err := os.Open(filepath.Join(b.Repo.Top, recipe.FileName))
 	if err != nil {
 		return
 	}
@@ -265,13 +264,13 @@ func (a *app) uncommitted(s commitSetup) {
 	}
 	content, err := io.ReadAll(io.LimitReader(file, recipe.MaxSize+1))
 	// Git may have changed the ends of lines.
-	if err != nil || s.file == recipe.FileName && digestOf(unixLines(content)) == s.plain {
+	if err != nil || s.File == recipe.FileName && Digest(unixLines(content)) == s.plain {
 		return
 	}
-	if s.file == recipe.FileName {
-		ui.Say(a.message, "%s is used as it is committed; your changes to it are not", recipe.FileName)
+	if s.File == recipe.FileName {
+		b.Report.Say("%s is used as it is committed; your changes to it are not", recipe.FileName)
 		return
 	}
-	ui.Say(a.message, "%s is not used, as it is not committed", recipe.FileName)
-	ui.Hint(a.message, fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
+	b.Report.Say("%s is not used, as it is not committed", recipe.FileName)
+	b.Report.Hint(fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
 }

@@ -1,4 +1,4 @@
-package main
+package environment
 
 import (
 	"context"
@@ -13,30 +13,37 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/recipe"
-	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// lacking collects what a setup asks for and a prison does not have, with the way to get it.
-type lacking struct {
+// missing collects what a setup asks for and a prison does not have, with the way to get it.
+type missing struct {
 	what []string
 	apt  []string // packages that would bring it
 	mise []string // what mise would bring
 }
 
-// checkInside refuses a prison in which something is not there that has to be.
-func (a *app) checkInside(ctx context.Context, r airlock.Record, s commitSetup) error {
-	if err := a.checkRoot(ctx, r); err != nil {
+// System is where the system of a prison comes from.
+type System struct {
+	Image  string // a container image
+	Built  bool   // the image was built of the setup
+	Rootfs string // a folder; with neither, it is the host's own
+	Images bool   // the backend makes prisons of images
+}
+
+// Check refuses a prison in which something is not there that has to be. open connects to the prison.
+func Check(ctx context.Context, open func(context.Context) (prison.Prison, error), from System, s Setup) error {
+	if err := checkRoot(ctx, open, from); err != nil {
 		return err
 	}
-	return a.checkTools(ctx, r, s)
+	return checkTools(ctx, open, from, s)
 }
 
 // checkRoot refuses a system that was given and lacks what every prison needs.
-func (a *app) checkRoot(ctx context.Context, r airlock.Record) error {
+func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, error), r System) error {
 	if r.Rootfs == "" {
 		return nil
 	}
-	box, err := a.attach(ctx, r)
+	box, err := open(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +58,7 @@ func (a *app) checkRoot(ctx context.Context, r airlock.Record) error {
 			return err
 		}
 		if err != nil || status != 0 {
-			return &refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Escape(r.Rootfs), program),
+			return &Refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Escape(r.Rootfs), program),
 				[]string{"git airlock start --rootfs <folder>  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
 		}
 	}
@@ -63,19 +70,19 @@ const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 // checkTools refuses a prison whose system was not made for the setup and lacks what that asks for. It is asked inside:
 // what counts is what the agent finds.
-func (a *app) checkTools(ctx context.Context, r airlock.Record, s commitSetup) error {
+func checkTools(ctx context.Context, open func(context.Context) (prison.Prison, error), r System, s Setup) error {
 	if r.Built || !s.WantsTools() {
 		return nil
 	}
-	var l lacking
+	var l missing
 	if needs := s.Needs(); len(needs) > 0 {
-		box, err := a.attach(ctx, r)
+		box, err := open(ctx)
 		if err != nil {
 			return err
 		}
 		defer box.Close()
 		for _, n := range needs {
-			if err := l.look(ctx, box, n); err != nil {
+			if err := l.check(ctx, box, n); err != nil {
 				return err
 			}
 		}
@@ -88,8 +95,8 @@ func (a *app) checkTools(ctx context.Context, r airlock.Record, s commitSetup) e
 	return l.refuse(r, s)
 }
 
-// look asks for one program.
-func (l *lacking) look(ctx context.Context, box prison.Prison, n recipe.Need) error {
+// check runs one program inside.
+func (l *missing) check(ctx context.Context, box prison.Prison, n recipe.Need) error {
 	out := prison.Capped{Max: maxSaid}
 	argv := append([]string{"/bin/sh", "-c", `exec 2>&1 "$@"`, "sh"}, n.Check...) // some say their version on standard error
 	status, err := box.Exec(ctx, prison.Process{Argv: argv, Dir: "/", Stdout: &out})
@@ -122,7 +129,7 @@ func (l *lacking) look(ctx context.Context, box prison.Prison, n recipe.Need) er
 }
 
 // packages looks for Debian's packages in the list that a system keeps of them.
-func (l *lacking) packages(root string, wanted []string) error {
+func (l *missing) packages(root string, wanted []string) error {
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -144,7 +151,7 @@ func (l *lacking) packages(root string, wanted []string) error {
 }
 
 // refuse says what is missing and how to get it.
-func (l *lacking) refuse(r airlock.Record, s commitSetup) error {
+func (l *missing) refuse(r System, s Setup) error {
 	if len(l.what) == 0 {
 		return nil
 	}
@@ -155,25 +162,28 @@ func (l *lacking) refuse(r airlock.Record, s commitSetup) error {
 	case r.Rootfs != "":
 		where = r.Rootfs
 	}
-	e := &refusal{text: fmt.Sprintf("%s asks for what %s lacks: %s", s.file, where, strings.Join(l.what, ", "))}
+	e := &Refusal{Text: fmt.Sprintf("%s asks for what %s lacks: %s", s.File, where, strings.Join(l.what, ", "))}
 	if packages := slices.Compact(slices.Sorted(slices.Values(l.apt))); len(packages) > 0 && r.Image == "" {
 		command := "sudo apt-get install "
 		if r.Rootfs != "" {
 			command = "sudo chroot " + gitops.Pasteable(r.Rootfs) + " apt-get install "
 		}
-		e.hints = append(e.hints, command+strings.Join(packages, " "))
+		e.Next = append(e.Next, command+strings.Join(packages, " "))
 	}
 	for _, tool := range l.mise {
 		if r.Image == "" {
 			name, _, _ := strings.Cut(tool, "@")
-			e.hints = append(e.hints, fmt.Sprintf(`mise install %s && git airlock start --tool %s="$(mise where %[1]s)"`, tool, name))
+			e.Next = append(e.Next, fmt.Sprintf(`mise install %s && git airlock start --tool %s="$(mise where %[1]s)"`, tool, name))
 		}
 	}
-	if r.Backend == "native" {
-		e.hints = append(e.hints, "git airlock start --backend docker  # builds an image with all of it")
+	if !r.Images {
+		e.Next = append(e.Next, "git airlock start --backend docker  # builds an image with all of it")
 	} else {
-		e.hints = append(e.hints, "git airlock start  # without --image: builds one with all of it")
+		e.Next = append(e.Next, "git airlock start  # without --image: builds one with all of it")
 	}
-	e.hints = append(e.hints, "git airlock start --no-recipe")
+	e.Next = append(e.Next, "git airlock start --no-recipe")
 	return e
 }
+
+// maxSaid bounds what is kept of what a short command inside says.
+const maxSaid = 4096

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
+)
+
+// childStatus is the exit status of the command that visit and run ran.
+type childStatus struct{ status int }
+
+func (s *childStatus) Error() string {
+	return fmt.Sprintf("the command ended with status %d", s.status)
+}
+
+// ownFailure is a failure of visit and run themselves, which is kept apart from the command's statuses.
+type ownFailure struct{ error }
+
+func (e ownFailure) Unwrap() error { return e.error }
+
+// told is an error of which the output of the command has told the user already: only its status is left to return.
+type told struct{ error }
+
+func (e told) Unwrap() error { return e.error }
+
+var (
+	errUnhealthy = errors.New("no prison can be made here")
+	// errNothingAsked is the error of git airlock alone, which prints the usage and, as git does, ends with status 1.
+	errNothingAsked = errors.New("no command")
+	errNotKept      = errors.New("a promise is not kept")
+	// errUnread says that nobody reads what a command says: it ends as the signal would have it end.
+	errUnread = errors.New("nobody reads the output")
+)
+
+// exitStatus returns the exit status of a command that ended with err. All of them are assigned here.
+func exitStatus(err error) int {
+	var child *childStatus
+	var signaled ended
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &child):
+		return child.status
+	case errors.As(err, &signaled):
+		return 128 + int(signaled.signal)
+	case errors.Is(err, errUnread):
+		return 128 + int(syscall.SIGPIPE)
+	case errors.Is(err, context.Canceled): // a git of ours got the terminal's ^C before us
+		return 128 + int(syscall.SIGINT)
+	case is[ownFailure](err) && errors.Is(err, prison.ErrNotExecutable):
+		return 126
+	case is[ownFailure](err) && errors.Is(err, prison.ErrNotFound):
+		return 127
+	case is[ownFailure](err):
+		return 125
+	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*promote.SettingError](err), is[*scan.SettingError](err),
+		is[*promote.PolicyError](err), is[recipe.Errors](err):
+		return 2
+	case is[*environment.Refusal](err):
+		return 3
+	case errors.Is(err, session.ErrNoAirlock):
+		return 4
+	case is[*prison.Unavailable](err), is[*identity.NoRange](err), is[*session.BrokenPromise](err):
+		return 5
+	}
+	return 1
+}
+
+// is reports whether err is an error of type T, or was caused by one.
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}
+
+// report tells the user of an error, unless they know, and returns the exit status.
+func report(w io.Writer, err error) int {
+	var broken *session.BrokenPromise
+	if err == nil || is[*childStatus](err) || is[told](err) {
+		return exitStatus(err)
+	}
+	if errors.As(err, &broken) {
+		printReport(w, false, escapeReport(broken.Report))
+	}
+	for _, line := range linesOf(err) {
+		ui.Say(w, "%s", gitops.Escape(line))
+	}
+	ui.Hint(w, next(err)...)
+	return exitStatus(err)
+}
+
+// next returns what to type next after an error.
+func next(err error) []string {
+	var usage *ui.UsageError
+	if is[*environment.Advised](err) || is[*environment.Refusal](err) || !errors.As(err, &usage) {
+		return session.Next(err)
+	}
+	return usage.Hints()
+}
+
+// orWriteError returns the write error if output was lost, since the exit status alone would hide that; otherwise it
+// returns err.
+func orWriteError(err error) error {
+	if lost := ui.Stdout.Lost(); lost != nil && (err == nil || is[*childStatus](err) || is[told](err)) {
+		return lost
+	}
+	return err
+}
+
+// gitSaid is what git said of what the user typed: several lines stay so, none is of an agent's making.
+type gitSaid struct{ error }
+
+func (e gitSaid) Unwrap() error { return e.error }
+
+// linesOf are the lines of an error, one but for what git said.
+func linesOf(err error) []string {
+	var said gitSaid
+	var git *gitops.Error
+	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
+		return append([]string{strings.TrimPrefix(git.Lines[0], "fatal: ")}, git.Lines[1:]...)
+	}
+	if errors.Is(err, context.Canceled) {
+		return []string{"interrupted"} // who has pressed ^C knows what, and of no context
+	}
+	return []string{err.Error()}
+}

@@ -1,0 +1,117 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+)
+
+// consentKey is the setting, of any number of values, that holds the digests of what the user consented to. One that
+// begins with an exclamation mark was refused. It is in the repository's own configuration, which no agent reaches.
+const consentKey = "airlock.consent"
+
+// Wishes are what a setup asks for that only the user can give: whoever commits can write a setup, the agent too.
+func (s Setup) Wishes(container bool) (wishes []string) {
+	if s.Devcontainer() {
+		wishes = append(wishes, "the environment is made as "+s.File+" says")
+	}
+	// Who consents to the one has seen the other: their digest is the same.
+	if s.OS.Dockerfile != "" && (container || len(s.Env.Pass) > 0) {
+		wishes = append(wishes, "an image is built from "+gitops.Escape(s.OS.Dockerfile))
+	}
+	if len(s.Env.Pass) > 0 {
+		wishes = append(wishes, "these variables of yours are passed in: "+strings.Join(s.Env.Pass, ", "))
+	}
+	return wishes
+}
+
+// Consents reports whether the user consents to the wishes of a setup: once, and again when what it is made of has
+// changed. On a terminal they are asked.
+func (b Builder) Consents(ctx context.Context, s Setup, wishes []string) (bool, error) {
+	if len(wishes) == 0 {
+		return true, nil
+	}
+	given, err := b.Repo.Values(ctx, consentKey)
+	if err != nil || slices.Contains(given, s.Digest) {
+		return err == nil, err
+	}
+	if slices.Contains(given, "!"+s.Digest) || b.Dry || !b.Report.CanAsk() {
+		return false, nil
+	}
+	yes, err := b.Report.Ask(ctx, fmt.Sprintf("%s asks for this:\n  %s\nDo you consent, until it changes?", s.File, strings.Join(wishes, "\n  ")))
+	if err != nil {
+		return false, err
+	}
+	answer := s.Digest
+	if !yes {
+		answer = "!" + answer
+	}
+	return yes, b.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", consentKey, answer}})
+}
+
+// refused reports whether the user has said no.
+func (b Builder) refused(ctx context.Context, s Setup) (bool, error) {
+	given, err := b.Repo.Values(ctx, consentKey)
+	return slices.Contains(given, "!"+s.Digest), err
+}
+
+// consentHint is the command by which the user consents.
+func (s Setup) consentHint() string { return "git config --add " + consentKey + " " + s.Digest }
+
+// noConsent refuses to go on.
+func (s Setup) noConsent(wishes []string) error {
+	return &Refusal{fmt.Sprintf("%s needs your consent: %s", s.File, strings.Join(wishes, "; ")),
+		[]string{s.consentHint(), "git airlock start --no-recipe"}}
+}
+
+// Obey reads the setup of a tree. A devcontainer was written for other programs: if it cannot be used, or the user does
+// not consent to it, there is no setup. With insist, missing consent is an error: nothing else says what to make.
+func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup, error) {
+	s, err := b.Read(ctx, tree)
+	var wrong recipe.Errors
+	if errors.As(err, &wrong) && wrong[0].File == recipe.DevcontainerName {
+		b.Report.Say("%s is not used: %s", recipe.DevcontainerName, gitops.Escape(err.Error()))
+		return Setup{}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	b.WarnUncommitted(s)
+	if !s.Devcontainer() {
+		return s, nil
+	}
+	wishes := s.Wishes(true)
+	yes, err := b.Consents(ctx, s, wishes)
+	switch {
+	case err != nil:
+		return s, err
+	case yes:
+		if len(s.Ignored) > 0 {
+			b.Report.Say("%s: ignored: %s", s.File, gitops.Escape(strings.Join(s.Ignored, ", ")))
+		}
+		return s, nil
+	case insist:
+		return s, s.noConsent(wishes)
+	}
+	if refused, err := b.refused(ctx, s); err != nil || refused {
+		return Setup{}, err
+	}
+	b.Report.Say("%s is not used without your consent", s.File)
+	b.Report.Hint(s.consentHint())
+	return Setup{}, nil
+}
+
+// Agree makes sure of the consent to what a setup asks for.
+func (b Builder) Agree(ctx context.Context, s Setup, container bool) error {
+	wishes := s.Wishes(container)
+	yes, err := b.Consents(ctx, s, wishes)
+	if err == nil && !yes {
+		err = s.noConsent(wishes)
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+)
+
+// Image is the image of a setup, which is built if nothing that goes into it was built into one before.
+func (b Builder) Image(ctx context.Context, s Setup) (name string, err error) {
+	base := ""
+	if s.OS.Dockerfile != "" {
+		if base, err = b.built(ctx, docker.Build{Dockerfile: s.dockerfile, Files: s.context}); err != nil || !s.NeedsBuild() {
+			return base, err
+		}
+	}
+	return b.built(ctx, docker.Build{Dockerfile: s.Dockerfile(base)})
+}
+
+// plannedBuild completes a build by the network it uses and a digest of what goes in: the steps, the files, the images
+// it starts from as they are on this machine.
+func (b Builder) plannedBuild(ctx context.Context, w docker.Build) (docker.Build, error) {
+	w.Network = b.Config.String("airlock.buildNetwork", "")
+	list := Digest(w.Dockerfile) + "\n"
+	for _, ref := range recipe.BasesOf(w.Dockerfile) {
+		id, err := b.Containers.ImageID(ctx, ref)
+		if err != nil {
+			return w, err
+		}
+		list += fmt.Sprintf("%s %s\n", ref, id)
+	}
+	for _, f := range w.Files {
+		list += fmt.Sprintf("%s %q %q %o\n", Digest(f.Content), f.Name, f.Link, f.Mode)
+	}
+	w.Name = docker.BuiltImage(b.imageOwner(), Digest([]byte(list))[:24])
+	return w, nil
+}
+
+// imageOwner stands for this repository in the names of images.
+func (b Builder) imageOwner() string { return Digest([]byte(b.Repo.CommonDir))[:8] }
+
+// built is the image of a build.
+func (b Builder) built(ctx context.Context, w docker.Build) (name string, err error) {
+	if err := b.fetchBases(ctx, w.Dockerfile); err != nil {
+		return "", err
+	}
+	if w, err = b.plannedBuild(ctx, w); err != nil {
+		return "", err
+	}
+	if id, err := b.Containers.ImageID(ctx, w.Name); err != nil || id != "" {
+		return w.Name, err
+	}
+	if b.Dry {
+		b.Report.Say("would build image %s", w.Name)
+		return w.Name, nil
+	}
+	if has, err := b.Containers.Reuse(ctx, w.Name); err != nil || has {
+		return w.Name, err
+	}
+	b.Report.Say("building image %s", w.Name)
+	step, end := b.Report.Steps()
+	w.Progress = stepped(step)
+	begun := b.Now()
+	err = b.Containers.BuildImage(ctx, w)
+	end()
+	var failed *docker.BuildError
+	if errors.As(err, &failed) {
+		for _, line := range failed.Output {
+			b.Report.Quote(line)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	b.Report.Say("built image %s in %s", w.Name, b.Now().Sub(begun).Round(time.Second))
+	return w.Name, nil
+}
+
+// fetchBases downloads the images that a build starts from and that are not here.
+func (b Builder) fetchBases(ctx context.Context, dockerfile []byte) error {
+	for _, ref := range recipe.BasesOf(dockerfile) {
+		id, err := b.Containers.ImageID(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if id != "" || b.Dry {
+			continue
+		}
+		b.Report.Say("downloading image %s", gitops.Escape(ref))
+		step, end := b.Report.Steps()
+		err = b.Containers.Pull(ctx, ref, stepped(step))
+		end()
+		if err != nil {
+			return noBase(ref, err)
+		}
+	}
+	return nil
+}
+
+// noBase says what can be done about an image that cannot be had.
+func noBase(ref string, err error) error {
+	var lacking *prison.Unavailable
+	if errors.As(err, &lacking) && len(lacking.Mend) == 0 {
+		return Advise(err, "docker pull "+gitops.Pasteable(ref)+"  # where it takes a login",
+			"git airlock start --backend native  # with this machine's own tools")
+	}
+	return err
+}
+
+// stepped shows the steps of an engine.
+func stepped(step func(what string, number, of int, said string)) func(docker.Step) {
+	return func(s docker.Step) { step(s.What, s.Number, s.Of, s.Said) }
+}
+
+// ImageState is version 1 of an image in what image list --json prints.
+type ImageState struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Size    int64  `json:"size"`
+	Created string `json:"created"`
+	Used    bool   `json:"used"`    // a container is made of it
+	Current bool   `json:"current"` // what is committed here asks for it
+}
+
+// Images lists what was built, and which of it the setup that is committed here asks for.
+func (b Builder) Images(ctx context.Context, here Setup, all bool) ([]ImageState, error) {
+	built, err := b.Containers.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current := b.currentImages(ctx, here)
+	list := []ImageState{}
+	for _, i := range built {
+		if !all && !strings.HasPrefix(i.Name, docker.BuiltImage(b.imageOwner(), "")) {
+			continue
+		}
+		list = append(list, ImageState{i.Name, i.ID, i.Size, i.Created.UTC().Format(time.RFC3339), i.Used, current[i.Name]})
+	}
+	return list, nil
+}
+
+// currentImages are those that a setup asks for, as far as that can be told.
+func (b Builder) currentImages(ctx context.Context, s Setup) map[string]bool {
+	current := map[string]bool{}
+	if s.File == "" {
+		return current
+	}
+	base := ""
+	if s.OS.Dockerfile != "" {
+		w, err := b.plannedBuild(ctx, docker.Build{Dockerfile: s.dockerfile, Files: s.context})
+		if err != nil {
+			return current
+		}
+		base = w.Name
+		current[base] = true
+	}
+	if w, err := b.plannedBuild(ctx, docker.Build{Dockerfile: s.Dockerfile(base)}); err == nil {
+		current[w.Name] = true
+	}
+	return current
+}

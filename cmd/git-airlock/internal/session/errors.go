@@ -1,0 +1,105 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/promote/daemon"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/selftest"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
+)
+
+var (
+	// ErrNoAirlock says that there is no airlock in this worktree.
+	ErrNoAirlock = errors.New("no airlock here")
+	// ErrCleared says that there is none any more.
+	ErrCleared = fmt.Errorf("%w: another command has cleared it", ErrNoAirlock)
+
+	errInside = errors.New("this is the workspace of an airlock; git airlock works from outside")
+)
+
+// RequestError is a request that cannot be met anywhere, as one that names an image for a backend without images.
+type RequestError struct{ Text string }
+
+func (e *RequestError) Error() string { return e.Text }
+
+func requestErrorf(format string, args ...any) error {
+	return &RequestError{fmt.Sprintf(format, args...)}
+}
+
+// BrokenPromise is a prison that does not keep what it promises.
+type BrokenPromise struct{ Report selftest.Report }
+
+func (e *BrokenPromise) Error() string { return "the prison does not keep its promises" }
+
+// Next returns what to type next after an error, nil if there is nothing to say.
+func Next(err error) []string {
+	var refused *environment.Refusal
+	var advised *environment.Advised
+	var unavailable *prison.Unavailable
+	var noRange *identity.NoRange
+	var foreign *gitops.ForeignError
+	var setting *promote.SettingError
+	var scanSetting *scan.SettingError
+	var unreadable *promote.PolicyError
+	var unwritable *promote.UnwritableError
+	switch {
+	case errors.As(err, &unwritable):
+		return unwritable.Next()
+	case errors.As(err, &unreadable):
+		return unreadable.Next
+	case errors.As(err, &advised):
+		return advised.Next
+	case errors.As(err, &refused):
+		return refused.Next
+	case errors.As(err, &unavailable):
+		return unavailable.Mend
+	case errors.As(err, &noRange):
+		return noRange.Mend
+	case errors.As(err, &setting):
+		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
+	case errors.As(err, &scanSetting):
+		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
+	case errors.As(err, &foreign):
+		return []string{"git config --global --add safe.directory " + gitops.Pasteable(foreign.Path)}
+	}
+	for _, known := range nextAfter {
+		if errors.Is(err, known.err) {
+			return known.next
+		}
+	}
+	if gitops.NoRoom(err) {
+		return []string{"df -h .", "df -i ."}
+	}
+	return nil
+}
+
+// nextAfter are the errors without values of their own; the first that fits counts.
+var nextAfter = []struct {
+	err  error
+	next []string
+}{
+	{ErrNoAirlock, []string{"git airlock start"}},
+	{daemon.ErrElsewhere, []string{"git airlock stop  # where it was started"}},
+	{prison.ErrElsewhere, []string{"git airlock stop  # where it was started"}},
+	{prison.ErrNotRunning, []string{"git airlock start"}},
+	{prison.ErrFlooded, []string{"git airlock stop"}},
+	{prison.ErrFrozen, []string{"git airlock stop"}},
+	{identity.ErrNoUser, []string{`git config --global user.name "Your Name"`, "git config --global user.email you@example.com"}},
+	{gitops.ErrUnborn, []string{"git commit --allow-empty -m 'Initial commit'"}},
+	{gitops.ErrDetached, []string{"git switch -c <branch>"}},
+	{gitops.ErrTwoRepositories, []string{"unset GIT_DIR GIT_WORK_TREE"}},
+	{gitops.ErrBare, []string{"git worktree add <path> <branch>"}},
+	{syscall.EROFS, []string{"findmnt --target ."}},
+	{airlock.ErrBusy, []string{"git airlock status"}},
+}
+
+func escape(text string) string { return gitops.Escape(text) }

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/git-airlock/git-airlock/promote/ledger"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// Run starts an airlock if none runs, lets execute run a command in it, promotes, and stops what it started. ran is the error of
+// the command, held that of promoting: whatever became of the command, what it committed is promoted.
+func (s *Session) Run(ctx context.Context, request Request, execute func(context.Context, airlock.Record) error) (ran, held error) {
+	r, leave, err := s.ensure(ctx, request)
+	if ctx.Err() != nil && r.ID != "" && s.Store.StopsAfterUse(r.ID) {
+		err = errors.Join(ctx.Err(), s.goOut(context.WithoutCancel(ctx), r, 0))
+	}
+	if err != nil {
+		return err, nil
+	}
+	if s.Dry {
+		return execute(ctx, r), nil
+	}
+	defer leave()
+	before, err := ledger.TotalLanded(s.Store.Dir(r.ID))
+	if err != nil {
+		return err, nil
+	}
+	ran = execute(ctx, r)
+	leave()
+	return ran, s.goOut(context.WithoutCancel(ctx), r, before)
+}
+
+// goOut stops what a run has started, if nobody else runs anything in it, and promotes in any case.
+func (s *Session) goOut(ctx context.Context, r airlock.Record, before int) error {
+	if !s.Store.StopsAfterUse(r.ID) {
+		return s.land(ctx, r, promote.Options{}, before)
+	}
+	unlock, err := s.Store.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	done, err := s.Store.LastOut(r.ID)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrCleared
+	case errors.Is(err, airlock.ErrBusy):
+		s.Report.Say("%s on %s goes on: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
+		unlock()
+		return s.land(ctx, r, promote.Options{}, before)
+	case err != nil:
+		return err
+	}
+	defer done()
+	return s.stopLocked(ctx, r, before)
+}
+
+// ensure returns the running airlock, or starts one. Until leave is called no other run stops it.
+func (s *Session) ensure(ctx context.Context, request Request) (r airlock.Record, leave func(), err error) {
+	for tries := 3; ; tries-- {
+		if r, err = s.running(ctx, request); err != nil || s.Dry {
+			return r, nil, err
+		}
+		if leave, err = s.Store.Use(ctx, r.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return r, nil, err
+		}
+		if err == nil {
+			runs, err := s.prisons().runs(ctx, r)
+			if err == nil && (runs || tries == 0) {
+				return r, leave, nil
+			}
+			leave()
+			if err != nil {
+				return r, nil, err
+			}
+			// The last one out has just stopped it.
+		} else if tries == 0 {
+			return r, nil, ErrCleared
+		}
+	}
+}
+
+// running returns the running airlock, or starts one, which is then stopped by the last one out.
+func (s *Session) running(ctx context.Context, request Request) (airlock.Record, error) {
+	before, err := s.Store.Here()
+	if err != nil {
+		return airlock.Record{}, err
+	}
+	if before != nil && before.Phase == airlock.Running {
+		runs, err := s.prisons().runs(ctx, *before)
+		if runs {
+			s.tooLate(*before, request)
+		}
+		if err != nil || runs {
+			return *before, errors.Join(err, s.Heal(ctx, *before))
+		}
+	}
+	r, started, err := s.start(ctx, request, true)
+	var failed *environment.CommandError
+	if errors.As(err, &failed) && started {
+		err = errors.Join(err, s.Stop(context.WithoutCancel(ctx), r))
+	}
+	return r, err
+}

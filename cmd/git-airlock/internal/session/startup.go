@@ -1,0 +1,79 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// checkInside refuses a prison in which something is not there that has to be.
+func (s *Session) checkInside(ctx context.Context, r airlock.Record, setup environment.Setup) error {
+	open := func(ctx context.Context) (prison.Prison, error) { return s.prisons().attach(ctx, r) }
+	from := environment.System{Image: r.Image, Built: r.Built, Rootfs: r.Rootfs, Images: s.prisons().traits(r).Images}
+	return environment.Check(ctx, open, from, setup)
+}
+
+// runStartup runs what a setup wants run in a prison: the services if it was just started, and the startup commands unless
+// these have run to their end in this airlock already.
+func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup environment.Setup, started bool) error {
+	if s.Dry || len(setup.Prestart)+len(setup.Startup) == 0 {
+		return nil
+	}
+	unlock, err := s.Store.LockFile(ctx, r.ID, "startup.lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	box, err := s.prisons().attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if started && len(setup.Prestart) > 0 {
+		if err := s.Environment().Serve(ctx, box, setup.Prestart); err != nil {
+			return err
+		}
+	}
+	digest := environment.Digest([]byte(fmt.Sprintf("%q", setup.Startup)))
+	done, err := s.Store.Startup(r.ID)
+	if err != nil || done == digest {
+		return err
+	}
+	if err := s.Environment().RunStartup(ctx, box, setup.Startup); err != nil {
+		return err
+	}
+	return s.Store.SetStartup(r.ID, digest)
+}
+
+// launch runs the agent's command detached.
+func (s *Session) launch(ctx context.Context, r airlock.Record, command []string) error {
+	if len(command) == 0 || s.Dry {
+		return nil
+	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	running, err := s.prisons().launched(ctx, r)
+	if err != nil {
+		return err
+	}
+	if running != nil && !running.Exited {
+		return &environment.Refusal{Text: fmt.Sprintf("the prison is running %q already", running.Argv), Next: []string{"git airlock status", "git airlock stop"}}
+	}
+	box, err := s.prisons().attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: s.Terminal}); err != nil {
+		return err
+	}
+	s.Report.Say("launched %s", gitops.Escape(fmt.Sprintf("%q", command)))
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// open opens the repository of the current folder for a command.
+func open(c *cli.Context) (*session.Session, error) {
+	return openAs(c, ui.Reporter{To: c.App.ErrWriter})
+}
+
+func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
+	caller, _ := hostenv.Original("SUDO_UID")
+	sudo, err := strconv.Atoi(caller)
+	if err != nil {
+		sudo = 0
+	}
+	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
+	return session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: time.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
+}
+
+// inRepository opens the repository before a command acts.
+func inRepository(act func(*cli.Context, *session.Session) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		s, err := open(c)
+		if err != nil {
+			return err
+		}
+		return act(c, s)
+	}
+}
+
+// onAirlock also finds the airlock of this worktree, which must be there. What goes wrong with an airlock that another command
+// has cleared meanwhile is that.
+func onAirlock(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
+	return inRepository(func(c *cli.Context, s *session.Session) error {
+		r, err := s.Here(c.Context)
+		if err != nil {
+			return err
+		}
+		err = act(c, s, r)
+		var ended *childStatus
+		if err == nil || errors.As(err, &ended) || errors.As(err, new(told)) || c.Context.Err() != nil {
+			return err
+		}
+		if _, gone := s.Current(r); errors.Is(gone, session.ErrCleared) {
+			return gone
+		}
+		return err
+	})
+}
+
+// show shows the output of a command coloured as git would, and on a terminal through git's pager, if the command is one that
+// pages.
+func show(ctx context.Context, s *session.Session, command string, pages bool, print func(out io.Writer, p ui.Paint) error) error {
+	return ui.Paging{Config: s.Config, Command: command, Pages: pages, Git: s.Repo.Pager}.Show(ctx, print)
+}
+
+// painted returns the colours of what is written to standard output.
+func painted(s *session.Session) ui.Paint {
+	return ui.Paint(ui.WantsColour(s.Config, ui.Stdout, "color.airlock", "color.ui"))
+}
