@@ -19,6 +19,7 @@ type ill struct {
 }
 
 func (b ill) Name() string                                      { return b.name }
+func (b ill) Traits(string) prison.Traits                       { return prison.Traits{} }
 func (b ill) Examine(context.Context) ([]prison.Finding, error) { return nil, b.err }
 
 // TestDiagnoseOthers has a backend at which something fails that nobody foresaw: it is shown, and so is the next one.

@@ -21,22 +21,26 @@ const module = "github.com/git-airlock/git-airlock"
 
 // The rooms of the command.
 const (
-	command    = "cmd/git-airlock"
-	uiRoom     = command + "/internal/ui"
-	manualRoom = command + "/internal/manual"
+	command         = "cmd/git-airlock"
+	uiRoom          = command + "/internal/ui"
+	manualRoom      = command + "/internal/manual"
+	sessionRoom     = command + "/internal/session"
+	environmentRoom = command + "/internal/environment"
 )
 
 // rooms is the import table: each folder with those of ours that it may import. A folder without a row of its own counts
 // with the nearest one above it.
 var rooms = map[string][]string{
-	command:    {uiRoom, manualRoom, "gitops", "identity", "snapshot", "prison", "promote"},
-	uiRoom:     {"gitops"},
-	manualRoom: {uiRoom},
-	"gitops":   nil,
-	"identity": {"gitops"},
-	"snapshot": {"gitops", "identity"},
-	"prison":   {"internal/bounded"},
-	"promote":  {"gitops", "identity", "internal/bounded"},
+	command:         {uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "identity", "snapshot", "prison", "promote"},
+	uiRoom:          {"gitops"},
+	manualRoom:      {uiRoom},
+	sessionRoom:     {environmentRoom, "gitops", "identity", "snapshot", "prison", "promote"},
+	environmentRoom: {"gitops", "prison"},
+	"gitops":        nil,
+	"identity":      {"gitops"},
+	"snapshot":      {"gitops", "identity"},
+	"prison":        {"internal/bounded"},
+	"promote":       {"gitops", "identity", "internal/bounded"},
 
 	"internal/bounded": nil,
 
@@ -46,7 +50,7 @@ var rooms = map[string][]string{
 // doors names, for each thing that is outside, the packages it is touched by. A key ending
 // in a slash counts for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "prison/native", "prison/prisontest", command, uiRoom},
+	"os/exec":                           {"gitops", "prison/native", "prison/prisontest", sessionRoom, uiRoom},
 	"net":                               {"prison/docker", "prison/prisontest"},
 	"net/":                              nil,
 	"net/netip":                         {"prison/selftest"},
@@ -54,7 +58,7 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker"},
-	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", command, uiRoom},
+	"golang.org/x/sys/":                 {"gitops", "prison/hosttree", "prison/native", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", sessionRoom, uiRoom},
 	"golang.org/x/term":                 {command, uiRoom},
 	"github.com/urfave/cli/":            {command},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon", "prison/native"},
@@ -213,6 +217,45 @@ func TestHintsHaveOneDoor(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// A folder of Go files beyond one of these has a second idea in it that wants a room. Tests do not count.
+const (
+	maxFiles       = 20
+	maxFolderLines = 3500
+)
+
+// largeFolders may be larger, for the reason that is given.
+var largeFolders = map[string]string{
+	command:          "one file per command; at most 28",
+	"gitops":         "split next",
+	"prison/native":  "split next",
+	"prison/docker":  "split next",
+	"promote":        "split next",
+	"promote/policy": "split next",
+}
+
+// TestFolderSize keeps folders small enough to be read, and the list of those that are not true.
+func TestFolderSize(t *testing.T) {
+	files, lines := map[string]int{}, map[string]int{}
+	for _, f := range sources(t) {
+		if !f.test() {
+			files[f.folder()]++
+			lines[f.folder()] += f.lines
+		}
+	}
+	if n := files[command]; n > 28 {
+		t.Errorf("%s has %d files; at most 28", command, n)
+	}
+	for folder, n := range files {
+		reason, large := largeFolders[folder]
+		switch tooLarge := n > maxFiles || lines[folder] > maxFolderLines; {
+		case tooLarge && !large:
+			t.Errorf("%s has %d files and %d lines; at most %d and %d", folder, n, lines[folder], maxFiles, maxFolderLines)
+		case !tooLarge && large:
+			t.Errorf("%s (%s) is small enough by now: take it from the list", folder, reason)
+		}
 	}
 }
 

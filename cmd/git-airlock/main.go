@@ -29,7 +29,7 @@ func main() {
 // run runs one command line and returns its exit status.
 func run(argv []string) int {
 	syscall.Umask(syscall.Umask(0) &^ 0o700) // we use what we make
-	keepDescriptors()
+	session.KeepDescriptors()
 	ctx, stop := untilSignal()
 	defer stop()
 	own, inside := splitCommand(argv)

@@ -40,13 +40,13 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 			}
 		}
 	}()
-	shown := &modes{out: os.Stdout}
+	shown := &ui.Modes{Out: os.Stdout}
 	p.Stdout, p.Stderr = shown, nil
 	p.Terminal = &prison.Terminal{Size: sizeOf(out), Resize: sizes, Term: os.Getenv("TERM")}
 	return func() {
 		signal.Stop(resized)
 		close(done)
-		shown.undo()
+		shown.Undo()
 		_ = term.Restore(in, before)
 	}, nil
 }

@@ -72,6 +72,7 @@ func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 
 func unixLines(content []byte) []byte { return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) }
 
+// Digest returns the SHA-256 of a content, in hexadecimal digits.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])

@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"fmt"
@@ -33,10 +33,10 @@ const (
 	longestSequence = 128
 )
 
-// modes passes on what a program shows and notes which modes of the terminal the program has changed. What it misses,
+// Modes passes on what a program shows and notes which modes of the terminal the program has changed. What it misses,
 // as terminals read some sequences in ways of their own, [backToNormal] has.
-type modes struct {
-	out io.Writer
+type Modes struct {
+	Out io.Writer
 
 	mu       sync.Mutex
 	over     bool            // what is left of the output is not shown any more
@@ -47,7 +47,7 @@ type modes struct {
 	keyboard bool            // another protocol for it
 }
 
-func (m *modes) Write(p []byte) (int, error) {
+func (m *Modes) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.over {
@@ -56,11 +56,11 @@ func (m *modes) Write(p []byte) (int, error) {
 	for _, c := range p {
 		m.note(c)
 	}
-	return m.out.Write(p)
+	return m.Out.Write(p)
 }
 
 // note reads one byte of output.
-func (m *modes) note(c byte) {
+func (m *Modes) note(c byte) {
 	const shiftOut, eightBits = 0x0e, 0x80 // what may begin a sequence, too
 	m.touched = m.touched || c == 0x1b || c == shiftOut || c >= eightBits
 	switch {
@@ -78,7 +78,7 @@ func (m *modes) note(c byte) {
 }
 
 // change notes a control sequence by its parameters and its last byte.
-func (m *modes) change(parameters string, final byte) {
+func (m *Modes) change(parameters string, final byte) {
 	private, isPrivate := strings.CutPrefix(parameters, "?")
 	switch {
 	case isPrivate && (final == 'h' || final == 'l'):
@@ -107,8 +107,8 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// undo puts the terminal back; nothing is shown afterwards.
-func (m *modes) undo() {
+// Undo puts the terminal back; nothing is shown afterwards.
+func (m *Modes) Undo() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over = true
@@ -125,5 +125,5 @@ func (m *modes) undo() {
 	}
 	b.WriteString(strings.Repeat("\x1b[23;0t", min(m.titles, mostPops)))
 	b.WriteString(backToNormal)
-	_, _ = io.WriteString(m.out, b.String()) // a terminal that is gone has no modes
+	_, _ = io.WriteString(m.Out, b.String()) // a terminal that is gone has no modes
 }

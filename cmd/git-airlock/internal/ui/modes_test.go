@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func TestModesPutBack(t *testing.T) {
 			fmt.Fprintf(&sent, "text\x1b[?%s%c\x1b[%dm", strings.Join(list, ";"), "hl"[random.IntN(2)], random.IntN(50))
 		}
 		var out bytes.Buffer
-		m := &modes{out: &out}
+		m := &Modes{Out: &out}
 		for rest := []byte(sent.String()); len(rest) > 0; {
 			n := 1 + random.IntN(len(rest))
 			if _, err := m.Write(rest[:n]); err != nil {
@@ -50,7 +50,7 @@ func TestModesPutBack(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		m.undo()
+		m.Undo()
 		if got := tracked(out.String()); len(got) != len(usuallyOn) || !got["?7"] || !got["?8"] || !got["?25"] {
 			t.Fatalf("case %d: after %q the terminal has %v", n, out.String(), got)
 		}
@@ -60,16 +60,16 @@ func TestModesPutBack(t *testing.T) {
 // TestModesOfText leaves a terminal alone that was shown text only, and shows nothing after the end.
 func TestModesOfText(t *testing.T) {
 	var out bytes.Buffer
-	m := &modes{out: &out}
+	m := &Modes{Out: &out}
 	_, _ = m.Write([]byte("one\r\n\ttwo\a\b"))
-	m.undo()
+	m.Undo()
 	if _, err := m.Write([]byte("\x1b[?1000h")); err == nil || out.String() != "one\r\n\ttwo\a\b" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
-	m = &modes{out: &out}
+	m = &Modes{Out: &out}
 	_, _ = m.Write([]byte("\x1b[>1u\x1b[22;0t\x1b[22t\x1b[?1049h\x1b]0;title"))
 	out.Reset()
-	m.undo()
+	m.Undo()
 	for _, want := range []string{"\x18", "\x1b[?1049l", "\x1b[<99u", "\x1b[23;0t\x1b[23;0t", "\x1b[>4m", "\x1b[?2004l", "\x1b7\x1b[r\x1b8"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %q", want, out.String())
