@@ -232,7 +232,6 @@ var largeFolders = map[string]string{
 	"gitops":         "split next",
 	"prison/native":  "split next",
 	"prison/docker":  "split next",
-	"promote":        "split next",
 	"promote/policy": "split next",
 }
 
