@@ -69,6 +69,8 @@ type Guard struct {
 	prison Prison
 	log    *log.Logger
 	news   chan struct{}
+	at     func(path string) (space, error) // what a file system has
+	now    func() time.Time
 
 	known struct { // between Run and its callers
 		sync.Mutex
@@ -81,7 +83,7 @@ type Guard struct {
 	others  []disk
 	walk    <-chan walk // where the result of a walk comes; nil while there is none
 	walked  walk        // the last one
-	at      time.Time   // when it ended
+	ended   time.Time   // when it ended
 	failure string      // of the last walk, logged once
 	closing <-chan struct{}
 	open    bool // the workspace could not be closed, which was logged
@@ -99,18 +101,20 @@ type walk struct {
 }
 
 // New returns a guard that does nothing before [Guard.Run].
-func New(p Prison, logger *log.Logger) *Guard {
-	g := &Guard{prison: p, log: logger, at: time.Now(), news: make(chan struct{}, 1)}
-	if s, err := spaceAt(p.Workspace); err == nil {
+func New(p Prison, logger *log.Logger) *Guard { return newGuard(p, logger, spaceAt, time.Now) }
+
+func newGuard(p Prison, logger *log.Logger, at func(string) (space, error), now func() time.Time) *Guard {
+	g := &Guard{prison: p, log: logger, at: at, now: now, ended: now(), news: make(chan struct{}, 1)}
+	if s, err := at(p.Workspace); err == nil {
 		g.walked.then, g.floor = s, s.floor()
 	}
 	for _, f := range p.Others {
-		s, err := spaceAt(f.Path)
+		s, err := at(f.Path)
 		same := func(d disk) bool { return sameDisk(f.Path, d.Path) }
 		if err != nil || sameDisk(f.Path, p.Workspace) || slices.ContainsFunc(g.others, same) {
 			continue
 		}
-		g.others = append(g.others, disk{f, s.floor()})
+		g.others = append(g.others, disk{f, s.floor(), s})
 		g.walked.then = g.walked.then.with(s)
 	}
 	return g
@@ -201,13 +205,18 @@ func (g *Guard) close(ctx context.Context) {
 
 // check stops the prison if it must be stopped.
 func (g *Guard) check(ctx context.Context) {
-	s, err := spaceAt(g.prison.Workspace)
+	s, err := g.at(g.prison.Workspace)
 	if err != nil {
 		return
 	}
 	besides, where := "", ""
-	for _, d := range g.others {
-		there := d.now()
+	for i, d := range g.others {
+		there, err := g.at(d.Path)
+		if err != nil { // the prison does not use that disk any more; what it held must not hide what the others gain
+			there = d.last
+			there.free, there.inodesFree = math.MaxInt64, there.inodes
+		}
+		g.others[i].last = there
 		s = s.with(there)
 		if why := d.full(there); besides == "" && why != "" {
 			besides, where = why, d.Path
@@ -262,7 +271,7 @@ func (g *Guard) due(s space) bool {
 	if full {
 		pause /= fullShare // somebody waits for it to be over
 	}
-	return much && !full || time.Since(g.at) > max(pause, walkEvery)
+	return much && !full || g.now().Sub(g.ended) > max(pause, walkEvery)
 }
 
 // measure begins a walk that is due, unless one is under way.
@@ -273,9 +282,9 @@ func (g *Guard) measure(ctx context.Context, s space) {
 	result := make(chan walk, 1)
 	go func() {
 		found := walk{exported: g.prison.Exported(), then: s}
-		begun := time.Now()
+		begun := g.now()
 		found.usage, found.err = g.prison.Measure(ctx)
-		found.pause = openShare*(time.Since(begun)-found.usage.Took) + walkShare*found.usage.Took
+		found.pause = openShare*(g.now().Sub(begun)-found.usage.Took) + walkShare*found.usage.Took
 		result <- found
 	}()
 	g.walk = result
@@ -299,7 +308,7 @@ func (g *Guard) learn(ctx context.Context, found walk) {
 		found.usage.Bytes = max(found.usage.Bytes, before.usage.Bytes+found.then.used-before.then.used)
 		found.usage.Inodes = max(found.usage.Inodes, before.usage.Inodes+found.then.inodesUsed-before.then.inodesUsed)
 	}
-	g.failure, g.walked, g.at = failure, found, time.Now()
+	g.failure, g.walked, g.ended = failure, found, g.now()
 }
 
 // verdict returns why the prison must be stopped; empty if it need not be.

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,6 +43,7 @@ func sameDisk(a, b string) bool {
 type disk struct {
 	Folder
 	floor int64
+	last  space // when it was asked last
 }
 
 // full returns why a disk with this space is full; empty if it is not.
@@ -55,15 +55,6 @@ func (d disk) full(s space) string {
 		return fmt.Sprintf("the disk of %s has room for %d more files", d.Of, s.inodesFree)
 	}
 	return ""
-}
-
-// now returns the space of a disk; one that cannot be asked is not used by the prison any more.
-func (d disk) now() space {
-	s, err := spaceAt(d.Path)
-	if err != nil {
-		return space{free: math.MaxInt64}
-	}
-	return s
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", n>>20) }

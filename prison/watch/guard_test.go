@@ -1,0 +1,161 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log"
+	"strings"
+	"testing"
+	"time"
+)
+
+const megabyte = 1 << 20
+
+// stage is a guard whose disks, clock and prison are the test's.
+type stage struct {
+	*Guard
+	said     bytes.Buffer
+	disks    map[string]space
+	time     time.Time
+	usage    Usage
+	exported int64
+	walks    int
+	halts    int
+	haltErr  error
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	roomy := space{used: 1 << 30, free: 64 << 30, total: 100 << 30, inodesUsed: 1000, inodesFree: 1_000_000, inodes: 1_001_000}
+	s := &stage{disks: map[string]space{"work": roomy, "repository": roomy}, time: time.Unix(1, 0), usage: Usage{Whole: true}}
+	s.Guard = newGuard(Prison{
+		Workspace: "work",
+		Measure:   func(context.Context) (Usage, error) { s.walks++; return s.usage, nil },
+		Exported:  func() int64 { return s.exported },
+		Halt:      func(context.Context) error { s.halts++; return s.haltErr },
+		Close:     func(context.Context) (bool, error) { return false, nil },
+	}, log.New(&s.said, "", 0), func(path string) (space, error) {
+		if d, there := s.disks[path]; there {
+			return d, nil
+		}
+		return space{}, errors.New("no such disk")
+	}, func() time.Time { return s.time })
+	s.others = []disk{{Folder{"repository", "the repository"}, s.disks["repository"].floor(), s.disks["repository"]}}
+	s.walked.then = s.walked.then.with(s.disks["repository"])
+	s.Allow(100 * megabyte)
+	return s
+}
+
+// grow has the workspace's disk hold more, and looks at it until no walk is due.
+func (s *stage) grow(ctx context.Context, bytes int64) {
+	d := s.disks["work"]
+	d.used, d.free = d.used+bytes, d.free-bytes
+	s.disks["work"] = d
+	s.check(ctx)
+	for s.walk != nil {
+		s.learn(ctx, <-s.walk)
+		s.check(ctx)
+	}
+}
+
+func (s *stage) heard() bool {
+	select {
+	case <-s.News():
+		return true
+	default:
+		return false
+	}
+}
+
+// A workspace above the limit stops the prison, and the message names the limit and one that would do.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.usage.Bytes = 50 * megabyte
+	if s.grow(t.Context(), 50*megabyte); s.walks != 0 || s.halts != 0 || s.Full() != nil {
+		t.Fatalf("%d walks, %d halts: nothing can be too large yet", s.walks, s.halts)
+	}
+	s.usage.Bytes = 101 * megabyte
+	s.grow(t.Context(), 60*megabyte)
+	f := s.Full()
+	if s.walks == 0 || s.halts != 1 || f == nil || !s.heard() {
+		t.Fatalf("%d walks, %d halts, %+v", s.walks, s.halts, f)
+	}
+	if !strings.Contains(f.Message, "101 MB") || !strings.Contains(f.Message, "100 MB") || f.Enough != 2 || f.Disk != "" {
+		t.Errorf("%+v", f)
+	}
+	// Started again, the agent may clean up, and is not stopped for what was there.
+	if s.grow(t.Context(), megabyte); s.halts != 1 {
+		t.Errorf("%d halts", s.halts)
+	}
+	s.usage.Bytes, s.time = 10*megabyte, s.time.Add(time.Hour)
+	if s.grow(t.Context(), -90*megabyte); s.Full() != nil || !s.heard() {
+		t.Errorf("%+v", s.Full())
+	}
+}
+
+// What was taken out of the workspace counts even when the workspace has removed it.
+func TestExported(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.exported = 150 * megabyte
+	if s.grow(t.Context(), 150*megabyte); s.halts != 1 || s.Full() == nil || !strings.Contains(s.Full().Message, "taken out") {
+		t.Errorf("%d halts, %+v", s.halts, s.Full())
+	}
+}
+
+// What cannot be measured counts as much as the disk has grown.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.usage.Whole = false
+	if s.grow(t.Context(), 150*megabyte); s.halts != 1 || s.Full() == nil {
+		t.Errorf("%d halts, %+v", s.halts, s.Full())
+	}
+}
+
+// A full disk stops the prison at once, whatever the workspace holds, and the message names it.
+func TestFullDisks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		disk   string
+		change func(*space)
+		want   Full
+	}{
+		"workspace":        {"work", func(s *space) { s.free = 10 * megabyte }, Full{"the disk has 10 MB left; the prison was stopped", 0, "work", false}},
+		"workspace, files": {"work", func(s *space) { s.inodesFree = 7 }, Full{"the disk has room for 7 more files; the prison was stopped", 0, "work", true}},
+		"another":          {"repository", func(s *space) { s.free = 0 }, Full{"the disk of the repository has 0 MB left; the prison was stopped", 0, "repository", false}},
+		"another, files":   {"repository", func(s *space) { s.inodesFree = 1 }, Full{"the disk of the repository has room for 1 more files; the prison was stopped", 0, "repository", false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			d := s.disks[c.disk]
+			c.change(&d)
+			s.disks[c.disk] = d
+			s.grow(t.Context(), 0)
+			if f := s.Full(); f == nil || *f != c.want || s.halts != 1 {
+				t.Errorf("%+v, want %+v, %d halts", f, c.want, s.halts)
+			}
+		})
+	}
+}
+
+// A disk that is gone fills no more, and a prison that does not stop is stopped again.
+func TestHaltFails(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	delete(s.disks, "repository")
+	if s.grow(t.Context(), 0); s.halts != 0 {
+		t.Errorf("%d halts for a disk that is gone", s.halts)
+	}
+	s.haltErr, s.exported = errors.New("busy"), 150*megabyte
+	if s.grow(t.Context(), 150*megabyte); s.Full() != nil || s.halts == 0 || !strings.Contains(s.said.String(), "stop the prison: busy") {
+		t.Errorf("%d halts, %+v, %q", s.halts, s.Full(), s.said.String())
+	}
+	s.haltErr = nil
+	if s.check(t.Context()); s.Full() == nil {
+		t.Error("it is not tried again")
+	}
+}
