@@ -31,18 +31,19 @@ const (
 // rooms is the import table: each folder with those of ours that it may import. A folder without a row of its own counts
 // with the nearest one above it.
 var rooms = map[string][]string{
-	command:         {uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "identity", "snapshot", "prison", "promote"},
+	command:         {uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "identity", "snapshot", "prison", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
-	sessionRoom:     {environmentRoom, "gitops", "identity", "snapshot", "prison", "promote"},
-	environmentRoom: {"gitops", "prison"},
+	sessionRoom:     {environmentRoom, "gitops", "identity", "snapshot", "prison", "prison/recipe", "promote"},
+	environmentRoom: {"gitops", "prison", "prison/recipe"},
 	"gitops":        nil,
 	"identity":      {"gitops"},
 	"snapshot":      {"gitops", "identity"},
-	"prison":        {"internal/bounded"},
-	"promote":       {"gitops", "identity", "internal/bounded"},
+	"prison":        nil,
+	"promote":       {"gitops", "identity", "gitops/bounded"},
 
-	"internal/bounded": nil,
+	"gitops/bounded": nil,
+	"prison/recipe":  {"prison", "gitops/bounded"}, // it parses what a commit brings
 
 	"scripts/components": nil, // in no binary
 }

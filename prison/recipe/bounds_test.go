@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/git-airlock/git-airlock/internal/bounded"
+	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
 // TestLinesGrowth counts what is built to find lines: a document of twice the size makes no more than twice as much.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/git-airlock/git-airlock/internal/bounded"
+	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
 // Found is a language that a repository's files speak for.

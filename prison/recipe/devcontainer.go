@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-airlock/git-airlock/internal/bounded"
+	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
 // DevcontainerName is where a description of a development container lies, which stands in for a missing recipe.

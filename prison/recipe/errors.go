@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/git-airlock/git-airlock/internal/bounded"
+	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
 // Error is one thing that is wrong with a recipe. What it quotes is escaped.

@@ -170,7 +170,7 @@ func TestWrongTogether(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	_, err := recipe.Parse([]byte(strings.Repeat("#", recipe.MaxSize+1)))
-	if err == nil || !strings.Contains(err.Error(), "1048577 bytes are more than 1048576") {
+	if err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Error(err)
 	}
 	many := "[startup]\ncommands = [" + strings.Repeat("\"a\",", 501) + "]"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/internal/bounded"
+	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
 // hostExec looks for files that something runs without being told to. What runs on this machine by itself is reported each time
