@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -147,7 +148,7 @@ func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, er
 	var total ledger.Outcome
 	for end := time.Now().Add(drainTime); ; {
 		o, err := e.Cycle(ctx, options)
-		options.target = o.Target
+		options.target = cmp.Or(o.Target, options.target)
 		if o.Landed > 0 || o.Pending > total.Pending { // it gets further
 			end = time.Now().Add(drainTime)
 		}
