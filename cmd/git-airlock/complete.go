@@ -229,10 +229,8 @@ func (k *known) rules() []manual.Candidate {
 func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print the completion for a shell",
-		UsageText:       "git airlock completion bash|zsh|fish",
-		Hidden:          true,
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+		UsageText: "git airlock completion bash|zsh|fish",
+		Hidden:    true,
 		Action: func(c *cli.Context) error {
 			script, ok := manual.CompletionScript(c.Args().First())
 			if !ok {
@@ -250,9 +248,8 @@ func completionCommand() *cli.Command {
 func completeCommand(inside []string) *cli.Command {
 	return &cli.Command{
 		Name: "complete", Usage: "offer completions of the last word",
-		UsageText:       "git airlock complete -- WORD...",
-		Hidden:          true,
-		HideHelpCommand: true,
+		UsageText: "git airlock complete -- WORD...",
+		Hidden:    true,
 		Action: func(c *cli.Context) error {
 			if len(inside) > 0 {
 				manual.Complete(c.App.Writer, appPage(c.App), (&known{ctx: c.Context}).values(), inside)

@@ -105,9 +105,8 @@ func unquote(usage string) (value, text string) {
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "help", Usage: "explain a command",
-		UsageText:       "git airlock help [COMMAND]",
-		Hidden:          true,
-		HideHelpCommand: true,
+		UsageText: "git airlock help [COMMAND]",
+		Hidden:    true,
 		Action: func(c *cli.Context) error {
 			p := appPage(c.App)
 			for _, word := range c.Args().Slice() {
@@ -123,14 +122,12 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// printHelp is how -h looks; cli hands it what help was asked for.
-func printHelp(w io.Writer, _ string, of any) {
-	switch of := of.(type) {
-	case *cli.App:
-		appPage(of).Help(w, manual.WidthOf(w))
-	case *cli.Command:
-		commandPage(strings.TrimSuffix(strings.TrimSuffix(of.HelpName, of.Name), " "), of).Help(w, manual.WidthOf(w))
+// pageOf describes the command that a context is of.
+func pageOf(c *cli.Context) manual.Page {
+	if c.Command == nil || c.Command.HelpName == "" || c.Command.HelpName == c.App.Name {
+		return appPage(c.App)
 	}
+	return commandPage(strings.TrimSuffix(strings.TrimSuffix(c.Command.HelpName, c.Command.Name), " "), c.Command)
 }
 
 // manualOf is the manual of the program.
@@ -160,9 +157,7 @@ func manualCommand() *cli.Command {
 			&cli.StringFlag{Name: "dir", Usage: "write all pages below the `DIRECTORY`, into man1 and man7"},
 			&cli.BoolFlag{Name: "markdown", Usage: "write Markdown, into the directory itself"},
 		},
-		Hidden:          true,
-		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+		Hidden: true,
 		Action: func(c *cli.Context) error {
 			book := manualOf(appPage(c.App))
 			pages := book.Pages()

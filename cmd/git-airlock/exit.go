@@ -43,6 +43,7 @@ var (
 	errUnhealthy = errors.New("no prison can be made here")
 	// errNothingAsked is the error of git airlock alone, which prints the usage and, as git does, ends with status 1.
 	errNothingAsked = errors.New("no command")
+	errHelped       = errors.New("help was asked for, and given")
 	errNotKept      = errors.New("a promise is not kept")
 	// errUnread says that nobody reads what a command says: it ends as the signal would have it end.
 	errUnread = errors.New("nobody reads the output")
@@ -53,7 +54,7 @@ func exitStatus(err error) int {
 	var child *childStatus
 	var signaled ended
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errHelped):
 		return 0
 	case errors.As(err, &child):
 		return child.status

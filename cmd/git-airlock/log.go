@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote"
@@ -19,11 +20,11 @@ func logCommand() *cli.Command {
 		Description: "Takes every option of git log. What would move the cursor or hide text is escaped.",
 		// The options are git's.
 		SkipFlagParsing: true,
-		HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			args := c.Args().Slice()
 			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
-				return cli.ShowSubcommandHelp(c)
+				pageOf(c).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+				return nil
 			}
 			return inRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c.Context, s, args) })(c)
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -36,13 +37,7 @@ func run(argv []string) int {
 	messages := ui.NewMessages(os.Stderr, func() gitops.Config { return session.CurrentConfig(ctx) })
 	app := newCLI(inside)
 	app.ErrWriter = messages
-	app.Setup() // which gives it the options that all have
-	if err := checkOptions(appPage(app), own[1:]); err != nil {
-		if returnsChild(own[1:]) {
-			err = ownFailure{err}
-		}
-		return report(messages, err)
-	}
+	app.Metadata = map[string]any{wordsKey: own[1:]}
 	return report(messages, bySignal(ctx, orWriteError(app.RunContext(ctx, own))))
 }
 
@@ -58,10 +53,10 @@ func splitCommand(argv []string) (own, inside []string) {
 
 // newCLI describes the command line. inside is the command for the prison: nil without "--".
 func newCLI(inside []string) *cli.App {
-	cli.HelpPrinter = printHelp
+	cli.HelpFlag = nil // -h is an option like others, see showHelp
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintln(c.App.Writer, "git-airlock version", versionText()) }
-	return &cli.App{
+	app := &cli.App{
 		Name:                   "git airlock",
 		Usage:                  "let a coding agent work on a snapshot and land what it commits",
 		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]",
@@ -69,7 +64,9 @@ func newCLI(inside []string) *cli.App {
 		UseShortOptionHandling: true,
 		// Values have commas of their own: paths, environment variables.
 		DisableSliceFlagSeparator: true,
-		Flags:                     []cli.Flag{dryRunFlag, cli.HelpFlag}, // which cli adds with a command help of its own only
+		Flags:                     []cli.Flag{dryRunFlag, helpFlag},
+		HideHelp:                  true,
+		Before:                    showHelp,
 		Writer:                    ui.Stdout,
 		OnUsageError:              onUsageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
@@ -77,7 +74,8 @@ func newCLI(inside []string) *cli.App {
 			if c.Args().Present() {
 				return noCommand(appPage(c.App), c.Args().First())
 			}
-			return errors.Join(cli.ShowAppHelp(c), told{errNothingAsked})
+			appPage(c.App).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+			return told{errNothingAsked}
 		},
 		Commands: []*cli.Command{
 			initCommand(inside), startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
@@ -86,23 +84,31 @@ func newCLI(inside []string) *cli.App {
 			manualCommand(), completionCommand(), completeCommand(inside), helpCommand(),
 		},
 	}
+	for _, c := range app.Commands {
+		addHelp(c)
+	}
+	return app
+}
+
+// addHelp gives a command, and those below it, the option -h.
+func addHelp(c *cli.Command) {
+	c.HideHelp, c.HideHelpCommand, c.OnUsageError, c.Before = true, true, onUsageError, showHelp
+	c.Flags = append(c.Flags, helpFlag)
+	for _, sub := range c.Subcommands {
+		addHelp(sub)
+	}
 }
 
 var (
 	dryRunFlag = &cli.BoolFlag{Name: "dry-run", Usage: "print what would be done and change nothing"}
+	helpFlag   = &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help", DisableDefaultText: true}
 	jsonFlag   = &cli.BoolFlag{Name: "json", Usage: "print one JSON document"}
 )
 
-func onUsageError(c *cli.Context, err error, _ bool) error {
-	return ui.Within(commandName(c), ui.Usagef("%s", err))
-}
-
-// command gives a command what all have: -h, --dry-run, errors of ours for wrong flags, no stray arguments.
+// command gives a command what most have: --dry-run, errors of ours for wrong flags, no stray arguments.
 // takes says whether it takes a command for the prison.
 func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 	action := c.Action
-	c.HideHelpCommand = true
-	c.OnUsageError = onUsageError
 	c.UseShortOptionHandling = true
 	c.Flags = append(c.Flags, dryRunFlag)
 	c.Action = func(ctx *cli.Context) error {

@@ -52,7 +52,7 @@ func onAirlock(act func(*cli.Context, *session.Session, airlock.Record) error) c
 		}
 		err = act(c, s, r)
 		var ended *childStatus
-		if err == nil || errors.As(err, &ended) || errors.As(err, new(told)) || c.Context.Err() != nil {
+		if err == nil || errors.As(err, &ended) || errors.As(err, new(told)) || c.Err() != nil {
 			return err
 		}
 		if _, gone := s.Current(r); errors.Is(gone, session.ErrCleared) {

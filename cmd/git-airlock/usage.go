@@ -35,21 +35,63 @@ func noCommand(p manual.Page, word string) error {
 	return e
 }
 
-// checkOptions looks at the options among some words after "git airlock", before they are read: flag packages speak of them
-// in words of their own.
-func checkOptions(p manual.Page, words []string) error {
+// wordsKey is where an app keeps the words after "git airlock", for errors about them.
+const wordsKey = "words"
+
+func wordsOf(c *cli.Context) []string {
+	words, _ := c.App.Metadata[wordsKey].([]string)
+	return words
+}
+
+// onUsageError words an error of the flag package, which has words of its own for everything.
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	if explained := wrongOption(appPage(c.App), wordsOf(c)); explained != nil {
+		return ofCommand(c, explained)
+	}
+	return ofCommand(c, ui.Within(commandName(c), ui.Usagef("%s", err)))
+}
+
+// ofCommand keeps wrong usage of a command that returns the status of another one apart from that status.
+func ofCommand(c *cli.Context, err error) error {
+	words := wordsOf(c)
+	at := slices.IndexFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
+	if at >= 0 && (words[at] == "visit" || words[at] == "run") {
+		return ownFailure{err}
+	}
+	return err
+}
+
+// showHelp shows the page that -h asks for before a command acts: its own, or that of a command below it that is named.
+func showHelp(c *cli.Context) error {
+	if !c.Bool(helpFlag.Name) {
+		return nil
+	}
+	p := pageOf(c)
+	for _, word := range c.Args().Slice() {
+		if len(p.Commands) == 0 {
+			return ofCommand(c, ui.Within(p.CommandName(), ui.Usagef("%s: unexpected argument %q", p.CommandName(), word)))
+		}
+		at := slices.IndexFunc(p.Commands, func(sub manual.Page) bool { return sub.Name == p.Name+" "+word })
+		if at < 0 {
+			return noCommand(p, word)
+		}
+		p = p.Commands[at]
+	}
+	p.Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+	return told{errHelped}
+}
+
+// wrongOption finds the option among some words after "git airlock" that cannot be read, and says why.
+func wrongOption(p manual.Page, words []string) error {
 	for i := 0; i < len(words); i++ {
 		word, value, valued := strings.Cut(words[i], "=")
 		if !strings.HasPrefix(word, "-") || word == "-" {
 			at := slices.IndexFunc(p.Commands, func(c manual.Page) bool { return c.Name == p.Name+" "+word })
-			if at < 0 || word == "log" { // which is told of elsewhere; the options of git log are git's
+			if at < 0 {
 				return nil
 			}
 			p = p.Commands[at]
 			continue
-		}
-		if word == "-h" || word == "--help" {
-			return checkHelp(p, words[i+1:])
 		}
 		o := p.Option(word)
 		if o == nil && len(word) > 2 {
@@ -71,20 +113,6 @@ func checkOptions(p manual.Page, words []string) error {
 	return nil
 }
 
-// checkHelp looks at the words after -h, which name a command to explain where there are any.
-func checkHelp(p manual.Page, words []string) error {
-	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
-		return nil
-	}
-	if len(p.Commands) == 0 {
-		return ui.Within(p.CommandName(), ui.Usagef("%s: unexpected argument %q", p.CommandName(), words[0]))
-	}
-	if !slices.ContainsFunc(p.Commands, func(c manual.Page) bool { return c.Name == p.Name+" "+words[0] }) {
-		return noCommand(p, words[0])
-	}
-	return nil
-}
-
 // noOption is about an option that a command does not have.
 func noOption(p manual.Page, word string) error {
 	names := []string{"--help"}
@@ -100,12 +128,6 @@ func noOption(p manual.Page, word string) error {
 		e.Meant = []string{p.Name + " " + meant}
 	}
 	return e
-}
-
-// returnsChild tells the commands that return the status of another command, and 125 for what they cannot do themselves.
-func returnsChild(words []string) bool {
-	at := slices.IndexFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
-	return at >= 0 && (words[at] == "visit" || words[at] == "run")
 }
 
 // ofOption is an error about a setting as one about the option that it was given by.

@@ -50,18 +50,15 @@ func visitCommand(inside []string) *cli.Command {
 	}, inside, true))
 }
 
-// apart keeps the failures of a command's own, wrong usage among them, apart from the statuses of what it runs.
+// apart keeps the failures of a command's own apart from the statuses of what it runs.
 func apart(c *cli.Command) *cli.Command {
-	action, wrongUsage := c.Action, c.OnUsageError
+	action := c.Action
 	c.Action = func(ctx *cli.Context) error {
 		err := action(ctx)
 		if err == nil || is[*childStatus](err) || is[told](err) {
 			return err
 		}
 		return ownFailure{err}
-	}
-	c.OnUsageError = func(ctx *cli.Context, err error, isSubcommand bool) error {
-		return ownFailure{wrongUsage(ctx, err, isSubcommand)}
 	}
 	return c
 }
