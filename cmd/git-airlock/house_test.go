@@ -63,6 +63,7 @@ var doors = map[string][]string{
 	"golang.org/x/term":                 {command, uiRoom},
 	"github.com/urfave/cli/":            {command},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon", "prison/native"},
+	"github.com/klauspost/compress/":    {"gitops"},
 	"github.com/rogpeppe/go-internal/":  nil, // tests only
 	"github.com/cpuguy83/go-md2man/":    nil, // comes with urfave/cli
 	"github.com/russross/blackfriday/":  nil,
