@@ -114,7 +114,7 @@ func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector 
 	i := b.Git.Inspect(ctx)
 	i.made = b.made
 	if quarantine != nil {
-		i.known = quarantine.known
+		i.cache = quarantine.cache
 	}
 	for _, dir := range append([]string{b.dir}, b.stores()...) {
 		i.stores = append(i.stores, openStore(dir, b.outer.Format))

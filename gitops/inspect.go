@@ -16,11 +16,6 @@ import (
 const (
 	// treeLimit bounds the bytes of one tree object that is read: a folder of about a million entries.
 	treeLimit = 64 << 20
-	// bytesKept bounds the bytes of objects that an inspector remembers, largestKept those of one.
-	bytesKept   = 16 << 20
-	largestKept = 1 << 20
-	// entryHeld is about what an entry of a tree takes in memory beside its name.
-	entryHeld = 128
 	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
 	commitLimit = 64 << 20
 )
@@ -51,14 +46,7 @@ type Inspector struct {
 	end    *io.PipeReader
 	broken error
 
-	known      map[OID]known // read before; the next commit shares most of it
-	knownBytes int
-}
-
-// known is an object that was read: a tree's entries, or the whole of a blob.
-type known struct {
-	entries []TreeEntry
-	blob    []byte
+	*cache
 }
 
 // streamed makes git pass on large files piece by piece instead of holding them whole.
@@ -67,7 +55,7 @@ const streamed = "core.bigFileThreshold=8m"
 // Inspect returns an inspector. The context bounds its process; Close ends it.
 func (g *Git) Inspect(ctx context.Context) *Inspector {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, known: map[OID]known{}}
+	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, cache: newCache()}
 }
 
 // Inspect returns an inspector of the quarantine.
@@ -235,12 +223,12 @@ func notA(want, kind string, id OID) error {
 
 // Blob reads the first limit bytes of a blob, which are not to be changed. size is what the whole has.
 func (i *Inspector) Blob(ctx context.Context, id OID, limit int64) (head []byte, size int64, err error) {
-	if k, ok := i.known[id]; ok && k.blob != nil {
+	if k, ok := i.recall(id); ok && k.blob != nil {
 		return k.blob[:min(limit, int64(len(k.blob)))], int64(len(k.blob)), nil
 	}
 	head, size, err = i.contents(ctx, id, "blob", limit)
 	if err == nil && int64(len(head)) == size {
-		i.remember(id, known{blob: head}, len(head))
+		i.remember(id, known{blob: head, size: len(head)})
 	}
 	return head, size, err
 }
@@ -263,7 +251,7 @@ func (i *Inspector) Commit(ctx context.Context, id OID) (Commit, error) {
 
 // Tree reads the entries of one tree object, in git's order. They are not to be changed.
 func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
-	if k, ok := i.known[id]; ok && k.blob == nil {
+	if k, ok := i.recall(id); ok && k.blob == nil {
 		return k.entries, nil
 	}
 	content, size, err := i.contents(ctx, id, "tree", treeLimit)
@@ -277,20 +265,8 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 	if err != nil {
 		return nil, invalid("tree %s: %s", id, err)
 	}
-	i.remember(id, known{entries: entries}, len(entries)*entryHeld+len(content))
+	i.remember(id, known{entries: entries, size: len(entries)*entryHeld + len(content)})
 	return entries, nil
-}
-
-// remember keeps an object that was read, and forgets all others when they are too many.
-func (i *Inspector) remember(id OID, k known, size int) {
-	if size > largestKept {
-		return
-	}
-	if i.knownBytes += size; i.knownBytes > bytesKept {
-		clear(i.known)
-		i.knownBytes = size
-	}
-	i.known[id] = k
 }
 
 // File reads a file of a commit or tree, which is no longer than limit bytes; an object that is a blob is the

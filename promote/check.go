@@ -100,6 +100,7 @@ type checker struct {
 
 func newChecker(ctx context.Context, f facts, w *bench) *checker {
 	look := w.bridge.Inspect(ctx, nil)
+	w.across.Lend(look)
 	return &checker{look: look, rules: policy.New(f.rules.settings, f.rules.facts, look)}
 }
 
