@@ -12,10 +12,11 @@ import (
 // programName is what no file inside may be called.
 const programName = "git-airlock"
 
-// installedAt are the places below /usr and /usr/local where an installation puts files.
+// installedAt are the places below /usr and /usr/local where an installation puts files. One name stands for all of its folder.
 var installedAt = []string{
 	"bin/" + programName, "sbin/" + programName, "lib/git-core/" + programName, "libexec/git-core/" + programName,
 	"share/man/man1/" + programName + ".1", "share/man/man1/" + programName + ".1.gz", "share/doc/" + programName,
+	"share/man/man7/" + programName + "-recipe.7", "share/man/man7/" + programName + "-recipe.7.gz",
 	"share/bash-completion/completions/" + programName, "share/zsh/site-functions/_" + programName,
 	"share/zsh/vendor-completions/_" + programName, "share/fish/vendor_completions.d/" + programName + ".fish",
 	"share/fish/vendor_conf.d/" + programName + ".fish", "share/" + programName,
