@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/fence"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -175,4 +179,67 @@ func (e *engine) removeNetwork(ctx context.Context, id string) error {
 			return err
 		}
 	}
+}
+
+// fence closes an open network to private addresses, or notes that it is not closed.
+func (e *engine) fence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	if s.Network != prison.NetworkOpen {
+		return nil
+	}
+	err := e.setFence(ctx, p, r, s)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.lacks(prison.PrivateReachable, fmt.Sprintf("with an open network, private networks and a cloud's metadata can be reached (%v)", err))
+	return nil
+}
+
+func (e *engine) setFence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	h := helper{image: r.Image, argv: []string{defaultSh, "-c", waitForever}, caps: []string{"NET_ADMIN"}, key: r.Key}
+	box, err := e.beside(ctx, p, s, h, r.Container)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	return fence.Set(ctx, box, e.hostResolvers())
+}
+
+// beside opens a helper in the network of a container, with the engine's usual runtime where that has this kernel.
+func (e *engine) beside(ctx context.Context, p *platform, s prison.Spec, h helper, id string) (*running, error) {
+	pids := int64(helperPIDs)
+	plan := plan{
+		config: container.Config{
+			Image: h.image, User: "0:0", Entrypoint: h.argv[:1], Cmd: h.argv[1:], WorkingDir: "/", Labels: h.labels(s),
+			OpenStdin: true, StdinOnce: true, AttachStdin: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		host: container.HostConfig{
+			NetworkMode: container.NetworkMode("container:" + id), CapDrop: []string{"ALL"}, CapAdd: h.caps,
+			SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true, AutoRemove: true,
+			Tmpfs:     map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m", prison.Workspace: "rw,exec,nosuid,nodev,size=1m"},
+			LogConfig: container.LogConfig{Type: "none"},
+			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
+		},
+	}
+	if OwnKernel(p.DefaultRuntime) {
+		for _, name := range slices.Sorted(maps.Keys(p.Runtimes)) {
+			if !OwnKernel(name) {
+				plan.host.Runtime = name
+			}
+		}
+	}
+	return e.open(ctx, plan)
+}
+
+// hostResolvers returns the content of the files in which an engine on this machine finds its name servers.
+func (e *engine) hostResolvers() (all string) {
+	if !strings.HasPrefix(e.DaemonHost(), "unix://") {
+		return ""
+	}
+	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			all += "\n" + string(content)
+		}
+	}
+	return all
 }

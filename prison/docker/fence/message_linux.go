@@ -1,4 +1,4 @@
-package docker
+package fence
 
 import (
 	"encoding/binary"

@@ -1,13 +1,19 @@
-package docker
+// Package fence keeps a container with a way out away from closed addresses: private networks, link-local ones and a
+// cloud's metadata, see [prison.Closed].
+//
+// The fence is a filter on every interface of the container's network, see tc-bpf(8). Routes do not close anything: a
+// socket that is bound to an interface, or a packet with IP_PKTINFO, goes past them (ip_route_output_key_hash_rcu). The
+// filter sees each packet that leaves, also those of a runtime with a network stack of its own. A helper in the
+// container's network sets it, by system calls alone, before anything of the agent's runs. The agent does not have the
+// capability that a change of the filter needs.
+package fence
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,40 +21,17 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/calls"
-
-	"github.com/docker/docker/api/types/container"
 )
 
-// The fence is a filter on every interface of a container with a way out, see tc-bpf(8). Routes do not close anything: a
-// socket that is bound to an interface, or a packet with IP_PKTINFO, goes past them (ip_route_output_key_hash_rcu). The
-// filter sees each packet that leaves, also those of a runtime with a network stack of its own. A helper in the
-// container's network sets it, by system calls alone, before anything of the agent's runs; the agent has not the
-// capability that it takes to change it.
+// listScript prints the name servers of a network, then its interfaces with their numbers.
+const listScript = "cat /etc/resolv.conf; echo; for d in /sys/class/net/*; do echo interface ${d##*/} $(cat $d/ifindex); done"
 
-// fence closes what is closed to an open network, or notes that it is not.
-func (e *engine) fence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
-	if s.Network != prison.NetworkOpen {
-		return nil
-	}
-	err := e.buildFence(ctx, p, r, s)
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	p.lacks(prison.PrivateReachable, fmt.Sprintf("with an open network, private networks and a cloud's metadata can be reached (%v)", err))
-	return nil
-}
-
-func (e *engine) buildFence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
-	h := helper{image: r.Image, argv: []string{defaultSh, "-c", waitForever}, caps: []string{"NET_ADMIN"}, key: r.Key}
-	box, err := e.beside(ctx, p, s, h, r.Container)
-	if err != nil {
-		return err
-	}
-	defer box.Close()
+// Set sets the fence on every interface of the network that a helper is in. The helper is root there, with the capability
+// NET_ADMIN. The name servers of resolvers, the content of files like /etc/resolv.conf, stay open for names, as do those
+// that the helper has itself.
+func Set(ctx context.Context, helper prison.Prison, resolvers string) error {
 	found := prison.Capped{Max: 64 << 10}
-	status, err := box.Exec(ctx, prison.Process{
-		Argv: []string{defaultSh, "-c", "cat /etc/resolv.conf; echo; for d in /sys/class/net/*; do echo interface ${d##*/} $(cat $d/ifindex); done"}, Stdout: &found,
-	})
+	status, err := helper.Exec(ctx, prison.Process{Argv: []string{"/bin/sh", "-c", listScript}, Stdout: &found})
 	if err != nil || status != 0 {
 		return fmt.Errorf("list interfaces: status %d, %w", status, err)
 	}
@@ -57,36 +40,10 @@ func (e *engine) buildFence(ctx context.Context, p *platform, r *record, s priso
 	if len(indexes) == 0 {
 		return errors.New("the container has no interface")
 	}
-	return setFence(ctx, box, indexes, fenceOf(nameServers(known+e.hostResolvers())))
+	return send(ctx, helper, indexes, filters(nameServers(known+resolvers)))
 }
 
-// beside opens a helper in the network of a container, with the engine's usual runtime where that has this kernel.
-func (e *engine) beside(ctx context.Context, p *platform, s prison.Spec, h helper, id string) (*running, error) {
-	pids := int64(helperPIDs)
-	plan := plan{
-		config: container.Config{
-			Image: h.image, User: "0:0", Entrypoint: h.argv[:1], Cmd: h.argv[1:], WorkingDir: "/", Labels: h.labels(s),
-			OpenStdin: true, StdinOnce: true, AttachStdin: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
-		},
-		host: container.HostConfig{
-			NetworkMode: container.NetworkMode("container:" + id), CapDrop: []string{"ALL"}, CapAdd: h.caps,
-			SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true, AutoRemove: true,
-			Tmpfs:     map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m", prison.Workspace: "rw,exec,nosuid,nodev,size=1m"},
-			LogConfig: container.LogConfig{Type: "none"},
-			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
-		},
-	}
-	if OwnKernel(p.DefaultRuntime) {
-		for _, name := range slices.Sorted(maps.Keys(p.Runtimes)) {
-			if !OwnKernel(name) {
-				plan.host.Runtime = name
-			}
-		}
-	}
-	return e.open(ctx, plan)
-}
-
-// interfaceIndexes reads the numbers of all interfaces but the loopback's.
+// interfaceIndexes returns the numbers of all interfaces but the loopback's.
 func interfaceIndexes(lines string) (indexes []uint32) {
 	for line := range strings.Lines(lines) {
 		fields := strings.Fields(line)
@@ -100,24 +57,10 @@ func interfaceIndexes(lines string) (indexes []uint32) {
 	return indexes
 }
 
-// hostResolvers are files in which the engine finds its name servers, where it is on this machine.
-func (e *engine) hostResolvers() (all string) {
-	if !strings.HasPrefix(e.DaemonHost(), "unix://") {
-		return ""
-	}
-	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
-		content, err := os.ReadFile(file)
-		if err == nil {
-			all += "\n" + string(content)
-		}
-	}
-	return all
-}
-
 var inResolvers = regexp.MustCompile(`[0-9]+(\.[0-9]+){3}`)
 
-// nameServers returns those that are behind the fence, four at most. They can be asked for names, and nothing else: the
-// engine's own resolver asks them from within the container's network.
+// nameServers returns the name servers that have closed addresses, at most four. They stay open for names only: the engine's
+// own resolver asks them from within the container's network.
 func nameServers(resolvers string) (servers []uint32) {
 	for _, text := range inResolvers.FindAllString(resolvers, -1) {
 		a, err := netip.ParseAddr(text)
@@ -173,10 +116,10 @@ const (
 	mostBlocks = 6
 )
 
-// fenceOf returns the filters in their order: of all protocols only IPv4, without options, and ARP, names from name servers,
-// and nothing to any closed block.
-func fenceOf(servers []uint32) [][]instruction {
-	filters := [][]instruction{{
+// filters returns the filters in their order. Of all protocols they pass only IPv4 without options and ARP, to the name
+// servers only questions for names, and to closed blocks nothing.
+func filters(servers []uint32) [][]instruction {
+	all := [][]instruction{{
 		{loadHalf, 0, 0, 12},
 		{ifEqual, 5, 0, etherARP},
 		{ifEqual, 0, 2, etherIPv4},
@@ -191,7 +134,7 @@ func fenceOf(servers []uint32) [][]instruction {
 		for i, server := range servers {
 			f = append(f, instruction{ifEqual, n - uint8(i), 0, server}) //nolint:gosec // few
 		}
-		filters = append(filters, append(f,
+		all = append(all, append(f,
 			instruction{answer, 0, 0, goOn},
 			instruction{loadByte, 0, 0, header + 9},
 			instruction{ifEqual, 1, 0, protUDP},
@@ -209,13 +152,13 @@ func fenceOf(servers []uint32) [][]instruction {
 			left := uint8(2 * (len(blocks) - i - 1)) //nolint:gosec // few
 			f = append(f, instruction{ifAtLeast, 0, 1, first(b)}, instruction{ifGreater, 0, left + 1, last(b)})
 		}
-		filters = append(filters, append(f, instruction{answer, 0, 0, goOn}, instruction{answer, 0, 0, drop}))
+		all = append(all, append(f, instruction{answer, 0, 0, goOn}, instruction{answer, 0, 0, drop}))
 	}
-	return filters
+	return all
 }
 
-// setFence sets the filters, each of which the kernel must acknowledge.
-func setFence(ctx context.Context, box prison.Prison, indexes []uint32, filters [][]instruction) error {
+// send sets the filters on the interfaces. The kernel must acknowledge each of them.
+func send(ctx context.Context, helper prison.Prison, indexes []uint32, filters [][]instruction) error {
 	var messages [][]byte
 	for _, index := range indexes {
 		messages = append(messages, newDiscipline(index))
@@ -223,7 +166,7 @@ func setFence(ctx context.Context, box prison.Prison, indexes []uint32, filters 
 			messages = append(messages, newFilter(index, uint16(i+1), f)) //nolint:gosec // few
 		}
 	}
-	results, err := calls.Make(ctx, box, netlinkCalls(messages))
+	results, err := calls.Make(ctx, helper, netlinkCalls(messages))
 	if err != nil {
 		return err
 	}
