@@ -32,7 +32,7 @@ type known struct {
 // session opens the repository here, nil if there is none that git may look into.
 func (k *known) session() *session.Session {
 	if !k.looked {
-		k.looked, k.here = true, session.Peek(k.ctx, ui.Reporter{To: io.Discard})
+		k.looked, k.here = true, session.Peek(k.ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
 	}
 	return k.here
 }

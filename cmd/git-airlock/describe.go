@@ -201,7 +201,7 @@ func writePages(dir string, pages map[string]string) error {
 
 // manualDate is the date of a page: of the release, else of the commit, else none.
 func manualDate() string {
-	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+	if seconds, err := strconv.ParseInt(ui.Variable("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
 	}
 	if t, err := time.Parse(time.RFC3339, buildSetting("vcs.time")); err == nil {

@@ -78,7 +78,7 @@ type autoDiagnosis struct {
 
 // containerWish says what asks for a container here, empty for nothing. Outside of a repository nothing does.
 func containerWish(ctx context.Context) string {
-	s := session.Peek(ctx, ui.Reporter{To: io.Discard})
+	s := session.Peek(ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
 	if s == nil {
 		return ""
 	}

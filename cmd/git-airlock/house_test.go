@@ -207,6 +207,28 @@ func door(p string) (allowed []string, known bool) {
 	return nil, false
 }
 
+// TestEnvironmentAndClock keeps the environment and the clock of the command and its rooms behind one door each.
+func TestEnvironmentAndClock(t *testing.T) {
+	behind := map[string][]string{"os": {"Getenv", "LookupEnv", "Environ", "Setenv"}, "time": {"Now", "Since", "Until"}}
+	exempt := map[string]string{uiRoom + "/pager.go Environ": "the pager gets the environment of this process"}
+	for _, f := range sources(t) {
+		if f.test() || f.name == uiRoom+"/doors.go" || !strings.HasPrefix(f.name, command) {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			from, ok := call.X.(*ast.Ident)
+			if ok && slices.Contains(behind[from.Name], call.Sel.Name) && exempt[f.name+" "+call.Sel.Name] == "" {
+				t.Errorf("%s: %s.%s is behind the door of %s/doors.go", f.name, from.Name, call.Sel.Name, uiRoom)
+			}
+			return true
+		})
+	}
+}
+
 // TestHintsHaveOneDoor keeps hints where advice.airlock can turn them off.
 func TestHintsHaveOneDoor(t *testing.T) {
 	for _, f := range sources(t) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,7 +27,7 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 		sudo = 0
 	}
 	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
-	return session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: time.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
+	return session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
 }
 
 // inRepository opens the repository before a command acts.

@@ -53,7 +53,7 @@ func statusCommand(inside []string) *cli.Command {
 			if asJSON {
 				return ui.PrintJSON(c.App.Writer, d)
 			}
-			if err := show(c.Context, s, "status", false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, time.Now()) }); err != nil {
+			if err := show(c.Context, s, "status", false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
 				return err
 			}
 			if ui.CanAsk() { // what reads our words for a program takes advice for trouble

@@ -42,7 +42,7 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 	}()
 	shown := &ui.Modes{Out: os.Stdout}
 	p.Stdout, p.Stderr = shown, nil
-	p.Terminal = &prison.Terminal{Size: sizeOf(out), Resize: sizes, Term: os.Getenv("TERM")}
+	p.Terminal = &prison.Terminal{Size: sizeOf(out), Resize: sizes, Term: ui.Variable("TERM")}
 	return func() {
 		signal.Stop(resized)
 		close(done)
@@ -55,7 +55,7 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 func terminalLikeOurs() *prison.Terminal {
 	t := &prison.Terminal{}
 	if out := int(os.Stderr.Fd()); term.IsTerminal(out) {
-		t.Size, t.Term = sizeOf(out), os.Getenv("TERM")
+		t.Size, t.Term = sizeOf(out), ui.Variable("TERM")
 	}
 	return t
 }

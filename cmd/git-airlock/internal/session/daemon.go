@@ -135,7 +135,7 @@ func (s *Session) startDaemon(r airlock.Record) error {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
 	defer func() { _ = cmd.Process.Release() }()
-	_ = ready.SetReadDeadline(time.Now().Add(readyTime))
+	_ = ready.SetReadDeadline(s.Now().Add(readyTime))
 	if text, _ := io.ReadAll(ready); string(text) == "ready" {
 		return nil
 	}

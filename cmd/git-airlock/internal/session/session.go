@@ -85,7 +85,7 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 
 // Peek opens the repository of the current folder without changing or finishing anything there; nil if there is none that
 // git may look into.
-func Peek(ctx context.Context, report Reporter) *Session {
+func Peek(ctx context.Context, with Options) *Session {
 	cwd, err := workingFolder()
 	if err != nil || insideWorkspace(ctx, cwd) {
 		return nil
@@ -95,7 +95,7 @@ func Peek(ctx context.Context, report Reporter) *Session {
 		return nil
 	}
 	repo.DryRun()
-	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: true, Report: report, Now: time.Now}
+	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: true, Report: with.Report, Now: with.Now}
 	if s.Config, err = repo.Config(ctx); err != nil {
 		return nil
 	}

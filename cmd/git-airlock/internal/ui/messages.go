@@ -38,7 +38,7 @@ func Hint(w io.Writer, texts ...string) {
 	var p Paint
 	if v, ok := w.(*Messages); ok {
 		config := v.config()
-		if advises, err := config.Bool("advice.airlock", true); err == nil && !advises || os.Getenv("GIT_ADVICE") == "0" {
+		if advises, err := config.Bool("advice.airlock", true); err == nil && !advises || Variable("GIT_ADVICE") == "0" {
 			return
 		}
 		p = Paint(WantsColour(config, v.screen, "color.advice", "color.ui"))
@@ -57,7 +57,7 @@ func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 		return false
 	case when == gitops.ColourAlways:
 		return true
-	case os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb":
+	case Variable("NO_COLOR") != "" || Variable("TERM") == "dumb":
 		return false
 	}
 	return IsTerminal(w) || w == Stdout && pagerInUse(config)
@@ -67,7 +67,7 @@ func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 // pager.airlock).
 func pagerInUse(config gitops.Config) bool {
 	shows, err := config.Bool("color.pager", true)
-	inUse := gitops.Config{"in.use": os.Getenv("GIT_PAGER_IN_USE")}
+	inUse := gitops.Config{"in.use": Variable("GIT_PAGER_IN_USE")}
 	used, usedErr := inUse.Bool("in.use", false)
 	return err == nil && usedErr == nil && shows && used
 }

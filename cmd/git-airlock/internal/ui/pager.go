@@ -52,7 +52,7 @@ func (g Paging) page(ctx context.Context) (out io.Writer, wait func() error, err
 	cmd := exec.Command(shell, "-c", pager) //nolint:forbidigo,noctx // ^C is its own business
 	cmd.Env = os.Environ()
 	for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // as git does, git-config(1) core.pager
-		if _, set := os.LookupEnv(name); !set {
+		if !isSet(name) {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
@@ -83,7 +83,7 @@ func (g Paging) pager(ctx context.Context) (string, error) {
 			continue
 		}
 		wants, err := gitops.Config{"pager.airlock": value}.Bool("pager.airlock", g.Pages)
-		if _, given := os.LookupEnv("GIT_PAGER"); err != nil && !given {
+		if err != nil && !isSet("GIT_PAGER") {
 			return value, nil // no boolean: the pager itself
 		}
 		pages = err != nil || wants

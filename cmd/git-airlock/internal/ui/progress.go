@@ -36,10 +36,10 @@ func newProgress(what string) *progress {
 		return nil
 	}
 	after := progressAfter
-	if seconds, err := strconv.Atoi(os.Getenv("GIT_PROGRESS_DELAY")); err == nil && seconds >= 0 {
+	if seconds, err := strconv.Atoi(Variable("GIT_PROGRESS_DELAY")); err == nil && seconds >= 0 {
 		after = time.Duration(seconds) * time.Second
 	}
-	p := &progress{what: what, began: time.Now(), end: make(chan struct{})}
+	p := &progress{what: what, began: Now(), end: make(chan struct{})}
 	oneLine.Lock()
 	oneLine.steps = append(oneLine.steps, p)
 	oneLine.Unlock()
@@ -83,7 +83,7 @@ func (p *progress) draw() {
 	case p.done > 0:
 		fmt.Fprintf(os.Stderr, "%s: %d\x1b[K", text, p.done)
 	default:
-		fmt.Fprintf(os.Stderr, "%s, for %s\x1b[K", text, span(time.Since(p.began)))
+		fmt.Fprintf(os.Stderr, "%s, for %s\x1b[K", text, span(Now().Sub(p.began)))
 	}
 	p.shown = true
 }
@@ -96,7 +96,7 @@ func (p *progress) step(what string, done, all int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.what != what {
-		p.began = time.Now()
+		p.began = Now()
 	}
 	p.what, p.done, p.all = what, done, all
 }

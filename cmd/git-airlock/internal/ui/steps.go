@@ -49,9 +49,9 @@ func (s *steps) show(now quotedStep) {
 		s.line(s.last, "done")
 		fmt.Fprintln(s.to)
 	}
-	if begins || time.Since(s.shown) > stepsEvery {
+	if begins || Now().Sub(s.shown) > stepsEvery {
 		s.line(now, now.said)
-		s.shown = time.Now()
+		s.shown = Now()
 	}
 	s.last = now
 }

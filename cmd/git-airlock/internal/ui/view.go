@@ -26,8 +26,8 @@ type View struct {
 
 // NewView begins to show a status on out, with what there is to say besides on message.
 func NewView(out, message io.Writer, p Paint) *View {
-	v := &View{out: out, message: message, began: time.Now(), colour: p}
-	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && os.Getenv("TERM") != "dumb" {
+	v := &View{out: out, message: message, began: Now(), colour: p}
+	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && Variable("TERM") != "dumb" {
 		v.size = func() (rows, cols int) { return TerminalSize(fd) }
 		v.ticker = time.NewTicker(time.Second) // how long ago things were goes on
 		v.Tick = v.ticker.C
@@ -61,7 +61,7 @@ func (v *View) Show(d Document, said string) error {
 	if !first {
 		block.WriteByte('\n')
 	}
-	if err := d.Print(&block, v.colour, time.Now()); err != nil {
+	if err := d.Print(&block, v.colour, Now()); err != nil {
 		return err
 	}
 	_, err := io.WriteString(v.out, block.String())
@@ -74,7 +74,7 @@ func (v *View) Draw() {
 		return
 	}
 	var b strings.Builder
-	_ = v.last.Print(&b, v.colour, time.Now())
+	_ = v.last.Print(&b, v.colour, Now())
 	b.WriteString(v.said)
 	rows, cols := v.size()
 	var lines []string
@@ -135,6 +135,6 @@ func (v *View) Close() {
 	v.ticker.Stop()
 	fmt.Fprint(v.out, "\x1b[?25h\x1b[?1049l")
 	if v.shown != "" {
-		_ = v.last.Print(v.out, v.colour, time.Now())
+		_ = v.last.Print(v.out, v.colour, Now())
 	}
 }
