@@ -13,8 +13,8 @@ to a phantom UID, which no account has. It starts a prison in which only that fo
 commits there, on the inner branch main, a daemon on the host takes out through a quarantine,
 rewrites to the user's identity, and lands on the outer branch as a fast-forward.
 
-When landing would touch something of the user's, or the user stands elsewhere, it holds: commits wait
-as pending, "status" says why and what to type, and landing goes on by itself when the cause is gone.
+When a landing would touch the user's changes, or another branch is checked out, the commits are held: they
+wait as pending, "status" says why and what to type, and landing goes on by itself when the cause is gone.
 
 	outer branch --snapshot--> workspace (prison: agent commits)
 	     ^                         |
@@ -23,9 +23,15 @@ as pending, "status" says why and what to type, and landing goes on by itself wh
 # Reading the code
 
 Each command is a file of its own: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, selftest.go, policy.go, image.go, scan.go, log.go; build.go makes what start begins. What they share is the [app]; voice.go, pager.go, picture.go and watch.go are how they speak, page.go,
-manual.go and complete.go what is made of their definitions; moved.go is about airlocks whose worktree was moved or removed. Package
-snapshot makes the workspace, package prison the box, package promote the way back; only package gitops runs git.
+doctor.go, selftest.go, policy.go, image.go, scan.go, log.go, daemon.go. A command makes a request of options and settings
+(settings.go), makes one call, and shows the result; exit.go decides the exit status of all. The rooms below:
+
+  - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
+  - internal/environment makes what the agent works in: recipe, consent, images, missing tools, included files, startup.
+  - internal/ui is how the program speaks: messages, pager, progress, status text, questions.
+  - internal/manual explains it: help, manual pages, completion.
+
+Package snapshot makes the workspace, package prison the box, package promote the way back; only package gitops runs git.
 
 # Settings
 

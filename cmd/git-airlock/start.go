@@ -11,20 +11,20 @@ func startCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]",
-		Description: "Again on a running airlock: heals what has died. On a stopped one: resumes the same workspace. Network and limits are\n" +
-			"then what options and settings say now. The backend stays, and what --engine, --no-auto-land, --no-recipe and \"git -c\" said;\n" +
-			"image and runtime stay unless an option names others, variables, tools and rootfs unless an option or a setting does.\n" +
-			"An image that was built of the recipe follows the recipe.\n\n" +
-			"What the committed " + recipe.FileName + " asks for is made, asked for on this machine, or refused; its startup\n" +
-			"commands are run once, and again when they have changed.\n" +
-			"With a command, runs it detached in the prison, with a terminal of its own, one at a time.",
+		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace: network and\n" +
+			"limits come from the current options and settings; the backend, --engine, --no-auto-land, --no-recipe and \"git -c\" keep the\n" +
+			"values of the first start, unless you pass those three options again; image, runtime, tools, rootfs and variables are\n" +
+			"kept unless you pass new ones. An image built from the recipe is rebuilt when the recipe changes.\n\n" +
+			"start builds an image with what the committed " + recipe.FileName + " asks for, or checks that this machine has it,\n" +
+			"and refuses otherwise. The startup commands run once, and again when they have changed.\n" +
+			"With a command, start runs it detached in the prison, with a terminal of its own, one command at a time.",
 		Flags: startFlags(),
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
-			request, err := requestOf(c, s, inside)
+			request, err := requestOf(c, s, inside) // options and settings
 			if err != nil {
 				return err
 			}
-			return s.Start(c.Context, request)
+			return s.Start(c.Context, request) // snapshot, prison, daemon
 		}),
 	}, inside, true)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// DotenvName is a file at the top of the work tree with variables of the user's. Only those that are named go in.
+// DotenvName is a file at the top of the work tree with the user's variables. Only those that are named go in.
 const DotenvName = ".env"
 
 // maxDotenv bounds what is read of it.
@@ -89,7 +89,7 @@ func doubleQuoted(text string) string {
 	return b.String()
 }
 
-// HostVariable finds a variable of the user's: in the environment, else in their .env file.
+// HostVariable returns one of the user's variables: from the environment, else from their .env file.
 func HostVariable(name string, file map[string]string) (string, bool) {
 	if value, set := hostenv.Original(name); set {
 		return value, true

@@ -18,7 +18,7 @@ var model = []string{
 	"What the agent commits there, on the inner branch main, the daemon takes out through a quarantine, checks against the rules of " +
 		"the policy gate, rewrites to the user's name and lands on the outer branch as a fast-forward, exact to the byte, each commit " +
 		"with a note in refs/notes/airlock on where it came from.",
-	"When a landing would touch something of the user's, or the user stands elsewhere, it is held: commits wait as pending, " +
+	"When a landing would touch the user's changes, or another branch is checked out, the commits are held: they wait as pending, " +
 		"`git airlock status` says why and what to type, and landing goes on by itself when the cause is gone.",
 }
 

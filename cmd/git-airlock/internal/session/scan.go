@@ -108,12 +108,12 @@ func tellFindings(to Reporter, report scan.Report) {
 	if high, medium, low := report.Count(scan.High)-shown, report.Count(scan.Medium), report.Count(scan.Low); high+medium+low > 0 {
 		more, orMore := "", ""
 		if shown > 0 {
-			more = " more"
+			more = " further"
 		}
 		if report.Cursory {
 			orMore = " or more"
 		}
-		to.Say("what may be%s secrets inside: %d high, %d medium, %d%s low: git airlock scan", more, high, medium, low, orMore)
+		to.Say("possible%s secrets in the snapshot: %d high, %d medium, %d%s low (see: git airlock scan)", more, high, medium, low, orMore)
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Session) change(r airlock.Record, how func(*airlock.Record) error) erro
 	return nil // what it was for works all the same, or says by itself what it lacks
 }
 
-// holdsWorkspace tells whether the workspace of an airlock is where it belongs in this worktree.
+// holdsWorkspace reports whether the workspace of an airlock is where it belongs in this worktree.
 func (s *Session) holdsWorkspace(r airlock.Record) bool {
 	return !s.Store.WorkspaceGone(r) && s.Store.Workspace(r) == s.Store.WorkspaceHere(r)
 }

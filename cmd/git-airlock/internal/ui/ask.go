@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// CanAsk tells whether somebody is there to be asked.
+// CanAsk reports whether somebody is there to be asked.
 func CanAsk() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 }

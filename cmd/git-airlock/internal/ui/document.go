@@ -72,7 +72,7 @@ type Daemon struct {
 	PID     int  `json:"pid"`
 }
 
-// Command is what became of the launched command.
+// Command is the state of the launched command.
 type Command struct {
 	Argv  []string `json:"argv"`
 	State string   `json:"state"`

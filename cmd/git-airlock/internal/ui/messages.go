@@ -48,7 +48,7 @@ func Hint(w io.Writer, texts ...string) {
 	}
 }
 
-// WantsColour tells whether what is written to w is to be coloured, by the first of some settings that is set. A
+// WantsColour reports whether text for w must be coloured, by the first of some settings that is set. A
 // setting that cannot be read is none: no message is worth failing for a colour.
 func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	when, err := config.Colour(keys...)
@@ -63,7 +63,7 @@ func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	return IsTerminal(w) || w == Stdout && pagerInUse(config)
 }
 
-// pagerInUse tells whether git has put a pager that shows colours behind our standard output ("git -p airlock",
+// pagerInUse reports whether git has put a pager that shows colours behind our standard output ("git -p airlock",
 // pager.airlock).
 func pagerInUse(config gitops.Config) bool {
 	shows, err := config.Bool("color.pager", true)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UntilUnread returns once nobody reads any more what goes to a pipe or a socket, and tells whether that can be seen at all.
+// UntilUnread returns once nobody reads any more what goes to a pipe or a socket, and reports whether that can be seen at all.
 func UntilUnread(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
