@@ -2,7 +2,10 @@ package gitops
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +33,40 @@ type Ignores struct {
 
 // Ignores returns a reader that may write below a host-owned folder, alone there. It starts nothing before it is asked, and has to be closed.
 func (r *Repository) Ignores(dir string) *Ignores { return &Ignores{r: r, dir: dir} }
+
+// State returns a hash of the ignore rules that are the user's at the top of the work tree, one folder below it, in info/exclude
+// and in core.excludesFile: equal for equal rules. Those of deeper folders are not in it: finding them takes a walk of the tree.
+func (i *Ignores) State(config Config) string {
+	files := []string{filepath.Join(i.r.Top, ".gitignore"), filepath.Join(i.r.CommonDir, "info", "exclude")}
+	below, _ := filepath.Glob(filepath.Join(globQuote(i.r.Top), "*", ".gitignore"))
+	home, _ := os.UserHomeDir()
+	switch own := config.String("core.excludesFile", ""); {
+	case own == "":
+		files = append(files, filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git", "ignore"))
+	case strings.HasPrefix(own, "~/"):
+		files = append(files, filepath.Join(home, own[2:]))
+	case filepath.IsAbs(own):
+		files = append(files, own)
+	default:
+		files = append(files, filepath.Join(i.r.Top, own))
+	}
+	h := sha256.New()
+	for _, name := range append(files, below...) {
+		info, err := os.Stat(name) // a pipe has no end
+		if err != nil || !info.Mode().IsRegular() || info.Size() > ignoreLimit {
+			if err == nil {
+				fmt.Fprintf(h, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+			}
+			continue
+		}
+		content, _ := os.ReadFile(name)
+		fmt.Fprintf(h, "%q %q\n", name, content)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ignoreLimit bounds a file of ignore rules that is read for its hash.
+const ignoreLimit = 1 << 20
 
 // Ignored returns those of some paths that the user's ignore rules cover and that their index does not have, each with the
 // rule that covers it.

@@ -219,7 +219,8 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if r.settings, used, r.broken = e.teams.apply(ctx, f.config, f.settings.Policy); ctx.Err() != nil {
 		return r, ctx.Err()
 	}
-	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: e.Repo.Ignores(e.Dir()),
+	ignores := e.Repo.Ignores(e.Dir())
+	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: ignores,
 		Host: policy.HostFiles{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
 	if e.Record.Inside {
 		r.facts.Workspace = e.Record.Workspace
@@ -227,7 +228,7 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if e.Record.Setup != nil {
 		r.facts.Recipe = e.Record.Setup.Names
 	}
-	r.fingerprint = fingerprint(f.config, used, r)
+	r.fingerprint = fingerprint(f.config, used, r, ignores.State(f.config))
 	return r, nil
 }
 
@@ -237,12 +238,13 @@ var program = sync.OnceValue(func() string {
 	return fmt.Sprint(info)
 })
 
-func fingerprint(config gitops.Config, teams []gitops.OID, r ruleset) string {
+func fingerprint(config gitops.Config, teams []gitops.OID, r ruleset, ignored string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", program())
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		fmt.Fprintf(h, "%q=%q\n", key, config[key])
 	}
+	fmt.Fprintf(h, "%q %q\n", r.facts.State(), ignored)
 	fmt.Fprintf(h, "%q %q %q %q %q %+v\n", teams, r.facts.Workspace, r.facts.Top, r.facts.Ghost, r.facts.Recipe, r.decisions.Accepted)
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -14,6 +15,10 @@ type userDriver struct {
 	changesOnly
 	programs programs
 }
+
+// State returns which paths of the tree the user's side executes or reads settings from: equal for equal ones. What it is can
+// change without a setting, by a link that leads elsewhere.
+func (f Facts) State() string { return fmt.Sprint(newUserDriver(f).programs.files) }
 
 func newUserDriver(f Facts) userDriver {
 	u := userDriver{programs: readPrograms(f.Config, f.Top)}
