@@ -110,7 +110,7 @@ func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) er
 }
 
 // landFirstTime bounds what is tried of a workspace that is to be thrown away: it may be why it is.
-const landFirstTime = 10 * time.Second
+const landFirstTime = 2 * time.Second
 
 // landFirst lands what can land, and says what goes with the rest. Whatever hinders it is no reason to keep what is not wanted.
 func (s *Session) landFirst(ctx context.Context, r airlock.Record) {
