@@ -107,6 +107,14 @@
 //   - Descriptors in flight over sockets are counted for the uid. The exporter may have four times as
 //     many as the agent, so that landing goes on. visit passes descriptors as the agent's own init,
 //     and reports when that fails.
+//   - Init has the agent's uid. It cannot be traced, read, written or robbed of descriptors, since it is
+//     not dumpable, and signals from inside end or stop it never (pid_namespaces(7)). But the agent can
+//     set its limits, scheduling and priority to the worst, and those of its threads. With a limit init
+//     answers no more, or ends, and every process inside with it; that is what an agent can do to
+//     itself anyway, by using up its processes. The host waits for no answer: stop kills init from
+//     outside, landing reads through a prison of its own with another init, whose pid does not exist
+//     inside, and the next start makes a new one (TestInitHarmed). The filter cannot close it: programs set
+//     these for their own threads and children, and it cannot tell the numbers of init's threads.
 //   - The machine. Files of /proc about disks, swap, buses, interrupts, drivers, modules, locks and
 //     file systems are empty. Files that builds read (processors, memory, load, version, groups) stay.
 //   - The home outlives the prison, on the disk of the host state. The watchdog measures it in a
