@@ -71,7 +71,7 @@ var Settings = []Setting{
 	{"airlock.backend", "`auto`", "how the prison is made: `auto`, `native` or `docker`"},
 	{"airlock.image", "none", "container image with git and a shell; where an engine answers, `auto` takes `docker` for it"},
 	{"airlock.runtime", "the engine's", "container runtime, such as `runsc`"},
-	{"airlock.network", "`none`", "what the prison can reach: `none`, or `open`: the internet, but neither your loopback nor link-local addresses (native: `apt-get install slirp4netns`)"},
+	{"airlock.network", "`none`", "what the prison can reach: `none`, or `open`: the internet by IPv4, but no loopback, link-local or private address and no cloud's metadata, see git-airlock-start(1) (native: `apt-get install slirp4netns`)"},
 	{"airlock.env", "", "`NAME` of a variable of yours, or `NAME=VALUE`, for the agent's environment; any number of them"},
 	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder of yours that the agent may use, read-only, as `/tools/NAME`, on the PATH (of a folder its `bin`, if there is one); all users must be able to read and execute it; at most 32 of them"},
 	{"airlock.rootfs", "", "a folder that holds another system than this machine's, with `sh` and `git`, which everybody can read, as debootstrap makes one"},
