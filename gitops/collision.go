@@ -30,14 +30,17 @@ func pathspecs(changes []Change) []string {
 
 // guard looks for what of the user's a landing would overwrite.
 type guard struct {
-	r      *Repository
-	copy   string   // of the user's index
-	staged []string // paths that differ between the index and the commit a landing starts from
-	merge  []string // those of them that have conflicts
-	flags  bool     // the user told git not to look at a changed path
+	r       *Repository
+	filters landingFilters
+	copy    string   // of the user's index
+	staged  []string // paths that differ between the index and the commit a landing starts from
+	merge   []string // those of them that have conflicts
+	flags   bool     // the user told git not to look at a changed path
 }
 
-func (g *guard) git() *Git { return g.r.with("GIT_INDEX_FILE=" + g.copy) }
+func (g *guard) git() *Git {
+	return g.r.configured(g.filters.config...).with("GIT_INDEX_FILE=" + g.copy)
+}
 
 // look lists the paths that differ between the index and a commit.
 func (g *guard) look(ctx context.Context, commit OID) error {
@@ -178,7 +181,7 @@ func (g *guard) unhidden(ctx context.Context, changes []Change) ([]string, error
 	for _, c := range changes {
 		names.WriteString(c.Path + "\x00")
 	}
-	git := g.r.with("GIT_INDEX_FILE=" + open.Name())
+	git := g.git().with("GIT_INDEX_FILE=" + open.Name())
 	for _, flag := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
 		if err := git.Change(ctx, Call{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: strings.NewReader(names.String())}); err != nil {
 			return nil, err

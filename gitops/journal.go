@@ -19,11 +19,12 @@ type journal struct {
 	First   []RefUpdate `json:"first"`
 	Refs    []RefUpdate `json:"refs"`
 	Message string      `json:"message"`
-	Scratch string      `json:"scratch"` // name of the folder in which the landing was prepared
-	Holder  holder      `json:"holder"`  // the git that holds the refs
-	Locks   []lockFile  `json:"locks"`   // the locks by which it does
-	Absent  []anyName   `json:"absent"`  // changed paths of the old commit that the working tree did not have; null in journals of old
-	Lost    bool        `json:"lost"`    // the index was without our lock for a while
+	Begun   OID         `json:"begun,omitempty"` // see [Landing]
+	Scratch string      `json:"scratch"`         // name of the folder in which the landing was prepared
+	Holder  holder      `json:"holder"`          // the git that holds the refs
+	Locks   []lockFile  `json:"locks"`           // the locks by which it does
+	Absent  []anyName   `json:"absent"`          // changed paths of the old commit that the working tree did not have; null in journals of old
+	Lost    bool        `json:"lost"`            // the index was without our lock for a while
 }
 
 // scratchPrefix begins the names of the folders in which landings are prepared.

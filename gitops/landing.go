@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type Landing struct {
 	First    []RefUpdate // moved in the same transaction as the branch; to be seen no later than it
 	Refs     []RefUpdate // the same, but to be seen no earlier
 	Message  string      // for the reflog
+	Begun    OID         // the commit whose .lfsconfig git-lfs may obey; empty: Old
 	Config   Config      // the repository's, and Look, an inspector that finds both commits: what is read already
 	Look     *Inspector  // need not be read again
 	Dir      string      // host-owned directory for the journal and what is prepared, on the repository's file system; required
@@ -49,6 +51,7 @@ type landing struct {
 	changes []Change
 	index   string // the user's index
 	scratch string // what is prepared for this landing, and removed with it
+	filters landingFilters
 	before  os.FileInfo
 	seen    map[string]os.FileInfo
 }
@@ -89,7 +92,6 @@ func (l *landing) prepare(ctx context.Context) error {
 	if l.before, err = copyIndex(l.index, l.next()); err != nil {
 		return err
 	}
-	guard := &guard{r: l.r, copy: l.next()}
 	err = together(
 		func() error { return l.check(ctx) },
 		func() (err error) { l.changes, err = l.diff(ctx); return },
@@ -103,6 +105,10 @@ func (l *landing) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.filters, err = l.r.filtersOf(ctx, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
+		return err
+	}
+	guard := &guard{r: l.r, copy: l.next(), filters: l.filters}
 	l.seen = l.r.lstatAll(l.changes)
 	if err := l.collisions(ctx, guard); err != nil {
 		return err
@@ -180,7 +186,7 @@ func (l *landing) swing(ctx context.Context) error {
 		tx.abort()
 		return err
 	}
-	j := journal{Version: 1, Branch: anyName(l.Branch), Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message,
+	j := journal{Version: 1, Branch: anyName(l.Branch), Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message, Begun: l.Begun,
 		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.cmd.Process.Pid), Locks: l.r.refLocks(updates),
 		Absent: l.absent()}
 	if err := j.write(l.Dir); err != nil {
@@ -216,7 +222,7 @@ func (l *landing) commit(ctx context.Context, tx *transaction) error {
 		return fmt.Errorf("update the working tree: %w", err)
 	}
 	stopAt(stepTree)
-	if err := l.r.refresh(ctx, l.next(), l.changes); err != nil {
+	if err := l.r.refresh(ctx, l.next(), l.changes, l.filters); err != nil {
 		tx.abort()
 		return err
 	}

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,9 +14,9 @@ import (
 )
 
 // What a filter is given by a landing was written by an agent, and a filter that reaches the network may be told by it what to
-// reach. So the filters of a landing have no network, where the kernel lets us take it from them: but for git-lfs, which needs
-// it, and which reads addresses from the user's own configuration, and from the .lfsconfig of the work tree as it is before
-// the landing (a new one is held by the gate).
+// reach. So the filters of a landing have no network, where the kernel lets us take it from them. git-lfs needs it, and keeps it
+// as long as no file of the tree can tell git-lfs another address: while .lfsconfig is what it was when the airlock began, or
+// where the user's own configuration has lfs.url, which counts more.
 
 // landingNetwork is the setting that leaves the network to all filters.
 const landingNetwork = "airlock.landingNetwork"
@@ -23,23 +24,28 @@ const landingNetwork = "airlock.landingNetwork"
 // FilterError says that files could not be written as a checkout writes them, where the user has filters.
 type FilterError struct {
 	Filters []string // those that had no network
+	Changed bool     // git-lfs is among them, since .lfsconfig has changed
 	error
 }
 
 func (e *FilterError) Unwrap() error { return e.error }
 
 func (e *FilterError) Error() string {
-	if len(e.Filters) == 0 {
+	if len(e.Filters) == 0 && !e.Changed {
 		return e.error.Error()
 	}
-	return fmt.Sprintf("a landing has no network for filter %s (if it needs one: git config %s true): %v",
-		Escape(strings.Join(e.Filters, ", ")), landingNetwork, e.error)
+	why := ""
+	if e.Changed {
+		why = "; .lfsconfig has changed since the airlock began, if git-lfs may go on: git config lfs.url URL"
+	}
+	return fmt.Sprintf("a landing has no network for filter %s (if it needs one: git config %s true%s): %v",
+		Escape(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
 }
 
 // filterFault returns the error of a checkout, as one of a filter's if there are any.
 func (l *landing) filterFault(err error) error {
 	if filters := l.Config.filters(); len(filters) > 0 && status(err) > 0 {
-		return &FilterError{l.Config.WithoutNetwork(), err}
+		return &FilterError{l.Config.filterNames(false, l.filters.lfs), !l.filters.lfs, err}
 	}
 	return err
 }
@@ -51,26 +57,72 @@ func (c Config) filters() []string {
 	})
 }
 
-// reaches reports whether a filter keeps the network.
-func (c Config) reaches(key string) bool {
-	if all, err := c.Bool(landingNetwork, false); err == nil && all || apart() == nil {
-		return true
-	}
+// reaches reports whether a filter keeps the network; lfs, whether git-lfs does.
+func (c Config) reaches(key string, lfs bool) bool {
+	return c.reachesAll() || apart() == nil || lfs && c.isLFS(key)
+}
+
+// reachesAll reports whether the user leaves the network to all filters.
+func (c Config) reachesAll() bool {
+	all, err := c.Bool(landingNetwork, false)
+	return err == nil && all
+}
+
+// isLFS reports whether a command of a filter is git-lfs.
+func (c Config) isLFS(key string) bool {
 	program, _, _ := strings.Cut(c[key], " ")
 	return strings.HasPrefix(key, "filter.lfs.") && path.Base(program) == "git-lfs"
 }
 
+// noAddress is the lfs.url of a git-lfs that must not take one from the tree. It counts more than that of .lfsconfig.
+const noAddress = "file:///airlock-lfsconfig-has-changed"
+
+// landingFilters are the user's filters as a landing runs them.
+type landingFilters struct {
+	lfs    bool     // git-lfs keeps the network
+	config []string // "key=value" pairs for git
+}
+
+// filtersOf returns the user's filters as a landing runs them. begun is the commit whose .lfsconfig git-lfs may obey, now are
+// those one of whose files may lie in the work tree.
+func (r *Repository) filtersOf(ctx context.Context, config Config, begun OID, now ...OID) (landingFilters, error) {
+	f := landingFilters{lfs: true}
+	if config.String("lfs.url", "") == "" && !config.reachesAll() && slices.ContainsFunc(config.Keys(), config.isLFS) {
+		first, err := r.lfsConfig(ctx, begun)
+		for _, commit := range now {
+			var file string
+			if err == nil {
+				file, err = r.lfsConfig(ctx, commit)
+			}
+			f.lfs = f.lfs && file == first && !strings.HasPrefix(file, ModeLink.String())
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	f.config = r.filtersAtTop(config, f.lfs)
+	if !f.lfs {
+		f.config = append(f.config, "lfs.url="+noAddress)
+	}
+	return f, nil
+}
+
+// lfsConfig returns mode and name of a commit's .lfsconfig, empty if it has none.
+func (r *Repository) lfsConfig(ctx context.Context, commit OID) (string, error) {
+	return r.output(ctx, "ls-tree", "--full-tree", string(commit), ".lfsconfig")
+}
+
 // WithoutNetwork lists the names of the user's filters that a landing runs without a network, and Reaching those that keep it.
-func (c Config) WithoutNetwork() []string { return c.filterNames(false) }
+func (c Config) WithoutNetwork() []string { return c.filterNames(false, true) }
 
 // Reaching lists the names of the user's filters that keep the network during a landing.
-func (c Config) Reaching() []string { return c.filterNames(true) }
+func (c Config) Reaching() []string { return c.filterNames(true, true) }
 
-func (c Config) filterNames(reaching bool) []string {
+func (c Config) filterNames(reaching, lfs bool) []string {
 	var names []string
 	for _, key := range c.filters() {
 		name := key[len("filter."):strings.LastIndex(key, ".")]
-		if c.reaches(key) == reaching && !slices.Contains(names, name) {
+		if c.reaches(key, lfs) == reaching && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

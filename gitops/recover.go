@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,7 @@ type recovery struct {
 	journal
 	r       *Repository
 	scratch string
+	filters landingFilters
 	changes []Change
 	left    map[string]bool // paths that git was told to skip and that were not there before the landing
 }
@@ -85,6 +87,13 @@ type recovery struct {
 func (c *recovery) run(ctx context.Context) error {
 	tip, err := c.r.Ref(ctx, string(c.Branch))
 	if err != nil {
+		return err
+	}
+	config, err := c.r.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if c.filters, err = c.r.filtersOf(ctx, config, cmp.Or(c.Begun, c.Old), c.Old, c.New); err != nil {
 		return err
 	}
 	if err := c.lookBack(ctx); err != nil {
@@ -174,7 +183,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if err := enter(ctx, g, rest, c.New.zero()); err != nil {
 		return err
 	}
-	if err := c.r.refresh(ctx, next, c.changes); err != nil {
+	if err := c.r.refresh(ctx, next, c.changes, c.filters); err != nil {
 		return err
 	}
 	return os.Rename(next, index)
@@ -315,7 +324,7 @@ func (c *recovery) side(ctx context.Context, commit OID, changes []Change) (map[
 	if err != nil {
 		return nil, err
 	}
-	unstaged, err := unstagedPaths(ctx, c.r.with("GIT_INDEX_FILE="+index), changes)
+	unstaged, err := unstagedPaths(ctx, c.r.configured(c.filters.config...).with("GIT_INDEX_FILE="+index), changes)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
 	}
-	g := l.r.stagingGit(l.next(), l.staged(), l.r.filtersAtTop(l.Config))
+	g := l.r.stagingGit(l.next(), l.staged(), l.filters)
 	way := l.byTrees
 	if !flags && l.separable() {
 		way = l.byEntries
@@ -137,8 +137,8 @@ func (l *landing) buildHidden(ctx context.Context, g *Git) error {
 }
 
 // stagingGit runs git on an index of ours in a working tree of ours.
-func (r *Repository) stagingGit(index, tree string, filters []string) *Git {
-	g := r.durable().configured(filters...).with("GIT_INDEX_FILE="+index, "GIT_DIR="+r.GitDir, "GIT_WORK_TREE="+tree)
+func (r *Repository) stagingGit(index, tree string, filters landingFilters) *Git {
+	g := r.durable().configured(filters.config...).with("GIT_INDEX_FILE="+index, "GIT_DIR="+r.GitDir, "GIT_WORK_TREE="+tree)
 	g.dir = tree
 	return g
 }
@@ -163,11 +163,7 @@ func (c *recovery) stageCommit(ctx context.Context, commit OID, paths []string) 
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		return "", "", err
 	}
-	config, err := c.r.Config(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	g := c.r.stagingGit(index, tree, c.r.filtersAtTop(config))
+	g := c.r.stagingGit(index, tree, c.filters)
 	if err := g.Change(ctx, Call{Args: []string{"read-tree", string(commit)}}); err != nil {
 		return "", "", err
 	}
@@ -191,9 +187,9 @@ func present(changes []Change) []string {
 	return names
 }
 
-// filtersAtTop is configuration that runs the user's smudge filters at the top of their work tree and in
+// filtersAtTop returns configuration that runs the user's filters at the top of their work tree and in
 // their environment, where a plain checkout runs them: a filter may be named relative to it.
-func (r *Repository) filtersAtTop(config Config) []string {
+func (r *Repository) filtersAtTop(config Config, lfs bool) []string {
 	prefix := "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_OPTIONAL_LOCKS LC_ALL; "
 	if value, set := os.LookupEnv("LC_ALL"); set {
 		prefix += "LC_ALL=" + ShellQuote(value) + "; export LC_ALL; "
@@ -207,13 +203,13 @@ func (r *Repository) filtersAtTop(config Config) []string {
 	for _, key := range config.Keys() {
 		switch value := config[key]; {
 		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
-		case strings.HasSuffix(key, ".smudge"):
-			if !config.reaches(key) {
+		case strings.HasSuffix(key, ".smudge"), strings.HasSuffix(key, ".clean"):
+			if !config.reaches(key, lfs) {
 				value = withoutNetwork(value, "%f")
 			}
-			pairs = append(pairs, key+"="+strings.ReplaceAll(prefix, "%", "%%")+value) // a smudge command's %f is its file's name
+			pairs = append(pairs, key+"="+strings.ReplaceAll(prefix, "%", "%%")+value) // %f is the file's name in both
 		case strings.HasSuffix(key, ".process"):
-			if !config.reaches(key) {
+			if !config.reaches(key, lfs) {
 				value = withoutNetwork(value, "")
 			}
 			pairs = append(pairs, key+"="+prefix+value)

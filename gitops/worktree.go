@@ -255,9 +255,9 @@ func (r *Repository) sweepWaiting(scratch string, changes []Change) {
 	}
 }
 
-// refresh writes the stat data of the changed paths into an index.
-func (r *Repository) refresh(ctx context.Context, index string, changes []Change) error {
-	g := r.durable().with("GIT_INDEX_FILE=" + index)
+// refresh writes the stat data of the changed paths into an index. Git runs clean filters for it.
+func (r *Repository) refresh(ctx context.Context, index string, changes []Change, filters landingFilters) error {
+	g := r.durable().configured(filters.config...).with("GIT_INDEX_FILE=" + index)
 	var kept []Change
 	for _, c := range changes {
 		if c.New.present() {

@@ -97,7 +97,7 @@ func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	}
 	err := e.Repo.Land(ctx, gitops.Landing{
 		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered), Refs: updates,
-		Message: "airlock: land from " + e.Record.ID, Dir: e.Dir(), Config: s.facts.config, Look: s.bench.across,
+		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bench.across,
 	})
 	if err != nil {
 		return landed{}, err

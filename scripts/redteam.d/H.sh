@@ -153,3 +153,52 @@ H7() {
 	held policy user-driver
 	mends
 }
+
+# listener runs a server for git-lfs until the case ends, which notes who asks. Its address is $address.
+listener() {
+	rm -f "$work/asked" "$work/port"
+	python3 - "$work" <<'TEXT' &
+import http.server, os, sys
+class Notes(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        open(sys.argv[1] + "/asked", "a").write(self.path + "\n")
+        self.send_error(404)
+    do_GET = do_POST
+    def log_message(self, *args): pass
+s = http.server.HTTPServer(("127.0.0.1", 0), Notes)
+open(sys.argv[1] + "/port.new", "w").write(str(s.server_port))
+os.rename(sys.argv[1] + "/port.new", sys.argv[1] + "/port")
+s.serve_forever()
+TEXT
+	listening=$!
+	await 5000 test -e "$work/port" && address=http://127.0.0.1:$(cat "$work/port")
+}
+
+# pointer has the agent commit what git-lfs would fetch. No filter of the agent's writes it.
+pointer='printf "version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 5\n" 7 >x.bin; git add -A; git commit -qm pointer; told'
+
+H8() {
+	tries 'git-lfs, told by a file that has landed which server to ask, without the rule for such files'
+	if ! command -v git-lfs >/dev/null || ! command -v python3 >/dev/null; then untriable lfs 'git-lfs or python3 is not installed' && return; fi
+	fresh 'echo "*.bin filter=lfs" >.gitattributes; git add -A; git commit -qm lfs; git config airlock.policy.user-driver off
+		git config filter.lfs.smudge "git-lfs smudge -- %f"; git config filter.lfs.clean "git-lfs clean -- %f"' || return
+	listener || surprised 'there is no server'
+	local config="printf '[lfs]\n\turl = $address/x\n' >.lfsconfig; git add -A; git commit -qm lfsconfig; told"
+	if [ -n "$proving" ]; then
+		attack "$config; $pointer"
+		plainly "$pulled" '[ -s "$work/asked" ]'
+	else
+		attack "$config"
+		lands
+		attack "$pointer"
+		lands
+		restored
+		attack "$config; printf 1 >y; $pointer"
+		lands
+		expected 'the server is not asked'
+		if [ -s "$work/asked" ]; then surprised 'it was asked'; else seen 'it was not'; fi
+	fi
+	kill "$listening"
+	wait "$listening" 2>/dev/null
+	rm -f "$work/asked" "$work/port"
+}

@@ -82,7 +82,7 @@ var Settings = []Setting{
 	{"airlock.memory", "`4g`", "memory of the prison"},
 	{"airlock.cpus", "`2`", "cores"},
 	{"airlock.pids", "`512`", "processes and threads"},
-	{"airlock.landingNetwork", "`false`", "`true`: your own filters reach the network while a landing runs them; `git-lfs` does anyway, at the addresses of your configuration and of the `.lfsconfig` that is there"},
+	{"airlock.landingNetwork", "`false`", "`true`: your own filters reach the network while a landing runs them; `git-lfs` does anyway, at the addresses of your configuration, and of `.lfsconfig` as long as that is what it was when the airlock began"},
 	{"airlock.keepEnv", "", "names of environment variables that your filters, pagers and signing programs need beside the usual ones (`git airlock doctor` lists those that they do not get); `AWS_*` is all that begin so"},
 	{"airlock.autoLand", "`true`", "`false`: everything waits for `git airlock promote` (`start --no-auto-land`)"},
 	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` come to its tree, too (`--engine`)"},

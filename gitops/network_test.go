@@ -1,0 +1,134 @@
+package gitops
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// lfsServer counts the requests that git-lfs sends to it, and has nothing.
+func lfsServer(t *testing.T) (url string, asked *atomic.Int32) {
+	asked = new(atomic.Int32)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		http.Error(w, "none", http.StatusNotFound)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, asked
+}
+
+// TestLandingAddress lands pointers with a real git-lfs, whatever the gate would say of them. git-lfs asks no server that a
+// landed .lfsconfig names; it asks the one that the user had named before.
+func TestLandingAddress(t *testing.T) {
+	program, err := exec.LookPath("git-lfs")
+	if err != nil {
+		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "lfs") {
+			t.Fatal(err)
+		}
+		t.Skip("SKIPPED: git-lfs is not installed")
+	}
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nsize 5\n"
+	names := func(url string) string {
+		return "[lfs]\n\turl = " + url + "/x\n[remote \"origin\"]\n\tlfsurl = " + url + "/y\n"
+	}
+	usual := apart
+	t.Cleanup(func() { apart = usual })
+	for name, c := range map[string]struct {
+		user         string   // lfs.url of the user's configuration: "", "user" or "agent"
+		base, landed []string // the files .lfsconfig of the base, and of landings after it, by whose server they name
+		ours         bool     // the user's server is asked
+		link         bool
+	}{
+		"with the pointer":        {landed: []string{"agent"}},
+		"before the pointer":      {landed: []string{"agent", ""}},
+		"in the place of another": {base: []string{"user"}, landed: []string{"agent", ""}},
+		"as it was":               {base: []string{"user"}, landed: []string{""}, ours: true},
+		"overruled":               {user: "user", landed: []string{"agent", ""}, ours: true},
+		"led to by a link":        {base: []string{"agent"}, landed: []string{""}, link: true},
+	} {
+		for _, network := range []string{"namespaces", "no namespaces"} {
+			for _, way := range []string{"smudge", "process"} {
+				t.Run(strings.Join([]string{name, network, way}, ", "), func(t *testing.T) {
+					if apart = usual; network != "namespaces" {
+						apart = func() []string { return nil }
+					}
+					agent, theirs := lfsServer(t)
+					user, ours := lfsServer(t)
+					url := map[string]string{"agent": agent, "user": user}
+					w := newWorld(t)
+					w.git("config", "filter.lfs.required", "true")
+					w.git("config", "filter.lfs.clean", program+" clean -- %f")
+					w.git("config", "filter.lfs.smudge", program+" smudge -- %f")
+					if way == "process" {
+						w.git("config", "filter.lfs.process", program+" filter-process")
+					}
+					if c.user != "" {
+						w.git("config", "lfs.url", url[c.user])
+					}
+					first := files{".gitattributes": "*.bin filter=lfs\n"}
+					for _, whose := range c.base {
+						first[".lfsconfig"] = names(url[whose])
+						if c.link {
+							first["settings"], first[".lfsconfig"] = first[".lfsconfig"], linkTo+"settings"
+						}
+					}
+					base := w.commit(first)
+					tip := base
+					for n, whose := range c.landed {
+						change := files{}
+						if whose != "" {
+							change[".lfsconfig"] = names(url[whose])
+						}
+						last := n == len(c.landed)-1
+						if last {
+							change["x.bin"] = pointer
+						}
+						next := w.built(tip, change)
+						rest()
+						l := w.landing(tip, next)
+						l.Begun = base
+						err := w.Land(t.Context(), l)
+						if !last {
+							check(t, err)
+							tip = next
+							continue
+						}
+						var failed *FilterError
+						if !errors.As(err, &failed) {
+							t.Errorf("the landing ends with %v", err)
+						} else if apart() != nil && !c.ours && name != "with the pointer" && !strings.Contains(err.Error(), "no network for filter lfs") {
+							t.Errorf("the landing says %v", err)
+						}
+					}
+					if theirs.Load() > 0 || (ours.Load() > 0) != c.ours {
+						t.Errorf("the agent's server was asked %d times, the user's %d times", theirs.Load(), ours.Load())
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestRecoveryAddress looks at the moment in which either side of a landing may lie in the work tree.
+func TestRecoveryAddress(t *testing.T) {
+	w := newWorld(t)
+	w.git("config", "filter.lfs.smudge", "git-lfs smudge -- %f")
+	old := w.commit(files{"a": "1"})
+	new := w.built(old, files{".lfsconfig": "[lfs]\n\turl = x\n"})
+	config, err := w.Config(t.Context())
+	check(t, err)
+	f, err := w.filtersOf(t.Context(), config, old, old, new)
+	check(t, err)
+	if f.lfs || !slices.Contains(f.config, "lfs.url="+noAddress) {
+		t.Errorf("%+v", f)
+	}
+	if f, err = w.filtersOf(t.Context(), config, old, old); err != nil || !f.lfs || slices.Contains(f.config, "lfs.url="+noAddress) {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
