@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -205,3 +208,31 @@ func (e *engine) find(ctx context.Context, r *record) (*container.InspectRespons
 }
 
 func runs(c *container.InspectResponse) bool { return c != nil && c.State != nil && c.State.Running }
+
+// Examine implements [prison.Backend].
+func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
+	e, err := b.connected(nil)
+	if err != nil {
+		return nil, err
+	}
+	findings := []prison.Finding{{Name: "engine's address", Value: e.host}}
+	if err := e.awake(ctx); err != nil {
+		return findings, err
+	}
+	p, err := e.platform(ctx, "")
+	if err != nil {
+		return findings, err
+	}
+	findings = append(findings,
+		prison.Finding{Name: "engine", Value: fmt.Sprintf("%s %s, API %s", p.product(), p.ServerVersion, e.ClientVersion())},
+		prison.Finding{Name: "runtimes", Value: fmt.Sprintf("%s; %s if none is asked for",
+			strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", "), p.DefaultRuntime)},
+		prison.Finding{Name: "control groups", Value: fmt.Sprintf("version %s, driver %s", p.CgroupVersion, p.CgroupDriver)},
+		prison.Finding{Name: "images", Value: fmt.Sprintf("%d on this machine", p.Images)},
+	)
+	plan, err := planner{platform: p, record: &record{}}.base(rolePrison)
+	for _, lacking := range plan.weaker {
+		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
+	}
+	return findings, err
+}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/git-airlock/git-airlock/prison/docker/walls"
+
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
@@ -128,7 +130,7 @@ func (b *Backend) BuildImage(ctx context.Context, w Build) error {
 	}
 	if !p.podman { // which spells it otherwise, and tidies up by itself
 		options.ExtraHosts = []string{mark}
-		options.Ulimits = []*container.Ulimit{noCores()}
+		options.Ulimits = []*container.Ulimit{walls.NoCores()}
 	}
 	answer, err := e.ImageBuild(ctx, context, options)
 	if err == nil {

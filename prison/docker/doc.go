@@ -25,10 +25,6 @@
 // group docker the engine does, by unpacking an archive that has nothing but those folders in it into a container that
 // never runs. Removal is done inside, by a container that has nothing but the workspace.
 //
-// # System calls
-//
-// The filter is the default profile of Docker (github.com/moby/profiles/seccomp), which [profile] makes stricter.
-//
 // # Weaker and stronger than native
 //
 //	layer                                     keeps                                                    if it fails

@@ -70,11 +70,6 @@ func TestOtherEngines(t *testing.T) {
 	})
 }
 
-// TestReach looks for ways around what an open network is closed to.
-func TestReach(t *testing.T) {
-	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) { prisontest.Reach(t, b, o) })
-}
-
 // TestRootlessPodman refuses an ordinary user's service, which does not say what it is in Docker's words.
 func TestRootlessPodman(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/walls"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/mount"
-	volumes "github.com/docker/docker/api/types/volume"
 )
 
 // helper is a container for one short task, with no network, a read-only system and no more capabilities
@@ -42,7 +41,7 @@ const (
 )
 
 // helperUlimits are less than any engine has: Podman asks for more than it may have itself.
-var helperUlimits = []*container.Ulimit{noCores(), {Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
+var helperUlimits = []*container.Ulimit{walls.NoCores(), {Name: "nofile", Soft: 1024, Hard: 1024}, {Name: "nproc", Soft: 4096, Hard: 4096}}
 
 func (h helper) create(ctx context.Context, e *engine, s prison.Spec) (id string, err error) {
 	pids := int64(helperPIDs)
@@ -93,56 +92,6 @@ func (e *engine) start(ctx context.Context, id, ref string) error {
 		return nil
 	}
 	return cmp.Or(e.lacksShell(ctx, id, ref), e.failed(ctx, "start container", err))
-}
-
-// sweepAge is longer than any helper is of use, and than any container waits for its start.
-const sweepAge = 10 * time.Minute
-
-// sweep removes what the engine was still making for a command that was killed, volumes as well: nobody had heard of it when
-// the prison was removed. A prison's container starts as soon as it is made; one that has not would be made again.
-func (e *engine) sweep(ctx context.Context) error {
-	bounded, cancel := call(ctx)
-	defer cancel()
-	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
-		filters.Arg("label", labelRole), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
-	if err != nil {
-		return e.failed(ctx, "list containers", err)
-	}
-	for _, c := range list {
-		if leftOver(c) {
-			if err := e.abandon(ctx, c); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// leftOver tells of a container that does not run whether it is one of a command that was killed.
-func leftOver(c container.Summary) bool {
-	old := time.Since(time.Unix(c.Created, 0)) > sweepAge
-	return old && isOurs(c.Labels) && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison)
-}
-
-// abandon removes a container that nobody knows of. If it never ran, nor was there ever anything in the volumes that were
-// made with it: a home that a stopped prison has was made with another container.
-func (e *engine) abandon(ctx context.Context, c container.Summary) error {
-	made := c.Labels[labelMade]
-	if err := e.remove(ctx, c.ID); err != nil || made == "" || c.State != container.StateCreated {
-		return err
-	}
-	bounded, cancel := call(ctx)
-	defer cancel()
-	list, err := e.VolumeList(bounded, volumes.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelMade+"="+made))})
-	if err != nil {
-		return e.failed(ctx, "list volumes", err)
-	}
-	for _, v := range list.Volumes {
-		if err := e.VolumeRemove(bounded, v.Name, false); err != nil && !gone(err) && !notNow(err) {
-			return e.failed(ctx, "remove volume", err)
-		}
-	}
-	return nil
 }
 
 // remove removes a container, whatever it does, with the volumes that have no name.

@@ -10,50 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
-
-	"github.com/docker/docker/api/types/container"
 )
-
-// noCores is the only limit with which the kernel starts no program of the host's for a core dump, see core(5): where
-// dumps go into a pipe, it does so for 0, as root and with the agent's memory for its input.
-func noCores() *container.Ulimit { return &container.Ulimit{Name: "core", Soft: 1, Hard: 1} }
-
-// Numbers of limits, as getrlimit(2) has them on every machine but a few rare ones.
-const (
-	limitFiles   = 7
-	limitLocked  = 8
-	limitPending = 11
-	limitQueues  = 12
-)
-
-// pendingSignals are for each process that there may be; timers count as one, too.
-const pendingSignals = 16
-
-// ulimits bound what uses the kernel's memory without being counted by every kernel's control groups. They are no more than
-// we could have ourselves: an engine may not be able to give more than it has.
-func ulimits(l prison.Limits) []*container.Ulimit {
-	all := []*container.Ulimit{noCores(), {Name: "nice"}, {Name: "rtprio"}}
-	for _, u := range []struct {
-		name   string
-		number int
-		most   int64
-	}{
-		{"nofile", limitFiles, prison.MostFiles},
-		{"sigpending", limitPending, pendingSignals * int64(l.PIDs)},
-		{"msgqueue", limitQueues, 800 << 10},
-		{"memlock", limitLocked, 8 << 20},
-	} {
-		most := u.most
-		if own, known := ownLimit(u.number); known {
-			if u.number == limitFiles { // as in a native prison: the exporter beside the container, of the same uid, must have more
-				own /= 4
-			}
-			most = min(most, own)
-		}
-		all = append(all, &container.Ulimit{Name: u.name, Soft: most, Hard: most})
-	}
-	return all
-}
 
 // limitSockets bounds what sockets hold, which version 1 of control groups counts apart. Engines take a limit for it and
 // set none: runc has not known it since 1.0. Nothing of the agent runs yet.
@@ -87,4 +44,19 @@ func (e *engine) writeSocketLimit(ctx context.Context, id string, limit int64) e
 		}
 	}
 	return errors.New("its control group is not in /sys/fs/cgroup/memory")
+}
+
+// limitInside bounds the agent's processes where the runtime's kernel counts them itself: to reach the host's limit, which is
+// for that kernel as a whole, is its end.
+func (e *engine) limitInside(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+	if !p.foreign(s.Runtime) {
+		return nil
+	}
+	root := &running{engine: e, id: r.Container, user: "0:0"}
+	limit := fmt.Sprintf("echo %d >/sys/fs/cgroup/pids/pids.max", s.Limits.OrDefault().PIDs)
+	status, err := root.plain(ctx, []string{defaultSh, "-c", limit})
+	if err == nil && status != 0 {
+		err = unavailable(fmt.Sprintf("the runtime %q does not limit processes", p.runtime(s)), "git airlock start --runtime runsc")
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/walls"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
@@ -128,7 +130,7 @@ func (pl planner) base(role string) (plan, error) {
 			Runtime: pl.Runtime, ShmSize: min(shmMost, pl.half()), OomScoreAdj: 500,
 			LogConfig:     container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
-			MaskedPaths:   masked(),
+			MaskedPaths:   walls.Hidden(),
 			Resources:     pl.resources(),
 			Mounts:        []mount.Mount{bind(pl.Workspace, pl.ReadOnly)},
 		},
@@ -149,7 +151,7 @@ func userOf(s prison.Spec) string { return fmt.Sprintf("%d:%d", s.UID, s.GID) }
 func (pl planner) securityOptions() ([]string, error) {
 	options := []string{"no-new-privileges"}
 	if pl.security("seccomp") {
-		filter, err := profile()
+		filter, err := walls.Profile()
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +167,7 @@ func (pl planner) securityOptions() ([]string, error) {
 		pl.lacks(prison.LooseMemoryLimit, "who takes more memory than there may be ends the whole prison")
 	}
 	if pl.podman { // whose API has no other word for it
-		sayable := slices.DeleteFunc(masked(), func(path string) bool { return strings.Contains(path, ":") })
+		sayable := slices.DeleteFunc(walls.Hidden(), func(path string) bool { return strings.Contains(path, ":") })
 		options = append(options, "mask="+strings.Join(sayable, ":"))
 	}
 	if pl.security("selinux") {
@@ -236,7 +238,26 @@ func (pl planner) wanted() (folders []string) {
 	return folders
 }
 
-// reserved tells whether something else is mounted at a folder.
+// OfImage returns what the image of a prison brings along: its variables, as NAME=VALUE, and the folders that it wants to be
+// writable and that are so. The image is the one that the container was made of, whatever its name means by now.
+func (r *running) OfImage(ctx context.Context) (env, volumes []string, err error) {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	c, err := r.ContainerInspect(bounded, r.id)
+	if err != nil {
+		return nil, nil, r.lost(ctx, "look at container", err)
+	}
+	i, err := r.ImageInspect(bounded, c.Image)
+	if err != nil {
+		return nil, nil, r.failed(ctx, "look at image", err)
+	}
+	if i.Config == nil {
+		return nil, nil, nil
+	}
+	return i.Config.Env, slices.DeleteFunc(planner{image: i}.wanted(), reserved), nil
+}
+
+// reserved reports whether something else is mounted at a folder.
 func reserved(folder string) bool {
 	switch folder {
 	case "/", "/tmp", "/var/tmp", "/run", "/home", "/etc", prison.Workspace:
@@ -248,7 +269,7 @@ func reserved(folder string) bool {
 // resources are the limits; what the engine cannot give is left out and noted.
 func (pl planner) resources() container.Resources {
 	limits := pl.Limits.OrDefault()
-	r := container.Resources{Ulimits: ulimits(limits)}
+	r := container.Resources{Ulimits: walls.Ulimits(limits)}
 	if pl.podman { // else it asks for more than it may have
 		processes := 2 * int64(limits.PIDs) // by uid, which the exporter may have, too
 		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "nproc", Soft: processes, Hard: processes})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/walls"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/system"
@@ -155,7 +156,7 @@ func (p *platform) layFilter(s prison.Spec) error {
 	if !p.podman {
 		return nil
 	}
-	filter, err := profile()
+	filter, err := walls.Profile()
 	if err != nil {
 		return err
 	}
@@ -178,19 +179,4 @@ func OwnKernel(runtime string) bool {
 		return false
 	}
 	return true
-}
-
-// limitInside bounds the agent's processes where the runtime's kernel counts them itself: to reach the host's limit, which is
-// for that kernel as a whole, is its end.
-func (e *engine) limitInside(ctx context.Context, p *platform, r *record, s prison.Spec) error {
-	if !p.foreign(s.Runtime) {
-		return nil
-	}
-	root := &running{engine: e, id: r.Container, user: "0:0"}
-	limit := fmt.Sprintf("echo %d >/sys/fs/cgroup/pids/pids.max", s.Limits.OrDefault().PIDs)
-	status, err := root.plain(ctx, []string{defaultSh, "-c", limit})
-	if err == nil && status != 0 {
-		err = unavailable(fmt.Sprintf("the runtime %q does not limit processes", p.runtime(s)), "git airlock start --runtime runsc")
-	}
-	return err
 }

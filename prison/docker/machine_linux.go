@@ -1,14 +1,26 @@
 package docker
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// checkOwner sees that the workspace is the phantom's and nobody else's on this machine's disk, which is also
+// dialIn connects to a socket in a folder whose path may be longer than a socket's can be.
+func dialIn(ctx context.Context, dir, name string) (net.Conn, error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return (&net.Dialer{}).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), name))
+}
+
+// checkOwner checks that the workspace is the phantom's and nobody else's on this machine's disk, which is also
 // how an engine shows that it is on this machine.
 func checkOwner(s prison.Spec) error {
 	info, err := os.Lstat(s.Workspace)

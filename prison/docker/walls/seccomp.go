@@ -1,4 +1,4 @@
-package docker
+package walls
 
 import (
 	"encoding/json"
@@ -70,18 +70,18 @@ type (
 	}
 )
 
-// looked are the calls that profile allows by their arguments only, or not at all.
+// looked are the calls that Profile allows by their arguments only, or not at all.
 var looked = []string{
 	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
 	"socket", "socketcall", "ioctl", "name_to_handle_at", "setrlimit", "prlimit64",
 	"mmap", "mmap2", "memfd_create", "shmget",
 }
 
-// profile is the syscall filter: Docker's own, without foreign machines' calls, files with set-id bits (which would
+// Profile returns the filter of system calls: Docker's own, without foreign machines' calls, files with set-id bits (which would
 // be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge pages, and core dumps. No
 // two rules for one call may differ in their action, and what an argument must not be cannot be said of its low half
 // alone: so everything is said as what it may be.
-var profile = sync.OnceValues(func() (string, error) {
+var Profile = sync.OnceValues(func() (string, error) {
 	encoded, err := defaultProfile()
 	if err != nil {
 		return "", fmt.Errorf("syscall filter: %w", err)

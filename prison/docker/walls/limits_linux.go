@@ -1,8 +1,8 @@
-package docker
+package walls
 
 import "syscall"
 
-// ownLimit is what this process could have of a resource: whoever started the engine could, too. false: not known.
+// ownLimit returns what this process could have of a resource. Whoever started the engine could have it, too.
 func ownLimit(resource int) (int64, bool) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &l); err != nil {

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	volumes "github.com/docker/docker/api/types/volume"
 )
 
 // SweepDeserted removes prisons whose workspace somebody has removed while they ran, and their records with it: no stop or clear
@@ -83,4 +85,54 @@ func (e *engine) ask(ctx context.Context, id, user, script string) (string, erro
 		err = errors.New("the script failed")
 	}
 	return strings.TrimSpace(said.String()), err
+}
+
+// sweepAge is longer than any helper is of use, and than any container waits for its start.
+const sweepAge = 10 * time.Minute
+
+// sweep removes what the engine was still making for a command that was killed, volumes as well: nobody had heard of it when
+// the prison was removed. A prison's container starts as soon as it is made; one that has not would be made again.
+func (e *engine) sweep(ctx context.Context) error {
+	bounded, cancel := call(ctx)
+	defer cancel()
+	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
+		filters.Arg("label", labelRole), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
+	if err != nil {
+		return e.failed(ctx, "list containers", err)
+	}
+	for _, c := range list {
+		if leftOver(c) {
+			if err := e.abandon(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leftOver tells of a container that does not run whether it is one of a command that was killed.
+func leftOver(c container.Summary) bool {
+	old := time.Since(time.Unix(c.Created, 0)) > sweepAge
+	return old && isOurs(c.Labels) && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison)
+}
+
+// abandon removes a container that nobody knows of. If it never ran, nor was there ever anything in the volumes that were
+// made with it: a home that a stopped prison has was made with another container.
+func (e *engine) abandon(ctx context.Context, c container.Summary) error {
+	made := c.Labels[labelMade]
+	if err := e.remove(ctx, c.ID); err != nil || made == "" || c.State != container.StateCreated {
+		return err
+	}
+	bounded, cancel := call(ctx)
+	defer cancel()
+	list, err := e.VolumeList(bounded, volumes.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelMade+"="+made))})
+	if err != nil {
+		return e.failed(ctx, "list volumes", err)
+	}
+	for _, v := range list.Volumes {
+		if err := e.VolumeRemove(bounded, v.Name, false); err != nil && !gone(err) && !notNow(err) {
+			return e.failed(ctx, "remove volume", err)
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package docker
+package walls
 
 import (
 	"encoding/json"

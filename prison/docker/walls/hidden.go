@@ -1,4 +1,4 @@
-package docker
+package walls
 
 import (
 	"path/filepath"
@@ -27,9 +27,8 @@ var kernelFiles = []string{
 	"/sys/devices/faux", "/sys/devices/platform", "/sys/devices/pnp0", "/sys/devices/software", "/sys/devices/virtual",
 }
 
-// masked are all these paths and the roots of devices that this machine has, whose names count its buses. Podman cannot be told those
-// with a colon.
-func masked() []string {
+// Hidden returns these paths and the roots of devices that this machine has, whose names count its buses.
+func Hidden() []string {
 	roots, _ := filepath.Glob("/sys/devices/*") // there may be none
 	all := slices.DeleteFunc(append(roots, kernelFiles...), func(path string) bool { return path == "/sys/devices/system" })
 	slices.Sort(all)
