@@ -52,6 +52,7 @@ func (s *Session) treeOf(ctx context.Context, branch string) (gitops.OID, error)
 // resolved is what a request comes to in a situation. It is made before other commands are locked out, since an image may
 // have to be built for it, and carried out under the lock if the situation is still the same.
 type resolved struct {
+	session *Session
 	Request
 	situation
 	setup environment.Setup
@@ -64,13 +65,13 @@ type resolved struct {
 
 // resolve decides what a request comes to for the airlock that is here, nil for a new one.
 func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situation, q Request) (c resolved, err error) {
-	c = resolved{Request: q, situation: now}
+	c = resolved{session: s, Request: q, situation: now}
 	if here != nil {
 		c.airlock = *here
 		c.Recipe = q.Recipe && here.Settings["airlock.recipe"] != "false"
 	}
 	if now.runs {
-		s.compareSetup(ctx, &c)
+		c.compareSetup(ctx)
 		return c, nil
 	}
 	if _, err := promote.ReadSettings(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
@@ -88,9 +89,9 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 		}
 	}
 	if here != nil {
-		err = s.keepBackend(ctx, &c)
+		err = c.keepBackend(ctx)
 	} else {
-		err = s.chooseBackend(ctx, &c)
+		err = c.chooseBackend(ctx)
 	}
 	if err != nil {
 		return c, err
@@ -109,16 +110,16 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 
 // compareSetup looks for what has changed in the setup of a prison that runs. Nothing about it is a reason not to heal the
 // rest.
-func (s *Session) compareSetup(ctx context.Context, c *resolved) {
+func (c *resolved) compareSetup(ctx context.Context) {
 	if !c.Recipe {
 		return
 	}
-	tree, err := s.treeOf(ctx, c.airlock.Branch)
+	tree, err := c.session.treeOf(ctx, c.airlock.Branch)
 	if err == nil && tree != "" {
-		c.setup, err = s.Environment().Obey(ctx, tree, c.asksForImages() && c.Image == "")
+		c.setup, err = c.session.Environment().Obey(ctx, tree, c.asksForImages() && c.Image == "")
 	}
 	if err != nil && ctx.Err() == nil {
-		s.Report.Say("%s", gitops.Escape(err.Error()))
+		c.session.Report.Say("%s", gitops.Escape(err.Error()))
 	}
 	if err != nil {
 		c.setup = environment.Setup{}
@@ -165,32 +166,32 @@ func (q Request) asksForImages() bool {
 }
 
 // chooseBackend chooses the backend of a new airlock and makes sure that it works here.
-func (s *Session) chooseBackend(ctx context.Context, c *resolved) error {
+func (c *resolved) chooseBackend(ctx context.Context) error {
 	asked := backendNamed(c.Backend)
 	switch {
 	case c.asksForImages():
-		return s.chooseContainer(ctx, c, "asked for")
+		return c.chooseContainer(ctx, "asked for")
 	case asked != nil && c.ImageGiven:
 		return requestErrorf("the %s backend has no images and runtimes; leave --backend out, or say --backend %s", asked.Name(), containers.Name())
 	case asked != nil:
-		return choosePlain(ctx, c, "asked for")
+		return c.choosePlain(ctx, "asked for")
 	case c.Image != "", c.setup.WantsTools():
 		err := containers.Probe(ctx)
 		if err == nil {
-			return s.chooseContainer(ctx, c, c.wish()+" and an engine answers")
+			return c.chooseContainer(ctx, c.wish()+" and an engine answers")
 		}
-		return s.withoutEngine(ctx, c, err)
+		return c.withoutEngine(ctx, err)
 	case c.ImageGiven: // a runtime only
 		return errNoImage
 	}
-	err := choosePlain(ctx, c, "no image was asked for and namespaces work here")
+	err := c.choosePlain(ctx, "no image was asked for and namespaces work here")
 	if err == nil && c.Runtime != "" {
-		s.Report.Say("runtime %s is not used: no image was asked for, and native prisons share the kernel of this machine", gitops.Escape(c.Runtime))
+		c.session.Report.Say("runtime %s is not used: no image was asked for, and native prisons share the kernel of this machine", gitops.Escape(c.Runtime))
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && containers.Probe(ctx) == nil {
 		if c.setup.File != "" {
-			return s.chooseContainer(ctx, c, fmt.Sprintf("%s, and an engine answers", err))
+			return c.chooseContainer(ctx, fmt.Sprintf("%s, and an engine answers", err))
 		}
 		return environment.Advise(requestErrorf("%s; a container engine answers, but there is no image to use", err), imageHints...)
 	}
@@ -207,17 +208,17 @@ func (c *resolved) wish() string {
 
 // withoutEngine takes the backend without images for somebody who asked for an image and has no engine, and says so, unless they
 // asked for a runtime, too. The tools that are asked for may be there all the same.
-func (s *Session) withoutEngine(ctx context.Context, c *resolved, missing error) error {
+func (c *resolved) withoutEngine(ctx context.Context, missing error) error {
 	if c.Runtime != "" { // another kernel was asked for, which no native prison has
 		return missing
 	}
-	if err := choosePlain(ctx, c, fmt.Sprintf("%s, but %s", c.wish(), missing)); err != nil {
+	if err := c.choosePlain(ctx, fmt.Sprintf("%s, but %s", c.wish(), missing)); err != nil {
 		return errors.Join(missing, err)
 	}
 	if c.Image == "" {
 		return nil
 	}
-	s.Report.Say("image %s is not used: %s", gitops.Escape(c.Image), gitops.Escape(missing.Error()))
+	c.session.Report.Say("image %s is not used: %s", gitops.Escape(c.Image), gitops.Escape(missing.Error()))
 	return nil
 }
 
@@ -226,14 +227,14 @@ var (
 	errNoImage = environment.Advise(requestErrorf("the docker backend wants an image to make containers of, or a %s to build one", recipe.FileName), imageHints...)
 )
 
-func choosePlain(ctx context.Context, c *resolved, reason string) error {
+func (c *resolved) choosePlain(ctx context.Context, reason string) error {
 	b, r := plain(), &c.airlock
 	r.Backend, r.Reason, r.Image, r.Runtime = b.Name(), reason, "", ""
 	return b.Probe(ctx)
 }
 
 // chooseContainer takes the image that was asked for, or the one that the setup describes.
-func (s *Session) chooseContainer(ctx context.Context, c *resolved, reason string) (err error) {
+func (c *resolved) chooseContainer(ctx context.Context, reason string) (err error) {
 	r := &c.airlock
 	r.Backend, r.Reason, r.Image, r.Runtime, r.Built = containers.Name(), reason, c.Image, c.Runtime, false
 	if c.Image == "" && c.setup.File == "" {
@@ -244,14 +245,14 @@ func (s *Session) chooseContainer(ctx context.Context, c *resolved, reason strin
 	}
 	if c.Image == "" {
 		r.Built = true
-		if err := s.Environment().Agree(ctx, c.setup, true); err != nil {
+		if err := c.session.Environment().Agree(ctx, c.setup, true); err != nil {
 			return err
 		}
 		// Nobody should wait for an image that is for nothing.
-		if err := c.secrets.verdict(s.Report); err != nil {
+		if err := c.secrets.verdict(c.session.Report); err != nil {
 			return err
 		}
-		if r.Image, err = s.Environment().Image(ctx, c.setup); err != nil || s.Dry {
+		if r.Image, err = c.session.Environment().Image(ctx, c.setup); err != nil || c.session.Dry {
 			return err
 		}
 	}
@@ -259,8 +260,8 @@ func (s *Session) chooseContainer(ctx context.Context, c *resolved, reason strin
 }
 
 // keepBackend keeps the backend of an airlock that is started again: its writable files are there. The reason stays, too.
-func (s *Session) keepBackend(ctx context.Context, c *resolved) error {
-	r, own := &c.airlock, s.prisons().backend(c.airlock)
+func (c *resolved) keepBackend(ctx context.Context) error {
+	r, own := &c.airlock, c.session.prisons().backend(c.airlock)
 	if c.BackendGiven && c.Backend != "auto" && c.Backend != r.Backend {
 		return &environment.Refusal{Text: fmt.Sprintf("this airlock has the backend %s", r.Backend), Next: []string{"git airlock start", "git airlock clear"}}
 	}
@@ -273,24 +274,24 @@ func (s *Session) keepBackend(ctx context.Context, c *resolved) error {
 	}
 	anew := r.Built && c.Image == "" && c.setup.File != ""
 	if images {
-		if done, err := s.keepEngine(ctx, *r, anew || c.ImageGiven); done || err != nil {
+		if done, err := c.keepEngine(ctx, *r, anew || c.ImageGiven); done || err != nil {
 			return err
 		}
 	}
 	switch {
 	case anew:
-		return s.chooseContainer(ctx, c, r.Reason)
+		return c.chooseContainer(ctx, r.Reason)
 	case !c.ImageGiven:
 		return own.Probe(ctx)
 	}
 	c.Image = cmp.Or(c.Image, r.Image)
-	return s.chooseContainer(ctx, c, r.Reason)
+	return c.chooseContainer(ctx, r.Reason)
 }
 
 // keepEngine stays with the engine that an airlock's container is on, also when the user's settings name another one since. An
 // image would be looked for there: that is refused.
-func (s *Session) keepEngine(ctx context.Context, r airlock.Record, image bool) (done bool, err error) {
-	spec, err := s.prisons().spec(r)
+func (c *resolved) keepEngine(ctx context.Context, r airlock.Record, image bool) (done bool, err error) {
+	spec, err := c.session.prisons().spec(r)
 	if err != nil {
 		return false, err
 	}
