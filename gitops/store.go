@@ -18,8 +18,9 @@ import (
 const (
 	// storeLimit bounds an object that is read in process; larger ones are git's.
 	storeLimit = 8 << 20
-	// basesKept bounds the bytes of bases of deltas that a store remembers.
-	basesKept = 4 << 20
+	// basesKept bounds the bytes of each of the two generations of bases of deltas that a store remembers. A commit of a thousand
+	// files is one chain after the other, in another order than that of the paths: what is forgotten is inflated again, chain and all.
+	basesKept = 8 << 20
 	// deltaDepth bounds the length of a chain of deltas, deltasHeld the bytes of them all: an agent makes both.
 	deltaDepth = 4096
 	deltasHeld = 2 * storeLimit
@@ -40,7 +41,8 @@ type store struct {
 	in    *bufio.Reader
 	z     io.ReadCloser
 	bases map[baseKey]object
-	kept  int
+	older map[baseKey]object
+	kept  int // bytes of bases
 }
 
 type baseKey struct {
@@ -71,8 +73,7 @@ func (s *store) close() {
 		p.close()
 	}
 	s.packs, s.listed = nil, time.Time{}
-	clear(s.bases)
-	s.kept = 0
+	s.bases, s.older, s.kept = map[baseKey]object{}, nil, 0
 }
 
 // read returns an object out of a pack, [errNotHere] if there is none that can be read here.
@@ -228,7 +229,7 @@ func (s *store) packed(p *packFile, offset int64) (object, error) {
 	held := 0
 	var o object
 	for {
-		if known, ok := s.bases[baseKey{p, offset}]; ok {
+		if known, ok := s.base(baseKey{p, offset}); ok {
 			o = known
 			break
 		}
@@ -262,16 +263,27 @@ func (s *store) packed(p *packFile, offset int64) (object, error) {
 	return o, nil
 }
 
-// keep remembers what others may be based on, and forgets all when that is too much.
+// keep remembers what others may be based on. When that is too much, it becomes the older generation, and the former one is
+// forgotten.
 func (s *store) keep(key baseKey, o object) {
 	if len(o.content) > basesKept/8 {
 		return
 	}
 	if s.kept += len(o.content); s.kept > basesKept {
-		clear(s.bases)
-		s.kept = len(o.content)
+		s.older, s.bases, s.kept = s.bases, map[baseKey]object{}, len(o.content)
 	}
 	s.bases[key] = o
+}
+
+// base returns what was kept.
+func (s *store) base(key baseKey) (object, bool) {
+	o, ok := s.bases[key]
+	if !ok {
+		if o, ok = s.older[key]; ok {
+			s.keep(key, o)
+		}
+	}
+	return o, ok
 }
 
 // packedInfo follows the chain of deltas by their heads alone.
