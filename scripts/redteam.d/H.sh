@@ -1,9 +1,8 @@
 # H: programs, libraries and settings of the host that are looked for in the work tree.
 # shellcheck shell=bash disable=SC2016,SC2034,SC2154
 
-# The programs that git-airlock starts on the host, and those that git starts by itself.
-host_programs='git sh less unshare newuidmap newgidmap slirp4netns passt apt-get gpg gpgsm ssh-keygen ssh editor vi pager git-lfs gh cat
-	git-remote-https git-upload-pack git-merge-tree git-index-pack'
+# The programs that git-airlock starts on the host, and those that git starts by itself. The user's own git starts git-airlock.
+host_programs=$(sed -n '/^var Programs = /,/^}/{s|//.*||;p;}' "$top/gitops/hostenv/programs.go" | grep -o '"[^"]*"' | tr -d '"' | grep -vx git-airlock)
 
 # canaries FOLDER... puts a program that fires in each of these folders of the tree, for each name. They lie there
 # as if they had landed; what matters is who finds them.
@@ -11,6 +10,7 @@ canaries() {
 	local folder name
 	for folder; do
 		mkdir -p "$outer/$folder"
+		[ "${host_programs-}" ] || surprised 'there is no list of programs'
 		for name in $host_programs; do
 			printf '#!/bin/sh\n/usr/bin/touch %q\nexit 1\n' "$canary" >"$outer/$folder/$name"
 			chmod +x "$outer/$folder/$name"
