@@ -24,6 +24,7 @@ func doctorCommand(inside []string) *cli.Command {
 			"outside of a repository. Exit status 1 if no prison can be made here.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
+			session.KeepEnvironment(session.CurrentConfig(c.Context))
 			d, err := diagnose(c.Context, session.Backends(), containerWish(c.Context))
 			if err != nil {
 				return err

@@ -76,12 +76,15 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	if s.Config, err = repo.Config(ctx); err != nil {
 		return nil, err
 	}
-	hostenv.Keep(strings.Fields(s.Config.String("airlock.keepEnv", "")))
+	KeepEnvironment(s.Config)
 	if err := s.bind(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.recover(ctx)
 }
+
+// KeepEnvironment gives programs of the host the variables that the user's configuration names.
+func KeepEnvironment(c gitops.Config) { hostenv.Keep(strings.Fields(c.String("airlock.keepEnv", ""))) }
 
 // Peek opens the repository of the current folder without changing or finishing anything there; nil if there is none that
 // git may look into.
