@@ -132,3 +132,14 @@ func TestRecoveryAddress(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
+
+// TestNoNamespaces wants every filter to be listed as one that reaches the network where the kernel gives no namespaces.
+func TestNoNamespaces(t *testing.T) {
+	usual := apart
+	defer func() { apart = usual }()
+	apart = func() []string { return nil }
+	config := Config{"filter.say.smudge": "cat", "filter.lfs.process": "git-lfs filter-process", "filter.off.smudge": ""}
+	if got := config.Reaching(); !slices.Equal(got, []string{"lfs", "say"}) || len(config.WithoutNetwork()) > 0 {
+		t.Errorf("reaching %q, without %q", got, config.WithoutNetwork())
+	}
+}
