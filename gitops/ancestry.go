@@ -12,7 +12,7 @@ import (
 // MergeBase is the best common ancestor of two commits, empty if there is none.
 func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
 	text, err := g.output(ctx, "merge-base", string(a), string(b))
-	if status(err) == 1 {
+	if Status(err) == 1 {
 		return "", nil
 	}
 	return OID(text), err
@@ -90,11 +90,20 @@ func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
 // Commit is the commit that a revision stands for.
 func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 	text, err := r.output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
-	if status(err) == 1 {
+	if Status(err) == 1 {
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
 	}
 	if err != nil {
 		return "", err
 	}
 	return ParseOID(text)
+}
+
+// PathspecLimit is the number of paths up to which git is told them; git matches each index
+// entry against each pathspec, so that beyond it asking for everything is cheaper.
+const PathspecLimit = 100
+
+// IsAncestor tells whether a commit is reachable from another.
+func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
+	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil
 }

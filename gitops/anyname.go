@@ -27,14 +27,14 @@ func FromText(text string) string {
 	return string(name)
 }
 
-// anyName is a name that is kept as JSON.
-type anyName string
+// AnyName is a name that is kept as JSON.
+type AnyName string
 
 // MarshalText implements [encoding.TextMarshaler].
-func (n anyName) MarshalText() ([]byte, error) { return []byte(ToText(string(n))), nil }
+func (n AnyName) MarshalText() ([]byte, error) { return []byte(ToText(string(n))), nil }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (n *anyName) UnmarshalText(text []byte) error {
-	*n = anyName(FromText(string(text)))
+func (n *AnyName) UnmarshalText(text []byte) error {
+	*n = AnyName(FromText(string(text)))
 	return nil
 }

@@ -11,9 +11,9 @@ func TestNamesAreKeptAsJSON(t *testing.T) {
 		"refs/heads/main": `"refs/heads/main"`, "refs/heads/café": `"refs/heads/café"`, "": `""`, "\ufffd": `"�"`,
 		"refs/heads/caf\xe9": `"\u0000refs/heads/café"`, "\xff\x80é": `"\u0000ÿ\u0080Ã©"`,
 	} {
-		text, err := json.Marshal(anyName(name))
+		text, err := json.Marshal(AnyName(name))
 		check(t, err)
-		var got anyName
+		var got AnyName
 		check(t, json.Unmarshal(text, &got))
 		if string(got) != name {
 			t.Errorf("%q is read as %q", name, got)

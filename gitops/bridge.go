@@ -29,7 +29,7 @@ type Bridge struct {
 
 // Bridge makes a bridge between the quarantine and a repository; dir is a folder of its own in the host state.
 func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
-	if r.dry {
+	if r.Dry {
 		return nil, ErrDryRun
 	}
 	handover, err := r.Handover(filepath.Dir(dir))
@@ -43,7 +43,7 @@ func (q *Quarantine) Bridge(r *Repository, dir string) (*Bridge, error) {
 		return nil, err
 	}
 	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r, handover: handover, made: map[OID]object{}}
-	b.Git = q.with(b.environment()...)
+	b.Git = q.With(b.environment()...)
 	b.merger, err = b.newMerger()
 	return b, err
 }
@@ -154,7 +154,7 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree OID, conflicts []stri
 	}
 	var out bytes.Buffer
 	err = b.Change(ctx, Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
-	if err != nil && status(err) != 1 {
+	if err != nil && Status(err) != 1 {
 		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
 	}
 	records := strings.Split(strings.TrimRight(out.String(), "\x00"), "\x00")

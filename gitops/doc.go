@@ -5,7 +5,7 @@
 // seen as its user's own git sees it. [Quarantine] is a bare host-owned repository for
 // objects an agent wrote. [Workspace] drives a git program *inside* a prison through a
 // function the caller gives; no function here ever opens a workspace as a repository.
-// [Repository.Land] moves a branch, its index and its working tree in one journaled step.
+// Package land moves a branch, its index and its working tree in one journaled step.
 //
 // Methods called Look only look. Methods called Change change something and are refused
 // on a Git that was opened for a dry run.
@@ -24,59 +24,6 @@
 // longer than a second is asked for the sizes in its objects' headers. Those are the agent's claim and
 // not a check, so a lie only brings back the bounds of index-pack. An export that took long to refuse
 // is left alone for five times as long (1.5 GB of zeros: 1.1 s instead of 69 s).
-//
-// # Landing
-//
-// A landing copies the user's index and has git write the changed files into a working tree of its own
-// in the host state, with the user's smudge filters and line ends, as a checkout would. Then come the
-// locks, a last check, one rename for each file, the refs, and one rename for the index. The obvious
-// way, git read-tree -m -u in the user's work tree under the lock, was measured first:
-//
-//   - Killed, it leaves half a file. A landing of one file of 60 MB was killed after 15 to 165 ms,
-//     eleven times. In four of the eight runs in which git had not finished, the file was neither old
-//     nor new, and a recovery cannot know whether such bytes are the user's.
-//   - It replaces ignored files silently: an ignored .env of the user's is gone when a commit adds
-//     one. git merge --ff-only does the same. Here every path to be written is checked first, ignored
-//     ones included.
-//   - It keeps the index locked all the while, 420 ms for 2,000 files. Writing beside (140 ms),
-//     renaming (120 ms) and refreshing (50 ms) keep it locked for the last two.
-//
-// Git reads files that are as young as the index twice, and would not find these in our working tree.
-// So the new index is as old as the user's until git has read the files in the user's work tree.
-// Otherwise an edit in the same second would count as committed, and the next landing would overwrite
-// it. The price is room for the changed files once more. Where the host state is on another file
-// system, a file is first copied beside its destination.
-//
-// One git update-ref --stdin transaction holds the branch, refs/airlock/<id>/* and HEAD (git locks
-// HEAD together with the branch that it points to) from "prepare" on. Only then are branch, operations
-// in progress, index and files checked for the last time. Then come the journal, the files and
-// "commit". With the locks held, the user's git checkout and git commit wait or report a locked ref,
-// so the result of the check stays true. Only git writes refs, with its own locks and reflog, in any
-// ref storage.
-//
-// # The journal
-//
-// Before the first visible change a small file is written and synced: the branch, the old and the new
-// commit, the other refs. The rest follows from the two commits. After a crash, a landing is finished
-// if the branch has moved, and taken back if it has not. A path is written only if its bytes are those
-// of the old or the new commit; otherwise recovery stops with a hold, and the journal stays. A list of
-// files and their states would have to keep in step with events, which two commit ids need not.
-//
-// The lock on the index holds a token that is drawn once for each airlock and kept in the host state.
-// The journal names the locks that git made for us with inode and time. Recovery removes a lock only
-// with that proof: process ids are reused, and a user's long commit is old as well. A machine that
-// loses power between the locking of the refs and the journal leaves git's own lock files, as in the
-// middle of any git command. Nothing proves whose they are, so the user removes them, and git and
-// git-airlock name them.
-//
-// AIRLOCK_TEST_KILL=<step> kills the program at a named step of a landing. Tests do so at every step
-// and compare the result of the recovery with the state before or after. They taught three things.
-// What enters the user's store must be whole, since git index-pack and git fast-import leave temporary
-// packs behind when their input ends too early: large packs are written by git pack-objects in a
-// folder of ours and renamed. A recovery needs new names for what it prepares, since the lock of one
-// that was killed stopped all later ones. And merges land in portions of half a second, since merging
-// hundreds of commits took longer than a user needs for the next commit, after which all of them had
-// to be merged again.
 //
 // # Packs, notes and the index
 //

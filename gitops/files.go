@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -17,7 +20,7 @@ type File struct {
 
 // Files lists what is in a tree and the folders below it, in git's order.
 func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
-	records, err := g.records(ctx, Call{Args: []string{"ls-tree", "-r", "-z", string(tree)}})
+	records, err := g.Records(ctx, Call{Args: []string{"ls-tree", "-r", "-z", string(tree)}})
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +57,7 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 		// given up after a while (Git.command). each may take its time.
 		in := io.MultiReader(strings.NewReader(ask.String()+"flush\n"), openUntil{ctx})
 		call := Call{Args: []string{"cat-file", "--batch-command", "--buffer"}, Stdin: in, Stdout: w, Limit: math.MaxInt64}
-		w.CloseWithError(g.configured(streamed).with("GIT_NO_LAZY_FETCH=0").Look(ctx, call))
+		w.CloseWithError(g.Configured(streamed).With("GIT_NO_LAZY_FETCH=0").Look(ctx, call))
 	}()
 	out := bufio.NewReaderSize(r, 64<<10)
 	for n, id := range ids {
@@ -95,21 +98,26 @@ func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err erro
 	return head, size, err
 }
 
-// Ignored tells which paths the user's ignore files name, whether or not they are tracked all the same.
-func (r *Repository) Ignored(ctx context.Context, paths []string) (map[string]bool, error) {
-	if len(paths) == 0 {
-		return nil, nil
+// Lstat looks at a path of the working tree and follows no link on the way, as git does: below a
+// link there is nothing.
+func (r *Repository) Lstat(name string) (fs.FileInfo, error) {
+	for i, char := range name {
+		if char != '/' {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(r.Top, name[:i]))
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			return nil, fs.ErrNotExist
+		}
 	}
-	// check-ignore knows no literal paths; behind "./" nothing is magic.
-	const here = "./"
-	named, err := r.with("GIT_LITERAL_PATHSPECS=0").records(ctx, Call{Args: []string{"check-ignore", "--no-index", "-z", "--stdin"},
-		Stdin: strings.NewReader(here + strings.Join(paths, "\x00"+here) + "\x00")})
-	if s := status(err); s == 1 || s == 128 {
-		return nil, nil // none of them; or the work tree has a link where the tree has a folder, and git does not look there
-	}
-	ignored := make(map[string]bool, len(named))
-	for _, path := range named {
-		ignored[strings.TrimPrefix(path, here)] = true
-	}
-	return ignored, err
+	return os.Lstat(filepath.Join(r.Top, name))
+}
+
+// There reports whether something is at a path of the working tree.
+func (r *Repository) There(name string) bool {
+	_, err := r.Lstat(name)
+	return err == nil
 }

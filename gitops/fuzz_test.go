@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -98,31 +97,6 @@ func onlyText(t *testing.T, line string, colour bool) {
 		}
 		line = line[n:]
 	}
-}
-
-// FuzzJournal lets a journal hold anything, as a disk that lost power may leave it.
-func FuzzJournal(f *testing.F) {
-	f.Add([]byte(`{"version":1,"branch":"refs/heads/x","scratch":"landing-1","refs":[{"ref":"refs/heads/x"}]}`))
-	f.Add([]byte(`{"version":1,"scratch":"landing-1/../.."}`))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		dir := t.TempDir()
-		if err := os.WriteFile(journalPath(dir), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		j, err := readJournal(dir)
-		if err != nil {
-			return
-		}
-		if strings.ContainsAny(j.Scratch, "/\x00") || !strings.HasPrefix(j.Scratch, scratchPrefix) {
-			t.Errorf("prepared in %q", j.Scratch)
-		}
-		if err := j.write(dir); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readJournal(dir); err != nil {
-			t.Errorf("%q is not read again: %v", content, err)
-		}
-	})
 }
 
 // FuzzCapped writes whatever to what bounds the output of git.

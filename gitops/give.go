@@ -86,7 +86,7 @@ const packedHere = 100
 
 // writeNew writes a file that nobody changes any more, durably.
 func writeNew(name string, content []byte) error {
-	if err := err2nil(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
+	if err := Err2nil(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
 		return err
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
@@ -114,14 +114,14 @@ func (b *Bridge) reached(ctx context.Context, look *Inspector, tip OID, known []
 	if tip == "" {
 		return nil, nil
 	}
-	links, err := look.History(ctx, tip, func(id OID) bool { return slices.Contains(known, id) }, withoutLimits)
+	links, err := look.History(ctx, tip, func(id OID) bool { return slices.Contains(known, id) }, WithoutLimits)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links {
 		names = append(names, l.Commit)
 	}
-	return names, look.Walk(ctx, links, withoutLimits, func(id OID) { names = append(names, id) })
+	return names, look.Walk(ctx, links, WithoutLimits, func(id OID) { names = append(names, id) })
 }
 
 // small reads objects, as long as they are not too large to be held together.

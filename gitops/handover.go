@@ -32,11 +32,11 @@ type Handover struct {
 
 // Handover returns the hand-over of an airlock, whose host state is dir.
 func (r *Repository) Handover(dir string) (*Handover, error) {
-	token, err := ownToken(dir)
+	mark, err := Token(dir)
 	if err != nil {
 		return nil, err
 	}
-	h := &Handover{state: dir, dir: filepath.Join(dir, "given", "pack"), outer: r, mark: token.text, file: filepath.Join(dir, "given", "keep")}
+	h := &Handover{state: dir, dir: filepath.Join(dir, "given", "pack"), outer: r, mark: mark, file: filepath.Join(dir, "given", "keep")}
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (h *Handover) install(base string) (name string, err error) {
 			return "", err
 		}
 	}
-	return name, syncPath(store)
+	return name, SyncPath(store)
 }
 
 // half is the name of a file of a pack while it is copied; it proves by the token whose it is. Git prune would remove a file
@@ -158,18 +158,18 @@ func (h *Handover) prove(name string, ids []OID) error {
 // Release removes our .keep files, and what a crash has left of a pack. It must not run before the refs have moved, nor while
 // another process of the airlock hands objects over. As long as a journal says that a landing must be recovered, it does nothing.
 func (h *Handover) Release() error {
-	if hasJournal(h.state) {
+	if HasJournal(h.state) {
 		return nil
 	}
 	var errs []error
-	left, _ := filepath.Glob(globQuote(h.half("")) + "*")
-	unfinished, _ := filepath.Glob(filepath.Join(globQuote(h.dir), "*"))
+	left, _ := filepath.Glob(GlobQuote(h.half("")) + "*")
+	unfinished, _ := filepath.Glob(filepath.Join(GlobQuote(h.dir), "*"))
 	for _, name := range unfinished {
 		if !there(strings.TrimSuffix(name, filepath.Ext(name))+".idx") || strings.HasPrefix(filepath.Base(name), "new") {
 			left = append(left, name)
 		}
 	}
-	keeps, _ := filepath.Glob(filepath.Join(globQuote(h.store()), "*.keep"))
+	keeps, _ := filepath.Glob(filepath.Join(GlobQuote(h.store()), "*.keep"))
 	for _, keep := range keeps {
 		if !h.kept(keep) {
 			continue
@@ -180,7 +180,7 @@ func (h *Handover) Release() error {
 		left = append(left, keep) // the last: it proves that the others are ours
 	}
 	for _, name := range left {
-		errs = append(errs, err2nil(os.Remove(name), fs.ErrNotExist))
+		errs = append(errs, Err2nil(os.Remove(name), fs.ErrNotExist))
 	}
 	return errors.Join(errs...)
 }
@@ -226,7 +226,7 @@ func (h *Handover) Heal(ctx context.Context, base OID, refs ...string) (again in
 func (h *Handover) gone() (names []string, err error) {
 	entries, err := os.ReadDir(h.dir)
 	if err != nil {
-		return nil, err2nil(err, fs.ErrNotExist)
+		return nil, Err2nil(err, fs.ErrNotExist)
 	}
 	for _, e := range entries {
 		name, packed := strings.CutSuffix(e.Name(), ".idx")
@@ -240,7 +240,7 @@ func (h *Handover) gone() (names []string, err error) {
 func (h *Handover) forget(name string) error {
 	var errs []error
 	for _, ext := range installed {
-		errs = append(errs, err2nil(os.Remove(filepath.Join(h.dir, name+ext)), fs.ErrNotExist))
+		errs = append(errs, Err2nil(os.Remove(filepath.Join(h.dir, name+ext)), fs.ErrNotExist))
 	}
 	return errors.Join(errs...)
 }

@@ -36,12 +36,12 @@ func TestHandoverIsKeptUntilReleased(t *testing.T) {
 	i.outer.git("gc", "-q", "--prune=now")
 	i.outer.git("repack", "-adq")
 	i.outer.git("rev-list", "--objects", "--quiet", string(outer))
-	check(t, os.WriteFile(journalPath(h.state), nil, 0o600))
+	check(t, os.WriteFile(JournalPath(h.state), nil, 0o600))
 	check(t, h.Release())
 	if n := h.keeps(t); n != 2 {
 		t.Fatalf("%d packs are kept while a journal waits, want 2", n)
 	}
-	check(t, os.Remove(journalPath(h.state)))
+	check(t, os.Remove(JournalPath(h.state)))
 	check(t, h.Release())
 	if n := h.keeps(t); n != 1 {
 		t.Fatalf("%d packs are kept, want 1", n)

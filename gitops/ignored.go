@@ -38,7 +38,7 @@ func (r *Repository) Ignores(dir string) *Ignores { return &Ignores{r: r, dir: d
 // and in core.excludesFile: equal for equal rules. Those of deeper folders are not in it: finding them takes a walk of the tree.
 func (i *Ignores) State(config Config) string {
 	files := []string{filepath.Join(i.r.Top, ".gitignore"), filepath.Join(i.r.CommonDir, "info", "exclude")}
-	below, _ := filepath.Glob(filepath.Join(globQuote(i.r.Top), "*", ".gitignore"))
+	below, _ := filepath.Glob(filepath.Join(GlobQuote(i.r.Top), "*", ".gitignore"))
 	home, _ := os.UserHomeDir()
 	switch own := config.String("core.excludesFile", ""); {
 	case own == "":
@@ -144,10 +144,10 @@ func (i *Ignores) start(ctx context.Context) error {
 		return err
 	}
 	i.lent = map[string]bool{}
-	g := i.r.with("GIT_DIR="+i.r.GitDir, "GIT_WORK_TREE="+i.tree, "GIT_INDEX_FILE="+filepath.Join(i.tree, ".git", "none"), "GIT_FLUSH=1",
+	g := i.r.With("GIT_DIR="+i.r.GitDir, "GIT_WORK_TREE="+i.tree, "GIT_INDEX_FILE="+filepath.Join(i.tree, ".git", "none"), "GIT_FLUSH=1",
 		"GIT_LITERAL_PATHSPECS=0") // git check-ignore knows none; what begins with "./" has no magic
 	if own := config.String("core.excludesFile", ""); own != "" && !filepath.IsAbs(own) && own[0] != '~' {
-		g = g.configured("core.excludesFile=" + filepath.Join(i.r.Top, own))
+		g = g.Configured("core.excludesFile=" + filepath.Join(i.r.Top, own))
 	}
 	// It serves later commits as well, whose contexts are others: the end of its input ends it.
 	i.cmd = g.command(context.WithoutCancel(ctx), Call{Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}})
@@ -168,11 +168,11 @@ func (i *Ignores) lend(dir string) error {
 	for ; !i.lent[dir]; dir = path.Dir(dir) {
 		i.lent[dir] = true
 		name := path.Join(dir, ".gitignore")
-		if info, err := i.r.lstat(name); err != nil || !info.Mode().IsRegular() {
+		if info, err := i.r.Lstat(name); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		to := filepath.Join(i.tree, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), copyFile(filepath.Join(i.r.Top, name), to)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), CopyFile(filepath.Join(i.r.Top, name), to)); err != nil {
 			return err
 		}
 	}
@@ -182,13 +182,13 @@ func (i *Ignores) lend(dir string) error {
 // untracked leaves out what the user's index has: a file that they track is none that they ignore.
 func (i *Ignores) untracked(ctx context.Context, found map[string]string) error {
 	args := []string{"ls-files", "-z"}
-	if len(found) <= pathspecLimit {
+	if len(found) <= PathspecLimit {
 		args = append(args, "--")
 		for p := range found {
 			args = append(args, p)
 		}
 	}
-	tracked, err := i.r.records(ctx, Call{Args: args})
+	tracked, err := i.r.Records(ctx, Call{Args: args})
 	for _, p := range tracked {
 		delete(found, p)
 	}
@@ -215,4 +215,23 @@ func (i *Ignores) Close() error {
 		return nil
 	}
 	return os.RemoveAll(i.tree)
+}
+
+// Ignored tells which paths the user's ignore files name, whether or not they are tracked all the same.
+func (r *Repository) Ignored(ctx context.Context, paths []string) (map[string]bool, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	// check-ignore knows no literal paths; behind "./" nothing is magic.
+	const here = "./"
+	named, err := r.With("GIT_LITERAL_PATHSPECS=0").Records(ctx, Call{Args: []string{"check-ignore", "--no-index", "-z", "--stdin"},
+		Stdin: strings.NewReader(here + strings.Join(paths, "\x00"+here) + "\x00")})
+	if s := Status(err); s == 1 || s == 128 {
+		return nil, nil // none of them; or the work tree has a link where the tree has a folder, and git does not look there
+	}
+	ignored := make(map[string]bool, len(named))
+	for _, path := range named {
+		ignored[strings.TrimPrefix(path, here)] = true
+	}
+	return ignored, err
 }

@@ -55,7 +55,7 @@ const streamed = "core.bigFileThreshold=8m"
 // Inspect returns an inspector. The context bounds its process; Close ends it.
 func (g *Git) Inspect(ctx context.Context) *Inspector {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Inspector{git: g.configured(streamed), ctx: ctx, cancel: cancel, cache: newCache()}
+	return &Inspector{git: g.Configured(streamed), ctx: ctx, cancel: cancel, cache: newCache()}
 }
 
 // Inspect returns an inspector of the quarantine.

@@ -76,7 +76,7 @@ func TestInspectorEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, files{"a": "1"})
 	bad := *i.q
-	bad.Git = bad.with("GIT_DIR=/nonexistent")
+	bad.Git = bad.With("GIT_DIR=/nonexistent")
 	look := bad.Inspect(t.Context())
 	defer look.Close()
 	for range 2 {

@@ -19,7 +19,7 @@ func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour 
 		want = "--color=always"
 	}
 	g := *r.Git
-	g.dir = dir
+	g.Dir = dir
 	escaper := &escapingWriter{w: out, colour: colour}
 	g.env = append(append([]string(nil), g.env...), "GIT_LITERAL_PATHSPECS=0")
 	err := g.Look(ctx, Call{Args: append([]string{"log", want}, args...), Stdout: escaper, Limit: 1 << 50})
@@ -42,7 +42,7 @@ func (r *Repository) Pager(ctx context.Context) (string, error) {
 
 // Worktrees lists the paths of the repository's work trees.
 func (r *Repository) Worktrees(ctx context.Context) ([]string, error) {
-	records, err := r.records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
+	records, err := r.Records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
 	var paths []string
 	for _, rec := range records {
 		if path, ok := strings.CutPrefix(rec, "worktree "); ok {

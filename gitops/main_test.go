@@ -2,8 +2,6 @@ package gitops
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,14 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
-// TestMain also is the helper of the kill tests: with AIRLOCK_TEST_LAND it makes the landing described there.
+// TestMain gives git a home and a configuration of the tests.
 func TestMain(m *testing.M) {
-	if request := os.Getenv("AIRLOCK_TEST_LAND"); request != "" {
-		os.Exit(landHelper(request))
-	}
 	if os.Getenv("TMPDIR") == "" && roomy(memory) {
 		_ = os.Setenv("TMPDIR", memory)
 	}
@@ -67,28 +61,6 @@ func roomy(dir string) bool {
 	defer os.RemoveAll(probe)
 	script := filepath.Join(probe, "true")
 	return os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700) == nil && exec.Command(script).Run() == nil
-}
-
-// helperRequest is what a kill test asks of its helper.
-type helperRequest struct {
-	Top     string
-	Landing Landing
-}
-
-func landHelper(request string) int {
-	var h helperRequest
-	if err := json.Unmarshal([]byte(request), &h); err != nil {
-		panic(err)
-	}
-	r, err := Open(context.Background(), h.Top)
-	if err == nil {
-		err = r.Land(context.Background(), h.Landing)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
 }
 
 // world is one repository of a test.
@@ -215,7 +187,7 @@ func (w *world) built(on OID, f files) OID {
 		content, mode := f[name], "100644"
 		switch {
 		case content == absent:
-			fmt.Fprintf(&info, "0 %s\t%s\x00", on.zero(), name)
+			fmt.Fprintf(&info, "0 %s\t%s\x00", on.Zero(), name)
 			continue
 		case strings.HasPrefix(content, linkTo):
 			content, mode = strings.TrimPrefix(content, linkTo), "120000"
@@ -262,44 +234,11 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// rest lets the index grow old enough for what it says to count; see settle.
-func rest() { time.Sleep(settle + 10*time.Millisecond) }
-
-func (w *world) landing(old, new OID) Landing {
-	return Landing{Branch: "refs/heads/main", Old: old, New: new, Message: "airlock: test", Dir: w.dir,
-		Refs: []RefUpdate{{Ref: "refs/airlock/7f3a/promoted", Old: w.ref("refs/airlock/7f3a/promoted"), New: new}}}
-}
-
 func (w *world) ref(name string) OID {
 	w.t.Helper()
 	id, err := w.Ref(w.t.Context(), name)
 	check(w.t, err)
 	return id
-}
-
-// land lands and demands that all is as after a checkout.
-func (w *world) land(old, new OID) {
-	w.t.Helper()
-	if err := w.Land(w.t.Context(), w.landing(old, new)); err != nil {
-		w.t.Fatal(err)
-	}
-	w.landed(new)
-	if got := w.git("status", "--porcelain"); got != "" {
-		w.t.Errorf("after the landing, git status says:\n%s", got)
-	}
-}
-
-// landed demands that branch and index are at a commit and nothing is left over.
-func (w *world) landed(at OID) {
-	w.t.Helper()
-	if got := OID(w.git("rev-parse", "HEAD")); got != at {
-		w.t.Errorf("HEAD is %s, want %s", got, at)
-	}
-	if got := w.ref("refs/airlock/7f3a/promoted"); got != at {
-		w.t.Errorf("promoted is %s, want %s", got, at)
-	}
-	w.nothingLeft()
-	w.git("fsck", "--no-dangling")
 }
 
 // nothingLeft demands that no lock, no journal and no scratch is there.
@@ -317,74 +256,10 @@ func (w *world) leftOver() (left []string) {
 			return nil
 		}
 		base := filepath.Base(p)
-		if strings.HasSuffix(base, ".lock") || base == "journal" || strings.HasPrefix(base, scratchPrefix) || strings.HasSuffix(base, ".new") {
+		if strings.HasSuffix(base, ".lock") || base == "journal" || strings.HasPrefix(base, "landing-") || strings.HasSuffix(base, ".new") {
 			left = append(left, p)
 		}
 		return err
 	}))
 	return left
-}
-
-// picture is the user's side of a repository: working tree and index byte for byte, refs and HEAD.
-type picture map[string]string
-
-func (w *world) picture() picture {
-	w.t.Helper()
-	p := w.tree()
-	index, err := os.ReadFile(filepath.Join(w.GitDir, "index"))
-	check(w.t, err)
-	p["[index]"] = string(index)
-	p["[refs]"] = w.git("for-each-ref")
-	head, err := os.ReadFile(filepath.Join(w.GitDir, "HEAD"))
-	check(w.t, err)
-	p["[HEAD]"] = string(head)
-	return p
-}
-
-// tree is the working tree, byte for byte.
-func (w *world) tree() picture {
-	w.t.Helper()
-	p := picture{}
-	check(w.t, filepath.WalkDir(w.Top, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(w.Top, name)
-		if rel == ".git" && d.IsDir() {
-			return fs.SkipDir
-		}
-		info, err := d.Info()
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := readAny(name, info)
-		p[rel] = fmt.Sprint(info.Mode(), " ", content)
-		return err
-	}))
-	return p
-}
-
-func readAny(name string, info fs.FileInfo) (string, error) {
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return os.Readlink(name)
-	}
-	content, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrPermission) { // not for us to read; then nobody wrote it either if its times are the same
-		return fmt.Sprint("unreadable ", info.Size(), info.ModTime()), nil
-	}
-	return string(content), err
-}
-
-func (p picture) equals(t testing.TB, want picture) {
-	t.Helper()
-	for name := range want {
-		if p[name] != want[name] {
-			t.Errorf("%q is %.200q, want %.200q", name, p[name], want[name])
-		}
-	}
-	for name := range p {
-		if _, ok := want[name]; !ok {
-			t.Errorf("%q is there and should not be: %.200q", name, p[name])
-		}
-	}
 }

@@ -55,7 +55,7 @@ func TestModesAreGits(t *testing.T) {
 		}
 	}
 
-	changes, err := look.Diff(t.Context(), "", tree, withoutLimits)
+	changes, err := look.Diff(t.Context(), "", tree, WithoutLimits)
 	check(t, err)
 	w.git("read-tree", string(tree))
 	index := strings.Split(strings.TrimSuffix(input(t, w.Top, nil, "", "ls-files", "-s", "-z"), "\x00"), "\x00")
@@ -81,7 +81,7 @@ func TestModesComparedAreGits(t *testing.T) {
 		after, _ := w.modeTree(append(slices.Clone(all[shift:]), all[:shift]...))
 		want, err := w.Diff(t.Context(), before, after)
 		check(t, err)
-		got, err := look.Diff(t.Context(), before, after, withoutLimits)
+		got, err := look.Diff(t.Context(), before, after, WithoutLimits)
 		check(t, err)
 		if !slices.Equal(got, sortedChanges(want)) {
 			t.Errorf("shifted by %d: %d changes, git sees %d", shift, len(got), len(want))

@@ -22,8 +22,8 @@ func ParseOID(text string) (OID, error) {
 	return "", fmt.Errorf("%q is not an object name", Escape(text))
 }
 
-// zero returns the name that stands for "no object" beside o.
-func (o OID) zero() OID { return OID(strings.Repeat("0", len(o))) }
+// Zero returns the name that stands for "no object" beside o.
+func (o OID) Zero() OID { return OID(strings.Repeat("0", len(o))) }
 
 // HashObject names an object as git does: the hash of "<type> <size>\0<content>".
 func HashObject(format, kind string, content []byte) OID {

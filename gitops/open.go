@@ -63,7 +63,7 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 			env = append(env, name+"="+value)
 		}
 	}
-	g := newUserGit(dir).with(env...)
+	g := newUserGit(dir).With(env...)
 	named, namedErr := locate(ctx, g, dir)
 	if namedErr != nil {
 		return nil, namedErr
@@ -79,8 +79,8 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 		return nil, ErrTwoRepositories
 	}
 	hostenv.Add(named.Top)
-	named.place = []string{gitDirVariable + "=" + named.GitDir, workTreeVariable + "=" + named.Top}
-	named.Git = newUserGit(named.Top).with(named.place...)
+	named.Place = []string{gitDirVariable + "=" + named.GitDir, workTreeVariable + "=" + named.Top}
+	named.Git = newUserGit(named.Top).With(named.Place...)
 	return named, nil
 }
 
@@ -93,7 +93,7 @@ func (r *Repository) Environment() []string {
 			env = append(env, v)
 		}
 	}
-	return append(env, r.place...)
+	return append(env, r.Place...)
 }
 
 // Identity tells the repository from every other, a copy of it among them, wherever it is moved.
@@ -114,7 +114,7 @@ func (r *Repository) InPlace() bool {
 		return false
 	}
 	_, err := os.Stat(filepath.Join(r.Top, ".git"))
-	return err == nil || len(r.place) > 0
+	return err == nil || len(r.Place) > 0
 }
 
 func sameDir(a, b string) bool {

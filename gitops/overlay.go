@@ -46,7 +46,7 @@ func (q *Quarantine) Leave(ctx context.Context, r *Repository, tree OID, out Pat
 	if len(out) == 0 {
 		return tree, nil
 	}
-	look := r.with("GIT_NO_LAZY_FETCH=0").Inspect(ctx)
+	look := r.With("GIT_NO_LAZY_FETCH=0").Inspect(ctx)
 	defer look.Close()
 	l := &leaving{ctx: ctx, look: look, out: out, dir: filepath.Join(q.Dir, "objects"), format: q.Format}
 	left, empty, err := l.folder("", tree)
@@ -72,7 +72,7 @@ func (l *leaving) folder(path string, tree OID) (left OID, empty bool, err error
 	var kept []TreeEntry
 	changed := false
 	for _, e := range entries {
-		if l.out.Match(path+e.Name, e.Folder() || e.gitlink()) {
+		if l.out.Match(path+e.Name, e.Folder() || e.Gitlink()) {
 			changed = true
 			continue
 		}
@@ -124,7 +124,7 @@ func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part OID) 
 		return nil, err
 	}
 	for _, c := range changes {
-		if c.New.present() {
+		if c.New.Present() {
 			o.files.put(strings.Split(c.Path, "/"), c.New)
 		}
 	}

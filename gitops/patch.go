@@ -74,7 +74,7 @@ func (g *Git) mail(ctx context.Context, commit OID) error {
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
 		return fmt.Errorf("make a patch: %w", failed)
 	}
-	if refused := status(err); refused > 0 {
+	if refused := Status(err); refused > 0 {
 		return &RefusedPatch{err.Error()}
 	}
 	return err
@@ -99,8 +99,8 @@ func (b *Bridge) patchGit(dir string) (*Git, error) {
 	if err := os.Remove(filepath.Join(tree, ".keep")); err != nil {
 		return nil, err
 	}
-	g := b.configured("advice.amWorkDir=false").with("GIT_DIR="+filepath.Join(dir, "git"), "GIT_WORK_TREE="+tree,
+	g := b.Configured("advice.amWorkDir=false").With("GIT_DIR="+filepath.Join(dir, "git"), "GIT_WORK_TREE="+tree,
 		"GIT_COMMITTER_NAME=nobody", "GIT_COMMITTER_EMAIL=nobody@localhost")
-	g.dir = tree
+	g.Dir = tree
 	return g, nil
 }

@@ -39,7 +39,7 @@ func (r *Repository) FetchPromised(ctx context.Context, commit, besides OID) (bo
 		revs += "^" + string(besides) + "^{tree}\n"
 	}
 	// Whoever packs objects has to have them, and git fetches them all at once then.
-	return true, r.with("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
+	return true, r.With("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--stdout", "--window=0"},
 		Stdin: strings.NewReader(revs), Stdout: io.Discard, For: fetchTime,
 	})

@@ -42,8 +42,8 @@ type Limits struct {
 var DefaultLimits = Limits{Pack: 2 << 30, Commit: 1 << 20, Blob: 512 << 20, Time: 60 * time.Second,
 	Path: 4096, Component: 255, Paths: 200_000, Depth: 128, Entries: 1_000_000, Memory: 1 << 30}
 
-// withoutLimits is for what was within the limits when it was looked at first.
-var withoutLimits = Limits{Pack: math.MaxInt64, Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
+// WithoutLimits is for what was within the limits when it was looked at first.
+var WithoutLimits = Limits{Pack: math.MaxInt64, Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
 
 // Invalid says that what a workspace gave was refused, which object or ref, and why.
 type Invalid struct {
@@ -84,7 +84,7 @@ func OpenQuarantine(dir, format string) *Quarantine {
 
 // CreateQuarantine makes a quarantine in dir for objects of r's format.
 func (r *Repository) CreateQuarantine(ctx context.Context, dir string) (*Quarantine, error) {
-	if r.dry {
+	if r.Dry {
 		return nil, ErrDryRun
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -112,7 +112,7 @@ func (q *Quarantine) TakeTree(ctx context.Context, r *Repository, tree, base OID
 	// One pack, whatever size the user wants theirs to have.
 	// A tree from which something was left out is here already.
 	here := "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteStore(filepath.Join(q.Dir, "objects"))
-	err := r.configured("pack.packSizeLimit=0").with("GIT_NO_LAZY_FETCH=0", here).Look(ctx, Call{
+	err := r.Configured("pack.packSizeLimit=0").With("GIT_NO_LAZY_FETCH=0", here).Look(ctx, Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
 		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
 	})
@@ -155,7 +155,7 @@ func (q *Quarantine) store(ctx context.Context, content []byte) (OID, error) {
 // Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
 // ("--strict"), and nothing is kept of a pack that fails.
 func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
-	err := q.configured(streamed).within(limits.Memory).Change(ctx, Call{
+	err := q.Configured(streamed).within(limits.Memory).Change(ctx, Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
 	})
@@ -188,7 +188,7 @@ func TookTooLong(limits Limits) error {
 // or made of others: with one after the other, a workspace could fill the disk. No git may be at work in the quarantine.
 func (q *Quarantine) Sweep() {
 	for _, temporary := range []string{"tmp_*", ".tmp-*"} {
-		left, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", temporary))
+		left, _ := filepath.Glob(filepath.Join(GlobQuote(q.Dir), "objects", "pack", temporary))
 		for _, name := range left {
 			_ = os.Remove(name)
 		}
@@ -198,7 +198,7 @@ func (q *Quarantine) Sweep() {
 // Size is how many bytes the packs have, in which all is that was ever taken in. What is being received is not: it may be
 // refused, or be there already.
 func (q *Quarantine) Size() (bytes int64) {
-	packs, _ := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "pack-*"))
+	packs, _ := filepath.Glob(filepath.Join(GlobQuote(q.Dir), "objects", "pack", "pack-*"))
 	for _, name := range packs {
 		if info, err := os.Lstat(name); err == nil {
 			bytes += info.Size()
@@ -214,7 +214,7 @@ const packsKept = 20
 // Tidy keeps the number of packs small, however many exports there were. What it costs hardly depends on what there is
 // already: each pack that stays has at least twice as many objects as all smaller ones. Nothing is thrown away.
 func (q *Quarantine) Tidy(ctx context.Context) error {
-	packs, err := filepath.Glob(filepath.Join(globQuote(q.Dir), "objects", "pack", "*.pack"))
+	packs, err := filepath.Glob(filepath.Join(GlobQuote(q.Dir), "objects", "pack", "*.pack"))
 	if err != nil || len(packs) <= packsKept {
 		return err
 	}
@@ -224,7 +224,7 @@ func (q *Quarantine) Tidy(ctx context.Context) error {
 // Connected proves that tip is a commit and that everything reachable from it is in the quarantine.
 func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits Limits) error {
 	if kind, err := q.output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {
-		if err != nil && status(err) < 0 {
+		if err != nil && Status(err) < 0 {
 			return err
 		}
 		return invalid("%s is no commit that was exported", tip)

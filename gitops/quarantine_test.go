@@ -59,9 +59,9 @@ func (i *inner) workspace() Workspace {
 			cmd.Stdin, cmd.Stdout = p.Stdin, p.Stdout
 			return 0, cmd.Run()
 		}
-		g := &Git{dir: i.Top, base: os.Environ, env: p.Env}
+		g := &Git{Dir: i.Top, base: os.Environ, env: p.Env}
 		err := g.Look(ctx, Call{Args: p.Argv[1:], Stdin: p.Stdin, Stdout: p.Stdout})
-		if s := status(err); s > 0 {
+		if s := Status(err); s > 0 {
 			return s, nil
 		}
 		return 0, err

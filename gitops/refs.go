@@ -68,59 +68,59 @@ func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error)
 
 // UpdateRefs makes all updates in one transaction, or none of them.
 func (g *Git) UpdateRefs(ctx context.Context, message string, updates ...RefUpdate) error {
-	tx, err := g.prepareRefs(ctx, message, updates)
+	tx, err := g.PrepareRefs(ctx, message, updates)
 	if err != nil {
 		return err
 	}
-	return tx.commit()
+	return tx.Commit()
 }
 
-// transaction is a prepared ref transaction: every ref in it, and HEAD where it points to one
+// Transaction is a prepared ref transaction: every ref in it, and HEAD where it points to one
 // of them, is locked until commit or abort. If this process dies, git aborts it.
-type transaction struct {
-	cmd    *exec.Cmd
+type Transaction struct {
+	Cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
 	stderr *headTail
 }
 
-// prepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] says that
+// PrepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] says that
 // one is elsewhere or locked by somebody else.
-func (g *Git) prepareRefs(ctx context.Context, message string, updates []RefUpdate) (*transaction, error) {
-	if g.dry {
+func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpdate) (*Transaction, error) {
+	if g.Dry {
 		return nil, ErrDryRun
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t := &transaction{stderr: &headTail{}}
+	t := &Transaction{stderr: &headTail{}}
 	// Whoever cancels in the middle gets the transaction ended, not git killed with the refs locked: git sees
 	// the end of its input. In a process group of its own it outlives an interrupt at the terminal, too.
 	args := []string{"update-ref", "--no-deref", "-z", "--stdin"}
 	if message != "" { // git refuses an empty one
 		args = append(args, "-m", message)
 	}
-	t.cmd = g.durable().command(context.WithoutCancel(ctx), Call{Args: args})
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	t.cmd.Stderr = t.stderr
+	t.Cmd = g.Durable().command(context.WithoutCancel(ctx), Call{Args: args})
+	t.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	t.Cmd.Stderr = t.stderr
 	var err error
-	if t.in, err = t.cmd.StdinPipe(); err != nil {
+	if t.in, err = t.Cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	out, err := t.cmd.StdoutPipe()
+	out, err := t.Cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
 	t.out = bufio.NewReader(out)
-	if err := t.cmd.Start(); err != nil {
+	if err := t.Cmd.Start(); err != nil {
 		return nil, fmt.Errorf("git update-ref: %w", err)
 	}
 	var zero OID
 	for _, u := range updates {
-		if zero = u.New.zero(); zero != "" {
+		if zero = u.New.Zero(); zero != "" {
 			break
 		}
-		zero = u.Old.zero()
+		zero = u.Old.Zero()
 	}
 	if err := t.say("start\x00", "start: ok"); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func refused(err error) error {
 	return &LockedError{lockInTheWay(failed), moved}
 }
 
-func (t *transaction) say(words, answer string) error {
+func (t *Transaction) say(words, answer string) error {
 	if _, err := io.WriteString(t.in, words); err != nil {
 		return t.end(err)
 	}
@@ -158,20 +158,22 @@ func (t *transaction) say(words, answer string) error {
 }
 
 // end waits for git and returns what it had to say, or cause if it said nothing.
-func (t *transaction) end(cause error) error {
+func (t *Transaction) end(cause error) error {
 	t.in.Close()
 	var exit *exec.ExitError
-	if err := t.cmd.Wait(); errors.As(err, &exit) && t.stderr.String() != "" {
+	if err := t.Cmd.Wait(); errors.As(err, &exit) && t.stderr.String() != "" {
 		return &Error{Args: []string{"update-ref"}, Status: exit.ExitCode(), Stderr: t.stderr.String()}
 	}
 	return cause
 }
 
-func (t *transaction) commit() error {
+// Commit moves the refs.
+func (t *Transaction) Commit() error {
 	if err := t.say("commit\x00", "commit: ok"); err != nil {
 		return err
 	}
 	return t.end(nil)
 }
 
-func (t *transaction) abort() { _ = t.end(nil) }
+// Abort leaves the refs where they are and unlocks them.
+func (t *Transaction) Abort() { _ = t.end(nil) }

@@ -99,10 +99,10 @@ func TestCancelledTransactionUnlocks(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.commit(files{"a": "1"}), w.commit(files{"a": "2"})
 	ctx, cancel := context.WithCancel(t.Context())
-	tx, err := w.prepareRefs(ctx, "", []RefUpdate{{"refs/heads/main", b, a}})
+	tx, err := w.PrepareRefs(ctx, "", []RefUpdate{{"refs/heads/main", b, a}})
 	check(t, err)
 	cancel()
-	check(t, tx.commit())
+	check(t, tx.Commit())
 	if got := w.ref("refs/heads/main"); got != a {
 		t.Errorf("main is at %s, want %s", got, a)
 	}
@@ -110,9 +110,9 @@ func TestCancelledTransactionUnlocks(t *testing.T) {
 	if err := w.UpdateRefs(ctx, "", RefUpdate{"refs/heads/main", a, b}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
 	}
-	tx, err = w.prepareRefs(t.Context(), "", []RefUpdate{{"refs/heads/main", a, b}})
+	tx, err = w.PrepareRefs(t.Context(), "", []RefUpdate{{"refs/heads/main", a, b}})
 	check(t, err)
-	tx.abort()
+	tx.Abort()
 	w.nothingLeft()
 }
 

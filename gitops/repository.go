@@ -30,7 +30,7 @@ type Repository struct {
 	CommonDir string // the repository's own git directory
 	Format    string // object format: sha1 or sha256
 	*Git
-	place []string // variables without which git would not find it from Top
+	Place []string // variables without which git would not find it from Top
 
 	identity string // of CommonDir when it was opened
 	top      string // of Top
@@ -59,7 +59,7 @@ func CheckVersion(ctx context.Context) error {
 }
 
 // DryRun makes every later Change on r fail with [ErrDryRun].
-func (r *Repository) DryRun() { r.dry = true }
+func (r *Repository) DryRun() { r.Dry = true }
 
 // Name is what people call the repository: its main work tree's folder, or its own without one.
 func (r *Repository) Name() string {
@@ -92,7 +92,7 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 		return strings.TrimSpace(ref), nil
 	}
 	branch, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
-	if status(err) == 1 {
+	if Status(err) == 1 {
 		return "", nil
 	}
 	return branch, err
@@ -101,7 +101,7 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 // SymbolicRef tells which ref a branch is another name of, empty if it is none (git-symbolic-ref(1)).
 func (r *Repository) SymbolicRef(ctx context.Context, branch string) (string, error) {
 	target, err := r.output(ctx, "symbolic-ref", "-q", branch)
-	if status(err) == 1 {
+	if Status(err) == 1 {
 		return "", nil
 	}
 	return target, err
@@ -134,14 +134,14 @@ func (r *Repository) Head(ctx context.Context) (Head, error) {
 
 // Tracks tells whether the index has an entry for a path or below it.
 func (r *Repository) Tracks(ctx context.Context, path string) (bool, error) {
-	entries, err := r.records(ctx, Call{Args: []string{"ls-files", "-z", "--", path}})
+	entries, err := r.Records(ctx, Call{Args: []string{"ls-files", "-z", "--", path}})
 	return len(entries) > 0, err
 }
 
 // Changes counts the user's uncommitted changes, untracked files among them. It does not look into submodules: a
 // workspace that was added to the index is one in the eyes of git.
 func (r *Repository) Changes(ctx context.Context) (int, error) {
-	records, err := r.records(ctx, Call{Args: []string{"status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty"}})
+	records, err := r.Records(ctx, Call{Args: []string{"status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty"}})
 	return len(records), err
 }
 
@@ -153,7 +153,7 @@ type Config map[string]string
 func (r *Repository) Config(ctx context.Context) (Config, error) {
 	own := *r.Git
 	own.config = nil
-	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 func CurrentConfig(ctx context.Context, dir string) (Config, error) {
 	g := newUserGit(dir)
 	if gitDir := os.Getenv(gitDirVariable); gitDir != "" {
-		g = g.with(gitDirVariable + "=" + gitDir)
+		g = g.With(gitDirVariable + "=" + gitDir)
 	}
 	return (&Repository{Git: g}).Config(ctx)
 }
@@ -179,7 +179,7 @@ func CurrentConfig(ctx context.Context, dir string) (Config, error) {
 func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
 	own := *r.Git
 	own.config = nil
-	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +203,9 @@ func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
 	if os.Getenv(configParameters) == "" {
 		return c, nil
 	}
-	own := r.with("GIT_CONFIG_COUNT=0") // what the environment adds for every command has the same scope
+	own := r.With("GIT_CONFIG_COUNT=0") // what the environment adds for every command has the same scope
 	own.config = nil
-	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--show-scope"}})
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--show-scope"}})
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func (r *Repository) Elsewhere(ctx context.Context, branch string) ([]string, er
 	if len(r.Heads()) == 1 {
 		return nil, nil
 	}
-	lines, err := r.records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
+	lines, err := r.Records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})
 	if err != nil {
 		return nil, err
 	}

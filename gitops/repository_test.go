@@ -58,43 +58,6 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Hooks, aliases and "git rebase --exec" run us with git's variables set for somebody else.
-func TestOpenScrubsTheCallersVariables(t *testing.T) {
-	w := newWorld(t)
-	other := newWorld(t)
-	old := w.commit(files{"a": "1"})
-	other.commit(files{"b": "1"})
-	before := other.picture()
-	new := w.built(old, files{"a": "2"})
-	landing := w.landing(old, new)
-	for name, value := range map[string]string{
-		"GIT_DIR": other.GitDir, "GIT_WORK_TREE": other.Top, "GIT_INDEX_FILE": filepath.Join(other.GitDir, "index"),
-		"GIT_OBJECT_DIRECTORY": filepath.Join(other.GitDir, "objects"), "GIT_COMMON_DIR": other.GitDir, "GIT_NAMESPACE": "x", "GIT_PREFIX": "x/",
-		"GIT_TRACE": filepath.Join(other.dir, "trace"), "GIT_EXTERNAL_DIFF": "false", "GIT_GLOB_PATHSPECS": "1", "GIT_DEFAULT_HASH": "sha256",
-		"GIT_REFLOG_ACTION": "x", "GIT_ALTERNATE_OBJECT_DIRECTORIES": "/x", "GIT_REPLACE_REF_BASE": "refs/x/", "LC_ALL": "C.UTF-8",
-	} {
-		t.Setenv(name, value)
-	}
-	r, err := Open(t.Context(), w.Top)
-	check(t, err)
-	if r.Top != w.Top || r.GitDir != w.GitDir {
-		t.Fatalf("opened %+v", r)
-	}
-	if head, err := r.Head(t.Context()); err != nil || head.Commit != old {
-		t.Errorf("Head: %+v, %v", head, err)
-	}
-	check(t, r.Land(t.Context(), landing))
-	for name := range map[string]bool{"GIT_DIR": true, "GIT_WORK_TREE": true, "GIT_INDEX_FILE": true, "GIT_OBJECT_DIRECTORY": true, "GIT_COMMON_DIR": true,
-		"GIT_NAMESPACE": true, "GIT_TRACE": true, "GIT_GLOB_PATHSPECS": true, "GIT_ALTERNATE_OBJECT_DIRECTORIES": true, "GIT_REPLACE_REF_BASE": true, "GIT_DEFAULT_HASH": true} {
-		check(t, os.Unsetenv(name))
-	}
-	if _, err := os.Stat(filepath.Join(other.dir, "trace")); err == nil {
-		t.Error("git traced")
-	}
-	w.landed(new)
-	other.picture().equals(t, before)
-}
-
 func TestHead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -225,33 +188,4 @@ func TestChangesAndVersion(t *testing.T) {
 		t.Errorf("Changes: %d, %v, want 3", n, err)
 	}
 	check(t, CheckVersion(t.Context()))
-}
-
-// What .gitmodules says of hiding a submodule hides it from no check of ours.
-func TestDiffShowsSubmodules(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	old := w.commit(files{"a": "1", ".gitmodules": "[submodule \"s\"]\n\tpath = s\n\turl = ./s\n\tignore = all\n"})
-	w.git("config", "diff.ignoreSubmodules", "all")
-	w.git("config", "diff.renames", "copies")
-	w.git("config", "diff.noprefix", "true")
-	index := filepath.Join(t.TempDir(), "i")
-	env := []string{"GIT_INDEX_FILE=" + index}
-	command(t, w.Top, env, "read-tree", string(old))
-	input(t, w.Top, env, "160000 "+string(old)+"\ts\n100644 "+string(w.blob("1"))+"\tb\n0 "+string(old.zero())+"\ta\n", "update-index", "--index-info")
-	new := OID(w.git("commit-tree", command(t, w.Top, env, "write-tree"), "-p", string(old), "-m", "m"))
-	changes, err := w.Diff(t.Context(), old, new)
-	check(t, err)
-	one := Entry{ModeFile, w.blob("1")}
-	want := []Change{{"a", one, Entry{}}, {"b", Entry{}, one}, {"s", Entry{}, Entry{ModeGitlink, old}}}
-	if len(changes) != 3 || changes[0] != want[0] || changes[1] != want[1] || changes[2] != want[2] {
-		t.Errorf("Diff: %v, want %v", changes, want)
-	}
-	// A landing makes the submodule's folder and leaves what is in it alone.
-	w.git("config", "--unset", "diff.ignoreSubmodules")
-	check(t, w.Land(t.Context(), w.landing(old, new)))
-	if info, err := os.Stat(filepath.Join(w.Top, "s")); err != nil || !info.IsDir() {
-		t.Errorf("s: %v, %v", info, err)
-	}
-	w.landed(new)
 }

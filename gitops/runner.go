@@ -44,8 +44,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", verb, e.Stderr)
 }
 
-// status returns the exit status of a git command's error, -1 if it is no such error.
-func status(err error) int {
+// Status returns the exit status of a git command's error, -1 if it is no such error.
+func Status(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Status
@@ -55,12 +55,12 @@ func status(err error) int {
 
 // Git runs git in one place with one environment.
 type Git struct {
-	dir    string
+	Dir    string
 	base   func() []string // the environment, as it is when a command starts
 	env    []string        // added to it
 	config []string        // "-c key=value" pairs given to every command
 	memory int64           // bytes that a command may take for data; 0: as many as there are
-	dry    bool
+	Dry    bool
 }
 
 // Call is one run of git.
@@ -141,7 +141,7 @@ func userEnvironment() []string {
 
 // newUserGit runs git in dir with the user's own configuration.
 func newUserGit(dir string) *Git {
-	return &Git{dir: dir, base: userEnvironment, config: alwaysConfig}
+	return &Git{Dir: dir, base: userEnvironment, config: alwaysConfig}
 }
 
 // newClosedGit runs git in dir with no configuration but the repository's own, which the host wrote.
@@ -158,11 +158,11 @@ func newClosedGit(dir, empty string) *Git {
 		}, alwaysEnv...)
 	}
 	config := append(append([]string(nil), durableConfig...), alwaysConfig...)
-	return &Git{dir: dir, base: base, config: config}
+	return &Git{Dir: dir, base: base, config: config}
 }
 
-// with returns a Git that also has the given variables.
-func (g *Git) with(env ...string) *Git {
+// With returns a Git that also has the given variables.
+func (g *Git) With(env ...string) *Git {
 	c := *g
 	c.env = append(append([]string(nil), g.env...), env...)
 	return &c
@@ -175,8 +175,8 @@ func (g *Git) within(memory int64) *Git {
 	return &c
 }
 
-// configured returns a Git that also has the given configuration ("key=value").
-func (g *Git) configured(pairs ...string) *Git {
+// Configured returns a Git that also has the given configuration ("key=value").
+func (g *Git) Configured(pairs ...string) *Git {
 	c := *g
 	c.config = append(append([]string(nil), g.config...), pairs...)
 	return &c
@@ -187,8 +187,8 @@ func (g *Git) configured(pairs ...string) *Git {
 // with it, git ends with status 0 even if it could not move loose objects to their place, because a git gc removed the folder.
 var durableConfig = []string{"core.fsync=all", "core.fsyncMethod=fsync"}
 
-// durable returns a Git whose writes survive a power loss.
-func (g *Git) durable() *Git { return g.configured(durableConfig...) }
+// Durable returns a Git whose writes survive a power loss.
+func (g *Git) Durable() *Git { return g.Configured(durableConfig...) }
 
 // gitProgram is the git that is run, found once and kept: the first on the user's PATH that lies outside of the work tree.
 // Without one it is a bare name, which does not start.
@@ -205,7 +205,7 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 		args = append(args, "-c", kv)
 	}
 	cmd := exec.CommandContext(ctx, gitProgram(), append(args, c.Args...)...)
-	cmd.Dir = g.dir
+	cmd.Dir = g.Dir
 	cmd.Env = slices.Concat(g.base(), g.env, c.Env)
 	// Asked to end, git removes its lock files; killed, it leaves them behind.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -219,7 +219,7 @@ func (g *Git) Look(ctx context.Context, c Call) error { return g.run(ctx, c) }
 
 // Change runs a command that changes something.
 func (g *Git) Change(ctx context.Context, c Call) error {
-	if g.dry {
+	if g.Dry {
 		return ErrDryRun
 	}
 	return g.run(ctx, c)
@@ -313,8 +313,8 @@ func (g *Git) output(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// records is Look with the NUL-terminated records of the standard output.
-func (g *Git) records(ctx context.Context, c Call) ([]string, error) {
+// Records is Look with the NUL-terminated records of the standard output.
+func (g *Git) Records(ctx context.Context, c Call) ([]string, error) {
 	var out bytes.Buffer
 	c.Stdout = &out
 	if err := g.Look(ctx, c); err != nil {
@@ -327,9 +327,9 @@ func (g *Git) records(ctx context.Context, c Call) ([]string, error) {
 	return strings.Split(text, "\x00"), nil
 }
 
-// together runs functions at the same time and returns their errors: git spends most of a short
+// Together runs functions at the same time and returns their errors: git spends most of a short
 // command on starting and on reading the index, and several can do that side by side.
-func together(functions ...func() error) error {
+func Together(functions ...func() error) error {
 	errs := make([]error, len(functions))
 	var wg sync.WaitGroup
 	for i, f := range functions {

@@ -18,7 +18,7 @@ type Setting struct {
 func (r *Repository) Settings(ctx context.Context) ([]Setting, error) {
 	own := *r.Git
 	own.config = nil
-	records, err := own.records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes", "--show-scope", "--show-origin"}})
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes", "--show-scope", "--show-origin"}})
 	if err != nil {
 		return nil, err
 	}

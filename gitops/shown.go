@@ -36,18 +36,18 @@ func ShowsFolder(ctx context.Context, below, folder string, ignore []byte, folde
 		return 0, false, err
 	}
 	err = errors.Join(os.WriteFile(filepath.Join(dir, "info", "exclude"), []byte(PatternOf(folder)+"/\n"), 0o600),
-		os.WriteFile(filepath.Join(g.dir, ".gitignore"), ignore, 0o600), os.Mkdir(filepath.Join(g.dir, folder), 0o700))
+		os.WriteFile(filepath.Join(g.Dir, ".gitignore"), ignore, 0o600), os.Mkdir(filepath.Join(g.Dir, folder), 0o700))
 	if err != nil {
 		return 0, false, err
 	}
 	var out bytes.Buffer
-	err = g.within(askMemory).configured(fmt.Sprintf("core.ignoreCase=%t", folded)).Look(ctx, Call{For: askTime, Limit: 1 << 20,
+	err = g.within(askMemory).Configured(fmt.Sprintf("core.ignoreCase=%t", folded)).Look(ctx, Call{For: askTime, Limit: 1 << 20,
 		Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}, Stdin: strings.NewReader(folder + "\x00"), Stdout: &out})
 	answer := strings.Split(out.String(), "\x00") // source, line, pattern, path
 	switch {
 	case ctx.Err() != nil:
 		return 0, false, ctx.Err()
-	case err != nil && status(err) != 1 || len(answer) != 5:
+	case err != nil && Status(err) != 1 || len(answer) != 5:
 		return 0, false, fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	line, _ = strconv.Atoi(answer[1])
@@ -65,7 +65,7 @@ func emptyRepository(dir string) (*Git, error) {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	// check-ignore knows no literal paths.
-	g := newClosedGit(dir, filepath.Join(dir, "empty-config")).with("GIT_WORK_TREE="+tree, "GIT_LITERAL_PATHSPECS=0")
-	g.dir = tree
+	g := newClosedGit(dir, filepath.Join(dir, "empty-config")).With("GIT_WORK_TREE="+tree, "GIT_LITERAL_PATHSPECS=0")
+	g.Dir = tree
 	return g, err
 }

@@ -25,7 +25,7 @@ func (b *Bridge) Sign(ctx context.Context, c Commit) (OID, error) {
 	env := append(b.environment(), identEnv("AUTHOR", c.Author)...)
 	env = append(env, identEnv("COMMITTER", c.Committer)...)
 	var out bytes.Buffer
-	err := b.outer.configured("i18n.commitEncoding="+encoding).Change(ctx, Call{Args: append(args, string(c.Tree)), Env: env, For: signingTime,
+	err := b.outer.Configured("i18n.commitEncoding="+encoding).Change(ctx, Call{Args: append(args, string(c.Tree)), Env: env, For: signingTime,
 		Stdin: bytes.NewReader(c.Message), Stdout: &out})
 	if err != nil {
 		return "", fmt.Errorf("sign a commit: %w", err)

@@ -130,7 +130,7 @@ func (s *store) list() bool {
 	}
 	s.close()
 	s.listed = info.ModTime()
-	names, _ := filepath.Glob(filepath.Join(globQuote(folder), "pack-*.idx"))
+	names, _ := filepath.Glob(filepath.Join(GlobQuote(folder), "pack-*.idx"))
 	for _, name := range names {
 		if p, err := openPackFile(name, s.hash); err == nil {
 			s.packs = append(s.packs, p)

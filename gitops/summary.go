@@ -26,7 +26,7 @@ func (r *Repository) RefNames(ctx context.Context, most int, below string) ([]Su
 }
 
 func (r *Repository) summaries(ctx context.Context, args []string) ([]Summary, error) {
-	records, err := r.records(ctx, Call{Args: args})
+	records, err := r.Records(ctx, Call{Args: args})
 	var all []Summary
 	for _, record := range records {
 		name, subject, _ := strings.Cut(strings.TrimPrefix(record, "\n"), "\t")

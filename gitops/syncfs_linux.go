@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFileSystem writes out the file system that holds dir.
-func syncFileSystem(dir string) error {
+// SyncFileSystem writes out the file system that holds dir.
+func SyncFileSystem(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -4,8 +4,8 @@ package gitops
 
 import "syscall"
 
-// syncFileSystem writes out the file system that holds dir, and all others: there is no finer call.
-func syncFileSystem(string) error {
+// SyncFileSystem writes out the file system that holds dir, and all others: there is no finer call.
+func SyncFileSystem(string) error {
 	_ = syscall.Sync() // its result is an error on some systems and nothing on others
 	return nil
 }

@@ -23,7 +23,7 @@ type UserFile struct {
 // Untracked lists the files of the work tree that git does not track and that match the patterns in a file.
 // Repositories within are not looked into. The patterns may be an agent's, so git has only untrackedTime to match them.
 func (r *Repository) Untracked(ctx context.Context, patterns string) ([]string, error) {
-	return r.records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}, For: untrackedTime})
+	return r.Records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}, For: untrackedTime})
 }
 
 // place unpacks files and makes git not see them; it is run by sh inside a prison.

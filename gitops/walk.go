@@ -188,7 +188,7 @@ func (w *walk) folder(ctx context.Context, tree OID, parents []OID, depth int64)
 		case same:
 		case int64(len(e.Name)) > w.limits.Component:
 			return w.limits.tooLong(tree, e.Name)
-		case e.gitlink():
+		case e.Gitlink():
 		case e.Folder():
 			err = w.folder(ctx, e.OID, folders, depth+1)
 		default:

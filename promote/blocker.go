@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
 // blocker is what was in the way of the last landing.
@@ -68,7 +69,7 @@ func (p filterPause) pauses(now time.Time, config gitops.Config) bool {
 
 // after returns the pause after a landing that has ended with err.
 func (p filterPause) after(err error, now time.Time, config gitops.Config) filterPause {
-	if failed := (*gitops.FilterError)(nil); !errors.As(err, &failed) {
+	if failed := (*land.FilterError)(nil); !errors.As(err, &failed) {
 		return filterPause{}
 	}
 	wait := min(max(4*p.wait, filterWait), filterWaitMax)

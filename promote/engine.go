@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
@@ -177,11 +178,11 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err = e.Repo.Recover(ctx, e.Dir()); err == nil {
+	if err = land.Recover(ctx, e.Repo, e.Dir()); err == nil {
 		err = e.release()
 	}
-	var collision *gitops.CollisionError
-	if errors.As(err, &collision) || errors.Is(err, gitops.ErrIndexLocked) || errors.Is(err, gitops.ErrUnsettled) {
+	var collision *land.CollisionError
+	if errors.As(err, &collision) || errors.Is(err, land.ErrIndexLocked) || errors.Is(err, land.ErrUnsettled) {
 		return nil
 	}
 	return err
@@ -207,12 +208,12 @@ func (e *Engine) RecoverOrHold(ctx context.Context) (*ledger.Hold, error) {
 func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Time) (remarks, error) {
 	e.quarantine().Sweep()
 	_ = os.RemoveAll(e.bridgeDir()) // there may be nothing to build in this cycle
-	err := e.Repo.Recover(ctx, e.Dir())
-	var collision *gitops.CollisionError
+	err := land.Recover(ctx, e.Repo, e.Dir())
+	var collision *land.CollisionError
 	switch {
 	case errors.As(err, &collision):
 		return remarks{holds: []ledger.Hold{e.interrupted(ctx, collision.Paths)}}, nil
-	case errors.Is(err, gitops.ErrIndexLocked):
+	case errors.Is(err, land.ErrIndexLocked):
 		return locking(e.indexLocked(), before, now), nil
 	case err != nil:
 		return remarks{}, err

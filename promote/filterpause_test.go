@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
 // TestFilterPause counts how often a landing is tried in a day in which its filter fails and the daemon looks each second.
 func TestFilterPause(t *testing.T) {
 	var p filterPause
-	failed := &gitops.FilterError{}
+	failed := &land.FilterError{}
 	begin, tries := time.Unix(0, 0), 0
 	config := gitops.Config{"a.b": "c"}
 	for s := range 24 * 60 * 60 {

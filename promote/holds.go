@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -104,9 +105,9 @@ func (e *Engine) collision(ctx context.Context, paths []string) ledger.Hold {
 // putAside are the commands that put paths aside: git stash, once that can be told of them, and for the rest another name.
 func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 	var next []string
-	stubborn, err := e.Repo.Stubborn(ctx, paths)
+	stubborn, err := land.FindStubborn(ctx, e.Repo, paths)
 	if err != nil {
-		stubborn = gitops.Stubborn{} // what hinders git here is told where it is asked again
+		stubborn = land.Stubborn{} // what hinders git here is told where it is asked again
 	}
 	for _, p := range stubborn.Strange {
 		next = append(next, "mv --"+quoted([]string{p, p + ".mine"}))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -95,7 +96,7 @@ func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	if to == l.PendingTip() && at.pending != "" {
 		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending})
 	}
-	err := e.Repo.Land(ctx, gitops.Landing{
+	err := land.Land(ctx, e.Repo, land.Landing{
 		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered), Refs: updates,
 		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bench.across,
 	})
@@ -133,7 +134,7 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 	if announced != nil {
 		return landed{}, announced
 	}
-	var collision *gitops.CollisionError
+	var collision *land.CollisionError
 	var locked *gitops.LockedError
 	switch {
 	case errors.As(err, &collision):
@@ -141,7 +142,7 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 		done, err := e.landBefore(ctx, s, at, to, collision.Paths)
 		done.holds = append(done.holds, e.collision(ctx, collision.Paths))
 		return done, err
-	case errors.Is(err, gitops.ErrIndexLocked):
+	case errors.Is(err, land.ErrIndexLocked):
 		return landed{remarks: locking(e.indexLocked(), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &locked):
 		return landed{remarks: locking(refLocked(locked.Lock), s.facts.before, s.facts.now)}, nil
@@ -167,7 +168,7 @@ func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID
 	// step less is tried at a time.
 	for ; end > 0; end-- {
 		done, err := s.to(ctx, at, steps[end-1])
-		var collision *gitops.CollisionError
+		var collision *land.CollisionError
 		if err == nil {
 			return done, nil
 		}
@@ -180,8 +181,8 @@ func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID
 
 // retried leaves to the next cycle what another git command at work stopped.
 func retried(err error) (landed, error) {
-	if errors.Is(err, gitops.ErrUnsettled) || errors.Is(err, gitops.ErrElsewhere) ||
-		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, gitops.ErrIndexLocked) {
+	if errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrElsewhere) ||
+		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, land.ErrIndexLocked) {
 		return landed{remarks: remarks{retry: unsettledPoll}}, nil
 	}
 	return landed{}, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -342,7 +343,7 @@ func (s *steps) killed() {
 	s.note("killed: %s", s.killDaemon(string(request), step, 400_000_000, s.r.IntN(2) == 0))
 	s.engine = newEngine(s.Repository, s.record, s.inner)
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // git lets go of its locks in a moment
-		err := s.Recover(s.t.Context(), s.engine.Dir())
+		err := land.Recover(s.t.Context(), s.world.Repository, s.engine.Dir())
 		if err == nil {
 			break
 		}

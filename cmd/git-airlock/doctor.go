@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
@@ -213,10 +214,10 @@ func (h hostSide) print(w io.Writer, p ui.Paint) {
 // filterLines says which of the user's filters reach the network during a landing.
 func filterLines(config gitops.Config) []string {
 	var lines []string
-	for _, name := range config.WithoutNetwork() {
+	for _, name := range land.WithoutNetwork(config) {
 		lines = append(lines, gitops.Escape(name)+": no network during a landing")
 	}
-	for _, name := range config.Reaching() {
+	for _, name := range land.Reaching(config) {
 		lines = append(lines, gitops.Escape(name)+": reaches the network during a landing")
 	}
 	return lines

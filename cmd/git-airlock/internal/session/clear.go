@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-airlock/git-airlock/promote/ledger"
-
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // DiscardFlag is the option of the command that clears with Clear's discard, as hints name it.
@@ -151,7 +151,7 @@ func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 	}
 	var refused *environment.Refusal
 	switch {
-	case errors.Is(err, gitops.ErrUnsettled):
+	case errors.Is(err, land.ErrUnsettled):
 		refused = &environment.Refusal{Text: err.Error()}
 	case err == nil && hold == nil:
 		return nil

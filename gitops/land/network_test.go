@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // lfsServer counts the requests that git-lfs sends to it, and has nothing.
@@ -93,7 +95,7 @@ func TestLandingAddress(t *testing.T) {
 						rest()
 						l := w.landing(tip, next)
 						l.Begun = base
-						err := w.Land(t.Context(), l)
+						err := Land(t.Context(), w.Repository, l)
 						if !last {
 							check(t, err)
 							tip = next
@@ -123,12 +125,12 @@ func TestRecoveryAddress(t *testing.T) {
 	new := w.built(old, files{".lfsconfig": "[lfs]\n\turl = x\n"})
 	config, err := w.Config(t.Context())
 	check(t, err)
-	f, err := w.filtersOf(t.Context(), config, old, old, new)
+	f, err := filtersOf(t.Context(), w.Repository, config, old, old, new)
 	check(t, err)
 	if f.lfs || !slices.Contains(f.config, "lfs.url="+noAddress) {
 		t.Errorf("%+v", f)
 	}
-	if f, err = w.filtersOf(t.Context(), config, old, old); err != nil || !f.lfs || slices.Contains(f.config, "lfs.url="+noAddress) {
+	if f, err = filtersOf(t.Context(), w.Repository, config, old, old); err != nil || !f.lfs || slices.Contains(f.config, "lfs.url="+noAddress) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -138,8 +140,8 @@ func TestNoNamespaces(t *testing.T) {
 	usual := apart
 	defer func() { apart = usual }()
 	apart = func() []string { return nil }
-	config := Config{"filter.say.smudge": "cat", "filter.lfs.process": "git-lfs filter-process", "filter.off.smudge": ""}
-	if got := config.Reaching(); !slices.Equal(got, []string{"lfs", "say"}) || len(config.WithoutNetwork()) > 0 {
-		t.Errorf("reaching %q, without %q", got, config.WithoutNetwork())
+	config := gitops.Config{"filter.say.smudge": "cat", "filter.lfs.process": "git-lfs filter-process", "filter.off.smudge": ""}
+	if got := Reaching(config); !slices.Equal(got, []string{"lfs", "say"}) || len(WithoutNetwork(config)) > 0 {
+		t.Errorf("reaching %q, without %q", got, WithoutNetwork(config))
 	}
 }

@@ -1,13 +1,15 @@
-package gitops
+package land
 
 import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // large is a repository of 20,000 files and two commits to go to and fro between, which differ in one of them.
-func large(b *testing.B, changed int) (w *world, one, two OID) {
+func large(b *testing.B, changed int) (w *world, one, two gitops.OID) {
 	w = newWorld(b)
 	f, g := files{}, files{}
 	for i := range 20_000 {
@@ -46,7 +48,7 @@ func BenchmarkLand(b *testing.B) {
 				back()
 				b.StartTimer()
 				started = time.Now()
-				if err := w.Land(b.Context(), landing); err != nil {
+				if err := Land(b.Context(), w.Repository, landing); err != nil {
 					b.Fatal(err)
 				}
 				landed += time.Since(started)

@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 func TestRefsMoveInOrder(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	check(t, k.Land(t.Context(), k.request))
+	check(t, Land(t.Context(), k.Repository, k.request))
 	k.isAfter()
 	order := []string{notesRef, notesRef + "-2", "refs/heads/main", "refs/airlock/7f3a/promoted"}
 	var last time.Time

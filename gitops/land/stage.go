@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // build makes the next index, and the new files as a checkout would write them, smudged by the user's own
@@ -20,12 +22,12 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
 	}
-	g := l.r.stagingGit(l.next(), l.staged(), l.filters)
+	g := stagingGit(l.r, l.next(), l.staged(), l.filters)
 	way := l.byTrees
 	if !flags && l.separable() {
 		way = l.byEntries
 	}
-	if err := l.r.lendAttributes(ctx, g, present(l.changes), l.changes); err != nil {
+	if err := lendAttributes(ctx, l.r, g, present(l.changes), l.changes); err != nil {
 		return err
 	}
 	if err := way(ctx, g); err != nil {
@@ -37,20 +39,20 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 			return err
 		}
 	}
-	return syncFiles(l.staged(), present(l.changes))
+	return gitops.SyncFiles(l.staged(), present(l.changes))
 }
 
 // lendAttributes gives the working tree of g the attribute files of the user's that git does not track, on the way to each
 // of the paths: a checkout obeys them, too. One that a landing changes is never the user's: what of it lies there during a
 // recovery may be what another commit says than the one that is staged.
-func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string, changes []Change) error {
+func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, paths []string, changes []gitops.Change) error {
 	var found []string
 	met := map[string]bool{}
 	for _, p := range paths {
 		for dir := path.Dir(p); !met[dir]; dir = path.Dir(dir) {
 			met[dir] = true
 			name := path.Join(dir, ".gitattributes")
-			if info, err := r.lstat(name); err == nil && info.Mode().IsRegular() {
+			if info, err := r.Lstat(name); err == nil && info.Mode().IsRegular() {
 				found = append(found, name)
 			}
 		}
@@ -59,10 +61,10 @@ func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string,
 		return nil
 	}
 	args := []string{"ls-files", "-z"}
-	if len(found) <= pathspecLimit {
+	if len(found) <= gitops.PathspecLimit {
 		args = append(append(args, "--"), found...)
 	}
-	tracked, err := g.records(ctx, Call{Args: args})
+	tracked, err := g.Records(ctx, gitops.Call{Args: args})
 	if err != nil {
 		return err
 	}
@@ -74,8 +76,8 @@ func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string,
 		if known[name] {
 			continue
 		}
-		to := filepath.Join(g.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), copyFile(filepath.Join(r.Top, name), to)); err != nil {
+		to := filepath.Join(g.Dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), gitops.CopyFile(filepath.Join(r.Top, name), to)); err != nil {
 			return err
 		}
 	}
@@ -86,19 +88,19 @@ func (r *Repository) lendAttributes(ctx context.Context, g *Git, paths []string,
 // large. What a sparse checkout leaves out, and what attributes that change as well say, git knows only by the trees.
 func (l *landing) separable() bool {
 	sparse, err := l.Config.Bool("core.sparseCheckout", false)
-	return err == nil && !sparse && !slices.ContainsFunc(l.changes, func(c Change) bool { return path.Base(c.Path) == ".gitattributes" })
+	return err == nil && !sparse && !slices.ContainsFunc(l.changes, func(c gitops.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
-func (l *landing) byEntries(ctx context.Context, g *Git) error {
-	if err := enter(ctx, g, l.changes, l.New.zero()); err != nil {
+func (l *landing) byEntries(ctx context.Context, g *gitops.Git) error {
+	if err := enter(ctx, g, l.changes, l.New.Zero()); err != nil {
 		return err
 	}
 	return checkoutIndex(ctx, g, present(l.changes))
 }
 
-func (l *landing) byTrees(ctx context.Context, g *Git) error {
+func (l *landing) byTrees(ctx context.Context, g *gitops.Git) error {
 	// A working tree with nothing in it collides with nothing; the user's was checked, with better words.
-	err := g.Change(ctx, Call{Args: []string{"read-tree", "-m", "-u", string(l.Old), string(l.New)}, Stdout: io.Discard})
+	err := g.Change(ctx, gitops.Call{Args: []string{"read-tree", "-m", "-u", string(l.Old), string(l.New)}, Stdout: io.Discard})
 	if err != nil {
 		return err
 	}
@@ -106,10 +108,10 @@ func (l *landing) byTrees(ctx context.Context, g *Git) error {
 }
 
 // enter makes changes in the index of g: first what goes, in whose place there may be what comes.
-func enter(ctx context.Context, g *Git, changes []Change, zero OID) error {
+func enter(ctx context.Context, g *gitops.Git, changes []gitops.Change, zero gitops.OID) error {
 	var gone, entries strings.Builder
 	for _, c := range changes {
-		if c.New.present() {
+		if c.New.Present() {
 			fmt.Fprintf(&entries, "%s %s\t%s\x00", c.New.Mode, c.New.OID, c.Path)
 		} else {
 			fmt.Fprintf(&gone, "0 %s\t%s\x00", zero, c.Path)
@@ -118,15 +120,15 @@ func enter(ctx context.Context, g *Git, changes []Change, zero OID) error {
 	if gone.Len()+entries.Len() == 0 {
 		return nil
 	}
-	return g.Change(ctx, Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: strings.NewReader(gone.String() + entries.String())})
+	return g.Change(ctx, gitops.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: strings.NewReader(gone.String() + entries.String())})
 }
 
 // buildHidden writes files that a sparse checkout leaves out but that lie in the working tree: git takes
 // them for checked out where they lie, and the staging area does not show that.
-func (l *landing) buildHidden(ctx context.Context, g *Git) error {
+func (l *landing) buildHidden(ctx context.Context, g *gitops.Git) error {
 	var names []string
 	for _, c := range l.changes {
-		if info := l.seen[c.Path]; info == nil || info.IsDir() || !c.New.present() || c.New.gitlink() {
+		if info := l.seen[c.Path]; info == nil || info.IsDir() || !c.New.Present() || c.New.Gitlink() {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(l.staged(), c.Path)); errors.Is(err, fs.ErrNotExist) {
@@ -137,24 +139,24 @@ func (l *landing) buildHidden(ctx context.Context, g *Git) error {
 }
 
 // stagingGit runs git on an index of ours in a working tree of ours.
-func (r *Repository) stagingGit(index, tree string, filters landingFilters) *Git {
-	g := r.durable().configured(filters.config...).with("GIT_INDEX_FILE="+index, "GIT_DIR="+r.GitDir, "GIT_WORK_TREE="+tree)
-	g.dir = tree
+func stagingGit(r *gitops.Repository, index, tree string, filters landingFilters) *gitops.Git {
+	g := r.Durable().Configured(filters.config...).With("GIT_INDEX_FILE="+index, "GIT_DIR="+r.GitDir, "GIT_WORK_TREE="+tree)
+	g.Dir = tree
 	return g
 }
 
 // checkoutIndex writes the named paths of g's index into its working tree.
-func checkoutIndex(ctx context.Context, g *Git, names []string) error {
+func checkoutIndex(ctx context.Context, g *gitops.Git, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return g.Change(ctx, Call{Args: []string{"checkout-index", "-q", "-f", "--ignore-skip-worktree-bits", "-z", "--stdin"},
+	return g.Change(ctx, gitops.Call{Args: []string{"checkout-index", "-q", "-f", "--ignore-skip-worktree-bits", "-z", "--stdin"},
 		Stdin: strings.NewReader(strings.Join(names, "\x00") + "\x00"), Stdout: io.Discard})
 }
 
 // stageCommit writes changed paths as they are in a commit into a new folder of scratch, and the commit's index beside it.
 // The folder's name is new each time: a recovery that was killed may have left its locks, and a git at work, in the last one.
-func (c *recovery) stageCommit(ctx context.Context, commit OID, paths []string) (index, tree string, err error) {
+func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID, paths []string) (index, tree string, err error) {
 	dir, err := os.MkdirTemp(c.scratch, "stage-")
 	if err != nil {
 		return "", "", err
@@ -163,24 +165,24 @@ func (c *recovery) stageCommit(ctx context.Context, commit OID, paths []string) 
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		return "", "", err
 	}
-	g := c.r.stagingGit(index, tree, c.filters)
-	if err := g.Change(ctx, Call{Args: []string{"read-tree", string(commit)}}); err != nil {
+	g := stagingGit(c.r, index, tree, c.filters)
+	if err := g.Change(ctx, gitops.Call{Args: []string{"read-tree", string(commit)}}); err != nil {
 		return "", "", err
 	}
-	if err := c.r.lendAttributes(ctx, g, paths, c.changes); err != nil {
+	if err := lendAttributes(ctx, c.r, g, paths, c.changes); err != nil {
 		return "", "", err
 	}
 	if err := checkoutIndex(ctx, g, paths); err != nil {
 		return "", "", err
 	}
-	return index, tree, syncFiles(tree, paths)
+	return index, tree, gitops.SyncFiles(tree, paths)
 }
 
 // present lists the changed paths that hold a file afterwards.
-func present(changes []Change) []string {
+func present(changes []gitops.Change) []string {
 	var names []string
 	for _, c := range changes {
-		if c.New.present() && !c.New.gitlink() {
+		if c.New.Present() && !c.New.Gitlink() {
 			names = append(names, c.Path)
 		}
 	}
@@ -189,27 +191,27 @@ func present(changes []Change) []string {
 
 // filtersAtTop returns configuration that runs the user's filters at the top of their work tree and in
 // their environment, where a plain checkout runs them: a filter may be named relative to it.
-func (r *Repository) filtersAtTop(config Config, lfs bool) []string {
+func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string {
 	prefix := "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_OPTIONAL_LOCKS LC_ALL; "
 	if value, set := os.LookupEnv("LC_ALL"); set {
-		prefix += "LC_ALL=" + ShellQuote(value) + "; export LC_ALL; "
+		prefix += "LC_ALL=" + gitops.ShellQuote(value) + "; export LC_ALL; "
 	}
-	for _, variable := range r.place {
+	for _, variable := range r.Place {
 		name, value, _ := strings.Cut(variable, "=")
-		prefix += name + "=" + ShellQuote(value) + "; export " + name + "; "
+		prefix += name + "=" + gitops.ShellQuote(value) + "; export " + name + "; "
 	}
-	prefix += "cd " + ShellQuote(r.Top) + " && "
+	prefix += "cd " + gitops.ShellQuote(r.Top) + " && "
 	var pairs []string
 	for _, key := range config.Keys() {
 		switch value := config[key]; {
 		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
 		case strings.HasSuffix(key, ".smudge"), strings.HasSuffix(key, ".clean"):
-			if !config.reaches(key, lfs) {
+			if !reaches(config, key, lfs) {
 				value = withoutNetwork(value, "%f")
 			}
 			pairs = append(pairs, key+"="+strings.ReplaceAll(prefix, "%", "%%")+value) // %f is the file's name in both
 		case strings.HasSuffix(key, ".process"):
-			if !config.reaches(key, lfs) {
+			if !reaches(config, key, lfs) {
 				value = withoutNetwork(value, "")
 			}
 			pairs = append(pairs, key+"="+prefix+value)

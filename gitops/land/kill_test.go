@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"encoding/json"
@@ -12,12 +12,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // killFixture is a landing with one of each kind of change.
 type killFixture struct {
 	*world
-	old, new OID
+	old, new gitops.OID
 	request  Landing
 	before   picture
 }
@@ -34,8 +36,8 @@ func newKillFixture(t *testing.T) *killFixture {
 	w.git("add", "added")
 	rest()
 	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
-	k.request.Refs = append(k.request.Refs, RefUpdate{Ref: "refs/airlock/7f3a/pending", Old: w.ref("refs/airlock/7f3a/pending")})
-	k.request.First = []RefUpdate{{Ref: notesRef, Old: w.ref(notesRef), New: old}, {Ref: notesRef + "-2", New: old}}
+	k.request.Refs = append(k.request.Refs, gitops.RefUpdate{Ref: "refs/airlock/7f3a/pending", Old: w.ref("refs/airlock/7f3a/pending")})
+	k.request.First = []gitops.RefUpdate{{Ref: notesRef, Old: w.ref(notesRef), New: old}, {Ref: notesRef + "-2", New: old}}
 	k.before = w.picture()
 	return k
 }
@@ -61,7 +63,7 @@ func (k *killFixture) kill(step string) bool {
 
 func (k *killFixture) recover() error {
 	k.t.Helper()
-	return k.Recover(k.t.Context(), k.dir)
+	return Recover(k.t.Context(), k.Repository, k.dir)
 }
 
 // isBefore demands that all is as it was.
@@ -130,7 +132,7 @@ func TestKilledLandingIsBeforeOrAfter(t *testing.T) {
 				return
 			}
 			// What was taken back can be done again.
-			check(t, k.Land(t.Context(), k.request))
+			check(t, Land(t.Context(), k.Repository, k.request))
 			k.isAfter()
 		})
 	}
@@ -246,7 +248,7 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(k.GitDir, "index.lock")); err == nil {
 				k.t.Error("the user cannot mend it: the index is locked")
 			}
-			if err := k.Land(k.t.Context(), k.request); !errors.As(err, &collision) {
+			if err := Land(k.t.Context(), k.Repository, k.request); !errors.As(err, &collision) {
 				k.t.Errorf("Land over an unfinished journal: %v, want a collision", err)
 			}
 		}
@@ -397,24 +399,24 @@ func (k *killFixture) lockless() {
 	k.t.Helper()
 	j, err := readJournal(k.dir)
 	check(k.t, err)
-	check(k.t, k.release(j.Holder, j.Locks))
+	check(k.t, release(k.Repository, j.Holder, j.Locks))
 }
 
 // A git that dies with the machine leaves its locks on the refs. Recovery knows them again, and only them.
 func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	updates := append([]RefUpdate{{"refs/heads/main", k.old, k.new}}, k.request.Refs...)
-	tx, err := k.prepareRefs(t.Context(), "test", updates)
+	updates := append([]gitops.RefUpdate{{Ref: "refs/heads/main", Old: k.old, New: k.new}}, k.request.Refs...)
+	tx, err := k.PrepareRefs(t.Context(), "test", updates)
 	check(t, err)
 	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Refs: k.request.Refs, Scratch: scratchPrefix + "x",
-		Holder: holderOf(tx.cmd.Process.Pid), Locks: k.refLocks(updates)}
+		Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(k.Repository, updates)}
 	check(t, j.write(k.dir))
 	if want := 5; len(j.Locks) != want { // HEAD, packed-refs, the branch, promoted, pending
 		t.Errorf("%d locks found, want %d: %v", len(j.Locks), want, j.Locks)
 	}
-	check(t, tx.cmd.Process.Kill())
-	tx.abort()
+	check(t, tx.Cmd.Process.Kill())
+	tx.Abort()
 	if _, err := tryCommand(k.Top, nil, "update-ref", "refs/heads/main", string(k.old)); err == nil {
 		t.Fatal("the refs are not locked: nothing to be shown here")
 	}
@@ -434,11 +436,11 @@ func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 func TestRecoveryWaitsForTheHolder(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	updates := []RefUpdate{{"refs/heads/main", k.old, k.new}}
-	tx, err := k.prepareRefs(t.Context(), "test", updates)
+	updates := []gitops.RefUpdate{{Ref: "refs/heads/main", Old: k.old, New: k.new}}
+	tx, err := k.PrepareRefs(t.Context(), "test", updates)
 	check(t, err)
 	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Scratch: scratchPrefix + "x",
-		Holder: holderOf(tx.cmd.Process.Pid), Locks: k.refLocks(updates)}
+		Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(k.Repository, updates)}
 	check(t, j.write(k.dir))
 	recovered := make(chan error)
 	go func() { recovered <- k.recover() }()
@@ -448,7 +450,7 @@ func TestRecoveryWaitsForTheHolder(t *testing.T) {
 		t.Fatal("recovery did not wait:", err)
 	default:
 	}
-	check(t, tx.commit())
+	check(t, tx.Commit())
 	check(t, <-recovered)
 	if tip := k.ref("refs/heads/main"); tip != k.new {
 		t.Errorf("main is at %s, want %s", tip, k.new)
@@ -463,11 +465,13 @@ func TestRecoverReadsNoForeignJournal(t *testing.T) {
 	for _, content := range []string{"", "{", `{"version":2}`, `{"version":1,"scratch":"../../outer"}`, `{"version":1,"scratch":"landing-/.."}`} {
 		w := newWorld(t)
 		w.commit(files{"a": "1"})
-		check(t, os.WriteFile(journalPath(w.dir), []byte(content), 0o600))
+		check(t, os.WriteFile(gitops.JournalPath(w.dir), []byte(content), 0o600))
 		before := w.picture()
-		if err := w.Recover(t.Context(), w.dir); err == nil {
+		if err := Recover(t.Context(), w.Repository, w.dir); err == nil {
 			t.Errorf("journal %q: no error", content)
 		}
 		w.picture().equals(t, before)
 	}
 }
+
+const notesRef = "refs/notes/airlock"

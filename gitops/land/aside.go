@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // Stubborn are paths that git stash does not put aside as they are.
@@ -16,14 +18,14 @@ type Stubborn struct {
 	Strange  []string // what git keeps nothing of: neither file nor link, a folder with nothing in it, another repository
 }
 
-// Stubborn finds those of some paths.
-func (r *Repository) Stubborn(ctx context.Context, paths []string) (s Stubborn, err error) {
+// FindStubborn returns those of some paths.
+func FindStubborn(ctx context.Context, r *gitops.Repository, paths []string) (s Stubborn, err error) {
 	for _, p := range paths {
-		if r.strange(p) {
+		if strange(r, p) {
 			s.Strange = append(s.Strange, p)
 		}
 	}
-	records, err := r.records(ctx, Call{Args: append([]string{"ls-files", "-v", "-z", "--"}, paths...)})
+	records, err := r.Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-z", "--"}, paths...)})
 	if err != nil {
 		return s, err
 	}
@@ -37,12 +39,12 @@ func (r *Repository) Stubborn(ctx context.Context, paths []string) (s Stubborn, 
 			s.Assumed = append(s.Assumed, name)
 		}
 	}
-	s.Intended, err = r.records(ctx, Call{Args: append([]string{"diff-files", "--name-only", "-z", "--diff-filter=A", "--"}, paths...)})
+	s.Intended, err = r.Records(ctx, gitops.Call{Args: append([]string{"diff-files", "--name-only", "-z", "--diff-filter=A", "--"}, paths...)})
 	return s, err
 }
 
-func (r *Repository) strange(path string) bool {
-	info, err := r.lstat(path)
+func strange(r *gitops.Repository, path string) bool {
+	info, err := r.Lstat(path)
 	if err != nil {
 		return false
 	}

@@ -1,9 +1,11 @@
-package gitops
+package land
 
 import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // newSkippedFixture is a landing on files that git was told to skip: some lie in the working tree, one does not.
@@ -44,7 +46,7 @@ func TestRecoveryOfSkippedFiles(t *testing.T) {
 				return
 			}
 			k.isBefore()
-			check(t, k.Land(t.Context(), k.request))
+			check(t, Land(t.Context(), k.Repository, k.request))
 			k.isAfterSkipped()
 		})
 	}
@@ -70,14 +72,14 @@ func TestRecoveryOfSkippedFilesByAnOldJournal(t *testing.T) {
 		t.Fatal("not killed")
 	}
 	k.write(files{"gone": "1"}) // whether it lay there, that journal does not say
-	content, err := os.ReadFile(journalPath(k.dir))
+	content, err := os.ReadFile(gitops.JournalPath(k.dir))
 	check(t, err)
 	var fields map[string]any
 	check(t, json.Unmarshal(content, &fields))
 	delete(fields, "absent")
 	content, err = json.Marshal(fields)
 	check(t, err)
-	check(t, os.WriteFile(journalPath(k.dir), content, 0o600))
+	check(t, os.WriteFile(gitops.JournalPath(k.dir), content, 0o600))
 	check(t, k.recover())
 	k.isBefore()
 }
@@ -98,7 +100,7 @@ func TestRecoveryInASparseCheckout(t *testing.T) {
 		check(t, k.recover())
 		if step == stepTree {
 			k.isBefore()
-			check(t, k.Land(t.Context(), k.request))
+			check(t, Land(t.Context(), k.Repository, k.request))
 		}
 		k.landed(new)
 		tree := k.tree()

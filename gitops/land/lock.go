@@ -1,8 +1,6 @@
-package gitops
+package land
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -11,28 +9,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// token is what our lock on an index holds: a text that is drawn once for each directory of host state and
-// kept there, so that a lock left by a crash at any moment proves whose it is.
+// token is what our lock on an index holds, and the file that keeps it.
 type token struct{ file, text string }
 
 func ownToken(dir string) (token, error) {
-	t := token{file: filepath.Join(dir, "token")}
-	content, err := os.ReadFile(t.file)
-	if err == nil && len(content) > 0 {
-		t.text = string(content)
-		return t, nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return token{}, err
-	}
-	var b [16]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return token{}, err
-	}
-	t.text = "airlock " + hex.EncodeToString(b[:]) + "\n"
-	return t, WriteFile(t.file, []byte(t.text), 0o600)
+	text, err := gitops.Token(dir)
+	return token{gitops.TokenPath(dir), text}, err
 }
 
 // lock takes an index lock the way git does. Linked into place, it has its text from the first instant; where
@@ -41,7 +27,7 @@ func ownToken(dir string) (token, error) {
 func (t token) lock(name string) error {
 	written := t.file + ".new"
 	// A power failure must not leave the name without the text.
-	if err := errors.Join(os.WriteFile(written, []byte(t.text), 0o600), syncPath(written)); err != nil {
+	if err := errors.Join(os.WriteFile(written, []byte(t.text), 0o600), gitops.SyncPath(written)); err != nil {
 		return err
 	}
 	err := os.Link(written, name)
@@ -81,17 +67,17 @@ func (t token) unlock(name string) {
 
 // lockFile is a lock of git's own on a ref, told apart from a later one of the same name.
 type lockFile struct {
-	Path  anyName `json:"path"` // from the repository's git directory, which may be moved
-	Inode uint64  `json:"inode"`
-	Time  int64   `json:"time"` // of its last change, nanoseconds
+	Path  gitops.AnyName `json:"path"` // from the repository's git directory, which may be moved
+	Inode uint64         `json:"inode"`
+	Time  int64          `json:"time"` // of its last change, nanoseconds
 }
 
-func (r *Repository) identify(name string) (lockFile, bool) {
+func identify(r *gitops.Repository, name string) (lockFile, bool) {
 	info, err := os.Lstat(filepath.Join(r.CommonDir, name))
 	if err != nil {
 		return lockFile{}, false
 	}
-	l := lockFile{Path: anyName(name), Time: info.ModTime().UnixNano()}
+	l := lockFile{Path: gitops.AnyName(name), Time: info.ModTime().UnixNano()}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		l.Inode = stat.Ino
 	}
@@ -99,7 +85,7 @@ func (r *Repository) identify(name string) (lockFile, bool) {
 }
 
 // refLocks identifies the files by which a prepared transaction holds its refs, HEAD and packed-refs.
-func (r *Repository) refLocks(updates []RefUpdate) []lockFile {
+func refLocks(r *gitops.Repository, updates []gitops.RefUpdate) []lockFile {
 	here, _ := filepath.Rel(r.CommonDir, r.GitDir)
 	const tables = "reftable/tables.list.lock"
 	names := []string{filepath.Join(here, "HEAD.lock"), "packed-refs.lock", tables}
@@ -111,7 +97,7 @@ func (r *Repository) refLocks(updates []RefUpdate) []lockFile {
 	}
 	var locks []lockFile
 	for _, name := range names {
-		if l, ok := r.identify(name); ok {
+		if l, ok := identify(r, name); ok {
 			locks = append(locks, l)
 		}
 	}
@@ -163,7 +149,7 @@ const patience = 5 * time.Second
 
 // release waits until the git that held the refs in a landing has let go of them, and removes its locks
 // if it died without doing so (with the machine, or killed by its number).
-func (r *Repository) release(h holder, locks []lockFile) error {
+func release(r *gitops.Repository, h holder, locks []lockFile) error {
 	for waited := time.Duration(0); h.alive(); waited += 5 * time.Millisecond {
 		if waited > patience {
 			return fmt.Errorf("%w: update-ref of an interrupted landing, process %d", ErrUnsettled, h.PID)
@@ -171,7 +157,7 @@ func (r *Repository) release(h holder, locks []lockFile) error {
 		time.Sleep(5 * time.Millisecond)
 	}
 	for _, l := range locks {
-		if now, ok := r.identify(string(l.Path)); ok && now == l {
+		if now, ok := identify(r, string(l.Path)); ok && now == l {
 			if err := os.Remove(filepath.Join(r.CommonDir, string(l.Path))); err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ func TestRecoveryTakesAttributesBack(t *testing.T) {
 				return
 			}
 			k.isBefore()
-			check(t, k.Land(t.Context(), k.request))
+			check(t, Land(t.Context(), k.Repository, k.request))
 			k.isAfterAttributes()
 		})
 	}

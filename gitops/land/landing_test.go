@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 func TestLandWritesWhatACheckoutWrites(t *testing.T) {
@@ -51,11 +53,11 @@ func TestLandWritesWhatACheckoutWrites(t *testing.T) {
 }
 
 // likeCheckout demands that the working tree is byte for byte what a fresh checkout of a commit gives.
-func (w *world) likeCheckout(commit OID) {
+func (w *world) likeCheckout(commit gitops.OID) {
 	w.t.Helper()
 	fresh := filepath.Join(w.t.TempDir(), "fresh")
 	w.git("worktree", "add", "-q", "--detach", fresh, string(commit))
-	want := (&world{t: w.t, Repository: &Repository{Top: fresh}}).tree()
+	want := (&world{t: w.t, Repository: &gitops.Repository{Top: fresh}}).tree()
 	delete(want, ".git")
 	got := w.tree()
 	delete(got, ".git")
@@ -168,7 +170,7 @@ func TestLandIntoOtherShapes(t *testing.T) {
 		super.commit(files{"x": "1"})
 		super.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", sub.Top, "sub")
 		w := openWorld(t, filepath.Join(super.Top, "sub"))
-		old := OID(w.git("rev-parse", "HEAD"))
+		old := gitops.OID(w.git("rev-parse", "HEAD"))
 		w.git("checkout", "-q", "main")
 		new := w.built(old, files{"a": "2", "b/c": "3"})
 		w.land(old, new)
@@ -239,7 +241,7 @@ func TestLandKeepsWorkInProgress(t *testing.T) {
 	before, status := w.tree(), w.git("status", "--porcelain")
 	new := w.built(old, files{"a": "2", "d/x": "2", "d/y": "3", "n/m": "4"})
 	rest()
-	if err := w.Land(t.Context(), w.landing(old, new)); err != nil {
+	if err := Land(t.Context(), w.Repository, w.landing(old, new)); err != nil {
 		t.Fatal(err)
 	}
 	w.landed(new)
@@ -280,14 +282,14 @@ func TestLandLeavesYoungEditsInSight(t *testing.T) {
 	for _, f := range []files{{"a": "2"}, {"b": "1"}, {"a": absent}} {
 		new := w.built(old, f)
 		rest()
-		check(t, w.Land(t.Context(), w.landing(old, new)))
+		check(t, Land(t.Context(), w.Repository, w.landing(old, new)))
 		if got := w.git("status", "--porcelain"); got != " M mine" {
 			t.Fatalf("after %v: %q", f, got)
 		}
 		old = new
 	}
 	var collision *CollisionError
-	if err := w.Land(t.Context(), w.landing(old, w.built(old, files{"mine": "3"}))); !errors.As(err, &collision) {
+	if err := Land(t.Context(), w.Repository, w.landing(old, w.built(old, files{"mine": "3"}))); !errors.As(err, &collision) {
 		t.Errorf("over the edit: %v, want a collision", err)
 	}
 }
@@ -303,7 +305,7 @@ func TestLandRemovesNothingBelowALink(t *testing.T) {
 		check(t, os.Rename(filepath.Join(w.Top, "d"), elsewhere))
 		check(t, os.Symlink(elsewhere, filepath.Join(w.Top, "d")))
 		rest()
-		check(t, w.Land(t.Context(), w.landing(old, w.built(old, files{"d/f": absent}))))
+		check(t, Land(t.Context(), w.Repository, w.landing(old, w.built(old, files{"d/f": absent}))))
 		if content, err := os.ReadFile(filepath.Join(w.Top, "d", "f")); string(content) != "1" {
 			t.Errorf("%s: %q, %v", flag, content, err)
 		}
@@ -332,7 +334,7 @@ func TestLandObeysManyUntrackedAttributes(t *testing.T) {
 	w := newWorld(t)
 	old := w.commit(files{"a": "1", ".gitignore": ".gitattributes\n"})
 	mine, brought := files{}, files{}
-	for n := range pathspecLimit + 1 {
+	for n := range gitops.PathspecLimit + 1 {
 		mine[fmt.Sprintf("d%d/.gitattributes", n)] = "*.txt text eol=crlf\n"
 		brought[fmt.Sprintf("d%d/a.txt", n)] = "1\n"
 	}
@@ -378,11 +380,11 @@ func TestLandRunsNoHook(t *testing.T) {
 	for _, hook := range []string{"reference-transaction", "post-checkout", "post-index-change", "post-merge", "post-commit", "pre-commit", "post-rewrite", "update"} {
 		for _, dir := range []string{hooks, filepath.Join(w.GitDir, "hooks")} {
 			check(t, os.MkdirAll(dir, 0o755))
-			check(t, os.WriteFile(filepath.Join(dir, hook), []byte("#!/bin/sh\necho "+hook+" >> "+ShellQuote(canary)+"\n"), 0o755))
+			check(t, os.WriteFile(filepath.Join(dir, hook), []byte("#!/bin/sh\necho "+hook+" >> "+gitops.ShellQuote(canary)+"\n"), 0o755))
 		}
 	}
 	check(t, os.WriteFile(filepath.Join(w.GitDir, "info/exclude"), []byte(".hooks\n"), 0o644))
-	w.git("config", "core.fsmonitor", "echo fsmonitor >> "+ShellQuote(canary)+"; false")
+	w.git("config", "core.fsmonitor", "echo fsmonitor >> "+gitops.ShellQuote(canary)+"; false")
 	for _, hooksPath := range []string{"", hooks, ".hooks"} {
 		new := w.built(old, files{"a": "2" + hooksPath, "b" + hooksPath: "1"})
 		if hooksPath != "" {
@@ -390,7 +392,7 @@ func TestLandRunsNoHook(t *testing.T) {
 		}
 		_ = os.Remove(canary)
 		rest()
-		if err := w.Land(t.Context(), w.landing(old, new)); err != nil {
+		if err := Land(t.Context(), w.Repository, w.landing(old, new)); err != nil {
 			t.Fatal(err)
 		}
 		if content, err := os.ReadFile(canary); err == nil {
@@ -402,4 +404,70 @@ func TestLandRunsNoHook(t *testing.T) {
 	if _, err := os.Stat(canary); err != nil {
 		t.Error("the hooks of this test do not work:", err)
 	}
+}
+
+// Hooks, aliases and "git rebase --exec" run us with git's variables set for somebody else.
+func TestOpenScrubsTheCallersVariables(t *testing.T) {
+	w := newWorld(t)
+	other := newWorld(t)
+	old := w.commit(files{"a": "1"})
+	other.commit(files{"b": "1"})
+	before := other.picture()
+	new := w.built(old, files{"a": "2"})
+	landing := w.landing(old, new)
+	for name, value := range map[string]string{
+		"GIT_DIR": other.GitDir, "GIT_WORK_TREE": other.Top, "GIT_INDEX_FILE": filepath.Join(other.GitDir, "index"),
+		"GIT_OBJECT_DIRECTORY": filepath.Join(other.GitDir, "objects"), "GIT_COMMON_DIR": other.GitDir, "GIT_NAMESPACE": "x", "GIT_PREFIX": "x/",
+		"GIT_TRACE": filepath.Join(other.dir, "trace"), "GIT_EXTERNAL_DIFF": "false", "GIT_GLOB_PATHSPECS": "1", "GIT_DEFAULT_HASH": "sha256",
+		"GIT_REFLOG_ACTION": "x", "GIT_ALTERNATE_OBJECT_DIRECTORIES": "/x", "GIT_REPLACE_REF_BASE": "refs/x/", "LC_ALL": "C.UTF-8",
+	} {
+		t.Setenv(name, value)
+	}
+	r, err := gitops.Open(t.Context(), w.Top)
+	check(t, err)
+	if r.Top != w.Top || r.GitDir != w.GitDir {
+		t.Fatalf("opened %+v", r)
+	}
+	if head, err := r.Head(t.Context()); err != nil || head.Commit != old {
+		t.Errorf("Head: %+v, %v", head, err)
+	}
+	check(t, Land(t.Context(), r, landing))
+	for name := range map[string]bool{"GIT_DIR": true, "GIT_WORK_TREE": true, "GIT_INDEX_FILE": true, "GIT_OBJECT_DIRECTORY": true, "GIT_COMMON_DIR": true,
+		"GIT_NAMESPACE": true, "GIT_TRACE": true, "GIT_GLOB_PATHSPECS": true, "GIT_ALTERNATE_OBJECT_DIRECTORIES": true, "GIT_REPLACE_REF_BASE": true, "GIT_DEFAULT_HASH": true} {
+		check(t, os.Unsetenv(name))
+	}
+	if _, err := os.Stat(filepath.Join(other.dir, "trace")); err == nil {
+		t.Error("git traced")
+	}
+	w.landed(new)
+	other.picture().equals(t, before)
+}
+
+// What .gitmodules says of hiding a submodule hides it from no check of ours.
+func TestDiffShowsSubmodules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.commit(files{"a": "1", ".gitmodules": "[submodule \"s\"]\n\tpath = s\n\turl = ./s\n\tignore = all\n"})
+	w.git("config", "diff.ignoreSubmodules", "all")
+	w.git("config", "diff.renames", "copies")
+	w.git("config", "diff.noprefix", "true")
+	index := filepath.Join(t.TempDir(), "i")
+	env := []string{"GIT_INDEX_FILE=" + index}
+	command(t, w.Top, env, "read-tree", string(old))
+	input(t, w.Top, env, "160000 "+string(old)+"\ts\n100644 "+string(w.blob("1"))+"\tb\n0 "+string(old.Zero())+"\ta\n", "update-index", "--index-info")
+	new := gitops.OID(w.git("commit-tree", command(t, w.Top, env, "write-tree"), "-p", string(old), "-m", "m"))
+	changes, err := w.Diff(t.Context(), old, new)
+	check(t, err)
+	one := gitops.Entry{Mode: gitops.ModeFile, OID: w.blob("1")}
+	want := []gitops.Change{{Path: "a", Old: one}, {Path: "b", New: one}, {Path: "s", New: gitops.Entry{Mode: gitops.ModeGitlink, OID: old}}}
+	if len(changes) != 3 || changes[0] != want[0] || changes[1] != want[1] || changes[2] != want[2] {
+		t.Errorf("Diff: %v, want %v", changes, want)
+	}
+	// A landing makes the submodule's folder and leaves what is in it alone.
+	w.git("config", "--unset", "diff.ignoreSubmodules")
+	check(t, Land(t.Context(), w.Repository, w.landing(old, new)))
+	if info, err := os.Stat(filepath.Join(w.Top, "s")); err != nil || !info.IsDir() {
+		t.Errorf("s: %v, %v", info, err)
+	}
+	w.landed(new)
 }

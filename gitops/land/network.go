@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
@@ -39,37 +40,37 @@ func (e *FilterError) Error() string {
 		why = "; .lfsconfig has changed since the airlock began, if git-lfs may go on: git config lfs.url URL"
 	}
 	return fmt.Sprintf("a landing has no network for filter %s (if it needs one: git config %s true%s): %v",
-		Escape(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
+		gitops.Escape(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
 }
 
 // filterFault returns the error of a checkout, as one of a filter's if there are any.
 func (l *landing) filterFault(err error) error {
-	if filters := l.Config.filters(); len(filters) > 0 && status(err) > 0 {
-		return &FilterError{l.Config.filterNames(false, l.filters.lfs), !l.filters.lfs, err}
+	if filters := filters(l.Config); len(filters) > 0 && gitops.Status(err) > 0 {
+		return &FilterError{filterNames(l.Config, false, l.filters.lfs), !l.filters.lfs, err}
 	}
 	return err
 }
 
 // filters lists the keys of the commands that a checkout runs.
-func (c Config) filters() []string {
+func filters(c gitops.Config) []string {
 	return slices.DeleteFunc(c.Keys(), func(key string) bool {
 		return !strings.HasPrefix(key, "filter.") || !strings.HasSuffix(key, ".smudge") && !strings.HasSuffix(key, ".process") || c[key] == ""
 	})
 }
 
 // reaches reports whether a filter keeps the network; lfs, whether git-lfs does.
-func (c Config) reaches(key string, lfs bool) bool {
-	return c.reachesAll() || apart() == nil || lfs && c.isLFS(key)
+func reaches(c gitops.Config, key string, lfs bool) bool {
+	return reachesAll(c) || apart() == nil || lfs && isLFS(c, key)
 }
 
 // reachesAll reports whether the user leaves the network to all filters.
-func (c Config) reachesAll() bool {
+func reachesAll(c gitops.Config) bool {
 	all, err := c.Bool(landingNetwork, false)
 	return err == nil && all
 }
 
 // isLFS reports whether a command of a filter is git-lfs.
-func (c Config) isLFS(key string) bool {
+func isLFS(c gitops.Config, key string) bool {
 	program, _, _ := strings.Cut(c[key], " ")
 	return strings.HasPrefix(key, "filter.lfs.") && path.Base(program) == "git-lfs"
 }
@@ -85,22 +86,22 @@ type landingFilters struct {
 
 // filtersOf returns the user's filters as a landing runs them. begun is the commit whose .lfsconfig git-lfs may obey, now are
 // those one of whose files may lie in the work tree.
-func (r *Repository) filtersOf(ctx context.Context, config Config, begun OID, now ...OID) (landingFilters, error) {
+func filtersOf(ctx context.Context, r *gitops.Repository, config gitops.Config, begun gitops.OID, now ...gitops.OID) (landingFilters, error) {
 	f := landingFilters{lfs: true}
-	if config.String("lfs.url", "") == "" && !config.reachesAll() && slices.ContainsFunc(config.Keys(), config.isLFS) {
-		first, err := r.lfsConfig(ctx, begun)
+	if config.String("lfs.url", "") == "" && !reachesAll(config) && slices.ContainsFunc(config.Keys(), func(key string) bool { return isLFS(config, key) }) {
+		first, err := lfsConfig(ctx, r, begun)
 		for _, commit := range now {
 			var file string
 			if err == nil {
-				file, err = r.lfsConfig(ctx, commit)
+				file, err = lfsConfig(ctx, r, commit)
 			}
-			f.lfs = f.lfs && file == first && !strings.HasPrefix(file, ModeLink.String())
+			f.lfs = f.lfs && file == first && !strings.HasPrefix(file, gitops.ModeLink.String())
 		}
 		if err != nil {
 			return f, err
 		}
 	}
-	f.config = r.filtersAtTop(config, f.lfs)
+	f.config = filtersAtTop(r, config, f.lfs)
 	if !f.lfs {
 		f.config = append(f.config, "lfs.url="+noAddress)
 	}
@@ -108,21 +109,22 @@ func (r *Repository) filtersOf(ctx context.Context, config Config, begun OID, no
 }
 
 // lfsConfig returns mode and name of a commit's .lfsconfig, empty if it has none.
-func (r *Repository) lfsConfig(ctx context.Context, commit OID) (string, error) {
-	return r.output(ctx, "ls-tree", "--full-tree", string(commit), ".lfsconfig")
+func lfsConfig(ctx context.Context, r *gitops.Repository, commit gitops.OID) (string, error) {
+	entries, err := r.Records(ctx, gitops.Call{Args: []string{"ls-tree", "-z", "--full-tree", string(commit), ".lfsconfig"}})
+	return strings.Join(entries, ""), err
 }
 
 // WithoutNetwork lists the names of the user's filters that a landing runs without a network, and Reaching those that keep it.
-func (c Config) WithoutNetwork() []string { return c.filterNames(false, true) }
+func WithoutNetwork(c gitops.Config) []string { return filterNames(c, false, true) }
 
 // Reaching lists the names of the user's filters that keep the network during a landing.
-func (c Config) Reaching() []string { return c.filterNames(true, true) }
+func Reaching(c gitops.Config) []string { return filterNames(c, true, true) }
 
-func (c Config) filterNames(reaching, lfs bool) []string {
+func filterNames(c gitops.Config, reaching, lfs bool) []string {
 	var names []string
-	for _, key := range c.filters() {
+	for _, key := range filters(c) {
 		name := key[len("filter."):strings.LastIndex(key, ".")]
-		if c.reaches(key, lfs) == reaching && !slices.Contains(names, name) {
+		if reaches(c, key, lfs) == reaching && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -162,9 +164,9 @@ func withoutNetwork(line, file string) string {
 	}
 	var words []string
 	for _, word := range apart() {
-		words = append(words, ShellQuote(word))
+		words = append(words, gitops.ShellQuote(word))
 	}
-	text := "exec " + strings.Join(words, " ") + " -c " + ShellQuote(line)
+	text := "exec " + strings.Join(words, " ") + " -c " + gitops.ShellQuote(line)
 	if file != "" {
 		text = strings.ReplaceAll(text, "%", "%%")
 	}

@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 func TestLandRefusesToOverwrite(t *testing.T) {
@@ -59,7 +61,7 @@ func TestLandRefusesToOverwrite(t *testing.T) {
 			c.user(w)
 			rest()
 			before := w.picture()
-			err := w.Land(t.Context(), w.landing(old, new))
+			err := Land(t.Context(), w.Repository, w.landing(old, new))
 			var collision *CollisionError
 			if !errors.As(err, &collision) {
 				t.Fatalf("Land: %v, want a collision", err)
@@ -77,7 +79,7 @@ func TestLandWithManyCollisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, second, user := files{}, files{}, files{}
-	for i := range 3 * pathspecLimit {
+	for i := range 3 * gitops.PathspecLimit {
 		name := "f" + string(rune('a'+i%26)) + "/" + string(rune('a'+i/26))
 		first[name], second[name] = "1", "2"
 		if i%10 == 0 {
@@ -90,7 +92,7 @@ func TestLandWithManyCollisions(t *testing.T) {
 	rest()
 	before := w.picture()
 	var collision *CollisionError
-	if err := w.Land(t.Context(), w.landing(old, new)); !errors.As(err, &collision) || !slices.Equal(collision.Paths, sortedNames(user)) {
+	if err := Land(t.Context(), w.Repository, w.landing(old, new)); !errors.As(err, &collision) || !slices.Equal(collision.Paths, sortedNames(user)) {
 		t.Errorf("Land: %v, want collisions at %q", err, sortedNames(user))
 	}
 	w.picture().equals(t, before)
@@ -110,7 +112,7 @@ func TestLandWithConflictsInTheIndex(t *testing.T) {
 	rest()
 	before := w.picture()
 	var collision *CollisionError
-	if err := w.Land(t.Context(), w.landing(old, new)); !errors.As(err, &collision) || !slices.Equal(collision.Paths, []string{"a"}) {
+	if err := Land(t.Context(), w.Repository, w.landing(old, new)); !errors.As(err, &collision) || !slices.Equal(collision.Paths, []string{"a"}) {
 		t.Errorf("Land: %v, want a collision at a", err)
 	}
 	w.picture().equals(t, before)
@@ -134,12 +136,12 @@ func TestLandWaitsForACommandHalfWayThrough(t *testing.T) {
 }
 
 // waits wants a landing to wait while the index is young.
-func (w *world) waits(old, new OID) {
+func (w *world) waits(old, new gitops.OID) {
 	t := w.t
 	for range 100 {
 		changed := time.Now()
 		check(t, os.Chtimes(filepath.Join(w.GitDir, "index"), changed, changed))
-		err := w.Land(t.Context(), w.landing(old, new))
+		err := Land(t.Context(), w.Repository, w.landing(old, new))
 		if errors.Is(err, ErrUnsettled) {
 			w.nothingLeft()
 			return
@@ -163,13 +165,13 @@ func TestLandRefusesElsewhere(t *testing.T) {
 		"unborn":         {func(w *world) { w.git("checkout", "-q", "--orphan", "new") }, ErrElsewhere},
 		"merge":          {func(w *world) { w.git("merge", "-q", "--no-ff", "--no-commit", "side") }, ErrElsewhere},
 		"bisect":         {func(w *world) { w.git("bisect", "start") }, ErrElsewhere},
-		"moved":          {func(w *world) { w.git("commit", "-q", "--allow-empty", "-m", "mine") }, ErrRefMoved},
-		"reset":          {func(w *world) { w.git("reset", "-q", "--soft", "HEAD^") }, ErrRefMoved},
-		"branch locked":  {func(w *world) { check(w.t, os.WriteFile(filepath.Join(w.GitDir, "refs/heads/main.lock"), nil, 0o644)) }, ErrRefMoved},
-		"HEAD locked":    {func(w *world) { check(w.t, os.WriteFile(filepath.Join(w.GitDir, "HEAD.lock"), nil, 0o644)) }, ErrRefMoved},
+		"moved":          {func(w *world) { w.git("commit", "-q", "--allow-empty", "-m", "mine") }, gitops.ErrRefMoved},
+		"reset":          {func(w *world) { w.git("reset", "-q", "--soft", "HEAD^") }, gitops.ErrRefMoved},
+		"branch locked":  {func(w *world) { check(w.t, os.WriteFile(filepath.Join(w.GitDir, "refs/heads/main.lock"), nil, 0o644)) }, gitops.ErrRefMoved},
+		"HEAD locked":    {func(w *world) { check(w.t, os.WriteFile(filepath.Join(w.GitDir, "HEAD.lock"), nil, 0o644)) }, gitops.ErrRefMoved},
 		"index locked":   {func(w *world) { check(w.t, os.WriteFile(filepath.Join(w.GitDir, "index.lock"), []byte("DIRC"), 0o644)) }, ErrIndexLocked},
 		"empty lock":     {func(w *world) { check(w.t, os.WriteFile(filepath.Join(w.GitDir, "index.lock"), nil, 0o644)) }, ErrIndexLocked},
-		"airlock's refs": {func(w *world) { w.git("update-ref", "refs/airlock/7f3a/promoted", "HEAD") }, ErrRefMoved},
+		"airlock's refs": {func(w *world) { w.git("update-ref", "refs/airlock/7f3a/promoted", "HEAD") }, gitops.ErrRefMoved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +185,7 @@ func TestLandRefusesElsewhere(t *testing.T) {
 			rest()
 			before := w.picture()
 			lock, _ := os.ReadFile(filepath.Join(w.GitDir, "index.lock"))
-			if err := w.Land(t.Context(), landing); !errors.Is(err, c.want) {
+			if err := Land(t.Context(), w.Repository, landing); !errors.Is(err, c.want) {
 				t.Errorf("Land: %v, want %v", err, c.want)
 			}
 			w.picture().equals(t, before)
@@ -205,7 +207,7 @@ func TestLandOnADryRun(t *testing.T) {
 	new := w.built(old, files{"a": "2"})
 	before, landing := w.picture(), w.landing(old, new)
 	w.DryRun()
-	if err := w.Land(t.Context(), landing); !errors.Is(err, ErrDryRun) {
+	if err := Land(t.Context(), w.Repository, landing); !errors.Is(err, gitops.ErrDryRun) {
 		t.Errorf("Land: %v, want ErrDryRun", err)
 	}
 	w.picture().equals(t, before)
@@ -220,7 +222,7 @@ func TestLandWithAFailingFilter(t *testing.T) {
 	w.git("config", "filter.f.required", "true")
 	new := w.built(old, files{"a.x": "2", "b": "2"})
 	before := w.picture()
-	err := w.Land(t.Context(), w.landing(old, new))
+	err := Land(t.Context(), w.Repository, w.landing(old, new))
 	if err == nil || errors.Is(err, ErrUnsettled) || errors.Is(err, ErrElsewhere) {
 		t.Errorf("Land: %v, want an error to be shown", err)
 	}

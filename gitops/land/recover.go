@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // Recover finishes or takes back a landing that a crash interrupted, if there is one in dir: finished
@@ -17,14 +19,14 @@ import (
 // landing's, and never writes a path whose bytes are neither the old nor the new ones. Taking back, those
 // are returned in a *[CollisionError] and the journal stays until the user has staged, restored or committed them;
 // finishing, they stay as changes of the user's.
-func (r *Repository) Recover(ctx context.Context, dir string) error {
+func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	j, err := readJournal(dir)
 	if err != nil {
 		return err
 	}
-	if r.dry {
+	if r.Dry {
 		if j != nil {
-			return ErrDryRun
+			return gitops.ErrDryRun
 		}
 		return nil
 	}
@@ -38,7 +40,7 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 		sweep(dir)
 		return nil
 	}
-	if err := r.release(j.Holder, j.Locks); err != nil {
+	if err := release(r, j.Holder, j.Locks); err != nil {
 		return err
 	}
 	if err := j.hold(dir, token, lock); err != nil {
@@ -47,7 +49,7 @@ func (r *Repository) Recover(ctx context.Context, dir string) error {
 	rec := &recovery{journal: *j, r: r, scratch: filepath.Join(dir, j.Scratch)}
 	err = rec.run(ctx)
 	if err == nil {
-		err = r.removeJournal(dir)
+		err = removeJournal(r, dir)
 	}
 	// Left unfinished, the user gets their index back nevertheless: they may need it to mend what hinders.
 	token.unlock(lock)
@@ -77,10 +79,10 @@ func (j *journal) hold(dir string, token token, lock string) error {
 // recovery is one Recover under way.
 type recovery struct {
 	journal
-	r       *Repository
+	r       *gitops.Repository
 	scratch string
 	filters landingFilters
-	changes []Change
+	changes []gitops.Change
 	left    map[string]bool // paths that git was told to skip and that were not there before the landing
 }
 
@@ -93,7 +95,7 @@ func (c *recovery) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.filters, err = c.r.filtersOf(ctx, config, cmp.Or(c.Begun, c.Old), c.Old, c.New); err != nil {
+	if c.filters, err = filtersOf(ctx, c.r, config, cmp.Or(c.Begun, c.Old), c.Old, c.New); err != nil {
 		return err
 	}
 	if err := c.lookBack(ctx); err != nil {
@@ -102,16 +104,11 @@ func (c *recovery) run(ctx context.Context) error {
 	if err := os.MkdirAll(c.scratch, 0o700); err != nil {
 		return err
 	}
-	c.r.sweepWaiting(c.scratch, c.changes)
+	sweepWaiting(c.r, c.scratch, c.changes)
 	if tip == c.New || tip != c.Old && tip != "" && c.r.IsAncestor(ctx, c.New, tip) {
 		return c.forward(ctx)
 	}
 	return c.back(ctx)
-}
-
-// IsAncestor tells whether a commit is reachable from another.
-func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
-	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil
 }
 
 // forward completes what follows the move of the branch: other refs of the transaction (git moves the
@@ -122,7 +119,7 @@ func (c *recovery) forward(ctx context.Context) error {
 			return err
 		}
 	}
-	if !c.r.standsOn(ctx, string(c.Branch)) {
+	if !standsOn(ctx, c.r, string(c.Branch)) {
 		return nil // the user is elsewhere by now; what is there is theirs
 	}
 	if err := c.forwardIndex(ctx); err != nil {
@@ -136,9 +133,9 @@ func (c *recovery) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var rest []Change
+	var rest []gitops.Change
 	for _, change := range c.changes {
-		if old[change.Path] && (change.Old.present() || !skipped[change.Path]) {
+		if old[change.Path] && (change.Old.Present() || !skipped[change.Path]) {
 			rest = append(rest, change)
 		}
 	}
@@ -146,7 +143,7 @@ func (c *recovery) forward(ctx context.Context) error {
 }
 
 // complete makes an update of which it is not known whether it was made.
-func (c *recovery) complete(ctx context.Context, u RefUpdate) error {
+func (c *recovery) complete(ctx context.Context, u gitops.RefUpdate) error {
 	now, err := c.r.Ref(ctx, u.Ref)
 	if err != nil || now != u.Old || now == u.New {
 		return err
@@ -160,14 +157,14 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	index, next := filepath.Join(c.r.GitDir, "index"), filepath.Join(c.scratch, "index")
 	if !c.Lost {
 		if err := os.Rename(next, index); err == nil || errors.Is(err, os.ErrNotExist) {
-			return err2nil(err, os.ErrNotExist) // not there: renamed before the crash
+			return gitops.Err2nil(err, os.ErrNotExist) // not there: renamed before the crash
 		}
 	}
 	moved, err := c.moved(ctx)
 	if err != nil {
 		return err
 	}
-	rest := slices.DeleteFunc(slices.Clone(c.changes), func(change Change) bool { return moved[change.Path] })
+	rest := slices.DeleteFunc(slices.Clone(c.changes), func(change gitops.Change) bool { return moved[change.Path] })
 	if len(rest) == 0 {
 		return nil
 	}
@@ -179,27 +176,20 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if _, err := copyIndex(index, next); err != nil {
 		return err
 	}
-	g := c.r.durable().with("GIT_INDEX_FILE=" + next)
-	if err := enter(ctx, g, rest, c.New.zero()); err != nil {
+	g := c.r.Durable().With("GIT_INDEX_FILE=" + next)
+	if err := enter(ctx, g, rest, c.New.Zero()); err != nil {
 		return err
 	}
-	if err := c.r.refresh(ctx, next, c.changes, c.filters); err != nil {
+	if err := refresh(ctx, c.r, next, c.changes, c.filters); err != nil {
 		return err
 	}
 	return os.Rename(next, index)
 }
 
-func err2nil(err, expected error) error {
-	if errors.Is(err, expected) {
-		return nil
-	}
-	return err
-}
-
 // back gives every changed path its old bytes again, as far as the user has not gone on from there.
 func (c *recovery) back(ctx context.Context) error {
 	for _, u := range c.First {
-		if err := c.complete(ctx, RefUpdate{Ref: u.Ref, Old: u.New, New: u.Old}); err != nil {
+		if err := c.complete(ctx, gitops.RefUpdate{Ref: u.Ref, Old: u.New, New: u.Old}); err != nil {
 			return err
 		}
 	}
@@ -211,17 +201,17 @@ func (c *recovery) back(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var rest []Change
+	var rest []gitops.Change
 	for _, change := range c.changes {
 		if p := change.Path; !old[p] && !moved[p] {
-			rest = append(rest, Change{Path: p, Old: change.New, New: change.Old})
+			rest = append(rest, gitops.Change{Path: p, Old: change.New, New: change.Old})
 		}
 	}
 	landed, err := c.side(ctx, c.New, c.changes)
 	if err != nil {
 		return err
 	}
-	var undo []Change
+	var undo []gitops.Change
 	var strange []string
 	for _, change := range rest {
 		if landed[change.Path] {
@@ -240,7 +230,7 @@ func (c *recovery) back(ctx context.Context) error {
 }
 
 // move moves the working tree along changes to what a commit holds, the same way a landing does.
-func (c *recovery) move(ctx context.Context, commit OID, changes []Change) error {
+func (c *recovery) move(ctx context.Context, commit gitops.OID, changes []gitops.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -248,12 +238,12 @@ func (c *recovery) move(ctx context.Context, commit OID, changes []Change) error
 	if err != nil {
 		return err
 	}
-	return c.r.moveIn(changes, c.scratch, tree)
+	return moveIn(c.r, changes, c.scratch, tree)
 }
 
 // moved is the set of changed paths at which the user's index no longer has what it had before the landing.
 func (c *recovery) moved(ctx context.Context) (map[string]bool, error) {
-	paths, err := c.r.records(ctx, Call{Args: append([]string{"diff-index", "--cached", "--name-only", "-z", "--no-renames",
+	paths, err := c.r.Records(ctx, gitops.Call{Args: append([]string{"diff-index", "--cached", "--name-only", "-z", "--no-renames",
 		"--ignore-submodules=none", string(c.Old)}, pathspecs(c.changes)...)})
 	return set(paths), err
 }
@@ -275,10 +265,10 @@ func (c *recovery) lookBack(ctx context.Context) (err error) {
 	for i, change := range c.changes {
 		p := change.Path
 		if c.Absent == nil && skipped[p] { // a journal of old: what was not there is not there now
-			c.left[p] = !c.r.there(p)
+			c.left[p] = !c.r.There(p)
 		}
 		if c.left[p] {
-			c.changes[i].Old = Entry{}
+			c.changes[i].Old = gitops.Entry{}
 		}
 	}
 	return nil
@@ -286,7 +276,7 @@ func (c *recovery) lookBack(ctx context.Context) (err error) {
 
 // skipped is the set of paths at which git was told not to look at the working tree, as a sparse checkout does.
 func (c *recovery) skipped(ctx context.Context) (map[string]bool, error) {
-	entries, err := c.r.records(ctx, Call{Args: append([]string{"ls-files", "-t", "-z"}, pathspecs(c.changes)...)})
+	entries, err := c.r.Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-t", "-z"}, pathspecs(c.changes)...)})
 	skipped := map[string]bool{}
 	for _, e := range entries {
 		if name, found := strings.CutPrefix(e, "S "); found {
@@ -307,8 +297,8 @@ func set(names []string) map[string]bool {
 // side is the set of changed paths that are in the working tree what they are in a commit, in the eyes of
 // git or byte for byte as a checkout writes them. The second sees what the first does not when
 // .gitattributes itself is among the changes.
-func (c *recovery) side(ctx context.Context, commit OID, changes []Change) (map[string]bool, error) {
-	entryOf := func(change Change) Entry {
+func (c *recovery) side(ctx context.Context, commit gitops.OID, changes []gitops.Change) (map[string]bool, error) {
+	entryOf := func(change gitops.Change) gitops.Entry {
 		if commit == c.Old {
 			return change.Old
 		}
@@ -316,7 +306,7 @@ func (c *recovery) side(ctx context.Context, commit OID, changes []Change) (map[
 	}
 	var files []string
 	for _, change := range changes {
-		if e := entryOf(change); e.present() && !e.gitlink() {
+		if e := entryOf(change); e.Present() && !e.Gitlink() {
 			files = append(files, change.Path)
 		}
 	}
@@ -324,15 +314,15 @@ func (c *recovery) side(ctx context.Context, commit OID, changes []Change) (map[
 	if err != nil {
 		return nil, err
 	}
-	unstaged, err := unstagedPaths(ctx, c.r.configured(c.filters.config...).with("GIT_INDEX_FILE="+index), changes)
+	unstaged, err := unstagedPaths(ctx, c.r.Configured(c.filters.config...).With("GIT_INDEX_FILE="+index), changes)
 	if err != nil {
 		return nil, err
 	}
 	differs, is := set(unstaged), map[string]bool{}
 	for _, change := range changes {
-		info, err := c.r.lstat(change.Path)
+		info, err := c.r.Lstat(change.Path)
 		switch e := entryOf(change); {
-		case e.present():
+		case e.Present():
 			is[change.Path] = !differs[change.Path] ||
 				err == nil && sameContent(filepath.Join(c.r.Top, change.Path), filepath.Join(tree, change.Path))
 		default:

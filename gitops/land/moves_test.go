@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // What cannot be renamed across file systems is copied beside its place.
@@ -18,18 +20,18 @@ func TestCopyFile(t *testing.T) {
 	check(t, os.WriteFile(at("program"), []byte("2\n"), 0o755))
 	check(t, os.Symlink("nowhere", at("link")))
 	for _, name := range []string{"plain", "program", "link"} {
-		check(t, copyFile(at(name), at(name+".copy")))
+		check(t, gitops.CopyFile(at(name), at(name+".copy")))
 		if !sameContent(at(name), at(name+".copy")) {
 			t.Errorf("%s was not copied as it is", name)
 		}
-		if err := copyFile(at(name), at(name+".copy")); !errors.Is(err, fs.ErrExist) {
+		if err := gitops.CopyFile(at(name), at(name+".copy")); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s copied over something: %v", name, err)
 		}
 	}
 	if sameContent(at("plain"), at("program")) || sameContent(at("plain"), at("link")) || sameContent(at("plain"), at("none")) {
 		t.Error("sameContent takes different files for equal")
 	}
-	if otherDevice(dir, at("plain")) {
+	if gitops.OtherDevice(dir, at("plain")) {
 		t.Error("one folder on two devices")
 	}
 }

@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"context"
@@ -11,14 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// pathspecLimit is the number of paths up to which git is told them; git matches each index
-// entry against each pathspec, so that beyond it asking for everything is cheaper.
-const pathspecLimit = 100
-
-func pathspecs(changes []Change) []string {
-	if len(changes) > pathspecLimit {
+func pathspecs(changes []gitops.Change) []string {
+	if len(changes) > gitops.PathspecLimit {
 		return nil
 	}
 	args := []string{"--"}
@@ -30,7 +28,7 @@ func pathspecs(changes []Change) []string {
 
 // guard looks for what of the user's a landing would overwrite.
 type guard struct {
-	r       *Repository
+	r       *gitops.Repository
 	filters landingFilters
 	copy    string   // of the user's index
 	staged  []string // paths that differ between the index and the commit a landing starts from
@@ -38,13 +36,13 @@ type guard struct {
 	flags   bool     // the user told git not to look at a changed path
 }
 
-func (g *guard) git() *Git {
-	return g.r.configured(g.filters.config...).with("GIT_INDEX_FILE=" + g.copy)
+func (g *guard) git() *gitops.Git {
+	return g.r.Configured(g.filters.config...).With("GIT_INDEX_FILE=" + g.copy)
 }
 
 // look lists the paths that differ between the index and a commit.
-func (g *guard) look(ctx context.Context, commit OID) error {
-	records, err := g.git().records(ctx, Call{Args: []string{"diff-index", "--cached", "--name-status", "-z", "--no-renames", "--ignore-submodules=none", string(commit)}})
+func (g *guard) look(ctx context.Context, commit gitops.OID) error {
+	records, err := g.git().Records(ctx, gitops.Call{Args: []string{"diff-index", "--cached", "--name-status", "-z", "--no-renames", "--ignore-submodules=none", string(commit)}})
 	for i := 0; i+1 < len(records); i += 2 {
 		g.staged = append(g.staged, records[i+1])
 		if records[i] == "U" {
@@ -56,7 +54,7 @@ func (g *guard) look(ctx context.Context, commit OID) error {
 
 // check returns a *[CollisionError] if moving the working tree from a commit along changes would overwrite a
 // staged, unstaged, untracked or ignored change of the user's, or the index has conflicts, which hinder any landing.
-func (g *guard) check(ctx context.Context, from OID, changes []Change) error {
+func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Change) error {
 	var unstaged, hidden []string
 	looks := []func() error{func() error { return g.look(ctx, from) }}
 	if len(changes) > 0 {
@@ -64,13 +62,13 @@ func (g *guard) check(ctx context.Context, from OID, changes []Change) error {
 			func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
 			func() (err error) { hidden, err = g.hidden(ctx, changes); return })
 	}
-	if err := together(looks...); err != nil {
+	if err := gitops.Together(looks...); err != nil {
 		return err
 	}
 	if len(g.merge) > 0 {
 		return &CollisionError{g.merge}
 	}
-	touched := make(map[string]Change, len(changes))
+	touched := make(map[string]gitops.Change, len(changes))
 	for _, c := range changes {
 		touched[c.Path] = c
 	}
@@ -87,8 +85,8 @@ func (g *guard) check(ctx context.Context, from OID, changes []Change) error {
 		}
 	}
 	for _, c := range changes {
-		if c.New.present() {
-			for _, p := range g.r.untracked(c, touched) {
+		if c.New.Present() {
+			for _, p := range untracked(g.r, c, touched) {
 				found[p] = true
 			}
 		}
@@ -100,10 +98,10 @@ func (g *guard) check(ctx context.Context, from OID, changes []Change) error {
 }
 
 // foldersAbove is the set of folders that must be there for the new files.
-func foldersAbove(changes []Change) map[string]bool {
+func foldersAbove(changes []gitops.Change) map[string]bool {
 	above := map[string]bool{}
 	for _, c := range changes {
-		if !c.New.present() {
+		if !c.New.Present() {
 			continue
 		}
 		for dir := path.Dir(c.Path); dir != "." && !above[dir]; dir = path.Dir(dir) {
@@ -114,12 +112,12 @@ func foldersAbove(changes []Change) map[string]bool {
 }
 
 // inTheWay tells whether a staged path is one of the touched, below one or above one.
-func inTheWay(p string, touched map[string]Change, above map[string]bool) bool {
+func inTheWay(p string, touched map[string]gitops.Change, above map[string]bool) bool {
 	if _, ok := touched[p]; ok || above[p] {
 		return true
 	}
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-		if c, ok := touched[dir]; ok && c.New.present() {
+		if c, ok := touched[dir]; ok && c.New.Present() {
 			return true
 		}
 	}
@@ -128,23 +126,23 @@ func inTheWay(p string, touched map[string]Change, above map[string]bool) bool {
 
 // unstagedPaths lists changed paths whose working tree files are not what the index says. Only if
 // there seem to be any the index copy is refreshed, which reads the whole working tree's stat data.
-func unstagedPaths(ctx context.Context, g *Git, changes []Change) ([]string, error) {
-	call := Call{Args: append([]string{"diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"}, pathspecs(changes)...)}
-	paths, err := g.records(ctx, call)
+func unstagedPaths(ctx context.Context, g *gitops.Git, changes []gitops.Change) ([]string, error) {
+	call := gitops.Call{Args: append([]string{"diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"}, pathspecs(changes)...)}
+	paths, err := g.Records(ctx, call)
 	if err != nil || len(paths) == 0 {
 		return paths, err
 	}
-	err = g.Change(ctx, Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard})
-	if err != nil && status(err) != 1 { // 1: some are not up to date, which is the question
+	err = g.Change(ctx, gitops.Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard})
+	if err != nil && gitops.Status(err) != 1 { // 1: some are not up to date, which is the question
 		return nil, err
 	}
-	return g.records(ctx, call)
+	return g.Records(ctx, call)
 }
 
 // hidden lists changed paths that the user told git not to look at (assume-unchanged, skip-worktree), that
 // are there, and that are not what the index says.
-func (g *guard) hidden(ctx context.Context, changes []Change) ([]string, error) {
-	entries, err := g.git().records(ctx, Call{Args: append([]string{"ls-files", "-v", "-z"}, pathspecs(changes)...)})
+func (g *guard) hidden(ctx context.Context, changes []gitops.Change) ([]string, error) {
+	entries, err := g.git().Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-z"}, pathspecs(changes)...)})
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +152,10 @@ func (g *guard) hidden(ctx context.Context, changes []Change) ([]string, error) 
 			flagged[name] = true
 		}
 	}
-	var there []Change
+	var there []gitops.Change
 	for _, c := range changes {
 		g.flags = g.flags || flagged[c.Path]
-		if flagged[c.Path] && g.r.there(c.Path) {
+		if flagged[c.Path] && g.r.There(c.Path) {
 			there = append(there, c)
 		}
 	}
@@ -168,7 +166,7 @@ func (g *guard) hidden(ctx context.Context, changes []Change) ([]string, error) 
 }
 
 // unhidden asks again with an index in which nothing is hidden.
-func (g *guard) unhidden(ctx context.Context, changes []Change) ([]string, error) {
+func (g *guard) unhidden(ctx context.Context, changes []gitops.Change) ([]string, error) {
 	open, err := os.CreateTemp(filepath.Dir(g.copy), "open-")
 	if err != nil {
 		return nil, err
@@ -181,9 +179,9 @@ func (g *guard) unhidden(ctx context.Context, changes []Change) ([]string, error
 	for _, c := range changes {
 		names.WriteString(c.Path + "\x00")
 	}
-	git := g.git().with("GIT_INDEX_FILE=" + open.Name())
+	git := g.git().With("GIT_INDEX_FILE=" + open.Name())
 	for _, flag := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
-		if err := git.Change(ctx, Call{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: strings.NewReader(names.String())}); err != nil {
+		if err := git.Change(ctx, gitops.Call{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: strings.NewReader(names.String())}); err != nil {
 			return nil, err
 		}
 	}
@@ -192,31 +190,31 @@ func (g *guard) unhidden(ctx context.Context, changes []Change) ([]string, error
 
 // untracked lists what lies at the path of a new file, or where a folder above it must be,
 // and would be lost. Ignored files count.
-func (r *Repository) untracked(c Change, touched map[string]Change) []string {
-	gone := func(p string) bool { t, ok := touched[p]; return ok && t.Old.present() }
+func untracked(r *gitops.Repository, c gitops.Change, touched map[string]gitops.Change) []string {
+	gone := func(p string) bool { t, ok := touched[p]; return ok && t.Old.Present() }
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
 		info, err := os.Lstat(filepath.Join(r.Top, dir))
 		if err == nil && !info.IsDir() && !gone(dir) {
 			return []string{dir}
 		}
 	}
-	info, err := r.lstat(c.Path)
+	info, err := r.Lstat(c.Path)
 	switch {
 	case err != nil:
 		return nil
 	case !info.IsDir():
-		if c.Old.present() {
+		if c.Old.Present() {
 			return nil // tracked: staged and unstaged changes are told apart above
 		}
 		return []string{c.Path}
-	case c.Old.gitlink() && c.New.gitlink():
+	case c.Old.Gitlink() && c.New.Gitlink():
 		return nil
 	}
-	return r.lostBelow(filepath.Join(r.Top, c.Path), gone)
+	return lostBelow(r, filepath.Join(r.Top, c.Path), gone)
 }
 
 // lostBelow lists what lies in a folder and is not gone by then.
-func (r *Repository) lostBelow(folder string, gone func(string) bool) []string {
+func lostBelow(r *gitops.Repository, folder string, gone func(string) bool) []string {
 	var lost []string
 	_ = filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(r.Top, p)

@@ -1,4 +1,4 @@
-package gitops
+package land
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 var (
@@ -24,20 +26,20 @@ var (
 type CollisionError struct{ Paths []string }
 
 func (e *CollisionError) Error() string {
-	return fmt.Sprintf("%d paths in the way, the first is %s", len(e.Paths), Escape(e.Paths[0]))
+	return fmt.Sprintf("%d paths in the way, the first is %s", len(e.Paths), gitops.Escape(e.Paths[0]))
 }
 
 // Landing moves a checked-out branch, its index and its working tree from one commit to a descendant.
 type Landing struct {
-	Branch   string      // full ref name; required
-	Old, New OID         // required
-	First    []RefUpdate // moved in the same transaction as the branch; to be seen no later than it
-	Refs     []RefUpdate // the same, but to be seen no earlier
-	Message  string      // for the reflog
-	Begun    OID         // the commit whose .lfsconfig git-lfs may obey; empty: Old
-	Config   Config      // the repository's, and Look, an inspector that finds both commits: what is read already
-	Look     *Inspector  // need not be read again
-	Dir      string      // host-owned directory for the journal and what is prepared, on the repository's file system; required
+	Branch   string             // full ref name; required
+	Old, New gitops.OID         // required
+	First    []gitops.RefUpdate // moved in the same transaction as the branch; to be seen no later than it
+	Refs     []gitops.RefUpdate // the same, but to be seen no earlier
+	Message  string             // for the reflog
+	Begun    gitops.OID         // the commit whose .lfsconfig git-lfs may obey; empty: Old
+	Config   gitops.Config      // the repository's, and Look, an inspector that finds both commits: what is read already
+	Look     *gitops.Inspector  // need not be read again
+	Dir      string             // host-owned directory for the journal and what is prepared, on the repository's file system; required
 }
 
 // settle is how old a changed index must be: git checkout writes the index first and HEAD
@@ -47,8 +49,8 @@ const settle = 100 * time.Millisecond
 // landing is one Land under way.
 type landing struct {
 	Landing
-	r       *Repository
-	changes []Change
+	r       *gitops.Repository
+	changes []gitops.Change
 	index   string // the user's index
 	scratch string // what is prepared for this landing, and removed with it
 	filters landingFilters
@@ -63,13 +65,13 @@ func (l *landing) staged() string { return filepath.Join(l.scratch, "tree") }
 // Land makes the landing, or changes nothing and says why: [ErrElsewhere], [ErrRefMoved],
 // [ErrIndexLocked], [ErrUnsettled] or a *[CollisionError]. Everything is built first; then index and refs
 // are locked, all is checked once more, a journal is written, and the swing is made. After a
-// crash [Repository.Recover] finishes it or takes it back. The caller sees to it that one
+// crash [Recover] finishes it or takes it back. The caller sees to it that one
 // process at a time uses a Dir.
-func (r *Repository) Land(ctx context.Context, request Landing) error {
-	if r.dry {
-		return ErrDryRun
+func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
+	if r.Dry {
+		return gitops.ErrDryRun
 	}
-	if err := r.Recover(ctx, request.Dir); err != nil {
+	if err := Recover(ctx, r, request.Dir); err != nil {
 		return err
 	}
 	// The folder's name is new each time: a git that outlived its landing writes into no other's.
@@ -92,7 +94,7 @@ func (l *landing) prepare(ctx context.Context) error {
 	if l.before, err = copyIndex(l.index, l.next()); err != nil {
 		return err
 	}
-	err = together(
+	err = gitops.Together(
 		func() error { return l.check(ctx) },
 		func() (err error) { l.changes, err = l.diff(ctx); return },
 		func() (err error) {
@@ -105,11 +107,11 @@ func (l *landing) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.filters, err = l.r.filtersOf(ctx, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
+	if l.filters, err = filtersOf(ctx, l.r, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
 		return err
 	}
 	guard := &guard{r: l.r, copy: l.next(), filters: l.filters}
-	l.seen = l.r.lstatAll(l.changes)
+	l.seen = lstatAll(l.r, l.changes)
 	if err := l.collisions(ctx, guard); err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func (l *landing) prepare(ctx context.Context) error {
 }
 
 // diff lists what the landing changes.
-func (l *landing) diff(ctx context.Context) ([]Change, error) {
+func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {
 	if l.Look == nil {
 		return l.r.Diff(ctx, l.Old, l.New)
 	}
@@ -129,7 +131,7 @@ func (l *landing) diff(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.Look.Diff(ctx, old.Tree, new.Tree, withoutLimits)
+	return l.Look.Diff(ctx, old.Tree, new.Tree, gitops.WithoutLimits)
 }
 
 // collisions tells a collision with the user's work from a look at a command half-way through, which there may be as long as
@@ -151,14 +153,14 @@ func (l *landing) check(ctx context.Context) error {
 	if op := l.r.Operation(); op != "" {
 		return fmt.Errorf("%w: %s in progress", ErrElsewhere, op)
 	}
-	if !l.r.standsOn(ctx, l.Branch) {
+	if !standsOn(ctx, l.r, l.Branch) {
 		return fmt.Errorf("%w: HEAD is not %s", ErrElsewhere, l.Branch)
 	}
 	return nil
 }
 
 // standsOn tells whether HEAD names the branch.
-func (r *Repository) standsOn(ctx context.Context, branch string) bool {
+func standsOn(ctx context.Context, r *gitops.Repository, branch string) bool {
 	head, err := r.Branch(ctx)
 	return err == nil && head == branch
 }
@@ -176,21 +178,21 @@ func (l *landing) swing(ctx context.Context) error {
 	defer token.unlock(lock)
 	stopAt(stepLocked)
 	// Git moves them in this order. Whether the branch has moved is what recovery goes by.
-	updates := slices.Concat(l.First, []RefUpdate{{l.Branch, l.Old, l.New}}, l.Refs)
-	tx, err := l.r.prepareRefs(ctx, l.Message, updates)
+	updates := slices.Concat(l.First, []gitops.RefUpdate{{Ref: l.Branch, Old: l.Old, New: l.New}}, l.Refs)
+	tx, err := l.r.PrepareRefs(ctx, l.Message, updates)
 	if err != nil {
 		return err
 	}
 	// HEAD is locked now as well: git locks it with the branch it points to.
 	if err := errors.Join(l.check(ctx), l.unchanged()); err != nil {
-		tx.abort()
+		tx.Abort()
 		return err
 	}
-	j := journal{Version: 1, Branch: anyName(l.Branch), Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message, Begun: l.Begun,
-		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.cmd.Process.Pid), Locks: l.r.refLocks(updates),
+	j := journal{Version: 1, Branch: gitops.AnyName(l.Branch), Old: l.Old, New: l.New, First: l.First, Refs: l.Refs, Message: l.Message, Begun: l.Begun,
+		Scratch: filepath.Base(l.scratch), Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(l.r, updates),
 		Absent: l.absent()}
 	if err := j.write(l.Dir); err != nil {
-		tx.abort()
+		tx.Abort()
 		return err
 	}
 	stopAt(stepJournal)
@@ -199,16 +201,16 @@ func (l *landing) swing(ctx context.Context) error {
 	if err := l.commit(ctx, tx); err != nil {
 		return l.mend(ctx, err)
 	}
-	return l.r.removeJournal(l.Dir)
+	return removeJournal(l.r, l.Dir)
 }
 
 // absent lists the changed paths of the old commit that are not in the working tree: afterwards nothing tells them from
 // a file that git was told to skip and that lay there.
-func (l *landing) absent() []anyName {
-	names := []anyName{}
+func (l *landing) absent() []gitops.AnyName {
+	names := []gitops.AnyName{}
 	for _, c := range l.changes {
-		if c.Old.present() && l.seen[c.Path] == nil {
-			names = append(names, anyName(c.Path))
+		if c.Old.Present() && l.seen[c.Path] == nil {
+			names = append(names, gitops.AnyName(c.Path))
 		}
 	}
 	return names
@@ -216,17 +218,17 @@ func (l *landing) absent() []anyName {
 
 // commit moves files, refs and index, in this order; the journal undoes the first without the second and
 // finishes the third.
-func (l *landing) commit(ctx context.Context, tx *transaction) error {
-	if err := l.r.moveIn(l.changes, l.scratch, l.staged()); err != nil {
-		tx.abort()
+func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
+	if err := moveIn(l.r, l.changes, l.scratch, l.staged()); err != nil {
+		tx.Abort()
 		return fmt.Errorf("update the working tree: %w", err)
 	}
 	stopAt(stepTree)
-	if err := l.r.refresh(ctx, l.next(), l.changes, l.filters); err != nil {
-		tx.abort()
+	if err := refresh(ctx, l.r, l.next(), l.changes, l.filters); err != nil {
+		tx.Abort()
 		return err
 	}
-	if err := tx.commit(); err != nil {
+	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("move %s: %w", l.Branch, err)
 	}
 	stopAt(stepRefs)
@@ -240,7 +242,7 @@ func (l *landing) commit(ctx context.Context, tx *transaction) error {
 
 // mend takes a swing that failed back, or finishes it; then it has not failed.
 func (l *landing) mend(ctx context.Context, cause error) error {
-	if err := l.r.Recover(ctx, l.Dir); err != nil {
+	if err := Recover(ctx, l.r, l.Dir); err != nil {
 		return errors.Join(cause, err)
 	}
 	if tip, err := l.r.Ref(ctx, l.Branch); err != nil || tip != l.New {
@@ -256,9 +258,9 @@ func (l *landing) unchanged() error {
 		return fmt.Errorf("%w: the index changed", ErrUnsettled)
 	}
 	for _, c := range l.changes {
-		info, _ := l.r.lstat(c.Path)
+		info, _ := l.r.Lstat(c.Path)
 		if !sameFile(l.seen[c.Path], info) {
-			return fmt.Errorf("%w: %s changed", ErrUnsettled, Escape(c.Path))
+			return fmt.Errorf("%w: %s changed", ErrUnsettled, gitops.Escape(c.Path))
 		}
 	}
 	return nil
@@ -266,15 +268,15 @@ func (l *landing) unchanged() error {
 
 // discard removes what was prepared and not used, unless a journal still needs it.
 func (l *landing) discard() {
-	if !hasJournal(l.Dir) {
+	if !gitops.HasJournal(l.Dir) {
 		_ = os.RemoveAll(l.scratch)
 	}
 }
 
-func (r *Repository) lstatAll(changes []Change) map[string]os.FileInfo {
+func lstatAll(r *gitops.Repository, changes []gitops.Change) map[string]os.FileInfo {
 	seen := make(map[string]os.FileInfo, len(changes))
 	for _, c := range changes {
-		seen[c.Path], _ = r.lstat(c.Path)
+		seen[c.Path], _ = r.Lstat(c.Path)
 	}
 	return seen
 }
