@@ -3,10 +3,13 @@ package promote
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
 // judged is what waits, what of it may land, and what its notes say.
@@ -55,7 +58,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *benc
 			j.fresh = n.Outer
 		}
 	}
-	return e.sentence(f, p, j), nil
+	return e.sentence(ctx, f, p, j), nil
 }
 
 // before returns the pairs of the commits that can land before an inner commit.
@@ -73,7 +76,7 @@ func before(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 }
 
 // sentence finds what may land: what comes before the first held commit.
-func (e *Engine) sentence(f facts, p planned, j judged) judged {
+func (e *Engine) sentence(ctx context.Context, f facts, p planned, j judged) judged {
 	if len(j.pending) == 0 {
 		return j
 	}
@@ -99,6 +102,9 @@ func (e *Engine) sentence(f facts, p planned, j judged) judged {
 				}
 			}
 			j.holds = append(j.holds, policyHold(*v, later))
+			if there := e.inTheWay(*v); len(there) > 0 {
+				j.holds = append(j.holds, e.collision(ctx, there))
+			}
 			return j
 		}
 		if lands[t.Inner] {
@@ -106,6 +112,23 @@ func (e *Engine) sentence(f facts, p planned, j judged) judged {
 		}
 	}
 	return j
+}
+
+// inTheWay returns the paths of new files at which the user has one already: such a commit will collide once its rule
+// is accepted.
+func (e *Engine) inTheWay(v ledger.Verdict) []string {
+	var there []string
+	for _, f := range v.Findings {
+		if f.Rule != policy.IgnoredPath {
+			continue
+		}
+		for _, p := range f.Paths {
+			if _, err := os.Lstat(filepath.Join(e.Repo.Top, filepath.FromSlash(p))); err == nil && gitops.Escape(p) == p {
+				there = append(there, p)
+			}
+		}
+	}
+	return there
 }
 
 // notes makes the notes that change: removals for commits that are not pending any more, those of new commits, and

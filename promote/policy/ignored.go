@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"maps"
+	"path"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -13,37 +15,78 @@ type Ignores interface {
 	Close() error
 }
 
-// ignoredPath looks for new files where the user ignores files: environments, installed packages, what is built. Nobody
-// commits there in good faith, nobody sees what lies there, and programs are started from there.
+// IgnoredPath is the id of the rule on new files in folders that the user ignores.
+const IgnoredPath = "ignored-path"
+
+// ignoredPath looks for new files in folders that the user ignores: environments, installed packages, what is built.
+// Nobody commits there in good faith, nobody sees what lies there, and programs are started from there. A single ignored
+// file in another folder is no such place: if the user has one of that name, the landing collides with it.
 type ignoredPath struct{ ignores Ignores }
 
 func (ignoredPath) describe() Description {
-	return documented("ignored-path", Hold, "a new file at a path that your own ignore rules cover, such as .venv/ or node_modules/")
+	return documented(IgnoredPath, Hold, "a new file in a folder that your own ignore rules cover, such as .venv/ or node_modules/")
 }
 
 func (ignoredPath) change(context.Context, *inspection, gitops.Change, *report) error { return nil }
 
 func (p ignoredPath) commit(ctx context.Context, in *inspection, r *report) error {
-	var added []string
+	var added []gitops.Change
 	for _, c := range in.Changes {
 		if c.Old.Mode == 0 && c.New.Mode != 0 {
-			added = append(added, c.Path)
+			added = append(added, c)
 		}
 	}
 	if p.ignores == nil || len(added) == 0 {
 		return nil
 	}
-	rules, err := p.ignores.Ignored(ctx, added)
+	rules, err := p.below(ctx, added)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for _, path := range added {
-		switch rule, covered := rules[path]; {
+	for _, c := range added {
+		switch rule, covered := rules[c.Path]; {
 		case err != nil: // what an agent wrote must not keep the gate from an answer
-			r.at(path, "git cannot say whether your ignore rules cover it: %v", err)
+			r.at(c.Path, "git cannot say whether your ignore rules cover it: %v", err)
 		case covered:
-			r.at(path, "you ignore it (%s)", rule)
+			r.at(c.Path, "you ignore it (%s)", rule)
 		}
 	}
 	return nil
+}
+
+// anyFile is a name that only rules for whole folders cover.
+const anyFile = "/0d41f7b6c2e95a38"
+
+// below returns the paths that lie in a folder which is covered as a whole, each with the rule. A link stands for a
+// folder, too. Files that the user tracks are left out.
+func (p ignoredPath) below(ctx context.Context, added []gitops.Change) (map[string]string, error) {
+	var probes, inside []string
+	asked := map[string]bool{}
+	probe := func(dir string) {
+		if dir != "." && !asked[dir] {
+			asked[dir] = true
+			probes = append(probes, dir+anyFile)
+		}
+	}
+	for _, c := range added {
+		probe(path.Dir(c.Path))
+		if c.New.Mode == gitops.ModeLink {
+			probe(c.Path)
+		}
+	}
+	covered, err := p.ignores.Ignored(ctx, probes)
+	if err != nil || len(covered) == 0 {
+		return nil, err
+	}
+	rules := map[string]string{}
+	for _, c := range added {
+		if rule, ok := covered[c.Path+anyFile]; ok && c.New.Mode == gitops.ModeLink {
+			rules[c.Path] = rule
+		} else if _, ok := covered[path.Dir(c.Path)+anyFile]; ok {
+			inside = append(inside, c.Path)
+		}
+	}
+	untracked, err := p.ignores.Ignored(ctx, inside)
+	maps.Copy(rules, untracked)
+	return rules, err
 }

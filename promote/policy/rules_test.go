@@ -85,6 +85,7 @@ var ruleCases = map[string][]ruleCase{
 		{name: "a file that was there", before: files{".venv/x": "1"}, change: files{".venv/x": "2"}},
 		{name: "removed", before: files{".venv/x": "1"}, change: files{".venv/x": ""}},
 		{name: "elsewhere", change: files{"src/x": "1"}},
+		{name: "a link in the place of the folder", change: files{".venv": linkTo + "src"}, want: "hold", path: ".venv"},
 	},
 	"symlink-escape": {
 		{name: "absolute", change: files{"l": linkTo + "/etc/passwd"}, want: "hold", path: "l"},
