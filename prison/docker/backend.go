@@ -231,6 +231,9 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 		prison.Finding{Name: "images", Value: fmt.Sprintf("%d on this machine", p.Images)},
 	)
 	plan, err := planner{platform: p, record: &record{}}.base(rolePrison)
+	if cause := e.socketsUncountable(p); cause != nil && !p.foreign("") {
+		plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: socketsText(cause)})
+	}
 	for _, lacking := range plan.weaker {
 		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
 	}

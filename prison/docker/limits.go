@@ -15,12 +15,32 @@ import (
 // limitSockets bounds what sockets hold, which version 1 of control groups counts apart. Engines take a limit for it and
 // set none: runc has not known it since 1.0. Nothing of the agent runs yet.
 func (e *engine) limitSockets(ctx context.Context, p *platform, r *record, s prison.Spec) {
-	if p.CgroupVersion == "2" || p.foreign(s.Runtime) { // counted with the rest, or within a process of the runtime
+	if p.foreign(s.Runtime) { // counted within a process of the runtime
 		return
 	}
-	if err := e.writeSocketLimit(ctx, r.Container, s.Limits.Sockets()); err != nil {
-		p.lacks(prison.LooseMemoryLimit, fmt.Sprintf("memory: what sockets hold is not counted (%v)", err))
+	err := e.socketsUncountable(p)
+	if err == nil && p.CgroupVersion != "2" {
+		err = e.writeSocketLimit(ctx, r.Container, s.Limits.Sockets())
 	}
+	if err != nil {
+		p.lacks(prison.LooseMemoryLimit, socketsText(err))
+	}
+}
+
+func socketsText(cause error) string {
+	return fmt.Sprintf("memory: what sockets hold is not counted (%v)", cause)
+}
+
+// errNotRoot says why an ordinary user's container has no limit for sockets.
+var errNotRoot = errors.New("version 1 of control groups, which only root may write to")
+
+// socketsUncountable returns why what sockets hold cannot be limited here, as far as that is known before a container is
+// made; version 2 counts it with the rest.
+func (e *engine) socketsUncountable(p *platform) error {
+	if p.CgroupVersion != "2" && os.Geteuid() != 0 {
+		return errNotRoot
+	}
+	return nil
 }
 
 // writeSocketLimit writes it where the engine is on this machine and the caller is root.
