@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/klauspost/compress/zlib" // inflates twice as fast as the standard library, and the gate inflates every new blob
+	"github.com/klauspost/compress/zlib" // inflates 10 to 20 % faster than the standard library; the gate inflates every new blob
 )
 
 const (

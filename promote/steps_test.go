@@ -343,7 +343,7 @@ func (s *steps) killed() {
 	s.note("killed: %s", s.killDaemon(string(request), step, 400_000_000, s.r.IntN(2) == 0))
 	s.engine = newEngine(s.Repository, s.record, s.inner)
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // git lets go of its locks in a moment
-		err := land.Recover(s.t.Context(), s.world.Repository, s.engine.Dir())
+		err := land.Recover(s.t.Context(), s.Repository, s.engine.Dir())
 		if err == nil {
 			break
 		}
