@@ -103,7 +103,7 @@ func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 // entry against each pathspec, so that beyond it asking for everything is cheaper.
 const PathspecLimit = 100
 
-// IsAncestor tells whether a commit is reachable from another.
+// IsAncestor reports whether a commit is reachable from another.
 func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
 	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil
 }

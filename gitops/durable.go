@@ -56,7 +56,7 @@ func SyncFiles(dir string, names []string) error {
 	return nil
 }
 
-// OtherDevice tells whether two paths are on different file systems.
+// OtherDevice reports whether two paths are on different file systems.
 func OtherDevice(a, b string) bool {
 	var x, y syscall.Stat_t
 	return syscall.Stat(a, &x) == nil && syscall.Stat(b, &y) == nil && x.Dev != y.Dev

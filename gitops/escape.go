@@ -44,7 +44,7 @@ func escapeWhole(text string) string {
 	return b.String()
 }
 
-// Hidden tells whether a character does not show, or moves others: control characters (Unicode Cc),
+// Hidden reports whether a character does not show, or moves others: control characters (Unicode Cc),
 // format characters (Cf, among them the bidirectional ones of the "Trojan Source" report), line and
 // paragraph separators, private ones, and letters and marks that are drawn as nothing. The variation selectors
 // that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text.

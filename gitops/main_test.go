@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 // memory is where Linux keeps files in memory: the tests make some ten thousand.
 const memory = "/dev/shm"
 
-// roomy tells whether a folder has room for the tests and lets programs be run, as hooks and filters are.
+// roomy reports whether a folder has room for the tests and lets programs be run, as hooks and filters are.
 func roomy(dir string) bool {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < 1<<30 {

@@ -105,7 +105,7 @@ func (l *libgit2) tree(id OID) (*git.Tree, error) {
 	return l.repo.LookupTree(oid)
 }
 
-// apart tells whether the two sides removed nothing and changed no path in common.
+// apart reports whether the two sides removed nothing and changed no path in common.
 func (l *libgit2) apart(trees [3]*git.Tree) (bool, error) {
 	ours, err := l.changed(trees[0], trees[1])
 	if ours == nil || err != nil {

@@ -99,13 +99,13 @@ func (r *Repository) Environment() []string {
 // Identity tells the repository from every other, a copy of it among them, wherever it is moved.
 func (r *Repository) Identity() string { return r.identity }
 
-// Replaced tells whether there is another repository by now where it was found.
+// Replaced reports whether there is another repository by now where it was found.
 func (r *Repository) Replaced() bool {
 	now := identityOf(r.CommonDir)
 	return now != "" && now != r.identity
 }
 
-// InPlace tells whether the work tree and its git directory are still where they were found.
+// InPlace reports whether the work tree and its git directory are still where they were found.
 func (r *Repository) InPlace() bool {
 	if r.Replaced() || identityOf(r.Top) != r.top {
 		return false
@@ -182,10 +182,10 @@ func noRepository(cause error, dir string) error {
 	return fmt.Errorf("%w: %s", ErrNoRepository, reason(cause))
 }
 
-// OwnedByUs tells whether a file belongs to the user this process runs as.
+// OwnedByUs reports whether a file belongs to the user this process runs as.
 func OwnedByUs(info os.FileInfo) bool { return OwnedBy(info, os.Geteuid()) }
 
-// OwnedBy tells whether a file belongs to a user.
+// OwnedBy reports whether a file belongs to a user.
 func OwnedBy(info os.FileInfo, uid int) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == uid

@@ -56,7 +56,7 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// Matches tells whether a path, or a folder that it is in, matches.
+// Matches reports whether a path, or a folder that it is in, matches.
 func (p *Pattern) Matches(path string) bool {
 	for end := 0; end < len(path); end++ {
 		if path[end] == '/' && p.Says(path[:end], true) {
@@ -101,7 +101,7 @@ func ParsePatterns(lines []string) (patterns Patterns, wrong string, ok bool) {
 	return patterns, "", true
 }
 
-// Match tells whether one path matches, whatever is said about the folders that it is in.
+// Match reports whether one path matches, whatever is said about the folders that it is in.
 func (p Patterns) Match(path string, folder bool) bool {
 	for i := len(p) - 1; i >= 0; i-- {
 		if p[i].Says(path, folder) {
@@ -111,7 +111,7 @@ func (p Patterns) Match(path string, folder bool) bool {
 	return false
 }
 
-// Within tells whether a file matches, or a folder that it is in: nothing below such a folder comes back.
+// Within reports whether a file matches, or a folder that it is in: nothing below such a folder comes back.
 func (p Patterns) Within(path string) bool {
 	for end := 0; len(p) > 0 && end < len(path); end++ {
 		if path[end] == '/' && p.Match(path[:end], true) {

@@ -10,7 +10,7 @@ import (
 // fetchTime bounds a fetch of what is promised.
 const fetchTime = time.Minute
 
-// partial tells whether a remote only promises some of the repository's objects (partialclone in git's technical
+// partial reports whether a remote only promises some of the repository's objects (partialclone in git's technical
 // documentation).
 func (r *Repository) partial(ctx context.Context) (bool, error) {
 	config, err := r.Config(ctx)
@@ -28,7 +28,7 @@ func (c Config) Partial() bool {
 }
 
 // FetchPromised fetches what the tree of a commit has, and that of another, if there is one, has not, as far as it is only
-// promised. It tells whether there can be such objects.
+// promised. It reports whether there can be such objects.
 func (r *Repository) FetchPromised(ctx context.Context, commit, besides OID) (bool, error) {
 	partial, err := r.partial(ctx)
 	if err != nil || !partial {

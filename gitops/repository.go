@@ -132,7 +132,7 @@ func (r *Repository) Head(ctx context.Context) (Head, error) {
 	return h, nil
 }
 
-// Tracks tells whether the index has an entry for a path or below it.
+// Tracks reports whether the index has an entry for a path or below it.
 func (r *Repository) Tracks(ctx context.Context, path string) (bool, error) {
 	entries, err := r.Records(ctx, Call{Args: []string{"ls-files", "-z", "--", path}})
 	return len(entries) > 0, err
@@ -284,7 +284,7 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
 }
 
-// Has tells whether a key is set.
+// Has reports whether a key is set.
 func (c Config) Has(key string) bool { _, ok := c[canonical(key)]; return ok }
 
 // String reads a text.

@@ -24,7 +24,7 @@ var unwritable = map[syscall.Errno][]string{
 	syscall.EIO:    {"Input/output error"},
 }
 
-// Is tells whether git failed because of one of those, or was interrupted before we knew of it.
+// Is reports whether git failed because of one of those, or was interrupted before we knew of it.
 func (e *Error) Is(target error) bool {
 	if target == context.Canceled {
 		return e.interrupted
@@ -43,7 +43,7 @@ func NoRoom(err error) bool {
 	return false
 }
 
-// outOfMemory tells whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
+// outOfMemory reports whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
 func outOfMemory(e *Error) bool {
 	for _, text := range []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"} {
 		if strings.Contains(e.Stderr, text) {
@@ -63,5 +63,5 @@ func lockInTheWay(e *Error) string {
 	return file + ".lock"
 }
 
-// tooLarge tells whether index-pack was given more than it may take.
+// tooLarge reports whether index-pack was given more than it may take.
 func tooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }

@@ -121,7 +121,7 @@ func (s *store) find(id OID) (*packFile, int64) {
 	}
 }
 
-// list opens the packs, and tells whether they can be others than before.
+// list opens the packs, and reports whether they can be others than before.
 func (s *store) list() bool {
 	folder := filepath.Join(s.dir, "pack")
 	info, err := os.Stat(folder)

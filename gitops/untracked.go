@@ -49,7 +49,7 @@ func (w Workspace) Place(ctx context.Context, files []UserFile) error {
 	return nil
 }
 
-// PlaceBeside does so in a workspace that has files of its own, and tells whether there was room for all: what is at a
+// PlaceBeside does so in a workspace that has files of its own, and reports whether there was room for all: what is at a
 // path already stays.
 func (w Workspace) PlaceBeside(ctx context.Context, files []UserFile) (all bool, err error) {
 	code, said, err := w.unpack(ctx, placeBeside, files)

@@ -249,7 +249,7 @@ func (w *walk) blob(ctx context.Context, id OID) error {
 	return nil
 }
 
-// fresh tells whether an object is met for the first time.
+// fresh reports whether an object is met for the first time.
 func (w *walk) fresh(id OID, tree bool) bool {
 	key := sight{tree: tree}
 	if _, err := hex.Decode(key.id[:], []byte(id)); err != nil || w.seen[key] {

@@ -260,7 +260,7 @@ type Process struct {
 	Terminal *Terminal
 }
 
-// Merged tells whether both outputs are one writer, to which two copies at a time could not write.
+// Merged reports whether both outputs are one writer, to which two copies at a time could not write.
 func (p Process) Merged() bool {
 	defer func() { _ = recover() }() // types that cannot be compared are different, as for os/exec
 	return p.Stdout != nil && p.Stdout == p.Stderr

@@ -40,7 +40,7 @@ const (
 	LooseProcessLimit Missing = "loose-process-limit"
 )
 
-// Lacks tells whether a measure of a kind is missing.
+// Lacks reports whether a measure of a kind is missing.
 func (i Isolation) Lacks(kind Missing) bool {
 	for _, w := range i.Weaker {
 		if w.Kind == kind {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The folder of what was in the way tells whether somebody is at it, for a while.
+// The folder of what was in the way reports whether somebody is at it, for a while.
 func TestBlockerRecentlyChanged(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -27,7 +27,7 @@ const (
 	PatchEngine = "patch" // the same, if git format-patch and git am come to it, too
 )
 
-// IsEngine tells whether there is an engine of that name.
+// IsEngine reports whether there is an engine of that name.
 func IsEngine(name string) bool { return name == TreeEngine || name == PatchEngine }
 
 // readEngine reads airlock.engine.

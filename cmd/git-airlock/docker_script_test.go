@@ -67,7 +67,7 @@ var landing = []string{"brought", "clear-refuses", "drain", "engine-", "exact-",
 // again are those that an ordinary user runs in containers, too: what has to do with whose things are.
 var again = []string{"again", "attach", "basic", "clear-discards", "home-full", "kill-start", "run", "stop-start", "worktrees"}
 
-// isLanding tells whether a script is one of landing.
+// isLanding reports whether a script is one of landing.
 func isLanding(file string) bool {
 	return slices.ContainsFunc(landing, func(prefix string) bool { return strings.HasPrefix(filepath.Base(file), prefix) })
 }

@@ -43,7 +43,7 @@ func TestLanguages(t *testing.T) {
 		}})
 }
 
-// hasLanguages tells whether this machine has the toolchains of the repositories that tests work on.
+// hasLanguages reports whether this machine has the toolchains of the repositories that tests work on.
 func hasLanguages() bool {
 	for _, program := range []string{"python3", "node"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -53,7 +53,7 @@ func scripts(t *testing.T) []string {
 	return files
 }
 
-// forRoot tells whether a script is for root or not for root, in part at least.
+// forRoot reports whether a script is for root or not for root, in part at least.
 func forRoot(t *testing.T, file string) bool {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -177,7 +177,7 @@ func condition(name string) (bool, error) {
 	return false, errors.New("unknown condition " + name)
 }
 
-// openNetwork tells whether the native prison can have an open network here.
+// openNetwork reports whether the native prison can have an open network here.
 func openNetwork() bool {
 	_, slirp := exec.LookPath("slirp4netns")
 	_, pasta := exec.LookPath("pasta")

@@ -46,7 +46,7 @@ func TestShapes(t *testing.T) {
 	testscript.Run(t, testscript.Params{Files: names, Setup: setup(t), Cmds: scriptCommands, Condition: condition, RequireUniqueNames: true})
 }
 
-// hasReftable tells whether git knows the other storage for refs.
+// hasReftable reports whether git knows the other storage for refs.
 var hasReftable = sync.OnceValue(func() bool {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

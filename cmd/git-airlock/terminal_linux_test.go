@@ -46,7 +46,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.shown.Write(p)
 }
 
-// passes tells whether a text is shown after what was seen before, and then sees it.
+// passes reports whether a text is shown after what was seen before, and then sees it.
 func (s *screen) passes(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

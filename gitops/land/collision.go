@@ -111,7 +111,7 @@ func foldersAbove(changes []gitops.Change) map[string]bool {
 	return above
 }
 
-// inTheWay tells whether a staged path is one of the touched, below one or above one.
+// inTheWay reports whether a staged path is one of the touched, below one or above one.
 func inTheWay(p string, touched map[string]gitops.Change, above map[string]bool) bool {
 	if _, ok := touched[p]; ok || above[p] {
 		return true

@@ -28,7 +28,7 @@ func stopAt(step string) {
 	}
 }
 
-// killNow counts the calls for the wanted step and tells whether this is the one.
+// killNow counts the calls for the wanted step and reports whether this is the one.
 func killNow(want, step string) bool {
 	name, nth, _ := strings.Cut(want, ":")
 	if name != step {

@@ -159,7 +159,7 @@ func (l *landing) check(ctx context.Context) error {
 	return nil
 }
 
-// standsOn tells whether HEAD names the branch.
+// standsOn reports whether HEAD names the branch.
 func standsOn(ctx context.Context, r *gitops.Repository, branch string) bool {
 	head, err := r.Branch(ctx)
 	return err == nil && head == branch

@@ -52,7 +52,7 @@ func (t token) lock(name string) error {
 	return err
 }
 
-// owns tells whether the lock is there and ours.
+// owns reports whether the lock is there and ours.
 func (t token) owns(name string) bool {
 	content, err := os.ReadFile(name)
 	return err == nil && string(content) == t.text
@@ -135,7 +135,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// alive tells whether the process may still run.
+// alive reports whether the process may still run.
 func (h holder) alive() bool {
 	if h.PID <= 0 || errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH) {
 		return false

@@ -102,7 +102,7 @@ func removeFile(r *gitops.Repository, c gitops.Change) error {
 	return nil
 }
 
-// notThere tells whether nothing is at a path, or a file is where one of its folders would be.
+// notThere reports whether nothing is at a path, or a file is where one of its folders would be.
 func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

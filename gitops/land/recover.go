@@ -333,7 +333,7 @@ func (c *recovery) side(ctx context.Context, commit gitops.OID, changes []gitops
 	return is, nil
 }
 
-// sameContent tells whether two files or links are equal, the permission to execute included.
+// sameContent reports whether two files or links are equal, the permission to execute included.
 func sameContent(a, b string) bool {
 	x, errX := os.Lstat(a)
 	y, errY := os.Lstat(b)

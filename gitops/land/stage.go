@@ -84,7 +84,7 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, pa
 	return nil
 }
 
-// separable tells whether the changes can be entered into the index one by one, which takes no longer if the trees are
+// separable reports whether the changes can be entered into the index one by one, which takes no longer if the trees are
 // large. What a sparse checkout leaves out, and what attributes that change as well say, git knows only by the trees.
 func (l *landing) separable() bool {
 	sparse, err := l.Config.Bool("core.sparseCheckout", false)

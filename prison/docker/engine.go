@@ -117,7 +117,7 @@ func (e *engine) failed(ctx context.Context, step string, err error) error {
 	return fmt.Errorf("%s: %w", step, err)
 }
 
-// unreachable tells whether an error is about the connection to the engine.
+// unreachable reports whether an error is about the connection to the engine.
 func unreachable(err error) bool {
 	if client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true
@@ -178,8 +178,8 @@ func (e *engine) ping(ctx context.Context) error {
 	return nil
 }
 
-// gone tells whether an error says that what was asked for does not exist, or not any more.
+// gone reports whether an error says that what was asked for does not exist, or not any more.
 func gone(err error) bool { return errdefs.IsNotFound(err) }
 
-// notNow tells whether an error says that a container is in the wrong state for what was asked.
+// notNow reports whether an error says that a container is in the wrong state for what was asked.
 func notNow(err error) bool { return errdefs.IsConflict(err) || errdefs.IsNotModified(err) }

@@ -90,7 +90,7 @@ func (e *engine) home(ctx context.Context, p *platform, r *record, s prison.Spec
 	return home{source: v.Mountpoint, bare: !r.Furnished || lacks(v.Mountpoint, furniture(s))}, nil
 }
 
-// lacks tells whether a folder of this machine's is without one of the entries. Of one that is closed to us, or on a disk of the
+// lacks reports whether a folder of this machine's is without one of the entries. Of one that is closed to us, or on a disk of the
 // engine's own, nothing is known: see [engine.emptied].
 func lacks(dir string, entries []entry) bool {
 	if _, err := os.Lstat(dir); err != nil {

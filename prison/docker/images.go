@@ -20,7 +20,7 @@ func BuiltImage(owner, digest string) string { return "workspace-" + owner + ":"
 
 var builtImage = regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`)
 
-// IsImageName tells whether something can be the name or the id of an image at all.
+// IsImageName reports whether something can be the name or the id of an image at all.
 func IsImageName(name string) bool {
 	_, err := reference.ParseAnyReference(name)
 	return err == nil
@@ -100,7 +100,7 @@ func (e *engine) named(ctx context.Context) (all []Image, err error) {
 	return all, nil
 }
 
-// Reuse makes an image that was built bear the name, if there is one with the same digest, and tells whether there is.
+// Reuse makes an image that was built bear the name, if there is one with the same digest, and reports whether there is.
 func (b *Backend) Reuse(ctx context.Context, name string) (bool, error) {
 	e, err := b.engine(ctx, nil)
 	if err != nil {

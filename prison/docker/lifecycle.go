@@ -115,7 +115,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	return i, nil
 }
 
-// vanished tells whether there is no container any more: another prison's start may have seen it without its workspace just before,
+// vanished reports whether there is no container any more: another prison's start may have seen it without its workspace just before,
 // and have swept it up.
 func (e *engine) vanished(ctx context.Context, r *record) bool {
 	c, err := e.find(ctx, r)

@@ -57,7 +57,7 @@ func (e *engine) joinSink(ctx context.Context, id string) error {
 	return nil
 }
 
-// joined tells whether a container is in a network, which not every engine says by the kind of its error.
+// joined reports whether a container is in a network, which not every engine says by the kind of its error.
 func (e *engine) joined(ctx context.Context, id, name string) bool {
 	c, err := e.ContainerInspect(ctx, id)
 	if err != nil || c.NetworkSettings == nil {

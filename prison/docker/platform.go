@@ -133,7 +133,7 @@ func (p *platform) withRoot() []string {
 	return []string{"export DOCKER_HOST=" + client.DefaultDockerHost}
 }
 
-// security tells whether a name is among the engine's security options, as "name=seccomp,profile=default".
+// security reports whether a name is among the engine's security options, as "name=seccomp,profile=default".
 func (p *platform) security(option string) bool {
 	return slices.ContainsFunc(p.SecurityOptions, func(o string) bool {
 		return slices.Contains(strings.Split(o, ","), "name="+option)
@@ -163,7 +163,7 @@ func (p *platform) layFilter(s prison.Spec) error {
 	return os.WriteFile(filepath.Join(s.Dir, filterName), []byte(filter), 0o600)
 }
 
-// foreign tells whether another runtime than the engine's usual one, with a kernel or a machine of its
+// foreign reports whether another runtime than the engine's usual one, with a kernel or a machine of its
 // own, runs the containers.
 func (p *platform) foreign(runtime string) bool {
 	if runtime == "" {
@@ -172,7 +172,7 @@ func (p *platform) foreign(runtime string) bool {
 	return runtime != "" && OwnKernel(runtime)
 }
 
-// OwnKernel tells whether a runtime is not known to run containers on this machine's kernel, as an [prison.Isolation] names it.
+// OwnKernel reports whether a runtime is not known to run containers on this machine's kernel, as an [prison.Isolation] names it.
 func OwnKernel(runtime string) bool {
 	switch runtime {
 	case "runc", "crun", "io.containerd.runc.v2", "io.containerd.runtime.v1.linux":

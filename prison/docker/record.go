@@ -73,7 +73,7 @@ func (r *record) labels(s prison.Spec, role string) map[string]string {
 	return map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: role}
 }
 
-// isOurs tells whether labels are those of a prison: their names are plain words, which others may use as well.
+// isOurs reports whether labels are those of a prison: their names are plain words, which others may use as well.
 func isOurs(labels map[string]string) bool {
 	key, err := hex.DecodeString(labels[labelKey])
 	return err == nil && len(key) == keyLength && labels[labelID] != ""

@@ -44,14 +44,14 @@ func (e *engine) sweepDeserted(ctx context.Context) error {
 	return nil
 }
 
-// desertedScript tells whether a folder that is mounted is one that was removed: one that was moved is none. A kernel that is a
+// desertedScript reports whether a folder that is mounted is one that was removed: one that was moved is none. A kernel that is a
 // program does not say so of its mounts; there it says whose the folder is.
 const desertedScript = `while read -r _ _ _ _root _at _; do
 	case $_root:$_at in *//deleted:"$1") echo removed; exit ;; esac
 done </proc/self/mountinfo
 exec stat -c %u:%g "$1"`
 
-// deserted tells whether the workspace of a running container was removed. Its path alone does not: the repository may have been moved,
+// deserted reports whether the workspace of a running container was removed. Its path alone does not: the repository may have been moved,
 // or be seen at another path from here. Nobody inside can make it look so without removing what is in it.
 func (e *engine) deserted(ctx context.Context, c container.Summary) bool {
 	bounded, cancel := call(ctx)

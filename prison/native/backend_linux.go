@@ -294,7 +294,7 @@ func (backend) Stop(ctx context.Context, s prison.Spec) error {
 	return finishRun(s.Dir)
 }
 
-// neverStarted tells whether there is not even a lock.
+// neverStarted reports whether there is not even a lock.
 func neverStarted(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, lockName))
 	return errors.Is(err, os.ErrNotExist)

@@ -102,7 +102,7 @@ func (p *processes) kill(leader int) {
 	}
 }
 
-// allDead tells whether none of some processes runs any more.
+// allDead reports whether none of some processes runs any more.
 func allDead(pids map[int]bool) bool {
 	for pid := range pids {
 		if _, _, alive := family(pid); alive {

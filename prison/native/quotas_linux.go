@@ -124,7 +124,7 @@ func preferForKilling(pid string) {
 	}
 }
 
-// looseScore tells whether the agent could take its score back. The parent has set it; who changed credentials, as this
+// looseScore reports whether the agent could take its score back. The parent has set it; who changed credentials, as this
 // process has, may write in its own folder of /proc only as long as it may be dumped, and nobody is here yet to look.
 func looseScore() bool {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)       //nolint:errcheck // it cannot fail with these

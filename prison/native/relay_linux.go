@@ -225,7 +225,7 @@ const (
 	noOptions      = 0x45 // version 4, a header of that length: options lead by way of other addresses
 )
 
-// mayLeave tells whether a frame may go out: ARP, and IPv4 packets to where an open network leads. An
+// mayLeave reports whether a frame may go out: ARP, and IPv4 packets to where an open network leads. An
 // agent cannot change the routes inside, but can bind a socket to the interface, for which the kernel
 // takes every address to be on the link (ip_route_output_key_hash_rcu), so routes alone close nothing.
 func mayLeave(frame []byte) bool {

@@ -23,7 +23,7 @@ type state struct {
 	Lock    string    `json:"lock"`    // whose lock it is that the keeper holds, see [identityOf]
 }
 
-// elsewhere tells whether the state came here with a copy of the folder, and what it is about still runs.
+// elsewhere reports whether the state came here with a copy of the folder, and what it is about still runs.
 func (s state) elsewhere(dir string) bool {
 	return s.Lock != "" && s.Lock != identityOf(filepath.Join(dir, lockName)) && (s.Keeper.alive() || s.Init.alive())
 }

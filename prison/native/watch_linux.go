@@ -86,7 +86,7 @@ func readEvents(inotify *os.File, events chan<- []byte, gone <-chan struct{}) {
 	}
 }
 
-// concerns tells whether one of the paths itself is concerned, or events were lost.
+// concerns reports whether one of the paths itself is concerned, or events were lost.
 func (w *watcher) concerns(buf []byte) bool {
 	const head = unix.SizeofInotifyEvent
 	for len(buf) >= head {

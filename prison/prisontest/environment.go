@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Required tells whether the environment promised what a test needs: AIRLOCK_TEST_REQUIRE names it.
+// Required reports whether the environment promised what a test needs: AIRLOCK_TEST_REQUIRE names it.
 func Required(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), what)
 }

@@ -192,7 +192,7 @@ func (x *box) actions(hostPID, port int, socket string) []action {
 	return append(rows, connections(port, socket)...)
 }
 
-// withinKernel tells whether what comes of an action is the business of a kernel that the runtime brings: nothing
+// withinKernel reports whether what comes of an action is the business of a kernel that the runtime brings: nothing
 // of the host's is behind it, and neither the engine's filter nor our rules hold there.
 func (a action) withinKernel() bool {
 	switch a.name {

@@ -25,7 +25,7 @@ func walls(t *testing.T, x *box) {
 	t.Run("limits", func(t *testing.T) { wallLimits(t, x) })
 }
 
-// ownKernel tells whether the runtime brings a kernel: then the host does not see the processes, and walls are that kernel's.
+// ownKernel reports whether the runtime brings a kernel: then the host does not see the processes, and walls are that kernel's.
 func (x *box) ownKernel() bool { return x.spec.Runtime != "" }
 
 func wallIdentity(t *testing.T, x *box) {

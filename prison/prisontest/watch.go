@@ -42,7 +42,7 @@ func settle(changes <-chan struct{}) {
 	}
 }
 
-// quietFor tells whether there is no change for a while.
+// quietFor reports whether there is no change for a while.
 func quietFor(changes <-chan struct{}, while time.Duration) bool {
 	select {
 	case <-changes:

@@ -12,7 +12,7 @@ import (
 // of path.Match; "." is all of it.
 type Sources []string
 
-// Whole tells whether all of the context can be copied.
+// Whole reports whether all of the context can be copied.
 func (s Sources) Whole() bool { return slices.Contains(s, ".") }
 
 // Length is the number of bytes that a path is held against.

@@ -23,7 +23,7 @@ const agentID = 65532
 // miseFolder is where languages lie that mise has brought, for everybody to read.
 const miseFolder = "/opt/mise"
 
-// NeedsBuild tells whether an image has to be built for a recipe: one that starts from a Dockerfile and asks for nothing
+// NeedsBuild reports whether an image has to be built for a recipe: one that starts from a Dockerfile and asks for nothing
 // else is that.
 func (r Recipe) NeedsBuild() bool {
 	return r.OS.Dockerfile == "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0

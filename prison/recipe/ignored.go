@@ -72,7 +72,7 @@ func isPattern(line string) bool {
 	return err == nil
 }
 
-// Has tells whether a file of the context is kept out.
+// Has reports whether a file of the context is kept out.
 func (i Ignored) Has(file string) (bool, error) {
 	if i.patterns == nil {
 		return false, nil

@@ -86,5 +86,5 @@ func Managers(language string) []string {
 // Distributions are those that can be named for Java, the usual one first.
 func Distributions() []string { return slices.Clone(distributions) }
 
-// HasSystem tells whether the distribution has a package of a language, so that its version can be [System].
+// HasSystem reports whether the distribution has a package of a language, so that its version can be [System].
 func HasSystem(language string) bool { return len(languages[language].packages) > 0 }

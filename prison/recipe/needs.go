@@ -74,7 +74,7 @@ func (l Language) mise() string {
 
 var versionInText = lazily(`[0-9]+(\.[0-9A-Za-z_+-]+)*`)
 
-// Meets tells whether what the check printed is the version needed: 3.12 is met by 3.12.7, and not by 3.1.
+// Meets reports whether what the check printed is the version needed: 3.12 is met by 3.12.7, and not by 3.1.
 func (n Need) Meets(printed string) bool {
 	if n.Version == System {
 		return true

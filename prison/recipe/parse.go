@@ -61,7 +61,7 @@ func (p *parser) errorf(path []string, format string, args ...any) {
 	p.wrong = append(p.wrong, &Error{File: FileName, Line: p.lines.of(path), Message: fmt.Sprintf(format, args...)})
 }
 
-// version tells whether the rest is in a format that is known.
+// version reports whether the rest is in a format that is known.
 func (p *parser) version(value any) bool {
 	at := []string{"schema_version"}
 	switch v, isNumber := value.(int64); {

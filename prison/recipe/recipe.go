@@ -57,7 +57,7 @@ type Env struct {
 // Names returns the names of the variables in Set, sorted.
 func (e Env) Names() []string { return slices.Sorted(maps.Keys(e.Set)) }
 
-// WantsTools tells whether a recipe asks for something of the system, beyond the baseline.
+// WantsTools reports whether a recipe asks for something of the system, beyond the baseline.
 func (r Recipe) WantsTools() bool {
 	return r.OS.Base != "" || r.OS.Dockerfile != "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0
 }

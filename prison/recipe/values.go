@@ -49,7 +49,7 @@ func (t table) os() (o OS) {
 	return o
 }
 
-// inRepository tells whether a path can be that of a file in a repository.
+// inRepository reports whether a path can be that of a file in a repository.
 func inRepository(p string) bool {
 	plain := utf8.ValidString(p) && !strings.ContainsFunc(p, func(c rune) bool { return c == '\\' || !unicode.IsPrint(c) })
 	return plain && p != "" && p != "." && len(p) < 4096 && p[0] != '/' && p[0] != '-' && path.Clean(p) == p &&

@@ -79,7 +79,7 @@ func watchAndLock() []calls.Call {
 	}
 }
 
-// useUntil uses our own file until ctx ends, and tells whether it ever was locked.
+// useUntil uses our own file until ctx ends, and reports whether it ever was locked.
 func useUntil(ctx context.Context, file *os.File) (locked bool) {
 	for ; ctx.Err() == nil; time.Sleep(hostLooks) {
 		if f, err := os.Open(systemFile); err == nil {

@@ -248,7 +248,7 @@ func judgeEnvironment(s Subject, out string) (seen, broken string) {
 	return "nothing else", ""
 }
 
-// sets tells whether a variable is among some.
+// sets reports whether a variable is among some.
 func sets(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }

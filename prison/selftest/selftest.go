@@ -75,7 +75,7 @@ type Report struct {
 	Leaks   Meter    `json:"leaks"`
 }
 
-// Kept tells whether every promise is, but for what was known to be weaker.
+// Kept reports whether every promise is, but for what was known to be weaker.
 func (r Report) Kept() bool {
 	for _, result := range r.Results {
 		if !result.Kept && !result.Weaker {

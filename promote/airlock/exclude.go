@@ -28,7 +28,7 @@ func (s Store) excludeMemory() string { return filepath.Join(s.root(), "exclude"
 // excludeLine matches the workspace at the top of a work tree and nothing else.
 func excludeLine(workspace string) string { return "/" + workspace + "/\n" }
 
-// Exclude sees to it that git does not look at an airlock's workspace, and tells whether it would have: the file is the
+// Exclude sees to it that git does not look at an airlock's workspace, and reports whether it would have: the file is the
 // user's to edit.
 func (s Store) Exclude(r Record) (bool, error) {
 	if !r.Inside {

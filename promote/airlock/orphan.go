@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Orphan tells whether the worktree of an airlock is gone from the repository.
+// Orphan reports whether the worktree of an airlock is gone from the repository.
 func (s Store) Orphan(r Record) bool {
 	return r.Worktree != "" && missing(filepath.Join(s.repo.CommonDir, "worktrees", r.Worktree))
 }
@@ -43,10 +43,10 @@ func (s Store) WorkspaceHere(r Record) string {
 	return filepath.Join(s.Dir(r.ID), r.Workspace)
 }
 
-// WorkspaceGone tells whether somebody has removed the workspace.
+// WorkspaceGone reports whether somebody has removed the workspace.
 func (s Store) WorkspaceGone(r Record) bool { return missing(s.Workspace(r)) }
 
-// abandoned tells whether a folder is no work tree any more. One that is may be of a copy of the repository, whose
+// abandoned reports whether a folder is no work tree any more. One that is may be of a copy of the repository, whose
 // workspaces are not ours.
 func abandoned(top string) bool {
 	name := filepath.Join(top, ".git")

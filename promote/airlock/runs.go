@@ -45,7 +45,7 @@ func (s Store) StopsAfterUse(id string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// LastOut tells whether nobody uses the prison, and keeps others from it until done is called: [ErrBusy].
+// LastOut reports whether nobody uses the prison, and keeps others from it until done is called: [ErrBusy].
 func (s Store) LastOut(id string) (done func(), err error) {
 	return lock(atOnce, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
 }

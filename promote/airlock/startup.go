@@ -25,7 +25,7 @@ func (s Store) Startup(id string) (string, error) {
 // toldName marks an airlock whose user was told where landed commits say what they came out of.
 const toldName = "told"
 
-// Tell tells whether the user is to be told now where landed commits say what they came out of: once for each airlock.
+// Tell reports whether the user is to be told now where landed commits say what they came out of: once for each airlock.
 func (s Store) Tell(id string) bool {
 	file, err := os.OpenFile(filepath.Join(s.Dir(id), toldName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -24,7 +24,7 @@ func Open(repo *gitops.Repository) Store { return Store{repo} }
 
 func (s Store) root() string { return filepath.Join(s.repo.CommonDir, "airlock") }
 
-// Ours tells whether there are airlocks, and they are ours.
+// Ours reports whether there are airlocks, and they are ours.
 func (s Store) Ours() bool {
 	info, err := os.Stat(s.root())
 	return err == nil && gitops.OwnedByUs(info)

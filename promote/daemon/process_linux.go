@@ -49,7 +49,7 @@ func (p process) ended(within time.Duration) (bool, error) {
 	return n > 0, err
 }
 
-// holds tells whether a process has a file open.
+// holds reports whether a process has a file open.
 func holds(pid int, file string) bool {
 	want, err := os.Stat(file)
 	if err != nil || pid <= 0 {

@@ -47,7 +47,7 @@ func Stop(ctx context.Context, store airlock.Store, id string) error {
 	return fmt.Errorf("the daemon of airlock %s does not end", id)
 }
 
-// signalDaemon signals the process that holds the lock and no other. It tells whether the process has
+// signalDaemon signals the process that holds the lock and no other. It reports whether the process has
 // ended by the deadline; that it lets go of the lock is not enough, since it has more to close.
 func signalDaemon(ctx context.Context, store airlock.Store, id string, signal syscall.Signal, within time.Duration) (ended bool, err error) {
 	pid, err := PID(store, id)

@@ -36,7 +36,7 @@ func (a Acceptance) String() string {
 	return a.Rule + ":" + a.Path
 }
 
-// covers tells whether a path of a rule's finding is accepted. A user can only type a path the way it was shown.
+// covers reports whether a path of a rule's finding is accepted. A user can only type a path the way it was shown.
 func (a Acceptance) covers(rule, path string) bool {
 	if a.Rule != rule {
 		return false

@@ -162,7 +162,7 @@ func (a *attributeChange) added() []attributeLine {
 	return slices.DeleteFunc(slices.Clone(a.after), func(l attributeLine) bool { return a.there[l.text()] })
 }
 
-// redefines tells whether a line defines what git, or another line of before, defines as well. Only the last of them counts.
+// redefines reports whether a line defines what git, or another line of before, defines as well. Only the last of them counts.
 func (a *attributeChange) redefines(l attributeLine) bool {
 	others := a.defined[l.macro]
 	if a.there[l.text()] {

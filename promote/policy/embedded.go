@@ -53,7 +53,7 @@ func (embeddedRepo) change(ctx context.Context, in *inspection, c gitops.Change,
 	return failed
 }
 
-// isRepository tells whether git would take a folder for a repository, on any file system. What HEAD says is not
+// isRepository reports whether git would take a folder for a repository, on any file system. What HEAD says is not
 // looked at.
 func isRepository(ctx context.Context, w *walker, dir string) (bool, error) {
 	f, err := w.at(ctx, dir)

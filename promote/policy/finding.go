@@ -30,7 +30,7 @@ type Finding struct {
 	Accepted bool `json:"accepted,omitempty"`
 }
 
-// Covers tells whether a path of the finding is accepted, or may be since not all are known.
+// Covers reports whether a path of the finding is accepted, or may be since not all are known.
 func (f Finding) Covers(a Acceptance) bool {
 	if a.Rule != f.Rule {
 		return false

@@ -109,7 +109,7 @@ func findHidden(text []byte, controls bool) (line int, char string) {
 	return 0, ""
 }
 
-// wanted tells whether a hidden character is part of how its neighbours are written.
+// wanted reports whether a hidden character is part of how its neighbours are written.
 func wanted(before, r rune, after []byte) bool {
 	switch {
 	case '\u200b' <= r && r <= '\u200d' || r == '\u034f': // joiners, and where words end that no space divides
@@ -126,7 +126,7 @@ func wanted(before, r rune, after []byte) bool {
 	return false
 }
 
-// joined tells whether a character is of a script whose letters are joined, or an emoji. The scripts that
+// joined reports whether a character is of a script whose letters are joined, or an emoji. The scripts that
 // programs are written in are not.
 func joined(r rune) bool {
 	if unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic) {

@@ -37,7 +37,7 @@ type file struct {
 	binary bool   // it is no text
 }
 
-// cut tells whether the file is longer than what is read of one.
+// cut reports whether the file is longer than what is read of one.
 func (f *file) cut() bool { return f.size > textLimit }
 
 func newInspection(c Commit, objects Objects) *inspection {

@@ -70,7 +70,7 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// isBinary tells whether git would take content for binary: there is a NUL near its beginning.
+// isBinary reports whether git would take content for binary: there is a NUL near its beginning.
 func isBinary(content []byte) bool {
 	return bytes.IndexByte(content[:min(len(content), 8000)], 0) >= 0
 }

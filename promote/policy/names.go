@@ -68,12 +68,12 @@ func plain(name string) string {
 	return same(strings.TrimRight(name, ". "))
 }
 
-// ignorable tells whether a file system may pass over a code point.
+// ignorable reports whether a file system may pass over a code point.
 func ignorable(r rune) bool {
 	return r >= utf8.RuneSelf && (gitops.Hidden(r) || r == '\uFE0E' || r == '\uFE0F')
 }
 
-// means tells whether a name may stand for a file that git reads, such as ".gitmodules": by its plain form, or
+// means reports whether a name may stand for a file that git reads, such as ".gitmodules": by its plain form, or
 // by the short name that Windows gives it ("GITMOD~1", or "GI7EBA~1" if the first ones are taken).
 func means(name, file string) bool {
 	p := plain(name)
@@ -95,7 +95,7 @@ func isHex(text string) bool {
 	return strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// isGit tells whether a name may stand for ".git". A backslash separates folders on Windows.
+// isGit reports whether a name may stand for ".git". A backslash separates folders on Windows.
 func isGit(name string) bool {
 	for part := range strings.SplitSeq(name, `\`) {
 		p := plain(part)
@@ -135,7 +135,7 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// below tells whether a path is a folder's or lies in it.
+// below reports whether a path is a folder's or lies in it.
 func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+"/")
 }

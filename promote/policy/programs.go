@@ -28,7 +28,7 @@ type program struct {
 	folder bool   // what is below counts as well
 }
 
-// concerns tells whether a changed path is the program, or has taken the place of a folder above it.
+// concerns reports whether a changed path is the program, or has taken the place of a folder above it.
 func (p program) concerns(changed string) bool {
 	changed = same(changed)
 	return changed == p.path || below(p.path, changed) || p.folder && below(changed, p.path)

@@ -236,7 +236,7 @@ func (m *linkMap) follow(path, target string) string {
 	return ""
 }
 
-// absolute tells whether a target starts at a root, on some system.
+// absolute reports whether a target starts at a root, on some system.
 func absolute(target string) bool {
 	if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
 		return true

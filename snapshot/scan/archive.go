@@ -17,7 +17,7 @@ var archives = []archive{
 	{257, "ustar"},
 }
 
-// isArchive tells whether a content holds files of its own.
+// isArchive reports whether a content holds files of its own.
 func isArchive(content []byte) bool {
 	for _, a := range archives {
 		if len(content) > a.at && bytes.HasPrefix(content[a.at:], []byte(a.magic)) {

@@ -75,7 +75,7 @@ var knownFiles = sync.OnceValue(func() []known {
 	}
 })
 
-// fits tells whether a path is of this kind.
+// fits reports whether a path is of this kind.
 func (k known) fits(p, name string) bool {
 	for _, f := range k.files {
 		end, starred := strings.CutPrefix(f, "*")

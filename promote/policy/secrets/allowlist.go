@@ -45,7 +45,7 @@ func either(expressions []string) string {
 
 func (a *allowlist) allowsPath(path string) bool { return a.path != nil && a.path().MatchString(path) }
 
-// allows tells whether a candidate is excused.
+// allows reports whether a candidate is excused.
 func (a *allowlist) allows(c candidate) bool {
 	var answers []bool
 	if a.regex != nil {

@@ -177,7 +177,7 @@ type search struct {
 // Part is a part of a text, by the offsets of its first byte and of the one behind its last.
 type Part struct{ From, To int }
 
-// wants tells whether a match is one of those that are searched for. Others use up no room.
+// wants reports whether a match is one of those that are searched for. Others use up no room.
 func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
 
 // Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
@@ -319,7 +319,7 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 
 var newline = []byte("\n")
 
-// excuses tells whether a rule has nothing to say of files with a path.
+// excuses reports whether a rule has nothing to say of files with a path.
 func (r *rule) excuses(path string) bool {
 	if r.path != nil && !r.path().MatchString(path) {
 		return true

@@ -56,7 +56,7 @@ func (d *Detector) encoded(s search) (found []Match) {
 	return found
 }
 
-// may tells whether a text has a word that a rule that does not guess wants to see. Most have none, and there may be very
+// may reports whether a text has a word that a rule that does not guess wants to see. Most have none, and there may be very
 // many.
 func (d *Detector) may(text []byte) (yes bool) {
 	d.keywords.each(text, func(n, end int) {

@@ -14,7 +14,7 @@ type head struct {
 	fold bool
 }
 
-// at tells whether a text goes on like this.
+// at reports whether a text goes on like this.
 func (h head) at(text []byte) bool {
 	if len(text) < len(h.text) {
 		return false

@@ -50,7 +50,7 @@ func assignedOf(expression string, keywords []string, lists []listFile) *assigne
 	return a
 }
 
-// hasOneOf tells whether every match of an expression has one of some words in it.
+// hasOneOf reports whether every match of an expression has one of some words in it.
 func hasOneOf(re *syntax.Regexp, words []string) bool {
 	if heads, _ := headsOf(re); len(heads) > 0 && !slices.ContainsFunc(heads, func(h head) bool { return !h.hasOneOf(words) }) {
 		return true

@@ -87,7 +87,7 @@ func (w *words) each(text []byte, found func(tag, end int)) {
 	}
 }
 
-// any tells whether one of the words is in the text.
+// any reports whether one of the words is in the text.
 func (w *words) any(text []byte) bool {
 	state := int32(0)
 	for _, c := range text {
