@@ -171,3 +171,25 @@ func TestTheRefusedLandsOnceItIsMended(t *testing.T) {
 		t.Error("promoted is elsewhere")
 	}
 }
+
+// The reason for a refused commit is its own also when the inner repository has lost what it had exported.
+func TestRefusedAfterALoss(t *testing.T) {
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.limit.blob", "65536")
+	lost := &chain{world: w, commits: []string{string(w.record.Root)}}
+	lost.good()
+	git(t, w.inner, "update-ref", "refs/heads/main", lost.commits[1])
+	w.cycle()
+	c := &chain{world: w, commits: []string{string(w.record.Root)}, n: 10}
+	c.good()
+	poisons["a large blob"](c)
+	git(t, w.inner, "update-ref", "refs/heads/main", c.commits[2])
+	c.remove(lost.commits[1])
+	o := w.cycle()
+	if len(o.Holds) != 1 || !strings.Contains(o.Holds[0].Message, "airlock.limit.blob") || !strings.Contains(o.Holds[0].Message, c.commits[2]) {
+		t.Errorf("holds %+v", o.Holds)
+	}
+	if got, want := w.git("rev-parse", "main^{tree}"), git(t, w.inner, "rev-parse", c.commits[1]+"^{tree}"); got != want {
+		t.Error("the commit before has not landed")
+	}
+}

@@ -91,7 +91,7 @@ func (e *Engine) take(ctx context.Context, f facts, exporter Exporter) (gitops.O
 		return r.before, r.why, nil
 	}
 	e.refused = refusal{}
-	err := e.bring(ctx, f, exporter, f.main, have(f.ledger), true)
+	err := e.bring(ctx, f, exporter, f.main, have(f.ledger))
 	var invalid *gitops.Invalid
 	if !errors.As(err, &invalid) {
 		return f.main, nil, err
@@ -127,7 +127,7 @@ func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r r
 			break
 		}
 		tip := chain[middle-1]
-		err = e.bring(timed, f, exporter, tip, have, false)
+		err = e.bring(timed, f, exporter, tip, have)
 		switch {
 		case err == nil:
 			taken, r.before = middle, tip
@@ -158,12 +158,12 @@ func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *gito
 	return why.In(fmt.Sprintf("commit %s", commit))
 }
 
-// bring brings what an inner commit reaches into the quarantine and examines it. With again, a refused pack is asked
-// for once more as a whole: the inner repository may have lost what it had exported.
-func (e *Engine) bring(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID, again bool) error {
+// bring brings what an inner commit reaches into the quarantine and examines it. A refused pack is asked for once more
+// as a whole: the inner repository may have lost what it had exported.
+func (e *Engine) bring(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID) error {
 	err := e.transfer(ctx, f, exporter, tip, have)
 	var invalid *gitops.Invalid
-	if again && errors.As(err, &invalid) && !invalid.Limit && !invalid.Stalled {
+	if errors.As(err, &invalid) && !invalid.Limit && !invalid.Stalled {
 		err = e.transfer(ctx, f, exporter, tip, nil)
 	}
 	if err != nil {
