@@ -195,7 +195,7 @@ func readHostSide() hostSide {
 	led, unknown := hostenv.Taken()
 	h := hostSide{[]string{}, append([]string{}, unknown...)}
 	for _, d := range led {
-		h.LeftOut = append(h.LeftOut, fmt.Sprintf("%s leads into the work tree: programs of the host do not get %q", d.Name, d.Value))
+		h.LeftOut = append(h.LeftOut, fmt.Sprintf("%s leads, or may lead, into the work tree: programs of the host do not get %q", d.Name, d.Value))
 	}
 	return h
 }

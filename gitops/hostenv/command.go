@@ -23,6 +23,18 @@ var interpreters = strings.Fields(`
 	podman poetry powershell pre-commit pwsh pypy python pyenv R rake raku Rscript ruby scala sed setsid sh socat source stdbuf sudo swift
 	systemd-run task tclsh time timeout tox ts-node tsx uv uvx vim vi nvim xargs yarn zsh zx`)
 
+// editors are interpreters too, but with these options alone they run nothing that a file says.
+var (
+	editors       = []string{"emacs", "nvim", "vi", "vim"}
+	editorOptions = []string{"-f", "-g", "-n", "-nw", "--nofork", "--no-window-system"}
+)
+
+// isPlainEditor reports whether the words of a command line are an editor and options that name no file.
+func isPlainEditor(words []string) bool {
+	return slices.Contains(editors, path.Base(words[0])) &&
+		!slices.ContainsFunc(words[1:], func(w string) bool { return !slices.Contains(editorOptions, w) })
+}
+
 // shellLetters are those that make a line more than a program and its arguments.
 const shellLetters = ";|&$`(){}<>*?[]!#~\\\n"
 
@@ -49,7 +61,7 @@ func ReadCommand(line string) Command {
 	for _, p := range []string{"%f", "%O", "%A", "%B", "%L", "%P", "%s"} {
 		plain = strings.ReplaceAll(plain, p, "")
 	}
-	c.Doubtful = strings.ContainsAny(plain, shellLetters) || IsInterpreter(c.Program) && len(words) > 1 ||
+	c.Doubtful = strings.ContainsAny(plain, shellLetters) || IsInterpreter(c.Program) && len(words) > 1 && !isPlainEditor(words) ||
 		strings.Contains(c.Program, "=")
 	return c
 }

@@ -112,6 +112,7 @@ func TestVariables(t *testing.T) {
 		"PAGER=less -R": true, "PAGER=bin/less": false, "PAGER=$PWD/less": false, "PAGER=python3 -m pager": false, "LESSOPEN=|/usr/bin/lesspipe %s": true,
 		"LESSOPEN=|tools/x %s": false, "TZ=Europe/Berlin": true, "https_proxy=http://proxy.example:3128/": true, "LC_ALL=de_DE.UTF-8": true,
 		"HOME=" + tree: true, "GIT_CONFIG_GLOBAL=" + tree + "/c": true, "XDG_DATA_DIRS=/usr/share:" + tree: false, "EDITOR=code --wait": true,
+		"EDITOR=vim -f": true, "VISUAL=/usr/bin/emacs -nw": true, "EDITOR=vim -Svimrc": false, "EDITOR=vim -f x": false, "EDITOR=emacs --eval x": false,
 		"GIT_SSH_COMMAND=ssh -o BatchMode=yes": true, "GIT_SSH_COMMAND=./ssh": false, "KEPT=1": true, "KEPT=" + tree: false,
 	} {
 		name, value, _ := strings.Cut(variable, "=")
