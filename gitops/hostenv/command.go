@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Command is what can be told of a command line by its words alone.
+// Command describes a command line, as far as its words alone show.
 type Command struct {
-	Program string   // the first word: a name that is looked for on PATH, or a path
-	Words   []string // all words that are not options, without quotes and expansions
-	// Doubtful says that the words do not tell which files it executes: an interpreter finds what it runs in other ways, a runner
-	// is told by files of the tree, and a shell's line can say anything.
+	Program string   // the first word: a path, or a name to look up on PATH
+	Words   []string // all words except options, without quotes and expansions
+	// Doubtful reports that the words do not show which files the command executes. An interpreter finds its
+	// program in other ways, a runner reads it from files of the tree, and a shell's line can contain anything.
 	Doubtful bool
 }
 
-// interpreters run what their arguments, or the files around them, say.
+// interpreters are programs that run what their arguments, or the files around them, contain.
 var interpreters = strings.Fields(`
 	ash awk bash bazel bazelisk bun bundle bunx busybox cargo cmake command composer csh dash deno direnv doas docker docker-compose dotnet
 	elixir emacs env eval exec expect fish find flock gawk go gradle gradlew groovy guile invoke ionice java julia just ksh lefthook lua luajit
@@ -23,7 +23,7 @@ var interpreters = strings.Fields(`
 	podman poetry powershell pre-commit pwsh pypy python pyenv R rake raku Rscript ruby scala sed setsid sh socat source stdbuf sudo swift
 	systemd-run task tclsh time timeout tox ts-node tsx uv uvx vim vi nvim xargs yarn zsh zx`)
 
-// editors are interpreters too, but with these options alone they run nothing that a file says.
+// editors are interpreters, too, but with only these options they run nothing from a file.
 var (
 	editors       = []string{"emacs", "nvim", "vi", "vim"}
 	editorOptions = []string{"-f", "-g", "-n", "-nw", "--nofork", "--no-window-system"}
@@ -35,16 +35,16 @@ func isPlainEditor(words []string) bool {
 		!slices.ContainsFunc(words[1:], func(w string) bool { return !slices.Contains(editorOptions, w) })
 }
 
-// shellLetters are those that make a line more than a program and its arguments.
+// shellLetters are the characters that make a line more than a program and its arguments.
 const shellLetters = ";|&$`(){}<>*?[]!#~\\\n"
 
-// IsInterpreter reports whether a program is one that runs what it is told to, whatever version its name ends with.
+// IsInterpreter reports whether a program is an interpreter, whatever version its name ends with.
 func IsInterpreter(program string) bool {
 	name := strings.TrimRight(path.Base(program), "0123456789.-")
 	return slices.Contains(interpreters, name) || slices.Contains(interpreters, path.Base(program))
 }
 
-// ReadCommand reads a command line as a shell would, as far as that needs no shell.
+// ReadCommand parses a command line like a shell, as far as that is possible without one.
 func ReadCommand(line string) Command {
 	var c Command
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`={}", r) })
@@ -66,5 +66,5 @@ func ReadCommand(line string) Command {
 	return c
 }
 
-// isPlaceholder reports whether a word is one in whose place git or less puts the name of a file.
+// isPlaceholder reports whether git or less replaces a word by the name of a file.
 func isPlaceholder(word string) bool { return len(word) == 2 && word[0] == '%' }

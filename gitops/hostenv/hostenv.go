@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Dropped is something of the user's environment that programs do not get.
+// Dropped is a part of the user's environment that programs do not get.
 type Dropped struct {
 	Name  string // of the variable
 	Value string // the part that leads into a work tree; empty if the variable is not one that programs get
@@ -24,7 +24,7 @@ func (d Dropped) String() string {
 	return fmt.Sprintf("%s: %s", d.Name, d.Value)
 }
 
-// environment is what the process was started with. There is one of a process, and so there is one of these.
+// environment is the initial environment of the process. A process has only one, so this type has only one value.
 type environment struct {
 	sync.Mutex
 	entered  bool
@@ -37,8 +37,9 @@ type environment struct {
 
 var process environment
 
-// Enter cleans the environment of this process: PATH loses the entries that lead into a work tree around dir, and variables
-// that programs do not need, or that lead there, are unset. To be called once, before anything is looked up or started.
+// Enter cleans the environment of this process. It removes entries from PATH that lead into a work tree around dir,
+// and unsets variables that programs do not need or that lead there. It must be called once, before any program is
+// looked up or started.
 func Enter(dir string) {
 	process.Lock()
 	defer process.Unlock()
@@ -53,7 +54,7 @@ func Enter(dir string) {
 	process.clean()
 }
 
-// Add makes a work tree known that git has found.
+// Add adds a work tree that git has found.
 func Add(top string) {
 	process.Lock()
 	defer process.Unlock()
@@ -66,8 +67,8 @@ func Add(top string) {
 	}
 }
 
-// Keep gives programs further variables, if their values do not lead into a work tree. A star at the end of a name stands for
-// anything.
+// Keep passes further variables to programs, if their values do not lead into a work tree. A star at the end of a
+// name matches anything.
 func Keep(names []string) {
 	process.Lock()
 	defer process.Unlock()
@@ -77,7 +78,7 @@ func Keep(names []string) {
 	}
 }
 
-// clean makes the environment of the process anew from what it was started with.
+// clean computes the environment of the process again from the initial one.
 func (e *environment) clean() {
 	e.dropped = nil
 	trees := e.trees()
@@ -107,7 +108,7 @@ func (e *environment) clean() {
 	slices.SortFunc(e.dropped, func(a, b Dropped) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// trees are the work trees as they are now; none in a process that has not entered, which is a test.
+// trees returns the current work trees. It returns none in a process that has not called Enter, which is a test.
 func (e *environment) trees() []Tree {
 	if !e.entered {
 		return nil
@@ -119,12 +120,13 @@ func (e *environment) trees() []Tree {
 	return trees
 }
 
-// cleanPath parts the entries of a PATH that programs may be started from from the others.
+// cleanPath separates the entries of a PATH from which programs may be started from the others.
 func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 	var entries []string
 	for _, entry := range filepath.SplitList(value) {
 		switch {
-		case !filepath.IsAbs(entry): // "", ".", and what is relative to where a program stands, which is the work tree
+		// "", "." and other paths relative to the working directory, which is the work tree
+		case !filepath.IsAbs(entry):
 			if entry == "" {
 				entry = "."
 			}
@@ -141,8 +143,8 @@ func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 	return strings.Join(entries, ":"), gone
 }
 
-// lends reports whether a folder has a link that leads into a tree in the place of a program that is started without being
-// asked for by the user's configuration. The commands of the configuration are looked at by the rule user-driver.
+// lends reports whether a folder contains a link into a tree under the name of a program that is started without
+// the user's configuration. The rule user-driver checks the commands in the configuration.
 func lends(dir string, trees []Tree) bool {
 	if len(trees) == 0 {
 		return false
@@ -156,7 +158,7 @@ func lends(dir string, trees []Tree) bool {
 	return false
 }
 
-// Refresh cleans the environment once more, as links and work trees are now: a daemon lives longer than they stay.
+// Refresh cleans the environment again, since links and work trees may change during the life of a daemon.
 func Refresh() {
 	process.Lock()
 	defer process.Unlock()
@@ -165,7 +167,8 @@ func Refresh() {
 	}
 }
 
-// Original returns a variable as the user has set it: for what is given to an agent, never for a program of the host.
+// Original returns a variable as the user has set it. It is meant for values that are passed to an agent, never for
+// a program on the host.
 func Original(name string) (string, bool) {
 	process.Lock()
 	defer process.Unlock()
@@ -183,8 +186,8 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(process.original))
 }
 
-// Taken lists what was left out of the environment because it leads into a work tree, and the names of the variables that
-// programs do not get at all.
+// Taken returns the parts of the environment that were removed because they lead into a work tree, and the names of
+// the variables that programs do not get at all.
 func Taken() (led []Dropped, unknown []string) {
 	process.Lock()
 	defer process.Unlock()
@@ -205,8 +208,8 @@ func Inside(name string) bool {
 	return touches(name, process.trees())
 }
 
-// Self returns the program that runs, for starting it again. It fails with [ErrOwnProgram] if the program lies in a work tree of
-// the repository, where the agent can put another one in its place.
+// Self returns the path of the running program, for starting it again. It fails with [ErrOwnProgram] if the program
+// is in a work tree of the repository, where the agent could replace it.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err == nil && Inside(self) {
@@ -215,7 +218,7 @@ func Self() (string, error) {
 	return self, err
 }
 
-// Homes lists the home that git and other programs go by, and the one of the account, which ssh takes.
+// Homes returns the home that git and other programs use, and the home of the account, which ssh uses.
 func Homes() []string {
 	var all []string
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {

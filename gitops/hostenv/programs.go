@@ -9,30 +9,30 @@ import (
 )
 
 var (
-	// ErrNoProgram says that a program is nowhere where it may be started from.
+	// ErrNoProgram means that no folder from which programs may be started contains a program.
 	ErrNoProgram = errors.New("no such program outside of the work tree")
-	// ErrOwnProgram says that this program lies in a work tree of the repository.
+	// ErrOwnProgram means that this program is in a work tree of the repository.
 	ErrOwnProgram = errors.New("git-airlock is started from a work tree of the repository, where an agent could replace it")
 )
 
-// systemPath is where a system keeps its programs.
+// systemPath lists the system's folders for programs.
 const systemPath = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin"
 
-// Programs are all those that this program starts on the host, and those that git starts by itself for what we have it do.
-// A test puts a canary for each where PATH leads into the work tree.
+// Programs are all programs that this program starts on the host, and those that git starts for our commands. A
+// test puts a canary for each of them where PATH leads into the work tree.
 var Programs = []string{
 	"git", "git-airlock", "sh", "less", "unshare", // by name
-	"newuidmap", "newgidmap", "slirp4netns", "passt", // for prisons
+	"newuidmap", "newgidmap", // for prisons
 	"apt-get", "dnf", "zypper", "pacman", "apk", // looked for, to name the command that installs
 	"gpg", "gpgsm", "ssh-keygen", "ssh", "editor", "vi", "pager", "git-lfs", "gh", "cat", "sleep", // by git, or by what a setting says
 	"git-remote-https", "git-remote-http", "git-upload-pack", "git-merge-tree", "git-index-pack",
 }
 
-// Program returns the absolute path of a program: from one of the system's folders, else from PATH.
+// Program returns the absolute path of a program, from one of the system's folders, or else from PATH.
 func Program(name string) (string, error) { return find(name, systemPath, os.Getenv("PATH")) }
 
-// UserProgram returns the absolute path of a program of which the user may have another than the system's: the first on PATH, as
-// the user's own shell finds it.
+// UserProgram returns the absolute path of a program that the user may have replaced by another than the system's:
+// the first on PATH, as in the user's own shell.
 func UserProgram(name string) (string, error) { return find(name, os.Getenv("PATH"), systemPath) }
 
 func find(name string, paths ...string) (string, error) {

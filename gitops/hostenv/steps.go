@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Step is one place that a path leads over.
+// Step is one path that the kernel visits when it resolves a path.
 type Step struct {
 	Path string      // with no link above its last element
-	Info fs.FileInfo // nil if there is nothing
+	Info fs.FileInfo // nil if it does not exist
 }
 
 // Link reports whether the step is a symbolic link.
 func (s Step) Link() bool { return s.Info != nil && s.Info.Mode()&fs.ModeSymlink != 0 }
 
-// stepLimit bounds the elements that are walked: links can name each other.
+// stepLimit limits the number of elements, since links can refer to each other.
 const stepLimit = 1000
 
-// Steps lists the places that an absolute path leads over, in their order: each element of it, and where a link is one, the
-// link and then each element of its target. The last step is the file itself. What does not exist is taken as written.
+// Steps lists the steps of an absolute path in their order: each element of it, and for a link the link and then
+// each element of its target. The last step is the file itself. Elements that do not exist are used as written.
 func Steps(name string) []Step {
 	var steps []Step
 	at, todo := "/", elements(name)
@@ -54,7 +54,7 @@ func Steps(name string) []Step {
 	return steps
 }
 
-// elements splits a path. Unlike [filepath.Clean] it keeps "..": what that is depends on the links before it.
+// elements splits a path. Unlike [filepath.Clean] it keeps "..", whose meaning depends on the links before it.
 func elements(name string) []string {
 	var all []string
 	for e := range strings.SplitSeq(name, "/") {
@@ -67,7 +67,7 @@ func elements(name string) []string {
 
 // Tree is a work tree of the repository.
 type Tree struct {
-	Top  string // with no link in it, as far as it exists
+	Top  string // without links, as far as it exists
 	info fs.FileInfo
 }
 
@@ -80,18 +80,19 @@ func NewTree(top string) Tree {
 	return Tree{filepath.Clean(top), info}
 }
 
-// is reports whether a step is the top of the tree, by whatever name.
+// is reports whether a step is the top of the tree, under any name.
 func (t Tree) is(s Step) bool {
 	return s.Path == t.Top || t.info != nil && s.Info != nil && os.SameFile(s.Info, t.info)
 }
 
-// Inside lists those of some steps that are at or below the top of the tree, by their paths relative to it: "." for the top.
+// Inside returns the steps that are at or below the top of the tree, by their paths relative to it: "." for the
+// top.
 func (t Tree) Inside(steps []Step) []Within {
 	var found []Within
 	tops := map[string]bool{t.Top: true}
 	for _, s := range steps {
 		if t.is(s) {
-			tops[s.Path] = true // a bind mount, or a name in other case
+			tops[s.Path] = true // a bind mount, or a name in different case
 		}
 		for top := range tops {
 			if rel, ok := relative(top, s.Path); ok {
@@ -109,7 +110,7 @@ type Within struct {
 	Step
 }
 
-// relative returns a path as seen from a folder at or above it.
+// relative returns a path relative to a folder at or above it.
 func relative(top, name string) (string, bool) {
 	switch {
 	case name == top:

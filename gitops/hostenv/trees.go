@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// place is a git directory, and the work tree beside which it was found.
+// place is a git directory, and the work tree in which it was found.
 type place struct{ top, gitDir string }
 
-// findTrees returns the work trees around a folder: that of each repository above it, the linked ones of each, and those that
-// the variables and the repositories' settings name. One too many does no harm.
+// findTrees returns the work trees around a folder: that of each repository above it, the linked ones of each, and
+// those that the variables and the repositories' settings name. An unnecessary work tree does no harm.
 func findTrees(dir string, original map[string]string) []Tree {
 	places := []place{}
 	for at := dir; ; at = filepath.Dir(at) {
@@ -44,7 +44,7 @@ func findTrees(dir string, original map[string]string) []Tree {
 	return trees
 }
 
-// others lists the further work trees of a repository: the main one, the linked ones, and one that its settings name.
+// others lists the other work trees of a repository: the main one, the linked ones, and the one in its settings.
 func (p place) others() []string {
 	if p.gitDir == "" {
 		return nil
@@ -73,10 +73,10 @@ func (p place) others() []string {
 	return tops
 }
 
-// worktreeSetting finds core.worktree, which git writes into configuration like this.
+// worktreeSetting matches core.worktree as git writes it into a configuration file.
 var worktreeSetting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?mi)^\s*worktree\s*=\s*(\S.*?)\s*$`) })
 
-// gitDirectory is where a ".git" leads: a folder, or a file that names one.
+// gitDirectory returns the git directory of a ".git": the folder itself, or the one that the file names.
 func gitDirectory(git string) string {
 	if text, err := os.ReadFile(git); err == nil {
 		if named, ok := strings.CutPrefix(firstLine(text), "gitdir: "); ok {
@@ -91,7 +91,7 @@ func firstLine(text []byte) string {
 	return strings.TrimSuffix(line, "\r")
 }
 
-// from is a path as seen from a folder.
+// from returns a path that is relative to a folder.
 func from(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)

@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// kind is what a variable's value means.
+// kind is the meaning of a variable's value.
 type kind int
 
 const (
-	text     kind = iota // words, among which absolute paths may be
-	location             // one path, or several with colons between them: absolute ones
+	text     kind = iota // words, which may include absolute paths
+	location             // one or several absolute paths, separated by colons
 	commands             // a command line
 )
 
-// variables are those that programs of the host get, beside the user's own airlock.keepEnv. What is not here makes no program
-// better that git starts for a landing, and all of LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, PERL5OPT, RUBYOPT, BASH_ENV and their kind
-// make some program load what the value names. A name with a star at its end stands for all that begin so.
+// variables are the variables that programs on the host get, in addition to the user's airlock.keepEnv. Programs
+// that git starts for a landing do not need others. LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, PERL5OPT, RUBYOPT,
+// BASH_ENV and similar ones make a program load the file that the value names. A star at the end of a name matches
+// anything.
 var variables = map[string]kind{
 	"HOME": text, // see Guarded
 	"USER": text, "LOGNAME": text, "SHELL": location, "EMAIL": text, "SUDO_*": text, "MAIL": location,
@@ -40,21 +41,22 @@ var variables = map[string]kind{
 
 	"DOCKER_HOST": text, "DOCKER_CONFIG": location, "DOCKER_CONTEXT": text, "DOCKER_CERT_PATH": location, "DOCKER_TLS_VERIFY": text,
 	"DOCKER_API_VERSION": text, "DOCKER_BUILDKIT": text, "CONTAINER_HOST": text,
-	// What filters for encrypted and stored files, and credential helpers, go by.
+	// Variables of filters for encrypted and stored files, and of credential helpers.
 	"AWS_*": text, "AZURE_*": text, "GOOGLE_*": text, "CLOUDSDK_*": text, "VAULT_*": text, "SOPS_*": text, "KUBECONFIG": location,
 	"GH_*": text, "GITHUB_*": text, "GITLAB_*": text, "BITBUCKET_*": text, "BW_*": text, "OP_*": text,
 
 	"AIRLOCK_*": text, "GODEBUG": text, "GOMAXPROCS": text, "GOGC": text, "GOMEMLIMIT": text, "GOTRACEBACK": text, "GOCOVERDIR": location,
 	"SOURCE_DATE_EPOCH": text, "MALLOC_*": text, "WSL_*": text, "WSLENV": text, "NO_AT_BRIDGE": text,
-	"GIT_*":         text, // which of these git gets is for gitops to say
+	"GIT_*":         text, // gitops decides which of these git gets
 	"GIT_EXEC_PATH": location, "GIT_TEMPLATE_DIR": location, "GIT_SSL_CAINFO": location, "GIT_SSL_CAPATH": location,
 	"GIT_ASKPASS": commands, "GIT_SSH": commands, "GIT_SSH_COMMAND": commands, "GIT_EDITOR": commands, "GIT_SEQUENCE_EDITOR": commands,
 	"GIT_PAGER": commands, "GIT_EXTERNAL_DIFF": commands, "GIT_PROXY_COMMAND": commands,
 }
 
-// guarded are the variables by which git finds the user's configuration. They may lead into the work tree, as a home that is
-// one does: without them nobody could be the author, and the settings of the gate itself would be lost. A landed change of a
-// file that they name is held (the rule user-driver). The others name the repository, which is where the tree is.
+// guarded are the variables by which git finds the user's configuration. They may lead into the work tree, for
+// example if a home is one. Without them commits would have no author, and the settings of the gate itself would be
+// lost. A landed change of a file that they name is held (the rule user-driver). The others name the repository,
+// which is where the tree is.
 var guarded = []string{
 	"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "PWD", "OLDPWD",
 	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CEILING_DIRECTORIES",
@@ -85,7 +87,7 @@ func kindOf(name string, keep []string) (kind, bool) {
 	return text, slices.ContainsFunc(keep, func(pattern string) bool { return matches(pattern, name) })
 }
 
-// leads returns the part of a value that may name a file in one of the trees, empty if none does.
+// leads returns the part of a value that may name a file in one of the trees, empty if there is none.
 func leads(k kind, value string, trees []Tree) string {
 	switch k {
 	case location:
@@ -108,7 +110,7 @@ func leads(k kind, value string, trees []Tree) string {
 	return ""
 }
 
-// touches reports whether a path leads to or over something at or below one of the trees.
+// touches reports whether a path leads to or through something at or below one of the trees.
 func touches(name string, trees []Tree) bool {
 	steps := Steps(name)
 	return slices.ContainsFunc(trees, func(t Tree) bool { return len(t.Inside(steps)) > 0 })
