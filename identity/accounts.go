@@ -13,7 +13,7 @@ import (
 // maxID is the highest id used: positive as a signed 32-bit number, which some file systems and tools need.
 const maxID = 1<<31 - 2
 
-// accounts is what a host says about the ids in use.
+// accounts lists the ids in use on a host.
 type accounts struct {
 	names  map[int]string // login by uid, of /etc/passwd
 	ids    idSet          // every uid and gid of an account or group
@@ -27,11 +27,11 @@ type subordinate struct {
 	ids   span
 }
 
-// readAccounts reads the host's files below root ("/" but for tests). A missing file is an empty one;
-// lines that cannot be read are skipped, as the shadow tools do.
+// readAccounts reads the host's files below root, which is "/" except in tests. A missing file counts as empty.
+// Malformed lines are skipped, as the shadow tools do.
 func readAccounts(root string) (*accounts, error) {
 	a := &accounts{names: make(map[int]string)}
-	// 0 is root's, 65534 nobody's, 65535 is -1 to old system calls (systemd's UIDS-GIDS.md).
+	// 0 is root's and 65534 is nobody's. Old system calls take 65535 for -1 (systemd's UIDS-GIDS.md).
 	used := []span{{0, 1}, {65534, 65536}}
 	use := func(text string) int {
 		id, err := parseID(text)
@@ -57,7 +57,7 @@ func readAccounts(root string) (*accounts, error) {
 	return a, err
 }
 
-// eachLine calls f with the colon-separated fields of each line that has at least as many as wanted.
+// eachLine calls f with the colon-separated fields of each line that has at least the wanted number of fields.
 func eachLine(root, name string, fields int, f func(fields []string)) error {
 	content, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +89,7 @@ func addRange(ranges []subordinate, f []string) []subordinate {
 	return append(ranges, subordinate{owner: f[0], ids: span{first, min(first+count, maxID+1)}})
 }
 
-// split divides ranges into a user's own ids and everybody else's.
+// split divides ranges into a user's own ids and the ids of all other users.
 func split(ranges []subordinate, login string, uid int) (own, foreign idSet) {
 	var mine, others []span
 	for _, r := range ranges {

@@ -1,7 +1,7 @@
-// Package identity says who a commit claims to be by and who an agent runs as.
+// Package identity makes the names and ids of an airlock: the author of commits, the agent's user id, the workspace.
 //
-// A [Ghost] is the invented author of inner commits, a [Phantom] the uid and gid of an agent's
-// processes, a [User] the author of landed commits. Beside them stand the names under which an
-// airlock is found again: the workspace's and the session's. Everything invented here is random,
-// looks ordinary, and says nothing of the host, its user, or this tool.
+// A [Ghost] is the invented author of inner commits. A [Phantom] is the uid and gid of an agent's processes. A [User]
+// is the author of landed commits. The package also makes the names by which an airlock is found again: those of its
+// workspace and its session. Everything invented here is random, looks ordinary, and reveals nothing about the host,
+// its user, or this tool.
 package identity

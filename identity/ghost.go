@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Ghost is the invented author of inner commits, and the agent's login inside its prison.
-// No such person exists. It is made once per airlock and kept in its state.
+// Ghost is the invented author of inner commits, and the agent's login inside its prison. No such person exists. A
+// ghost is made once for each airlock and kept in its record.
 type Ghost struct {
 	Name string `json:"name"`
 	Mail string `json:"mail"`
 }
 
-// NewGhost invents a ghost. It avoids the calling user's login and full name and the host's name, so that
-// finding one of them inside a prison is always a leak and never a coincidence.
+// NewGhost invents a ghost. Its name contains neither the calling user's login and full name nor the host's name. So
+// a prison that shows one of them has leaked it: a coincidence is impossible.
 func NewGhost() Ghost {
 	var g Ghost
 	hidden := hostNames()
-	// A one-letter login is in every name; after enough tries any ghost will do.
+	// A one-letter login is part of every name, so after enough tries any ghost is accepted.
 	for range 100 {
 		if g = inventGhost(); !g.mentions(hidden) {
 			break
@@ -33,14 +33,14 @@ func inventGhost() Ghost {
 	first, last := one(firstNames), one(lastNames)
 	f, l := strings.ToLower(first), strings.ToLower(last)
 	local := one([]string{f + "." + l, f[:1] + l, f + l[:1], f, l + "." + f, f + "_" + l})
-	// Two digits as of a year of birth; they also keep the addresses of namesakes apart.
+	// The two digits look like a year of birth. They also distinguish the addresses of namesakes.
 	return Ghost{
 		Name: first + " " + last,
 		Mail: fmt.Sprintf("%s%d@%s", local, 60+random(40), one(mailDomains)),
 	}
 }
 
-// mentions says whether a word appears, in any case, in anything shown of the ghost.
+// mentions reports whether a word appears, in any case, in any text derived from the ghost.
 func (g Ghost) mentions(words []string) bool {
 	shown := strings.ToLower(g.String() + " " + g.Login() + " " + g.Hostname())
 	for _, word := range words {
@@ -51,7 +51,7 @@ func (g Ghost) mentions(words []string) bool {
 	return false
 }
 
-// hostNames returns what names the user and the host.
+// hostNames returns the names of the user and the host.
 func hostNames() []string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
@@ -93,7 +93,7 @@ func loginLetters(word string) string {
 	}, strings.ToLower(word))
 }
 
-// Hostname is the name of the ghost's machine, as in "devbox42": always the same for one ghost.
+// Hostname returns the name of the ghost's machine, as in "devbox42". It is always the same for one ghost.
 func (g Ghost) Hostname() string {
 	h := fnv.New64a()
 	h.Write([]byte(g.String()))
@@ -102,5 +102,5 @@ func (g Ghost) Hostname() string {
 	return fmt.Sprintf("%s%02d", hostWords[n%words], n/words%100)
 }
 
-// String is the ghost as in a commit: "Name <mail>".
+// String returns the ghost as a commit shows it: "Name <mail>".
 func (g Ghost) String() string { return g.Name + " <" + g.Mail + ">" }

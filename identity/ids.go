@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// span is the ids from first up to, not including, end.
+// span is the ids from first up to end, without end.
 type span struct{ first, end int }
 
 // idSet is a set of uids or gids: spans in ascending order that neither overlap nor are empty.
@@ -51,7 +51,7 @@ func (s idSet) minus(t idSet) idSet {
 	return rest
 }
 
-// and returns the ids that are in both.
+// and returns the ids that are in both sets.
 func (s idSet) and(t idSet) idSet { return s.minus(s.minus(t)) }
 
 func (s idSet) size() int {
@@ -75,7 +75,7 @@ func (s idSet) at(i int) int {
 
 // pick returns a random id of the set that is not taken.
 func (s idSet) pick(taken func(id int) bool) (id int, ok bool) {
-	// Other airlocks are few: whoever refuses this many ids in a row refuses all.
+	// Other airlocks are few, so a function that refuses this many ids in a row refuses all.
 	const tries = 1 << 17
 	size := s.size()
 	if size == 0 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// few makes a set of small ids, and the same as a table.
+// few makes a set of small ids, and a table with the same ids.
 func few(r *rand.Rand) (idSet, [64]bool) {
 	var spans []span
 	var table [64]bool
@@ -77,7 +77,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestPhantomsOnRandomHosts is the promise itself: never an account, never a foreign range, always one's own.
+// TestPhantomsOnRandomHosts checks the promise itself: a phantom is never an account's, never in a foreign range, and
+// always in a range of the user.
 func TestPhantomsOnRandomHosts(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -111,7 +112,7 @@ func firstOf(f func(id int) bool) (int, bool) {
 	return 0, false
 }
 
-// randomHost makes files about ids below 20000, and what they say as tables.
+// randomHost makes files about ids below 20000, and tables with the same content.
 func randomHost(r *rand.Rand) (h host, busyUID, busyGID, ownUID, ownGID map[int]bool) {
 	h = host{passwd: anna, uid: []int{0, 1000, 1000, 1000}[r.IntN(4)]}
 	busyUID, busyGID = map[int]bool{0: true, 1000: true, 1001: true}, map[int]bool{0: true, 1000: true, 1001: true}
@@ -120,7 +121,7 @@ func randomHost(r *rand.Rand) (h host, busyUID, busyGID, ownUID, ownGID map[int]
 		uid, gid, other := 4000+r.IntN(100), 4000+r.IntN(100), 4000+r.IntN(100)
 		h.passwd += fmt.Sprintf("u%d:x:%d:%d::/:/bin/sh\n", uid, uid, gid)
 		h.group += fmt.Sprintf("g%d:x:%d:\n", other, other)
-		for _, id := range []int{uid, gid, other} { // an account's uid is no gid of a phantom either
+		for _, id := range []int{uid, gid, other} { // an account's uid must not be a phantom's gid either
 			busyUID[id], busyGID[id] = true, true
 		}
 	}

@@ -1,7 +1,7 @@
 package identity
 
-// The lists hold common names, so that no combination points to one person. ASCII letters only:
-// they become login names and mail addresses as they are.
+// The lists contain common names, so that no combination points to one person. They use only ASCII letters, because
+// they become login names and mail addresses without a change.
 var (
 	firstNames = []string{
 		"Adam", "Aisha", "Alejandro", "Amara", "Ana", "Andrei", "Anna", "Arjun", "Ayumi", "Beatriz",
@@ -22,9 +22,9 @@ var (
 		"Walker", "Weber", "Yilmaz", "Zhang",
 	}
 
-	// mailDomains are reserved for documentation (RFC 2606, section 3). An address there has the form
-	// of a person's, can never be registered by anybody, and mail to it goes nowhere. A free-mail
-	// domain would look even more ordinary, but its addresses belong to people.
+	// mailDomains are reserved for documentation (RFC 2606, section 3). An address in them looks like a person's,
+	// nobody can ever register it, and mail to it goes nowhere. A free-mail domain would look even more ordinary, but
+	// its addresses belong to people.
 	mailDomains = []string{"example.com", "example.net", "example.org"}
 
 	hostWords = []string{"desktop", "devbox", "machine", "office", "station", "studio", "tower", "workstation"}

@@ -8,11 +8,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// NoRange says that a user has no subordinate ids (subuid(5), subgid(5)) for a phantom.
+// NoRange reports that a user has no subordinate ids (subuid(5), subgid(5)) for a phantom.
 type NoRange struct {
 	User   string
 	Reason string   // what is missing, in words
-	Mend   []string // commands that would mend it, ready to paste, in this order
+	Mend   []string // commands that solve the problem, ready to paste, in this order
 }
 
 func (e *NoRange) Error() string {
@@ -36,18 +36,18 @@ func (c chooser) noRange(a *accounts, login string, uids, gids idSet) *NoRange {
 	return e
 }
 
-// grant is the command that gives a user a range which is free in both files.
+// grant returns the command that gives a user a range which is free in both files.
 func (a *accounts) grant(login string, uid int) string {
 	first := a.freeRange()
 	if _, local := a.names[uid]; !local {
-		// usermod(8) knows local accounts only.
+		// usermod(8) only accepts local accounts.
 		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", gitops.ShellQuote(login), first, rangeSize)
 	}
 	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s",
 		first, first+rangeSize-1, gitops.ShellQuote(login))
 }
 
-// rangeSize is login.defs(5)'s SUB_UID_COUNT, rangeStart its SUB_UID_MIN.
+// rangeSize is SUB_UID_COUNT of login.defs(5), and rangeStart is its SUB_UID_MIN.
 const rangeSize, rangeStart = 65536, 100000
 
 // freeRange returns the start of the lowest range that no account, group or other range touches.
@@ -59,10 +59,10 @@ func (a *accounts) freeRange() int {
 			return free.first
 		}
 	}
-	return rangeStart // every id below 2^31 is given away: usermod will say so
+	return rangeStart // every id below 2^31 is in use, and usermod reports that
 }
 
-// onPath says whether a program is in one of the folders of path.
+// onPath reports whether a program is in one of the folders of path.
 func onPath(path, program string) bool {
 	for _, dir := range filepath.SplitList(path) {
 		if info, err := os.Stat(filepath.Join(dir, program)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

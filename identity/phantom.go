@@ -7,43 +7,43 @@ import (
 	"strconv"
 )
 
-// Phantom is the uid and gid an agent runs as; no account on the host has them.
+// Phantom is the uid and gid of an agent's processes. No account on the host has them.
 type Phantom struct {
 	UID int `json:"uid"`
 	GID int `json:"gid"`
 }
 
-// rootIDs is where root's phantoms come from: above the ids systemd gives to containers
-// (systemd's UIDS-GIDS.md) and far above those useradd(8) gives to accounts.
+// rootIDs are the ids from which root's phantoms are chosen. They are above the ids that systemd gives to containers
+// (systemd's UIDS-GIDS.md) and far above those that useradd(8) gives to accounts.
 var rootIDs = newIDs(span{1879048192, maxID + 1})
 
-// errNoFreeID says that other airlocks use every id there is for phantoms.
+// errNoFreeID reports that other airlocks use every id that a phantom could have.
 var errNoFreeID = errors.New("no free user id for an airlock is left")
 
-// NewPhantom chooses the ids of a new airlock at random, uid and gid equal where the host allows it;
-// taken tells of the uids that other airlocks use, nil means none. Root's phantoms have ids from
-// 1879048192 to 2147483646 that nobody on the host has; anybody else's come from the user's own
-// ranges in subuid(5) and subgid(5), [*NoRange] being the error if there are none.
+// NewPhantom chooses the ids of a new airlock at random. uid and gid are equal if the host allows that. taken reports
+// whether another airlock uses a uid. If taken is nil, no uid counts as used. Root's phantoms have ids from
+// 1879048192 to 2147483646 that nobody on the host has. Other users' phantoms come from their own ranges in subuid(5)
+// and subgid(5). If a user has none, the error is a [*NoRange].
 func NewPhantom(taken func(uid int) bool) (Phantom, error) {
 	return chooser{root: "/", uid: os.Geteuid(), path: os.Getenv("PATH"), known: known}.choose(taken)
 }
 
-// NewEnginePhantom chooses as [NewPhantom] does for root: for an agent that a container engine runs, which can
-// make it anybody.
+// NewEnginePhantom chooses a phantom as [NewPhantom] does for root. It is for an agent in a container, because a
+// container engine can run processes as any user.
 func NewEnginePhantom(taken func(uid int) bool) (Phantom, error) {
 	return chooser{root: "/", path: os.Getenv("PATH"), known: known}.choose(taken)
 }
 
-// chooser is where a phantom is chosen: the host, or a test's.
+// chooser chooses a phantom on a host. Tests replace the host.
 type chooser struct {
-	root  string            // the directory that holds etc
-	uid   int               // who asks
-	path  string            // where that user's programs are, as in PATH
-	known func(id int) bool // whether an account or group has the id that is not in root's files
+	root  string            // the directory that contains etc
+	uid   int               // the calling user
+	path  string            // PATH of that user
+	known func(id int) bool // reports whether an account or group that is not in root's files has the id
 }
 
-// known asks the system for accounts, which also finds those of a directory service if the
-// program was built with cgo.
+// known looks an account up through the system's libraries. If the program was built with cgo, that includes accounts
+// of a directory service.
 func known(id int) bool {
 	_, noUser := user.LookupId(strconv.Itoa(id))
 	_, noGroup := user.LookupGroupId(strconv.Itoa(id))
@@ -72,7 +72,7 @@ func choosePrivileged(a *accounts, busy func(id int) bool) (Phantom, error) {
 	return Phantom{id, id}, nil
 }
 
-// chooseOwn chooses from the user's own ranges, leaving out what accounts or other users' ranges have too.
+// chooseOwn chooses from the user's own ranges, without ids that accounts or other users' ranges also have.
 func (c chooser) chooseOwn(a *accounts, busy func(id int) bool) (Phantom, error) {
 	login := c.login(a)
 	uids, foreignUIDs := split(a.subUID, login, c.uid)
@@ -95,8 +95,8 @@ func (c chooser) chooseOwn(a *accounts, busy func(id int) bool) (Phantom, error)
 	return Phantom{uid, gid}, nil
 }
 
-// starts returns the first 1000 ids of each range. Rootless containers map an image's system accounts
-// to them, so they are in use although no file says so.
+// starts returns the first 1000 ids of each range. Rootless containers map the system accounts of an image to them,
+// so they are in use although no file lists them.
 func starts(ranges idSet) idSet {
 	var s idSet
 	for _, r := range ranges {

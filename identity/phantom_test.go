@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// host is a test's machine: the files of etc by name, programs on PATH, who asks.
+// host is a machine for tests: the files of etc by name, the programs on PATH, and the calling user.
 type host struct {
 	passwd, group, subuid, subgid string
 	programs                      []string
@@ -53,7 +53,7 @@ func within(id int, spans ...span) bool {
 }
 
 func TestRootsPhantoms(t *testing.T) {
-	// Only [1879050000,1879050100) is left, but for accounts.
+	// Only [1879050000,1879050100) is left, without the accounts in it.
 	h := host{
 		passwd: anna + "high:x:1879050001:1879050002::/:/bin/sh\n",
 		group:  "high:x:1879050003:\n",
@@ -106,8 +106,8 @@ func TestKnownAccountsAreAvoided(t *testing.T) {
 	}
 }
 
-// TestOwnPhantoms chooses many times on each host; every answer must be in the wanted ids, and
-// of small ranges every id must come.
+// TestOwnPhantoms chooses many times on each host. Every phantom must be in the wanted ids, and for a small range
+// every id must occur.
 func TestOwnPhantoms(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -156,7 +156,7 @@ func TestOwnPhantoms(t *testing.T) {
 
 func TestOwnPhantomsTaken(t *testing.T) {
 	c := host{passwd: anna, subuid: "anna:5000:1001\n", subgid: "anna:5000:1001\n", uid: 1000}.chooser(t)
-	// The one id above the first 1000 is gone: one of those is better than none.
+	// The one id above the first 1000 is taken: one of the first 1000 is better than none.
 	p, err := c.choose(func(uid int) bool { return uid != 5500 })
 	if err != nil || p != (Phantom{5500, 5500}) {
 		t.Errorf("%+v, %v", p, err)
@@ -206,7 +206,7 @@ func TestNoRange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.host.uid = 1000
 			if c.host.passwd == "" {
-				c.host.uid = 987654 // not on the machine that runs the tests either
+				c.host.uid = 987654 // does not exist on the machine that runs the tests either
 			}
 			p, err := c.host.chooser(t).choose(nil)
 			var none *NoRange
@@ -223,7 +223,7 @@ func TestNoRange(t *testing.T) {
 	}
 }
 
-// TestMendMends gives the user the range that the advice names and asks again.
+// TestMendMends gives the user the range that the advice names, and chooses again.
 func TestMendMends(t *testing.T) {
 	h := host{passwd: anna, subuid: "ben:100000:65536\n", subgid: "ben:190000:65536\n", uid: 1000, programs: mappers}
 	_, err := h.chooser(t).choose(nil)
@@ -250,7 +250,7 @@ func TestPhantomJSON(t *testing.T) {
 	}
 }
 
-// TestNewPhantom chooses on the machine that runs the test, as whoever runs it.
+// TestNewPhantom chooses on the machine that runs the test, as the user who runs it.
 func TestNewPhantom(t *testing.T) {
 	a, err := readAccounts("/")
 	if err != nil {

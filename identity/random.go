@@ -5,7 +5,8 @@ import (
 	"math/big"
 )
 
-// random returns a number from 0 to n-1, each equally likely. It is this package's only source of chance.
+// random returns a number from 0 to n-1. All numbers are equally likely. It is this package's only source of
+// randomness.
 func random(n int) int {
 	r, err := rand.Int(rand.Reader, big.NewInt(int64(n)))
 	if err != nil {
@@ -14,5 +15,5 @@ func random(n int) int {
 	return int(r.Int64())
 }
 
-// one returns one of the list, each equally likely.
+// one returns an element of the list. All elements are equally likely.
 func one(list []string) string { return list[random(len(list))] }

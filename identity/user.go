@@ -8,19 +8,19 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// User is who landed commits are by: author and committer.
+// User is the author and committer of landed commits.
 type User struct{ Name, Mail string }
 
-// String is the user as in a commit: "Name <mail>".
+// String returns the user as a commit shows it: "Name <mail>".
 func (u User) String() string { return u.Name + " <" + u.Mail + ">" }
 
-// ErrNoUser says that no name, or no mail address, is configured.
+// ErrNoUser reports that no name, or no mail address, is configured.
 var ErrNoUser = errors.New("no identity to land commits with")
 
-// ResolveUser says who the user is: airlock.name and airlock.email, else what git itself takes for an
-// author (git-var(1), GIT_AUTHOR_IDENT): GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL from the environment,
-// author.*, user.*, EMAIL. Name and address are looked up independently. It never guesses from the
-// login or the host's name, as if user.useConfigOnly were set. Either being empty is [ErrNoUser].
+// ResolveUser returns the user's identity: airlock.name and airlock.email, or else git's own choice of an author
+// (git-var(1), GIT_AUTHOR_IDENT): GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL from the environment, author.*, user.*, EMAIL.
+// Name and address are looked up independently. As with user.useConfigOnly, neither is guessed from the login or the
+// host's name. If one of them is empty, the error is [ErrNoUser].
 func ResolveUser(c gitops.Config) (User, error) {
 	u := User{
 		Name: withoutCrud(authorField(c, "name", "GIT_AUTHOR_NAME", "")),
@@ -32,8 +32,8 @@ func ResolveUser(c gitops.Config) (User, error) {
 	return u, nil
 }
 
-// authorField looks up one half of an identity. An empty airlock.* or author.* counts as unset, an
-// empty variable or user.* as a value, as in git's ident.c.
+// authorField looks up the name or the address. As in git's ident.c, an empty airlock.* or author.* counts as unset,
+// and an empty variable or user.* counts as a value.
 func authorField(c gitops.Config, key, variable, otherwise string) string {
 	if value := c.String("airlock."+key, ""); value != "" {
 		return value
@@ -47,8 +47,8 @@ func authorField(c gitops.Config, key, variable, otherwise string) string {
 	return c.String("user."+key, otherwise)
 }
 
-// withoutCrud strips what git strips from a name or an address before it enters a commit
-// (ident.c, strbuf_addstr_without_crud): crud at both ends, and inside what would break the line.
+// withoutCrud removes the characters that git removes from a name or an address before it writes a commit (ident.c,
+// strbuf_addstr_without_crud): "crud" at both ends, and inside the characters that would break the line.
 func withoutCrud(text string) string {
 	for text != "" && isCrud(text[0]) {
 		text = text[1:]
@@ -59,6 +59,6 @@ func withoutCrud(text string) string {
 	return strings.NewReplacer("\n", "", "<", "", ">", "").Replace(text)
 }
 
-// isCrud is git 2.39's crud. Newer versions keep a dot at the end, as in "Jr."; the strictest one
-// is taken so that what lands does not depend on the git installed.
+// isCrud reports whether git 2.39 counts a character as crud. Newer versions keep a dot at the end, as in "Jr.". The
+// strictest version is used so that landed commits do not depend on the installed git.
 func isCrud(c byte) bool { return c <= ' ' || strings.IndexByte(`.,:;<>"\'`, c) >= 0 }

@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// setenv makes the environment's part of an identity exactly env.
+// setenv sets exactly the variables of env, and unsets the others that belong to an identity.
 func setenv(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "EMAIL"} {
@@ -27,10 +27,10 @@ type resolving struct {
 	name   string
 	config gitops.Config
 	env    map[string]string
-	want   string // empty for ErrNoUser
+	want   string // empty if ErrNoUser is expected
 }
 
-// likeGit are identities that plain git resolves too.
+// likeGit are identities that plain git resolves in the same way.
 var likeGit = []resolving{
 	{"user", gitops.Config{"user.name": "U", "user.email": "u@x"}, nil, "U <u@x>"},
 	{"author before user", gitops.Config{"user.name": "U", "user.email": "u@x", "author.name": "A", "author.email": "a@x"}, nil, "A <a@x>"},
@@ -54,7 +54,7 @@ var likeGit = []resolving{
 	{"no address", gitops.Config{"user.name": "U"}, nil, ""},
 }
 
-// ownRules are those that git does not have.
+// ownRules are identities that git resolves differently.
 var ownRules = []resolving{
 	{"airlock before all", gitops.Config{"user.name": "U", "user.email": "u@x", "author.name": "A", "airlock.name": "L", "airlock.email": "l@x"},
 		map[string]string{"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x", "EMAIL": "m@x"}, "L <l@x>"},
@@ -82,9 +82,9 @@ func TestResolveUser(t *testing.T) {
 	}
 }
 
-// TestLikeGit asks git itself about the same settings.
+// TestLikeGit compares the results with git's own for the same settings.
 func TestLikeGit(t *testing.T) {
-	noConfig := filepath.Join(t.TempDir(), "config") // never the null device: git replaces what it writes to
+	noConfig := filepath.Join(t.TempDir(), "config") // not the null device, because git replaces the files that it writes to
 	if err := os.WriteFile(noConfig, nil, 0o400); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestLikeGit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			setenv(t, c.env)
 			_, mailed := c.env["EMAIL"]
-			// With useConfigOnly git ignores EMAIL; without it, it guesses what is missing.
+			// With useConfigOnly git ignores EMAIL. Without it, git guesses a missing value.
 			args := []string{"-c", "user.useConfigOnly=" + map[bool]string{true: "false", false: "true"}[mailed]}
 			for key, value := range c.config {
 				args = append(args, "-c", key+"="+value)

@@ -9,13 +9,13 @@ import (
 
 const workspaceIDs = 1 << 16 // an id is four hexadecimal digits
 
-// errNoID says that every one of the 65,536 workspace ids is taken.
+// errNoID reports that all 65,536 workspace ids are taken.
 var errNoID = errors.New("every workspace id is taken")
 
-// WorkspaceName invents the name of a workspace's directory, as in ".cedar-7f3a", and returns it with
-// its id, "7f3a". taken tells of the ids in use; nil means none. It fails only if all of them are.
+// WorkspaceName invents the name of a workspace's directory, as in ".cedar-7f3a", and returns it with its id, "7f3a".
+// taken reports whether an id is in use. If taken is nil, all ids are free. It fails only if all ids are in use.
 func WorkspaceName(taken func(id string) bool) (name, id string, err error) {
-	// A random start instead of random tries: this ends, and finds the last free one.
+	// A random start instead of random tries ends, and finds the last free id.
 	start := random(workspaceIDs)
 	for i := range workspaceIDs {
 		id = fmt.Sprintf("%04x", (start+i)%workspaceIDs)
@@ -26,8 +26,8 @@ func WorkspaceName(taken func(id string) bool) (name, id string, err error) {
 	return "", "", errNoID
 }
 
-// ParseWorkspaceName returns the id in the name of a workspace's directory; ok is false
-// if the name is not one that [WorkspaceName] could have made, whatever the word.
+// ParseWorkspaceName returns the id in the name of a workspace's directory. ok is false if [WorkspaceName] cannot
+// have made the name. The word may be any word.
 func ParseWorkspaceName(name string) (id string, ok bool) {
 	word, id, _ := strings.Cut(name, "-")
 	word, dotted := strings.CutPrefix(word, ".")
@@ -38,15 +38,15 @@ func ParseWorkspaceName(name string) (id string, ok bool) {
 	return id, true
 }
 
-// SessionID names the airlock that began at now in the workspace id, as in
-// "20261120T201501Z-7f3a": UTC, to the second.
+// SessionID returns the name of the airlock that began at now in the workspace id, as in "20261120T201501Z-7f3a": in
+// UTC, to the second.
 func SessionID(now time.Time, id string) string {
 	return now.UTC().Format(sessionTime) + "-" + id
 }
 
 const sessionTime = "20060102T150405Z"
 
-// SessionBegan is when the airlock of a session id began; zero if it is none.
+// SessionBegan returns the start time of a session, or the zero time if session is not a session id.
 func SessionBegan(session string) time.Time {
 	text, _, _ := strings.Cut(session, "-")
 	began, _ := time.Parse(sessionTime, text)
