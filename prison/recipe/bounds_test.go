@@ -9,7 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
-// TestLinesGrowth counts what is built to find lines: a document of twice the size makes no more than twice as much.
+// TestLinesGrowth counts the bytes that finding lines allocates: a document of twice the size must need at most twice
+// as much.
 func TestLinesGrowth(t *testing.T) {
 	built := func(n int) int {
 		var text strings.Builder
@@ -51,7 +52,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// FuzzSourcesOf looks for Dockerfiles that pass the check and name more than it allows.
+// FuzzSourcesOf looks for a Dockerfile that passes the check but names more sources or stages than it allows.
 func FuzzSourcesOf(f *testing.F) {
 	f.Add([]byte("FROM a AS b\nCOPY --from=b x /\nADD [\"a b\", \"/\"]\ncopy a \\\n b /\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -67,8 +68,8 @@ func FuzzSourcesOf(f *testing.F) {
 	})
 }
 
-// FuzzBounded looks for a document of tools that is read though it is beyond the limits: what [Detect] takes from it is
-// bounded by its keys.
+// FuzzBounded looks for a document of tools that is read although it exceeds the limits: the limits on its keys bound
+// the result of [Detect].
 func FuzzBounded(f *testing.F) {
 	f.Add("[tools]\ngo = \"1.2.3\"\n\"core:node\" = [\"1\"]\n", "go 1.2.3\n", "[os]\npackages = [\"a\"]")
 	f.Fuzz(func(t *testing.T, mise, tools, text string) {

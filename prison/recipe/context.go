@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Sources are what a Dockerfile copies from its context: paths from the context's top, which may be patterns as
-// of path.Match; "." is all of it.
+// Sources are the paths that a Dockerfile copies from its build context, relative to the top of the context. They may
+// be patterns of path.Match. "." stands for the whole context.
 type Sources []string
 
-// Whole reports whether all of the context can be copied.
+// Whole reports whether the Dockerfile may copy the whole context.
 func (s Sources) Whole() bool { return slices.Contains(s, ".") }
 
-// Length is the number of bytes that a path is held against.
+// Length returns the number of pattern bytes that each path is compared with.
 func (s Sources) Length() (n int) {
 	for _, source := range s {
 		n += len(source)
@@ -23,7 +23,7 @@ func (s Sources) Length() (n int) {
 	return n
 }
 
-// Has reports whether a file of the context can be copied.
+// Has reports whether the Dockerfile may copy a file of the context.
 func (s Sources) Has(file string) bool {
 	for _, source := range s {
 		if source == "." {
@@ -45,13 +45,14 @@ var (
 	elsewhat  = lazily(`^([a-z]+://|git@)`)
 )
 
-// Bounds of a Dockerfile: each file of a context is held against each path that it copies, each base against each stage.
+// Bounds of a Dockerfile. Each file of a context is compared with each path that the Dockerfile copies, and each base
+// with each stage.
 const (
 	maxSources = 1000
 	maxStages  = 1000
 )
 
-// CheckDockerfile refuses a Dockerfile that takes too long to be looked through.
+// CheckDockerfile refuses a Dockerfile that would take too long to analyse.
 func CheckDockerfile(file string, content []byte) error {
 	wrong := func(most int, what string) error {
 		return Errors{{File: printable(file), Message: fmt.Sprintf("more than %d %s", most, what)}}
@@ -68,7 +69,7 @@ func CheckDockerfile(file string, content []byte) error {
 	switch {
 	case len(content) > MaxSize:
 		return wrong(MaxSize, "bytes")
-	case sources > 2*maxSources: // with the places that they are copied to
+	case sources > 2*maxSources: // including the destinations
 		return wrong(maxSources, "paths to copy")
 	case stages > maxStages:
 		return wrong(maxStages, "stages")
@@ -76,7 +77,8 @@ func CheckDockerfile(file string, content []byte) error {
 	return nil
 }
 
-// SourcesOf reads what a Dockerfile copies. Where it cannot be told, as a variable is in it, that is everything.
+// SourcesOf returns the paths that a Dockerfile copies. If a path is not certain, because it contains a variable, the
+// result is everything.
 func SourcesOf(dockerfile []byte) Sources {
 	var all Sources
 	for line := range strings.Lines(continued().ReplaceAllString(string(dockerfile), " ")) {
@@ -111,7 +113,7 @@ func sourcesOf(arguments string) (sources []string) {
 	return sources
 }
 
-// BasesOf are the images that a Dockerfile starts from, as far as it names them plainly.
+// BasesOf returns the images that a Dockerfile starts from, except those whose name contains a variable.
 func BasesOf(dockerfile []byte) (images []string) {
 	var stages []string
 	for line := range strings.Lines(continued().ReplaceAllString(string(dockerfile), " ")) {

@@ -15,14 +15,14 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
-// Found is a language that a repository's files speak for.
+// Found is a language that the files of a repository indicate.
 type Found struct {
-	Language        // without a version if no file says one and the distribution has none
-	File     string // the one that says most
+	Language        // without a version if no file names one and the distribution has no package
+	File     string // the file with the most information
 }
 
-// Detect looks at the files at the top of a work tree, and for projects of .NET one folder below. What cannot be read
-// says nothing: these files are written for other programs.
+// Detect reads the files at the top of a work tree, and .NET projects also one folder below. Files that cannot be
+// read are ignored, because they are written for other programs.
 func Detect(files fs.FS) []Found {
 	d := &detection{files: files, found: map[string]Found{}}
 	d.golang()
@@ -46,13 +46,13 @@ func Detect(files fs.FS) []Found {
 	return all
 }
 
-// detection is one look at a work tree.
+// detection collects the languages of a work tree.
 type detection struct {
 	files fs.FS
 	found map[string]Found
 }
 
-// read reads the beginning of a regular file; empty if there is none.
+// read returns the beginning of a regular file, or empty if there is none.
 func (d *detection) read(name string) string {
 	f, err := d.files.Open(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *detection) has(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// add takes a language up, or what more is known of it. A version that is none of an exact one is left out.
+// add adds a language, or more information about it. A version is left out unless it is exact.
 func (d *detection) add(file string, l Language) {
 	f, known := d.found[l.Name]
 	if !known {
@@ -88,7 +88,7 @@ func (d *detection) add(file string, l Language) {
 	d.found[l.Name] = f
 }
 
-// first is the first group of an expression in a text, empty if it does not match.
+// first returns the first group of an expression in a text, or empty if it does not match.
 func first(expression *regexp.Regexp, text string) string {
 	if m := expression.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -110,7 +110,7 @@ func (d *detection) golang() {
 	d.add("go.mod", Language{Name: "go", Version: completed(cmp.Or(first(goToolchain(), content), first(goVersion(), content)))})
 }
 
-// completed makes "1.74" the first release of that name.
+// completed turns "1.74" into the first release with that prefix, "1.74.0".
 func completed(version string) string {
 	if version == "" || strings.Count(version, ".") != 1 {
 		return version
@@ -118,7 +118,8 @@ func completed(version string) string {
 	return version + ".0"
 }
 
-// exact is a version if it is one of three numbers, empty otherwise: a range is nothing to install.
+// exact returns a version of three numbers unchanged and everything else as empty, because a range cannot be
+// installed.
 func exact(version string) string {
 	if version = strings.TrimSpace(version); threeParts().MatchString(version) {
 		return version
@@ -136,7 +137,7 @@ func (d *detection) node() {
 	if content == "" {
 		return
 	}
-	_ = json.Unmarshal([]byte(content), &p) // what of it can be read
+	_ = json.Unmarshal([]byte(content), &p) // keys that cannot be read stay empty
 	l := Language{Name: "node", Version: cmp.Or(exact(p.Volta.Node), exact(p.Engines.Node))}
 	name, version, _ := strings.Cut(p.PackageManager, "@")
 	version, _, _ = strings.Cut(version, "+")
@@ -157,7 +158,7 @@ func (d *detection) node() {
 	}
 }
 
-// versionFile takes the version from a file that holds nothing else.
+// versionFile reads a version from a file that contains nothing else.
 func (d *detection) versionFile(language, name string) {
 	if v := exact(d.read(name)); v != "" {
 		d.add(name, Language{Name: language, Version: v})
@@ -241,7 +242,7 @@ func (d *detection) java() {
 	}
 }
 
-// toolVersions reads the file of asdf: a name and a version on each line.
+// toolVersions reads asdf's file: a name and a version on each line.
 func (d *detection) toolVersions() {
 	const name = ".tool-versions"
 	for line := range strings.Lines(d.read(name)) {
@@ -274,7 +275,7 @@ func (d *detection) mise(name string) {
 
 var distributionVersion = lazily(`^([a-z][a-z0-9-]*)-(\d.*)$`)
 
-// tool takes up what a manager of tools is told. Managers of packages are told to it as well.
+// tool adds an entry of a tool manager's file. Such files also list package managers.
 func (d *detection) tool(file, name, version string) {
 	name = strings.TrimPrefix(name, "core:")
 	l := Language{Name: nameOf(name), Version: version}
@@ -294,7 +295,7 @@ func (d *detection) tool(file, name, version string) {
 	}
 }
 
-// nameOf is the name that recipes have for a language.
+// nameOf returns the name of a language in recipes.
 func nameOf(name string) string {
 	for own, known := range languages {
 		if slices.Contains(known.aliases, name) {
@@ -304,10 +305,10 @@ func nameOf(name string) string {
 	return name
 }
 
-// ErrNoVersion says that a language needs a version that nobody named.
-var ErrNoVersion = errors.New("no version is named, and the distribution has no package of it")
+// ErrNoVersion reports that a language needs a version and none was named.
+var ErrNoVersion = errors.New("no version is named, and the distribution has no package for it")
 
-// ParseLanguage reads NAME[=VERSION][,manager=MANAGER][,distribution=DISTRIBUTION] as a recipe would.
+// ParseLanguage reads NAME[=VERSION][,manager=MANAGER][,distribution=DISTRIBUTION], with the rules of a recipe.
 func ParseLanguage(text string) (Language, error) {
 	fields := strings.Split(text, ",")
 	l := Language{}
@@ -334,7 +335,7 @@ func ParseLanguage(text string) (Language, error) {
 	}
 	_, err := Parse(Marshal(Recipe{Languages: []Language{l}}))
 	var wrong Errors
-	if errors.As(err, &wrong) { // of no file that there is
+	if errors.As(err, &wrong) { // the file name in the error does not matter
 		return l, errors.New(wrong[0].Message)
 	}
 	return l, err

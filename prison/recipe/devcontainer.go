@@ -13,10 +13,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
-// DevcontainerName is where a description of a development container lies, which stands in for a missing recipe.
+// DevcontainerName is the path of a development container's description, which replaces a missing recipe.
 const DevcontainerName = ".devcontainer/devcontainer.json"
 
-// devcontainer is what is taken from such a description.
+// devcontainer holds the supported keys of such a description.
 type devcontainer struct {
 	Image string `json:"image"`
 	Build struct {
@@ -27,11 +27,11 @@ type devcontainer struct {
 	PostCreateCommand any               `json:"postCreateCommand"`
 }
 
-// silent are keys that say nothing about the environment, whose absence nobody misses.
+// silent are keys without effect on the environment. They are not reported as ignored.
 var silent = []string{"$schema", "name"}
 
-// ParseDevcontainer makes a recipe of the description of a development container. ignored are the names of what it says
-// besides.
+// ParseDevcontainer makes a recipe from the description of a development container. ignored lists the names of the
+// keys that it does not support.
 func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 	wrong := func(format string, args ...any) error {
 		return Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
@@ -79,8 +79,8 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 		value := d.ContainerEnv[name]
 		switch {
 		case !variableName().MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
-			return Recipe{}, nil, wrong("containerEnv: %s is no variable that there can be", quote(name))
-		case slices.Contains(fixed, name) || strings.Contains(value, "${"): // of the host, or of the editor
+			return Recipe{}, nil, wrong("containerEnv: %s is not a valid variable", quote(name))
+		case slices.Contains(fixed, name) || strings.Contains(value, "${"): // refers to a variable of the host or the editor
 			ignored = append(ignored, "containerEnv."+name)
 		default:
 			if r.Env.Set == nil {
@@ -92,7 +92,7 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 	return r, ignored, nil
 }
 
-// startup reads the command, which may be a line for a shell, a list of words, or several by name.
+// startup reads postCreateCommand. It may be a line for a shell, a list of words, or several of these by name.
 func (d devcontainer) startup() (commands []string, err error) {
 	named := map[string]any{"": d.PostCreateCommand}
 	if several, ok := d.PostCreateCommand.(map[string]any); ok {
@@ -108,16 +108,16 @@ func (d devcontainer) startup() (commands []string, err error) {
 			for _, word := range command {
 				text, ok := word.(string)
 				if !ok {
-					return nil, errors.New("a word that is no text")
+					return nil, errors.New("a word is not a text")
 				}
 				line += " " + shellQuote(text)
 			}
 			line = strings.TrimSpace(line)
 		default:
-			return nil, errors.New("neither a text nor a list")
+			return nil, errors.New("is neither a text nor a list")
 		}
 		if strings.Contains(line, "\x00") || len(line) > maxCommand {
-			return nil, errors.New("a command that there cannot be")
+			return nil, errors.New("a command is too long or contains a zero byte")
 		}
 		if strings.TrimSpace(line) != "" {
 			commands = append(commands, line)
@@ -126,7 +126,7 @@ func (d devcontainer) startup() (commands []string, err error) {
 	return commands, nil
 }
 
-// ignoredKeys are the names of all that [devcontainer] does not take, sorted.
+// ignoredKeys returns the names of the keys that [devcontainer] does not support, sorted.
 func ignoredKeys(content []byte) (names []string) {
 	var all map[string]json.RawMessage
 	var build struct{ Build map[string]json.RawMessage }
@@ -148,10 +148,10 @@ func ignoredKeys(content []byte) (names []string) {
 	return names
 }
 
-// plainJSON blanks out comments and commas before a closing bracket, which these files may have. Lines stay lines.
+// plainJSON replaces comments, and commas before a closing bracket, by spaces. Line numbers stay the same.
 func plainJSON(content []byte) []byte {
 	out := bytes.Clone(content)
-	comma := -1 // where a comma is after which nothing came yet
+	comma := -1 // position of a comma that only space has followed so far
 	for i := 0; i < len(out); i++ {
 		switch c := out[i]; {
 		case c == '"':

@@ -42,9 +42,9 @@ func TestParseDevcontainer(t *testing.T) {
 		`{"image": "a", "build": {"dockerfile": "b"}}`:       "both an image and a build.dockerfile",
 		`{"build": {"dockerfile": "../../x"}}`:               `build.dockerfile: "../../x" is not in the repository`,
 		`{"build": {"dockerfile": "x", "context": "../.."}}`: `build.context: "../.." is not in the repository`,
-		`{"postCreateCommand": 1}`:                           "postCreateCommand: neither a text nor a list",
-		`{"postCreateCommand": ["a", 1]}`:                    "postCreateCommand: a word that is no text",
-		`{"containerEnv": {"A B": ""}}`:                      `containerEnv: "A B" is no variable`,
+		`{"postCreateCommand": 1}`:                           "postCreateCommand: is neither a text nor a list",
+		`{"postCreateCommand": ["a", 1]}`:                    "postCreateCommand: a word is not a text",
+		`{"containerEnv": {"A B": ""}}`:                      `containerEnv: "A B" is not a valid variable`,
 		`/*`:                                                 "unexpected end",
 		strings.Repeat(" ", recipe.MaxSize+1):                "more than",
 	} {

@@ -1,6 +1,6 @@
-// Package recipe reads what an environment to work in is made of.
+// Package recipe reads the description of a development environment.
 //
-// A repository says so in the file coding-environment.toml at its top:
+// A repository contains it in the file coding-environment.toml at its top:
 //
 //	schema_version = 1
 //
@@ -24,36 +24,36 @@
 //	[env.set]
 //	GOFLAGS = "-mod=mod"
 //
-// [Parse] reads a [Recipe] and refuses what it does not know, [Marshal] writes one. Whoever can commit can change
-// a recipe, so it is read as something hostile: what it says ends up in a Dockerfile, in shells and on terminals.
+// [Parse] reads a [Recipe] and refuses unknown keys. [Marshal] writes one. Everybody who can commit can change a
+// recipe, so it is treated as hostile input: its values end up in a Dockerfile, in shells and on terminals.
 //
 // # Images
 //
-// The recipe counts as it is in the snapshot's tree, or at the tip of the branch when an airlock
-// resumes: a recipe that nobody else has would make an environment that nobody else has. A generated
-// Dockerfile goes to the engine's classic builder, which needs no session and is there from Docker
-// 20.10 on, in Podman as well. The image's name is the SHA-256 of the Dockerfile, the ids of the
-// images it starts from, and the copied files. The phantom's number is not in it, so one image serves
-// all airlocks: the prison writes accounts into its own /etc, and replaces the image's user (65532).
+// The recipe is read from the snapshot's tree, or from the tip of the branch when an airlock resumes. A recipe that
+// is not committed would make an environment that nobody else has. The engine's classic builder builds a generated
+// Dockerfile. That builder needs no session, and exists from Docker 20.10 on and in Podman. The image's name is the
+// SHA-256 of the Dockerfile, the ids of the images it starts from, and the copied files. It does not depend on the
+// phantom's uid, so one image serves all airlocks: the prison writes accounts into its own /etc, and replaces the
+// image's user (65532).
 //
-// Languages come by apt ("system") or by mise into /opt/mise, with links in /usr/local/bin. Mise's
-// shims would obey a mise.toml or .tool-versions of the workspace.
+// Languages are installed by apt ("system") or by mise into /opt/mise, with links in /usr/local/bin. Mise's own shims
+// would obey a mise.toml or .tool-versions of the workspace.
 //
-// An image gets its name when it is complete. It is built before other commands are locked out, and if
-// the branch has another recipe by then, start refuses. The images of a failed build's steps are
-// removed. The engine leaves a container that was made when the build was cancelled and had not
-// started; a host name that only the steps of the build get identifies it, as a label would be in the
-// image. Tools are checked in the prison, where PATH, --tool and --rootfs decide.
+// An image gets its name when it is complete. It is built before start locks other commands out. If the branch has
+// another recipe when the build ends, start refuses. The images of a failed build's steps are removed. If a build is
+// cancelled before a container of it has started, the engine leaves that container behind. Its host name, which only
+// build steps get, identifies it. A label would also identify it, but would end up in the image. Tools are checked in
+// the prison, where PATH, --tool and --rootfs decide.
 //
 // # Consent
 //
-// Consent is a SHA-256 in the repository's git configuration: plain, visible, revoked with an editor.
-// It is that of the recipe's file, and with a Dockerfile that of a list of everything that goes in. A
-// Dockerfile that copies everything asks again after each commit; the rule "recipe" then holds the
-// Dockerfile alone. A recipe without consent is refused, since its author wants it. A devcontainer was
-// written for editors and is in many repositories: without consent it is ignored, with a message.
+// Consent is a SHA-256 in the repository's git configuration: readable, visible, and revoked with an editor. It is
+// the digest of the recipe's file, or, with a Dockerfile, of a list of all files that the build uses. A Dockerfile
+// that copies everything asks for consent again after each commit; the rule "recipe" then holds only changes of the
+// Dockerfile. A recipe without consent is refused, since its author wants it to be used. A devcontainer was written
+// for editors and is in many repositories. Without consent it is ignored, with a message.
 //
-// Three repositories (Go, Python, Node) take 5.5 minutes from the clone to the landed commit when
-// three images are built, and 45 s when they exist; native, Python and Node take 6 s and Go 40
+// Three repositories (Go, Python, Node) take 5.5 minutes from the clone to the landed commit when three images are
+// built, and 45 s when the images exist. With the native backend, Python and Node take 6 s and Go takes 40 s
 // (scripts/try-languages).
 package recipe

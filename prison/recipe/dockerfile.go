@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// miseVersion is the mise that brings languages in exact versions.
+// miseVersion is the version of mise that installs languages in exact versions.
 const miseVersion = "v2026.9.15"
 
-// baseline is in every environment: git, a shell that people know, certificates to trust.
+// baseline is installed in every environment: git, a common shell, certificates.
 var baseline = []string{"bash", "ca-certificates", "git"}
 
-// miseNeeds is what mise itself needs to fetch and unpack.
+// miseNeeds are the packages that mise needs to fetch and unpack languages.
 var miseNeeds = []string{"curl", "gzip", "tar", "unzip", "xz-utils"}
 
-// agentID is who an image says that its processes run as: nobody's number. The prison puts an account of its own in its
-// place, with a number that is another each time, so that the image need not know it and can be kept.
+// agentID is the user id in an image: nobody's. The prison replaces it by its own account, whose uid is a new one
+// each time. So the image does not depend on that uid and can be kept.
 const agentID = 65532
 
-// miseFolder is where languages lie that mise has brought, for everybody to read.
+// miseFolder contains the languages that mise has installed, readable by all users.
 const miseFolder = "/opt/mise"
 
-// NeedsBuild reports whether an image has to be built for a recipe: one that starts from a Dockerfile and asks for nothing
-// else is that.
+// NeedsBuild reports whether an image must be built for a recipe. A recipe with a Dockerfile and nothing else uses
+// the image of that Dockerfile.
 func (r Recipe) NeedsBuild() bool {
 	return r.OS.Dockerfile == "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0
 }
 
-// Dockerfile returns how the image of a recipe is built. base is what to start from; empty for what the recipe says.
-// Equal recipes give equal bytes.
+// Dockerfile returns the Dockerfile for a recipe. base is the image to start from. If it is empty, the recipe names
+// it. Equal recipes give equal bytes.
 func (r Recipe) Dockerfile(base string) []byte {
 	w := &writer{}
 	w.line("FROM %s", cmp.Or(base, r.OS.Base, DefaultBase))
@@ -44,7 +44,7 @@ func (r Recipe) Dockerfile(base string) []byte {
 		w.line("    icu=$(apt-cache pkgnames libicu | grep -E '^libicu[0-9]+$' | sort -V | tail -n 1); \\")
 		packages = append(packages, `"$icu"`)
 	}
-	// Without waiting for the disk after each file: should the machine fail, there is no image.
+	// Do not sync each file to the disk: if the machine fails, there is no image.
 	w.line("    apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \\")
 	w.line("    %s; \\", strings.Join(packages, " "))
 	w.line("    apt-get clean; rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/cache/debconf/*-old")
@@ -56,7 +56,7 @@ func (r Recipe) Dockerfile(base string) []byte {
 	return []byte(w.String())
 }
 
-// packages are all that apt is to install, each once, in the order of who asked first.
+// packages returns the packages for apt to install, without duplicates.
 func (r Recipe) packages() []string {
 	all := slices.Concat(baseline, r.OS.Packages)
 	for _, l := range r.Languages {
@@ -74,7 +74,7 @@ func (r Recipe) packages() []string {
 	return unique(all)
 }
 
-// byMise are the languages and managers that mise brings.
+// byMise returns the languages and managers that mise installs.
 func (r Recipe) byMise() (all []string) {
 	for _, l := range r.Languages {
 		if l.Version != System {
@@ -86,15 +86,15 @@ func (r Recipe) byMise() (all []string) {
 			continue
 		}
 		if version == System {
-			version = "latest" // of the day the image is built, and that one as long as it is kept
+			version = "latest" // the latest version on the day of the build, for as long as the image is kept
 		}
 		all = append(all, name+"@"+version)
 	}
 	return all
 }
 
-// mise installs languages in exact versions where everybody finds them. Their programs are linked to, since mise's own
-// shims would obey files of the workspace that ask for other versions.
+// mise installs languages in exact versions for all users. It links to their programs, because mise's own shims would
+// obey files of the workspace that ask for other versions.
 func (r Recipe) mise(w *writer) {
 	tools := r.byMise()
 	if len(tools) == 0 {
@@ -120,16 +120,16 @@ func (r Recipe) mise(w *writer) {
 	w.link()
 }
 
-// arg sets a variable for the steps that follow, and not for who uses the image.
+// arg sets a variable for the following build steps, but not in the image.
 func (w *writer) arg(name, value string) { w.line("ARG %s=%s", name, value) }
 
-// link links to all programs that mise has brought so far.
+// link links to all programs that mise has installed so far.
 func (w *writer) link() {
 	w.line("RUN for folder in $(mise bin-paths); do for program in \"$folder\"/*; do \\")
 	w.line("    if [ -x \"$program\" ]; then ln -sf \"$program\" /usr/local/bin/; fi; done; done")
 }
 
-// managers installs the package managers that come as packages of another one.
+// managers installs the package managers that are packages of another manager.
 func (r Recipe) managers(w *writer) {
 	for _, l := range r.Languages {
 		name, version := l.manager()
@@ -153,7 +153,7 @@ func (r Recipe) managers(w *writer) {
 	}
 }
 
-// verify sees that all that was asked for runs, in the version asked for.
+// verify adds checks that every requested program runs, in the requested version.
 func (r Recipe) verify(w *writer) {
 	checks := []string{"git --version"}
 	for _, n := range r.Needs() {

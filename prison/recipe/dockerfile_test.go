@@ -18,7 +18,8 @@ func parse(t *testing.T, content string) recipe.Recipe {
 	return r
 }
 
-// TestDockerfile compares whole files: what cannot be built everywhere, as mise fetches it, is at least read.
+// TestDockerfile compares whole files. Not every machine can build them, because mise fetches files, so at least
+// their text is checked.
 func TestDockerfile(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.toml")
 	if err != nil || len(files) < 3 {

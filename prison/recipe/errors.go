@@ -8,10 +8,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
-// Error is one thing that is wrong with a recipe. What it quotes is escaped.
+// Error is one mistake in a recipe. Quoted text in it is escaped.
 type Error struct {
-	File    string // where, from the top of the work tree
-	Line    int    // 0 if it is nowhere in particular
+	File    string // path from the top of the work tree
+	Line    int    // 0 if the mistake has no line
 	Message string
 }
 
@@ -22,7 +22,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// tooMuch is the error for a file that no parser sees, because of a limit that it exceeds.
+// tooMuch returns the error for a file that exceeds a limit, and that no parser reads therefore.
 func tooMuch(file string, err error) *Error {
 	var limit *bounded.Error
 	if !errors.As(err, &limit) {
@@ -31,7 +31,7 @@ func tooMuch(file string, err error) *Error {
 	return &Error{File: printable(file), Line: limit.Line, Message: limit.Error()}
 }
 
-// Errors is all that is wrong with a recipe, from the top to the bottom. There is at least one.
+// Errors are all mistakes in a recipe, from top to bottom. There is at least one.
 type Errors []*Error
 
 func (e Errors) Error() string {
@@ -42,7 +42,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Unwrap lets errors.As find the first.
+// Unwrap lets errors.As find the first error.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, one := range e {

@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestFragments has a shell read what the generated steps hand to one, and shellcheck look through it: steps that fetch
-// something cannot be run everywhere.
+// TestFragments checks the shell commands of the generated steps with a shell's parser and with shellcheck. Steps
+// that fetch something cannot be run everywhere.
 func TestFragments(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.Dockerfile")
 	if err != nil || len(files) < 3 {
@@ -51,7 +51,7 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// fragments are the commands of a Dockerfile's RUN steps, as the shell gets them.
+// fragments returns the commands of a Dockerfile's RUN steps, as the shell gets them.
 func fragments(dockerfile string) (all []string) {
 	for line := range strings.Lines(strings.ReplaceAll(dockerfile, "\\\n", "")) {
 		if command, ok := strings.CutPrefix(line, "RUN "); ok {

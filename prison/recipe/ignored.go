@@ -10,28 +10,29 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// Bounds of a .dockerignore, which every file of a context is held against.
+// Bounds of a .dockerignore. Every file of a context is compared with its patterns.
 const (
 	maxIgnored        = 1000
-	maxIgnoredPattern = 4096 // bytes, as a path has
+	maxIgnoredPattern = 4096 // in bytes, the maximum length of a path
 )
 
-// Ignored is what a .dockerignore keeps out of a build's context. The zero value keeps nothing out.
+// Ignored holds the patterns of a .dockerignore, which excludes files from a build's context. The zero value excludes
+// none.
 type Ignored struct {
 	patterns *patternmatcher.PatternMatcher
 	length   int
 }
 
-// Length is the number of bytes of all patterns.
+// Length returns the number of bytes of all patterns.
 func (i Ignored) Length() int { return i.length }
 
-// IgnoredFiles are the paths at which what a Dockerfile is built without can be written down, as Docker has it: a file for
-// this Dockerfile alone goes before the one of its context.
+// IgnoredFiles returns the paths of a Dockerfile's ignore files, in Docker's order: the file for this Dockerfile
+// alone comes before the one of its context.
 func IgnoredFiles(dockerfile, context string) []string {
 	return []string{dockerfile + ".dockerignore", path.Join(context, ".dockerignore")}
 }
 
-// ParseIgnored reads such a file.
+// ParseIgnored reads an ignore file.
 func ParseIgnored(file string, content []byte) (Ignored, error) {
 	wrong := func(format string, args ...any) (Ignored, error) {
 		return Ignored{}, Errors{{File: printable(file), Message: fmt.Sprintf(format, args...)}}
@@ -53,14 +54,15 @@ func ParseIgnored(file string, content []byte) (Ignored, error) {
 			return wrong("a pattern has more than %d bytes", maxIgnoredPattern)
 		}
 		if !isPattern(line) {
-			return wrong("%s is no pattern", quote(line))
+			return wrong("%s is not a pattern", quote(line))
 		}
 	}
 	all, err := patternmatcher.New(lines)
 	return Ignored{all, length}, err
 }
 
-// isPattern tries a line. What is behind an exclamation mark is only looked at where something was kept out before.
+// isPattern checks a line. The matcher only evaluates the part behind an exclamation mark if an earlier pattern has
+// excluded the file, so that part is checked separately.
 func isPattern(line string) bool {
 	if _, err := patternmatcher.New([]string{line}); err != nil {
 		return false
@@ -72,7 +74,7 @@ func isPattern(line string) bool {
 	return err == nil
 }
 
-// Has reports whether a file of the context is kept out.
+// Has reports whether a file of the context is excluded.
 func (i Ignored) Has(file string) (bool, error) {
 	if i.patterns == nil {
 		return false, nil

@@ -40,10 +40,10 @@ func TestIgnored(t *testing.T) {
 
 func TestIgnoredWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"ok\n[":                      `x/.dockerignore: "[" is no pattern`,
-		"!":                          `x/.dockerignore: "!" is no pattern`,
-		"*\n![b-a]":                  `x/.dockerignore: "![b-a]" is no pattern`,
-		"a\x1b[31m[":                 `x/.dockerignore: "a\x1b[31m[" is no pattern`,
+		"ok\n[":                      `x/.dockerignore: "[" is not a pattern`,
+		"!":                          `x/.dockerignore: "!" is not a pattern`,
+		"*\n![b-a]":                  `x/.dockerignore: "![b-a]" is not a pattern`,
+		"a\x1b[31m[":                 `x/.dockerignore: "a\x1b[31m[" is not a pattern`,
 		strings.Repeat("a", 5000):    "x/.dockerignore: a pattern has more than 4096 bytes",
 		strings.Repeat("a", 1<<17):   "x/.dockerignore: bufio.Scanner: token too long",
 		strings.Repeat("a\n", 1001):  "x/.dockerignore: 1001 patterns are more than 1000",
@@ -56,7 +56,8 @@ func TestIgnoredWrong(t *testing.T) {
 	}
 }
 
-// The longest lists that are read, of patterns that would make others try all ways there are.
+// TestIgnoredTakesNoTime checks the longest lists that are allowed, with patterns for which a backtracking matcher
+// takes exponential time.
 func TestIgnoredTakesNoTime(t *testing.T) {
 	var text strings.Builder
 	for n := range 1000 {

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// known is what the package knows of a language beside its name. Of all others it knows no more than mise does.
+// known is the package's knowledge about a language. All other languages are left to mise.
 type known struct {
 	managers []string // the first comes with the language
-	aliases  []string // what people also call it
-	packages []string // Debian's, for [System]; none: Debian has none
-	requires []string // Debian's packages that it needs when mise brings it, to run or to be built
-	check    []string // how to ask for the version
-	mise     string   // its name there, if it is another
+	aliases  []string // other common names
+	packages []string // Debian's packages for [System]; empty if Debian has none
+	requires []string // Debian's packages that the language needs when mise installs or builds it
+	check    []string // the command that prints the version
+	mise     string   // mise's name of the language, if it differs
 }
 
-// languages are those that recipes were made for first.
+// languages are the languages with built-in knowledge.
 var languages = map[string]known{
 	"python": {
 		managers: []string{"pip", "uv", "poetry", "pipenv"}, aliases: []string{"python3", "py", "cpython"},
@@ -61,10 +61,10 @@ var languages = map[string]known{
 	"haskell": {mise: "ghc", check: []string{"ghc", "--version"}, packages: []string{"ghc", "cabal-install"}},
 }
 
-// icu stands for the package of ICU, whose name has its version in it and is another in each release.
+// icu stands for the package of ICU, whose name contains its version and differs in each release.
 const icu = "libicu*"
 
-// distributions are those of Java, the usual one first.
+// distributions are the distributions of Java, the default first.
 var distributions = []string{
 	"openjdk", "temurin", "corretto", "zulu", "liberica", "graalvm-community", "oracle", "microsoft", "sapmachine", "semeru-openj9",
 }
@@ -74,16 +74,15 @@ var managerPackages = map[string][]string{
 	"poetry": {"python3-poetry"}, "pipenv": {"pipenv"}, "yarn": {"yarnpkg"}, "maven": {"maven"}, "gradle": {"gradle"},
 }
 
-// KnownLanguages are the names of the languages that this package knows something about, sorted. A recipe may name others
-// that mise knows.
+// KnownLanguages returns the languages with built-in knowledge, sorted. A recipe may name others that mise knows.
 func KnownLanguages() []string { return slices.Sorted(maps.Keys(languages)) }
 
-// Managers are the package managers that can be named for a language, the one first that comes with it.
+// Managers returns the package managers for a language. The first one comes with the language.
 func Managers(language string) []string {
 	return slices.DeleteFunc(slices.Clone(languages[language].managers), func(m string) bool { return m == "" })
 }
 
-// Distributions are those that can be named for Java, the usual one first.
+// Distributions returns the distributions of Java, the default first.
 func Distributions() []string { return slices.Clone(distributions) }
 
 // HasSystem reports whether the distribution has a package of a language, so that its version can be [System].

@@ -6,13 +6,13 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lines tells in which line each key of a document is, by its path. Decoding forgets it.
+// lines maps the path of each key to its line in the document. The decoder does not return lines.
 type lines map[string]int
 
-// pathOf joins the parts of a key. A part can hold dots, but not this.
+// pathOf joins the parts of a key. A part can contain dots, but no zero byte.
 func pathOf(parts ...string) string { return strings.Join(parts, "\x00") }
 
-// findLines reads a document that is known to be one.
+// findLines finds the lines of the keys of a valid document.
 func findLines(content []byte) lines {
 	found := lines{}
 	var p unstable.Parser
@@ -38,7 +38,7 @@ func (l lines) value(p *unstable.Parser, above []string, e *unstable.Node) {
 	}
 }
 
-// add notes where a key is, and where those above it are seen first.
+// add records the line of a key, and of the tables above it that occur for the first time.
 func (l lines) add(p *unstable.Parser, above []string, key unstable.Iterator) []string {
 	path := above[:len(above):len(above)]
 	for key.Next() {
@@ -51,7 +51,7 @@ func (l lines) add(p *unstable.Parser, above []string, key unstable.Iterator) []
 	return path
 }
 
-// of is the line of a key, or of the nearest above it.
+// of returns the line of a key, or of the nearest table above it.
 func (l lines) of(path []string) int {
 	for n := len(path); n > 0; n-- {
 		if line := l[pathOf(path[:n]...)]; line > 0 {

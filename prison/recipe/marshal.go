@@ -6,10 +6,11 @@ import (
 	"unicode"
 )
 
-// Marshal writes a recipe that [Parse] reads as the same one, with comments for whoever finds it in a repository.
+// Marshal writes a recipe, with comments for its readers in a repository. [Parse] reads the result as the same
+// recipe.
 func Marshal(r Recipe) []byte {
 	w := &writer{}
-	w.line("# The environment to work in: what it is made of, and what is run when it starts.")
+	w.line("# The environment to work in: its parts, and the commands that run when it starts.")
 	w.line("schema_version = %d", Version)
 	w.os(r.OS)
 	for _, l := range r.Languages {
@@ -25,7 +26,7 @@ type writer struct{ strings.Builder }
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// table begins a table, with what it is about.
+// table begins a table, with a comment about it.
 func (w *writer) table(about, name string) {
 	w.line("")
 	if about != "" {
@@ -61,18 +62,18 @@ func (w *writer) commands(name, about string, commands []string) {
 
 func (w *writer) env(e Env) {
 	if len(e.Pass) > 0 {
-		w.table("Variables of whoever starts the environment, by their names.", "env")
+		w.table("Variables of the user who starts the environment, by their names.", "env")
 		w.texts("pass", e.Pass)
 	}
 	if len(e.Set) > 0 {
-		w.table("Variables with their values: no secrets, this file is for everybody.", "env.set")
+		w.table("Variables with their values. No secrets: everybody can read this file.", "env.set")
 		for _, name := range e.Names() {
 			w.line("%s = %s", name, basicString(e.Set[name]))
 		}
 	}
 }
 
-// text writes a value, if there is one.
+// text writes a value unless it is empty.
 func (w *writer) text(key, value string) {
 	if value != "" {
 		w.line("%s = %s", key, basicString(value))

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Merge adds to the text of a recipe what another one asks for beyond it, and changes nothing that is there: whoever wrote
-// it has their own order and comments. kept are the tables whose content is another than was asked for. An error says
-// that nothing can be added to such a text.
+// Merge adds the requests of another recipe to the text of a recipe. It changes nothing in the text, because the
+// author has chosen its order and comments. kept lists the tables whose content differs from the request. An error
+// means that nothing can be added to such a text.
 func Merge(content []byte, want Recipe) (merged []byte, kept []string, err error) {
 	have, err := Parse(content)
 	if err != nil {
@@ -42,7 +42,7 @@ func Merge(content []byte, want Recipe) (merged []byte, kept []string, err error
 	}
 	tables := Marshal(more)
 	if i := bytes.Index(tables, []byte("\n\n")); i >= 0 {
-		tables = tables[i+1:] // without the head
+		tables = tables[i+1:] // without the comment and schema_version
 	}
 	merged = slices.Clone(content)
 	if len(content) > 0 && content[len(content)-1] != '\n' {

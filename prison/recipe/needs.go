@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Need is a program that a recipe asks for, and how to see whether a system has it.
+// Need is a program that a recipe requests, with the command that checks for it.
 type Need struct {
-	Name     string   // what people call it
-	Version  string   // exact or the beginning of one, or [System] for any
+	Name     string   // common name
+	Version  string   // exact, or the beginning of a version, or [System] for any version
 	Check    []string // the command that prints the version
-	Packages []string // Debian's packages that bring it; none if it has none
-	Mise     string   // as mise calls it, with the version; empty if mise is not the way
+	Packages []string // Debian's packages with the program; empty if there are none
+	Mise     string   // mise's name with the version; empty if mise cannot install it
 }
 
-// Needs are the programs that a recipe asks for.
+// Needs returns the programs that a recipe requests.
 func (r Recipe) Needs() []Need {
 	var all []Need
 	for _, l := range r.Languages {
@@ -25,7 +25,7 @@ func (r Recipe) Needs() []Need {
 			n := Need{Name: m, Version: version, Check: []string{m, "--version"}, Packages: managerPackages[m]}
 			switch {
 			case m == "yarn" && l.Version == System:
-				n.Check[0] = "yarnpkg" // what Debian calls it
+				n.Check[0] = "yarnpkg" // Debian's name
 			case m == "maven":
 				n.Check[0] = "mvn"
 			}
@@ -50,7 +50,7 @@ func (l Language) need() Need {
 	return n
 }
 
-// manager returns the package manager asked for, and which version of it; [System] if any will do.
+// manager returns the requested package manager and its version, which is [System] if any version will do.
 func (l Language) manager() (name, version string) {
 	name, version, versioned := strings.Cut(l.Manager, "@")
 	if !versioned {
@@ -59,7 +59,7 @@ func (l Language) manager() (name, version string) {
 	return name, version
 }
 
-// mise is how mise calls the language in a version.
+// mise returns mise's name of the language with its version.
 func (l Language) mise() string {
 	name := l.Name
 	if other := languages[name].mise; other != "" {
@@ -74,7 +74,7 @@ func (l Language) mise() string {
 
 var versionInText = lazily(`[0-9]+(\.[0-9A-Za-z_+-]+)*`)
 
-// Meets reports whether what the check printed is the version needed: 3.12 is met by 3.12.7, and not by 3.1.
+// Meets reports whether the check printed the needed version: 3.12.7 meets 3.12, and 3.1 does not.
 func (n Need) Meets(printed string) bool {
 	if n.Version == System {
 		return true
@@ -85,11 +85,11 @@ func (n Need) Meets(printed string) bool {
 	})
 }
 
-// Printed finds the version in what a check printed.
+// Printed returns the version in the output of a check.
 func (n Need) Printed(printed string) string { return versionInText().FindString(printed) }
 
-// MissingPackages reads dpkg's list of what a system has (/var/lib/dpkg/status) and returns those of the wanted
-// packages, as NAME or NAME=VERSION, that are not installed.
+// MissingPackages reads dpkg's list of installed packages (/var/lib/dpkg/status). It returns the wanted packages, as
+// NAME or NAME=VERSION, that are not installed.
 func MissingPackages(status io.Reader, wanted []string) ([]string, error) {
 	has := map[string]bool{}
 	var name, version string

@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/bounded"
 )
 
-// Parse reads a recipe. What is wrong with it is an [Errors], with all there is to mend.
+// Parse reads a recipe. If the recipe has mistakes, the error is an [Errors] with all of them.
 func Parse(content []byte) (Recipe, error) {
 	if err := bounded.Usual.TOML(content); err != nil {
 		return Recipe{}, Errors{tooMuch(FileName, err)}
@@ -24,7 +24,7 @@ func Parse(content []byte) (Recipe, error) {
 	}
 	p := &parser{lines: findLines(content)}
 	if !p.version(all["schema_version"]) {
-		return Recipe{}, p.wrong // what follows is not what this program takes it for
+		return Recipe{}, p.wrong // this program may misinterpret the rest
 	}
 	r := p.recipe(table{p, nil, all})
 	if len(p.wrong) > 0 {
@@ -34,7 +34,7 @@ func Parse(content []byte) (Recipe, error) {
 	return r, nil
 }
 
-// syntaxError says where a document is not TOML.
+// syntaxError returns the position at which a document is not TOML.
 func syntaxError(err error) *Error {
 	var decode *toml.DecodeError
 	if !errors.As(err, &decode) {
@@ -45,13 +45,13 @@ func syntaxError(err error) *Error {
 	return &Error{File: FileName, Line: row, Message: fmt.Sprintf("not TOML at column %d: %s", column, message)}
 }
 
-// printable escapes what a terminal would obey.
+// printable escapes control characters, which a terminal would obey.
 func printable(s string) string {
 	quoted := fmt.Sprintf("%q", s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// parser collects what is wrong.
+// parser collects the mistakes.
 type parser struct {
 	lines lines
 	wrong Errors
@@ -61,7 +61,7 @@ func (p *parser) errorf(path []string, format string, args ...any) {
 	p.wrong = append(p.wrong, &Error{File: FileName, Line: p.lines.of(path), Message: fmt.Sprintf(format, args...)})
 }
 
-// version reports whether the rest is in a format that is known.
+// version reports whether this program can read the format of the recipe.
 func (p *parser) version(value any) bool {
 	at := []string{"schema_version"}
 	switch v, isNumber := value.(int64); {
@@ -72,7 +72,7 @@ func (p *parser) version(value any) bool {
 	case v < 1:
 		p.errorf(at, "schema_version is %d; the first one is 1", v)
 	case v > Version:
-		p.errorf(at, "schema_version %d is newer than what this program reads (%d): a newer program is needed", v, Version)
+		p.errorf(at, "schema_version %d is newer than this program reads (%d): a newer program is needed", v, Version)
 	default:
 		return true
 	}
@@ -96,7 +96,7 @@ func (p *parser) recipe(top table) (r Recipe) {
 	return r
 }
 
-// table is a table of a document, with the functions that take its values out.
+// table is a table of a document, with methods that read its values.
 type table struct {
 	*parser
 	path   []string
@@ -107,12 +107,12 @@ func (t table) at(key string) []string { return append(t.path[:len(t.path):len(t
 
 func (t table) has(key string) bool { _, ok := t.values[key]; return ok }
 
-// errorf says what is wrong with the value of a key.
+// errorf adds a mistake in the value of a key.
 func (t table) errorf(key, format string, args ...any) {
 	t.parser.errorf(t.at(key), "%s: %s", dotted(t.at(key)), fmt.Sprintf(format, args...))
 }
 
-// only refuses keys that do not exist.
+// only refuses unknown keys.
 func (t table) only(keys ...string) {
 	for _, key := range slices.Sorted(maps.Keys(t.values)) {
 		if slices.Contains(keys, key) {
@@ -131,7 +131,7 @@ func (t table) only(keys ...string) {
 	}
 }
 
-// elsewhere says of tables that people may look for why there are none.
+// elsewhere explains why there are no such tables, for users who look for them.
 var elsewhere = map[string]string{
 	"ports":   "reserved; ports are not forwarded yet",
 	"network": notYours, "runtime": notYours, "limits": notYours, "secrets": notYours, "mounts": notYours, "volumes": notYours,
@@ -165,7 +165,7 @@ func (t table) text(key string) (string, bool) {
 	return s, ok
 }
 
-// texts takes a list out; each has to be valid.
+// texts returns a list of texts. Each entry must be valid.
 func (t table) texts(key, what string, valid func(string) bool) []string {
 	if !t.has(key) {
 		return nil
@@ -194,7 +194,7 @@ func (t table) texts(key, what string, valid func(string) bool) []string {
 	return all
 }
 
-// dotted spells a path the way a document does.
+// dotted writes a path as a document does.
 func dotted(path []string) string {
 	parts := make([]string, len(path))
 	for i, part := range path {
@@ -206,7 +206,7 @@ func dotted(path []string) string {
 	return strings.Join(parts, ".")
 }
 
-// quote quotes what somebody wrote, cut to a length that fits into a message.
+// quote quotes a user's text, shortened to fit into a message.
 func quote(s string) string {
 	const longest = 80
 	if len(s) > longest {

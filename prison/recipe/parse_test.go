@@ -68,9 +68,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// wrongRecipes each have one thing wrong, and a message that says which.
+// wrongRecipes have one mistake each, with the message that must name it.
 var wrongRecipes = []struct{ content, want string }{
-	{"schema_version = 2", ":1: schema_version 2 is newer than what this program reads (1): a newer program is needed"},
+	{"schema_version = 2", ":1: schema_version 2 is newer than this program reads (1): a newer program is needed"},
 	{"\nschema_version = 0", ":2: schema_version is 0; the first one is 1"},
 	{"schema_version = \"1\"", ":1: schema_version is a text, want the number 1"},
 	{"schema_version = true", ":1: schema_version is true or false, want the number 1"},
@@ -99,18 +99,18 @@ var wrongRecipes = []struct{ content, want string }{
 	{"[os]\nbase = \"debian:12\"\ndockerfile = \"Dockerfile\"", ":3: os.dockerfile: there is a base as well"},
 	{"languages = [\"go\"]", ":1: languages: is a list, want a table such as [languages]"},
 	{"[languages]\ngo = \"1.22.1\"", ":2: languages.go: is a text, want a table such as [languages.go]"},
-	{"[languages.go]", `:1: languages.go.version: is missing: say an exact one such as "1.2.3", or "system"`},
+	{"[languages.go]", `:1: languages.go.version: is missing: give an exact one such as "1.2.3", or "system"`},
 	{"[languages.golang]\nversion = \"1.22.1\"", `:1: languages.golang: its name here is "go"`},
 	{"[languages.pyhton]\nversion = \"3.12.7\"", `:1: languages.pyhton: unknown language; did you mean "python"?`},
 	{"[languages.\"a b\"]\nversion = \"1.0\"", `:1: languages."a b": that is not the name of a language`},
-	{"[languages.node]\nversion = \"latest\"", `:2: languages.node.version: "latest" is no exact version`},
-	{"[languages.node]\nversion = \"^20.1\"", `:2: languages.node.version: "^20.1" is no exact version`},
+	{"[languages.node]\nversion = \"latest\"", `:2: languages.node.version: "latest" is not an exact version`},
+	{"[languages.node]\nversion = \"^20.1\"", `:2: languages.node.version: "^20.1" is not an exact version`},
 	{"[languages.python]\nversion = 3.12", ":2: languages.python.version: is a number, want a text: write it in quotes"},
-	{"[languages.dotnet]\nversion = \"system\"", ":2: languages.dotnet.version: Debian has no package of dotnet that is known here"},
+	{"[languages.dotnet]\nversion = \"system\"", ":2: languages.dotnet.version: no package of Debian is known for dotnet"},
 	{"[languages.node]\nversion = \"20.1.0\"\nmanager = \"yran\"", `:3: languages.node.manager: "yran" is not one of npm, pnpm, yarn; did you mean yarn?`},
-	{"[languages.go]\nversion = \"1.22.1\"\nmanager = \"dep\"", ":3: languages.go.manager: go has none to choose from"},
+	{"[languages.go]\nversion = \"1.22.1\"\nmanager = \"dep\"", ":3: languages.go.manager: go has no managers to choose from"},
 	{"[languages.node]\nversion = \"20.1.0\"\nmanager = \"npm@9.0.0\"", ":3: languages.node.manager: npm comes with node"},
-	{"[languages.node]\nversion = \"20.1.0\"\nmanager = \"pnpm@latest\"", `:3: languages.node.manager: "latest" is no exact version of pnpm`},
+	{"[languages.node]\nversion = \"20.1.0\"\nmanager = \"pnpm@latest\"", `:3: languages.node.manager: "latest" is not an exact version of pnpm`},
 	{"[languages.java]\nversion = \"21.0.2\"\ndistribution = \"sun\"", `:3: languages.java.distribution: "sun" is not one of openjdk, temurin`},
 	{"[languages.go]\nversion = \"1.22.1\"\ndistribution = \"temurin\"", ":3: languages.go.distribution: only java has distributions"},
 	{"[languages.java]\nversion = \"system\"\ndistribution = \"zulu\"", `:3: languages.java.distribution: with version "system" it is Debian's own`},
@@ -125,11 +125,11 @@ var wrongRecipes = []struct{ content, want string }{
 	{"[env.set]\nPATH = \"/x\"", ":2: env.set.PATH: belongs to the environment itself"},
 	{"[env.set]\n\"A=B\" = \"\"", `:2: env.set."A=B": that is not the name of a variable`},
 	{"[env.set]\nPORT = 80", ":2: env.set.PORT: is a number, want a text: write it in quotes"},
-	{"[env]\npass = [\"A\"]\n[env.set]\nA = \"1\"", ":4: env.set.A: is passed as well; one of the two"},
+	{"[env]\npass = [\"A\"]\n[env.set]\nA = \"1\"", ":4: env.set.A: is passed as well: choose one of the two"},
 	{"[env.set]\nWHEN = 2026-11-21", ":2: env.set.WHEN: is a date or a time, want a text in quotes"},
 }
 
-// TestWrong sees that each mistake is named, where it is, and nothing else is.
+// TestWrong checks that each mistake is reported with its line, and that no other is.
 func TestWrong(t *testing.T) {
 	said := map[string]string{}
 	for _, c := range wrongRecipes {
@@ -143,7 +143,7 @@ func TestWrong(t *testing.T) {
 			t.Errorf("%q:\n got %s\nwant %s%s", c.content, err, recipe.FileName, c.want)
 		}
 		if other, again := said[err.Error()]; again {
-			t.Errorf("%q and %q are told by the same message: %s", c.content, other, err)
+			t.Errorf("%q and %q have the same message: %s", c.content, other, err)
 		}
 		said[err.Error()] = c.content
 		if strings.ContainsFunc(err.Error(), func(c rune) bool { return c < ' ' }) {
@@ -155,7 +155,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestWrongTogether sees that all mistakes are told at once, in the order of the lines.
+// TestWrongTogether checks that all mistakes are reported at once, in the order of the lines.
 func TestWrongTogether(t *testing.T) {
 	_, err := recipe.Parse([]byte("[startup]\ncommands = 1\n[os]\nbase = 2\n[languages.go]\nversion = \"latest\"\n"))
 	var all recipe.Errors
@@ -196,7 +196,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for recipes that are read and cannot be written, or that nothing can read.
+// FuzzParse looks for recipes that can be read but not written, or whose written form cannot be read.
 func FuzzParse(f *testing.F) {
 	f.Add(whole)
 	for _, c := range wrongRecipes {
@@ -216,7 +216,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// normal takes empty for missing.
+// normal replaces empty values by missing ones.
 func normal(r recipe.Recipe) recipe.Recipe {
 	if len(r.Env.Set) == 0 {
 		r.Env.Set = nil

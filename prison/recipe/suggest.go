@@ -1,7 +1,7 @@
 package recipe
 
-// Nearest returns what somebody meant who wrote something else: the candidate that is the fewest changes away, if
-// those are few. It is empty if there is none.
+// Nearest returns the candidate that is the fewest changes away from a mistyped word. It returns empty if no
+// candidate is close.
 func Nearest(word string, candidates []string) string {
 	best, within := "", 1+len(word)/4
 	for _, c := range candidates {
@@ -12,7 +12,7 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// distance counts the letters to insert, remove, replace or swap with their neighbours to make b of a.
+// distance counts the letters to insert, remove, replace or swap with a neighbour to turn a into b.
 func distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)

@@ -25,8 +25,8 @@ var (
 	variableName = lazily(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
 )
 
-// lazily compiles an expression when it is first asked for: most commands ask for none, and the processes that keep a
-// prison would have it in their memory for as long as that runs.
+// lazily compiles an expression when it is first used. Most commands use none, and the processes that keep a prison
+// running would hold the compiled expression in memory all that time.
 func lazily(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
@@ -49,7 +49,7 @@ func (t table) os() (o OS) {
 	return o
 }
 
-// inRepository reports whether a path can be that of a file in a repository.
+// inRepository reports whether a path can be the path of a file in a repository.
 func inRepository(p string) bool {
 	plain := utf8.ValidString(p) && !strings.ContainsFunc(p, func(c rune) bool { return c == '\\' || !unicode.IsPrint(c) })
 	return plain && p != "" && p != "." && len(p) < 4096 && p[0] != '/' && p[0] != '-' && path.Clean(p) == p &&
@@ -73,7 +73,7 @@ func (t table) language(name string) (l Language) {
 	return l
 }
 
-// knows refuses names that are certainly wrong. All others are left to mise, which knows hundreds.
+// knows refuses names that are certainly wrong. All other names are left to mise, which knows hundreds of languages.
 func (t table) knows(name string) bool {
 	if !languageName().MatchString(name) {
 		t.errorf(name, "that is not the name of a language")
@@ -88,7 +88,7 @@ func (t table) knows(name string) bool {
 			return false
 		}
 	}
-	// Names of two letters are near to everything.
+	// Names of two letters are close to every word.
 	if meant := Nearest(name, KnownLanguages()); len(name) > 2 && len(meant) > 2 {
 		t.errorf(name, "unknown language; did you mean %q?", meant)
 		return false
@@ -98,16 +98,16 @@ func (t table) knows(name string) bool {
 
 func (t table) version(language string) string {
 	if !t.has("version") {
-		t.errorf("version", `is missing: say an exact one such as "1.2.3", or %q`, System)
+		t.errorf("version", `is missing: give an exact one such as "1.2.3", or %q`, System)
 		return ""
 	}
 	v, ok := t.text("version")
 	switch {
 	case !ok:
 	case v == System && !HasSystem(language):
-		t.errorf("version", "Debian has no package of %s that is known here: say an exact version", language)
+		t.errorf("version", "no package of Debian is known for %s: give an exact version", language)
 	case v != System && !versionText().MatchString(v):
-		t.errorf("version", `%s is no exact version: say one such as "1.2.3", or %q for the distribution's`, quote(v), System)
+		t.errorf("version", `%s is not an exact version: give one such as "1.2.3", or %q for the distribution's`, quote(v), System)
 	}
 	return v
 }
@@ -121,7 +121,7 @@ func (t table) manager(language string) string {
 	name, version, versioned := strings.Cut(m, "@")
 	switch {
 	case len(choice) == 0:
-		t.errorf("manager", "%s has none to choose from: leave it out", language)
+		t.errorf("manager", "%s has no managers to choose from: leave it out", language)
 	case !slices.Contains(choice, name):
 		message := "is not one of " + strings.Join(choice, ", ")
 		if meant := Nearest(name, choice); meant != "" {
@@ -129,7 +129,7 @@ func (t table) manager(language string) string {
 		}
 		t.errorf("manager", "%s %s", quote(name), message)
 	case versioned && !versionText().MatchString(version):
-		t.errorf("manager", "%s is no exact version of %s", quote(version), name)
+		t.errorf("manager", "%s is not an exact version of %s", quote(version), name)
 	case versioned && name == languages[language].managers[0]:
 		t.errorf("manager", "%s comes with %s: it has no version of its own", name, language)
 	}
@@ -162,10 +162,10 @@ func (t table) commands(key string) []string {
 	})
 }
 
-// fixed are the variables that every environment has of its own.
+// fixed are the variables that every environment sets itself.
 var fixed = []string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR"}
 
-// unique leaves the first of those that are equal.
+// unique returns a list without duplicates.
 func unique(list []string) (all []string) {
 	for _, s := range list {
 		if !slices.Contains(all, s) {
@@ -199,9 +199,9 @@ func (t table) env() (e Env) {
 		case slices.Contains(fixed, name):
 			set.errorf(name, "belongs to the environment itself")
 		case slices.Contains(e.Pass, name):
-			set.errorf(name, "is passed as well; one of the two")
+			set.errorf(name, "is passed as well: choose one of the two")
 		case len(value) > maxValue || strings.Contains(value, "\x00"):
-			set.errorf(name, "the value is too long or holds a zero byte")
+			set.errorf(name, "the value is too long or contains a zero byte")
 		}
 		e.Set[name] = value
 	}
