@@ -1,9 +1,9 @@
 // Package calls makes single system calls inside a running prison, as the agent, with any arguments.
 //
-// A shell cannot, and a copy of this program would bring its name along. The runner does: the smallest program that
-// does what it is told. It reads requests of 256 bytes, a call's number, six arguments and 200 bytes for what
-// arguments point to, makes the call and writes 8 bytes, its result. It needs no library, so it runs in every
-// prison of its processor.
+// A shell cannot make arbitrary system calls, and a copy of this program would reveal its name inside. Instead, a
+// minimal program is copied into the prison, the runner. It reads requests of 256 bytes: the number of a call, six
+// arguments, and 200 bytes to which arguments can point. For each request it makes the call and writes 8 bytes, the
+// result. It needs no library, so it runs in every prison on its processor architecture.
 package calls
 
 import (
@@ -20,17 +20,18 @@ import (
 
 const (
 	runnerBase = 0x400000
-	dataBase   = 0x600000 // where each request is
+	dataBase   = 0x600000 // address of the request
 	elfHead    = 64 + 2*56
 	request    = 256
 
 	// Pointer is the argument that points to [Call.Data].
 	Pointer = dataBase + 56
-	// patience bounds how long all calls together may take.
+	// patience bounds the time of all calls together.
 	patience = 30 * time.Second
-	// removePatience bounds how long the program's removal may: an agent can stop whoever does it.
+	// removePatience bounds the removal of the runner: an agent can stop the process that removes it.
 	removePatience = 5 * time.Second
-	// maxOutput is more than calls or the shell have to say: their output is open to the agent.
+	// maxOutput bounds the output that is read. Calls and the shell write less, but the agent can write to their
+	// output.
 	maxOutput = 64 << 10
 )
 
@@ -52,7 +53,7 @@ func (c Call) encode() []byte {
 	return b
 }
 
-// runner returns the program as an ELF file of two segments: itself, and the page of the request.
+// runner returns the runner as an ELF file of two segments: the code, and the page of the request.
 func runner(machine uint16, code []byte) []byte {
 	le := binary.LittleEndian
 	size := uint64(elfHead + len(code))
@@ -79,8 +80,8 @@ func runner(machine uint16, code []byte) []byte {
 	return append(f, code...)
 }
 
-// Make makes calls, one after the other in one process, and returns the result of each: its value, or minus the
-// error's number.
+// Make makes calls, one after the other in one process. The result of each call is its return value, or the negated
+// error number.
 func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 	program := ownRunner()
 	if program == nil {
@@ -88,7 +89,8 @@ func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// Where a program can be executed; the workspace last, as an agent may be at work there.
+	// The runner goes to the first folder in which programs can be executed. The workspace comes last, because an
+	// agent may be at work there.
 	place, err := run(ctx, p, program, "sh", "-c", `umask 077; last=
 		for d in "$HOME" /tmp "$PWD/.git" "$PWD"; do
 			f=$(mktemp "$d/tmp.XXXXXX" 2>/dev/null) || continue
@@ -120,11 +122,11 @@ func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 	return results, nil
 }
 
-// remove takes the program away, also when there is no time left for calls.
+// remove removes the runner, even if there is no time left for calls.
 func remove(ctx context.Context, p prison.Prison, path string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removePatience)
 	defer cancel()
-	run(ctx, p, nil, "rm", "-f", path) //nolint:errcheck // the prison's own folder
+	run(ctx, p, nil, "rm", "-f", path) //nolint:errcheck // the runner is in the prison's own folder
 }
 
 func run(ctx context.Context, p prison.Prison, stdin []byte, argv ...string) ([]byte, error) {

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// TestRunnerElsewhere runs the program on the other processor.
+// TestRunnerElsewhere runs the runner of the other processor architecture.
 func TestRunnerElsewhere(t *testing.T) {
 	emulator, err := exec.LookPath("qemu-aarch64-static")
 	if err != nil {
-		// The suite that knows what is required imports this package.
+		// The test suite that lists the requirements imports this package.
 		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "native") {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestRunnerElsewhere(t *testing.T) {
 	if err := os.WriteFile(path, runner(arm64Machine, arm64Code), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// getcwd(2) fills in what an argument points to; close(2) fails with EBADF.
+	// getcwd(2) writes to the memory that an argument points to. close(2) fails with EBADF.
 	requests := append(Call{Number: 17, Args: [6]uintptr{Pointer, 200}}.encode(), Call{Number: 57, Args: [6]uintptr{999}}.encode()...)
 	cmd := exec.Command(emulator, path)
 	cmd.Dir = "/"

@@ -2,7 +2,7 @@ package calls
 
 import "runtime"
 
-// The runner's instructions, with the request at 0x600000 (r12, x19):
+// The runner's instructions. The request is at 0x600000 (r12, x19):
 //
 //	next: read(0, request+got, 256-got) until all 256 bytes are there; exit_group(0) at the end of file
 //	      result = syscall(number, six arguments); request[0:8] = result
@@ -31,7 +31,7 @@ var arm64Code = []byte{
 	0x01, 0x00, 0x00, 0xd4,
 }
 
-// ownRunner returns the program for this processor, nil if there is none.
+// ownRunner returns the runner for this processor architecture, or nil if there is none.
 func ownRunner() []byte {
 	switch runtime.GOARCH {
 	case "amd64":

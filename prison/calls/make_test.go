@@ -11,7 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// hostile is a prison whose agent writes without end where a program's output is read, and stops whoever removes it.
+// hostile is a prison whose agent writes without end where the runner's output is read, and stops the process that
+// removes the runner.
 type hostile struct {
 	prison.Prison
 	written int
@@ -41,7 +42,7 @@ func (h *hostile) Exec(ctx context.Context, p prison.Process) (int, error) {
 	return 0, nil
 }
 
-// TestHostile makes calls where the agent does what it can: it ends, and says that there are no results.
+// TestHostile makes calls while the agent interferes in every way. Make must end with an error about the results.
 func TestHostile(t *testing.T) {
 	if ownRunner() == nil {
 		t.Skip("no program for this processor")

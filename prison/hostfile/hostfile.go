@@ -1,4 +1,4 @@
-// Package hostfile keeps what a backend remembers of a prison: small JSON files in the prison's folder on the host.
+// Package hostfile stores a backend's data about a prison: small JSON files in the prison's folder on the host.
 package hostfile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Read reads a file into v. Its errors are those of [os.ReadFile] if there is no such file.
+// Read reads a file into v. If the file does not exist, the error is that of [os.ReadFile].
 func Read(path string, v any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func Read(path string, v any) error {
 	return nil
 }
 
-// Write replaces a file by v.
+// Write replaces the content of a file by v.
 func Write(path string, v any) error {
 	content, err := json.Marshal(v)
 	if err != nil {
@@ -30,7 +30,8 @@ func Write(path string, v any) error {
 	return Replace(path, append(content, '\n'))
 }
 
-// Replace replaces a file, so that a reader sees the old content or the new one, whoever else writes at the same time.
+// Replace replaces a file. A reader sees either the old or the new content, even if several processes write at the
+// same time.
 func Replace(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
 	if err != nil {
@@ -41,7 +42,7 @@ func Replace(path string, content []byte) error {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
-		os.Remove(temp.Name()) // the first error tells
+		os.Remove(temp.Name()) // the first error is returned
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
-// TestReplace lets many write at once: a reader finds one of them, whole, and nothing else stays.
+// TestReplace writes concurrently: a reader sees one complete content, and no other file stays.
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	var got string
@@ -36,7 +36,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestFailure leaves the old content where the new one cannot be written, and says what is broken.
+// TestFailure checks that the old content stays if the new one cannot be written, and that the error names the broken
+// file.
 func TestFailure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	if err := hostfile.Write(path, make(chan int)); err == nil {

@@ -1,2 +1,2 @@
-// Package hosttree removes what somebody else has made on the host's disk.
+// Package hosttree removes trees of files that somebody else has created on the host's disk.
 package hosttree

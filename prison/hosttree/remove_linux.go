@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes path and what is below it, never through a link and whatever the modes, for a
-// caller with the capabilities to. It holds one descriptor and no path: the tree was made by somebody
-// who may have made it deeper than PATH_MAX and than the limit of open files. os.RemoveAll
-// recurses, and keeps a descriptor per level.
+// Remove removes path and everything below it, whatever its modes, for a caller with the capabilities to do so. It
+// never follows a symbolic link. It works with one open descriptor and with names relative to it, because the creator
+// of the tree may have made it deeper than PATH_MAX and than the limit of open files. os.RemoveAll recurses, and
+// keeps a descriptor open for each level.
 func Remove(path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -40,12 +40,12 @@ func Remove(path string) error {
 
 // level is a folder on the way down from the top.
 type level struct {
-	name     string // in the folder above
-	dev, ino uint64 // of the folder above
+	name     string // in the parent folder
+	dev, ino uint64 // of the parent folder
 	left     []string
 }
 
-// emptyTree walks down into every folder, and up again when it is empty.
+// emptyTree goes down into every folder, and up again when the folder is empty.
 func emptyTree(parent int, name string) error {
 	dir, err := openFolder(parent, name)
 	if err != nil {
@@ -83,7 +83,7 @@ func emptyTree(parent int, name string) error {
 	}
 }
 
-// leave goes up from an empty folder and removes it.
+// leave goes from an empty folder to its parent and removes the empty folder.
 func leave(dir *os.File, l level) (*os.File, error) {
 	dir, err := step(dir, "..")
 	if err != nil {
@@ -98,7 +98,7 @@ func leave(dir *os.File, l level) (*os.File, error) {
 	return dir, nil
 }
 
-// step replaces an open folder by another one next to it.
+// step replaces an open folder by its parent or by a folder in it.
 func step(dir *os.File, name string) (*os.File, error) {
 	next, err := openFolder(int(dir.Fd()), name)
 	if err != nil {
@@ -119,17 +119,17 @@ func openFolder(parent int, name string) (*os.File, error) {
 func identity(dir *os.File) (dev, ino uint64, err error) {
 	var st unix.Stat_t
 	err = unix.Fstat(int(dir.Fd()), &st)
-	return uint64(st.Dev), st.Ino, err //nolint:unconvert // of 32 bits on other machines
+	return uint64(st.Dev), st.Ino, err //nolint:unconvert // 32 bits on other architectures
 }
 
-// removeEntries removes all entries but folders that are not empty, and returns the names of those.
+// removeEntries removes all entries except non-empty folders, and returns the names of those.
 func removeEntries(dir *os.File) (left []string, err error) {
 	fd := int(dir.Fd())
 	for {
 		names, err := dir.Readdirnames(512)
 		for _, name := range names {
 			err := unix.Unlinkat(fd, name, 0)
-			if err == unix.EISDIR || err == unix.EPERM { // EPERM is what POSIX says for folders
+			if err == unix.EISDIR || err == unix.EPERM { // POSIX systems report EPERM for folders
 				err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
 			}
 			switch {

@@ -4,5 +4,5 @@ package hosttree
 
 import "os"
 
-// Remove removes path and what is below it, never through a link.
+// Remove removes path and everything below it. It never follows a symbolic link.
 func Remove(path string) error { return os.RemoveAll(path) }

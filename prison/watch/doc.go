@@ -1,7 +1,7 @@
-// Package watch guards the host against what runs in a prison: it stops a prison before its workspace fills a disk,
-// and keeps the workspace closed to other users of the host.
+// Package watch protects the host against a running prison: it stops a prison before its workspace fills a disk, and
+// keeps the workspace closed to other users of the host.
 //
-// Measuring a workspace takes a walk through it; asking a file system what it has left takes nothing. [Guard] walks
-// now and then if the file system has changed, and at once if it has grown by much. It waits neither for promotion nor
-// for a walk: an agent decides how long both take.
+// To measure a workspace, a process must walk through all its files. To read the free space of a file system costs
+// almost nothing. [Guard] therefore walks only now and then, after the file system has changed, and at once when it
+// has grown by much. It waits neither for promotion nor for a walk, because an agent decides how long both take.
 package watch

@@ -14,52 +14,55 @@ import (
 const (
 	// interval is the pause between two checks of the file systems.
 	interval = time.Second
-	// maxInodes is how many files and folders a workspace may have, however small.
+	// maxInodes is the maximum number of files and folders in a workspace, however small they are.
 	maxInodes = 5_000_000
-	// walkEvery is the shortest pause between two walks while something changes on the file system. walkShare is how
-	// many times longer the pause is than the walk was, openShare than the prison for it took to begin.
+	// walkEvery is the shortest pause between two walks while the file system changes. The pause is also at least
+	// walkShare times the duration of the walk, plus openShare times the time that its prison took to start.
 	walkEvery = 5 * time.Second
 	walkShare = 200
 	openShare = 20
-	// fullShare is by how much shorter the pause is while the workspace counts as full.
+	// fullShare divides the pause while the workspace counts as full.
 	fullShare = 20
-	// grace is by how much a workspace may outgrow what it was stopped at when it is started again to be cleaned up.
+	// grace is the number of bytes by which a workspace may grow after the prison was stopped. It lets the user start
+	// the prison again and clean up.
 	grace = 64 << 20
 )
 
-// Usage is what the agent holds of a file system.
+// Usage is the agent's part of a file system.
 type Usage struct {
 	Bytes  int64
 	Inodes int64
-	Beside int64         // those of Bytes that are in the agent's home, not in the workspace
-	Whole  bool          // all of it could be read: the owner of a folder can close it to themselves, too
-	Took   time.Duration // to measure
+	Beside int64         // the part of Bytes that is in the agent's home, not in the workspace
+	Whole  bool          // everything could be read; the agent can make a folder unreadable even to itself
+	Took   time.Duration // duration of the measurement
 }
 
 // Folder is a folder on a disk that the agent can fill.
 type Folder struct{ Path, Of string }
 
-// Prison is what a Guard needs to know of a prison, and to do to it.
+// Prison provides a Guard's access to a prison.
 type Prison struct {
 	Workspace string   // folder of the workspace; required
-	Others    []Folder // on other disks, maybe
-	// Measure walks through workspace and home. With an error, its result is what could be measured. Required.
+	Others    []Folder // folders that may be on other disks
+	// Measure walks through workspace and home. With an error, its result covers only what could be measured.
+	// Required.
 	Measure func(context.Context) (Usage, error)
-	// Exported returns the bytes that were taken out of the workspace: what is committed, exported and removed again
-	// comes to more than the workspace has. Required.
+	// Exported returns the bytes that were exported from the workspace. Commits that were exported and then removed
+	// inside add up to more than the workspace holds. Required.
 	Exported func() int64
 	// Halt stops the prison. Required.
 	Halt func(context.Context) error
-	// Close makes the workspace the agent's and nobody else's again, and reports whether it was not. Required.
+	// Close makes the workspace accessible to the agent alone, and reports whether that changed anything. Required.
 	Close func(context.Context) (bool, error)
 }
 
-// Full is why a prison was stopped.
+// Full is the reason for which a prison was stopped.
 type Full struct {
 	Message string
-	// Enough is a value of the size limit that would do, in gigabytes; 0 if the limit is not the reason.
+	// Enough is a sufficient value of the size limit, in gigabytes, or 0 if the limit is not the reason.
 	Enough int64
-	// Disk is a folder on the full disk; empty if the limit is the reason. Inodes says that it has no room for files.
+	// Disk is a folder on the full disk, or empty if the limit is the reason. Inodes reports that the disk has no
+	// inodes left.
 	Disk   string
 	Inodes bool
 }
@@ -69,38 +72,38 @@ type Guard struct {
 	prison Prison
 	log    *log.Logger
 	news   chan struct{}
-	at     func(path string) (space, error) // what a file system has
+	at     func(path string) (space, error) // reads the space of a file system
 	now    func() time.Time
 
-	known struct { // between Run and its callers
+	known struct { // shared between Run and its callers
 		sync.Mutex
-		limit int64 // bytes a workspace may have; 0 as long as it is not known
+		limit int64 // maximum bytes of the workspace; 0 while it is not known
 		full  *Full
 	}
 
-	// What follows belongs to Run.
+	// Only Run uses the following fields.
 	floor   int64
 	others  []disk
-	walk    <-chan walk // where the result of a walk comes; nil while there is none
+	walk    <-chan walk // receives the result of the running walk; nil if none runs
 	walked  walk        // the last one
-	ended   time.Time   // when it ended
+	ended   time.Time   // end of the last walk
 	failure string      // of the last walk, logged once
 	closing <-chan struct{}
 	open    bool // the workspace could not be closed, which was logged
-	// excused is what there was when the prison was stopped.
+	// excused is the state in which the prison was stopped.
 	excused walk
 }
 
-// walk is what a walk through the workspace found.
+// walk is the result of a walk through the workspace.
 type walk struct {
 	usage    Usage
 	exported int64
-	then     space // when it began
+	then     space // space at the beginning of the walk
 	pause    time.Duration
 	err      error
 }
 
-// New returns a guard that does nothing before [Guard.Run].
+// New returns a guard. It does nothing until [Guard.Run] is called.
 func New(p Prison, logger *log.Logger) *Guard { return newGuard(p, logger, spaceAt, time.Now) }
 
 func newGuard(p Prison, logger *log.Logger, at func(string) (space, error), now func() time.Time) *Guard {
@@ -120,21 +123,21 @@ func newGuard(p Prison, logger *log.Logger, at func(string) (space, error), now 
 	return g
 }
 
-// Allow sets how many bytes a workspace may have.
+// Allow sets the maximum size of the workspace in bytes.
 func (g *Guard) Allow(bytes int64) {
 	g.known.Lock()
 	defer g.known.Unlock()
 	g.known.limit = bytes
 }
 
-// Full returns why the guard has stopped the prison; nil if it has not.
+// Full returns the reason for which the guard has stopped the prison, or nil if it has not.
 func (g *Guard) Full() *Full {
 	g.known.Lock()
 	defer g.known.Unlock()
 	return g.known.full
 }
 
-// News sends when the result of Full has changed.
+// News receives whenever the result of Full has changed.
 func (g *Guard) News() <-chan struct{} { return g.news }
 
 func (g *Guard) limit() int64 {
@@ -154,7 +157,7 @@ func (g *Guard) set(f *Full) {
 	}
 	select {
 	case g.news <- struct{}{}:
-	default: // one is waiting
+	default: // a change is already waiting
 	}
 }
 
@@ -177,7 +180,7 @@ func (g *Guard) Run(ctx context.Context) {
 		case found := <-g.walk:
 			g.learn(ctx, found)
 		case <-tick.C:
-			if g.closing == nil { // an agent can hold it up
+			if g.closing == nil { // the agent can delay it
 				done := make(chan struct{})
 				g.closing = done
 				go func() {
@@ -190,8 +193,8 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 }
 
-// close closes the workspace again when the agent, who owns it, has opened it to other users of the host, and opens it
-// when the agent has closed it to itself.
+// close closes the workspace again if the agent, who owns it, has opened it to other users of the host. It opens the
+// workspace again if the agent has closed it to itself.
 func (g *Guard) close(ctx context.Context) {
 	changed, err := g.prison.Close(ctx)
 	if err != nil && ctx.Err() == nil && !g.open {
@@ -212,7 +215,7 @@ func (g *Guard) check(ctx context.Context) {
 	besides, where := "", ""
 	for i, d := range g.others {
 		there, err := g.at(d.Path)
-		if err != nil { // the prison does not use that disk any more; what it held must not hide what the others gain
+		if err != nil { // the prison does not use that disk any more; the disk's bytes must still count, or other growth could hide behind them
 			there = d.last
 			there.free, there.inodesFree = math.MaxInt64, there.inodes
 		}
@@ -242,7 +245,7 @@ func (g *Guard) check(ctx context.Context) {
 	g.set(g.full(why, where, s))
 }
 
-// full says what the prison was stopped for; where is a folder on another full disk.
+// full returns the reason for stopping the prison. where is a folder on another full disk.
 func (g *Guard) full(why, where string, s space) *Full {
 	f := &Full{Message: why + "; the prison was stopped"}
 	switch most, limit := max(g.walked.usage.Bytes, g.walked.exported), g.limit(); {
@@ -258,7 +261,7 @@ func (g *Guard) full(why, where string, s space) *Full {
 	return f
 }
 
-// due reports whether the workspace may be larger by now than it may be.
+// due reports whether a walk is due: the workspace may exceed its limit, or the pause is over.
 func (g *Guard) due(s space) bool {
 	then := g.walked.then
 	if s == then {
@@ -269,12 +272,12 @@ func (g *Guard) due(s space) bool {
 	much := limit > 0 && max(g.walked.usage.Bytes, g.walked.exported)+grown > limit || g.walked.usage.Inodes+more > maxInodes
 	pause := g.walked.pause
 	if full {
-		pause /= fullShare // somebody waits for it to be over
+		pause /= fullShare // the user waits until the workspace counts as not full
 	}
 	return much && !full || g.now().Sub(g.ended) > max(pause, walkEvery)
 }
 
-// measure begins a walk that is due, unless one is under way.
+// measure begins a walk if one is due and none is running.
 func (g *Guard) measure(ctx context.Context, s space) {
 	if g.walk != nil || !g.due(s) {
 		return
@@ -290,7 +293,7 @@ func (g *Guard) measure(ctx context.Context, s space) {
 	g.walk = result
 }
 
-// learn takes what a walk has found.
+// learn stores the result of a walk.
 func (g *Guard) learn(ctx context.Context, found walk) {
 	g.walk = nil
 	if ctx.Err() != nil {
@@ -304,14 +307,14 @@ func (g *Guard) learn(ctx context.Context, found walk) {
 		g.log.Printf("measure the workspace: %v", failure)
 	}
 	if !found.usage.Whole {
-		// What hides, or keeps from being measured, cannot be more than the disks have grown by.
+		// The files that could not be measured cannot be larger than the growth of the disks.
 		found.usage.Bytes = max(found.usage.Bytes, before.usage.Bytes+found.then.used-before.then.used)
 		found.usage.Inodes = max(found.usage.Inodes, before.usage.Inodes+found.then.inodesUsed-before.then.inodesUsed)
 	}
 	g.failure, g.walked, g.ended = failure, found, g.now()
 }
 
-// verdict returns why the prison must be stopped; empty if it need not be.
+// verdict returns the reason why the prison must be stopped, or empty.
 func (g *Guard) verdict(s space) string {
 	limit, usage := cmp.Or(g.limit(), math.MaxInt64), g.walked.usage
 	switch {
@@ -324,7 +327,7 @@ func (g *Guard) verdict(s space) string {
 	case usage.Bytes > limit:
 		return fmt.Sprintf("the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(usage.Bytes), megabytes(limit))
 	case g.walked.exported > limit:
-		return fmt.Sprintf("what was taken out of the workspace holds %s, more than airlock.maxWorkspace allows (%s)", megabytes(g.walked.exported), megabytes(limit))
+		return fmt.Sprintf("commits exported from the workspace hold %s, more than airlock.maxWorkspace allows (%s)", megabytes(g.walked.exported), megabytes(limit))
 	case usage.Inodes > maxInodes:
 		return fmt.Sprintf("the workspace holds %d files and folders, more than %d", usage.Inodes, maxInodes)
 	}

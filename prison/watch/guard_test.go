@@ -12,7 +12,7 @@ import (
 
 const megabyte = 1 << 20
 
-// stage is a guard whose disks, clock and prison are the test's.
+// stage is a guard with simulated disks, clock and prison.
 type stage struct {
 	*Guard
 	said     bytes.Buffer
@@ -47,7 +47,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// grow has the workspace's disk hold more, and looks at it until no walk is due.
+// grow lets the workspace's disk grow, and runs the guard's check until no walk is due.
 func (s *stage) grow(ctx context.Context, bytes int64) {
 	d := s.disks["work"]
 	d.used, d.free = d.used+bytes, d.free-bytes
@@ -68,7 +68,7 @@ func (s *stage) heard() bool {
 	}
 }
 
-// A workspace above the limit stops the prison, and the message names the limit and one that would do.
+// TestLimit: a workspace above the limit stops the prison. The message names the limit and a sufficient one.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -85,7 +85,7 @@ func TestLimit(t *testing.T) {
 	if !strings.Contains(f.Message, "101 MB") || !strings.Contains(f.Message, "100 MB") || f.Enough != 2 || f.Disk != "" {
 		t.Errorf("%+v", f)
 	}
-	// Started again, the agent may clean up, and is not stopped for what was there.
+	// After a new start the agent may clean up, and the prison is not stopped for the old content.
 	if s.grow(t.Context(), megabyte); s.halts != 1 {
 		t.Errorf("%d halts", s.halts)
 	}
@@ -95,17 +95,17 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// What was taken out of the workspace counts even when the workspace has removed it.
+// TestExported: exported commits count even if the workspace has removed them.
 func TestExported(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.exported = 150 * megabyte
-	if s.grow(t.Context(), 150*megabyte); s.halts != 1 || s.Full() == nil || !strings.Contains(s.Full().Message, "taken out") {
+	if s.grow(t.Context(), 150*megabyte); s.halts != 1 || s.Full() == nil || !strings.Contains(s.Full().Message, "exported from") {
 		t.Errorf("%d halts, %+v", s.halts, s.Full())
 	}
 }
 
-// What cannot be measured counts as much as the disk has grown.
+// TestHidden: files that cannot be measured count as much as the disk has grown.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -115,7 +115,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// A full disk stops the prison at once, whatever the workspace holds, and the message names it.
+// TestFullDisks: a full disk stops the prison at once, however small the workspace is, and the message names the
+// disk.
 func TestFullDisks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -142,7 +143,7 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
-// A disk that is gone fills no more, and a prison that does not stop is stopped again.
+// TestHaltFails: a disk that is gone does not count, and a prison that did not stop is stopped again.
 func TestHaltFails(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -6,10 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeFloor is how many bytes of a file system stay free, or a twentieth of it, or half of what was free at first.
+// freeFloor is the number of bytes of a file system that stay free, unless a twentieth of it or half of its first
+// free space is less.
 const freeFloor = 1 << 30
 
-// space is what file systems hold and have left.
+// space is the used and free space of file systems.
 type space struct{ used, free, total, inodesUsed, inodesFree, inodes int64 }
 
 func spaceAt(path string) (space, error) {
@@ -22,13 +23,13 @@ func spaceAt(path string) (space, error) {
 		inodesUsed: int64(s.Files - s.Ffree), inodesFree: int64(s.Ffree), inodes: int64(s.Files)}, nil
 }
 
-// crowded reports whether only a few more files fit.
+// crowded reports whether less than a hundredth of the inodes is free.
 func (s space) crowded() bool { return s.inodes > 0 && s.inodesFree < s.inodes/100 }
 
-// floor returns how much of a disk stays free that has this space at first.
+// floor returns the number of bytes that must stay free on a disk with this space at first.
 func (s space) floor() int64 { return min(freeFloor, s.total/20, s.free/2) }
 
-// with adds what is used of another disk. What is free stays that of the first.
+// with adds the used space of another disk. The free space stays that of the first.
 func (s space) with(beside space) space {
 	s.used, s.inodesUsed = s.used+beside.used, s.inodesUsed+beside.inodesUsed
 	return s
@@ -39,14 +40,14 @@ func sameDisk(a, b string) bool {
 	return unix.Stat(a, &first) == nil && unix.Stat(b, &second) == nil && first.Dev == second.Dev
 }
 
-// disk is a file system beside the workspace's, of which some bytes stay free.
+// disk is a file system other than the workspace's, with the number of bytes that must stay free.
 type disk struct {
 	Folder
 	floor int64
-	last  space // when it was asked last
+	last  space // its space at the last check
 }
 
-// full returns why a disk with this space is full; empty if it is not.
+// full returns the reason why a disk with this space is full, or empty.
 func (d disk) full(s space) string {
 	switch {
 	case s.free < d.floor:
