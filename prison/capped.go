@@ -2,10 +2,11 @@ package prison
 
 import "bytes"
 
-// Capped keeps the first Max bytes of what is written to it, and takes the rest as well: what runs inside can write without end.
+// Capped keeps the first Max bytes written to it and discards the rest, because a process in the prison can write
+// without end.
 type Capped struct {
 	Max  int
-	kept bytes.Buffer // not embedded: io.Copy would find its ReadFrom, which has no bound
+	kept bytes.Buffer // not embedded, because io.Copy would use its ReadFrom, which has no limit
 }
 
 // Write implements [io.Writer].
@@ -14,8 +15,8 @@ func (c *Capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes returns what was kept.
+// Bytes returns the kept bytes.
 func (c *Capped) Bytes() []byte { return c.kept.Bytes() }
 
-// String returns what was kept.
+// String returns the kept bytes as a string.
 func (c *Capped) String() string { return c.kept.String() }

@@ -8,7 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestCapped writes more than is kept, at once, in parts and by way of io.Copy, which is how os/exec does.
+// TestCapped writes more than the limit, at once, in parts and through io.Copy, as os/exec does.
 func TestCapped(t *testing.T) {
 	const text = "0123456789"
 	for name, write := range map[string]func(io.Writer) (int64, error){

@@ -1,15 +1,15 @@
 package prison
 
-// Block is the IPv4 addresses that have their first bits in common. The package net would come late: see the first
-// process of a native prison.
+// Block is a range of IPv4 addresses with the same first bits. The type is not that of package net, which would be
+// initialized too late in the first process of a native prison.
 type Block struct {
 	Address [4]byte
 	Bits    int
 }
 
-// Closed are the IPv4 addresses that an open network never leads to, but for a backend's own name server: what is
-// local to the host, private networks, the addresses at which clouds give out a machine's credentials, and what reaches
-// everybody near by. IPv6 is closed altogether.
+// Closed lists the IPv4 addresses that an open network never reaches, except a backend's own name server: the host's
+// local addresses, private networks, the addresses at which clouds give out a machine's credentials, and multicast
+// and broadcast. IPv6 is closed completely.
 var Closed = []Block{
 	{[4]byte{0}, 8},
 	{[4]byte{10}, 8},       // RFC 1918

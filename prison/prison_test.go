@@ -8,7 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// list is a writer that cannot be compared.
+// list is a writer that cannot be compared by ==.
 type list []io.Writer
 
 func (l list) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,6 +1,6 @@
 package prison
 
-// Weakness is a measure of isolation that this machine, engine or runtime could not give.
+// Weakness is a measure of isolation that this machine, engine or runtime could not provide.
 type Weakness struct {
 	Kind Missing // for programs
 	Text string  // for people
@@ -10,37 +10,39 @@ type Weakness struct {
 type Missing string
 
 const (
-	// OwnKernel is the runtime's: what system calls it allows, and what they do, is its own.
+	// OwnKernel means that the runtime handles system calls itself, and decides which of them it allows.
 	OwnKernel Missing = "own-kernel"
-	// NoCallFilter is one that lets every system call through.
+	// NoCallFilter means that the runtime allows every system call.
 	NoCallFilter Missing = "no-call-filter"
-	// NoLandlock is one wall where there should be two.
+	// NoLandlock means that only one of two barriers protects files.
 	NoLandlock Missing = "no-landlock"
-	// HostCoreProgram is the host's program for core dumps, which a crash inside starts.
+	// HostCoreProgram means that a crash inside starts the host's program for core dumps.
 	HostCoreProgram Missing = "host-core-program"
-	// LooseScore is whom the kernel chooses to kill, where the agent can change that.
+	// LooseScore means that the agent can change its OOM score, and so which process the kernel kills when memory runs out.
 	LooseScore Missing = "loose-score"
-	// NoSELinux is the same, of a machine that confines containers by it.
+	// NoSELinux means that the container is not confined by SELinux although this machine uses it.
 	NoSELinux Missing = "no-selinux"
-	// HostPath is one of the host's that can be read in mountinfo.
+	// HostPath means that a path of the host can be read in mountinfo.
 	HostPath Missing = "host-path"
-	// SharedSystem are files of the host's that can be watched and locked from inside.
+	// SharedSystem means that processes inside can watch and lock files of the host.
 	SharedSystem Missing = "shared-system"
-	// HostReachable are the host's services that an open network reaches.
+	// HostReachable means that an open network reaches services of the host.
 	HostReachable Missing = "host-reachable"
-	// PrivateReachable are private networks and clouds' metadata that an open network reaches.
+	// PrivateReachable means that an open network reaches private networks and clouds' metadata.
 	PrivateReachable Missing = "private-reachable"
-	// NoMemoryLimit is none at all.
+	// NoMemoryLimit means that memory is not limited.
 	NoMemoryLimit Missing = "no-memory-limit"
-	// LooseMemoryLimit is one that counts not everything, or ends more than it should.
+	// LooseMemoryLimit means that the memory limit does not count everything, or ends more processes than it should.
 	LooseMemoryLimit Missing = "loose-memory-limit"
-	// NoCPULimit is none at all.
+	// UncountedNetlink means that the memory limit does not count what waits in netlink sockets.
+	UncountedNetlink Missing = "uncounted-netlink"
+	// NoCPULimit means that processor time is not limited.
 	NoCPULimit Missing = "no-cpu-limit"
-	// LooseProcessLimit is one that counts by uid.
+	// LooseProcessLimit means that the process limit counts all processes of the uid.
 	LooseProcessLimit Missing = "loose-process-limit"
 )
 
-// Lacks reports whether a measure of a kind is missing.
+// Lacks reports whether a measure is missing.
 func (i Isolation) Lacks(kind Missing) bool {
 	for _, w := range i.Weaker {
 		if w.Kind == kind {
