@@ -15,12 +15,12 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Required reports whether the environment promised what a test needs: AIRLOCK_TEST_REQUIRE names it.
+// Required reports whether the test environment must provide something. AIRLOCK_TEST_REQUIRE lists such things.
 func Required(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), what)
 }
 
-// Need skips a test for which err says that something is missing, or fails it where the environment promised that.
+// Need skips a test if err reports that something is missing, or fails it if the test environment must provide that.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -36,8 +36,8 @@ func Need(t testing.TB, what string, err error) {
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
 }
 
-// AsOrdinaryUser runs all tests of the calling test binary once more as somebody who is not root and a member of more
-// groups, with what the environment promises them.
+// AsOrdinaryUser runs all tests of the calling test binary again as an ordinary user who is also a member of the
+// given groups. require is the value of AIRLOCK_TEST_REQUIRE for these tests.
 func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -77,7 +77,7 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	for _, group := range groups {
 		arguments = append(arguments, "-G", group)
 	}
-	// What other engines there are is the machine's, not the user's.
+	// The other installed engines are a property of the machine, not of the user.
 	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=15m", "-test.skip=^TestOtherEngines$")
 	cmd := exec.CommandContext(t.Context(), "runuser", arguments...)
 	cmd.Dir = "/"
@@ -86,18 +86,19 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	if err != nil {
 		t.Errorf("as %s: %v\n%s", name, err, out)
 	}
-	tellSkips(t, string(out))
+	reportSkips(t, string(out))
 }
 
-// tellSkips makes tests of what go test -v says was skipped in another process, so that they are told as others are.
-func tellSkips(t *testing.T, said string) {
+// reportSkips turns the skipped tests in the output of go test -v of another process into skipped subtests, so that they
+// are reported.
+func reportSkips(t *testing.T, output string) {
 	t.Helper()
 	why := ""
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
 		if name, skipped := strings.CutPrefix(line, "--- SKIP: "); skipped {
 			if name, _, _ = strings.Cut(name, " "); name == t.Name() {
-				continue // they are somebody else already
+				continue // that process runs as the ordinary user already
 			}
 			t.Run(name, func(t *testing.T) { t.Skip(why) })
 		} else if _, reason, found := strings.Cut(line, ".go:"); found {
@@ -106,7 +107,7 @@ func tellSkips(t *testing.T, said string) {
 	}
 }
 
-// CopyOfTest puts the test binary where everybody can execute it.
+// CopyOfTest copies the test binary to a place where all users can execute it.
 func CopyOfTest(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "walls")
@@ -136,7 +137,8 @@ func CopyOfTest(t *testing.T) string {
 	return path
 }
 
-// Phantom returns ids that the current user can give a prison: others for each run of tests, which count processes.
+// Phantom returns ids that the current user can give a prison. Each run of tests gets others, because tests count the
+// processes of a uid.
 func Phantom(t testing.TB) (uid, gid int) {
 	t.Helper()
 	own := os.Getpid() % 60000
@@ -146,7 +148,7 @@ func Phantom(t testing.TB) (uid, gid int) {
 	return firstSubID(t, "/etc/subuid") + own, firstSubID(t, "/etc/subgid") + own
 }
 
-// firstSubID returns where the current user's first range in a file of subuid(5) form starts.
+// firstSubID returns the start of the current user's first range in a file in the format of subuid(5).
 func firstSubID(t testing.TB, path string) int {
 	t.Helper()
 	u, err := user.Current()

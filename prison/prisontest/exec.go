@@ -77,7 +77,7 @@ func execStreams(t *testing.T, x *box) {
 	if r := x.sh(t, "echo again > /dev/stdout; echo and > /dev/stderr"); r.out != "again" || r.errOut != "and" {
 		t.Errorf("streams reopened by name: %+v", r)
 	}
-	// Nobody reads what the process does not take.
+	// Input that the process does not read must not block Exec.
 	endless, w := io.Pipe()
 	defer w.Close()
 	if r := x.run(t, endless, "true"); r.status != 0 {
@@ -100,7 +100,7 @@ func execStreams(t *testing.T, x *box) {
 	}
 }
 
-// execFiles hands files of the host's in as streams: they are copied, never passed on.
+// execFiles passes files of the host in as streams. Their content is copied, and the descriptors are not passed on.
 func execFiles(t *testing.T, x *box) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
@@ -177,14 +177,15 @@ func execCancel(t *testing.T, x *box) {
 	}
 }
 
-// refusing is a writer on a disk that is full.
+// refusing is a writer that fails as on a full disk.
 type refusing struct{}
 
 var errFull = errors.New("no room")
 
 func (refusing) Write([]byte) (int, error) { return 0, errFull }
 
-// execRefused checks that a command whose output nobody takes ends soon, however much it has to say, and is not waited for.
+// execRefused checks that a command whose output cannot be written ends soon, however much it writes, and that Exec
+// does not wait for it.
 func execRefused(t *testing.T, x *box) {
 	begun := time.Now()
 	if _, err := x.Exec(t.Context(), prison.Process{Argv: []string{"yes", "5555"}, Stdout: refusing{}}); !errors.Is(err, errFull) || strings.Contains(err.Error(), "\n") {
@@ -198,7 +199,7 @@ func execRefused(t *testing.T, x *box) {
 	})
 }
 
-// execBackground checks that what a process leaves running neither holds Exec up nor dies.
+// execBackground checks that a process in the background neither delays Exec nor is killed.
 func execBackground(t *testing.T, x *box) {
 	begun := time.Now()
 	r := x.sh(t, "sleep 6666 & echo $!")
@@ -208,7 +209,7 @@ func execBackground(t *testing.T, x *box) {
 	x.must(t, "kill -0 "+r.out+" && kill "+r.out)
 }
 
-// execOrphans checks that somebody reaps.
+// execOrphans checks that orphaned processes are reaped.
 func execOrphans(t *testing.T, x *box) {
 	x.must(t, "for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 & ) ; done")
 	eventually(t, "no zombies", func() bool {

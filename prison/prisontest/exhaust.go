@@ -11,9 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// exhausts uses up what there is, in a small prison. That must fail inside, and the prison must answer
-// afterwards, or at least start again: when memory files fill a container, its first process may be what
-// the kernel ends.
+// exhausts uses up resources in a small prison. That must fail inside, and the prison must answer afterwards, or at
+// least be startable: when memory files fill a container, the kernel may kill its first process.
 func exhausts(t *testing.T, b prison.Backend, o Options) {
 	s := NewSpec(t, b, o)
 	s.Limits = prison.Limits{Memory: 96 << 20, PIDs: 60, CPUs: 1}
@@ -26,7 +25,7 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		x = answering(t, b, s, x)
 	})
 	for _, c := range []struct{ name, script string }{
-		// The least memory that a process may have where there is no control group for all is 256 MiB.
+		// Without a control group, the lowest memory limit of a process is 256 MiB.
 		{"memory", "head -c 600M /dev/zero | tail -c 590M >/dev/null"},
 		{"scratch folder", "head -c 400M /dev/zero >/tmp/big; s=$?; rm -f /tmp/big; exit $s"},
 		{"shared memory", "head -c 400M /dev/zero >/dev/shm/big; s=$?; rm -f /dev/shm/big; exit $s"},
@@ -49,15 +48,15 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 	t.Run("fork bomb", func(t *testing.T) { forkBomb(t, x) })
 }
 
-// answering waits until a prison answers. One that the kernel ended for its memory, as it does where all inside is one program of
-// the host's, is started again.
+// answering waits until a prison answers. If the kernel has killed the prison because of its memory, it is started
+// again. That happens where a single host program runs the whole prison.
 func answering(t *testing.T, b prison.Backend, s prison.Spec, x *box) *box {
 	t.Helper()
 	eventually(t, "the prison answers", func() bool {
 		status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
 		if errors.Is(err, prison.ErrNotRunning) {
 			t.Log("the prison ended")
-			// No command can be executed in it a moment before it counts as ended.
+			// Shortly before the prison counts as ended, no command can be executed in it.
 			if err := b.Stop(t.Context(), s); err != nil {
 				t.Fatalf("stop: %v", err)
 			}
@@ -68,7 +67,7 @@ func answering(t *testing.T, b prison.Backend, s prison.Spec, x *box) *box {
 	return x
 }
 
-// fillSockets queues what nobody reads, in many connections at once.
+// fillSockets fills the buffers of many connections at once, without reading.
 func fillSockets(t *testing.T, x *box) {
 	script := `command -v perl >/dev/null || { echo 0; exit; }; perl -MSocket -MFcntl -e '
 		socket(my $l, PF_INET, SOCK_STREAM, 0) or die; bind($l, sockaddr_in(0, INADDR_LOOPBACK)) or die; listen($l, 500) or die;
@@ -84,7 +83,7 @@ func fillSockets(t *testing.T, x *box) {
 	var out bytes.Buffer
 	status, err := x.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out})
 	if errors.Is(err, prison.ErrNotRunning) || err == nil && status >= 128 {
-		t.Log("what is queued is memory of the prison's, which ended for it")
+		t.Log("the queued data counts as the prison's memory, and the prison was killed for it")
 		return
 	}
 	var queued int64
@@ -98,11 +97,11 @@ func fillSockets(t *testing.T, x *box) {
 	}
 }
 
-// forkBomb leaves a bomb that goes on when its first process has ended.
+// forkBomb leaves a fork bomb that continues after its first process has ended.
 func forkBomb(t *testing.T, x *box) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	x.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "b() { b | b & }; b; sleep 1"}}) // how it ends is open
+	x.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "b() { b | b & }; b; sleep 1"}}) // any result is accepted
 	most := 0
 	for range 20 {
 		most = max(most, len(processesOf(t, x.spec.UID)))

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// launched returns a prison in which a script was launched.
+// launched returns a prison with a launched script.
 func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 	t.Helper()
 	x := start(t, b, o)
@@ -28,7 +28,7 @@ func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 	return x
 }
 
-// joins lets several look and type at once.
+// joins lets several callers read and type at the same time.
 func joins(t *testing.T, b prison.Backend, o Options) {
 	x := launched(t, b, o, `stty -echo; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
 	if shown, err := b.Shown(t.Context(), x.spec); err != nil {
@@ -85,7 +85,7 @@ func joins(t *testing.T, b prison.Backend, o Options) {
 	}
 }
 
-// stuck never takes what it is given.
+// stuck is a writer that blocks until the channel is closed.
 type stuck struct{ until chan struct{} }
 
 func (s stuck) Write(p []byte) (int, error) {
@@ -93,7 +93,7 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// joinStuck looks and does not read: the command goes on.
+// joinStuck joins without reading: the command must continue.
 func joinStuck(t *testing.T, b prison.Backend, o Options) {
 	x := launched(t, b, o, `read -r l; i=0; while [ $i -lt 60 ]; do head -c 100000 /dev/zero | tr '\0' x; i=$((i+1)); done; exit 6`)
 	until := make(chan struct{})
@@ -110,7 +110,7 @@ func joinStuck(t *testing.T, b prison.Backend, o Options) {
 			break
 		}
 		if time.Since(begun) > time.Minute {
-			t.Fatal("somebody who does not read holds the command up")
+			t.Fatal("a caller who does not read delays the command")
 		}
 	}
 	close(until)

@@ -1,6 +1,6 @@
-// Package prisontest is the suite of promises that every prison backend must keep.
+// Package prisontest is the test suite for the promises of every prison backend.
 //
-// It goes through the port only, and judges from inside with the commands every system has.
+// It uses only the interfaces of package prison, and checks the prison from inside with the commands of every system.
 package prisontest
 
 import (
@@ -17,28 +17,28 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Options say what the suite runs with.
+// Options configure the suite.
 type Options struct {
-	UID, GID int // a phantom's that the backend can be
+	UID, GID int // ids of a phantom that the backend can use
 	// Image is the image with git and a shell for a backend that needs one.
 	Image string
-	// Runtime is the container runtime to test, the engine's own if empty.
+	// Runtime is the container runtime to test. Empty means the engine's default.
 	Runtime string
-	// Brief does less often what is only done again and again.
+	// Brief reduces the number of repetitions.
 	Brief bool
 	// Network is set for backends and machines on which NetworkOpen must work.
 	Network bool
-	// Dir is where workspaces and host state go, a new folder in the test's own if empty.
+	// Dir is the folder for workspaces and host state. Empty means a new temporary folder.
 	Dir string
 }
 
-// login and host are what the prisons of the suite show inside.
+// login and host are the names that the suite's prisons show inside.
 const (
 	login = "dev"
 	host  = "workbench"
 )
 
-// patience bounds everything in the suite that should be quick.
+// patience bounds every step that should be quick.
 const patience = 20 * time.Second
 
 // Run checks every promise of a backend.
@@ -67,7 +67,7 @@ type box struct {
 	prison.Prison
 }
 
-// rounds is how often something is done again and again.
+// rounds returns the number of repetitions.
 func (x *box) rounds(n int) int {
 	if x.brief {
 		return n / 5
@@ -136,13 +136,13 @@ func open(t *testing.T, b prison.Backend, s prison.Spec) *box {
 	return &box{backend: b, spec: s, Prison: p}
 }
 
-// result is how a command ended.
+// result is the result of a command.
 type result struct {
 	status      int
 	out, errOut string
 }
 
-// sh runs a script inside that must start; its output comes without the last line's end.
+// sh runs a script inside that must start. The output has no final line end.
 func (x *box) sh(t *testing.T, script string) result {
 	t.Helper()
 	return x.run(t, nil, "sh", "-c", script)
@@ -160,7 +160,7 @@ func (x *box) run(t *testing.T, stdin io.Reader, argv ...string) result {
 	return result{status, strings.TrimSuffix(out.String(), "\n"), strings.TrimSuffix(errOut.String(), "\n")}
 }
 
-// must runs a script that must succeed and returns what it says.
+// must runs a script that must succeed, and returns its output.
 func (x *box) must(t *testing.T, script string) string {
 	t.Helper()
 	r := x.sh(t, script)
@@ -170,7 +170,7 @@ func (x *box) must(t *testing.T, script string) string {
 	return r.out
 }
 
-// processesOf lists the host's living processes with a uid.
+// processesOf lists the running processes of a uid on the host.
 func processesOf(t *testing.T, uid int) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/status")

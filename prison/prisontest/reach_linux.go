@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// farPort is where an oracle listens.
+// farPort is the port on which an oracle listens.
 const farPort = 4180
 
-// nearby is an address that an open network leads to, in the oracle's network: so its ears are known to hear.
+// nearby is an address in the oracle's network that an open network reaches. It proves that the oracle receives.
 var nearby = netip.MustParseAddr("198.51.100.10")
 
-// farClosed are addresses that it never leads to.
+// farClosed are addresses that an open network must never reach.
 var farClosed = []netip.Addr{
 	netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("169.254.20.10"),
 	netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("192.0.0.192"),
@@ -33,13 +33,13 @@ var farClosed = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("64:ff9b::a9fe:a9fe"), netip.MustParseAddr("fe80::77"),
 }
 
-// oracle has these addresses in a network of its own, to which this host has routes: no packet leaves the machine.
+// oracle has these addresses in its own network, to which this host has routes. No packet leaves the machine.
 type oracle struct {
 	mu    sync.Mutex
-	heard map[string]bool // datagrams
+	heard map[string]bool // received datagrams
 }
 
-// newOracle makes it. Only root can.
+// newOracle makes an oracle. Only root can.
 func newOracle(t *testing.T) *oracle {
 	t.Helper()
 	lockRoutes(t)
@@ -52,7 +52,7 @@ func newOracle(t *testing.T) *oracle {
 		shift 2
 		for a; do case $a in
 			fe80*) ip -n $NS addr add $a/64 dev world nodad ;;
-			*:*) ip -n $NS addr add $a/128 dev lo; ip -6 route add $a/128 via fd00:77::2 ;;
+			*:*) ip -n $NS addr add $a/128 dev lo nodad; ip -6 route add $a/128 via fd00:77::2 ;;
 			*) ip -n $NS addr add $a/32 dev lo; ip route add $a/32 via 198.51.100.2 ;;
 		esac; done`
 	link := fmt.Sprintf("pt%d", os.Getpid()%100000)
@@ -62,7 +62,7 @@ func newOracle(t *testing.T) *oracle {
 	}
 	cmd := exec.Command("sh", args...)
 	cmd.Env = append(os.Environ(), "NS="+name)
-	t.Cleanup(func() { exec.Command("sh", "-c", "ip link del "+link+"; ip netns del "+name).Run() }) // its routes go with it
+	t.Cleanup(func() { exec.Command("sh", "-c", "ip link del "+link+"; ip netns del "+name).Run() }) // the routes are removed with the link
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -75,7 +75,7 @@ func newOracle(t *testing.T) *oracle {
 	return o
 }
 
-// lockRoutes waits until no other test of this machine has routes to an oracle.
+// lockRoutes waits until no other test on this machine has routes to an oracle.
 func lockRoutes(t *testing.T) {
 	t.Helper()
 	lock, err := os.OpenFile("/run/prisontest.lock", os.O_CREATE|os.O_RDWR, 0o600)
@@ -88,14 +88,14 @@ func lockRoutes(t *testing.T) {
 	t.Cleanup(func() { lock.Close() })
 }
 
-// listen opens both kinds of sockets from a thread in the oracle's network; they stay there.
+// listen opens a TCP and a UDP socket from a thread in the oracle's network. The sockets stay in that network.
 func (o *oracle) listen(t *testing.T, network, address string) {
 	t.Helper()
 	var stream net.Listener
 	var datagrams net.PacketConn
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
+		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
 		ns, err := os.Open("/run/netns/" + network)
 		if err == nil {
 			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
@@ -127,14 +127,14 @@ func (o *oracle) listen(t *testing.T, network, address string) {
 	}()
 }
 
-// way is one of the ways in which a program inside can send something to an address.
+// way is a way in which a program inside can send data to an address.
 type way struct {
 	name   string
 	stream bool
-	calls  func(a netip.Addr, text string, index int) []calls.Call // from the socket on, which is the third file
+	calls  func(a netip.Addr, text string, index int) []calls.Call // the calls from the socket on, which gets descriptor 3
 }
 
-// hasTo reports whether an open address is reached this way. A kernel of its own does not know all of them.
+// hasTo reports whether this way must reach an open address. A runtime with its own kernel does not support all ways.
 func (w way) hasTo(index int) bool {
 	return w.name == "TCP" || w.name == "UDP" || index > 0 && !strings.Contains(w.name, "without routes")
 }
@@ -164,7 +164,7 @@ func option(level, name uintptr, value []byte) calls.Call {
 	return calls.Call{Number: unix.SYS_SETSOCKOPT, Args: [6]uintptr{3, level, name, calls.Pointer, uintptr(len(value))}, Data: value}
 }
 
-// stream connects, waits for a moment and asks how it went, by connecting again.
+// stream connects, waits for a moment, and connects again to get the result of the first connect.
 func stream(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	return func(a netip.Addr, _ string, index int) []calls.Call {
 		to := socketAddress(a, index)
@@ -178,7 +178,7 @@ func stream(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	}
 }
 
-// datagram sends a text.
+// datagram sends a text twice.
 func datagram(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	return func(a netip.Addr, text string, index int) []calls.Call {
 		to := socketAddress(a, index)
@@ -189,7 +189,7 @@ func datagram(options ...calls.Call) func(netip.Addr, string, int) []calls.Call 
 	}
 }
 
-// withInterface sends a text with IP_PKTINFO, which names the interface: struct msghdr, iovec, cmsghdr, in_pktinfo.
+// withInterface sends a text with IP_PKTINFO, which selects the interface: struct msghdr, iovec, cmsghdr, in_pktinfo.
 func withInterface(a netip.Addr, text string, index int) []calls.Call {
 	ne := binary.NativeEndian
 	if !a.Is4() {
@@ -226,10 +226,10 @@ func ways(index int) []way {
 	}
 }
 
-// Reach starts a prison with an open network and tries to reach, in every way, what it must not lead to.
+// Reach starts a prison with an open network, and tries in every way to reach the addresses that it must not reach.
 func Reach(t *testing.T, b prison.Backend, o Options) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can make a network beside this one") // the ordinary user's packets go the same way
+		t.Skip("only root can make a network beside this one") // packets of an ordinary user take the same way
 	}
 	_, err := exec.LookPath("ip")
 	Need(t, "network", err)
@@ -251,7 +251,7 @@ func Reach(t *testing.T, b prison.Backend, o Options) {
 	}
 	x := &box{backend: b, spec: s, Prison: p}
 	index := 0
-	fmt.Sscan(x.sh(t, "sed -n 's/^\\([0-9]*\\)[[:space:]]eth0 .*/\\1/p' /proc/net/igmp").out, &index) // a kernel of its own has none
+	fmt.Sscan(x.sh(t, "sed -n 's/^\\([0-9]*\\)[[:space:]]eth0 .*/\\1/p' /proc/net/igmp").out, &index) // a runtime with its own kernel prints nothing
 	ears := newOracle(t)
 	for _, w := range ways(index) {
 		reached := ears.reached(t, x, w, index, append([]netip.Addr{nearby}, farClosed...))
@@ -293,7 +293,7 @@ func (o *oracle) reached(t *testing.T, x *box, w way, index int, addresses []net
 			return o.heard[w.name+" to "+a.String()]
 		}
 		if a == nearby && w.hasTo(index) {
-			eventually(t, "the oracle hears "+w.name, hears) // and what was sent before it has come, too
+			eventually(t, "the oracle hears "+w.name, hears) // earlier datagrams have arrived as well then
 		}
 		reached[a] = hears()
 	}

@@ -16,38 +16,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outcomes are the results that are all right for an action; where there are several, kernels or backends refuse at
-// different doors.
+// outcomes are the accepted results of an action. If there are several, kernels or backends refuse the action in
+// different places.
 type outcomes []syscall.Errno
 
 const done = syscall.Errno(0)
 
 var (
 	denied   = outcomes{unix.EPERM, unix.EACCES}
-	no       = outcomes{unix.EPERM, unix.ENOSYS} // the second from a kernel without it
+	no       = outcomes{unix.EPERM, unix.ENOSYS} // ENOSYS if the kernel lacks the call
 	readOnly = outcomes{unix.EROFS, unix.EACCES, unix.EPERM}
 	absent   = outcomes{unix.ENOENT, unix.ENOTDIR}
 	unheard  = outcomes{unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.EPERM}
-	// ofItsOwn is for PID 1 of a prison that only looks: nothing of the agent's runs beside it for long.
+	// ofItsOwn is for PID 1 of a read-only prison, in which no process of the agent runs for long.
 	ofItsOwn = outcomes{unix.EPERM, unix.EACCES, done, unix.EFAULT, unix.ENOSYS}
-	refused  = outcomes{unix.ECONNREFUSED, unix.ENOENT, unix.EPERM} // nobody listens there, or the way is barred
+	refused  = outcomes{unix.ECONNREFUSED, unix.ENOENT, unix.EPERM} // no listener, or no access
 )
 
-// action is one row: a system call, and what must come of it in a prison for working and in one for looking.
+// action is one row of the table: a system call, and the accepted results in a working prison and in a read-only one.
 type action struct {
 	kind, name       string
 	call             calls.Call
 	working, looking outcomes
 }
 
-// row describes an action that has the same outcome in both.
+// row makes an action with the same accepted results in both.
 func row(kind, name string, want outcomes, number uintptr, args ...any) action {
 	a := action{kind: kind, name: name, call: calls.Call{Number: number}, working: want, looking: want}
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case int:
-			a.call.Args[i] = uintptr(arg) //nolint:gosec // negative ones are meant as the kernel reads them
-		case string: // the only one of its call
+			a.call.Args[i] = uintptr(arg) //nolint:gosec // the kernel reads them as negative numbers
+		case string: // the only string of its call
 			a.call.Args[i], a.call.Data = calls.Pointer, append([]byte(arg), 0)
 		case []byte:
 			a.call.Args[i], a.call.Data = calls.Pointer, arg
@@ -56,30 +56,30 @@ func row(kind, name string, want outcomes, number uintptr, args ...any) action {
 	return a
 }
 
-// unless gives an action another outcome in a prison for looking.
+// unless sets the accepted results in a read-only prison.
 func (a action) unless(looking outcomes) action {
 	a.looking = looking
 	return a
 }
 
-// opening is a row that opens a path.
+// opening makes an action that opens a path.
 func opening(kind, path string, flags int, want outcomes) action {
 	return row(kind, fmt.Sprintf("open %s, flags %#x", path, flags), want, unix.SYS_OPENAT, unix.AT_FDCWD, path, flags, 0o600)
 }
 
-// pair is two paths, for calls that take both: the second begins in the middle of the data.
+// pair makes an action with two paths. The second path begins in the middle of the data.
 func pair(kind, name string, want outcomes, number uintptr, first, second string, flags int) action {
 	const middle = 100
 	data := make([]byte, 2*middle)
 	copy(data, first)
 	copy(data[middle:], second)
 	a := row(kind, name, want, number, unix.AT_FDCWD, data, unix.AT_FDCWD)
-	a.call.Args[3], a.call.Args[4] = calls.Pointer+middle, uintptr(flags) //nolint:gosec // it is small
+	a.call.Args[3], a.call.Args[4] = calls.Pointer+middle, uintptr(flags) //nolint:gosec // a small number
 	return a
 }
 
-// The numbers of files are those of the program's own: its descriptors are its three streams, and then those that it
-// opened, from 3 on.
+// actions returns the rows of the table. File numbers are those of the runner: its three streams, and then the
+// descriptors that it opens, from 3 on.
 func (x *box) actions(hostPID, port int, socket string) []action {
 	const create = unix.O_CREAT | unix.O_WRONLY
 	ok := outcomes{done}
@@ -192,8 +192,8 @@ func (x *box) actions(hostPID, port int, socket string) []action {
 	return append(rows, connections(port, socket)...)
 }
 
-// withinKernel reports whether what comes of an action is the business of a kernel that the runtime brings: nothing
-// of the host's is behind it, and neither the engine's filter nor our rules hold there.
+// withinKernel reports whether a runtime with its own kernel decides the result of an action. The action then cannot
+// affect the host, and neither the engine's filter nor our rules apply to it.
 func (a action) withinKernel() bool {
 	switch a.name {
 	case "kernel log", "open by handle", "raise the priority", "real-time priority", "performance counters",
@@ -203,7 +203,7 @@ func (a action) withinKernel() bool {
 	return a.kind == "namespace" || a.kind == "kernel"
 }
 
-// vectors are those of process_vm_readv(2), for its two arguments.
+// vectors returns the two arguments of process_vm_readv(2).
 func vectors() (b []byte) {
 	for range 2 {
 		b = binary.LittleEndian.AppendUint64(b, calls.Pointer+32)
@@ -212,7 +212,8 @@ func vectors() (b []byte) {
 	return b
 }
 
-// connections close every descriptor that may be open, so that each socket is the third.
+// connections returns the rows that connect. Each first closes every open descriptor, so that the socket gets
+// descriptor 3.
 func connections(port int, abstract string) (rows []action) {
 	inet := func(address string, port int) []byte {
 		b := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
@@ -245,10 +246,11 @@ func connections(port int, abstract string) (rows []action) {
 	return rows
 }
 
-// tables counts them: engines are tried beside each other, and the host has one name space for abstract sockets.
+// tables numbers the tables, because engines are tested in parallel and the host has only one name space for abstract
+// sockets.
 var tables atomic.Int32
 
-// table takes every action of the table, in a prison for working or one for looking.
+// table runs every action of the table, in a working prison or a read-only one.
 func table(t *testing.T, x *box) {
 	name := fmt.Sprintf("prisontest-table-%d-%d", os.Getpid(), tables.Add(1))
 	l, err := net.Listen("unix", "@"+name)
@@ -281,7 +283,7 @@ func table(t *testing.T, x *box) {
 	x.sh(t, "rm -f /tmp/made-by-table /tmp/fifo made-by-table")
 }
 
-// String names outcomes as a test's complaint shows them.
+// String returns the names of the results for a test's message.
 func (o outcomes) String() string {
 	names := make([]string, len(o))
 	for i, e := range o {

@@ -4,7 +4,7 @@ package prisontest
 
 import "testing"
 
-// table is made of Linux's calls.
+// table needs Linux's system calls.
 func table(t *testing.T, _ *box) {
 	t.Helper()
 	t.Skip("SKIPPED: the table of actions is made of Linux's calls")

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// screen collects what a terminal shows, while the test looks at it.
+// screen collects the output of a terminal, and can be read at the same time.
 type screen struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -41,7 +41,7 @@ func terminals(t *testing.T, x *box) {
 	t.Run("whole output", func(t *testing.T) { terminalOutput(t, x) })
 }
 
-// terminalOutput checks that what a quick command shows last is seen.
+// terminalOutput checks that the last output of a quick command is not lost.
 func terminalOutput(t *testing.T, x *box) {
 	for range x.rounds(30) {
 		var show screen

@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// walls walks into every wall from inside.
+// walls tries to break every barrier from inside.
 func walls(t *testing.T, x *box) {
 	t.Run("identity", func(t *testing.T) { wallIdentity(t, x) })
 	t.Run("privileges", func(t *testing.T) { wallPrivileges(t, x) })
@@ -25,7 +25,8 @@ func walls(t *testing.T, x *box) {
 	t.Run("limits", func(t *testing.T) { wallLimits(t, x) })
 }
 
-// ownKernel reports whether the runtime brings a kernel: then the host does not see the processes, and walls are that kernel's.
+// ownKernel reports whether the runtime has its own kernel. The host then does not see the processes, and that kernel
+// enforces the barriers.
 func (x *box) ownKernel() bool { return x.spec.Runtime != "" }
 
 func wallIdentity(t *testing.T, x *box) {
@@ -47,7 +48,7 @@ func wallIdentity(t *testing.T, x *box) {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}
-	// On the host's disk they are the phantom's as well.
+	// On the host's disk the files also belong to the phantom.
 	info, err := os.Stat(x.spec.Workspace)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func wallPrivileges(t *testing.T, x *box) {
 	if !x.ownKernel() {
 		wanted = append(wanted, "Seccomp:\t2")
 	} else if !x.isolation.Lacks(prison.OwnKernel) {
-		t.Error("nothing says whose system calls these are")
+		t.Error("no weakness reports that the runtime handles system calls")
 	}
 	for _, want := range wanted {
 		if !strings.Contains(status, "\n"+want+"\n") {
@@ -103,17 +104,17 @@ func wallSystem(t *testing.T, x *box) {
 	}
 	for _, path := range []string{"/proc/kcore", "/proc/keys", "/proc/timer_list"} {
 		if out := x.sh(t, "head -c 100 "+path).out; out != "" {
-			t.Errorf("%s says %q", path, out)
+			t.Errorf("%s contains %q", path, out)
 		}
 	}
-	// Devices work, and are few.
+	// The few devices work.
 	x.must(t, "echo x > /dev/null && head -c 5 /dev/zero /dev/urandom > /dev/null && test -c /dev/tty")
 	if got := x.must(t, "find /dev -type b"); got != "" {
 		t.Errorf("block devices: %q", got)
 	}
 }
 
-// wallRefusals tries what would widen an agent's powers, where the commands for it exist.
+// wallRefusals tries to gain privileges, with the commands that exist inside.
 func wallRefusals(t *testing.T, x *box) {
 	scripts := []string{
 		"mount -t tmpfs none /tmp", "umount /proc", "umount -l /tmp", "unshare -n true",
@@ -156,13 +157,13 @@ func wallNetwork(t *testing.T, x *box) {
 			t.Errorf("connected to %s", address)
 		}
 	}
-	// The own loopback is up: nobody listens, which only an interface can say.
+	// The prison's own loopback is up: only an interface that is up refuses a connection.
 	if r := x.sh(t, "timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/1'"); !strings.Contains(r.errOut, "refused") {
 		t.Errorf("loopback: %q", r.errOut)
 	}
 }
 
-// wallHost looks for the host in what can be read inside.
+// wallHost searches the readable files for traces of the host.
 func wallHost(t *testing.T, x *box) {
 	home, err := os.UserHomeDir()
 	if err == nil && x.sh(t, "ls "+home).status == 0 {
@@ -176,12 +177,12 @@ func wallHost(t *testing.T, x *box) {
 	mounts := x.must(t, "cat /proc/self/mountinfo /proc/self/mounts /proc/self/cgroup")
 	hidden := !strings.Contains(mounts, x.spec.Workspace) && !strings.Contains(mounts, filepath.Dir(x.spec.Dir))
 	if !hidden && !x.isolation.Lacks(prison.HostPath) {
-		t.Errorf("a host path is in mountinfo, and nothing says so")
+		t.Errorf("a host path is in mountinfo, and no weakness reports that")
 	}
 	if strings.Contains(mounts, x.spec.ID) && hidden {
 		t.Error("the prison's ID is visible")
 	}
-	os.Setenv("PRISONTEST_SECRET", "x") // its own name is not empty; others may run at the same time
+	os.Setenv("PRISONTEST_SECRET", "x") // the test's own environment is not empty; other tests may run at the same time
 	env := x.must(t, "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'")
 	for line := range strings.Lines(env) {
 		name, _, _ := strings.Cut(line, "=")
@@ -191,7 +192,7 @@ func wallHost(t *testing.T, x *box) {
 			t.Errorf("environment: %q", line)
 		}
 	}
-	// Three, the one that ls reads by, and the line that counts.
+	// Three streams, the descriptor that ls reads, and the line with the total.
 	if n, err := strconv.Atoi(strings.TrimSpace(x.must(t, "ls -l /proc/self/fd | wc -l"))); err != nil || n > 6 {
 		t.Errorf("descriptors: %s", x.must(t, "ls -l /proc/self/fd"))
 	}
@@ -202,7 +203,7 @@ func wallHost(t *testing.T, x *box) {
 	}
 }
 
-// wallNames looks for names that tell what this is.
+// wallNames searches for names that reveal the tool.
 func wallNames(t *testing.T, x *box) {
 	names := []string{"airlock", "prison"}
 	if host, err := os.Hostname(); err == nil && len(host) > 3 {
@@ -217,13 +218,13 @@ func wallNames(t *testing.T, x *box) {
 	for _, name := range names {
 		for line := range strings.Lines(seen) {
 			if strings.Contains(line, name) {
-				t.Errorf("inside one can read %q", line)
+				t.Errorf("the agent can read %q", line)
 			}
 		}
 	}
 }
 
-// wallLimits starts more processes than it may.
+// wallLimits starts more processes than the limit allows.
 func wallLimits(t *testing.T, x *box) {
 	if r := x.sh(t, "trap 'kill $p' EXIT; i=0; p=; while [ $i -lt 600 ]; do sleep 60 & p=\"$p $!\"; i=$((i+1)); done 2>/dev/null"); r.status == 0 {
 		t.Errorf("could start 600 processes with a limit of %d", x.spec.Limits.PIDs)

@@ -9,10 +9,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// quick is how soon a change is told where nothing else is at work.
+// quick is the time in which a change is reported on an idle machine.
 const quick = 400 * time.Millisecond
 
-// expectWake waits for a change and says how long it took.
+// expectWake waits for a change and logs how long it took.
 func expectWake(t *testing.T, what string, changes <-chan struct{}) {
 	t.Helper()
 	begun := time.Now()
@@ -21,15 +21,15 @@ func expectWake(t *testing.T, what string, changes <-chan struct{}) {
 		if !open {
 			t.Fatalf("%s: the watch ended", what)
 		}
-		t.Logf("%s: told after %v", what, time.Since(begun).Round(time.Millisecond/10))
+		t.Logf("%s: reported after %v", what, time.Since(begun).Round(time.Millisecond/10))
 	case <-time.After(patience):
 		t.Errorf("%s: nothing in %v", what, patience)
 	}
-	settle(changes)
+	drain(changes)
 }
 
-// settle takes changes until there are none for a while.
-func settle(changes <-chan struct{}) {
+// drain receives changes until there are none for a while.
+func drain(changes <-chan struct{}) {
 	for {
 		select {
 		case _, open := <-changes:
@@ -42,7 +42,7 @@ func settle(changes <-chan struct{}) {
 	}
 }
 
-// quietFor reports whether there is no change for a while.
+// quietFor reports whether no change arrives for a while.
 func quietFor(changes <-chan struct{}, while time.Duration) bool {
 	select {
 	case <-changes:
@@ -60,7 +60,7 @@ func watches(t *testing.T, x *box) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle(changes)
+	drain(changes)
 	change := func(what, script string) {
 		t.Helper()
 		x.must(t, script)
@@ -72,15 +72,15 @@ func watches(t *testing.T, x *box) {
 	change("a file in it", "echo > later/refs/y")
 	change("a file removed", "rm refs/x")
 	x.must(t, "rm -r later")
-	settle(changes)
+	drain(changes)
 	change("the folder again", "mkdir -p later/refs")
 	change("a file in it again", "echo > later/refs/y")
-	for !quietFor(changes, quick) { // what is told late is told of the last one
+	for !quietFor(changes, quick) { // a late report belongs to the last change
 	}
 	x.must(t, "echo > elsewhere")
 	select {
 	case <-changes:
-		t.Error("told of a change elsewhere")
+		t.Error("a change elsewhere was reported")
 	case <-time.After(50 * time.Millisecond):
 	}
 	cancel()
@@ -109,7 +109,7 @@ func looking(t *testing.T, b prison.Backend, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle(changes)
+	drain(changes)
 	x.must(t, "echo 1 > refs/x.lock; mv refs/x.lock refs/x")
 	expectWake(t, "a change made in the other prison", changes)
 

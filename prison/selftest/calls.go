@@ -11,12 +11,12 @@ import (
 	"github.com/git-airlock/git-airlock/prison/calls"
 )
 
-// refusals are the answers of a wall; others mean that the kernel looked at the request.
+// refusals are the errors of a refused system call. Any other error means that the kernel has processed the request.
 var refusals = map[syscall.Errno]bool{
 	syscall.EPERM: true, syscall.EACCES: true, syscall.ENOSYS: true, syscall.EAFNOSUPPORT: true, syscall.EPROTONOSUPPORT: true,
 }
 
-// tryCalls makes the calls that must be refused.
+// tryCalls makes the system calls that must be refused.
 func tryCalls(ctx context.Context, s Subject) (seen, broken string, err error) {
 	results, err := calls.Make(ctx, s.Prison, forbidden)
 	if err != nil {
@@ -37,7 +37,7 @@ func tryCalls(ctx context.Context, s Subject) (seen, broken string, err error) {
 	return "all are refused", "", nil
 }
 
-// untried is an error of calls as a probe's, unless there is nothing to ask any more.
+// untried turns an error of package calls into an error of a probe, unless the prison has ended or ctx has.
 func untried(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, prison.ErrNotRunning) {
 		return err

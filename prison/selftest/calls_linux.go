@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbidden are what must be refused. Their arguments are such that they change nothing, also where they are not.
+// forbidden are the system calls that must be refused. Their arguments are chosen so that they change nothing even if
+// they are allowed.
 var forbidden = []calls.Call{
 	{Name: "unshare(CLONE_NEWUSER)", Number: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWUSER}},
 	{Name: "unshare(CLONE_NEWNS)", Number: unix.SYS_UNSHARE, Args: [6]uintptr{unix.CLONE_NEWNS}},
@@ -19,7 +20,7 @@ var forbidden = []calls.Call{
 	{Name: "chroot", Number: unix.SYS_CHROOT, Args: [6]uintptr{calls.Pointer}, Data: []byte("/nowhere\x00")},
 	{Name: "open_tree", Number: unix.SYS_OPEN_TREE, Args: [6]uintptr{0, 0, unix.OPEN_TREE_CLONE}},
 	{Name: "fsopen", Number: unix.SYS_FSOPEN, Args: [6]uintptr{calls.Pointer, unix.FSOPEN_CLOEXEC}, Data: []byte("tmpfs\x00")},
-	{Name: "ptrace of PID 1", Number: unix.SYS_PTRACE, Args: [6]uintptr{0x4206, 1}}, // PTRACE_SEIZE, which does not stop
+	{Name: "ptrace of PID 1", Number: unix.SYS_PTRACE, Args: [6]uintptr{0x4206, 1}}, // PTRACE_SEIZE, which does not stop the process
 	{Name: "process_vm_readv of PID 1", Number: unix.SYS_PROCESS_VM_READV, Args: [6]uintptr{1, calls.Pointer, 1, calls.Pointer + 16, 1}, Data: iovecs},
 	{Name: "kcmp", Number: unix.SYS_KCMP, Args: [6]uintptr{1, 1, 0, 0, 0}},
 	{Name: "keyctl", Number: unix.SYS_KEYCTL, Args: [6]uintptr{unix.KEYCTL_GET_KEYRING_ID, ^uintptr(3 - 1)}}, // KEY_SPEC_SESSION_KEYRING
@@ -51,7 +52,7 @@ var forbidden = []calls.Call{
 	{Name: "socket(SOCK_RAW)", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}},
 }
 
-// iovecs are two of process_vm_readv(2): eight bytes, to behind the second, from there.
+// iovecs are the two arguments of process_vm_readv(2), with eight bytes each. Both point behind themselves.
 var iovecs = func() (b []byte) {
 	for range 2 {
 		b = binary.LittleEndian.AppendUint64(b, calls.Pointer+32)

@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryConnect connects by TCP, which must not succeed within a second.
+// tryConnect tries to connect by TCP, which must not succeed within a second.
 func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
 	address := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
 	address = binary.BigEndian.AppendUint16(address, uint16(port)) //nolint:gosec // a port
 	address = append(address, netip.MustParseAddr(host).AsSlice()...)
 	address = append(address, make([]byte, 8)...)
-	// struct pollfd and, 8 bytes on, struct timespec.
+	// struct pollfd, and struct timespec 8 bytes later.
 	wait := binary.LittleEndian.AppendUint32(nil, 3)
 	wait = binary.LittleEndian.AppendUint32(wait, unix.POLLOUT)
 	wait = binary.LittleEndian.AppendUint64(wait, 1)
 	wait = binary.LittleEndian.AppendUint64(wait, 0)
 	connect := calls.Call{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(address))}, Data: address}
 	results, err := calls.Make(ctx, s.Prison, []calls.Call{
-		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}}, // the socket is the third, then
+		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}}, // so that the socket gets descriptor 3
 		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_NONBLOCK}},
 		connect,
 		{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait},
-		connect, // tells how the first one went, see connect(2)
+		connect, // returns the result of the first connect, see connect(2)
 	})
 	if err != nil {
 		return "", "", untried(ctx, err)

@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// judgePrivate compares file systems by their device numbers, which are the kernel's.
+// judgePrivate compares file systems by their device numbers, which the kernel assigns.
 func judgePrivate(_ Subject, out string) (seen, broken string) {
-	told := lines(out)
-	if len(told) != 2 {
-		return "", "stat says " + out
+	answers := lines(out)
+	if len(answers) != 2 {
+		return "", "stat printed " + out
 	}
-	for _, line := range told {
+	for _, line := range answers {
 		number, name, _ := strings.Cut(line, " ")
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // then it cannot be ours
+			continue // then the prison cannot share it
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && number == fmt.Sprint(st.Dev) {
 			return "", name + " is the host's"
@@ -28,7 +28,7 @@ func judgePrivate(_ Subject, out string) (seen, broken string) {
 	return "neither is the host's", ""
 }
 
-// leastOfGroups returns the least of a limit that the control groups of a uid's processes have.
+// leastOfGroups returns the lowest value of a limit in the control groups of a uid's processes.
 func leastOfGroups(uid int, limit groupLimit) (least float64, known bool) {
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range statuses {
@@ -45,14 +45,14 @@ func leastOfGroups(uid int, limit groupLimit) (least float64, known bool) {
 	return least, known
 }
 
-// group is where a control group is mounted.
+// group is the folder of a control group.
 type group struct {
 	folder  string
 	unified bool // version 2
 }
 
-// groupsOf returns the groups of a process for a controller, see cgroups(7): its own, and those above it, which
-// count as well.
+// groupsOf returns the groups of a process for a controller, see cgroups(7): its own group and the groups above it,
+// whose limits also apply.
 func groupsOf(process, controller string) (found []group) {
 	positions, _ := os.ReadFile(process + "/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")

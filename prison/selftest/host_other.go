@@ -4,18 +4,18 @@ package selftest
 
 import "context"
 
-// judgePrivate has nothing to compare with: the prison is on another system.
+// judgePrivate has nothing to compare: the prison runs on another system.
 func judgePrivate(_ Subject, out string) (seen, broken string) { return "another system's", "" }
 
-// leastOfGroups knows nothing here.
+// leastOfGroups finds no control groups on this system.
 func leastOfGroups(int, groupLimit) (least float64, known bool) { return 0, false }
 
-// tryConnect needs Linux's calls.
+// tryConnect needs Linux's system calls.
 func tryConnect(context.Context, Subject, string, int) (seen, broken string, err error) {
 	return "", "", &untriedError{reason: "the calls for it are Linux's"}
 }
 
-// trySystemFiles needs them, too, and files that could be the same.
+// trySystemFiles needs Linux's system calls, and a system whose files the prison can share.
 func trySystemFiles(context.Context, Subject) (seen, broken string, err error) {
 	return "another system's", "", nil
 }

@@ -14,17 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemFile is what most systems have and hardly anybody uses: an agent may be at work.
+// systemFile exists on most systems and is rarely used, so that an agent at work hardly affects the probe.
 const systemFile = "/usr/bin/csplit"
 
 const (
-	// hostLooks is how often our own file is used while somebody inside watches theirs, and watched how long that is.
+	// hostLooks is the interval at which the host uses its file, and watched is the time for which the file inside is
+	// watched.
 	hostLooks = 5 * time.Millisecond
 	watched   = 300 * time.Millisecond
 )
 
-// trySystemFiles watches and locks a system file inside while we use ours. Where they are one, inside one learns when a
-// program is started outside, and outside one waits for who is inside.
+// trySystemFiles watches and locks a system file inside while the host uses its own file. If both are the same file,
+// a process inside sees when the host starts a program, and a lock inside makes the host wait.
 func trySystemFiles(ctx context.Context, s Subject) (seen, broken string, err error) {
 	file, err := os.Open(systemFile)
 	if err != nil {
@@ -52,18 +53,18 @@ func trySystemFiles(ctx context.Context, s Subject) (seen, broken string, err er
 		can = append(can, "see when "+systemFile+" is opened outside")
 	}
 	if lock != 0 || lockedOut {
-		can = append(can, "keep who locks it outside waiting")
+		can = append(can, "make a process outside wait for its lock")
 	}
 	if len(can) > 0 {
-		return "", "inside one can " + strings.Join(can, " and "), nil
+		return "", "a process inside can " + strings.Join(can, " and "), nil
 	}
-	return "their use outside is not seen, a lock inside not felt", "", nil
+	return "their use outside cannot be seen, and a lock inside has no effect outside", "", nil
 }
 
-// watchAndLock are the calls; descriptors are counted from 3 on.
+// watchAndLock returns the calls. New descriptors are numbered from 3.
 func watchAndLock() []calls.Call {
 	path := []byte(systemFile + "\x00")
-	// struct pollfd and, 8 bytes on, struct timespec.
+	// struct pollfd, and struct timespec 8 bytes later.
 	wait := binary.LittleEndian.AppendUint32(nil, 4)
 	wait = binary.LittleEndian.AppendUint32(wait, unix.POLLIN)
 	wait = binary.LittleEndian.AppendUint64(wait, 0)
@@ -79,17 +80,17 @@ func watchAndLock() []calls.Call {
 	}
 }
 
-// useUntil uses our own file until ctx ends, and reports whether it ever was locked.
+// useUntil opens and locks the host's file until ctx ends, and reports whether it ever was locked by somebody else.
 func useUntil(ctx context.Context, file *os.File) (locked bool) {
 	for ; ctx.Err() == nil; time.Sleep(hostLooks) {
 		if f, err := os.Open(systemFile); err == nil {
 			f.Close()
 		}
-		// Shared: others may do this at the same time.
+		// A shared lock, because other self-tests may do this at the same time.
 		fd := int(file.Fd())
 		switch err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); {
 		case err == nil:
-			unix.Flock(fd, unix.LOCK_UN) //nolint:errcheck // it was locked
+			unix.Flock(fd, unix.LOCK_UN) //nolint:errcheck // this process holds the lock
 		case errors.Is(err, unix.EWOULDBLOCK):
 			locked = true
 		}

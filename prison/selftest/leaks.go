@@ -10,24 +10,24 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Meter says which words can be read inside, and where.
+// Meter reports the words that can be read inside, and where.
 type Meter struct {
-	Words   int    `json:"words"`   // how many were looked for
-	Sources int    `json:"sources"` // in how many places
-	Bytes   int    `json:"bytes"`   // how much there was to read
+	Words   int    `json:"words"`   // number of words that were searched
+	Sources int    `json:"sources"` // number of sources that were searched
+	Bytes   int    `json:"bytes"`   // size of the searched text
 	Found   []Leak `json:"found"`
-	Known   []Leak `json:"known"` // what is reported as weaker already
+	Known   []Leak `json:"known"` // leaks that are already reported as a weakness of the prison
 }
 
-// Leak is a word found.
+// Leak is an occurrence of a word.
 type Leak struct {
 	Kind  string `json:"kind"`
 	Where string `json:"where"`
-	Seen  string `json:"seen"` // partly the agent's: escape it
+	Seen  string `json:"seen"` // partly written by the agent: escape it
 }
 
-// source is a place to read. What a system has of its own (names of files, of users) may contain any short word by
-// chance, so only long ones are looked for there.
+// source is a source of text inside. A system's own text (names of files, of users) may contain any short word by
+// chance, so that only long words are searched in it.
 type source struct {
 	name, script string
 	system       bool
@@ -51,7 +51,8 @@ var sources = []source{
 	{"names of files", "find / -path /proc -prune -o -path /sys -prune -o -path /workspace -prune -o -print 2>/dev/null; true", true},
 }
 
-// measure reads out all there is and looks for the words here: to look inside would tell them.
+// measure reads all sources inside and searches them on the host. A search inside would reveal the words to the
+// agent.
 func measure(ctx context.Context, s Subject) (Meter, error) {
 	words := searchable(s.Words)
 	m := Meter{Words: len(words), Found: []Leak{}, Known: []Leak{}}
@@ -85,21 +86,21 @@ func measure(ctx context.Context, s Subject) (Meter, error) {
 	return m, nil
 }
 
-// searchWord is a word as it is looked for.
+// searchWord is a word with the expression that finds it.
 type searchWord struct {
 	Word
 	pattern *regexp.Regexp
-	rare    bool // by chance it is nowhere
+	rare    bool // too long to occur by chance
 }
 
-// searchable leaves out what says nothing: words that are too short, and names that every system has.
+// searchable leaves out words that are too short, and names that every system has.
 func searchable(words []Word) (found []searchWord) {
 	everywhere := []string{"root", "localhost", "(none)", "user", "home", "/root", "/home", "/"}
 	for _, w := range words {
 		if len(w.Text) < 3 || slices.Contains(everywhere, w.Text) {
 			continue
 		}
-		// Neither side may go on with a letter or digit; a letter's case may differ.
+		// The characters on both sides must not be letters or digits. Case does not matter.
 		pattern := regexp.MustCompile(`(?i)(^|[^\pL\pN])` + regexp.QuoteMeta(w.Text) + `($|[^\pL\pN])`)
 		rare := len(w.Text) >= 7 || strings.ContainsAny(w.Text, "/@ ")
 		found = append(found, searchWord{w, pattern, rare})
@@ -107,7 +108,7 @@ func searchable(words []Word) (found []searchWord) {
 	return found
 }
 
-// around returns the line in which something was found, or what of it is near.
+// around returns the line of an occurrence, or the part of the line around it.
 func around(text string, at []int) string {
 	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)
 	to := min(at[1]+80, len(text))

@@ -11,11 +11,12 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// slack is what a backend may need of the limit of processes for itself.
+// slack is the number of processes that a backend may add to the limit for its own processes.
 const slack = 64
 
-// tryProcessLimit starts more processes than there may be, which end as soon as one could not be started. A shell
-// that cannot fork says so and ends, or tries for a while: both count as long as not all were there.
+// tryProcessLimit starts more processes than allowed. They end as soon as one could not be started. A shell that
+// cannot fork prints an error and ends, or retries for a while. Both results are accepted, as long as not all
+// processes ran.
 func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	limit := s.Spec.Limits.OrDefault().PIDs
 	script := fmt.Sprintf(`trap 'kill $p 2>/dev/null' EXIT
@@ -30,13 +31,13 @@ func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err e
 	return fmt.Sprintf("fewer than %d could run", limit+slack), "", nil
 }
 
-// tryMemoryLimit looks, as using so much memory would hurt, at the limits that hold for a process inside.
+// tryMemoryLimit reads the limits of a process inside. To use that much memory would harm the machine.
 func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().Memory
 	group, known := s.least(ctx, memoryLimit)
 	if known && int64(group) <= want {
 		if sockets, set := s.least(ctx, socketLimit); set && int64(sockets) > want && !s.Isolation.Lacks(prison.LooseMemoryLimit) {
-			return "", "what sockets hold is not counted", nil
+			return "", "the memory of sockets is not counted", nil
 		}
 		return fmt.Sprintf("the control group has %d MiB", int64(group)>>20), "", nil
 	}
@@ -44,7 +45,7 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 	if err != nil {
 		return "", "", err
 	}
-	// In units of 1024 bytes; a backend may grant a small prison what its first process needs.
+	// In units of 1024 bytes. A backend may give a small prison the memory that its first process needs.
 	data, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
 	if err != nil || data<<10 > max(want, 1<<28) {
 		return "", fmt.Sprintf("no control group bounds it, and ulimit -d says %s", strings.TrimSpace(out)), nil
@@ -52,7 +53,8 @@ func tryMemoryLimit(ctx context.Context, s Subject) (seen, broken string, err er
 	return fmt.Sprintf("each process has %d MiB", data>>10), "", nil
 }
 
-// tryProcessorLimit looks at the control group: to use more for a while would prove little on a busy machine.
+// tryProcessorLimit reads the control group's limit. To use more processor time for a while would prove little on a
+// busy machine.
 func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	want := s.Spec.Limits.OrDefault().CPUs
 	cores, known := s.least(ctx, processorLimit)
@@ -62,8 +64,8 @@ func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err
 	return fmt.Sprintf("the control group has %g cores", cores), "", nil
 }
 
-// least returns the least of a limit that the agent's processes have. Those of a kernel of its own cannot be seen outside;
-// what that kernel says is what it was told, and the agent cannot change it.
+// least returns the lowest value of a limit on the agent's processes. If the runtime has its own kernel, the host
+// cannot see the processes. Then the value that this kernel reports is used, which the agent cannot change.
 func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, known bool) {
 	if !s.ownKernel() {
 		s.during(ctx, func() { least, known = leastOfGroups(s.Spec.UID, limit) })
@@ -80,7 +82,7 @@ func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, kn
 	return n / of, true
 }
 
-// during does something while a process of the agent's certainly runs.
+// during calls do while a process of the agent is certain to run.
 func (s Subject) during(ctx context.Context, do func()) {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -89,7 +91,7 @@ func (s Subject) during(ctx context.Context, do func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Prison.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "echo; read _"}, Stdin: stdin, Stdout: begun}) //nolint:errcheck // then nothing is found
+		s.Prison.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "echo; read _"}, Stdin: stdin, Stdout: begun}) //nolint:errcheck // if it fails, nothing is found
 		begun.Close()
 	}()
 	if _, err := out.Read(make([]byte, 1)); err == nil {
@@ -100,8 +102,8 @@ func (s Subject) during(ctx context.Context, do func()) {
 	<-ended
 }
 
-// groupLimit is a limit of control groups: its controller, how to read it from a group's folder, and the files of a group
-// inside that say it, or it and what it is to be divided by.
+// groupLimit is a limit of control groups: the controller, the files inside that contain the limit (or the limit and
+// its divisor), and the function that reads it from a group's folder.
 type groupLimit struct {
 	controller string
 	inside     string
@@ -115,7 +117,7 @@ var memoryLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_by
 	return readNumber(folder + "/memory.limit_in_bytes")
 }}
 
-// socketLimit is of version 1 only: version 2 counts what sockets hold with the rest.
+// socketLimit exists only in version 1. Version 2 counts the memory of sockets together with the rest.
 var socketLimit = groupLimit{"memory", "/sys/fs/cgroup/memory/memory.limit_in_bytes", func(folder string, unified bool) (float64, bool) {
 	if unified {
 		return 0, false
@@ -127,7 +129,7 @@ var processorLimit = groupLimit{"cpu", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys
 	if unified {
 		content, _ := os.ReadFile(folder + "/cpu.max")
 		var quota, period float64
-		_, err := fmt.Sscan(string(content), &quota, &period) // "max" is no number
+		_, err := fmt.Sscan(string(content), &quota, &period) // "max" is not a number
 		return quota / period, err == nil
 	}
 	quota, ok := readNumber(folder + "/cpu.cfs_quota_us")

@@ -13,7 +13,11 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// probes are the promises of a prison, in the order in which they are shown.
+// otherMetadata are the addresses, beside the link-local one, at which clouds give their machines metadata: Alibaba's, Azure's,
+// Oracle's.
+var otherMetadata = []string{"100.100.100.200", "168.63.129.16", "192.0.0.192"}
+
+// probes returns the promises of a prison, in the order in which they are shown.
 func probes() []probe { //nolint:funlen // a table
 	return []probe{
 		{
@@ -63,13 +67,13 @@ func probes() []probe { //nolint:funlen // a table
 			},
 		},
 		{
-			name: "environment", promise: "nothing of the caller's environment but what was asked for",
+			name: "environment", promise: "only the requested variables of the caller's environment",
 			tried: "/proc/self/environ, /proc/1/environ", script: "cat /proc/self/environ /proc/1/environ 2>/dev/null; true",
 			judge: judgeEnvironment,
 		},
 		{
 			name: "descriptors", promise: "no file, socket or terminal of the caller", tried: "/proc/self/fd",
-			script: "ls -l /proc/$$/fd; true", judge: judgeDescriptors, // the shell's own
+			script: "ls -l /proc/$$/fd; true", judge: judgeDescriptors, // of the shell itself
 		},
 		{
 			name: "system-files", promise: "system files cannot be changed", tried: "writing to each mounted folder",
@@ -77,7 +81,7 @@ func probes() []probe { //nolint:funlen // a table
 			judge:  judgeWritable,
 		},
 		{
-			name: "host-files", promise: "the host's use of its system files cannot be watched or held up", tried: "inotify, flock",
+			name: "host-files", promise: "processes inside cannot watch or delay the host's use of its system files", tried: "inotify, flock",
 			try: trySystemFiles, weaker: []prison.Missing{prison.SharedSystem},
 		},
 		{
@@ -107,15 +111,28 @@ func probes() []probe { //nolint:funlen // a table
 			judge: judgeSockets,
 		},
 		{
-			name: "network", promise: "the network is the one asked for", tried: "/proc/net/dev, /proc/net/route",
+			name: "network", promise: "the network is the requested one", tried: "/proc/net/dev, /proc/net/route",
 			script: "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route | cut -f1-3", judge: judgeNetwork,
 			skip: func(s Subject) bool { return s.Spec.Network != prison.NetworkNone },
 		},
 		{
-			name: "metadata", promise: "what a cloud tells its machines is out of reach", tried: "connecting to 169.254.169.254",
+			name: "metadata", promise: "metadata services of clouds cannot be reached", tried: "connecting to 169.254.169.254",
 			try: func(ctx context.Context, s Subject) (string, string, error) {
 				return tryConnect(ctx, s, "169.254.169.254", 80)
 			},
+		},
+		{
+			name: "other-metadata", promise: "no other address of clouds' metadata is in reach", tried: "connecting to " + strings.Join(otherMetadata, ", "),
+			try: func(ctx context.Context, s Subject) (seen, broken string, err error) {
+				for _, address := range otherMetadata {
+					if seen, broken, err = tryConnect(ctx, s, address, 80); broken != "" || err != nil {
+						break
+					}
+				}
+				return seen, broken, err
+			},
+			skip:   func(s Subject) bool { return s.Spec.Network == prison.NetworkNone },
+			weaker: []prison.Missing{prison.PrivateReachable},
 		},
 		{
 			name: "host-name", promise: "the host name is the prison's", tried: "uname -n", script: "uname -n",
@@ -151,9 +168,10 @@ func probes() []probe { //nolint:funlen // a table
 	}
 }
 
-// judgeCores knows that a limit of 0 keeps a core dump from a file only: where they go to a program, 1 stops them, see core(5).
+// judgeCores accepts a core limit of 0 only if cores go to a file. If the kernel passes them to a program, only a
+// limit of 1 stops them, see core(5).
 func judgeCores(s Subject, out string) (seen, broken string) {
-	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern") // not there: then there is another kernel
+	pattern, _ := os.ReadFile("/proc/sys/kernel/core_pattern") // missing on another kernel
 	return judgeCoresOf(string(pattern), s.ownKernel(), out)
 }
 
@@ -181,7 +199,7 @@ func expect(out, want string) (seen, broken string) {
 	return out, ""
 }
 
-// noneOf judges that nothing was printed.
+// noneOf returns a judge that wants no output.
 func noneOf(words string) func(Subject, string) (string, string) {
 	return func(_ Subject, out string) (string, string) {
 		if found := lines(out); len(found) > 0 {
@@ -191,8 +209,8 @@ func noneOf(words string) func(Subject, string) (string, string) {
 	}
 }
 
-// inEach runs commands on a new file in each of the folders; what the agent works on stays as it is, since a
-// repository does not look at unknown files in its own folder.
+// inEach runs commands on a new file in each of the folders. In a repository the file is made in .git, where git
+// ignores unknown files, so that the agent's work does not change.
 func inEach(folders, commands string) string {
 	return `for f in ` + folders + `; do [ -d "$f/.git" ] && f=$f/.git; d=$(mktemp "$f/tmp.XXXXXX") && chmod 700 "$d" || exit 1
 		` + commands + `; rm -f "$d"; done`
@@ -216,15 +234,15 @@ func judgePrivileges(_ Subject, out string) (seen, broken string) {
 }
 
 func judgeNamespaces(_ Subject, out string) (seen, broken string) {
-	told := lines(out)
-	if len(told) != 5 {
+	answers := lines(out)
+	if len(answers) != 5 {
 		return "", "namespaces: " + out
 	}
-	for _, line := range told {
+	for _, line := range answers {
 		name, id, _ := strings.Cut(line, " ")
 		ours, err := os.Readlink("/proc/self/ns/" + name)
 		if err != nil {
-			return "not Linux outside", "" // then it is a machine of its own
+			return "not Linux outside", "" // the prison is a virtual machine
 		}
 		if id == "" || id == ours {
 			return "", "it is in our namespace " + line
@@ -233,22 +251,22 @@ func judgeNamespaces(_ Subject, out string) (seen, broken string) {
 	return "none is the host's", ""
 }
 
-// ownVariables are those of every prison, and those that a shell sets.
+// ownVariables are the variables of every prison, and those that a shell sets.
 var ownVariables = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TERM"}
 
-// judgeEnvironment reads entries that end with a NUL each, as values may hold line ends. What an image says itself is its own
-// as long as it says just that.
+// judgeEnvironment reads entries that end with a NUL each, since values may contain line ends. A variable of the
+// image is accepted if it has exactly the image's value.
 func judgeEnvironment(s Subject, out string) (seen, broken string) {
 	for entry := range strings.SplitSeq(out, "\x00") {
 		name, _, _ := strings.Cut(entry, "=")
-		if entry != "" && !slices.Contains(ownVariables, name) && !sets(s.Spec.Env, name) && !slices.Contains(s.image.env, entry) {
+		if entry != "" && !slices.Contains(ownVariables, name) && !slices.Contains(s.Variables, name) && !slices.Contains(s.image.env, entry) {
 			return "", "variable " + name
 		}
 	}
 	return "nothing else", ""
 }
 
-// sets reports whether a variable is among some.
+// sets reports whether an environment sets a variable.
 func sets(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
@@ -274,8 +292,8 @@ func judgeDescriptors(s Subject, out string) (seen, broken string) {
 	return "pipes only", ""
 }
 
-// writable prints what can be written to, of mounted and of system folders and files. It tries, since some shells'
-// test(1) looks at modes only; nothing stays of that.
+// writable prints the mounted and system folders and files that can be written to. It tries to write, since test(1)
+// of some shells only reads modes. It removes its files.
 const writable = `for p in $(cut -d' ' -f5 /proc/self/mountinfo) / /etc /etc/passwd /usr /usr/bin /bin /lib /sbin /var \
 		/proc/sys/kernel/core_pattern /sys; do
 		[ "$p" = "$PWD" ] && continue # an agent may be at work there
@@ -286,7 +304,8 @@ const writable = `for p in $(cut -d' ' -f5 /proc/self/mountinfo) / /etc /etc/pas
 		fi
 	done; true`
 
-// judgeWritable knows what may be written to, an image's volumes among it; what was made inside these is theirs as well.
+// judgeWritable compares the output with the places that may be writable, including an image's volumes and everything
+// below them.
 func judgeWritable(s Subject, out string) (seen, broken string) {
 	own := []string{prison.Workspace, "/home/" + s.Spec.User, "/tmp", "/run", "/var/tmp", "/var/run", "/dev", "/proc"}
 	own = append(own, s.image.volumes...)
@@ -309,7 +328,7 @@ func judgeDevices(_ Subject, out string) (seen, broken string) {
 	return fmt.Sprintf("%d, all harmless", len(lines(out))), ""
 }
 
-// judgeHomes lets an image have what the host has not.
+// judgeHomes accepts homes of an image that do not exist on the host.
 func judgeHomes(s Subject, out string) (seen, broken string) {
 	for _, p := range lines(out) {
 		_, err := os.Lstat(p)
@@ -320,9 +339,9 @@ func judgeHomes(s Subject, out string) (seen, broken string) {
 	return "only the agent's", ""
 }
 
-// judgeSockets compares with the names of our own abstract sockets, which no permission guards.
+// judgeSockets compares the names with the host's abstract sockets, which no permission protects.
 func judgeSockets(_ Subject, out string) (seen, broken string) {
-	outside, _ := os.ReadFile("/proc/net/unix") // not there: another system's sockets are out of reach
+	outside, _ := os.ReadFile("/proc/net/unix") // missing on another system, whose sockets are out of reach
 	for _, line := range lines(out) {
 		if !strings.HasPrefix(line, "@") {
 			return "", "there is " + line
@@ -334,26 +353,26 @@ func judgeSockets(_ Subject, out string) (seen, broken string) {
 	return "none", ""
 }
 
-// judgeZone looks at the system's zone and at the one that TZ makes of it: UTC, unless somebody who may has set another. Commits
-// may have any but ours, unless that is everybody's or was asked for.
+// judgeZone checks the system's time zone and the zone that TZ selects. Both must be UTC unless the user has chosen
+// another one. Commits may have any zone except the host's, unless that zone is UTC or was requested.
 func judgeZone(s Subject, out string) (seen, broken string) {
 	const everybody = "+0000"
 	ours := time.Now().Format("-0700")
 	isOurs := func(zone string) bool { return ours != everybody && strings.HasSuffix(zone, ours) }
-	told := lines(out)
-	if len(told) < 2 {
+	answers := lines(out)
+	if len(answers) < 2 {
 		return "", fmt.Sprintf("%q, not UTC", out)
 	}
-	system, shown := told[0], told[1]
-	brought := s.Spec.Image != "" || s.Spec.Root != "" // with a zone of its own
+	system, shown := answers[0], answers[1]
+	brought := s.Spec.Image != "" || s.Spec.Root != "" // they have their own zone
 	if system != "UTC "+everybody && (!brought || isOurs(system)) {
 		return "", fmt.Sprintf("the system's is %q, not UTC", system)
 	}
-	asked := sets(s.Spec.Env, "TZ") || sets(s.image.env, "TZ")
+	asked := slices.Contains(s.Variables, "TZ") || sets(s.image.env, "TZ")
 	if shown != system && !asked {
 		return "", fmt.Sprintf("TZ makes it %q, not %q", shown, system)
 	}
-	if !isOurs(shown) && slices.ContainsFunc(told[2:], isOurs) {
+	if !isOurs(shown) && slices.ContainsFunc(answers[2:], isOurs) {
 		return "", "a commit has the host's time zone, " + ours
 	}
 	return shown, ""

@@ -1,19 +1,17 @@
-// Package selftest asks a running prison, from inside and as the agent, whether it keeps what a prison promises.
+// Package selftest checks from inside a running prison, as the agent, whether the prison keeps its promises.
 //
-// A [probe] is a script that the prison's own shell runs, and a judgement on the host over what it printed. What
-// must be compared with the host (names, namespaces, file systems) is read out and compared there: nothing about
-// the host is handed in, since everything inside can be read by the agent. What no shell can try, system calls with odd
-// arguments, package calls makes.
+// A [probe] is a script that the prison's own shell runs, and a function on the host that judges its output.
+// Properties that must be compared with the host (names, namespaces, file systems) are read inside and compared on
+// the host. No information about the host goes into the prison, since the agent can read everything inside. Package
+// calls makes the system calls with odd arguments that no shell can make.
 //
-// This needs nothing of a backend but Exec, so it is the same for all of them. Words or paths to
-// search for are never handed in, since the agent could read them there: for the leak meter, all
-// readable text is brought out and searched on the host. A copy of this program would make the odd
-// system calls as well as the program of 108 bytes does, and would bring the tool's name along. An
-// agent at work has the same uid and can disturb a test, so that a promise looks broken. start
-// --selftest tests the prison before the agent runs.
+// The package needs only Exec of a backend, so it is the same for all backends. The words and paths to search for
+// never go into the prison. For the leak meter, all readable text is copied out and searched on the host. A copy of
+// this program could make the odd system calls as well as the runner of 108 bytes, but would reveal the tool's name.
+// An agent at work has the same uid and can disturb a test, so that a promise looks broken. start --selftest tests
+// the prison before the agent runs.
 //
-// Each probe, call and source of the leak meter is also run on a subject without any wall, and must
-// fail there.
+// Each probe, call and source of the leak meter is also run on a subject without any isolation, and must fail there.
 package selftest
 
 import (
@@ -28,54 +26,55 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// Subject is a running prison with what is known of it outside.
+// Subject is a running prison and its expected properties.
 type Subject struct {
 	Prison    prison.Prison
-	Spec      prison.Spec      // what it was made of
-	Isolation prison.Isolation // what it is, and what is known to be missing
-	Words     []Word           // what the leak meter looks for
+	Spec      prison.Spec      // the prison's spec; its variables are ignored
+	Variables []string         // names of the variables that were passed in
+	Isolation prison.Isolation // the isolation, including its known weaknesses
+	Words     []Word           // words that the leak meter searches
 
 	image ofImage
 }
 
-// ofImage is what an image brings along, which is nobody's secret: whoever asked for the image asked for it.
+// ofImage holds properties of the image. They are not secret, because the user has chosen the image.
 type ofImage struct{ env, volumes []string }
 
-// imaged is a prison that has an image.
+// imaged is a prison that was made from an image.
 type imaged interface {
 	OfImage(ctx context.Context) (env, volumes []string, err error)
 }
 
-// nobody is the uid of the first process where the phantom's would not keep the agent out of it.
+// nobody is the uid of a prison's first process if the phantom's uid would let the agent control it.
 const nobody = "65534"
 
 func (s Subject) ownKernel() bool { return s.Isolation.Lacks(prison.OwnKernel) }
 
-// Word is something that must not be readable inside.
+// Word is a text that must not be readable inside.
 type Word struct {
-	Kind string // what it is, such as "user name"
+	Kind string // its meaning, such as "user name"
 	Text string
 }
 
-// Result tells how one promise was tried.
+// Result describes the test of one promise.
 type Result struct {
 	Name    string `json:"name"`
 	Promise string `json:"promise"`
 	Tried   string `json:"tried"`
-	// Seen is what came of it. Part of it is the agent's: escape it.
+	// Seen is the observed result. Part of it was written by the agent: escape it.
 	Seen string `json:"seen"`
 	Kept bool   `json:"kept"`
-	// Weaker says that it is not kept and that this is no news: the prison's isolation says so.
+	// Weaker reports that the promise is not kept, and that the prison's isolation already lists that as a weakness.
 	Weaker bool `json:"weaker"`
 }
 
-// Report is the outcome of all probes and of the leak meter.
+// Report is the result of all probes and of the leak meter.
 type Report struct {
 	Results []Result `json:"promises"`
 	Leaks   Meter    `json:"leaks"`
 }
 
-// Kept reports whether every promise is, but for what was known to be weaker.
+// Kept reports whether every promise is kept, except for known weaknesses.
 func (r Report) Kept() bool {
 	for _, result := range r.Results {
 		if !result.Kept && !result.Weaker {
@@ -86,18 +85,19 @@ func (r Report) Kept() bool {
 }
 
 const (
-	// probePatience bounds each look inside, where an agent may hold everything up.
+	// probePatience bounds each command inside, because an agent can delay everything.
 	probePatience = 30 * time.Second
-	// tries and pause are for a look that could not begin: an agent may have all the processes for a moment that it may have.
+	// tries and pause apply to a command that could not start, because the agent may use up its process limit for a
+	// moment.
 	tries = 3
 	pause = 300 * time.Millisecond
-	// maxOutput bounds what one look brings out.
+	// maxOutput bounds the output of a command.
 	maxOutput = 32 << 20
-	// maxSeen bounds what is shown of it.
+	// maxSeen bounds the part of the output that is shown.
 	maxSeen = 300
 )
 
-// Run tries every promise. The error says that the prison does not run, or that ctx has ended.
+// Run tests every promise. An error means that the prison does not run, or that ctx has ended.
 func Run(ctx context.Context, s Subject) (Report, error) {
 	var report Report
 	if p, ok := s.Prison.(imaged); ok {
@@ -121,18 +121,18 @@ func Run(ctx context.Context, s Subject) (Report, error) {
 	return report, err
 }
 
-// probe tries one promise.
+// probe tests one promise.
 type probe struct {
 	name, promise, tried string
-	// script runs inside by sh(1), in the workspace.
+	// script runs inside with sh(1), in the workspace.
 	script string
-	// judge looks at what the script printed: what was seen, and why the promise is broken if it is.
+	// judge evaluates the script's output. It returns the observed result, and the reason if the promise is broken.
 	judge func(s Subject, out string) (seen, broken string)
-	// instead of script and judge, for what takes more than one look.
+	// try replaces script and judge if one command is not enough.
 	try func(ctx context.Context, s Subject) (seen, broken string, err error)
-	// weaker are the weaknesses of a prison that cannot keep the promise.
+	// weaker lists the weaknesses of a prison that cannot keep the promise.
 	weaker []prison.Missing
-	// skip tells what was not promised to this prison.
+	// skip reports whether this prison does not make the promise.
 	skip func(s Subject) bool
 }
 
@@ -146,7 +146,7 @@ func (p probe) run(ctx context.Context, s Subject) (Result, error) {
 	var untried *untriedError
 	switch {
 	case errors.As(err, &untried):
-		broken = untried.Error() // a promise that nobody looked at is not kept
+		broken = untried.Error() // a promise that was not tested does not count as kept
 	case err != nil:
 		return r, fmt.Errorf("probe %s: %w", p.name, err)
 	}
@@ -168,15 +168,15 @@ func (p probe) tryScript(ctx context.Context, s Subject) (seen, broken string, e
 	return seen, broken, nil
 }
 
-// untriedError says that a look inside did not come about.
+// untriedError reports that a command inside could not be run.
 type untriedError struct {
 	reason string
-	early  bool // nothing has begun: it can be tried again
+	early  bool // the command has not started, so that it can be tried again
 }
 
 func (e *untriedError) Error() string { return "could not be tried: " + e.reason }
 
-// read runs a script inside and returns what it prints. A script must end with status 0.
+// read runs a script inside and returns its output. A script must end with status 0.
 func (s Subject) read(ctx context.Context, script string) (string, error) {
 	return s.readFrom(ctx, nil, "sh", "-c", script)
 }
@@ -193,14 +193,14 @@ func (s Subject) readFrom(ctx context.Context, stdin []byte, argv ...string) (ou
 }
 
 func (s Subject) readOnce(ctx context.Context, stdin []byte, argv ...string) (string, error) {
-	look, cancel := context.WithTimeout(ctx, probePatience)
+	limited, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	out, errOut := prison.Capped{Max: maxOutput}, prison.Capped{Max: maxSeen}
 	p := prison.Process{Argv: argv, Stdout: &out, Stderr: &errOut}
 	if stdin != nil {
 		p.Stdin = bytes.NewReader(stdin)
 	}
-	status, err := s.Prison.Exec(look, p)
+	status, err := s.Prison.Exec(limited, p)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -216,7 +216,7 @@ func (s Subject) readOnce(ctx context.Context, stdin []byte, argv ...string) (st
 	return out.String(), nil
 }
 
-// shorten makes one short line of a text.
+// shorten turns a text into one short line.
 func shorten(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxSeen {
@@ -225,7 +225,7 @@ func shorten(text string) string {
 	return text
 }
 
-// lines returns the lines of a text that are not empty.
+// lines returns the non-empty lines of a text.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\n"); line != "" {
