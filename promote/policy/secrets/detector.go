@@ -22,23 +22,23 @@ var published []byte
 //go:embed own.toml
 var own []byte
 
-// Match is one place that holds what looks like a secret. The secret itself is not in it, so that it can be
-// shown.
+// Match is a place that looks like a secret. It does not contain the secret itself, so that it can be shown.
 type Match struct {
 	Rule  string // gitleaks' id, as in "github-pat"
 	Line  int    // counted from 1
-	Last  int    // the line in which it ends
-	Guess bool   // the rule goes by the words around, not by the form of the secret
-	// Encoded tells that the secret is in Base64, which begins on the line.
+	Last  int    // the line in which the match ends
+	Guess bool   // the rule matches the words around the secret, not its form
+	// Encoded reports that the secret is in Base64 that begins on the line.
 	Encoded bool
 }
 
 const (
-	// matchLimit bounds the matches in one text that count.
+	// matchLimit bounds the matches of one text.
 	matchLimit = 100
-	// excuseLimit bounds those of one rule that are looked at for an excuse, which takes longer than finding them.
+	// excuseLimit bounds the matches of one rule that are compared with allowlists, which takes longer than to find
+	// them.
 	excuseLimit = 1 << 14
-	// lineLimit bounds what is looked at of a line on each side of a match, for an excuse.
+	// lineLimit bounds the part of a line on each side of a match that is compared with allowlists.
 	lineLimit = 1 << 10
 )
 
@@ -47,46 +47,51 @@ type Detector struct {
 	rules    []*rule
 	allowed  *allowlist
 	keywords *words
-	always   []int // rules without keywords
+	far      *words // the keywords of the rules in acrossLines
+	always   []int  // rules without keywords
 }
 
-// rule is one of the file's rules, compiled when it is first wanted: most never are.
+// rule is one of the file's rules. It is compiled when it is first needed, and most rules never are.
 type rule struct {
 	id      string
-	regex   func() *regexp.Regexp // nil: the path alone decides
-	width   func() int            // how far from one of its words a match can reach
+	regex   func() *regexp.Regexp // nil if the path alone decides
+	width   func() int            // how far a match can reach from one of the rule's keywords
 	path    func() *regexp.Regexp
-	begin   func() *beginning // nil: not known
-	value   func() *assigned  // nil: not of that kind
+	begin   func() *beginning // nil if the beginning of a match is not known
+	value   func() *assigned  // nil if the rule does not match an assigned value
 	group   int
 	entropy float64
 	allowed []*allowlist
 	guess   bool
 }
 
-// Default returns the detector with the published rules and our own. They are read once.
+// Default returns the detector with the published rules and our own rules. They are parsed once.
 var Default = sync.OnceValue(func() *Detector {
 	d, err := parse(published, own)
 	if err != nil {
-		panic("secrets: " + err.Error()) // part of the program, and tested
+		panic("secrets: " + err.Error()) // the rules are part of the program, and tested
 	}
 	return d
 })
 
-// file is the form of gitleaks.toml.
+// file is the format of gitleaks.toml.
 type file struct {
 	Allowlist listFile
-	Rules     []struct {
-		ID          string
-		Regex, Path string
-		SecretGroup int
-		Entropy     float64
-		Keywords    []string
-		Allowlists  []listFile
-	}
+	Rules     []ruleFile
 }
 
-// parse reads rules. Those of a further file come after the first one's; what it allows is added to that one's list.
+// ruleFile is a rule in the rule file.
+type ruleFile struct {
+	ID          string
+	Regex, Path string
+	SecretGroup int
+	Entropy     float64
+	Keywords    []string
+	Allowlists  []listFile
+}
+
+// parse reads rules. The rules of further files come after those of the first file, and their allowed expressions are
+// added to its list.
 func parse(content []byte, more ...[]byte) (*Detector, error) {
 	var f file
 	if err := toml.Unmarshal(content, &f); err != nil {
@@ -101,15 +106,15 @@ func parse(content []byte, more ...[]byte) (*Detector, error) {
 		f.Allowlist.Regexes = append(f.Allowlist.Regexes, further.Allowlist.Regexes...)
 	}
 	d := &Detector{allowed: newAllowlist(f.Allowlist)}
-	keywords := newWordsBuilder()
+	keywords, far := newWordsBuilder(), newWordsBuilder()
 	for n, r := range f.Rules {
 		if r.ID == "" || r.Regex == "" && r.Path == "" {
-			return nil, fmt.Errorf("rule %d (%q) says nothing", n, r.ID)
+			return nil, fmt.Errorf("rule %d (%q) has neither an expression nor a path", n, r.ID)
 		}
 		made := &rule{id: r.ID, regex: lazily(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
 		made.width = reach(r.Regex, made.guess)
 		made.begin = sync.OnceValue(func() *beginning { return beginningOf(r.Regex, r.Keywords) })
-		made.value = sync.OnceValue(func() *assigned { return assignedOf(r.Regex, r.Keywords, r.Allowlists) })
+		made.value = sync.OnceValue(func() *assigned { return assignedOf(r) })
 		for _, a := range r.Allowlists {
 			made.allowed = append(made.allowed, newAllowlist(a))
 		}
@@ -119,13 +124,16 @@ func parse(content []byte, more ...[]byte) (*Detector, error) {
 		}
 		for _, k := range r.Keywords {
 			keywords.add(k, n)
+			if acrossLines[r.ID] {
+				far.add(k, n)
+			}
 		}
 	}
-	d.keywords = keywords.build()
+	d.keywords, d.far = keywords.build(), far.build()
 	return d, nil
 }
 
-// lazily compiles an expression when it is first asked for; an empty one gives nil.
+// lazily compiles an expression when it is first used. An empty expression gives nil.
 func lazily(expression string) func() *regexp.Regexp {
 	if expression == "" {
 		return nil
@@ -133,7 +141,7 @@ func lazily(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// reach is lazily [widest].
+// reach computes [widest] of an expression when it is first used.
 func reach(expression string, guess bool) func() int {
 	return sync.OnceValue(func() int {
 		most := longest
@@ -148,10 +156,10 @@ func reach(expression string, guess bool) func() int {
 	})
 }
 
-// guessPrefix is how gitleaks' generator begins each rule that looks for a name, an assignment and a value.
+// guessPrefix begins the expressions that gitleaks' generator makes for a name, an assignment and a value.
 const guessPrefix = `[\w.-]{0,50}?`
 
-// guessing are rules of the same kind in another form.
+// guessing lists rules of the same kind with other expressions.
 var guessing = map[string]bool{
 	"curl-auth-header":       true,
 	"curl-auth-user":         true,
@@ -165,44 +173,44 @@ func guesses(id, expression string) bool {
 	return guessing[id] || strings.HasPrefix(strings.TrimPrefix(expression, "(?i)"), guessPrefix)
 }
 
-// search is a text that is searched.
+// search describes a search in a text.
 type search struct {
 	path    string
 	text    []byte
-	guesses bool             // also by the rules that guess
-	counts  func(Match) bool // nil: all do
-	near    []Part           // where matches that count can be, in order; nil: anywhere
+	guesses bool             // include the rules that guess
+	counts  func(Match) bool // reports whether a match counts; nil means that all do
+	near    []Part           // parts, in order, that a match must touch to count; nil means the whole text
 }
 
-// Part is a part of a text, by the offsets of its first byte and of the one behind its last.
+// Part is a part of a text: the offsets of its first byte and of the byte after its last.
 type Part struct{ From, To int }
 
-// wants reports whether a match is one of those that are searched for. Others use up no room.
+// wants reports whether a match counts. Other matches do not count toward the limit.
 func (s search) wants(m Match) bool { return s.counts == nil || s.counts(m) }
 
-// Find looks for secrets in text. path is where the text is from, for rules that depend on it; empty for text
-// that is no file.
+// Find looks for secrets in text. path is the file of the text, for rules that depend on it. It is empty for a text
+// that is not a file.
 func (d *Detector) Find(path string, text []byte) []Match { return d.FindThose(path, text, nil) }
 
-// FindThose looks for the secrets that count: however many others there are, they hide none.
+// FindThose looks for the secrets that count. The limit on matches applies only to these.
 func (d *Detector) FindThose(path string, text []byte, counts func(Match) bool) []Match {
 	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts})
 }
 
-// FindNear is FindThose where a match that counts has a byte in one of some parts, which are in order: away from them,
-// no expression is tried.
+// FindNear is like FindThose if every match that counts has a line in one of some parts. The parts consist of whole
+// lines and are in order. Expressions are matched only near these parts.
 func (d *Detector) FindNear(path string, text []byte, near []Part, counts func(Match) bool) []Match {
 	return d.everywhere(search{path: path, text: text, guesses: true, counts: counts, near: near})
 }
 
-// Certain leaves out the rules that guess, which take most of the time.
+// Certain is like Find without the rules that guess, which take most of the time.
 func (d *Detector) Certain(path string, text []byte) []Match {
 	return d.everywhere(search{path: path, text: text})
 }
 
 func (d *Detector) everywhere(s search) []Match {
 	found := append(d.find(s), d.encoded(s)...)
-	if len(found) > matchLimit { // of so many, those that are certain
+	if len(found) > matchLimit { // prefer the certain ones
 		slices.SortStableFunc(found, func(a, b Match) int { return cmp.Compare(order(a), order(b)) })
 		found = found[:matchLimit]
 	}
@@ -211,7 +219,8 @@ func (d *Detector) everywhere(s search) []Match {
 
 func (d *Detector) find(s search) []Match {
 	wanted := d.places(s)
-	// Guesses use up no room of what is certain. Each in the file's order, so that equal texts give equal answers.
+	// Guesses have their own limit, so that they cannot displace certain matches. Rules apply in the file's order, so
+	// that equal texts give equal results.
 	var certain, guessed []Match
 	for n, r := range d.rules {
 		into := &certain
@@ -224,19 +233,19 @@ func (d *Detector) find(s search) []Match {
 	}
 	found := append(certain, guessed...)
 	if len(found) > 0 && s.path != "" && d.allowed.allowsPath(s.path) {
-		return nil // asked last: most texts have nothing to be excused
+		return nil // checked last, because most texts have no match
 	}
 	return found
 }
 
-// places are the parts of a text where each rule can match, nil for a rule that cannot.
+// places returns the parts of a text in which each rule can match, or nil for a rule that cannot match.
 func (d *Detector) places(s search) []spans {
 	text := s.text
 	wanted := make([]spans, len(d.rules))
 	for _, n := range d.always {
 		wanted[n] = spans{{0, len(text)}}
 	}
-	d.keywords.each(text, func(n, end int) {
+	hit := func(n, end int) {
 		if d.rules[n].guess && !s.guesses {
 			return
 		}
@@ -246,15 +255,26 @@ func (d *Detector) places(s search) []spans {
 			}
 		}
 		wanted[n] = wanted[n].add(span{end, end}, nearby)
-	})
-	values := sync.OnceValue(func() []value { return valuesIn(text) })
+	}
+	where := s.reached()
+	if s.near != nil {
+		d.far.each(text, hit)
+	}
+	for _, part := range where {
+		d.keywords.each(text[part.from:part.to], func(n, end int) {
+			if s.near == nil || !acrossLines[d.rules[n].id] {
+				hit(n, part.from+end)
+			}
+		})
+	}
+	values := sync.OnceValue(func() []value { return valuesIn(text, where) })
 	for n, hits := range wanted {
 		if hits == nil {
 			continue
 		}
 		width := d.rules[n].width() + utf8.UTFMax
 		if a := d.rules[n].value(); a != nil {
-			wanted[n] = a.around(hits, values(), width, len(text))
+			wanted[n] = a.around(text, hits, values(), width)
 		} else {
 			wanted[n] = hits.around(width, len(text))
 		}
@@ -265,7 +285,26 @@ func (d *Detector) places(s search) []spans {
 	return wanted
 }
 
-// order is smaller for what is certain.
+// acrossLines are the rules whose matches have several lines and no bound. A match of any other rule that reaches
+// into a line is in that line, or begins at most lineReach bytes before it.
+var acrossLines = map[string]bool{"private-key": true, "freemius-secret-key": true, "jwt-base64": true}
+
+// lineReach is more than the length of two consecutive matches of a rule that guesses.
+const lineReach = 4 * longestGuess
+
+// reached returns the parts of the text in which a match that counts can be, except for the rules in acrossLines.
+func (s search) reached() spans {
+	if s.near == nil {
+		return spans{{0, len(s.text)}}
+	}
+	var reached spans
+	for _, p := range s.near {
+		reached = reached.add(span{max(0, p.From-lineReach), min(len(s.text), p.To+lineReach)}, 0)
+	}
+	return reached
+}
+
+// order sorts certain matches before guesses.
 func order(m Match) int {
 	if m.Guess {
 		return 1
@@ -273,10 +312,10 @@ func order(m Match) int {
 	return 0
 }
 
-// nearby is the number of bytes between two words of a rule that makes no difference.
+// nearby is the number of bytes between two keywords below which their parts are joined.
 const nearby = 64
 
-// apply holds a rule against parts of a text.
+// apply matches a rule against parts of a text.
 func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match {
 	if r.excuses(s.path) {
 		return found
@@ -301,7 +340,7 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 			if !s.wants(m) {
 				continue
 			}
-			if looked++; looked > excuseLimit { // what comes from here on is not known: that counts as a match
+			if looked++; looked > excuseLimit { // too many to compare: the rest of the text counts as one match
 				m.Last = line + bytes.Count(s.text[at[0]:], newline)
 				return append(found, m)
 			}
@@ -319,7 +358,7 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 
 var newline = []byte("\n")
 
-// excuses reports whether a rule has nothing to say of files with a path.
+// excuses reports whether a rule does not apply to files with a path.
 func (r *rule) excuses(path string) bool {
 	if r.path != nil && !r.path().MatchString(path) {
 		return true
@@ -327,14 +366,14 @@ func (r *rule) excuses(path string) bool {
 	return path != "" && slices.ContainsFunc(r.allowed, func(a *allowlist) bool { return !a.all && a.allowsPath(path) })
 }
 
-// candidate is what an expression matched.
+// candidate is the match of an expression.
 type candidate struct {
 	path                string
-	secret, match, line []byte // the line around it, unless that is very long
+	secret, match, line []byte // line is the line around the match, or a part of it if the line is very long
 }
 
-// candidate takes the secret from a match: the group that the rule names, else the first that holds something,
-// else all of it.
+// candidate extracts the secret from a match: the group that the rule names, or the first group that is not empty, or
+// the whole match.
 func (r *rule) candidate(path string, text []byte, at []int) candidate {
 	start, end := at[0], at[1]
 	c := candidate{path: path, match: bytes.Trim(text[start:end], "\n")}
@@ -363,18 +402,32 @@ func (c candidate) allowedBy(lists []*allowlist) bool {
 	return false
 }
 
-// entropy is Shannon's, in bits a character.
+// entropy returns Shannon's entropy in bits a character.
 func entropy(text []byte) float64 {
-	counts := map[rune]int{}
+	var counts [utf8.RuneSelf]int
+	var others map[rune]int
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
-		counts[r]++
-		i += n
+		if i += n; r < utf8.RuneSelf {
+			counts[r]++
+			continue
+		}
+		if others == nil {
+			others = map[rune]int{}
+		}
+		others[r]++
 	}
 	sum := 0.0
+	add := func(n int) {
+		if f := float64(n) / float64(len(text)); f > 0 {
+			sum -= f * math.Log2(f)
+		}
+	}
 	for _, n := range counts {
-		f := float64(n) / float64(len(text))
-		sum -= f * math.Log2(f)
+		add(n)
+	}
+	for _, n := range others {
+		add(n)
 	}
 	return sum
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// samples are put together here, so that this file holds no secret for others to find.
+// samples are put together here, so that this file itself has no finding.
 var samples = map[string]string{
 	"github-pat":              "token: gh" + "p_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx",
 	"private-key":             "-----BEGIN RSA " + "PRIVATE KEY-----\n" + strings.Repeat("MIIEpAIBAAKCAQEA0zx\n", 8) + "-----END RSA " + "PRIVATE KEY-----\n",
@@ -61,7 +61,7 @@ func TestFindNothing(t *testing.T) {
 		"ghp_" + strings.Repeat("a", 36),                      // no entropy
 		"aws_access_key_id = AKIAIOSFODNN7" + "EXAMPLE",       // the example of the manual
 		"api_key = \"your-api-key-goes-here-please\"",         // stop words
-		"sha1: 8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e8b1f3c5d in x", // no word that says key
+		"sha1: 8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e8b1f3c5d in x", // no keyword nearby
 	} {
 		if found := rulesIn("a.txt", text); len(found) != 0 {
 			t.Errorf("%q: found %+v", text, found)
@@ -69,7 +69,7 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// A comment of the one who wrote the secret excuses nothing.
+// TestNoExcuseByComment checks that a comment by the author of the secret does not allow it.
 func TestNoExcuseByComment(t *testing.T) {
 	if len(rulesIn("a.py", samples["github-pat"]+" # gitleaks:allow")) == 0 {
 		t.Error("a comment hid a token")
@@ -84,7 +84,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// All expressions compile, and none finds anything in nothing.
+// TestRulesCompile checks that all expressions compile, and that none matches an empty text.
 func TestRulesCompile(t *testing.T) {
 	d := Default()
 	if len(d.rules) < 200 {
@@ -111,7 +111,8 @@ func TestFindIsBounded(t *testing.T) {
 	}
 }
 
-// However many matches are excused, or do not count, what comes after them is found; and where the search ends, that is told.
+// TestFindAfterMany checks that matches which are allowed, or do not count, do not hide a later one, and that the end
+// of a search is reported.
 func TestFindAfterMany(t *testing.T) {
 	excused := "id = AKIAIOSFODNN7" + "EXAMPLE\n"
 	key := samples["aws-access-token"] + "\n"
@@ -166,7 +167,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// What is excused is looked at as often as it comes: that must not take longer for each in a text of one line.
+// BenchmarkExcused searches a text of one line with many allowed matches. The time for each must not grow.
 func BenchmarkExcused(b *testing.B) {
 	for name, part := range map[string]string{"lines": "id = AKIAIOSFODNN7" + "EXAMPLE\n", "line": "id = AKIAIOSFODNN7" + "EXAMPLE "} {
 		for _, n := range []int{1 << 12, 1 << 14} {

@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// A token in Base64 is as good as the token: the data of a Kubernetes secret, a header, a file that was wrapped to be
-// put into a variable. What is longer than a word, and decodes to text, is searched as well, once: for what has a form
-// of its own, since words beside it mean little in there.
+// A token in Base64 is as valuable as the token itself: in the data of a Kubernetes secret, in a header, or in a file that
+// was encoded for a variable. Literals that are longer than a word and decode to text are searched as well, once. Only the
+// rules for secrets with a form of their own apply, since the words beside such a secret mean little in decoded text.
 
 const (
 	shortestLiteral = 20 // in characters; no token is shorter than 15 bytes
 	longestLiteral  = 8 << 20
-	wrappedLine     = 60 // a line that goes on in the next one has at least so many
+	wrappedLine     = 60 // minimum length of a line that continues on the next one
 )
 
-// sextets are the values of Base64's characters, in both of its alphabets; noSextet is that of others.
+// sextets are the values of Base64's characters in both of its alphabets. All other bytes have the value noSextet.
 var sextets = func() (values [256]byte) {
 	for i := range values {
 		values[i] = noSextet
@@ -30,11 +30,11 @@ var sextets = func() (values [256]byte) {
 
 const noSextet = 0xff
 
-// encoded finds what is in Base64 in a text. The line is that on which the literal begins.
+// encoded finds secrets in the Base64 literals of a text. The line is the one on which the literal begins.
 func (d *Detector) encoded(s search) (found []Match) {
 	line, counted := 1, 0
-	for from, literal := range literals(s.text) {
-		// What counts is decided by the line on which a literal begins. That is quickly told, decoding takes longer.
+	for from, literal := range literals(s.text, s.near) {
+		// The first line of a literal decides whether it counts. That check is fast, and decoding is slow.
 		if s.counts != nil {
 			line, counted = line+bytes.Count(s.text[counted:from], newline), from
 			if !s.counts(Match{Line: line, Last: line, Encoded: true}) {
@@ -56,8 +56,8 @@ func (d *Detector) encoded(s search) (found []Match) {
 	return found
 }
 
-// may reports whether a text has a word that a rule that does not guess wants to see. Most have none, and there may be very
-// many.
+// may reports whether a text contains a keyword of a rule that does not guess. Most literals contain none, and there
+// may be very many.
 func (d *Detector) may(text []byte) (yes bool) {
 	d.keywords.each(text, func(n, end int) {
 		if yes || d.rules[n].guess {
@@ -69,31 +69,64 @@ func (d *Detector) may(text []byte) (yes bool) {
 	return yes
 }
 
-// literals are the runs of Base64's characters in a text that are long enough, with their places. A run goes on where
-// a line was wrapped; its breaks are still in it.
-func literals(text []byte) iter.Seq2[int, []byte] {
+// literals returns the runs of Base64 characters in a text that are long enough, with their offsets. A run can
+// continue on the next line, and contains the line breaks then. If near is given, not all runs that begin outside of
+// its parts are returned.
+func literals(text []byte, near []Part) iter.Seq2[int, []byte] {
+	where := spans{{0, len(text)}}
+	if near != nil {
+		where = nil
+		for _, p := range near {
+			where = where.add(span{apart(text, p.From), p.To}, 0)
+		}
+	}
 	return func(yield func(int, []byte) bool) {
-		for at := 0; at < len(text); {
-			if sextets[text[at]] == noSextet {
-				at++
-				continue
-			}
-			from := at
-			for at = run(text, from); ; {
-				next := wrapped(text, at)
-				if next < 0 || at-lineOf(text, from, at) < wrappedLine || next-from > longestLiteral {
-					break
-				}
-				at = run(text, next)
-			}
-			if at-from >= shortestLiteral && !yield(from, text[from:at]) {
+		for _, part := range where {
+			if !literalsFrom(text, part, yield) {
 				return
 			}
 		}
 	}
 }
 
-// run is the end of the characters of Base64 that follow each other from a place on.
+// apart returns the last beginning of a line, at or before an offset, which is not inside a literal.
+func apart(text []byte, at int) int {
+	for at > 0 {
+		if at = bytes.LastIndexByte(text[:at], '\n') + 1; at == 0 {
+			break
+		}
+		before := bytes.TrimSuffix(text[:at-1], []byte("\r"))
+		if len(before) == 0 || sextets[before[len(before)-1]] == noSextet {
+			break
+		}
+		at = len(before)
+	}
+	return at
+}
+
+// literalsFrom yields the literals that begin in a part of a text. It reports whether more are wanted.
+func literalsFrom(text []byte, part span, yield func(int, []byte) bool) bool {
+	for at := part.from; at < part.to; {
+		if sextets[text[at]] == noSextet {
+			at++
+			continue
+		}
+		from := at
+		for at = run(text, from); ; {
+			next := wrapped(text, at)
+			if next < 0 || at-lineOf(text, from, at) < wrappedLine || next-from > longestLiteral {
+				break
+			}
+			at = run(text, next)
+		}
+		if at-from >= shortestLiteral && !yield(from, text[from:at]) {
+			return false
+		}
+	}
+	return true
+}
+
+// run returns the end of the sequence of Base64 characters at an offset.
 func run(text []byte, at int) int {
 	for at < len(text) && sextets[text[at]] != noSextet {
 		at++
@@ -101,7 +134,7 @@ func run(text []byte, at int) int {
 	return at
 }
 
-// lineOf is where, in a run, the characters of its last line begin.
+// lineOf returns the offset at which the last line of a run begins.
 func lineOf(text []byte, from, to int) int {
 	for at := to; at > from; at-- {
 		if sextets[text[at-1]] == noSextet {
@@ -111,7 +144,8 @@ func lineOf(text []byte, from, to int) int {
 	return from
 }
 
-// wrapped is where a literal goes on behind a line's end, -1 if it does not. It may be indented there.
+// wrapped returns the offset at which a literal continues after a line break and indentation, or -1 if it does not
+// continue.
 func wrapped(text []byte, at int) int {
 	if at < len(text) && text[at] == '\r' {
 		at++
@@ -127,7 +161,7 @@ func wrapped(text []byte, at int) int {
 	return at
 }
 
-// decode decodes a literal, nil if that gives no text: most that looks like Base64 is something else, which shows
+// decode decodes a literal, or returns nil if the result is not text. Most literals are not Base64, which shows
 // within a few bytes.
 func decode(literal []byte) []byte {
 	var plain []byte

@@ -3,6 +3,9 @@ package secrets
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,7 +27,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What takes time must not take it twice: a text that is one literal, and one of many lines that seem to go on.
+// BenchmarkEncoded searches a text that is one literal, and one whose lines all seem to continue. Their time must not
+// be quadratic.
 func BenchmarkEncoded(b *testing.B) {
 	line := base64.StdEncoding.EncodeToString([]byte("words that are no secret to anybody who reads them here"))
 	for name, text := range map[string][]byte{
@@ -60,4 +64,33 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLiteralsNear checks that near a part of a text, the same literals are found as in the whole text.
+func TestLiteralsNear(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 16))
+	for range 20 * *cases {
+		var text []byte
+		var starts []int
+		for range 2 + random.IntN(8) {
+			starts = append(starts, len(text))
+			text = append(text, strings.Repeat(" ", random.IntN(2))...)
+			text = append(text, strings.Repeat("QUJD", random.IntN(20))...)
+			text = append(text, []string{"", ".", " x", "=="}[random.IntN(4)]...)
+			text = append(text, []string{"\n", "\n", "\r\n", "\n\n"}[random.IntN(4)]...)
+		}
+		from := starts[random.IntN(len(starts))]
+		near := Part{from, from + random.IntN(len(text)-from+1)}
+		begun := func(parts []Part) (all []string) {
+			for at, literal := range literals(text, parts) {
+				if near.From <= at && at < near.To {
+					all = append(all, fmt.Sprint(at, len(literal)))
+				}
+			}
+			return all
+		}
+		if got, want := begun([]Part{near}), begun(nil); !slices.Equal(got, want) {
+			t.Fatalf("%q near %v: %q, want %q", text, near, got, want)
+		}
+	}
 }

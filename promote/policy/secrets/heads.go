@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Most rules know tokens by how they begin: "ghp_", "AKIA", "-----BEGIN". Where an expression says so itself, it need
-// only be tried where a token begins so and is long enough; a word like "ey" is in every text.
+// Most rules match tokens by their first characters: "ghp_", "AKIA", "-----BEGIN". If an expression contains such a prefix,
+// it is only tried where a token with that prefix is long enough. A word like "ey" is in every text.
 
-// head is how a match can begin.
+// head is a literal prefix of a match.
 type head struct {
-	text string // in lower case if folded
+	text string // in lower case if fold is set
 	fold bool
 }
 
-// at reports whether a text goes on like this.
+// at reports whether a text begins with the prefix.
 func (h head) at(text []byte) bool {
 	if len(text) < len(h.text) {
 		return false
@@ -31,11 +31,11 @@ func (h head) at(text []byte) bool {
 	return true
 }
 
-// headsLimit bounds the heads of one expression.
+// headsLimit bounds the number of prefixes of one expression.
 const headsLimit = 64
 
-// headsOf lists how the matches of an expression can begin, nil if they can begin with anything. whole tells that a
-// match is no longer than that.
+// headsOf lists the prefixes of the matches of an expression, or nil if they can begin with anything. whole reports
+// that a match is no longer than its prefix.
 func headsOf(re *syntax.Regexp) (heads []head, whole bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -70,7 +70,8 @@ func headsOf(re *syntax.Regexp) (heads []head, whole bool) {
 	return nil, false
 }
 
-// headsOfClass are the characters of a small set, given as pairs of first and last.
+// headsOfClass returns the characters of a small set as prefixes. The set is given as pairs of first and last
+// characters.
 func headsOfClass(pairs []rune) (heads []head) {
 	for i := 0; i < len(pairs); i += 2 {
 		for r := pairs[i]; r <= pairs[i+1]; r++ {
@@ -83,7 +84,7 @@ func headsOfClass(pairs []rune) (heads []head) {
 	return heads
 }
 
-// headsInRow is headsOf for expressions that follow each other.
+// headsInRow returns the prefixes of a concatenation.
 func headsInRow(row []*syntax.Regexp) (heads []head, whole bool) {
 	heads = []head{{}}
 	begun, ended := false, false
@@ -129,15 +130,20 @@ func isEmptyWidth(re *syntax.Regexp) bool {
 	return false
 }
 
-// isInToken tells the bytes that tokens are made of: all that neither quotes nor separates.
-func isInToken(c byte) bool {
-	return c > ' ' && c != 0x7f && strings.IndexByte("\"'`()[]{}<>,;", c) < 0
-}
+// isInToken reports whether a byte can be part of a token: it neither quotes nor separates.
+func isInToken(c byte) bool { return inToken[c] }
 
-// runLimit bounds how far a token is measured.
+var inToken = func() (in [256]bool) {
+	for c := range in {
+		in[c] = c > ' ' && c != 0x7f && strings.IndexByte("\"'`()[]{}<>,;", byte(c)) < 0
+	}
+	return in
+}()
+
+// runLimit bounds the measured length of a token.
 const runLimit = 64
 
-// tokenRun counts the bytes of a token at the start of a text.
+// tokenRun counts the bytes of the token at the beginning of a text.
 func tokenRun(text []byte) int {
 	n := 0
 	for n < len(text) && n < runLimit && isInToken(text[n]) {
@@ -146,8 +152,8 @@ func tokenRun(text []byte) int {
 	return n
 }
 
-// shortest is the number of bytes of a token that every match of an expression begins with. whole tells that a match
-// has no others.
+// shortest returns the number of token bytes with which every match of an expression begins. whole reports that a
+// match has no other bytes.
 func shortest(re *syntax.Regexp) (n int, whole bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -193,7 +199,7 @@ func shortest(re *syntax.Regexp) (n int, whole bool) {
 	return 0, isEmptyWidth(re)
 }
 
-// classRun is shortest for a set of characters, given as pairs of first and last.
+// classRun is shortest for a set of characters, given as pairs of first and last characters.
 func classRun(pairs []rune) (n int, whole bool) {
 	for i := 0; i < len(pairs); i += 2 {
 		for r := pairs[i]; r <= min(pairs[i+1], 0x7f); r++ {
@@ -205,14 +211,14 @@ func classRun(pairs []rune) (n int, whole bool) {
 	return 1, true
 }
 
-// beginning is how the matches of a rule begin, and where in that its keywords are.
+// beginning describes the beginning of a rule's matches, and where keywords are in it.
 type beginning struct {
 	heads []head
-	ends  [][]int // for each head, where keywords in it end
-	run   int     // bytes of a token, at least
+	ends  [][]int // for each prefix, the ends of the keywords in it
+	run   int     // minimum length of the token
 }
 
-// beginningOf is nil for a rule that does not say how its matches begin, or not with one of its keywords.
+// beginningOf returns the beginning of a rule's matches, or nil if it is not known or contains no keyword.
 func beginningOf(expression string, keywords []string) *beginning {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil || len(keywords) == 0 {
@@ -240,7 +246,7 @@ func beginningOf(expression string, keywords []string) *beginning {
 	return b
 }
 
-// before finds where a match begins, one of whose keywords ends at a place; -1 if there is none.
+// before returns the offset of a match that has a keyword which ends at end, or -1.
 func (b *beginning) before(text []byte, end int) int {
 	for i, h := range b.heads {
 		for _, e := range b.ends[i] {

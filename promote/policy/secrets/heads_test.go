@@ -7,7 +7,7 @@ import (
 
 func TestBeginnings(t *testing.T) {
 	for rule, want := range map[string]struct {
-		heads, run int // at least
+		heads, run int // minimum
 	}{"github-pat": {1, 40}, "jwt": {1, 19}, "aws-access-token": {2, 4}, "private-key": {1, 10}, "vault-service-token": {2, 26}, "stripe-access-token": {2, 10}} {
 		r := ruleOf(t, rule)
 		b := r.begin()
@@ -34,7 +34,7 @@ func ruleOf(t *testing.T, id string) *rule {
 	return nil
 }
 
-// plain is the detector without the shortcuts: every rule is tried at each of its words.
+// plain returns the detector without the shortcuts. It tries every rule at each of its keywords.
 func plain() *Detector {
 	d := *Default()
 	d.rules = nil
@@ -46,7 +46,7 @@ func plain() *Detector {
 	return &d
 }
 
-// FuzzShortcuts looks for a secret that is only found without the shortcuts.
+// FuzzShortcuts looks for a secret that is found only without the shortcuts.
 func FuzzShortcuts(f *testing.F) {
 	for _, text := range samples {
 		f.Add([]byte(text))
@@ -67,7 +67,7 @@ func FuzzShortcuts(f *testing.F) {
 	})
 }
 
-// FuzzNear looks for a secret in a part of a text that is only found when all of the text is searched.
+// FuzzNear looks for a secret in a part of a text that is found only when the whole text is searched.
 func FuzzNear(f *testing.F) {
 	for _, text := range samples {
 		f.Add([]byte("a\n"+text+"\nb\n"+text+"\n"), 1, 1)

@@ -9,10 +9,10 @@ import (
 // span is a part of a text.
 type span struct{ from, to int }
 
-// spans are parts of a text, in order and apart.
+// spans are separate parts of a text, in order.
 type spans []span
 
-// add adds a part that ends no earlier than the last one; parts that nearly touch become one.
+// add adds a part that ends no earlier than the last one. Parts that are at most gap bytes apart are joined.
 func (s spans) add(p span, gap int) spans {
 	if n := len(s); n > 0 && p.from <= s[n-1].to+gap {
 		s[n-1].from, s[n-1].to = min(s[n-1].from, p.from), max(s[n-1].to, p.to)
@@ -21,7 +21,7 @@ func (s spans) add(p span, gap int) spans {
 	return append(s, p)
 }
 
-// around widens each part on both sides.
+// around extends each part by width on both sides.
 func (s spans) around(width, length int) spans {
 	var wide spans
 	for _, p := range s {
@@ -30,7 +30,7 @@ func (s spans) around(width, length int) spans {
 	return wide
 }
 
-// touching leaves out the parts that have no byte in, or beside, one of some others.
+// touching removes the parts that neither overlap nor touch one of the given parts.
 func (s spans) touching(near []Part) spans {
 	return slices.DeleteFunc(s, func(p span) bool {
 		for len(near) > 0 && near[0].To < p.from {
@@ -40,18 +40,18 @@ func (s spans) touching(near []Part) spans {
 	})
 }
 
-// What is taken for the length of what has no bound: a private key may be long, a password is not.
+// Assumed lengths of matches without a bound: a private key may be long, and a password is not.
 const (
 	longest      = 32 << 10
 	longestGuess = 512
 )
 
-// widest is the largest number of bytes that an expression can match, no more than most.
+// widest returns the largest number of bytes that an expression can match, but at most most.
 func widest(re *syntax.Regexp, most int) int {
 	width := 0
 	switch re.Op {
 	case syntax.OpLiteral:
-		width = utf8.UTFMax * len(re.Rune) // folding can change how long a letter is
+		width = utf8.UTFMax * len(re.Rune) // letters of different length can be equal when case is ignored
 	case syntax.OpCharClass:
 		width = utf8.RuneLen(re.Rune[len(re.Rune)-1])
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
@@ -66,7 +66,7 @@ func widest(re *syntax.Regexp, most int) int {
 		for _, s := range re.Sub {
 			width = max(width, widest(s, most))
 		}
-	default: // one after the other, a group, or something optional
+	default: // a sequence, a group, or something optional
 		for _, s := range re.Sub {
 			width += widest(s, most)
 		}

@@ -55,3 +55,38 @@ func TestFindAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// Rules whose matches have several lines and no bound are known: their words are looked for in all of a text.
+func TestAcrossLines(t *testing.T) {
+	for _, r := range Default().rules {
+		if r.regex == nil || r.width() <= lineReach/2 {
+			continue
+		}
+		re, err := syntax.Parse(r.regex().String(), syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if re.Op == syntax.OpConcat { // what follows a token may be the line's end
+			re.Sub = re.Sub[:len(re.Sub)-1]
+		}
+		if hasLineBreak(re) != acrossLines[r.id] {
+			t.Errorf("%s: across lines %t, want %t", r.id, acrossLines[r.id], !acrossLines[r.id])
+		}
+	}
+}
+
+func hasLineBreak(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return slices.Contains(re.Rune, '\n')
+	case syntax.OpCharClass:
+		for i := 0; i < len(re.Rune); i += 2 {
+			if re.Rune[i] <= '\n' && '\n' <= re.Rune[i+1] {
+				return true
+			}
+		}
+	case syntax.OpAnyChar:
+		return true
+	}
+	return slices.ContainsFunc(re.Sub, hasLineBreak)
+}

@@ -7,26 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// The rules that go by the words around look for a name, an assignment and a value. A name like "key" is in every text, and so
-// is something assigned; what could be a secret is rare, and only around it such a rule is tried.
+// The rules that match the words around a secret look for a name, an assignment and a value. A name like "key" is in every
+// text, and so are assignments. Values that could be a secret are rare, and such a rule is tried only around them.
 
-// assignment is how gitleaks' generator writes the middle of such a rule. What follows is the value.
+// assignment is the middle part of such a rule, as gitleaks' generator writes it. The value follows it.
 const assignment = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`
 
-// noWord is the list by which gitleaks lets values be that are made of letters alone.
+// noWord is the expression with which gitleaks allows values that consist of letters alone.
 const noWord = `^[a-zA-Z_.-]+$`
 
-// assigned says what the value of a rule is like, and where its name is.
+// assigned describes the value of a rule, and the position of its name.
 type assigned struct {
-	run   int  // bytes of a token, at least
-	mixed bool // not of letters alone
-	left  int  // bytes from the beginning of a match to its value, at most
-	after bool // one of the rule's words is in that part
+	run   int   // minimum length of the token
+	mixed bool  // the value must not consist of letters alone
+	left  int   // maximum number of bytes from the beginning of a match to its value
+	after bool  // one of the rule's keywords is in that part
+	form  *form // nil if it is not known
+	// entropy is the bound that the entropy of a value must exceed, or 0 if the form does not determine the secret.
+	entropy float64
 }
 
-// assignedOf is nil for a rule that is none of this kind.
-func assignedOf(expression string, keywords []string, lists []listFile) *assigned {
-	name, value, found := strings.Cut(expression, assignment)
+// assignedOf returns the description of a rule's value, or nil if the rule is of another kind.
+func assignedOf(r ruleFile) *assigned {
+	name, value, found := strings.Cut(r.Regex, assignment)
 	if !found || strings.Contains(value, assignment) {
 		return nil
 	}
@@ -38,11 +41,14 @@ func assignedOf(expression string, keywords []string, lists []listFile) *assigne
 	if err != nil {
 		return nil
 	}
-	a := &assigned{left: widest(before, longestGuess) + longestAssignment, after: hasOneOf(before, keywords)}
+	a := &assigned{left: widest(before, longestGuess) + longestAssignment, after: hasOneOf(before, r.Keywords), form: formOf(re)}
 	if a.run, _ = shortest(re); a.run < shortValue {
 		return nil
 	}
-	for _, l := range lists {
+	if a.after && a.form != nil && a.form.exact && r.SecretGroup <= 1 && before.MaxCap() == 0 {
+		a.entropy = r.Entropy
+	}
+	for _, l := range r.Allowlists {
 		for _, expression := range l.Regexes {
 			a.mixed = a.mixed || expression == noWord && l.RegexTarget == "" && l.Condition == ""
 		}
@@ -50,7 +56,7 @@ func assignedOf(expression string, keywords []string, lists []listFile) *assigne
 	return a
 }
 
-// hasOneOf reports whether every match of an expression has one of some words in it.
+// hasOneOf reports whether every match of an expression contains one of some words.
 func hasOneOf(re *syntax.Regexp, words []string) bool {
 	if heads, _ := headsOf(re); len(heads) > 0 && !slices.ContainsFunc(heads, func(h head) bool { return !h.hasOneOf(words) }) {
 		return true
@@ -66,7 +72,7 @@ func (h head) hasOneOf(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(h.text), strings.ToLower(w)) })
 }
 
-// value is where something that is assigned begins.
+// value is the beginning of an assigned value.
 type value struct {
 	at    int
 	run   int
@@ -74,40 +80,55 @@ type value struct {
 }
 
 const (
-	shortValue = 8 // what is shorter is left out of the list; rules that take shorter ones do without it
+	shortValue = 8 // shorter values are not listed; rules that accept shorter ones do not use the list
 	filler     = 5 // bytes between an assignment and its value
 
 	longestAssignment = 4 + filler
-	valueLimit        = 4 * runLimit // how far a value is measured
-	afterValue        = 8            // bytes that a rule may want to see behind it
+	valueLimit        = 4 * runLimit // maximum measured length of a value
+	afterValue        = 8            // bytes that a rule may match after the value
 )
 
-func isAssignment(c byte) bool { return c == '=' || c == '>' || c == ':' || c == '|' || c == ',' }
+func isAssignment(c byte) bool { return assigns[c] }
 
-func isFiller(c byte) bool {
-	switch c {
-	case '`', '\'', '"', '=', ' ', '\t', '\n', '\f', '\r':
-		return true
+var (
+	assigns = setOf("=>:|,")
+	fills   = setOf("`'\"= \t\n\f\r")
+	letters = setOf("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") // the bytes of noWord
+)
+
+// byteSet is a set of bytes.
+type byteSet [256]bool
+
+func setOf(bytes string) (s byteSet) {
+	for i := range len(bytes) {
+		s[bytes[i]] = true
 	}
-	return false
+	return s
 }
 
-// valuesIn lists the values in a text.
-func valuesIn(text []byte) []value {
+// valuesIn lists the assigned values in some parts of a text.
+func valuesIn(text []byte, parts spans) []value {
 	var all []value
-	for i := 0; i < len(text); i++ {
-		if !isAssignment(text[i]) {
-			continue
+	for _, p := range parts {
+		for i, c := range text[p.from:p.to] {
+			if assigns[c] {
+				all = valuesBehind(text, p.from+i+1, all)
+			}
 		}
-		for j := i + 1; j < len(text) && j <= i+1+filler; j++ {
-			if isInToken(text[j]) && (j == i+1 || !isInToken(text[j-1])) {
-				if v := valueAt(text, j); v.run >= shortValue {
-					all = append(all, v)
-				}
+	}
+	return all
+}
+
+// valuesBehind adds the values that can belong to an assignment which ends at a place.
+func valuesBehind(text []byte, from int, all []value) []value {
+	for at := from; at < len(text) && at <= from+filler; at++ {
+		if isInToken(text[at]) && (at == from || !isInToken(text[at-1])) {
+			if v := valueAt(text, at); v.run >= shortValue {
+				all = append(all, v)
 			}
-			if !isFiller(text[j]) {
-				break
-			}
+		}
+		if !fills[text[at]] {
+			break
 		}
 	}
 	return all
@@ -116,16 +137,16 @@ func valuesIn(text []byte) []value {
 func valueAt(text []byte, at int) value {
 	v := value{at: at}
 	for ; at < len(text) && v.run < valueLimit && isInToken(text[at]); at++ {
-		c := text[at] | 0x20
-		v.mixed = v.mixed || (c < 'a' || c > 'z') && text[at] != '_' && text[at] != '.' && text[at] != '-'
+		v.mixed = v.mixed || !letters[text[at]]
 		v.run++
 	}
 	return v
 }
 
-// around are the parts of a text where matches can be: around fitting values that one of the rule's words, which hits are the
-// ends of, is near to. width is how far from a word a match can reach.
-func (a *assigned) around(hits spans, values []value, width, length int) spans {
+// around returns the parts of a text in which matches can be: around suitable values near one of the rule's keywords.
+// hits are the ends of these keywords. width is the maximum distance of a keyword from the end of a match.
+func (a *assigned) around(text []byte, hits spans, values []value, width int) spans {
+	length := len(text)
 	left, right := width, width
 	if a.after {
 		left, right = min(width, a.left), 0
@@ -141,6 +162,9 @@ func (a *assigned) around(hits spans, values []value, width, length int) spans {
 		if v.run < a.run || a.mixed && !v.mixed || hits[0].from-right > v.at {
 			continue
 		}
+		if !a.fits(text, v, hits) {
+			continue
+		}
 		end := v.at + v.run + afterValue
 		if v.run == valueLimit {
 			end += width
@@ -148,4 +172,41 @@ func (a *assigned) around(hits spans, values []value, width, length int) spans {
 		found = found.add(span{max(0, v.at-a.left-utf8.UTFMax), min(length, end)}, 0)
 	}
 	return found
+}
+
+// fits reports whether a value can be a secret, by its bytes and by the bytes that follow it. hits are the keywords
+// of the rule, and the first of them is the one near the value.
+func (a *assigned) fits(text []byte, v value, hits spans) bool {
+	if a.form == nil || v.run == valueLimit {
+		return true
+	}
+	at := v.at
+	for !a.form.inside['='] && at < len(text) && text[at] == '=' { // part of the assignment
+		at++
+	}
+	end := a.form.end(text, at)
+	if end < at+a.run {
+		return false
+	}
+	return a.entropy == 0 || a.hides(text, at, end, hits) || entropy(text[at:end]) > a.entropy-1e-9
+}
+
+// nextName bounds the distance from a value to the assignment of a name that begins in the value.
+const nextName = 32
+
+// hides reports whether another match can begin in a value. Whether that match is found depends on whether this value
+// is tried.
+func (a *assigned) hides(text []byte, at, end int, hits spans) bool {
+	if end < len(text) && text[end] == '\\' || slices.ContainsFunc(text[at:end], isAssignment) {
+		return true
+	}
+	for _, h := range hits {
+		if h.from > end+nextName {
+			break
+		}
+		if h.to > at {
+			return true
+		}
+	}
+	return false
 }

@@ -1,11 +1,13 @@
 package secrets
 
-// words finds which of many words are in a text, in one pass and whatever their number, without regard to
-// the case of ASCII letters: the automaton of Aho and Corasick.
+// words finds which of many words are in a text, in one pass whatever their number, and ignores the case of ASCII
+// letters. It is the automaton of Aho and Corasick. A state is the offset of its row in the table, so that a byte
+// costs two loads.
 type words struct {
-	class [256]byte // of each byte; 0 for those in no word
-	next  [][]int32 // state and class to state
-	tags  [][]int   // of the words that end in a state
+	class   [256]byte // class of each byte; 0 for bytes in no word
+	classes int
+	next    []int32 // the next state, by state and class; its complement if words end in the next state
+	tags    [][]int // tags of the words that end in a state, by row number
 }
 
 type wordsBuilder struct {
@@ -26,7 +28,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// add adds a word with the tag that finding it gives.
+// add adds a word. tag is returned when the word is found.
 func (b *wordsBuilder) add(word string, tag int) {
 	state := int32(0)
 	for i := range len(word) {
@@ -46,43 +48,50 @@ func (b *wordsBuilder) add(word string, tag int) {
 	b.tags[state] = append(b.tags[state], tag)
 }
 
-// build completes the edges: where a word breaks off, the longest word that may have begun within goes on.
+// build completes the edges. Where a word does not continue, the search continues with the longest suffix that is the
+// beginning of a word.
 func (b *wordsBuilder) build() *words {
-	w := &words{class: b.class, next: make([][]int32, len(b.edges)), tags: b.tags}
+	w := &words{class: b.class, classes: b.classes, next: make([]int32, len(b.edges)*b.classes), tags: b.tags}
 	for c := byte('A'); c <= 'Z'; c++ {
 		w.class[c] = w.class[lower(c)]
 	}
+	row := func(state int32) []int32 { return w.next[int(state)*b.classes:][:b.classes] }
 	fallback := make([]int32, len(b.edges))
-	queue := []int32{0}
-	for len(queue) > 0 {
+	for queue := []int32{0}; len(queue) > 0; queue = queue[1:] {
 		s := queue[0]
-		queue = queue[1:]
-		w.next[s] = make([]int32, b.classes)
 		for c := 1; c < b.classes; c++ {
 			back := int32(0)
 			if s != 0 {
-				back = w.next[fallback[s]][c]
+				back = row(fallback[s])[c]
 			}
 			to, ok := b.edges[s][byte(c)]
 			if !ok {
-				w.next[s][c] = back
+				row(s)[c] = back
 				continue
 			}
-			w.next[s][c], fallback[to] = to, back
+			row(s)[c], fallback[to] = to, back
 			w.tags[to] = append(w.tags[to], w.tags[back]...)
 			queue = append(queue, to)
+		}
+	}
+	for i, state := range w.next {
+		w.next[i] = state * int32(b.classes)
+		if len(w.tags[state]) > 0 {
+			w.next[i] = ^w.next[i]
 		}
 	}
 	return w
 }
 
-// each calls back for every word in the text, with its tag and where it ends, from the beginning to the end.
+// each calls found for every word in the text in order, with its tag and its end.
 func (w *words) each(text []byte, found func(tag, end int)) {
 	state := int32(0)
 	for i, c := range text {
-		state = w.next[state][w.class[c]]
-		for _, tag := range w.tags[state] {
-			found(tag, i+1)
+		if state = w.next[state+int32(w.class[c])]; state < 0 {
+			state = ^state
+			for _, tag := range w.tags[int(state)/w.classes] {
+				found(tag, i+1)
+			}
 		}
 	}
 }
@@ -91,7 +100,7 @@ func (w *words) each(text []byte, found func(tag, end int)) {
 func (w *words) any(text []byte) bool {
 	state := int32(0)
 	for _, c := range text {
-		if state = w.next[state][w.class[c]]; len(w.tags[state]) > 0 {
+		if state = w.next[state+int32(w.class[c])]; state < 0 {
 			return true
 		}
 	}

@@ -13,7 +13,7 @@ func wordsOf(list ...string) *words {
 	return b.build()
 }
 
-// in tells which of the words are in a text.
+// in returns the words that are in a text.
 func (w *words) in(text string) map[int]bool {
 	found := map[int]bool{}
 	w.each([]byte(text), func(n, end int) { found[n] = end <= len(text) })
