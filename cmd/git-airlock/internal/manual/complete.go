@@ -12,10 +12,10 @@ import (
 //go:embed completion/*
 var completionScripts embed.FS
 
-// completionFiles are the scripts for the shells, by the names that the shells look for.
+// completionFiles maps each shell to its script, which has the file name that the shell searches for.
 var completionFiles = map[string]string{"bash": "git-airlock", "zsh": "_git-airlock", "fish": "git-airlock.fish"}
 
-// CompletionScript is the completion for a shell: bash, zsh or fish.
+// CompletionScript returns the completion script for a shell: bash, zsh or fish.
 func CompletionScript(shell string) (script []byte, ok bool) {
 	name, ok := completionFiles[shell]
 	if !ok {
@@ -25,7 +25,7 @@ func CompletionScript(shell string) (script []byte, ok bool) {
 	return script, err == nil
 }
 
-// What a shell is asked to offer by itself.
+// Requests to the shell to complete files and the like itself.
 const (
 	shellFiles    = ":files"
 	shellFolders  = ":folders"
@@ -33,27 +33,27 @@ const (
 	shellGitLog   = ":gitlog"
 )
 
-// Candidate is what a word can become, and what that is.
+// Candidate is a possible completion of a word, with its description.
 type Candidate struct{ Text, About string }
 
-// Offered is what only the program knows: candidates by the word that stands for a value in the help, those of "language" and
-// of "log", and the package managers of a language.
+// Offered has the candidates that only the program can compute: those of each placeholder for a value in the help, those of
+// "language" and "log", and the package managers of a language.
 type Offered struct {
 	Values   map[string]func() []Candidate
 	Managers func(language string) []string
 }
 
-// Complete prints what the last of some words after the program's name can become: a line each, with a tab and a description.
+// Complete prints the completions of the last word after the program's name: one a line, with a tab and a description.
 func Complete(out io.Writer, program Page, from Offered, words []string) {
 	(&offer{out: out, from: from}).complete(program, words)
 }
 
-// offer prints candidates for one word.
+// offer prints the candidates for one word.
 type offer struct {
 	out  io.Writer
 	from Offered
-	word string // what there is of it
-	stem string // of the word, what is in front of the part that is completed
+	word string // the typed part of the word
+	stem string // the part of the word before the completed part
 }
 
 func (e *offer) candidate(text, about string) {
@@ -64,11 +64,11 @@ func (e *offer) candidate(text, about string) {
 
 func (e *offer) shell(what string) { fmt.Fprintln(e.out, what) }
 
-// complete offers completions of the last of some words after a command.
+// complete offers completions of the last word after a command.
 func (e *offer) complete(p Page, words []string) {
 	last := len(words) - 1
 	e.word = words[last]
-	var takes *Option // what the word before waits for
+	var takes *Option // the option that needs a value, if the previous word is one
 	for i, w := range words[:last] {
 		name, _, valued := strings.Cut(w, "=")
 		switch {
@@ -110,7 +110,7 @@ func (e *offer) complete(p Page, words []string) {
 	}
 }
 
-// unlisted is what follows a command that is not listed.
+// unlisted completes the word after a hidden command.
 func (e *offer) unlisted(command string, p Page) {
 	switch command {
 	case "help":
@@ -124,7 +124,7 @@ func (e *offer) unlisted(command string, p Page) {
 	}
 }
 
-// inside is what comes after "--": a command for the prison, and its arguments.
+// inside completes the words after "--": a command for the prison, and its arguments.
 func (e *offer) inside(p Page, nth int) {
 	if !strings.Contains(strings.Join(p.Synopsis, " "), "-- COMMAND") {
 		return
@@ -154,7 +154,7 @@ func (e *offer) options(p Page) {
 	}
 }
 
-// value offers values of an option, by the word that stands for them in its help.
+// value offers values of an option, according to the placeholder in its help.
 func (e *offer) value(o Option) {
 	for _, choice := range o.choices() {
 		e.candidate(choice, "")
@@ -178,7 +178,7 @@ func (e *offer) value(o Option) {
 	}
 }
 
-// all offers the candidates for a word that stands for a value.
+// all offers the candidates of a placeholder.
 func (e *offer) all(value string) {
 	if candidates := e.from.Values[value]; candidates != nil {
 		for _, c := range candidates() {
@@ -187,7 +187,7 @@ func (e *offer) all(value string) {
 	}
 }
 
-// languages offers those that a recipe can say most about, then the managers of the one that was chosen.
+// languages offers the languages that recipes support best, and then the package managers of the chosen language.
 func (e *offer) languages() {
 	chosen, rest, more := strings.Cut(e.word, ",")
 	if !more {

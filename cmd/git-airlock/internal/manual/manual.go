@@ -9,11 +9,11 @@ import (
 type Book struct {
 	Program       Page
 	Version, Date string      // date is empty if it is not known
-	Holds         []string    // the reasons why landing waits, in the order in which they are named
-	Rules         []Explained // those of the policy gate
+	Holds         []string    // the hold reasons, in the order in which they are listed
+	Rules         []Explained // the rules of the policy gate
 }
 
-// Pages are all pages for man(1), by the names of their files: git-airlock-start.1.
+// Pages returns all pages for man(1), by the names of their files: git-airlock-start.1.
 func (b Book) Pages() map[string]string {
 	source := "git-airlock"
 	if v, _, _ := strings.Cut(b.Version, " "); v != "unknown" {
@@ -38,7 +38,7 @@ func (b Book) Markdown() map[string]string {
 	return all
 }
 
-// sheets are all pages.
+// sheets returns all pages.
 func (b Book) sheets() []*sheet {
 	all := []*sheet{b.main()}
 	for _, c := range b.Program.Commands {
@@ -53,21 +53,21 @@ func (b Book) sheets() []*sheet {
 	return all
 }
 
-// topicPages are the topics that belong to no command.
+// topicPages returns the topics that belong to no command.
 func (b Book) topicPages() []string {
 	return slices.DeleteFunc(topicNames(), func(name string) bool {
 		return slices.ContainsFunc(b.Program.Commands, func(c Page) bool { return c.CommandName() == name })
 	})
 }
 
-// file is the name of a page: git-airlock-start.
+// file returns the name of a page: git-airlock-start.
 func (p Page) file() string { return strings.ReplaceAll(p.Name, " ", "-") }
 
 func newSheet(p Page) *sheet {
 	return &sheet{name: p.file(), volume: "1", summary: p.Summary, usage: p.Synopsis}
 }
 
-// main is the page on the program as a whole.
+// main returns the page on the program as a whole.
 func (b Book) main() *sheet {
 	app := b.Program
 	s := newSheet(app)
@@ -83,21 +83,21 @@ func (b Book) main() *sheet {
 	s.exitStatus()
 	s.holds(b.Holds)
 	s.add(section, "CONFIGURATION")
-	s.paragraph("Settings are git's: `--global`, `--local`, `-c` and `includeIf` work as for git. An option goes before its setting.")
+	s.paragraph("Settings are in git's configuration: `--global`, `--local`, `-c` and `includeIf` work as for git. An option has priority over its setting.")
 	s.list(settingsExplained(Settings))
-	s.paragraph("Of git's own there are")
+	s.paragraph("These settings work as they do for git's own commands:")
 	s.list(settingsExplained(GitSettings))
 	s.add(section, "FILES")
 	s.list(files)
 	s.add(section, "NOTES OF LANDED COMMITS")
-	s.paragraph("A note in refs/notes/airlock is a line, an empty line, and trailers, which `git interpret-trailers --parse` reads:")
+	s.paragraph("A note in refs/notes/airlock has a subject line, an empty line, and these trailers, which `git interpret-trailers --parse` reads:")
 	s.list(trailers)
 	s.json()
 	b.seeAlso(s, "git-notes(1)", "git-worktree(1)", "gitignore(5)")
 	return s
 }
 
-// page is the page on one command.
+// page returns the page on one command.
 func (b Book) page(p Page) *sheet {
 	s := newSheet(p)
 	if len(p.About) > 0 {
@@ -138,10 +138,10 @@ func (b Book) page(p Page) *sheet {
 	return s
 }
 
-// withoutOption are the settings that no option goes before, with the commands that read them.
+// withoutOption maps settings without an option to the commands that read them.
 var withoutOption = map[string][]string{"airlock.buildNetwork": {"start", "run", "image"}}
 
-// settings are those that an option of the page goes before, and those that the command reads without one.
+// settings returns the settings that have an option on the page, and those that the command reads without an option.
 func (p Page) settings() []Setting {
 	var of []Setting
 	for _, s := range Settings {
@@ -153,7 +153,7 @@ func (p Page) settings() []Setting {
 	return of
 }
 
-// key is the setting that an option would go before, in lower case: of --no-auto-land, autoland.
+// key returns the name of an option's setting in lower case: autoland for --no-auto-land.
 func (o Option) key() string {
 	name := strings.TrimPrefix(strings.TrimPrefix(o.Names[0], "--"), "no-")
 	return strings.ToLower(strings.ReplaceAll(name, "-", ""))
@@ -182,20 +182,20 @@ func (s *sheet) exitStatus() {
 
 func (s *sheet) holds(reasons []string) {
 	s.add(section, "HOLDS")
-	s.paragraph("Why landing waits, in the order in which reasons are named when there are several. A hold ends by itself when its cause is gone, " +
-		"within a second; `workspace-full` takes some seconds, and the prison it stopped runs again with `git airlock start`.")
+	s.paragraph("A hold is a reason why commits do not land. Several holds are listed in the order below. A hold ends by itself within a second after " +
+		"its cause is gone. `workspace-full` takes some seconds, and `git airlock start` starts the stopped prison again.")
 	s.list(holdsExplained(reasons))
 }
 
 // json explains the documents of status and list.
 func (s *sheet) json() {
 	s.add(section, "JSON")
-	s.paragraph("`git airlock status --json` prints an object with the fields below, `git airlock list --json` one of `version` and `airlocks`, which is a " +
-		"list of the same. Times are as in RFC 3339; paths and refs are escaped, as on a terminal.")
+	s.paragraph("`git airlock status --json` prints an object with the fields below. `git airlock list --json` prints an object with `version` and `airlocks`, a " +
+		"list of such objects. Times are in the format of RFC 3339. Paths and refs are escaped, as on a terminal.")
 	s.list(StatusFields)
 }
 
-// seeAlso names all other pages, and some of others'.
+// seeAlso lists all other pages, and the given pages of other programs.
 func (b Book) seeAlso(s *sheet, others ...string) {
 	names := []string{"git-airlock(1)"}
 	for _, c := range b.Program.Commands {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// markdown writes a sheet for the web. References to pages that there are become links.
+// markdownText writes a sheet for the web. References to existing pages become links.
 func (s *sheet) markdownText(pages map[string]bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s(%s)\n\n%s\n", s.name, s.volume, linked(s.summary, pages))
@@ -34,7 +34,7 @@ func (s *sheet) markdownText(pages map[string]bool) string {
 	return b.String()
 }
 
-// depth is how deep the part at i lies.
+// depth returns the nesting depth of the part at i.
 func (s *sheet) depth(i int) (depth int) {
 	for _, p := range s.parts[:i] {
 		switch p.kind {
@@ -65,7 +65,7 @@ func indentedLines(lines []string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// sentenceCase makes a title of one in capitals.
+// sentenceCase converts a title in capitals.
 func sentenceCase(title string) string {
 	if title != strings.ToUpper(title) || title == "JSON" {
 		return title
@@ -73,7 +73,7 @@ func sentenceCase(title string) string {
 	return title[:1] + strings.ToLower(title[1:])
 }
 
-// linked makes links of references, outside of words that are typed, and keeps the rest from being markup.
+// linked converts references to links, except in literal words, and escapes the rest.
 func linked(text string, pages map[string]bool) string {
 	parts := strings.Split(text, "`")
 	for i := 0; i < len(parts); i += 2 {

@@ -9,26 +9,25 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 )
 
-// Page is what there is to say of the program or of one of its commands. -h prints it, the manual and the completions
-// are made of it.
+// Page describes the program or one of its commands. -h prints it, and the manual and the completions are made from it.
 type Page struct {
-	Name     string // as it is typed: "git airlock start"
+	Name     string // as typed: "git airlock start"
 	Summary  string
 	Synopsis []string
-	About    []string // paragraphs; the lines of one that is indented stay lines
+	About    []string // paragraphs; the lines of an indented paragraph are kept
 	Commands []Page
 	Options  []Option
 }
 
-// Option is one that a command takes.
+// Option describes an option of a command.
 type Option struct {
 	Names []string // with their hyphens, the long one first
-	Value string   // what it takes, in the words of its help: "auto|native|docker"; empty for none
+	Value string   // the placeholder of its value in the help: "auto|native|docker"; empty for none
 	Text  string
 	Many  bool // it can be given more than once
 }
 
-// choices are the values an option chooses from: of "auto|native|docker" the three; none for other words.
+// choices returns the possible values of an option: the three of "auto|native|docker", and none for other placeholders.
 func (o Option) choices() []string {
 	if !strings.Contains(o.Value, "|") || strings.ContainsAny(o.Value, "[]") {
 		return nil
@@ -47,7 +46,7 @@ func (o Option) usage() string {
 	return text
 }
 
-// How wide a help text is, less where a terminal has less, and where in it the texts on options begin.
+// The width of help texts, which is smaller on a narrow terminal, and the columns of descriptions.
 const (
 	HelpWidth      = 100
 	LeastHelpWidth = 66
@@ -55,7 +54,7 @@ const (
 	commandColumn  = 13
 )
 
-// WidthOf is how wide a help text can be where it is written to.
+// WidthOf returns the width of a help text that is written to w.
 func WidthOf(w io.Writer) int {
 	if f, ok := w.(*ui.Output); ok && ui.IsTerminal(w) {
 		return max(LeastHelpWidth, min(HelpWidth, ui.Columns(int(f.Fd()))-1))
@@ -91,7 +90,7 @@ func (p Page) Help(w io.Writer, width int) {
 	fmt.Fprintf(w, "\n%s\n", wrap(exitStatusHelp, width))
 }
 
-// entry is a word with the text on it in a column of its own.
+// entry returns a word with its description in a second column.
 func entry(word, text string, column, width int) string {
 	text = indented(text, column, width)
 	if word = "   " + word; len(word)+2 > column {
@@ -100,7 +99,7 @@ func entry(word, text string, column, width int) string {
 	return word + text[len(word):]
 }
 
-// indented sets a text in, wrapped unless its lines are to stay.
+// indented indents a text. It wraps the text, unless the text is indented already.
 func indented(text string, by, width int) string {
 	margin := strings.Repeat(" ", by)
 	if !strings.HasPrefix(text, " ") {
@@ -129,12 +128,12 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// CommandName is the name of a page's command after "git airlock".
+// CommandName returns the name of a page's command after "git airlock".
 func (p Page) CommandName() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.Name, "git airlock"), " ")
 }
 
-// Option finds an option by its name.
+// Option returns an option by its name, or nil.
 func (p Page) Option(name string) *Option {
 	for i, o := range p.Options {
 		if slices.Contains(o.Names, name) {

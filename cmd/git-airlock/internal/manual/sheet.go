@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// sheet is a page of the manual before it has a format.
+// sheet is a page of the manual, independent of its format.
 type sheet struct {
 	name    string // git-airlock-start
-	volume  string // of the manual: 1 commands, 7 topics
+	volume  string // the manual's section: 1 commands, 7 topics
 	summary string
 	usage   []string
 	parts   []part
 }
 
-// part is a piece of a sheet. Words between backticks are typed as they are, name(1) is a reference.
+// part is a part of a sheet. Words between backticks are literal, and name(1) is a reference.
 type part struct {
 	kind  kind
 	term  string // of an item
@@ -33,13 +33,13 @@ const (
 	literal
 	bullet
 	item
-	deeper  // the entries that follow belong to the one before
-	shallow // and now no more
+	deeper  // the following entries belong to the previous entry
+	shallow // ends deeper
 )
 
 func (s *sheet) add(k kind, text string) { s.parts = append(s.parts, part{kind: k, text: text}) }
 
-// paragraph adds one, or lines that stay as they are if it is indented.
+// paragraph adds a paragraph. It keeps the lines of an indented text.
 func (s *sheet) paragraph(text string) {
 	if strings.HasPrefix(text, " ") {
 		s.add(literal, text)
@@ -58,12 +58,13 @@ func (s *sheet) list(of []Explained) {
 	}
 }
 
-// topics are what is to be said beyond commands and options, in Markdown: of a command, by its name, or on a page of its own.
+// topics has the text beyond commands and options, in Markdown. A topic with the name of a command is on the page of that command,
+// and another topic has its own page.
 //
 //go:embed topics/*.md
 var topics embed.FS
 
-// topic returns a topic's text; none is empty.
+// topic returns a topic's text. A missing topic is empty.
 func topic(name string) string {
 	text, err := topics.ReadFile("topics/" + name + ".md")
 	if err != nil {
@@ -72,7 +73,7 @@ func topic(name string) string {
 	return string(text)
 }
 
-// topicNames are those of all topics.
+// topicNames returns the names of all topics.
 func topicNames() (names []string) {
 	files, _ := fs.Glob(topics, "topics/*.md")
 	for _, f := range files {
@@ -81,7 +82,7 @@ func topicNames() (names []string) {
 	return names
 }
 
-// tableCell is a cell of a table's row; an escaped bar is text.
+// tableCell matches a cell in the row of a table. An escaped bar is text.
 var tableCell = regexp.MustCompile(`(?:[^|\\]|\\.)+`)
 
 // markdown adds a topic: titles, paragraphs, lists, tables, and indented lines.
@@ -107,12 +108,12 @@ func (s *sheet) markdown(text string) {
 	}
 }
 
-// joinCode keeps empty lines between indented ones from ending their block.
+// joinCode marks empty lines between indented lines, so that they do not end the block.
 func joinCode(text string) string {
 	return regexp.MustCompile(`(\n    [^\n]*)\n\n    `).ReplaceAllString(text, "$1\n\x00\n    ")
 }
 
-// table makes items of the rows below the head: the first cell, and the rest with their columns' names if there are several.
+// table converts the rows of a table to items: the first cell is the term. Several other cells get the names of their columns.
 func (s *sheet) table(rows []string) {
 	head := cellsOf(rows[0])
 	for _, row := range rows[min(2, len(rows)):] {

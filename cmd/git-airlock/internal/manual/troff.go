@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// reference is the name of a page: git-airlock-start(1).
+// reference matches the name of a page: git-airlock-start(1).
 var reference = regexp.MustCompile(`\b((?:git-)?[a-z][a-z-]*)\(([1578])\)`)
 
 // troff writes a sheet for man(1), see man(7).
 func (s *sheet) troff(source, date string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s %s %s \"%s\" \"Git Manual\"\n", Literal(strings.ToUpper(s.name)), s.volume, cmp.Or(date, `""`), Literal(source))
-	fmt.Fprint(&b, ".nh\n.ad l\n") // words that are to be typed are never broken
+	fmt.Fprint(&b, ".nh\n.ad l\n") // no hyphenation, because it would break literal words
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", Literal(s.name), prose(s.summary))
 	if len(s.usage) > 0 {
 		fmt.Fprintf(&b, ".SH SYNOPSIS\n%s", asLines(s.usage))
@@ -53,7 +53,7 @@ func (s *sheet) troff(source, date string) string {
 	return b.String()
 }
 
-// asLines prints text as it stands.
+// asLines prints lines without formatting.
 func asLines(lines []string) string {
 	var b strings.Builder
 	b.WriteString(".nf\n")
@@ -64,19 +64,19 @@ func asLines(lines []string) string {
 	return b.String()
 }
 
-// asTyped are the characters that troff would make something else of (groff_char(7)).
+// asTyped escapes the characters that troff would replace (groff_char(7)).
 var asTyped = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
-// Literal makes text of what is typed or shown as it stands.
+// Literal escapes text that must be shown unchanged.
 func Literal(text string) string {
 	text = asTyped.Replace(text)
 	if strings.HasPrefix(text, ".") {
-		text = `\&` + text // no request
+		text = `\&` + text // otherwise troff reads the line as a request
 	}
 	return text
 }
 
-// prose makes text of sentences: words between backticks are to be typed.
+// prose formats sentences, with words between backticks as literal words.
 func prose(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
@@ -96,5 +96,5 @@ func prose(text string) string {
 // escapedReference is a [reference] after asTyped.
 var escapedReference = regexp.MustCompile(`\b((?:[a-z]+\\-)*[a-z]+)\(([1578])\)`)
 
-// references shows the names of pages as man(1) does.
+// references formats the names of pages as man(1) does.
 func references(text string) string { return escapedReference.ReplaceAllString(text, `\fB$1\fR($2)`) }

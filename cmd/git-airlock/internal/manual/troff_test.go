@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestTroff wants hostile text to come through troff as it is.
+// TestTroff checks that troff prints hostile text unchanged.
 func TestTroff(t *testing.T) {
 	_, err := exec.LookPath("mandoc")
 	prisontest.Need(t, "shells", err)

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/term"
 )
 
-// CanAsk reports whether somebody is there to be asked.
+// CanAsk reports whether standard input and standard error are terminals, so that a user can answer questions.
 func CanAsk() bool {
 	return term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))
 }
 
-// ask puts a question; no answer is no.
+// ask asks a question. No answer means no.
 func ask(ctx context.Context, w io.Writer, question string) (bool, error) {
 	fmt.Fprintf(w, "airlock: %s [y/N] ", question)
 	answer, err := ReadAnswer(ctx, bufio.NewReader(os.Stdin))
@@ -34,7 +34,7 @@ func ask(ctx context.Context, w io.Writer, question string) (bool, error) {
 	return false, nil
 }
 
-// ReadAnswer reads a line that somebody types, unless they would rather have us end.
+// ReadAnswer reads a typed line. It returns early if ctx ends, as on ^C.
 func ReadAnswer(ctx context.Context, in *bufio.Reader) (string, error) {
 	type line struct {
 		text string

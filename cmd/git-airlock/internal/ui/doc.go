@@ -1,5 +1,5 @@
-// Package ui is how the program speaks: messages and hints, colours, the pager, progress, errors about the command line,
-// the status as text, as a document and on a screen that changes.
+// Package ui prints to the user: messages and hints, colours, the pager, progress, errors about the command line, and the
+// status as text, as a JSON document and as a live view.
 //
-// It knows nothing of airlocks but their names: what is shown is handed in as values.
+// It does not read the state of airlocks. Callers pass in the values to print.
 package ui

@@ -38,13 +38,16 @@ type Document struct {
 	Failure       string     `json:"failure,omitempty"`
 	Isolation     Isolation  `json:"isolation"`
 
-	Began   time.Time `json:"-"` // when the airlock was made
-	Filters []string  `json:"-"` // the user's, and which of them reach the network during a landing
-	LeftOut []string  `json:"-"` // what programs of the host do not get of the environment
-	Lost    string    `json:"-"` // the workspace, if somebody has removed it
+	Named  int        `json:"-"` // commits that the ref pending names
+	Newest gitops.OID `json:"-"` // inner commit that the ref pending or the branch has last
+
+	Began   time.Time `json:"-"` // when the airlock was created
+	Filters []string  `json:"-"` // the user's filters, and whether they can use the network during a landing
+	LeftOut []string  `json:"-"` // parts of the environment that are not passed to programs on the host
+	Lost    string    `json:"-"` // the workspace, if it was removed
 }
 
-// Hold is one reason why landing waits.
+// Hold is one reason why commits do not land.
 type Hold struct {
 	Reason  string    `json:"reason"`
 	Paths   []string  `json:"paths"`
@@ -55,18 +58,18 @@ type Hold struct {
 
 // Waiting is an inner ref with commits that do not land by themselves.
 type Waiting struct {
-	Ref     string `json:"ref"` // fit to be shown; of more refs than are told apart "other refs"
+	Ref     string `json:"ref"` // escaped; "other refs" beyond the number of refs that are listed
 	Commits int    `json:"commits"`
 	Next    string `json:"-"` // the command that merges them into main
 }
 
-// Flagged is a landed commit in which rules found something.
+// Flagged is a landed commit that rules flagged.
 type Flagged struct {
 	Commit gitops.OID `json:"commit"`
 	Rules  []string   `json:"rules"`
 }
 
-// Daemon is what is known of the daemon.
+// Daemon is the state of the daemon.
 type Daemon struct {
 	Running bool `json:"running"`
 	PID     int  `json:"pid"`
@@ -79,7 +82,7 @@ type Command struct {
 	Exit  *int     `json:"exit"`
 }
 
-// Isolation is what the prison keeps apart.
+// Isolation is the isolation of the prison.
 type Isolation struct {
 	Network string   `json:"network"`
 	Runtime string   `json:"runtime"`
@@ -87,7 +90,7 @@ type Isolation struct {
 	Weaker  []string `json:"weaker"`
 }
 
-// Limits is how much the prison may use.
+// Limits are the limits on the prison's resources.
 type Limits struct {
 	Memory string `json:"memory"`
 	CPUs   string `json:"cpus"`

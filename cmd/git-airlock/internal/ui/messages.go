@@ -12,25 +12,25 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Messages is where messages go. Hints are advice as git's own: advice.airlock=false turns them off, and color.advice
+// Messages is a writer for messages. Hints work like git's advice: advice.airlock=false turns them off, and color.advice
 // colours them.
 type Messages struct {
 	io.Writer
-	config func() gitops.Config // of the place we stand in, read once somebody asks
-	screen io.Writer            // where it is seen in the end
+	config func() gitops.Config // the configuration of the current folder, read on first use
+	screen io.Writer            // the final destination of the messages
 }
 
-// NewMessages returns messages on w. config reads the configuration that decides on hints and colours.
+// NewMessages returns a Messages that writes to w. config reads the configuration of hints and colours.
 func NewMessages(w io.Writer, config func() gitops.Config) *Messages {
 	return &Messages{Writer: w, config: sync.OnceValue(config), screen: w}
 }
 
-// Say prints one message in the program's voice.
+// Say prints one message with the prefix "airlock: ".
 func Say(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, "airlock: "+format+"\n", args...)
 }
 
-// Hint prints what to type next, unless the user has had enough of hints.
+// Hint prints the next commands, unless the user has turned hints off.
 func Hint(w io.Writer, texts ...string) {
 	if len(texts) == 0 {
 		return
@@ -48,8 +48,8 @@ func Hint(w io.Writer, texts ...string) {
 	}
 }
 
-// WantsColour reports whether text for w must be coloured, by the first of some settings that is set. A
-// setting that cannot be read is none: no message is worth failing for a colour.
+// WantsColour reports whether text for w must be coloured, according to the first of the keys that is set. An unreadable
+// setting means no colour, because no message should fail for a colour.
 func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	when, err := config.Colour(keys...)
 	switch {
@@ -63,7 +63,7 @@ func WantsColour(config gitops.Config, w io.Writer, keys ...string) bool {
 	return IsTerminal(w) || w == Stdout && pagerInUse(config)
 }
 
-// pagerInUse reports whether git has put a pager that shows colours behind our standard output ("git -p airlock",
+// pagerInUse reports whether git has connected standard output to a pager that shows colours ("git -p airlock",
 // pager.airlock).
 func pagerInUse(config gitops.Config) bool {
 	shows, err := config.Bool("color.pager", true)
@@ -72,7 +72,7 @@ func pagerInUse(config gitops.Config) bool {
 	return err == nil && usedErr == nil && shows && used
 }
 
-// IsTerminal reports whether w is a terminal in the end.
+// IsTerminal reports whether the final destination of w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	if v, ok := w.(*Messages); ok {
 		w = v.Writer
@@ -84,10 +84,10 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Paint colours words, where it is true, in the colours that git gives its own by default.
+// Paint colours words in git's default colours if it is true.
 type Paint bool
 
-// In colours a text by a code of ECMA-48, unless there is nothing to see in it.
+// In colours a text with a code of ECMA-48, unless the text is blank.
 func (p Paint) In(code, text string) string {
 	if !p || strings.TrimSpace(text) == "" {
 		return text

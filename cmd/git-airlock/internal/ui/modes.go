@@ -9,42 +9,42 @@ import (
 	"sync"
 )
 
-// backToNormal puts a terminal back into the modes that a shell expects, see console_codes(4) and xterm's ctlseqs. Each
-// sequence changes nothing on a terminal that is in these modes, the place of the cursor included: so there is no
-// "?1049l", which moves it, unless somebody sent "?1049h".
-const backToNormal = "\x1b\\" + // the end of a string that was begun
-	"\x1b[?47l\x1b[?1047l" + // the other screen
-	"\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l" + // the mouse
-	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2048l" + // focus, pasting, updates held back, reports of the size
-	"\x1b[?1l\x1b>\x1b[>4m" + // keys of the cursor, of the number pad, with modifiers
-	"\x1b[?5l\x1b[?7h\x1b[?8h\x1b[?25h\x1b[2l\x1b[4l\x1b[12h\x1b[20l" + // colours turned, lines wrapped, cursor, keyboard, insertion, echo, line feeds
-	"\x1b7\x1b[r\x1b8" + // the region that scrolls, which moves the cursor
-	"\x0f\x1b(B\x1b)B\x1b[0m" // letters and colours
+// backToNormal restores the terminal modes that a shell expects, see console_codes(4) and xterm's ctlseqs. On a terminal
+// that is in these modes already, no sequence changes anything, not even the position of the cursor. "?1049l" moves the
+// cursor, and is therefore only sent after "?1049h".
+const backToNormal = "\x1b\\" + // end an open string
+	"\x1b[?47l\x1b[?1047l" + // alternate screen
+	"\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l" + // mouse
+	"\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?2048l" + // focus, bracketed paste, synchronized updates, size reports
+	"\x1b[?1l\x1b>\x1b[>4m" + // cursor keys, number pad, modified keys
+	"\x1b[?5l\x1b[?7h\x1b[?8h\x1b[?25h\x1b[2l\x1b[4l\x1b[12h\x1b[20l" + // reverse video, wrap, key repeat, cursor, keyboard, insertion, echo, line feeds
+	"\x1b7\x1b[r\x1b8" + // scroll region, which moves the cursor
+	"\x0f\x1b(B\x1b)B\x1b[0m" // character sets and colours
 
-// usuallyOn are private modes that a terminal begins with.
+// usuallyOn lists the private modes that are on when a terminal starts.
 var usuallyOn = []string{"7", "8", "25"}
 
 const (
-	// mostModes bounds what is remembered of what the agent sent.
+	// mostModes bounds the number of modes that are remembered.
 	mostModes = 256
-	// mostPops is deeper than terminals' stacks are.
+	// mostPops is greater than the depth of terminals' title stacks.
 	mostPops = 16
-	// longestSequence is longer than any control sequence that sets a mode.
+	// longestSequence is greater than the length of any control sequence that sets a mode.
 	longestSequence = 128
 )
 
-// Modes passes on what a program shows and notes which modes of the terminal the program has changed. What it misses,
-// as terminals read some sequences in ways of their own, [backToNormal] has.
+// Modes passes a program's output on, and records which modes of the terminal the program has changed. Terminals read some
+// sequences in different ways. [backToNormal] also resets the modes that are missed for this reason.
 type Modes struct {
 	Out io.Writer
 
 	mu       sync.Mutex
-	over     bool            // what is left of the output is not shown any more
-	touched  bool            // something other than text was shown
-	sequence []byte          // from an escape on
-	set      map[string]bool // private modes that are on now, and are not usually
-	titles   int             // put aside
-	keyboard bool            // another protocol for it
+	over     bool            // the rest of the output is not shown
+	touched  bool            // the output contained more than text
+	sequence []byte          // the current sequence, from its escape on
+	set      map[string]bool // private modes that are on, but usually off
+	titles   int             // number of titles on the stack
+	keyboard bool            // another keyboard protocol is on
 }
 
 func (m *Modes) Write(p []byte) (int, error) {
@@ -59,9 +59,9 @@ func (m *Modes) Write(p []byte) (int, error) {
 	return m.Out.Write(p)
 }
 
-// note reads one byte of output.
+// note processes one byte of output.
 func (m *Modes) note(c byte) {
-	const shiftOut, eightBits = 0x0e, 0x80 // what may begin a sequence, too
+	const shiftOut, eightBits = 0x0e, 0x80 // these can begin a sequence, too
 	m.touched = m.touched || c == 0x1b || c == shiftOut || c >= eightBits
 	switch {
 	case c == 0x1b:
@@ -77,7 +77,7 @@ func (m *Modes) note(c byte) {
 	}
 }
 
-// change notes a control sequence by its parameters and its last byte.
+// change records a control sequence, given its parameters and its last byte.
 func (m *Modes) change(parameters string, final byte) {
 	private, isPrivate := strings.CutPrefix(parameters, "?")
 	switch {
@@ -107,7 +107,7 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// Undo puts the terminal back; nothing is shown afterwards.
+// Undo restores the terminal's modes. Later output is not shown.
 func (m *Modes) Undo() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +116,7 @@ func (m *Modes) Undo() {
 		return
 	}
 	var b strings.Builder
-	b.WriteString("\x18") // ends a sequence that was begun
+	b.WriteString("\x18") // ends an open sequence
 	for _, mode := range slices.Sorted(maps.Keys(m.set)) {
 		fmt.Fprintf(&b, "\x1b[?%sl", mode)
 	}

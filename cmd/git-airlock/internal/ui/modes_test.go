@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// tracked is a terminal with modes, read in another way than [modes] does: by splitting at escapes.
+// tracked returns the modes of a terminal after some output. It reads the output in another way than [Modes]: it splits it at
+// escapes.
 func tracked(shown string) map[string]bool {
 	on := map[string]bool{"?7": true, "?8": true, "?25": true}
 	for _, part := range strings.Split(shown, "\x1b")[1:] {
@@ -27,7 +28,7 @@ func tracked(shown string) map[string]bool {
 	return on
 }
 
-// TestModesPutBack has programs change any modes, in writes of any length: afterwards a terminal has those it began with.
+// TestModesPutBack changes random modes, in writes of random length, and checks that the terminal has its initial modes afterwards.
 func TestModesPutBack(t *testing.T) {
 	const cases = 10000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -57,7 +58,7 @@ func TestModesPutBack(t *testing.T) {
 	}
 }
 
-// TestModesOfText leaves a terminal alone that was shown text only, and shows nothing after the end.
+// TestModesOfText checks that pure text changes no mode, and that no output is shown after Undo.
 func TestModesOfText(t *testing.T) {
 	var out bytes.Buffer
 	m := &Modes{Out: &out}

@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// Output is a standard output that remembers that something did not get out: who printed it need not look.
+// Output is a standard output that records write errors, so that callers need not check each write.
 type Output struct {
 	*os.File
 	failed error
 }
 
-// Stdout is where what was asked for goes.
+// Stdout is the destination of a command's requested output.
 var Stdout = &Output{File: os.Stdout}
 
 // Write implements [io.Writer].

@@ -15,13 +15,13 @@ import (
 // Paging shows the output of one command through git's pager.
 type Paging struct {
 	Config  gitops.Config
-	Command string                                // whose setting is pager.airlock.<command>
-	Pages   bool                                  // whether it is paged where no setting says otherwise
-	Git     func(context.Context) (string, error) // git's own pager
+	Command string                                // for the setting pager.airlock.<command>
+	Pages   bool                                  // whether the command is paged by default
+	Git     func(context.Context) (string, error) // returns git's pager
 }
 
-// Show prints coloured as git would, and on a terminal through git's pager, if the command is one that pages;
-// pager.airlock.<command> says otherwise: a boolean, or the pager.
+// Show calls print, with colours if git would use them. On a terminal the output of a command that pages goes through git's
+// pager. pager.airlock.<command> overrides this with a boolean or a pager.
 func (g Paging) Show(ctx context.Context, print func(out io.Writer, p Paint) error) error {
 	p := Paint(WantsColour(g.Config, Stdout, "color.airlock", "color.ui"))
 	out, wait, err := g.page(ctx)
@@ -68,13 +68,14 @@ func (g Paging) page(ctx context.Context) (out io.Writer, wait func() error, err
 		_ = in.Close()
 		err := cmd.Wait()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-			return nil // how it ends is its own business, as for git
+			return nil // as in git, the pager's exit status does not matter
 		}
 		return err
 	}, nil
 }
 
-// pager is the program to page a command's output with; empty for none. GIT_PAGER goes before all settings, git-config(1).
+// pager returns the pager for a command's output, or an empty string for none. GIT_PAGER has priority over all settings, see
+// git-config(1).
 func (g Paging) pager(ctx context.Context) (string, error) {
 	pages := g.Pages
 	for _, key := range []string{"pager.airlock." + g.Command, "pager.airlock"} {
@@ -84,7 +85,7 @@ func (g Paging) pager(ctx context.Context) (string, error) {
 		}
 		wants, err := gitops.Config{"pager.airlock": value}.Bool("pager.airlock", g.Pages)
 		if err != nil && !isSet("GIT_PAGER") {
-			return value, nil // no boolean: the pager itself
+			return value, nil // not a boolean, so it is the pager
 		}
 		pages = err != nil || wants
 		break

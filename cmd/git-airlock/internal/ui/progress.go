@@ -11,26 +11,26 @@ import (
 	"golang.org/x/term"
 )
 
-// What a step has to take before it is worth a line on a terminal, and how often that line changes.
+// The time after which a step gets a progress line on a terminal, and the interval of its updates.
 const (
 	progressAfter = 300 * time.Millisecond
 	progressEvery = 100 * time.Millisecond
 )
 
-// progress is a line on a terminal that says what a long command is at and how far. A nil progress shows nothing. It is
-// taken away before anything else is said.
+// progress is a line on a terminal that shows the current step of a long command, and how much of it is done. A nil progress
+// shows nothing. The line is removed before any other output.
 type progress struct {
 	mu        sync.Mutex
 	what      string
-	done, all int // of what can be counted; where nothing can, the time is shown
+	done, all int // counts; without counts the elapsed time is shown
 	began     time.Time
 	shown     bool
 	end       chan struct{}
 	ended     sync.WaitGroup
 }
 
-// newProgress begins a line, if standard error is a terminal. GIT_PROGRESS_DELAY is how many seconds pass before it is
-// shown, as for git.
+// newProgress starts a line if standard error is a terminal. As in git, GIT_PROGRESS_DELAY is the number of seconds before
+// the line is shown.
 func newProgress(what string) *progress {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
@@ -63,7 +63,7 @@ func (p *progress) run(after time.Duration) {
 	}
 }
 
-// oneLine is the one line that there is. Of several steps at the same time it tells of the one that began last.
+// oneLine is the only progress line. If several steps run at once, it shows the one that started last.
 var oneLine struct {
 	sync.Mutex
 	steps []*progress
@@ -88,7 +88,7 @@ func (p *progress) draw() {
 	p.shown = true
 }
 
-// step says what it is at now, and how much of it is done, of all if that is known.
+// step sets the text of the line, and how much of the step is done. all is 0 if it is unknown.
 func (p *progress) step(what string, done, all int) {
 	if p == nil {
 		return
@@ -101,7 +101,7 @@ func (p *progress) step(what string, done, all int) {
 	p.what, p.done, p.all = what, done, all
 }
 
-// close takes the line away. It can be called again.
+// close removes the line. It can be called more than once.
 func (p *progress) close() {
 	if p == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// statusText is a document on its way to people: one fact a line, what it is about before it.
+// statusText prints a document as text: one fact a line, each with a key in front.
 type statusText struct {
 	bytes.Buffer
 	paint Paint
@@ -23,15 +23,15 @@ func (p *statusText) line(key, format string, args ...any) {
 	fmt.Fprintf(p, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 }
 
-// next is what to type.
+// next prints a command to type next.
 func (p *statusText) next(command string) { p.line("next", "%s", p.paint.Bold(command)) }
 
-// alarm is a fact that waits for the user to act.
+// alarm prints a fact that needs an action of the user.
 func (p *statusText) alarm(key, format string, args ...any) {
 	fmt.Fprintf(p, "%s %s\n", p.paint.Red(fmt.Sprintf("%-10s", key)), fmt.Sprintf(format, args...))
 }
 
-// Print shows a document to people: what there is and where, what has landed, what waits and why, and what to do.
+// Print prints a document as text: the airlock, landed commits, pending commits with the reasons, and the next commands.
 func (d Document) Print(w io.Writer, p Paint, now time.Time) error {
 	pic := &statusText{paint: p, now: now}
 	pic.airlock(d)
@@ -49,7 +49,7 @@ func (p *statusText) airlock(d Document) {
 	}
 	began := ""
 	if t := d.Began; !t.IsZero() {
-		began = ", begun " + ago(t, p.now)
+		began = ", created " + ago(t, p.now)
 	}
 	p.line("airlock", "%s on %s, %s%s", d.ID, p.paint.Bold(gitops.Escape(d.Branch)), state(d.State), began)
 	p.line("workspace", "%s, as uid %d", d.Workspace, d.UID)
@@ -75,9 +75,7 @@ func (p *statusText) promotion(d Document) {
 	if len(d.Flagged) > 0 {
 		p.line("flagged", "%s", flags(d.Flagged))
 	}
-	if d.Pending > 0 {
-		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.paint.Yellow(Count(d.Pending, "commit")), d.ID)
-	}
+	p.pending(d)
 	for _, h := range d.Holds {
 		p.hold(h)
 	}
@@ -85,11 +83,23 @@ func (p *statusText) promotion(d Document) {
 		p.alarm("failing", "%s", d.Failure)
 		p.next("git airlock promote  # tries again, as the daemon does")
 	} else if d.Pending > 0 && len(d.Holds) == 0 && !d.Daemon.Running {
-		p.next("git airlock promote") // nobody else will
+		p.next("git airlock promote") // no daemon is running to do it
 	}
 }
 
-// pathsShown bounds how many paths of a hold are shown to people; the JSON document has all.
+// pending prints the commits that have not landed, with a command that shows them. A refused commit has no outer form, so that
+// only the inner repository can show it.
+func (p *statusText) pending(d Document) {
+	if named := min(d.Named, d.Pending); named > 0 {
+		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.paint.Yellow(Count(named, "commit")), d.ID)
+	}
+	if inner := d.Pending - d.Named; inner > 0 {
+		p.line("pending", "%s only in the workspace: %sgit airlock visit -- git log -p %.12s..main",
+			p.paint.Yellow(Count(inner, "commit")), d.startFirst(), d.Newest)
+	}
+}
+
+// pathsShown bounds the paths of a hold in the text. The JSON document has all of them.
 const pathsShown = 10
 
 func (p *statusText) hold(h Hold) {
@@ -106,7 +116,7 @@ func (p *statusText) hold(h Hold) {
 	}
 }
 
-// since says how long something has been so, if it is long enough to matter.
+// since returns the time since t as text, or an empty string if it is too short to matter.
 func (p *statusText) since(t time.Time) string {
 	if t.IsZero() || p.now.Sub(t) < time.Minute {
 		return ""
@@ -115,10 +125,7 @@ func (p *statusText) since(t time.Time) string {
 }
 
 func (p *statusText) inside(d Document) {
-	start := "git airlock start && " // nothing can be run in a prison that does not
-	if d.State == "running" {
-		start = ""
-	}
+	start := d.startFirst()
 	if d.Uncommitted > 0 {
 		p.line("inside", "%s not committed: %sgit airlock visit -- git status", Count(d.Uncommitted, "changed path"), start)
 	}
@@ -134,10 +141,18 @@ func (p *statusText) inside(d Document) {
 	}
 }
 
-// advice says what to do about an airlock that does not run.
+// startFirst returns the text that goes before a visit: the command that starts the prison, unless the prison is running.
+func (d Document) startFirst() string {
+	if d.State == "running" {
+		return ""
+	}
+	return "git airlock start && "
+}
+
+// advice prints the next command for an airlock that is not running.
 func (p *statusText) advice(d Document) {
 	if d.Lost != "" {
-		p.alarm("lost", "the workspace %s is gone; start makes it anew of what the agent had committed on main", d.Lost)
+		p.alarm("lost", "the workspace %s is gone; start rebuilds it from the agent's commits on main", d.Lost)
 	}
 	switch d.State {
 	case "broken":
@@ -147,7 +162,7 @@ func (p *statusText) advice(d Document) {
 	}
 }
 
-// flags sums up what rules found in landed commits.
+// flags summarises the findings in landed commits.
 func flags(flagged []Flagged) string {
 	of := map[string]int{}
 	for _, f := range flagged {
@@ -164,7 +179,7 @@ func flags(flagged []Flagged) string {
 
 func ago(t, now time.Time) string { return span(now.Sub(t)) + " ago" }
 
-// span is how people say how long something takes: in the largest unit that fits at least twice.
+// span formats a duration for people, in the largest unit that fits at least twice.
 func span(d time.Duration) string {
 	for _, unit := range []struct {
 		name string

@@ -12,15 +12,15 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// quotedStep is one of several that something long takes.
+// quotedStep is one step of another program.
 type quotedStep struct {
 	what       string
 	number, of int
-	said       string // what it printed last
+	said       string // its latest output
 }
 
-// steps shows how far a build is: on a terminal a bar for each step and the last line that it printed, elsewhere
-// a line for each step.
+// steps shows the progress of a build. On a terminal it shows a bar and the latest output of each step, elsewhere a line for
+// each step.
 type steps struct {
 	to       io.Writer
 	terminal bool
@@ -28,12 +28,12 @@ type steps struct {
 	shown    time.Time
 }
 
-// newSteps shows steps on to.
+// newSteps returns steps that writes to to.
 func newSteps(to io.Writer) *steps {
 	return &steps{to: to, terminal: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
-// stepsEvery is how often the line of a step changes at most.
+// stepsEvery is the minimum interval between updates of a step's line.
 const stepsEvery = 100 * time.Millisecond
 
 func (s *steps) show(now quotedStep) {
@@ -56,7 +56,7 @@ func (s *steps) show(now quotedStep) {
 	s.last = now
 }
 
-// line writes the line of a step over the one before.
+// line replaces the current line with the line of a step.
 func (s *steps) line(now quotedStep, said string) {
 	const width = 20
 	bar := ""
@@ -78,7 +78,7 @@ func (s *steps) end() {
 	}
 }
 
-// short cuts a text to a number of characters.
+// short shortens a text to at most a number of characters.
 func short(text string, most int) string {
 	runes := []rune(text)
 	if most < 4 || len(runes) <= most {

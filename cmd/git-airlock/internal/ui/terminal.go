@@ -2,7 +2,7 @@ package ui
 
 import "golang.org/x/term"
 
-// TerminalSize returns the size of the terminal fd: 24 rows of 80 columns where it cannot be read.
+// TerminalSize returns the size of the terminal fd, or 24 rows of 80 columns if the size cannot be read.
 func TerminalSize(fd int) (rows, cols int) {
 	cols, rows, err := term.GetSize(fd)
 	if err != nil || rows <= 0 || cols <= 0 {
@@ -11,7 +11,7 @@ func TerminalSize(fd int) (rows, cols int) {
 	return rows, cols
 }
 
-// Columns returns how wide the terminal fd is.
+// Columns returns the number of columns of the terminal fd.
 func Columns(fd int) int {
 	_, cols := TerminalSize(fd)
 	return cols

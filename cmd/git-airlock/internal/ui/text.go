@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Count says a number of things: "1 commit", "2 commits".
+// Count formats a number of things: "1 commit", "2 commits".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -17,11 +17,11 @@ func Count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// controlSequence matches what terminals take for commands, see console_codes(4): CSI, OSC and other strings, and
-// the short ones.
+// controlSequence matches the control sequences of terminals, see console_codes(4): CSI, OSC and other strings, and
+// short sequences.
 var controlSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\a\x1b]*(\a|\x1b\\\\)|\x1b[ -/]*[0-~]")
 
-// PlainText is what remains on paper of what was shown: of a line that was written over, the last form.
+// PlainText returns terminal output as plain text. Of a line that was overwritten, it keeps the last version.
 func PlainText(shown string) string {
 	var b strings.Builder
 	shown = controlSequence.ReplaceAllString(shown, "")
@@ -39,13 +39,13 @@ func PlainText(shown string) string {
 	return b.String()
 }
 
-// agentText shows text that comes out of a prison, line by line and escaped.
+// agentText prints text from a prison, line by line and escaped.
 type agentText struct {
 	to   io.Writer
 	line []byte
 }
 
-// agentLine is the length at which a line is shown though it has not ended.
+// agentLine is the length at which an incomplete line is printed.
 const agentLine = 4 << 10
 
 // Write implements [io.Writer].
@@ -66,7 +66,7 @@ func (t *agentText) show() {
 	t.line = t.line[:0]
 }
 
-// flush shows what is left.
+// flush prints the remaining text.
 func (t *agentText) flush() {
 	if len(t.line) > 0 {
 		t.show()

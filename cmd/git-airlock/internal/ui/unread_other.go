@@ -4,5 +4,5 @@ package ui
 
 import "os"
 
-// UntilUnread would wait until nobody reads what goes to a pipe. Here the next write tells that.
+// UntilUnread returns false: on this system, only a failing write reports that the reader has gone.
 func UntilUnread(*os.File) bool { return false }

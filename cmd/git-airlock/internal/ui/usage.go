@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// UsageError is a command line that cannot be understood.
+// UsageError is an error in the command line.
 type UsageError struct {
 	Text    string
-	Command string   // after "git airlock", whose help says more; empty for the program's own
-	Meant   []string // what somebody may have meant, to be typed
+	Command string   // the command after "git airlock" whose help explains more; empty for the program's help
+	Meant   []string // similar commands, ready to type
 }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// Hints are what to type next.
+// Hints returns the next commands.
 func (e *UsageError) Hints() []string {
 	if len(e.Meant) > 0 {
 		return e.Meant
@@ -28,7 +28,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Text: fmt.Sprintf(format, args...)}
 }
 
-// Within says of which command an error about the usage is.
+// Within sets the command of a usage error.
 func Within(command string, err error) error {
 	var usage *UsageError
 	if errors.As(err, &usage) && usage.Command == "" {

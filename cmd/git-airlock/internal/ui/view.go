@@ -10,33 +10,33 @@ import (
 	"golang.org/x/term"
 )
 
-// View is where a status is shown that changes: on a terminal always in the same place, elsewhere one after the other.
+// View shows a changing status. On a terminal each status replaces the previous one, elsewhere it follows it.
 type View struct {
 	out, message io.Writer
 	colour       Paint
-	size         func() (rows, cols int) // of the terminal; nil: none
+	size         func() (rows, cols int) // of the terminal; nil without one
 	Tick         <-chan time.Time
 
 	ticker *time.Ticker
 	began  time.Time
-	shown  string // without what only tells the time
+	shown  string // the last status, without relative times
 	last   Document
 	said   string
 }
 
-// NewView begins to show a status on out, with what there is to say besides on message.
+// NewView returns a view that shows a status on out, and other messages on message.
 func NewView(out, message io.Writer, p Paint) *View {
 	v := &View{out: out, message: message, began: Now(), colour: p}
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) && Variable("TERM") != "dumb" {
 		v.size = func() (rows, cols int) { return TerminalSize(fd) }
-		v.ticker = time.NewTicker(time.Second) // how long ago things were goes on
+		v.ticker = time.NewTicker(time.Second) // updates the relative times
 		v.Tick = v.ticker.C
-		fmt.Fprint(v.out, "\x1b[?1049h\x1b[?25l") // the other screen, no cursor (xterm's control sequences)
+		fmt.Fprint(v.out, "\x1b[?1049h\x1b[?25l") // alternate screen, no cursor (xterm's control sequences)
 	}
 	return v
 }
 
-// Show shows a status, if it is another than the last one.
+// Show shows a status if it differs from the last one.
 func (v *View) Show(d Document, said string) error {
 	var b strings.Builder
 	if err := d.Print(&b, false, v.began); err != nil {
@@ -57,7 +57,7 @@ func (v *View) Show(d Document, said string) error {
 	if !changed {
 		return nil
 	}
-	var block strings.Builder // written at once: a reader finds no half of it
+	var block strings.Builder // written with one call, so that a reader never gets half of it
 	if !first {
 		block.WriteByte('\n')
 	}
@@ -68,7 +68,7 @@ func (v *View) Show(d Document, said string) error {
 	return err
 }
 
-// Draw draws the last status over the one before.
+// Draw draws the last status on the terminal.
 func (v *View) Draw() {
 	if v.size == nil || v.shown == "" {
 		return
@@ -87,10 +87,11 @@ func (v *View) Draw() {
 	fmt.Fprint(v.out, "\x1b[H"+strings.Join(lines, "\x1b[K\n")+"\x1b[K\x1b[J")
 }
 
-// statusIndent is where the second column of a status begins.
+// statusIndent is the position of the second column of a status.
 const statusIndent = 11
 
-// fold breaks a line into rows of a terminal, behind spaces where it can: what a terminal breaks by itself nobody counts.
+// fold breaks a line into rows of a terminal, after spaces if possible. It is needed to count the rows, which a terminal that
+// breaks lines itself does not report.
 func fold(line string, cols int) (rows []string) {
 	cells, lead := cellsOf(line), 0
 	for cols > 0 && lead+len(cells) > cols {
@@ -110,7 +111,7 @@ func fold(line string, cols int) (rows []string) {
 	return append(rows, strings.Repeat(" ", lead)+strings.Join(cells, ""))
 }
 
-// cellsOf are the characters of a line, each with the colours that begin or end at it, which take no room.
+// cellsOf returns the characters of a line, each with the colour sequences before it, which take no space.
 func cellsOf(line string) (cells []string) {
 	colour, within := "", false
 	for _, r := range line {
@@ -127,7 +128,7 @@ func cellsOf(line string) (cells []string) {
 	return cells
 }
 
-// Close leaves the last status on the screen that was there before.
+// Close restores the previous screen, and prints the last status there.
 func (v *View) Close() {
 	if v.size == nil {
 		return

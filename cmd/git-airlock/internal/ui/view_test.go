@@ -29,7 +29,7 @@ func TestFold(t *testing.T) {
 	if got := fold("hold       a reason of some words", 26); len(got) != 2 || got[0] != "hold       a reason of " || got[1] != "           some words" {
 		t.Errorf("%q", got)
 	}
-	if got := fold(line, 0); len(got) != 1 { // a terminal of no size
+	if got := fold(line, 0); len(got) != 1 { // a terminal without columns
 		t.Errorf("%q", got)
 	}
 }

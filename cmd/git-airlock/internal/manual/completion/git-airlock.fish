@@ -26,4 +26,4 @@ end
 
 complete -c git-airlock -f -a '(__git_airlock_offer)'
 complete -c git -n '__fish_git_using_command airlock' -f -a '(__git_airlock_offer)'
-complete -c git -n __fish_git_needs_command -f -a airlock -d 'let a coding agent work on a snapshot and land what it commits'
+complete -c git -n __fish_git_needs_command -f -a airlock -d 'let a coding agent work on a snapshot, and land its commits'
