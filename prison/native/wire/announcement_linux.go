@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// Announcement is a message over the link between parent and child. The parent sends "go on". The child sends
+// "ready", or an error.
+type Announcement struct {
+	Error  string            `json:",omitempty"`
+	Weaker []prison.Weakness `json:",omitempty"`
+	Tap    bool              `json:",omitempty"` // the other end of the interface comes with this message
+	// The output and the state of a launched command, from init to the keeper.
+	Output []byte   `json:",omitempty"`
+	State  *Command `json:",omitempty"`
+	Noted  bool     `json:",omitempty"` // the keeper's acknowledgement of a new command's state
+}
+
+// Command is the state of a launched command, in the form that the keeper writes to a file.
+type Command struct {
+	Argv   []string `json:"argv"`
+	Exited bool     `json:"exited"`
+	Status int      `json:"status"`
+}
+
+// AwaitReady waits until the child announces that it is ready, and returns the weaknesses of its prison, or the
+// error that the child reports. Before that, the child may hand over the other end of a network interface, which
+// AwaitReady passes to connect. If connect is nil, that is an error.
+func AwaitReady(link Conn, connect func(tap *os.File) error) (weaker []prison.Weakness, err error) {
+	for {
+		var a Announcement
+		files, err := link.Recv(&a)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
+			return nil, errors.New("the first process ended before it was ready")
+		case err != nil:
+			return nil, fmt.Errorf("wait for the first process: %w", err)
+		case a.Error != "":
+			return nil, errors.New(a.Error)
+		case !a.Tap:
+			return a.Weaker, nil
+		}
+		if connect == nil || len(files) != 1 {
+			CloseAll(files)
+			return nil, errors.New("the first process hands over what nobody asked for")
+		}
+		if err := connect(files[0]); err != nil {
+			return nil, fmt.Errorf("connect the network: %w", err)
+		}
+	}
+}
+
+const (
+	// KillPatience is how long one side waits for the other to report the death of a process that was killed, or to
+	// acknowledge a state.
+	KillPatience = 5 * time.Second
+	// Silence is how long the output of an exited process must be silent before reading ends. A child of the
+	// process may still hold the pipe, and as long as it writes, it may be part of a pipeline.
+	Silence = 200 * time.Millisecond
+)
