@@ -1,0 +1,233 @@
+package walls
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// trialID is the uid and gid of root's trial: an arbitrary number that belongs to nobody.
+const trialID = 1879048192
+
+// idRange is a line of subuid(5) or subgid(5).
+type idRange struct{ start, count int }
+
+func (r idRange) holds(id int) bool { return id >= r.start && id < r.start+r.count }
+
+// TrialPhantom returns ids with which the caller may try namespaces.
+func TrialPhantom() (uid, gid int, err error) {
+	if os.Geteuid() == 0 {
+		return trialID, trialID, nil
+	}
+	uids, gids, err := ownRanges()
+	if err != nil {
+		return 0, 0, err
+	}
+	return uids[0].start, gids[0].start, nil
+}
+
+// apparmorSysctl is the setting that lets only programs with an AppArmor profile create user namespaces. Ubuntu
+// sets it since 23.10.
+const apparmorSysctl = "kernel.apparmor_restrict_unprivileged_userns"
+
+// apparmorProfile returns commands that install a profile for a program. The profile lets the program create user
+// namespaces, and restricts nothing.
+func apparmorProfile(program string) []string {
+	// A path in a profile is a pattern, see apparmor.d(5). The profile is also the format argument of printf(1).
+	pattern := backslashed(program, `\"*?[]{}^@`)
+	format := strings.ReplaceAll(backslashed(pattern, `\`), "%", "%%")
+	const file = "/etc/apparmor.d/git-airlock"
+	profile := `abi <abi/4.0>,\nprofile git-airlock "` + format + `" flags=(unconfined) {\n  userns,\n}\n`
+	return []string{"printf " + quote(profile) + " | sudo tee " + file, "sudo apparmor_parser -r " + file}
+}
+
+func backslashed(text, special string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if strings.IndexByte(special, c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// RefusedBy returns an error that names the likely reason why namespaces could not be created, and the commands
+// that fix it.
+func RefusedBy(err error) error {
+	reason := "this machine refuses user namespaces: " + err.Error()
+	if os.Geteuid() != 0 && sysctl(apparmorSysctl) == "1" {
+		exe, _ := os.Executable()
+		return Unavailable(reason+" ("+apparmorSysctl+" is 1)", apparmorProfile(exe)...)
+	}
+	if errors.Is(err, unix.ENOSYS) || strings.Contains(err.Error(), unix.ENOSYS.Error()) {
+		return Unavailable("it needs Linux 5.12 or later: " + err.Error())
+	}
+	return Unavailable(reason)
+}
+
+func sysctl(name string) string {
+	value, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(value))
+}
+
+// CheckKernel returns an error if a kernel setting forbids user namespaces.
+func CheckKernel() error {
+	if sysctl("user.max_user_namespaces") == "0" {
+		return Unavailable("user namespaces are switched off (user.max_user_namespaces is 0)",
+			"sudo sysctl -w user.max_user_namespaces=15000")
+	}
+	if os.Geteuid() != 0 && sysctl("kernel.unprivileged_userns_clone") == "0" {
+		return Unavailable("user namespaces are for root only (kernel.unprivileged_userns_clone is 0)",
+			"sudo sysctl -w kernel.unprivileged_userns_clone=1")
+	}
+	return nil
+}
+
+// CheckIDs returns an error if this user cannot map the phantom's ids.
+func CheckIDs(s prison.Spec) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	uids, gids, err := ownRanges()
+	if err != nil {
+		return err
+	}
+	if !anyHolds(uids, s.UID) || !anyHolds(gids, s.GID) {
+		return Unavailable(fmt.Sprintf("uid %d and gid %d are not in your ranges of /etc/subuid and /etc/subgid", s.UID, s.GID))
+	}
+	return nil
+}
+
+func anyHolds(ranges []idRange, id int) bool {
+	for _, r := range ranges {
+		if r.holds(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownRanges returns the subordinate ids that newuidmap(1) and newgidmap(1) let the user map.
+func ownRanges() (uids, gids []idRange, err error) {
+	for _, tool := range []string{"newuidmap", "newgidmap"} {
+		if _, err := FindProgram(tool); err != nil {
+			return nil, nil, Unavailable(tool+" is not installed", installMappers()...)
+		}
+	}
+	uids, allUIDs := readRanges("/etc/subuid")
+	gids, allGIDs := readRanges("/etc/subgid")
+	if len(uids) > 0 && len(gids) > 0 {
+		return uids, gids, nil
+	}
+	return nil, nil, Unavailable("you have no range of subordinate ids in /etc/subuid and /etc/subgid", grantRange(append(allUIDs, allGIDs...)))
+}
+
+// rangeSize is the usual number of ids in a user's range, and rangeStart the usual start of the first range:
+// SUB_UID_COUNT and SUB_UID_MIN in login.defs(5).
+const rangeSize, rangeStart = 65536, 100000
+
+// grantRange returns the command that gives the user a range. It does not use usermod(8), which knows local
+// accounts only.
+func grantRange(taken []idRange) string {
+	start := freeRange(taken)
+	if _, err := user.LookupId(strconv.Itoa(os.Getuid())); err != nil {
+		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", quote(userName()), start, rangeSize)
+	}
+	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+rangeSize-1, quote(userName()))
+}
+
+// installMappers returns the command that installs the two programs.
+func installMappers() []string {
+	return Installation(map[string]string{
+		"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap",
+	})
+}
+
+// Installation returns the command that installs a package with this system's package manager. The name of the
+// package may differ between package managers.
+func Installation(packages map[string]string) []string {
+	for _, m := range []struct{ manager, command string }{
+		{"apt-get", "sudo apt-get install "},
+		{"dnf", "sudo dnf install "},
+		{"zypper", "sudo zypper install "},
+		{"pacman", "sudo pacman -S "},
+		{"apk", "sudo apk add "},
+	} {
+		if _, err := FindProgram(m.manager); err == nil {
+			return []string{m.command + packages[m.manager]}
+		}
+	}
+	return nil
+}
+
+// readRanges reads a file in the format of subuid(5). It returns the user's own ranges and the ranges of all users.
+func readRanges(path string) (own, all []idRange) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil
+	}
+	name, uid := userName(), strconv.Itoa(os.Getuid())
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Split(strings.TrimSpace(line), ":")
+		if len(fields) != 3 {
+			continue
+		}
+		start, err1 := strconv.Atoi(fields[1])
+		count, err2 := strconv.Atoi(fields[2])
+		if err1 != nil || err2 != nil || start <= 0 || count <= 0 {
+			continue
+		}
+		r := idRange{start, count}
+		all = append(all, r)
+		if fields[0] == name || fields[0] == uid {
+			own = append(own, r)
+		}
+	}
+	return own, all
+}
+
+// freeRange returns the start of a range that overlaps no range in taken.
+func freeRange(taken []idRange) int {
+	start := rangeStart
+	for moved := true; moved; {
+		moved = false
+		for _, r := range taken {
+			if start < r.start+r.count && r.start < start+rangeSize {
+				start, moved = r.start+r.count, true
+			}
+		}
+	}
+	return start
+}
+
+func userName() string {
+	if u, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
+}
+
+// quote makes a word safe to paste into a shell.
+func quote(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Unavailable returns the error for a machine that cannot have a native prison, or not this one, with the commands
+// that fix that.
+func Unavailable(reason string, mend ...string) error {
+	return &prison.Unavailable{Backend: "native", Reason: reason, Mend: mend}
+}

@@ -1,0 +1,55 @@
+//go:build linux
+
+package walls
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestFreeRange(t *testing.T) {
+	for _, c := range []struct {
+		taken []idRange
+		want  int
+	}{
+		{nil, 100000},
+		{[]idRange{{100000, 65536}}, 165536},
+		{[]idRange{{165536, 65536}, {100000, 65536}}, 231072},
+		{[]idRange{{120000, 10}}, 120010},
+		{[]idRange{{1000, 10}}, 100000},
+	} {
+		if got := freeRange(c.taken); got != c.want {
+			t.Errorf("freeRange(%v) = %d, want %d", c.taken, got, c.want)
+		}
+	}
+}
+
+// TestAppArmorProfile runs the commands in a shell and checks the profile that they write.
+func TestAppArmorProfile(t *testing.T) {
+	for program, path := range map[string]string{
+		"/usr/local/bin/git-airlock": "/usr/local/bin/git-airlock",
+		`/home/o'neil/100% "x*\/g`:   `/home/o'neil/100% \"x\*\\/g`,
+	} {
+		print, _, _ := strings.Cut(apparmorProfile(program)[0], " | sudo ")
+		out, err := exec.Command("sh", "-c", print).Output()
+		want := "abi <abi/4.0>,\nprofile git-airlock \"" + path + "\" flags=(unconfined) {\n  userns,\n}\n"
+		if err != nil || string(out) != want {
+			t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
+		}
+	}
+}
+
+func TestPickID(t *testing.T) {
+	for range 100 {
+		if id, ok := pickID([]idRange{{10, 1}, {20, 2}}, 20); !ok || id != 10 && id != 21 {
+			t.Fatalf("%d, %v", id, ok)
+		}
+	}
+	if id, ok := pickID([]idRange{{10, 1}}, 10); ok {
+		t.Errorf("%d is the phantom's", id)
+	}
+	if _, ok := pickID(nil, 10); ok {
+		t.Error("an id of no range")
+	}
+}

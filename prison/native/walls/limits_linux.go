@@ -1,0 +1,271 @@
+package walls
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownThreads is the number of threads that init itself needs within the limit of processes and threads.
+const ownThreads = 16
+
+// StopPatience is how long a prison may take to end. Unmounting an overlay writes all dirty pages of the host's
+// file system below it to the disk.
+const StopPatience = 2 * time.Minute
+
+// Limits enforces [prison.Limits] on this machine: with control groups where the caller may create some, and
+// otherwise with setrlimit(2), which limits less.
+type Limits struct {
+	groups  []group
+	Rlimits Rlimits
+	Weaker  []prison.Weakness
+}
+
+// group is a control group to create, with the contents of its files.
+type group struct {
+	dir      string
+	settings []setting
+}
+
+type setting struct {
+	file, value string
+	optional    bool // the file does not exist in every kernel
+}
+
+// LookLimits plans the limits of a read-only prison that ends with its caller. Such a prison gets control groups of
+// its own beside the agent's, where possible, and a limit for each process.
+func LookLimits(s prison.Spec) *Limits {
+	name := groupName(s) + "-"
+	l := planGroups(s, name+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(looks.Add(1), 10), asked)
+	for _, g := range l.groups {
+		sweepLooks(filepath.Join(filepath.Dir(g.dir), name))
+	}
+	l.Rlimits.Memory, l.Weaker = dataLimit(s.Limits.OrDefault()), nil
+	return l
+}
+
+// looks counts the read-only prisons of this process, which may have several.
+var looks atomic.Uint64
+
+// sweepLooks removes the groups of read-only prisons whose process was killed. If processes in a group are still
+// ending, the group stays (EBUSY) for the next sweep.
+func sweepLooks(prefix string) {
+	left, _ := filepath.Glob(prefix + "*") // there may be none
+	for _, dir := range left {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(dir, prefix), "-")
+		if _, err := os.Stat("/proc/" + pid); err != nil {
+			unix.Rmdir(dir) //nolint:errcheck // a group that is still in use stays
+		}
+	}
+}
+
+// dataLimit is RLIMIT_DATA for every process. RLIMIT_AS would count memory that Go and JavaScript only reserve. The
+// limit also applies to init, whose runtime maps more than it uses, hence the minimum.
+func dataLimit(l prison.Limits) uint64 { return uint64(max(l.Memory, 256<<20)) }
+
+// PlanLimits finds where the groups of a prison can be created, and enables their controllers. It does not create
+// the groups.
+func PlanLimits(s prison.Spec) *Limits { return planGroups(s, groupName(s), asked) }
+
+// planGroups finds where groups of a name could be created. With [foretold] it changes nothing; with [asked] it
+// enables their controllers.
+func planGroups(s prison.Spec, name string, offers func(dir string) []string) *Limits {
+	want := s.Limits.OrDefault()
+	l := &Limits{Rlimits: Rlimits{Looks: s.ReadOnly}}
+	mounts := cgroupMounts()
+	v2 := mounts.unified(name, offers)
+	for _, c := range []struct {
+		controller string
+		lacking    prison.Weakness
+		v1, v2     []setting
+		fallback   func()
+	}{
+		{"memory", prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory is limited for each process, not for all together"}, memoryV1(want), memoryV2(want),
+			func() { l.Rlimits.Memory = dataLimit(want) }},
+		{"pids", prison.Weakness{Kind: prison.LooseProcessLimit, Text: "the number of processes is limited by the uid, not by a control group"}, pidsMax(want), pidsMax(want),
+			func() { l.Rlimits.PIDs = uint64(want.PIDs + ownThreads) }},
+		{"cpu", prison.Weakness{Kind: prison.NoCPULimit, Text: "processor time is not limited"}, cpuV1(want), cpuV2(want), func() {}},
+	} {
+		if parent := mounts.legacy[c.controller]; parent != "" && unix.Access(parent, unix.W_OK) == nil {
+			l.add(filepath.Join(parent, name), c.v1)
+			if c.controller == "memory" && unix.Access(filepath.Join(parent, tcpLimitFile), unix.F_OK) != nil {
+				l.Weaker = append(l.Weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: "memory of sockets is not counted (no " + tcpLimitFile + ")"})
+			}
+		} else if v2 != nil && slices.Contains(v2.controllers, c.controller) {
+			l.add(v2.dir, c.v2)
+		} else {
+			c.fallback()
+			l.Weaker = append(l.Weaker, c.lacking)
+		}
+	}
+	return l
+}
+
+// groupName returns a name without information about the host, since it is visible inside where there is no
+// namespace for control groups.
+func groupName(s prison.Spec) string {
+	sum := sha256.Sum256([]byte(s.ID + "\x00" + s.Dir))
+	return fmt.Sprintf("box-%x", sum[:6])
+}
+
+func (l *Limits) add(dir string, settings []setting) {
+	for i := range l.groups {
+		if l.groups[i].dir == dir {
+			l.groups[i].settings = append(l.groups[i].settings, settings...)
+			return
+		}
+	}
+	l.groups = append(l.groups, group{dir, settings})
+}
+
+func memoryV1(l prison.Limits) []setting {
+	bytes := strconv.FormatInt(l.Memory, 10)
+	return []setting{
+		{file: "memory.limit_in_bytes", value: bytes},
+		{"memory.memsw.limit_in_bytes", bytes, true},
+		{tcpLimitFile, strconv.FormatInt(l.Sockets(), 10), true},
+	}
+}
+
+// tcpLimitFile limits the memory of TCP sockets. Version 1 counts this memory separately, and only when a limit is
+// set. Version 2 counts it with other memory.
+const tcpLimitFile = "memory.kmem.tcp.limit_in_bytes"
+
+func memoryV2(l prison.Limits) []setting {
+	return []setting{
+		{file: "memory.max", value: strconv.FormatInt(l.Memory, 10)},
+		{"memory.swap.max", "0", true},
+		{"memory.oom.group", "0", true},
+	}
+}
+
+func pidsMax(l prison.Limits) []setting {
+	return []setting{{file: "pids.max", value: strconv.Itoa(l.PIDs + ownThreads)}}
+}
+
+const cpuPeriod = 100000 // microseconds
+
+func cpuQuota(l prison.Limits) int { return max(1000, int(math.Round(l.CPUs*cpuPeriod))) }
+
+func cpuV1(l prison.Limits) []setting {
+	return []setting{
+		{file: "cpu.cfs_period_us", value: strconv.Itoa(cpuPeriod)},
+		{file: "cpu.cfs_quota_us", value: strconv.Itoa(cpuQuota(l))},
+	}
+}
+
+func cpuV2(l prison.Limits) []setting {
+	return []setting{{file: "cpu.max", value: fmt.Sprintf("%d %d", cpuQuota(l), cpuPeriod)}}
+}
+
+// Directories returns the paths of the groups.
+func (l *Limits) Directories() (dirs []string) {
+	for _, g := range l.groups {
+		dirs = append(dirs, g.dir)
+	}
+	return dirs
+}
+
+// Make creates the groups.
+func (l *Limits) Make() error {
+	for _, g := range l.groups {
+		if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("make control group: %w", err)
+		}
+		for _, s := range g.settings {
+			err := os.WriteFile(filepath.Join(g.dir, s.file), []byte(s.value), 0)
+			if err != nil && !s.optional {
+				return fmt.Errorf("limit: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Enter moves a process that has no children yet into the groups.
+func (l *Limits) Enter(pid int) error {
+	id := strconv.Itoa(pid)
+	preferForKilling(id)
+	for _, g := range l.groups {
+		if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(id), 0); err != nil {
+			return fmt.Errorf("enter control group: %w", err)
+		}
+	}
+	return nil
+}
+
+// Remove removes the groups, in which no process may run any more.
+func (l *Limits) Remove() (err error) {
+	for _, g := range l.groups {
+		err = errors.Join(err, removeCgroup(g.dir))
+	}
+	return err
+}
+
+// ClearGroup kills what is left in a group of an ended prison, and removes the group. It also removes the groups of
+// the prison's killed read-only prisons.
+func ClearGroup(dir string) error {
+	defer sweepLooks(dir + "-")
+	return removeCgroup(dir)
+}
+
+// removeCgroup kills the processes in a group and removes it.
+func removeCgroup(dir string) error {
+	for deadline := time.Now().Add(StopPatience); ; time.Sleep(2 * time.Millisecond) {
+		err := unix.Rmdir(dir)
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		if err != unix.EBUSY || time.Now().After(deadline) {
+			return fmt.Errorf("remove control group %s: %w", dir, err)
+		}
+		for _, pid := range members(dir) {
+			killMember(dir, pid)
+		}
+	}
+}
+
+func members(dir string) (pids []int) {
+	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for _, field := range strings.Fields(string(content)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// killMember kills a process if the process is still in the group after its pidfd was opened.
+func killMember(dir string, pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if slices.Contains(members(dir), pid) {
+		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// StatFields returns the fields of proc_pid_stat(5) from the third on. The second field is the name in parentheses,
+// which may contain anything, so the fields are counted from the last parenthesis.
+func StatFields(pid int) ([]string, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])), nil
+}

@@ -1,0 +1,193 @@
+// Package walls keeps a prison apart from its host: namespaces and phantom ids, control groups and other limits,
+// Landlock, the system call filter, and dropped privileges. It reports which of these the machine lacks, and how to
+// fix that.
+package walls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces are the namespaces of a prison, as flags of clone(2). The control group namespace is created later,
+// from within the group.
+const Namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+
+// Mapping is a line of a user namespace's map: one id inside and one outside.
+type Mapping struct{ Inside, Outside int }
+
+// Child describes how to run this program again as the first process of new namespaces.
+type Child struct {
+	Role       string
+	Config     any
+	Namespaces uintptr // flags of clone(2); if zero, UIDs and GIDs are not used
+	UIDs, GIDs []Mapping
+	Files      []*os.File // inherited after the link, which is the first
+	Env        []string
+	// Enter, if set, moves the child into its control groups. The child is told to continue once after its maps are
+	// written, and a second time after Enter.
+	Enter func(pid int) error
+}
+
+// ambient are the capabilities that the first process needs until it drops all privileges.
+var ambient = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN,
+	unix.CAP_SYS_RESOURCE, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_KILL,
+}
+
+// Start starts the child, maps its ids and tells it to continue. The link is closed when either side ends.
+func (c Child) Start() (p *os.Process, link wire.Conn, err error) {
+	link, theirs, err := wire.Pair()
+	if err != nil {
+		return nil, wire.Conn{}, err
+	}
+	defer theirs.Close()
+	defer func() {
+		if err == nil {
+			return
+		}
+		link.Close()
+		if p != nil {
+			p.Kill()
+			p.Wait()
+		}
+	}()
+	if p, err = c.exec(theirs); err != nil {
+		return nil, wire.Conn{}, fmt.Errorf("create namespaces: %w", err)
+	}
+	if c.Namespaces != 0 {
+		if err := c.writeMaps(p.Pid); err != nil {
+			return p, link, err
+		}
+	}
+	if err := link.Send(wire.Announcement{}); err != nil {
+		return p, link, err
+	}
+	if c.Enter == nil {
+		return p, link, nil
+	}
+	// Moving a process into a control group waits for a grace period of the kernel. The child builds meanwhile, and
+	// waits only before the steps that must be limited.
+	if err := c.Enter(p.Pid); err != nil {
+		return p, link, err
+	}
+	return p, link, link.Send(wire.Announcement{})
+}
+
+func (c Child) exec(link *os.File) (*os.Process, error) {
+	config, err := wire.NewConfig(c.Role, c.Config, 1+len(c.Files))
+	if err != nil {
+		return nil, err
+	}
+	defer config.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	sys := &syscall.SysProcAttr{Cloneflags: c.Namespaces, Setsid: true}
+	if c.Namespaces != 0 {
+		sys.AmbientCaps = ambient
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := leaveRealTime(); err != nil {
+		return nil, err
+	}
+	return os.StartProcess("/proc/self/exe", []string{c.Role}, &os.ProcAttr{
+		Env:   append([]string{}, c.Env...), // nil would mean our own environment
+		Files: append([]*os.File{null, null, null, config, link}, c.Files...),
+		Sys:   sys,
+	})
+}
+
+// writeMaps writes the child's uid and gid maps, see user_namespaces(7).
+func (c Child) writeMaps(pid int) error {
+	if os.Geteuid() == 0 {
+		if err := writeMap(pid, "uid_map", c.UIDs); err != nil {
+			return err
+		}
+		return writeMap(pid, "gid_map", c.GIDs)
+	}
+	var wg sync.WaitGroup
+	var uidErr, gidErr error
+	wg.Go(func() { uidErr = runMapper("newuidmap", pid, c.UIDs) })
+	wg.Go(func() { gidErr = runMapper("newgidmap", pid, c.GIDs) })
+	wg.Wait()
+	return errors.Join(uidErr, gidErr)
+}
+
+func writeMap(pid int, name string, m []Mapping) error {
+	var lines strings.Builder
+	for _, x := range m {
+		fmt.Fprintf(&lines, "%d %d 1\n", x.Inside, x.Outside)
+	}
+	path := fmt.Sprintf("/proc/%d/%s", pid, name)
+	if err := os.WriteFile(path, []byte(lines.String()), 0); err != nil {
+		return fmt.Errorf("map ids: %w", err)
+	}
+	return nil
+}
+
+func runMapper(tool string, pid int, m []Mapping) error {
+	path, err := FindProgram(tool)
+	if err != nil {
+		return err
+	}
+	args := []string{strconv.Itoa(pid)}
+	for _, x := range m {
+		args = append(args, strconv.Itoa(x.Inside), strconv.Itoa(x.Outside), "1")
+	}
+	cmd := exec.Command(path, args...) //nolint:noctx // the program writes one line and ends
+	cmd.Env = []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the caller handles ^C of a terminal
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// SearchPath is PATH inside, and for programs that are started outside for a prison.
+const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// FindProgram looks for a program in the system's usual folders first, and then in PATH, from which package hostenv
+// has removed work trees.
+func FindProgram(name string) (string, error) {
+	for _, dir := range []string{"/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/", "/usr/local/bin/"} {
+		if path, err := exec.LookPath(dir + name); err == nil {
+			return path, nil
+		}
+	}
+	if path, err := exec.LookPath(name); err == nil && filepath.IsAbs(path) {
+		return path, nil
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}
+
+// Help starts the child in a helper role, and waits until it has finished.
+func (c Child) Help(ctx context.Context) error {
+	p, link, err := c.Start()
+	if err != nil {
+		return err
+	}
+	defer p.Wait()
+	defer link.Close()
+	defer context.AfterFunc(ctx, func() { p.Kill() })()
+	if _, err := wire.AwaitReady(link, nil); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return nil
+}

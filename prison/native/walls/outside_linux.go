@@ -1,0 +1,86 @@
+package walls
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// The process that carries the packets of a prison runs outside of all namespaces, except perhaps a user namespace.
+// The functions below take every right from it except the use of its descriptors, connecting, and reading the
+// configuration of name resolution.
+
+// rootPhantoms is the range from which root chooses phantom ids, see package identity.
+var rootPhantoms = idRange{start: 1879048192, count: 268435455}
+
+// SecondPhantom returns random ids for a process that belongs to a prison but must be neither its phantom nor the
+// user.
+func SecondPhantom(uid, gid int) (secondUID, secondGID int, err error) {
+	uids, gids := []idRange{rootPhantoms}, []idRange{rootPhantoms}
+	if os.Geteuid() != 0 {
+		if uids, gids, err = ownRanges(); err != nil {
+			return 0, 0, err
+		}
+	}
+	secondUID, ok := pickID(uids, uid)
+	secondGID, ok2 := pickID(gids, gid)
+	if !ok || !ok2 {
+		return 0, 0, Unavailable("an open network needs a second id in your ranges of /etc/subuid and /etc/subgid", grantRange(append(uids, gids...)))
+	}
+	return secondUID, secondGID, nil
+}
+
+// pickID returns a random id from the ranges, but never the excluded one.
+func pickID(ranges []idRange, but int) (id int, ok bool) {
+	free := slices.DeleteFunc(slices.Clone(ranges), func(r idRange) bool { return r.count == 1 && r.start == but })
+	if len(free) == 0 {
+		return 0, false
+	}
+	r := free[rand.IntN(len(free))]
+	for {
+		if id = r.start + rand.IntN(r.count); id != but {
+			return id, true
+		}
+	}
+}
+
+// resolverFolder contains the configuration of name resolution: resolv.conf(5), hosts(5) and nsswitch.conf(5). The
+// rule is for the folder because these files get replaced, and a rule for a file would then apply to a removed one.
+const resolverFolder = "/etc"
+
+// LandlockNetwork leaves this thread and its children two rights for files: reading the configuration of name
+// resolution, and reading the program to execute. A kernel without Landlock leaves the other walls only, which the
+// prison reports already.
+func LandlockNetwork(program int) error {
+	version, err := landlockVersion()
+	if err != nil {
+		return nil
+	}
+	const read = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	handled := unix.LandlockRulesetAttr{Handled_access_fs: read}
+	for _, c := range changes {
+		if version >= c.since {
+			handled.Handled_access_fs |= c.access
+		}
+	}
+	if version >= scopesSince {
+		handled.Scoped = scopes
+	}
+	rules := map[string]uint64{
+		resolverFolder:                           read,
+		fmt.Sprintf("/proc/self/fd/%d", program): unix.LANDLOCK_ACCESS_FS_READ_FILE,
+	}
+	if target, err := filepath.EvalSymlinks(resolverFolder + "/resolv.conf"); err == nil {
+		rules[filepath.Dir(target)] = read
+	}
+	for _, folder := range libraries {
+		if _, err := os.Stat(folder); err == nil {
+			rules[folder] = read
+		}
+	}
+	return restrict(handled, rules)
+}
