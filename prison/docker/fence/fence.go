@@ -1,11 +1,11 @@
-// Package fence keeps a container with a way out away from closed addresses: private networks, link-local ones and a
+// Package fence blocks addresses for a container with an open network: private networks, link-local addresses and a
 // cloud's metadata, see [prison.Closed].
 //
-// The fence is a filter on every interface of the container's network, see tc-bpf(8). Routes do not close anything: a
-// socket that is bound to an interface, or a packet with IP_PKTINFO, goes past them (ip_route_output_key_hash_rcu). The
-// filter sees each packet that leaves, also those of a runtime with a network stack of its own. A helper in the
-// container's network sets it, by system calls alone, before anything of the agent's runs. The agent does not have the
-// capability that a change of the filter needs.
+// The fence is a filter on every interface of the container's network, see tc-bpf(8). Routes would not block these
+// addresses: a socket that is bound to an interface, or a packet with IP_PKTINFO, bypasses them
+// (ip_route_output_key_hash_rcu). The filter sees every packet that leaves, including those of a runtime with its
+// own network stack. A helper in the container's network installs it before any process of the agent runs, with
+// system calls only. The agent does not have the capability for changing the filter.
 package fence
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/git-airlock/git-airlock/prison/calls"
 )
 
-// listScript prints the name servers of a network, then its interfaces with their numbers.
+// listScript prints the name servers of a network, and then its interfaces with their numbers.
 const listScript = "cat /etc/resolv.conf; echo; for d in /sys/class/net/*; do echo interface ${d##*/} $(cat $d/ifindex); done"
 
-// Set sets the fence on every interface of the network that a helper is in. The helper is root there, with the capability
-// NET_ADMIN. The name servers of resolvers, the content of files like /etc/resolv.conf, stay open for names, as do those
-// that the helper has itself.
+// Set installs the fence on every interface of the helper's network. The helper must run as root with the
+// capability NET_ADMIN. The name servers in resolvers, which has the format of /etc/resolv.conf, stay reachable for
+// DNS, and so do those in the helper's own file.
 func Set(ctx context.Context, helper prison.Prison, resolvers string) error {
 	found := prison.Capped{Max: 64 << 10}
 	status, err := helper.Exec(ctx, prison.Process{Argv: []string{"/bin/sh", "-c", listScript}, Stdout: &found})
@@ -43,7 +43,7 @@ func Set(ctx context.Context, helper prison.Prison, resolvers string) error {
 	return send(ctx, helper, indexes, filters(nameServers(known+resolvers)))
 }
 
-// interfaceIndexes returns the numbers of all interfaces but the loopback's.
+// interfaceIndexes returns the numbers of all interfaces except the loopback.
 func interfaceIndexes(lines string) (indexes []uint32) {
 	for line := range strings.Lines(lines) {
 		fields := strings.Fields(line)
@@ -59,8 +59,8 @@ func interfaceIndexes(lines string) (indexes []uint32) {
 
 var inResolvers = regexp.MustCompile(`[0-9]+(\.[0-9]+){3}`)
 
-// nameServers returns the name servers that have closed addresses, at most four. They stay open for names only: the engine's
-// own resolver asks them from within the container's network.
+// nameServers returns the name servers with blocked addresses, at most four. They stay reachable for DNS only,
+// since the engine's own resolver queries them from within the container's network.
 func nameServers(resolvers string) (servers []uint32) {
 	for _, text := range inResolvers.FindAllString(resolvers, -1) {
 		a, err := netip.ParseAddr(text)
@@ -105,19 +105,20 @@ const (
 	// From linux/pkt_cls.h.
 	pass   = 0
 	drop   = 2
-	goOn   = 0xffffffff // to the next filter
-	header = 14         // of Ethernet
+	goOn   = 0xffffffff // continue with the next filter
+	header = 14         // length of the Ethernet header
 
-	etherIPv4, etherARP  = 0x800, 0x806
-	noOptions            = 0x45 // version 4, a header of the least length: options lead by way of other addresses
+	etherIPv4, etherARP = 0x800, 0x806
+	// version 4, with the minimum header length: options could route a packet through other addresses
+	noOptions            = 0x45
 	protocolTCP, protUDP = 6, 17
 	domain               = 53
-	// mostBlocks are as many as fit into a message.
+	// mostBlocks is the number of blocks that fit into one message.
 	mostBlocks = 6
 )
 
-// filters returns the filters in their order. Of all protocols they pass only IPv4 without options and ARP, to the name
-// servers only questions for names, and to closed blocks nothing.
+// filters returns the filters in their order. They pass only ARP and IPv4 without options. To the name servers they
+// pass only DNS, and to blocked addresses nothing.
 func filters(servers []uint32) [][]instruction {
 	all := [][]instruction{{
 		{loadHalf, 0, 0, 12},
@@ -157,7 +158,7 @@ func filters(servers []uint32) [][]instruction {
 	return all
 }
 
-// send sets the filters on the interfaces. The kernel must acknowledge each of them.
+// send installs the filters on the interfaces. The kernel must acknowledge each of them.
 func send(ctx context.Context, helper prison.Prison, indexes []uint32, filters [][]instruction) error {
 	var messages [][]byte
 	for _, index := range indexes {
@@ -174,7 +175,8 @@ func send(ctx context.Context, helper prison.Prison, indexes []uint32, filters [
 		return errors.New("its system calls are not known here")
 	}
 	for i := range messages {
-		// An answer without an error is shorter than one that repeats what was wrong: netlink(7).
+		// An acknowledgement without an error is shorter than one with an error, which repeats the request:
+		// netlink(7).
 		if got := results[3+2*i]; got != acknowledged {
 			return fmt.Errorf("the kernel sets no filter: message %d, answer of %d bytes", i, got)
 		}

@@ -22,11 +22,13 @@ const (
 	directAction  = 1
 )
 
-// netlinkCalls send messages of rtnetlink(7), and read the answer to each where no request is.
+// netlinkCalls returns the system calls that send messages of rtnetlink(7), and that read each answer into the
+// place of its request.
 func netlinkCalls(messages [][]byte) []calls.Call {
 	const answerAt, room = calls.Pointer + 0x400, 0x400
 	list := []calls.Call{
-		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}}, // the socket is the third, then
+		// closes all other descriptors, so that the socket becomes descriptor 3
+		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}},
 		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}},
 	}
 	for _, m := range messages {
@@ -37,12 +39,13 @@ func netlinkCalls(messages [][]byte) []calls.Call {
 	return list
 }
 
-// newDiscipline makes an interface take filters.
+// newDiscipline returns a message that lets an interface have filters.
 func newDiscipline(index uint32) []byte {
 	return message(unix.RTM_NEWQDISC, index, clsactHandle, clsact, 0, attribute(unix.TCA_KIND, []byte("clsact\x00")))
 }
 
-// newFilter adds a filter to what leaves through an interface, after those of lower numbers.
+// newFilter returns a message that adds a filter for outgoing packets of an interface, after the filters with lower
+// numbers.
 func newFilter(index uint32, nth uint16, f []instruction) []byte {
 	ne := binary.NativeEndian
 	var program []byte
@@ -59,7 +62,7 @@ func newFilter(index uint32, nth uint16, f []instruction) []byte {
 		attribute(unix.TCA_KIND, []byte("bpf\x00")), attribute(unix.TCA_OPTIONS, options))
 }
 
-// message is struct nlmsghdr and struct tcmsg with attributes.
+// message returns struct nlmsghdr and struct tcmsg, followed by attributes.
 func message(kind uint16, index, handle, parent, info uint32, attributes ...[]byte) []byte {
 	ne := binary.NativeEndian
 	body := make([]byte, 4, 200) // tcm_family and padding
@@ -72,11 +75,11 @@ func message(kind uint16, index, handle, parent, info uint32, attributes ...[]by
 	head := ne.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body))) //nolint:gosec // short
 	head = ne.AppendUint16(head, kind)
 	head = ne.AppendUint16(head, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
-	head = append(head, make([]byte, 8)...) // no sequence, from any port
+	head = append(head, make([]byte, 8)...) // sequence number and port id: both 0
 	return append(head, body...)
 }
 
-// attribute is struct rtattr with its content, at a multiple of four bytes.
+// attribute returns struct rtattr with its content, padded to a multiple of four bytes.
 func attribute(kind uint16, content []byte) []byte {
 	ne := binary.NativeEndian
 	a := ne.AppendUint16(nil, uint16(unix.SizeofRtAttr+len(content))) //nolint:gosec // short

@@ -6,7 +6,7 @@ import "github.com/git-airlock/git-airlock/prison/calls"
 
 const acknowledged = 36
 
-// The numbers of system calls inside are not known here: no filter is set, and [Set] returns an error.
+// The system call numbers inside are unknown here, so no filter is installed, and [Set] returns an error.
 func netlinkCalls([][]byte) []calls.Call             { return nil }
 func newDiscipline(uint32) []byte                    { return nil }
 func newFilter(uint32, uint16, []instruction) []byte { return nil }

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// kernelFiles are the kernel's files that nobody can read: the engine's own list, and what tells of the machine, its disks and
-// devices, and of what others do on it. What is left is what programs ask: processors, memory, control groups.
+// kernelFiles are the kernel's files that are hidden. They are the engine's own list, and files that reveal the
+// machine, its disks and devices, and the activity of others. Files that programs need stay visible: processors,
+// memory, control groups.
 var kernelFiles = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
 	"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
@@ -27,7 +28,7 @@ var kernelFiles = []string{
 	"/sys/devices/faux", "/sys/devices/platform", "/sys/devices/pnp0", "/sys/devices/software", "/sys/devices/virtual",
 }
 
-// Hidden returns these paths and the roots of devices that this machine has, whose names count its buses.
+// Hidden returns kernelFiles, and the device roots of this machine, whose names reveal its buses.
 func Hidden() []string {
 	roots, _ := filepath.Glob("/sys/devices/*") // there may be none
 	all := slices.DeleteFunc(append(roots, kernelFiles...), func(path string) bool { return path == "/sys/devices/system" })

@@ -6,11 +6,12 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// NoCores returns the only limit with which the kernel starts no program of the host's for a core dump, see core(5): where
-// dumps go into a pipe, it does so for 0, as root and with the agent's memory for its input.
+// NoCores returns the only limit with which the kernel starts no program of the host for a core dump, see core(5).
+// Where core dumps go into a pipe, the kernel starts the program even for 0, as root and with the agent's memory as
+// its input.
 func NoCores() *container.Ulimit { return &container.Ulimit{Name: "core", Soft: 1, Hard: 1} }
 
-// The numbers of limits, as getrlimit(2) has them on every machine but a few rare ones.
+// The numbers of limits in getrlimit(2), on all but a few rare architectures.
 const (
 	limitFiles   = 7
 	limitLocked  = 8
@@ -18,11 +19,11 @@ const (
 	limitQueues  = 12
 )
 
-// pendingSignals are for each process that there may be; timers count as one, too.
+// pendingSignals is the number of pending signals for each allowed process. Timers count, too.
 const pendingSignals = 16
 
-// Ulimits bound what uses the kernel's memory without being counted by every kernel's control groups. They are no more than
-// we could have ourselves: an engine may not be able to give more than it has.
+// Ulimits limits resources that use the kernel's memory and that the control groups of some kernels do not count.
+// No limit is higher than this process's own, since an engine may be unable to set a limit above its own.
 func Ulimits(l prison.Limits) []*container.Ulimit {
 	all := []*container.Ulimit{NoCores(), {Name: "nice"}, {Name: "rtprio"}}
 	for _, u := range []struct {
@@ -37,7 +38,8 @@ func Ulimits(l prison.Limits) []*container.Ulimit {
 	} {
 		most := u.most
 		if own, known := ownLimit(u.number); known {
-			if u.number == limitFiles { // as in a native prison: the exporter beside the container, of the same uid, must have more
+			// as in a native prison: the exporter beside the container has the same uid and must have more
+			if u.number == limitFiles {
 				own /= 4
 			}
 			most = min(most, own)

@@ -2,12 +2,13 @@ package walls
 
 import "syscall"
 
-// ownLimit returns what this process could have of a resource. Whoever started the engine could have it, too.
+// ownLimit returns the highest limit that this process could have for a resource. The engine, started by somebody
+// with the same limit, could have it, too.
 func ownLimit(resource int) (int64, bool) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &l); err != nil {
 		return 0, false
 	}
 	const most = 1 << 62
-	return int64(min(l.Max, most)), true //nolint:gosec // it is less than that
+	return int64(min(l.Max, most)), true //nolint:gosec // not larger than most
 }

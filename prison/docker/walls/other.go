@@ -4,8 +4,8 @@ package walls
 
 import "errors"
 
-// defaultProfile has no filter to return: containers need an engine on this machine, with Linux.
+// defaultProfile returns no filter, since containers need an engine on this machine, and Linux.
 func defaultProfile() ([]byte, error) { return nil, errors.ErrUnsupported }
 
-// ownLimit is not known: the engine is in a machine of its own.
+// ownLimit returns no limit, since the engine runs in a virtual machine.
 func ownLimit(int) (int64, bool) { return 0, false }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// What the rules look for in arguments; the numbers are those of every machine that Linux runs
-// containers on, but see open(2) on the flags of a few rare ones.
+// Argument values in the rules. The numbers are the same on every architecture that Linux runs containers on,
+// except that the flags of open(2) differ on a few rare ones.
 const (
 	setIDBits  = 0o6000
 	createBits = 0o100 | 0x400000 // O_CREAT, and __O_TMPFILE, which O_TMPFILE contains
@@ -20,7 +20,7 @@ const (
 	tioccons  = 0x541d
 	tiocsetd  = 0x5423
 
-	// Flags for huge pages, of which no limit of memory counts any.
+	// Flags for huge pages, which no memory limit counts.
 	mapHugeTLB = 0x40000
 	mfdHugeTLB = 0x4
 	shmHugeTLB = 0o4000
@@ -28,7 +28,7 @@ const (
 	enosys = 38
 
 	limitCore  = 4  // RLIMIT_CORE
-	limitsMost = 15 // the last one that there is
+	limitsMost = 15 // the last limit that exists
 )
 
 const (
@@ -39,8 +39,8 @@ const (
 	notEqual = "SCMP_CMP_NE"
 )
 
-// families are the address families that a program inside may open sockets of: local ones, the internet's two,
-// and the kernel's own, which tells programs their addresses.
+// families are the address families of sockets that a program inside may open: local sockets, IPv4, IPv6, and
+// netlink, through which programs read their addresses.
 var families = []uint64{1, 2, 10, 16}
 
 type (
@@ -70,17 +70,17 @@ type (
 	}
 )
 
-// looked are the calls that Profile allows by their arguments only, or not at all.
+// looked are the calls that Profile allows only with certain arguments, or not at all.
 var looked = []string{
 	"chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "mknod", "mknodat", "open", "openat", "openat2",
 	"socket", "socketcall", "ioctl", "name_to_handle_at", "setrlimit", "prlimit64",
 	"mmap", "mmap2", "memfd_create", "shmget",
 }
 
-// Profile returns the filter of system calls: Docker's own, without foreign machines' calls, files with set-id bits (which would
-// be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge pages, and core dumps. No
-// two rules for one call may differ in their action, and what an argument must not be cannot be said of its low half
-// alone: so everything is said as what it may be.
+// Profile returns the system call filter. It is Docker's own, without calls of foreign architectures, files with
+// set-id bits (which would be on the host's disk, too), rare kinds of sockets, some requests to terminals, huge
+// pages, and core dumps. Two rules for one call must have the same action, and a rule cannot exclude a value by
+// comparing only the low half of an argument. So all rules list the allowed values.
 var Profile = sync.OnceValues(func() (string, error) {
 	encoded, err := defaultProfile()
 	if err != nil {
@@ -107,7 +107,7 @@ var Profile = sync.OnceValues(func() (string, error) {
 	return string(out), err
 })
 
-// bitsAre allows calls in an argument of which the bits of a mask have a value.
+// bitsAre allows calls if the masked bits of an argument have a value.
 func bitsAre(index uint, mask, value uint64, names ...string) ruleJSON {
 	return ruleJSON{Names: names, Action: allow, Args: []argJSON{{index, mask, value, maskedEq}}}
 }
@@ -117,10 +117,10 @@ func setIDRules() []ruleJSON {
 	return []ruleJSON{
 		bitsAre(1, setIDBits, 0, "chmod", "fchmod", "creat", "mknod"),
 		bitsAre(2, setIDBits, 0, "fchmodat", "fchmodat2", "mknodat"),
-		// Without a creating flag the mode is whatever the register holds.
+		// Without a flag that creates, the mode is not an argument, and its register may contain anything.
 		bitsAre(1, createBits, 0, "open"), bitsAre(2, setIDBits, 0, "open"),
 		bitsAre(2, createBits, 0, "openat"), bitsAre(3, setIDBits, 0, "openat"),
-		// What cannot be looked into does not exist: callers then use the older call.
+		// A filter cannot read arguments behind a pointer. Callers use the older call when this one does not exist.
 		{Names: []string{"openat2"}, Action: refuse, Errno: &errno},
 	}
 }
@@ -142,8 +142,8 @@ func hugeRules() []ruleJSON {
 	}
 }
 
-// ioctlRules allow every request but some, which are alike in all but the last six bits. The kernel looks
-// at the low half of the argument only, so comparing all of it would let 1<<32|TIOCSTI through.
+// ioctlRules allow all requests except some that differ from each other in the last six bits only. The kernel reads
+// only the low half of the argument, so comparing the whole argument would allow 1<<32|TIOCSTI.
 func ioctlRules() []ruleJSON {
 	refused := []uint64{tiocsti, tioclinux, tioccons, tiocsetd}
 	var rules []ruleJSON
@@ -159,7 +159,7 @@ func ioctlRules() []ruleJSON {
 	return rules
 }
 
-// coreRules keep the limit of core dumps where it is. Programs lower it as a precaution, and are told that they have.
+// coreRules keep the core dump limit unchanged. Programs lower it as a precaution, and the call reports success.
 func coreRules() []ruleJSON {
 	var success uint
 	rules := []ruleJSON{
