@@ -1,0 +1,153 @@
+package dialect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
+)
+
+// Platform describes what an engine can do for prisons.
+type Platform struct {
+	system.Info
+	podman   bool              // whether it is Podman's service, which differs in a few ways
+	rootless bool              // whether it is an ordinary user's
+	Weaker   []prison.Weakness // measures that it or this machine cannot provide, see [Platform.Lacks]
+}
+
+// Platform returns the abilities of the engine. It returns an error if the phantom would have another uid on the
+// disk, or if the engine does not have the runtime. It reuses a recent result, since a start calls it three times,
+// and each call makes the engine examine all its objects.
+func (e *Engine) Platform(ctx context.Context, runtime string) (*Platform, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.facts == nil || time.Since(e.told) > pingPatience {
+		facts, err := e.examine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e.facts, e.told = facts, time.Now()
+	}
+	p := *e.facts
+	return &p, p.refuse(e.Host, runtime)
+}
+
+// examine queries the engine for its kind and its abilities.
+func (e *Engine) examine(ctx context.Context) (*Platform, error) {
+	bounded, cancel := Call(ctx)
+	defer cancel()
+	var version types.Version
+	var versionErr error
+	var beside sync.WaitGroup
+	beside.Go(func() { version, versionErr = e.ServerVersion(bounded) })
+	info, err := e.Info(bounded)
+	beside.Wait()
+	if err := cmp.Or(err, versionErr); err != nil {
+		return nil, e.Failed(ctx, "ask the engine", err)
+	}
+	p := &Platform{Info: info, podman: slices.ContainsFunc(version.Components, func(c types.ComponentVersion) bool {
+		return strings.HasPrefix(c.Name, "Podman")
+	})}
+	p.rootless = p.Security("rootless")
+	if p.podman {
+		if p.rootless, err = e.podmanRootless(); err != nil {
+			return nil, e.Failed(ctx, "ask the engine", err)
+		}
+	}
+	return p, nil
+}
+
+// podmanRootless uses Podman's own API for a fact that Docker's form of the answer has no field for.
+func (e *Engine) podmanRootless() (bool, error) {
+	c := e.HTTPClient()
+	c.Timeout = callPatience
+	answer, err := c.Get("http://engine/v" + minAPI + "/info")
+	if err != nil {
+		return false, err
+	}
+	defer answer.Body.Close()
+	var info struct{ Rootless bool }
+	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&info)
+	return info.Rootless, err
+}
+
+// refuse returns an error if the engine cannot make prisons.
+func (p *Platform) refuse(host, runtime string) error {
+	_, known := p.Runtimes[runtime]
+	switch {
+	case p.OSType != "linux":
+		return Unavailable(fmt.Sprintf("the engine runs containers of %s", p.OSType), "switch it to Linux containers")
+	case p.rootless:
+		return Unavailable(fmt.Sprintf("%s at %s runs without root: the phantom's uid is not among those it has", p.Product(), host), p.withRoot()...)
+	case p.Security("userns"):
+		// A container can be excluded from the mapping, but the archives that the engine unpacks for us cannot.
+		return Unavailable("the engine maps user ids (userns-remap): on the disk the phantom would be somebody else",
+			"git airlock start --backend native", "sudo \"${EDITOR:-vi}\" /etc/docker/daemon.json # take userns-remap out, then: sudo systemctl restart docker")
+	case runtime != "" && !known:
+		return Unavailable(fmt.Sprintf("the engine has no runtime %q, only %s", runtime, strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", ")),
+			"sudo dockerd --validate --add-runtime "+runtime+"=/path/to/"+runtime+" # then the same in /etc/docker/daemon.json")
+	}
+	return nil
+}
+
+// Product returns the name of the engine as users know it.
+func (p *Platform) Product() string {
+	if p.podman {
+		return "Podman"
+	}
+	return "Docker"
+}
+
+// withRoot returns the commands that start an engine that can use every uid.
+func (p *Platform) withRoot() []string {
+	if p.podman {
+		return []string{"sudo systemctl start podman.socket", "export DOCKER_HOST=unix:///run/podman/podman.sock"}
+	}
+	return []string{"export DOCKER_HOST=" + client.DefaultDockerHost}
+}
+
+// Security reports whether a name is among the engine's security options, as "name=seccomp,profile=default".
+func (p *Platform) Security(option string) bool {
+	return slices.ContainsFunc(p.SecurityOptions, func(o string) bool {
+		return slices.Contains(strings.Split(o, ","), "name="+option)
+	})
+}
+
+// Lacks records a measure that this engine or machine cannot provide.
+func (p *Platform) Lacks(kind prison.Missing, text string) {
+	p.Weaker = append(p.Weaker, prison.Weakness{Kind: kind, Text: text})
+}
+
+// RuntimeOf returns the name of the runtime for a prison's container.
+func (p *Platform) RuntimeOf(s prison.Spec) string { return cmp.Or(s.Runtime, p.DefaultRuntime) }
+
+// Foreign reports whether the containers run under a runtime other than the engine's usual one, with a kernel or a
+// virtual machine of its own.
+func (p *Platform) Foreign(runtime string) bool {
+	if runtime == "" {
+		runtime = p.DefaultRuntime
+	}
+	return runtime != "" && OwnKernel(runtime)
+}
+
+// OwnKernel reports whether a runtime is not one of those known to run containers on this machine's kernel. The
+// name is as in [prison.Isolation].
+func OwnKernel(runtime string) bool {
+	switch runtime {
+	case "runc", "crun", "io.containerd.runc.v2", "io.containerd.runtime.v1.linux":
+		return false
+	}
+	return true
+}

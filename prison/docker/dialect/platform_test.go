@@ -1,0 +1,83 @@
+package dialect
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
+
+	"github.com/docker/docker/api/types/system"
+)
+
+// TestRefuse checks the error for each engine that cannot have the phantom: it must name the engine, and a way to
+// get one that can.
+func TestRefuse(t *testing.T) {
+	for what, c := range map[string]struct {
+		is              Platform
+		runtime, reason string
+	}{
+		"fit":             {Platform{}, "", ""},
+		"of another kind": {Platform{Info: system.Info{OSType: "windows"}}, "", "windows"},
+		"without root":    {Platform{rootless: true}, "", "Docker at h runs without root"},
+		"Podman's":        {Platform{rootless: true, podman: true}, "", "Podman at h runs without root"},
+		"mapping":         {Platform{Info: system.Info{SecurityOptions: []string{"name=userns"}}}, "", "userns-remap"},
+		"runtime":         {Platform{Info: system.Info{Runtimes: map[string]system.RuntimeWithStatus{"runc": {}}}}, "runsc", `no runtime "runsc", only runc`},
+	} {
+		if c.is.OSType == "" {
+			c.is.OSType = "linux"
+		}
+		err := c.is.refuse("h", c.runtime)
+		var u *prison.Unavailable
+		if (err == nil) != (c.reason == "") || err != nil && (!errors.As(err, &u) || !strings.Contains(u.Reason, c.reason) || len(u.Mend) == 0) {
+			t.Errorf("an engine that is %s: %v", what, err)
+		}
+	}
+}
+
+// TestEngineHost checks that the engine is selected as docker(1) selects it.
+func TestEngineHost(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("DOCKER_CONFIG", dir)
+	expect := func(want string) {
+		t.Helper()
+		if got, err := Address(""); got != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	usual, err := Address("")
+	if err != nil || !strings.Contains(usual, "docker") {
+		t.Errorf("%q, %v", usual, err)
+	}
+	digest := sha256.Sum256([]byte("mine"))
+	meta := filepath.Join(dir, "contexts", "meta", hex.EncodeToString(digest[:]))
+	write(t, filepath.Join(meta, "meta.json"), `{"Name":"mine","Endpoints":{"docker":{"Host":"unix:///run/mine.sock"}}}`)
+	write(t, filepath.Join(dir, "config.json"), `{"currentContext":"mine"}`)
+	expect("unix:///run/mine.sock")
+	t.Setenv("DOCKER_CONTEXT", "default")
+	expect(usual)
+	t.Setenv("DOCKER_HOST", "unix:///run/other.sock")
+	expect("unix:///run/other.sock")
+	t.Setenv("DOCKER_HOST", "")
+	t.Setenv("DOCKER_CONTEXT", "gone")
+	if got, err := Address(""); err == nil {
+		t.Errorf("a context that is not there: %q", got)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
