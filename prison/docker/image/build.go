@@ -1,0 +1,268 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/walls"
+
+	"github.com/docker/docker/api/types/build"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+)
+
+// Build describes an image to build.
+type Build struct {
+	Name       string // from [BuiltName]; required
+	Dockerfile []byte // required
+	Files      []File // the build context
+	// Network is the network of the steps: the name of one of the engine's networks, "host" or "none". Empty means
+	// the engine's default.
+	Network  string
+	Progress func(Step) // called for every step; may be nil
+}
+
+// File is a file of a build's context.
+type File struct {
+	Name    string // path from the top of the context
+	Content []byte
+	Link    string // target of a symbolic link, which has no content
+	Mode    int64
+}
+
+// Step is a step of a build or of a download.
+type Step struct {
+	Number, Of int    // from 1; 0 if unknown
+	What       string // the instruction in the Dockerfile
+	Said       string // the last line of its output; empty when it begins
+}
+
+// BuildError is the error of a failed build.
+type BuildError struct {
+	Step
+	Reason string
+	Output []string // the last lines of its output
+}
+
+func (e *BuildError) Error() string {
+	if e.Of == 0 {
+		return "build image: " + e.Reason
+	}
+	return fmt.Sprintf("build image: step %d of %d, %q: %s", e.Number, e.Of, e.What, e.Reason)
+}
+
+// ImageID returns the id of an image that the engine has, or an empty id if there is no image of that name.
+func (s Store) ImageID(ctx context.Context, ref string) (string, error) {
+	e, err := s.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	i, err := e.ImageInspect(bounded, ref)
+	if dialect.Gone(err) {
+		return "", nil
+	}
+	return i.ID, e.Failed(ctx, "inspect image", err)
+}
+
+// Pull downloads an image.
+func (s Store) Pull(ctx context.Context, ref string, progress func(Step)) error {
+	e, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(ref, "@") && strings.LastIndex(ref, ":") <= strings.LastIndex(ref, "/") {
+		ref += ":latest" // without a tag the API downloads all tags
+	}
+	stream, err := e.ImagePull(ctx, ref, image.PullOptions{})
+	if err == nil {
+		defer stream.Close()
+		f := follower{step: Step{What: "pull " + ref}, progress: progress}
+		err = f.follow(stream)
+	}
+	var failed *BuildError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("pull image %q: %w", ref, ctx.Err())
+	case errors.As(err, &failed):
+		return dialect.Unavailable(fmt.Sprintf("image %q is not on this machine and cannot be downloaded: %s", ref, failed.Reason))
+	case err != nil && !dialect.Unreachable(err):
+		return dialect.Unavailable(fmt.Sprintf("image %q is not on this machine and cannot be downloaded: %s", ref, err))
+	}
+	return e.Failed(ctx, "pull image", err)
+}
+
+// BuildImage builds an image. If the build fails or ctx ends, everything that the build created is removed. It uses
+// the classic builder, which needs no session and which every engine has.
+func (s Store) BuildImage(ctx context.Context, w Build) error {
+	e, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	context, dockerfile, err := w.context()
+	if err != nil {
+		return err
+	}
+	p, err := e.Platform(ctx, "")
+	if err != nil {
+		return err
+	}
+	if err := e.sweepBuilds(ctx, s.NotOf); err != nil {
+		return err
+	}
+	mark, err := newMark()
+	if err != nil {
+		return err
+	}
+	f := follower{progress: w.Progress}
+	options := build.ImageBuildOptions{
+		Tags: []string{w.Name}, Dockerfile: dockerfile, NetworkMode: w.Network, BuildArgs: proxies(),
+		Remove: true, ForceRemove: true, Version: build.BuilderV1,
+	}
+	if !p.HidesBuilds() {
+		options.ExtraHosts = []string{mark}
+		options.Ulimits = []*container.Ulimit{walls.NoCores()}
+	}
+	answer, err := e.ImageBuild(ctx, context, options)
+	if err == nil {
+		err = f.follow(answer.Body)
+		answer.Body.Close()
+	}
+	if err == nil {
+		return nil
+	}
+	cleaned := e.discard(ctx, p, mark, s.NotOf, f.made)
+	var failed *BuildError
+	if errors.As(err, &failed) && ctx.Err() == nil {
+		return errors.Join(err, cleaned)
+	}
+	return errors.Join(e.Failed(ctx, "build image", err), cleaned)
+}
+
+// dockerfileName is a name that no file in a repository has.
+const dockerfileName = ".build-steps"
+
+func (w Build) context() (io.Reader, string, error) {
+	entries := []dialect.Entry{{Name: dockerfileName, Content: string(w.Dockerfile), Mode: 0o644}}
+	for _, f := range w.Files {
+		entries = append(entries, dialect.Entry{Name: f.Name, Content: string(f.Content), Link: f.Link, Mode: f.Mode})
+	}
+	archive, err := dialect.Pack(entries)
+	return archive, dockerfileName, err
+}
+
+// proxies returns the variables through which a step may need to reach the internet. The engine knows these
+// variables and keeps them out of the image.
+func proxies() map[string]*string {
+	args := map[string]*string{}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY"} {
+		for _, spelling := range []string{name, strings.ToLower(name)} {
+			if value, set := os.LookupEnv(spelling); set {
+				args[spelling] = &value
+			}
+		}
+	}
+	return args
+}
+
+// follower reads the engine's messages about a build.
+type follower struct {
+	progress func(Step)
+	step     Step
+	output   []string
+	cached   bool
+	made     []string // images of the steps, the newest last
+}
+
+// buildLines are patterns for the messages of a build, for Docker and for Podman.
+type buildLines struct {
+	step, image *regexp.Regexp
+	own         *regexp.Regexp // messages of the builder about its own work
+}
+
+var lines = sync.OnceValue(func() buildLines {
+	return buildLines{
+		step:  regexp.MustCompile(`^(?i:step) (\d+)/(\d+) ?: (.*)`),
+		image: regexp.MustCompile(`^ ?-{2,3}> ([0-9a-f]{11,64})$`),
+		own:   regexp.MustCompile(`^( ?---> Running in|Removing intermediate container|Successfully (built|tagged)) `),
+	}
+})
+
+// keptOutput is the number of lines that are kept to show the output before a failure.
+const keptOutput = 20
+
+// longestLine limits the length of a kept line, since a step can print anything.
+const longestLine = 400
+
+func (f *follower) follow(stream io.Reader) error {
+	d := json.NewDecoder(stream)
+	for {
+		var m struct {
+			Stream string `json:"stream"`
+			Status string `json:"status"`
+			ID     string `json:"id"`
+			Error  string `json:"error"`
+		}
+		err := d.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if m.Error != "" {
+			return &BuildError{f.step, m.Error, f.output}
+		}
+		if m.Status != "" {
+			m.Stream = strings.TrimSpace(m.Status + " " + m.ID)
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(m.Stream, "\r\n"), "\n") {
+			f.line(strings.TrimRight(line, "\r"))
+		}
+	}
+}
+
+func (f *follower) line(line string) {
+	if at := lines().step.FindStringSubmatch(line); at != nil {
+		number, _ := strconv.Atoi(at[1])
+		of, _ := strconv.Atoi(at[2])
+		f.step, f.output, f.cached = Step{Number: number, Of: of, What: at[3]}, nil, false
+		f.tell(f.step)
+		return
+	}
+	if made := lines().image.FindStringSubmatch(line); made != nil {
+		if !f.cached && f.step.Number > 1 { // the image of the first step is the base
+			f.made = append(f.made, made[1])
+		}
+		return
+	}
+	if strings.HasPrefix(strings.TrimLeft(line, " -"), "> Using cache") {
+		f.cached = true
+		return
+	}
+	if strings.TrimSpace(line) == "" || lines().own.MatchString(line) {
+		return
+	}
+	line = line[:min(len(line), longestLine)]
+	f.output = append(f.output, line)
+	f.output = f.output[max(0, len(f.output)-keptOutput):]
+	said := f.step
+	said.Said = line
+	f.tell(said)
+}
+
+func (f *follower) tell(s Step) {
+	if f.progress != nil {
+		f.progress(s)
+	}
+}

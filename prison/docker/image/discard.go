@@ -1,0 +1,112 @@
+package image
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+)
+
+// The containers of a build have no label, since the label would be in the image. They are recognised by an
+// additional host name, which is set for the steps and stored nowhere else.
+const (
+	markPrefix  = "build-"
+	markAddress = ":127.0.0.1"
+)
+
+func newMark() (string, error) {
+	var key [8]byte
+	_, err := rand.Read(key[:])
+	return markPrefix + hex.EncodeToString(key[:]) + markAddress, err
+}
+
+const (
+	// discardPatience is how long the engine may take to stop a build after its client has disconnected.
+	discardPatience = 15 * time.Second
+	// lateContainers is how long after that another container can still appear: the one that was being created.
+	lateContainers = 1500 * time.Millisecond
+)
+
+// discard removes what the steps of a failed build left on the engine: a container that was created but not started
+// yet, and the images of earlier steps.
+func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf string, made []string) error {
+	interrupted := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
+	defer cancel()
+	for end := time.Now().Add(lateContainers); ; time.Sleep(100 * time.Millisecond) {
+		if err := e.removeMarked(ctx, notOf, func(m string, _ container.Summary) bool { return m == mark }); err != nil {
+			return err
+		}
+		if !interrupted || time.Now().After(end) {
+			break
+		}
+	}
+	for _, id := range slices.Backward(made) {
+		for {
+			_, err := e.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true, Force: p.HidesBuilds()})
+			if err == nil || dialect.Gone(err) {
+				break
+			}
+			if !dialect.NotNow(err) || ctx.Err() != nil {
+				return e.Failed(ctx, "remove what the build left", err)
+			}
+			time.Sleep(100 * time.Millisecond) // its container is just being removed
+		}
+	}
+	return nil
+}
+
+// sweepBuilds removes the containers of builds whose command was killed.
+func (e engine) sweepBuilds(ctx context.Context, notOf string) error {
+	return e.removeMarked(ctx, notOf, func(_ string, c container.Summary) bool {
+		return c.State != "running" && time.Since(time.Unix(c.Created, 0)) > dialect.SweepAge
+	})
+}
+
+// removeMarked removes the containers of builds for which unwanted returns true.
+func (e engine) removeMarked(ctx context.Context, notOf string, unwanted func(mark string, c container.Summary) bool) error {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	list, err := e.ContainerList(bounded, container.ListOptions{All: true})
+	if err != nil {
+		return e.Failed(ctx, "list containers", err)
+	}
+	for _, c := range list {
+		if _, ours := c.Labels[notOf]; ours {
+			continue
+		}
+		full, err := e.ContainerInspect(bounded, c.ID)
+		if dialect.Gone(err) {
+			continue
+		}
+		if err != nil {
+			return e.Failed(ctx, "inspect container", err)
+		}
+		if mark := markOf(full); mark == "" || !unwanted(mark, c) {
+			continue
+		}
+		if err := e.Remove(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markOf returns the mark of a build's container, and an empty string for other containers.
+func markOf(c container.InspectResponse) string {
+	if c.ContainerJSONBase == nil || c.HostConfig == nil || len(c.HostConfig.ExtraHosts) != 1 {
+		return ""
+	}
+	mark := c.HostConfig.ExtraHosts[0]
+	if !strings.HasPrefix(mark, markPrefix) || !strings.HasSuffix(mark, markAddress) {
+		return ""
+	}
+	return mark
+}
