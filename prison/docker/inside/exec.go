@@ -1,0 +1,386 @@
+// Package inside runs programs in a container: commands, through a script of ours, with their streams and
+// terminals; the launched command and the keeper of its terminal; and watches of files.
+package inside
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+)
+
+// endPoll is the interval for checking whether the container of a long command still runs.
+const endPoll = 3 * time.Second
+
+// endGrace is the time for reading the last output of such a command.
+const endGrace = time.Second
+
+// KilledStatus is the exit status of a command that was killed because the prison ended.
+const KilledStatus = 128 + 9
+
+// Container is a container in which commands can be executed. It implements [prison.Prison].
+type Container struct {
+	*dialect.Engine
+	ID   string
+	User string // the user of commands, in the engine's format
+	// the host folder of a prison made by Start; empty for other prisons, which cannot launch a command
+	HostDir   string
+	Base      []string     // variables that the container's own environment does not contain
+	Variables bool         // whether variables were passed into the container, see [GiveVariables]
+	End       func() error // called by Close to end the container; may be nil
+
+	once   sync.Once
+	endErr error
+}
+
+// Close implements [prison.Prison].
+func (r *Container) Close() error {
+	r.once.Do(func() {
+		if r.End != nil {
+			r.endErr = r.End()
+		}
+	})
+	return r.endErr
+}
+
+// execution is one command that the engine executes.
+type execution struct {
+	*Container
+	prison.Process
+	id     string
+	stream types.HijackedResponse
+	said   chan string   // receives the script's answer; closed without one if the script never started
+	begun  chan struct{} // closed when the command has its terminal with its size; may be nil
+	out    io.Writer
+}
+
+// Exec implements [prison.Prison].
+func (r *Container) Exec(ctx context.Context, p prison.Process) (int, error) {
+	mode := ""
+	if p.Terminal != nil {
+		mode = modeTerminal
+	} else if p.Merged() {
+		mode = modeMerged
+	}
+	return r.runScript(ctx, p, mode)
+}
+
+// runScript runs the script that becomes the command, and waits for its end.
+func (r *Container) runScript(ctx context.Context, p prison.Process, mode string) (int, error) {
+	if len(p.Argv) == 0 {
+		return 0, errors.New("empty command")
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	x, err := r.begin(ctx, p, becomeScript, mode)
+	if err != nil {
+		return 0, err
+	}
+	defer x.stream.Close()
+	defer x.closeAtEnd(ctx, x.stream, endPoll)()
+	copied := make(chan error, 1)
+	go func() { copied <- x.copy() }()
+	select {
+	case err = <-copied:
+	case <-ctx.Done():
+		err := x.kill(context.WithoutCancel(ctx))
+		x.stream.Close()
+		select {
+		case <-copied: //nolint:errcheck // we ended it
+		case <-time.After(dialect.KillPatience): // a writer of the caller's blocks
+		}
+		return 0, errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		x.stream.Close() // an engine with unread output does not report the end of any command
+		return 0, errors.Join(err, x.kill(ctx))
+	}
+	return x.result(ctx)
+}
+
+// closeAtEnd closes a stream when the container has ended. It checks from time to time, since under some runtimes
+// the engine does not close the stream itself when the container is killed. The returned function stops the checks.
+func (r *Container) closeAtEnd(ctx context.Context, stream types.HijackedResponse, poll time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(poll)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if !r.containerRuns(ctx) {
+				time.Sleep(endGrace)
+				stream.Close()
+				return
+			}
+		}
+	}()
+	return cancel
+}
+
+// begin makes the engine start the script that becomes the command.
+func (r *Container) begin(ctx context.Context, p prison.Process, script, mode string) (*execution, error) {
+	x := &execution{Container: r, Process: p, said: make(chan string, 1), out: orDiscard(p.Stdout)}
+	env := r.environment(p, p.Terminal)
+	prelude, args := encode(p.Argv, slices.Concat(r.Base, env))
+	if r.Variables {
+		prelude = loadVariables(env) + prelude
+	}
+	options := container.ExecOptions{
+		Cmd: command(prelude+startScript+script, mode, workingDir(p.Dir), args), Env: texts(slices.Concat(r.Base, env)), WorkingDir: "/",
+		Tty: p.Terminal != nil, AttachStdin: p.Stdin != nil || p.Terminal != nil, AttachStdout: true, AttachStderr: true,
+	}
+	var err error
+	if x.id, err = r.createExec(ctx, options); err != nil {
+		return nil, err
+	}
+	x.stream, err = r.ContainerExecAttach(ctx, x.id, container.ExecAttachOptions{Tty: options.Tty})
+	if err != nil {
+		return nil, r.lost(ctx, "execute command", err)
+	}
+	return x, nil
+}
+
+// environment returns the variables of the process itself.
+func (r *Container) environment(p prison.Process, t *prison.Terminal) []string {
+	if t == nil {
+		return p.Env
+	}
+	return slices.Concat([]string{"TERM=" + cmp.Or(t.Term, "xterm-256color")}, p.Env)
+}
+
+func (r *Container) createExec(ctx context.Context, o container.ExecOptions) (string, error) {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	o.User = r.User
+	c, err := r.ContainerExecCreate(bounded, r.ID, o)
+	if err != nil {
+		return "", r.lost(ctx, "execute command", err)
+	}
+	return c.ID, nil
+}
+
+// lost turns an error of the engine into one that names the cause, if the container has ended.
+func (r *Container) lost(ctx context.Context, step string, err error) error {
+	if dialect.Gone(err) || dialect.NotNow(err) {
+		return prison.ErrNotRunning
+	}
+	// Not every engine returns that as a kind of error.
+	if !r.containerRuns(ctx) {
+		return prison.ErrNotRunning
+	}
+	return r.Failed(ctx, step, err)
+}
+
+func workingDir(dir string) string {
+	if path.IsAbs(dir) {
+		return dir
+	}
+	return path.Join(prison.Workspace, dir)
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+// feed copies the caller's input and then closes the command's. Nothing waits for feed, since the input may have no
+// end.
+func (x *execution) feed() {
+	if x.Stdin != nil {
+		io.Copy(x.stream.Conn, x.Stdin) //nolint:errcheck // the command may end before its input
+	}
+	if x.Terminal == nil { // a terminal's input has no end, except one that the user types
+		x.stream.CloseWrite() // the command does not need the end of its input
+	}
+}
+
+// result returns how the command ended, after its output has ended.
+func (x *execution) result(ctx context.Context) (int, error) {
+	answer := <-x.said
+	switch what(answer) {
+	case saysNotFound:
+		return 0, fmt.Errorf("%s: %w", x.Argv[0], prison.ErrNotFound)
+	case saysNotExecutable:
+		return 0, fmt.Errorf("%s: %w", x.Argv[0], prison.ErrNotExecutable)
+	case saysNoFolder:
+		return 0, fmt.Errorf("working directory %q: not a folder that can be entered", workingDir(x.Dir))
+	case saysNoVariables:
+		return 0, errNoVariables()
+	case saysNothing:
+		return 0, x.neverRan(ctx, answer)
+	}
+	status, err := x.status(ctx)
+	if err == nil && status == KilledStatus && !x.alive(ctx) {
+		err = prison.ErrNotRunning
+	}
+	return status, err
+}
+
+// what returns the kind of an answer. If an engine cannot start the script, for example because the container is
+// ending, it prints an error in place of the script's answer, and ends the command with a status of its own.
+func what(answer string) byte {
+	switch answer {
+	case string(saysNotFound), string(saysNotExecutable), string(saysNoFolder), string(saysNoVariables):
+		return answer[0]
+	}
+	if _, running := sessionOf(answer); running {
+		return saysRuns
+	}
+	return saysNothing
+}
+
+// sessionOf returns the session of a running command.
+func sessionOf(answer string) (session int, running bool) {
+	number, ok := strings.CutPrefix(answer, string(saysRuns))
+	session, err := strconv.Atoi(number)
+	return session, ok && err == nil
+}
+
+// status returns the exit status, which the engine may know only a moment after the output has ended.
+func (x *execution) status(ctx context.Context) (int, error) {
+	begun := time.Now()
+	for wait := 2 * time.Millisecond; ; time.Sleep(wait) {
+		bounded, cancel := dialect.Call(ctx)
+		i, err := x.ContainerExecInspect(bounded, x.id)
+		cancel()
+		if err != nil {
+			return 0, x.lost(ctx, "ask for the command's end", err)
+		}
+		if !i.Running {
+			return i.ExitCode, nil
+		}
+		switch took := time.Since(begun); {
+		case took > dialect.KillPatience:
+			return 0, errors.New("the engine does not tell of the command's end")
+		case took > endGrace: // the engine may not know the status if the container was killed
+			if !x.containerRuns(ctx) {
+				return 0, prison.ErrNotRunning
+			}
+			wait = endGrace / 10
+		}
+	}
+}
+
+// neverRan returns the reason why the script sent no answer, or something else in its place.
+func (x *execution) neverRan(ctx context.Context, answer string) error {
+	status, err := x.status(ctx)
+	if err != nil {
+		return err
+	}
+	if !x.alive(ctx) {
+		return prison.ErrNotRunning
+	}
+	return fmt.Errorf("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed (status %d, %q)", status, answer)
+}
+
+// alive reports whether the container can still execute a command. The engine reports a changed state late, so a
+// command that was killed with its container would look like one that was killed inside. A container that executes
+// nothing may also have reached its limit of processes, or have an agent that stops each process. In that case,
+// after a while, the state that the engine reports is correct.
+func (r *Container) alive(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, dialect.KillPatience)
+	defer cancel()
+	for deadline := time.Now().Add(endGrace); time.Now().Before(deadline); time.Sleep(endGrace / 10) {
+		status, err := r.Plain(bounded, []string{Shell, "-c", ":"})
+		if err == nil && status == 0 {
+			return true
+		}
+		if errors.Is(err, prison.ErrNotRunning) || ctx.Err() != nil {
+			return false
+		}
+	}
+	return r.containerRuns(ctx)
+}
+
+// containerRuns reports whether the container runs according to the engine. If the engine does not answer, the
+// result is true.
+func (r *Container) containerRuns(ctx context.Context) bool {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	c, err := r.ContainerInspect(bounded, r.ID)
+	return !dialect.Gone(err) && (err != nil || Runs(&c))
+}
+
+// Plain executes a command of ours without input and output.
+func (r *Container) Plain(ctx context.Context, argv []string) (int, error) {
+	x := &execution{Container: r}
+	var err error
+	if x.id, err = r.createExec(ctx, container.ExecOptions{Cmd: argv, WorkingDir: "/", AttachStdout: true}); err != nil {
+		return 0, err
+	}
+	x.stream, err = r.ContainerExecAttach(ctx, x.id, container.ExecAttachOptions{})
+	if err != nil {
+		return 0, r.lost(ctx, "execute command", err)
+	}
+	defer x.stream.Close()
+	defer context.AfterFunc(ctx, x.stream.Close)()
+	io.Copy(io.Discard, x.stream.Reader) //nolint:errcheck // only its end matters
+	return x.status(ctx)
+}
+
+// kill kills the command with all of its session. It waits for the script's answer, since the session is unknown
+// before.
+func (x *execution) kill(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, dialect.KillPatience)
+	defer cancel()
+	var answer string
+	select {
+	case answer = <-x.said:
+	case <-bounded.Done():
+	}
+	session, ran := sessionOf(answer)
+	if !ran {
+		return nil
+	}
+	status, err := x.Plain(bounded, []string{Shell, "-c", killScript, "sh", strconv.Itoa(session)})
+	if errors.Is(err, prison.ErrNotRunning) {
+		return nil
+	}
+	if err == nil && status != 0 {
+		err = fmt.Errorf("the command may run on: killing it ended with status %d", status)
+	}
+	return err
+}
+
+// OfImage returns what a prison's image defines: its variables, as NAME=VALUE, and the folders of its volumes, except
+// those that the prison replaces by its own. It reads the image from which the container was created, even if the name of the image now refers to another one.
+func (r *Container) OfImage(ctx context.Context) (env, volumes []string, err error) {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	c, err := r.ContainerInspect(bounded, r.ID)
+	if err != nil {
+		return nil, nil, r.lost(ctx, "look at container", err)
+	}
+	i, err := r.ImageInspect(bounded, c.Image)
+	if err != nil {
+		return nil, nil, r.Failed(ctx, "look at image", err)
+	}
+	if i.Config == nil {
+		return nil, nil, nil
+	}
+	return i.Config.Env, slices.DeleteFunc(image.Volumes(i), image.Reserved), nil
+}
+
+// Runs reports whether an inspected container runs.
+func Runs(c *container.InspectResponse) bool { return c != nil && c.State != nil && c.State.Running }

@@ -1,0 +1,157 @@
+package inside
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// shared is the screen of a terminal with the callers that have joined it.
+type shared struct {
+	log *tail
+
+	mu     sync.Mutex
+	joined []*joiner
+	parted bool
+}
+
+// joiner is one of these callers, with a queue of output that it has not received yet.
+type joiner struct {
+	conn  net.Conn
+	queue chan []byte
+}
+
+// A joiner may be this many pieces of output behind before it is disconnected, since the command must never wait.
+const joinerQueue = 256
+
+// partPatience is how long a joiner may take to read the rest after the command has ended.
+const partPatience = 2 * time.Second
+
+// welcome accepts every connection, since only the owner of the folder can connect.
+func (s *shared) welcome(listener net.Listener, keys io.Writer) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		j := &joiner{conn, make(chan []byte, joinerQueue)}
+		if s.add(j) {
+			go j.serve()
+			go io.Copy(keys, conn) //nolint:errcheck // ends when the joiner disconnects
+		}
+	}
+}
+
+func (s *shared) add(j *joiner) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parted {
+		j.conn.Close()
+		return false
+	}
+	s.joined = append(s.joined, j)
+	return true
+}
+
+func (j *joiner) serve() {
+	defer j.conn.Close()
+	for piece := range j.queue {
+		if _, err := j.conn.Write(piece); err != nil {
+			return
+		}
+	}
+}
+
+// Write sends output to all joiners, and disconnects a joiner whose queue is full.
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log.Write(p) //nolint:errcheck // a full disk must not stop the command
+	piece := slices.Clone(p)
+	s.joined = slices.DeleteFunc(s.joined, func(j *joiner) bool {
+		select {
+		case j.queue <- piece:
+			return false
+		default:
+			j.conn.Close()
+			close(j.queue)
+			return true
+		}
+	})
+	return len(p), nil
+}
+
+// part disconnects all joiners, after they have read the rest.
+func (s *shared) part() {
+	s.mu.Lock()
+	joined := s.joined
+	s.joined, s.parted = nil, true
+	s.mu.Unlock()
+	for _, j := range joined {
+		j.conn.SetWriteDeadline(time.Now().Add(partPatience)) //nolint:errcheck // a socket supports deadlines
+		close(j.queue)
+	}
+	for end := time.Now().Add(partPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if !slices.ContainsFunc(joined, func(j *joiner) bool { return len(j.queue) > 0 }) {
+			return
+		}
+	}
+}
+
+// tail keeps the end of what is written, between one and two times tailSize, in two files.
+type tail struct {
+	name string
+	file *os.File
+	size int
+}
+
+const (
+	tailSize  = 1 << 20
+	oldSuffix = ".old"
+)
+
+func openTail(name string) (*tail, error) {
+	if err := os.Remove(name + oldSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t := &tail{name: name}
+	return t, t.begin()
+}
+
+func (t *tail) begin() (err error) {
+	t.size = 0
+	t.file, err = os.OpenFile(t.name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	return err
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	if t.size >= tailSize {
+		if err := errors.Join(t.file.Close(), os.Rename(t.name, t.name+oldSuffix), t.begin()); err != nil {
+			return 0, err
+		}
+	}
+	n, err := t.file.Write(p)
+	t.size += n
+	return n, err
+}
+
+func (t *tail) Close() error { return t.file.Close() }
+
+// ReadLog returns the end of the launched command's output, from the host folder of its prison.
+func ReadLog(dir string) (content []byte, err error) {
+	name := filepath.Join(dir, logName)
+	for _, name := range []string{name + oldSuffix, name} {
+		part, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		content = append(content, part...)
+	}
+	return content, nil
+}

@@ -1,0 +1,165 @@
+package inside
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+)
+
+// copy copies the command's output to the end, and starts to copy its input. It returns only errors of the caller's
+// writers, since an error of the stream shows in how the command ended.
+func (x *execution) copy() error {
+	defer close(x.said)
+	if x.Terminal != nil {
+		return x.copyTerminal()
+	}
+	go x.feed()
+	out := &broken{w: &answered{said: x.said, w: x.out}}
+	err := &broken{w: orDiscard(x.Stderr)}
+	stdcopy.StdCopy(out, err, x.stream.Reader) //nolint:errcheck // errors of the writers are in out and err
+	if out.err != nil {
+		return out.err
+	}
+	return err.err
+}
+
+// copyTerminal sets the size of the terminal before the command starts.
+func (x *execution) copyTerminal() error {
+	answer, err := readLine(x.stream.Reader)
+	if err != nil {
+		return nil
+	}
+	answer = strings.TrimSpace(answer)
+	x.said <- answer
+	if what(answer) != saysRuns {
+		return nil
+	}
+	resizing, stop := context.WithCancel(context.Background())
+	defer stop()
+	x.resize(resizing, x.Terminal.Size)
+	if _, err := io.WriteString(x.stream.Conn, "\n"); err != nil {
+		return nil
+	}
+	// The output before the script's second line is the echo of the input.
+	for line := ""; strings.TrimSpace(line) != "g"; {
+		if line, err = readLine(x.stream.Reader); err != nil {
+			return nil
+		}
+	}
+	if x.begun != nil {
+		close(x.begun)
+	}
+	go x.feed()
+	go x.follow(resizing)
+	out := &broken{w: x.out}
+	io.Copy(out, x.stream.Reader) //nolint:errcheck // see copy
+	return out.err
+}
+
+// follow passes on later sizes.
+func (x *execution) follow(ctx context.Context) {
+	for {
+		select {
+		case size, open := <-x.Terminal.Resize:
+			if !open {
+				return
+			}
+			x.resize(ctx, size)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resize sets the size of the terminal. An error is ignored, since the terminal may have ended.
+func (x *execution) resize(ctx context.Context, s prison.Size) {
+	if s == (prison.Size{}) {
+		return
+	}
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	// the terminal may have ended
+	x.ContainerExecResize(bounded, x.id, container.ResizeOptions{Height: uint(s.Rows), Width: uint(s.Cols)}) //nolint:errcheck
+}
+
+// maxAnswer is longer than every answer of our scripts. The limit is needed because the agent can write to the same
+// output.
+const maxAnswer = 256
+
+// readLine reads a line, which may not be longer than the reader's buffer.
+func readLine(r *bufio.Reader) (string, error) {
+	line, err := r.ReadSlice('\n')
+	return string(line), err
+}
+
+// answered removes the script's answer, the first line, from what is written. A line that is too long is not an
+// answer.
+type answered struct {
+	said chan<- string
+	line []byte
+	done bool
+	w    io.Writer
+}
+
+func (a *answered) Write(p []byte) (int, error) {
+	if a.done {
+		return a.w.Write(p)
+	}
+	begin, rest, ends := bytes.Cut(p, []byte("\n"))
+	a.line = append(a.line, begin[:min(len(begin), maxAnswer+1-len(a.line))]...)
+	tooLong := len(a.line) > maxAnswer
+	if !ends && !tooLong {
+		return len(p), nil
+	}
+	if tooLong {
+		a.line = nil
+	}
+	a.done = true
+	a.said <- string(a.line)
+	if len(rest) > 0 {
+		n, err := a.w.Write(rest)
+		return len(p) - len(rest) + n, err
+	}
+	return len(p), nil
+}
+
+// Hear attaches to the first process of a container that is about to start. The function line waits for the first
+// line of output, and returns an empty line if there is none. The function leave ends the wait.
+func Hear(ctx context.Context, e *dialect.Engine, id string) (line func() string, leave func(), err error) {
+	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
+	first, err := e.ContainerAttach(bounded, id, container.AttachOptions{Stream: true, Stdout: true})
+	if err != nil {
+		cancel()
+		return nil, nil, e.Failed(ctx, "attach to container", err)
+	}
+	context.AfterFunc(bounded, first.Close)
+	said := make(chan string, 1)
+	go func() {
+		defer close(said)
+		// line reports the end of the stream
+		stdcopy.StdCopy(&answered{said: said, w: io.Discard}, io.Discard, first.Reader) //nolint:errcheck
+	}()
+	return func() string { return <-said }, cancel, nil
+}
+
+// broken records the first error of a writer, to distinguish it from errors of the stream.
+type broken struct {
+	w   io.Writer
+	err error
+}
+
+func (b *broken) Write(p []byte) (int, error) {
+	n, err := b.w.Write(p)
+	if err != nil {
+		b.err = err
+	}
+	return n, err
+}

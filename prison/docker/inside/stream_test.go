@@ -1,0 +1,57 @@
+package inside
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestAnswerTooLong writes an endless line in place of an answer. That is not an answer, and it must not use
+// memory.
+func TestAnswerTooLong(t *testing.T) {
+	said := make(chan string, 1)
+	var out bytes.Buffer
+	a := &answered{said: said, w: &out}
+	flood := strings.Repeat("1", 1000)
+	for range 3 {
+		if n, err := io.WriteString(a, flood); n != len(flood) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	select {
+	case answer := <-said:
+		if what(answer) != saysNothing {
+			t.Errorf("heard %q", answer)
+		}
+	default:
+		t.Error("it goes on to wait for the line's end")
+	}
+	if len(a.line) > maxAnswer {
+		t.Errorf("keeps %d bytes", len(a.line))
+	}
+	reader := bufio.NewReader(strings.NewReader(strings.Repeat(flood, 100)))
+	if line, err := readLine(reader); !errors.Is(err, bufio.ErrBufferFull) {
+		t.Errorf("read %d bytes, %v", len(line), err)
+	}
+}
+
+// TestAnswer writes an answer and the output after it, split at every position.
+func TestAnswer(t *testing.T) {
+	const text = "p123\nfirst\nsecond"
+	for cut := range len(text) {
+		said := make(chan string, 1)
+		var out bytes.Buffer
+		a := &answered{said: said, w: &out}
+		for _, part := range []string{text[:cut], text[cut:]} {
+			if n, err := io.WriteString(a, part); n != len(part) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if answer := <-said; answer != "p123" || out.String() != "first\nsecond" {
+			t.Errorf("cut at %d: %q, then %q", cut, answer, out.String())
+		}
+	}
+}
