@@ -1,0 +1,84 @@
+package egress
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+const (
+	// maxSilence ends an exchange of datagrams, which has no end of its own (RFC 4787, REQ-5).
+	maxSilence = 2 * time.Minute
+	// maxDatagram is the largest.
+	maxDatagram = 1<<16 - 1
+)
+
+// datagrams takes the first datagram of an exchange. It reports false for one that leads nowhere: the sender then hears that the
+// port is unreachable.
+func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
+	id := r.ID()
+	from := netip.AddrFrom4(id.RemoteAddress.As4())
+	to := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
+	name := e.names.name(to.Addr())
+	if from != e.wire.Inside || !e.world.Datagrams(name, to) {
+		return false
+	}
+	f := &flow{}
+	if !e.add(f) {
+		return true // it will be sent again
+	}
+	queue := new(waiter.Queue)
+	end, err := r.CreateEndpoint(queue)
+	if err != nil {
+		e.remove(f)
+		return false
+	}
+	near := gonet.NewUDPConn(queue, end)
+	go func() {
+		defer e.remove(f)
+		defer near.Close()
+		far, err := e.world.Connect(e.ctx, "udp", name, to)
+		if err != nil {
+			return
+		}
+		f.exchange(near, far)
+	}()
+	return true
+}
+
+// exchange copies datagrams both ways until there was silence for long, or one way fails.
+func (f *flow) exchange(near, far net.Conn) {
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			near.Close()
+			far.Close()
+		})
+	}
+	f.stopWith(stop)
+	silent := time.AfterFunc(maxSilence, stop)
+	defer silent.Stop()
+	relay := func(to, from net.Conn) {
+		defer stop()
+		buf := make([]byte, maxDatagram)
+		for {
+			n, err := from.Read(buf)
+			if err != nil {
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+			silent.Reset(maxSilence)
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { relay(far, near) })
+	both.Go(func() { relay(near, far) })
+	both.Wait()
+}

@@ -1,0 +1,157 @@
+package egress
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+const (
+	// maxQuestion is longer than a message with one question and no extensions can be, and than those with the usual ones.
+	maxQuestion = 4 << 10
+	// maxAnswer is the largest message of DNS.
+	maxAnswer = 1<<16 - 1
+	// nameTTL is how long, in seconds, programs may remember the address of a name. The address does not change.
+	nameTTL = 60
+	// dnsPatience is how long a question may take.
+	dnsPatience = 10 * time.Second
+)
+
+// ErrNoName says that a name does not exist.
+var ErrNoName = errors.New("no such name")
+
+// A resolver answers the DNS questions that come out of a prison.
+type resolver struct {
+	// address returns the address that stands for a name inside, which is canonical. [ErrNoName] says that there is no such
+	// name. An address that is not valid says that the name has none.
+	address func(ctx context.Context, name string) (netip.Addr, error)
+	// forward passes on a question about something other than an address. Nil: such questions have no answer.
+	forward func(ctx context.Context, question []byte) ([]byte, error)
+}
+
+// answer returns the answer to a message, nil for a message that gets none.
+func (r resolver) answer(ctx context.Context, message []byte) []byte {
+	var p dnsmessage.Parser
+	header, err := p.Start(message)
+	if err != nil || header.Response {
+		return nil
+	}
+	reply := dnsmessage.Header{
+		ID: header.ID, Response: true, OpCode: header.OpCode, RecursionDesired: header.RecursionDesired, RecursionAvailable: true,
+	}
+	if header.OpCode != 0 {
+		reply.RCode = dnsmessage.RCodeNotImplemented
+		return build(reply, nil, netip.Addr{})
+	}
+	question, err := p.Question()
+	if _, more := p.Question(); err != nil || !errors.Is(more, dnsmessage.ErrSectionDone) {
+		reply.RCode = dnsmessage.RCodeFormatError
+		return build(reply, nil, netip.Addr{})
+	}
+	ctx, cancel := context.WithTimeout(ctx, dnsPatience)
+	defer cancel()
+	if r.forward != nil && question.Class == dnsmessage.ClassINET && passedOn(question.Type) {
+		if answer, err := r.forward(ctx, message); err == nil && len(answer) >= 2 && binary.BigEndian.Uint16(answer) == header.ID {
+			return answer
+		}
+		reply.RCode = dnsmessage.RCodeServerFailure
+		return build(reply, &question, netip.Addr{})
+	}
+	var found netip.Addr
+	found, reply.RCode = r.find(ctx, question)
+	return build(reply, &question, found)
+}
+
+// passedOn reports whether a question of a type may leave. Addresses are ours to give, and so are records that hold
+// addresses or keys for an encrypted name (HTTPS and SVCB, RFC 9460); a whole zone is nobody's business here.
+func passedOn(t dnsmessage.Type) bool {
+	const svcb, axfr, ixfr = 64, 252, 251
+	switch t {
+	case dnsmessage.TypeA, dnsmessage.TypeAAAA, svcb, dnsmessage.TypeHTTPS, dnsmessage.TypeALL, axfr, ixfr:
+		return false
+	}
+	return true
+}
+
+// find returns the address for a question, if it asks for one.
+func (r resolver) find(ctx context.Context, q dnsmessage.Question) (netip.Addr, dnsmessage.RCode) {
+	name, err := Canonical(q.Name.String())
+	if err != nil || !isASCII(q.Name.String()) || q.Class != dnsmessage.ClassINET {
+		return netip.Addr{}, dnsmessage.RCodeNameError
+	}
+	if q.Type != dnsmessage.TypeA {
+		return netip.Addr{}, dnsmessage.RCodeSuccess
+	}
+	switch address, err := r.address(ctx, name); {
+	case errors.Is(err, ErrNoName):
+		return netip.Addr{}, dnsmessage.RCodeNameError
+	case err != nil:
+		return netip.Addr{}, dnsmessage.RCodeServerFailure
+	default:
+		return address, dnsmessage.RCodeSuccess
+	}
+}
+
+func isASCII(text string) bool {
+	for _, c := range []byte(text) {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// build writes an answer; it is nil if that cannot be.
+func build(h dnsmessage.Header, q *dnsmessage.Question, address netip.Addr) []byte {
+	b := dnsmessage.NewBuilder(nil, h)
+	b.EnableCompression()
+	if q != nil {
+		if b.StartQuestions() != nil || b.Question(*q) != nil {
+			return nil
+		}
+		if address.Is4() {
+			header := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: nameTTL}
+			if b.StartAnswers() != nil || b.AResource(header, dnsmessage.AResource{A: address.As4()}) != nil {
+				return nil
+			}
+		}
+	}
+	message, err := b.Finish()
+	if err != nil {
+		return nil
+	}
+	return message
+}
+
+// serveStream answers the questions that come over a connection (RFC 7766), until it ends or is silent for too long.
+func (r resolver) serveStream(ctx context.Context, c net.Conn) {
+	defer c.Close()
+	for {
+		c.SetDeadline(time.Now().Add(dnsPatience))
+		var head [2]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			return
+		}
+		size := binary.BigEndian.Uint16(head[:])
+		if size > maxQuestion {
+			return
+		}
+		question := make([]byte, size)
+		if _, err := io.ReadFull(c, question); err != nil {
+			return
+		}
+		answer := r.answer(ctx, question)
+		if len(answer) == 0 || len(answer) > maxAnswer {
+			return
+		}
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+)
+
+const (
+	// maxHello bounds what a client sends before it has named the server.
+	maxHello = 64 << 10
+	// helloPatience is how long that may take.
+	helloPatience = 10 * time.Second
+	// encryptedHello is the extension of a client that hides the name (RFC 9849).
+	encryptedHello = 0xfe0d
+)
+
+// accessDenied is a fatal alert that TLS clients show in words: a record with the alert access_denied (RFC 8446, section 6).
+var accessDenied = []byte{21, 3, 3, 0, 2, 2, 49}
+
+var errHelloRead = errors.New("hello is read")
+
+// Hello is how a TLS connection begins: what the client says before anything is encrypted.
+type Hello struct {
+	Name      string // the server's, as the client sent it; empty if it names none
+	Encrypted bool   // another name may be hidden
+	Bytes     []byte // all that was read
+}
+
+// ReadHello reads the beginning of a TLS connection, however it is cut into records and packets. What it has read is in the
+// result also after an error. Nothing is written.
+func ReadHello(c net.Conn) (h Hello, err error) {
+	if err := c.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
+		return h, err
+	}
+	r := &helloReader{Conn: c}
+	config := &tls.Config{MinVersion: tls.VersionTLS10, GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+		h.Name, h.Encrypted = info.ServerName, slices.Contains(info.Extensions, encryptedHello)
+		return nil, errHelloRead
+	}}
+	err = tls.Server(r, config).HandshakeContext(context.Background())
+	h.Bytes = r.read.Bytes()
+	if !errors.Is(err, errHelloRead) {
+		return h, fmt.Errorf("no TLS: %w", err)
+	}
+	c.SetReadDeadline(time.Time{}) // where that fails, reading on does
+	return h, nil
+}
+
+// Check returns an error unless the client wants the server of a name, which is canonical, and hides no other. With hidden, it
+// may hide one.
+func (h Hello) Check(name string, hidden bool) error {
+	switch said, err := Canonical(h.Name); {
+	case h.Name == "":
+		return errors.New("the client names no server")
+	case err != nil:
+		return err
+	case said != name:
+		return fmt.Errorf("the client names %q", clip(said))
+	case h.Encrypted && !hidden:
+		return errors.New("encrypted client hello")
+	}
+	return nil
+}
+
+// helloReader remembers what is read, up to a limit, and drops what is written.
+type helloReader struct {
+	net.Conn
+	read bytes.Buffer
+}
+
+func (r *helloReader) Read(p []byte) (int, error) {
+	left := maxHello - r.read.Len()
+	if left <= 0 {
+		return 0, fmt.Errorf("more than %d bytes: %w", maxHello, io.ErrShortBuffer)
+	}
+	n, err := r.Conn.Read(p[:min(len(p), left)])
+	r.read.Write(p[:n])
+	return n, err
+}
+
+func (*helloReader) Write(p []byte) (int, error) { return len(p), nil }
+
+func (*helloReader) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,84 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+const (
+	maxName  = 253 // RFC 1035, without the last dot
+	maxLabel = 63
+)
+
+// profile maps a name to the form in which look-ups have it (UTS #46). Underscores are in the names of many hosts.
+var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
+
+// errAddress says that an address stands where a name must.
+var errAddress = errors.New("an address is not a name")
+
+// Canonical returns the one form of a host name that rules and look-ups use: lower case, ASCII (Punycode), no dot at the
+// end. It refuses what is no host name, as well as what programs take for an address ("127.1", "0x7f000001", "::1").
+func Canonical(name string) (string, error) {
+	if !utf8.ValidString(name) {
+		return "", fmt.Errorf("name %q: not UTF-8", clip(name))
+	}
+	ascii, err := profile.ToASCII(strings.TrimSuffix(name, "."))
+	if err != nil {
+		return "", fmt.Errorf("name %q: %w", clip(name), err)
+	}
+	if err := checkName(ascii); err != nil {
+		return "", fmt.Errorf("name %q: %w", clip(name), err)
+	}
+	return ascii, nil
+}
+
+// checkName refuses a name that is not in its canonical form, as far as that can be seen without decoding Punycode.
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("longer than %d bytes", maxName)
+	}
+	last := ""
+	for last = range strings.SplitSeq(name, ".") {
+		if !isLabel(last) {
+			return errors.New("not a host name")
+		}
+	}
+	if isNumber(last) {
+		return errAddress
+	}
+	return nil
+}
+
+func isLabel(label string) bool {
+	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(label) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// isNumber reports whether inet_aton(3) would take the last part of a name for a part of an address.
+func isNumber(label string) bool {
+	digits, base := label, "0123456789"
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		digits, base = hex, "0123456789abcdef"
+	}
+	return strings.Trim(digits, base) == ""
+}
+
+// clip shortens what comes from inside, for messages.
+func clip(text string) string {
+	const most = 80
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}

@@ -1,0 +1,203 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// wildcard is how many labels may stand before the host of a rule.
+type wildcard int
+
+const (
+	noLabel   wildcard = iota // HOST
+	oneLabel                  // *.HOST
+	anyLabels                 // **.HOST
+)
+
+// standardPorts are those of a rule that names none: HTTP and HTTPS.
+var standardPorts = []uint16{80, 443}
+
+// Rule says which connections it is about: to a name, or, if the name is empty, to the addresses of a prefix.
+//
+// Its text is HOST[:PORT] [=CIDR], with HOST a name, *.NAME (one label before it) or **.NAME (one or more), or CIDR:PORT.
+type Rule struct {
+	text   string
+	before wildcard
+	host   string
+	port   uint16 // 0: the standard ones
+	// addresses is where the name may lead although that is not public, or what the rule is about.
+	addresses netip.Prefix
+	// shared is a suffix under which many tenants have names, and that the rule covers.
+	shared string
+}
+
+// ParseRule reads a rule. It refuses one that would cover every name below a public suffix, as in "*" or "*.com".
+func ParseRule(text string) (Rule, error) {
+	fields := strings.Fields(text)
+	r := Rule{text: strings.Join(fields, " ")}
+	if len(fields) == 0 || len(fields) > 2 {
+		return Rule{}, fmt.Errorf("rule %q: want HOST[:PORT] [=CIDR] or CIDR:PORT", clip(text))
+	}
+	if err := r.parseTarget(fields[0]); err != nil {
+		return Rule{}, fmt.Errorf("rule %q: %w", clip(text), err)
+	}
+	if len(fields) == 2 {
+		if err := r.parseAddresses(fields[1]); err != nil {
+			return Rule{}, fmt.Errorf("rule %q: %w", clip(text), err)
+		}
+	}
+	return r, nil
+}
+
+func (r Rule) String() string { return r.text }
+
+// Shared returns a suffix that the rule covers and under which many tenants have names of their own, such as "github.io";
+// empty if there is none.
+func (r Rule) Shared() string { return r.shared }
+
+// parseTarget reads HOST[:PORT] or CIDR:PORT.
+func (r *Rule) parseTarget(text string) (err error) {
+	host, port := text, ""
+	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
+		host, port = text[:i], text[i+1:]
+		if r.port, err = parsePort(port); err != nil {
+			return err
+		}
+	}
+	if prefix, ok := parsePrefix(host); ok {
+		if port == "" {
+			return errors.New("addresses need a port")
+		}
+		r.addresses = prefix
+		return nil
+	}
+	switch name, ok := strings.CutPrefix(host, "**."); {
+	case ok:
+		r.before, host = anyLabels, name
+	case strings.HasPrefix(host, "*."):
+		r.before, host = oneLabel, host[2:]
+	}
+	if r.host, err = Canonical(host); err != nil {
+		return err
+	}
+	suffix, icann := publicsuffix.PublicSuffix(r.host)
+	if suffix != r.host {
+		return nil
+	}
+	// Names without a dot are nobody's registry: those of a network of one's own, and of tests.
+	registry := icann || !strings.Contains(suffix, ".")
+	if r.before != noLabel && registry {
+		return fmt.Errorf("%s covers all names of a public suffix", host)
+	}
+	if r.before != noLabel {
+		r.shared = suffix
+	}
+	return nil
+}
+
+// parsePort reads a port as people write it: no sign, no leading zero.
+func parsePort(text string) (uint16, error) {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 || strconv.FormatUint(port, 10) != text {
+		return 0, fmt.Errorf("port %q: want 1 to 65535", clip(text))
+	}
+	return uint16(port), nil
+}
+
+// parsePrefix reads an IPv4 prefix or address, or an IPv6 one in brackets.
+func parsePrefix(text string) (netip.Prefix, bool) {
+	inside, bracketed := strings.CutPrefix(text, "[")
+	if bracketed {
+		if text, bracketed = strings.CutSuffix(inside, "]"); !bracketed {
+			return netip.Prefix{}, false
+		}
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), p.Addr().Is6() == bracketed && !p.Addr().Is4In6()
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Is6() != bracketed || a.Zone() != "" || a.Is4In6() {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(a, a.BitLen()), true
+}
+
+// parseAddresses reads =CIDR.
+func (r *Rule) parseAddresses(text string) error {
+	text, ok := strings.CutPrefix(text, "=")
+	prefix, isPrefix := parsePrefix(text)
+	if !ok || !isPrefix || r.host == "" {
+		return errors.New("want =CIDR after a name")
+	}
+	r.addresses = prefix
+	return nil
+}
+
+// Names reports whether the rule is about a name, which must be canonical, at a port.
+func (r Rule) Names(name string, port uint16) bool {
+	if r.host == "" || !r.hasPort(port) {
+		return false
+	}
+	before, ok := strings.CutSuffix(name, r.host)
+	if !ok {
+		return false
+	}
+	if r.before == noLabel {
+		return before == ""
+	}
+	before, ok = strings.CutSuffix(before, ".")
+	return ok && before != "" && (r.before == anyLabels || !strings.Contains(before, "."))
+}
+
+// Addresses reports whether the rule is about an address at a port, whatever its name.
+func (r Rule) Addresses(a netip.Addr, port uint16) bool {
+	return r.host == "" && r.hasPort(port) && r.addresses.Contains(a.Unmap())
+}
+
+func (r Rule) hasPort(port uint16) bool {
+	if r.port == 0 {
+		return slices.Contains(standardPorts, port)
+	}
+	return r.port == port
+}
+
+// Policy says which names and addresses a prison may connect to. The zero value allows none.
+type Policy struct{ Allow, Deny []Rule }
+
+// Name returns the rule that decides about a canonical name at a port, and whether it allows it. Without a rule the name is
+// refused. A denial counts for more than any permission.
+func (p Policy) Name(name string, port uint16) (r Rule, allowed bool) {
+	return p.decide(func(r Rule) bool { return r.Names(name, port) })
+}
+
+// Address is as Name for an address that no name stands for.
+func (p Policy) Address(a netip.Addr, port uint16) (r Rule, allowed bool) {
+	return p.decide(func(r Rule) bool { return r.Addresses(a, port) })
+}
+
+func (p Policy) decide(about func(Rule) bool) (r Rule, allowed bool) {
+	if i := slices.IndexFunc(p.Deny, about); i >= 0 {
+		return p.Deny[i], false
+	}
+	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
+		return p.Allow[i], true
+	}
+	return Rule{}, false
+}
+
+// Vet returns an error for an address that a name may not lead to: one that is not public, but for those that the rule names.
+func (r Rule) Vet(a netip.Addr) error {
+	if r.addresses.IsValid() && r.addresses.Contains(a.Unmap()) && private(a.Unmap()) {
+		return nil
+	}
+	return Vet(a)
+}
+
+// private reports whether an address is of a private network: the only ones that are not public and that a rule can open.
+func private(a netip.Addr) bool { return a.Is4() && a.IsPrivate() || a.Is6() && a.IsPrivate() }

@@ -1,0 +1,78 @@
+package egress
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that carries the packets of a prison does so here and exits, in every program that has this package. It was
+// confined before it came to this program, which is ready only after much else: see the init function of package native.
+func init() { wire.Begin(map[string]wire.Role{wire.Egress: serve}) }
+
+// serve carries packets until the process that has started the prison ends, or closes the link.
+func serve(config []byte, _ int) int {
+	link, err := wire.FileConn(wire.InheritedFile(0))
+	if err != nil {
+		return 1
+	}
+	names := wire.InheritedFile(1)
+	var a wire.Announcement
+	files, err := link.Recv(&a)
+	if err != nil {
+		return 1
+	}
+	_, err = newServed(config, files, names)
+	if err == nil {
+		err = confine()
+	}
+	if err != nil {
+		link.Send(wire.Announcement{Error: err.Error()}) //nolint:errcheck // who does not hear it sees the end
+		return 1
+	}
+	if link.Send(wire.Announcement{}) != nil {
+		return 1
+	}
+	<-link.Gone()
+	return 0
+}
+
+// newServed connects the interface that came over the link.
+func newServed(config []byte, files []*os.File, names *os.File) (*Engine, error) {
+	if len(files) != 1 {
+		return nil, errors.New("the interface did not come")
+	}
+	var w wire.Wiring
+	if err := json.Unmarshal(config, &w); err != nil {
+		return nil, err
+	}
+	// A descriptor of its own, which no garbage collection closes with the file.
+	tap, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	wire.CloseAll(files)
+	if err != nil {
+		return nil, err
+	}
+	at := netip.AddrFrom4
+	return NewEngine(Wire{
+		FD: tap, MTU: w.MTU, Inside: at(w.Inside), Gateway: at(w.Gateway), Resolver: at(w.Resolver), Bits: w.Bits, MAC: w.MAC,
+	}, NewInternet(), names)
+}
+
+// confine gives up what only beginning needs.
+func confine() error {
+	// The package net tries once which families of addresses there are, and binds sockets for that.
+	if _, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1"); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	return walls.FilterNetwork()
+}

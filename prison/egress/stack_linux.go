@@ -1,0 +1,273 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
+	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+const (
+	nicID = 1
+	// maxFlows is how many connections a prison has at a time, maxConnecting how many of them may be about to be made.
+	maxFlows, maxConnecting = 512, 64
+	// maxQuestions is how many DNS questions are looked up at a time.
+	maxQuestions = 64
+	// smallBuffer and largeBuffer bound what a connection holds each way. More than that helps only where packets take long
+	// to arrive, and these do not leave the machine.
+	smallBuffer, largeBuffer = 256 << 10, 512 << 10
+)
+
+// Wire is the interface of a prison as its other end sees it.
+type Wire struct {
+	FD  int // of the TAP device, see Linux's Documentation/networking/tuntap.rst
+	MTU uint32
+	// Inside is the prison's own address, Gateway and Resolver are addresses of this end. All are IPv4.
+	Inside, Gateway, Resolver netip.Addr
+	// Bits is how long the prefix of the network is in which the three are.
+	Bits int
+	MAC  [6]byte // of this end
+}
+
+// World is what connections and questions lead to.
+type World interface {
+	// Connect connects by TCP or UDP ("tcp", "udp") to a name, or to an address where the name is empty, after it has judged
+	// both. The error is a refusal or a failure; nothing has left the machine after a refusal.
+	Connect(ctx context.Context, network, name string, to netip.AddrPort) (net.Conn, error)
+	// Datagrams reports whether datagrams may be tried. It does not wait.
+	Datagrams(name string, to netip.AddrPort) bool
+	// Exists returns an error that is [ErrNoName] if there is no such name, and any other if that cannot be found out.
+	Exists(ctx context.Context, name string) error
+	// Forward passes a DNS question on that does not ask for an address, and returns the answer.
+	Forward(ctx context.Context, question []byte) ([]byte, error)
+}
+
+// Engine is a TCP/IP stack at the other end of a prison's interface.
+type Engine struct {
+	wire  Wire
+	world World
+	names *names
+	stack *stack.Stack
+	ctx   context.Context // ends with the engine
+	end   context.CancelFunc
+
+	mu    sync.Mutex
+	flows map[*flow]struct{}
+}
+
+// NewEngine connects a prison's interface with the world. Names that were given addresses before are in the file.
+func NewEngine(w Wire, world World, file NameFile) (*Engine, error) {
+	link, err := fdbased.New(&fdbased.Options{
+		FDs: []int{w.FD}, MTU: w.MTU, EthernetHeader: true, Address: tcpip.LinkAddress(w.MAC[:]),
+		RXChecksumOffload: true, // the kernel wrote what comes, an agent has no raw sockets
+	})
+	if err != nil {
+		return nil, fmt.Errorf("use interface: %w", err)
+	}
+	return newEngine(w, link, world, file)
+}
+
+func newEngine(w Wire, link stack.LinkEndpoint, world World, file NameFile) (*Engine, error) {
+	names, err := loadNames(file)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{wire: w, world: world, names: names, flows: map[*flow]struct{}{}}
+	e.ctx, e.end = context.WithCancel(context.Background())
+	if e.stack, err = e.newStack(link); err != nil {
+		return nil, err
+	}
+	if err := e.serveNames(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// newStack makes a stack that takes packets for every address, and answers questions for the hardware address of its own
+// two alone.
+func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
+	s := stack.New(stack.Options{
+		NetworkProtocols:   []stack.NetworkProtocolFactory{arp.NewProtocol, ipv4.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
+	})
+	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: largeBuffer}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: largeBuffer}
+	for _, option := range []tcpip.SettableTransportProtocolOption{&sack, &moderate, &receive, &send} {
+		if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
+			return nil, fmt.Errorf("set up TCP: %v", err)
+		}
+	}
+	forwarder := tcp.NewForwarder(s, 0, maxConnecting, e.connect)
+	s.SetTransportProtocolHandler(tcp.ProtocolNumber, forwarder.HandlePacket)
+	s.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s, e.datagrams).HandlePacket)
+	if err := s.CreateNIC(nicID, link); err != nil {
+		return nil, fmt.Errorf("use interface: %v", err)
+	}
+	for _, a := range []netip.Addr{e.wire.Gateway, e.wire.Resolver} {
+		with := tcpip.AddressWithPrefix{Address: tcpip.AddrFrom4(a.As4()), PrefixLen: e.wire.Bits}
+		address := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: with}
+		if err := s.AddProtocolAddress(nicID, address, stack.AddressProperties{}); err != nil {
+			return nil, fmt.Errorf("set address: %v", err)
+		}
+	}
+	inside, err := tcpip.NewSubnet(tcpip.AddrFrom4(e.wire.Inside.As4()), tcpip.MaskFrom("\xff\xff\xff\xff"))
+	if err != nil {
+		return nil, fmt.Errorf("set route: %w", err)
+	}
+	s.SetRouteTable([]tcpip.Route{{Destination: inside, NIC: nicID}}) // there is nobody else
+	if err := s.SetPromiscuousMode(nicID, true); err != nil {
+		return nil, fmt.Errorf("take all packets: %v", err)
+	}
+	if err := s.SetSpoofing(nicID, true); err != nil {
+		return nil, fmt.Errorf("answer for all addresses: %v", err)
+	}
+	return s, nil
+}
+
+// Close ends all flows. The stack stays until the process ends: its end waits for the reader of the interface, which may wait
+// for a lock of the stack meanwhile.
+func (e *Engine) Close() {
+	e.end()
+	e.mu.Lock()
+	for f := range e.flows {
+		f.abort()
+	}
+	e.mu.Unlock()
+}
+
+func (e *Engine) resolver() resolver {
+	return resolver{address: e.addressFor, forward: e.world.Forward}
+}
+
+// addressFor returns the address that a name has inside, if there is such a name.
+func (e *Engine) addressFor(ctx context.Context, name string) (netip.Addr, error) {
+	if err := e.world.Exists(ctx, name); err != nil {
+		return netip.Addr{}, err
+	}
+	return e.names.address(name)
+}
+
+// serveNames answers DNS questions that come as datagrams.
+func (e *Engine) serveNames() error {
+	const port = 53
+	local := tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(e.wire.Resolver.As4()), Port: port}
+	c, err := gonet.DialUDP(e.stack, &local, nil, ipv4.ProtocolNumber)
+	if err != nil {
+		return fmt.Errorf("serve names: %w", err)
+	}
+	context.AfterFunc(e.ctx, func() { c.Close() })
+	busy := make(chan struct{}, maxQuestions)
+	go func() {
+		buf := make([]byte, maxQuestion+1)
+		for {
+			n, from, err := c.ReadFrom(buf)
+			if err != nil {
+				if e.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+					return
+				}
+				continue
+			}
+			if n > maxQuestion || !e.fromInside(from) {
+				continue
+			}
+			question := append([]byte{}, buf[:n]...)
+			select {
+			case busy <- struct{}{}:
+			default:
+				continue // it will be asked again
+			}
+			go func() {
+				defer func() { <-busy }()
+				if answer := e.resolver().answer(e.ctx, question); answer != nil {
+					c.WriteTo(answer, from) //nolint:errcheck // it will be asked again
+				}
+			}()
+		}
+	}()
+	return nil
+}
+
+func (e *Engine) fromInside(a net.Addr) bool {
+	from, ok := a.(*net.UDPAddr)
+	return ok && from.AddrPort().Addr().Unmap() == e.wire.Inside
+}
+
+// connect decides about a connection that is asked for, makes its other half, and only then accepts it: a refusal up there
+// is a refusal down here.
+func (e *Engine) connect(r *tcp.ForwarderRequest) {
+	id := r.ID()
+	from := netip.AddrFrom4(id.RemoteAddress.As4())
+	to := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
+	if from != e.wire.Inside {
+		r.Complete(false)
+		return
+	}
+	if to == netip.AddrPortFrom(e.wire.Resolver, 53) {
+		if _, near, err := e.accept(r); err == nil {
+			e.resolver().serveStream(e.ctx, near)
+		}
+		return
+	}
+	f := &flow{}
+	if !e.add(f) {
+		r.Complete(true)
+		return
+	}
+	defer e.remove(f)
+	far, err := e.world.Connect(e.ctx, "tcp", e.names.name(to.Addr()), to)
+	if err != nil {
+		r.Complete(true)
+		return
+	}
+	defer far.Close()
+	n, near, err := e.accept(r)
+	if err != nil {
+		return
+	}
+	defer near.Close()
+	f.run(n, near, far)
+}
+
+// accept takes a connection.
+func (e *Engine) accept(r *tcp.ForwarderRequest) (end, *gonet.TCPConn, error) {
+	var n end
+	var err tcpip.Error
+	n.queue = new(waiter.Queue)
+	n.Endpoint, err = r.CreateEndpoint(n.queue)
+	r.Complete(err != nil)
+	if err != nil {
+		return end{}, nil, errors.New(err.String())
+	}
+	return n, gonet.NewTCPConn(n.queue, n.Endpoint), nil
+}
+
+// add counts a flow; it reports false if there are too many, or the engine has ended.
+func (e *Engine) add(f *flow) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.flows) >= maxFlows || e.ctx.Err() != nil {
+		return false
+	}
+	e.flows[f] = struct{}{}
+	return true
+}
+
+func (e *Engine) remove(f *flow) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.flows, f)
+}
