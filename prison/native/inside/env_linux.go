@@ -1,0 +1,113 @@
+package inside
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// environment returns the initial environment of every process inside. It is computed inside, after the host's file
+// system is gone.
+func environment(s prison.Spec) []string {
+	path := walls.SearchPath
+	if _, err := os.Stat("/usr/local/go/bin"); err == nil {
+		path += ":/usr/local/go/bin"
+	}
+	env := []string{
+		"PATH=" + toolFolders(s) + path, "HOME=/home/" + s.User, "USER=" + s.User, "LOGNAME=" + s.User,
+		"SHELL=" + shell("/"), "LANG=C.UTF-8",
+	}
+	return mergeEnv(env, s.Env)
+}
+
+// toolFolders returns the part of PATH that contains the tools.
+func toolFolders(s prison.Spec) (path string) {
+	if len(s.Tools) == 0 {
+		return ""
+	}
+	path = prison.Tools + ":"
+	for _, t := range s.Tools {
+		folder := prison.Tools + "/" + t.Name
+		if _, err := os.Stat(folder + "/bin"); err == nil {
+			folder += "/bin"
+		}
+		if info, err := os.Stat(folder); err == nil && info.IsDir() {
+			path += folder + ":"
+		}
+	}
+	return path
+}
+
+// mergeEnv merges lists of variables. Later values of a name replace earlier ones.
+func mergeEnv(lists ...[]string) []string {
+	var out []string
+	at := map[string]int{}
+	for _, list := range lists {
+		for _, entry := range list {
+			name, _, _ := strings.Cut(entry, "=")
+			if i, seen := at[name]; seen {
+				out[i] = entry
+				continue
+			}
+			at[name] = len(out)
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+func getenv(env []string, name string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// lookup finds a command as a shell in dir would. It returns a path for execve(2), or a code for why there is none.
+func lookup(name, dir, path string) (found, code string) {
+	if name == "" { // an empty name would match every folder of PATH
+		return "", wire.NotFound
+	}
+	if strings.Contains(name, "/") {
+		candidate := name
+		if !filepath.IsAbs(name) {
+			candidate = filepath.Join(dir, name)
+		}
+		return candidate, executable(candidate)
+	}
+	code = wire.NotFound
+	for _, d := range filepath.SplitList(path) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d)
+		}
+		candidate := filepath.Join(d, name)
+		switch executable(candidate) {
+		case "":
+			return candidate, ""
+		case wire.NotExecutable:
+			code = wire.NotExecutable
+		}
+	}
+	return "", code
+}
+
+func executable(path string) (code string) {
+	info, err := os.Stat(path)
+	switch {
+	case os.IsPermission(err):
+		return wire.NotExecutable
+	case err != nil:
+		return wire.NotFound
+	case info.IsDir(), unix.Access(path, unix.X_OK) != nil:
+		return wire.NotExecutable
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+package inside
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// started is a process inside, with init's ends of its streams.
+type started struct {
+	pid    int
+	exited <-chan int
+	ends   []*os.File // for the caller: the requested pipes in order, or the terminal
+}
+
+// exec runs a process for the caller at the other end of c, and kills the process when the caller disconnects.
+func (s *server) exec(c wire.Conn, r wire.Request) {
+	p, code, err := s.start(r)
+	if err != nil {
+		c.Send(wire.Reply{Error: err.Error(), Code: code})
+		return
+	}
+	err = c.Pass(p.ends...)
+	wire.CloseAll(p.ends)
+	if err != nil {
+		s.procs.kill(p.pid)
+		return
+	}
+	select {
+	case status := <-p.exited:
+		c.Send(wire.Reply{Status: status})
+	case <-c.Gone():
+		s.procs.kill(p.pid)
+		c.Send(wire.Reply{Status: <-p.exited}) // the caller may have closed its sending side only
+	}
+}
+
+// start looks the command up and starts it on new pipes or a new terminal.
+func (s *server) start(r wire.Request) (p started, code string, err error) {
+	if len(r.Argv) == 0 {
+		return p, "", errors.New("empty command")
+	}
+	dir := r.Dir
+	if dir == "" {
+		dir = prison.Workspace
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return p, "", fmt.Errorf("working directory %q: %w", dir, errors.Join(err, unix.ENOTDIR))
+	}
+	env := mergeEnv(s.Env, r.Env)
+	path, code := lookup(r.Argv[0], dir, getenv(env, "PATH"))
+	if code != "" {
+		return p, code, errors.New(cmp.Or(r.Argv[0], `""`)) // the code is the reason
+	}
+	files, ends, err := streams(r)
+	if err != nil {
+		return p, "", err
+	}
+	defer wire.CloseAll(files)
+	if r.Terminal != nil {
+		env = mergeEnv(s.Env, []string{"TERM=" + r.Terminal.Term}, r.Env)
+	}
+	p.ends = ends
+	p.pid, p.exited, err = s.procs.start(path, r.Argv, env, dir, files, r.Terminal != nil)
+	if err != nil {
+		wire.CloseAll(ends)
+		return p, execCode(err), fmt.Errorf("%s: %w", r.Argv[0], err)
+	}
+	return p, "", nil
+}
+
+func execCode(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return wire.NotFound // the interpreter of a script does not exist
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EPERM):
+		return wire.NotExecutable
+	}
+	return ""
+}
+
+// streams creates standard input, output and error of a process, and the ends for the caller. They are created
+// inside and not by the caller because a process may reopen /dev/stdout by name, and the kernel decides about that
+// by the uid of the owner.
+func streams(r wire.Request) (files, ends []*os.File, err error) {
+	if r.Terminal != nil {
+		return terminal(*r.Terminal)
+	}
+	defer func() {
+		if err != nil {
+			wire.CloseAll(files)
+			wire.CloseAll(ends)
+		}
+	}()
+	stdin, writer, err := pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	files = append(files, stdin)
+	if r.Stdin {
+		ends = append(ends, writer)
+	} else {
+		writer.Close()
+	}
+	for i, wanted := range []bool{r.Stdout, r.Stderr} {
+		if i == 1 && r.Merged {
+			files = append(files, files[1])
+			continue
+		}
+		if !wanted {
+			null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+			if err != nil {
+				return files, ends, err
+			}
+			files = append(files, null)
+			continue
+		}
+		reader, out, err := pipe()
+		if err != nil {
+			return files, ends, err
+		}
+		files, ends = append(files, out), append(ends, reader)
+	}
+	return files, ends, nil
+}
+
+// pipe is os.Pipe with blocking ends: other processes use these, and not the poller of this runtime.
+func pipe() (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("pipe: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+}
+
+// terminal opens a pseudo terminal of the prison's own, see pts(4).
+func terminal(t wire.Terminal) (files, ends []*os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open terminal: %w", err)
+	}
+	master := os.NewFile(uintptr(fd), "terminal")
+	defer func() {
+		if err != nil {
+			master.Close()
+		}
+	}()
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, nil, fmt.Errorf("unlock terminal: %w", err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, nil, fmt.Errorf("number of terminal: %w", err)
+	}
+	size := &unix.Winsize{Row: t.Rows, Col: t.Cols}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
+		return nil, nil, fmt.Errorf("size of terminal: %w", err)
+	}
+	slave, err := unix.Open("/dev/pts/"+strconv.Itoa(number), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open terminal: %w", err)
+	}
+	tty := os.NewFile(uintptr(slave), "tty")
+	return []*os.File{tty, tty, tty}, []*os.File{master}, nil
+}

@@ -1,0 +1,136 @@
+package inside
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// programName may not occur in the name of a file inside.
+const programName = "git-airlock"
+
+// installedAt are the folders below /usr and /usr/local in which an installation puts files. Where one of them
+// exists, every file of its folder is hidden that has programName in its name.
+var installedAt = []string{
+	"bin/" + programName, "sbin/" + programName, "lib/git-core/" + programName, "libexec/git-core/" + programName,
+	"share/man/man1/" + programName + ".1", "share/man/man1/" + programName + ".1.gz", "share/doc/" + programName,
+	"share/man/man7/" + programName + "-recipe.7", "share/man/man7/" + programName + "-recipe.7.gz",
+	"share/bash-completion/completions/" + programName, "share/zsh/site-functions/_" + programName,
+	"share/zsh/vendor-completions/_" + programName, "share/fish/vendor_completions.d/" + programName + ".fish",
+	"share/fish/vendor_conf.d/" + programName + ".fish", "share/" + programName,
+}
+
+// hideProgram hides this program's files in the shared folders. A file mounted over one of them would show its name
+// in mountinfo, so the folder gets an overlay with whiteouts instead.
+func (b *builder) hideProgram() error {
+	hidden := map[string]map[string]bool{} // names by folder
+	prefixes := []string{"usr", "usr/local"}
+	for i, t := range b.Spec.Tools {
+		if !b.given.files[i] {
+			prefixes = append(prefixes, toolPath(t))
+		}
+	}
+	for _, prefix := range prefixes {
+		for _, place := range append(installedAt, programName) {
+			path := filepath.Join(prefix, place)
+			if _, err := os.Lstat(path); err == nil {
+				if err := collectNames(hidden, filepath.Dir(path)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if own, ok := b.ownName(); ok {
+		folder := filepath.Dir(own)
+		if hidden[folder] == nil {
+			hidden[folder] = map[string]bool{}
+		}
+		hidden[folder][filepath.Base(own)] = true
+	}
+	n := 0
+	for folder, names := range hidden {
+		n++
+		if err := b.whiteOut(folder, names, fmt.Sprintf("%s/hidden%d", layersName, n)); err != nil {
+			return fmt.Errorf("hide program in /%s: %w", folder, err)
+		}
+	}
+	return nil
+}
+
+func collectNames(hidden map[string]map[string]bool, folder string) error {
+	if hidden[folder] != nil {
+		return nil
+	}
+	hidden[folder] = map[string]bool{}
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		if strings.Contains(e.Name(), programName) {
+			hidden[folder][e.Name()] = true
+		}
+	}
+	return err
+}
+
+// ownName returns the path inside of this program's own file, whatever its name, and whether the file is there.
+func (b *builder) ownName() (path string, shared bool) {
+	exe, err := os.Readlink(fdPath(b.exe))
+	if err != nil {
+		return "", false
+	}
+	for i, t := range b.Spec.Tools {
+		if rel, ok := strings.CutPrefix(exe, t.Path+"/"); ok && !b.given.files[i] {
+			path = filepath.Join(toolPath(t), rel)
+			_, err := os.Lstat(path)
+			return path, err == nil
+		}
+	}
+	if b.given.root >= 0 {
+		return "", false
+	}
+	path = strings.TrimPrefix(exe, "/")
+	for _, root := range []string{"usr/", "bin/", "sbin/", "lib/", "lib32/", "lib64/", "libx32/"} {
+		if strings.HasPrefix(path, root) {
+			_, err := os.Lstat(path)
+			return path, err == nil
+		}
+	}
+	return "", false
+}
+
+// whiteOut mounts an overlay over a folder in which the names do not exist. Its whiteouts are character devices
+// 0:0, which need no privilege (mknod(2)).
+func (b *builder) whiteOut(folder string, names map[string]bool, layer string) error {
+	upper, err := openLayer(layer)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(upper)
+	for name := range names {
+		if err := unix.Mknod(filepath.Join(layer, name), unix.S_IFCHR, 0); err != nil {
+			return err
+		}
+	}
+	lower, err := layerAt(b.origin(folder))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(lower)
+	return shareLayers(folder, upper, lower)
+}
+
+// origin returns the original of a shared folder. The kernel limits how deep overlays can be nested, and an overlay
+// of the original is one level less deep than an overlay of the shared folder.
+func (b *builder) origin(folder string) string {
+	for i, t := range b.Spec.Tools {
+		if rel, ok := strings.CutPrefix(folder+"/", toolPath(t)+"/"); ok && !b.given.files[i] {
+			return filepath.Join(fdPath(b.given.tools[i]), rel)
+		}
+	}
+	if b.given.root >= 0 {
+		return filepath.Join(fdPath(b.given.root), folder)
+	}
+	return "/" + folder
+}

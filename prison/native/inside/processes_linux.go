@@ -1,0 +1,147 @@
+package inside
+
+import (
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+
+	"golang.org/x/sys/unix"
+)
+
+// processes starts processes and reaps all of them, including orphans, whose parent is now PID 1. It replaces
+// os/exec, which waits for its own children only, and would miss them because the reaper waits for all.
+type processes struct {
+	mu    sync.Mutex
+	waits map[int]chan int // channels for exit statuses, by pid
+	child chan os.Signal
+}
+
+func newProcesses() *processes {
+	p := &processes{waits: map[int]chan int{}, child: make(chan os.Signal, 1)}
+	signal.Notify(p.child, unix.SIGCHLD)
+	return p
+}
+
+// start runs a program in a session of its own, and sends the exit status to the channel. It holds the lock from
+// fork until the pid is in waits, so that the reaper cannot find a pid that is not there yet.
+func (p *processes) start(path string, argv, env []string, dir string, files []*os.File, tty bool) (pid int, exited <-chan int, err error) {
+	fds := make([]uintptr, len(files))
+	for i, f := range files {
+		fds[i] = f.Fd()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
+		Dir: dir, Env: env, Files: fds,
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: tty},
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	status := make(chan int, 1)
+	p.waits[pid] = status
+	return pid, status, nil
+}
+
+// reap reaps dead processes, and never returns. One SIGCHLD may stand for several of them.
+func (p *processes) reap() {
+	for range p.child {
+		p.mu.Lock()
+		for {
+			var ws unix.WaitStatus
+			pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil || pid <= 0 {
+				break
+			}
+			if status := p.waits[pid]; status != nil {
+				delete(p.waits, pid)
+				status <- exitStatus(ws)
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+func exitStatus(ws unix.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// kill ends a process with its session and all its descendants. It does not find a descendant that has left the
+// session and whose parent has died; such a process ends with the prison. It repeats the search until a search
+// after the death of all processes found before finds no new one: a killed process may still complete a fork.
+func (p *processes) kill(leader int) {
+	p.mu.Lock() // nothing is reaped meanwhile, so no pid can be reused
+	defer p.mu.Unlock()
+	doomed := map[int]bool{}
+	if p.waits[leader] != nil {
+		doomed[leader] = true
+		unix.Kill(leader, unix.SIGKILL)
+	}
+	for range 50 {
+		dead := allDead(doomed)
+		found := findTree(doomed, leader)
+		if found == 0 && dead {
+			return
+		}
+		for pid := range doomed {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		if found == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// allDead reports whether none of the processes runs any more.
+func allDead(pids map[int]bool) bool {
+	for pid := range pids {
+		if _, _, alive := family(pid); alive {
+			return false
+		}
+	}
+	return true
+}
+
+// findTree adds the living members of leader's session and the children of processes in doomed. It returns the
+// number of processes that it added.
+func findTree(doomed map[int]bool, leader int) (found int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		unix.Kill(-leader, unix.SIGKILL)
+		return 0
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == 1 || doomed[pid] {
+			continue
+		}
+		parent, session, ok := family(pid)
+		if ok && (session == leader || doomed[parent]) {
+			doomed[pid] = true
+			found++
+		}
+	}
+	return found
+}
+
+// family returns the parent and the session of a process, if the process is not dead.
+func family(pid int) (parent, session int, ok bool) {
+	fields, err := walls.StatFields(pid)
+	if err != nil || len(fields) < 4 || fields[0] == "Z" {
+		return 0, 0, false
+	}
+	parent, _ = strconv.Atoi(fields[1])
+	session, _ = strconv.Atoi(fields[3])
+	return parent, session, true
+}

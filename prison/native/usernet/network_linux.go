@@ -1,0 +1,226 @@
+// Package usernet gives a prison an open network without privileges: an interface inside, and a process on the host that has the
+// interface's other end (package egress). The process is one of its own, under a uid that nobody else has, so that whoever
+// looks at the agent's packets holds nothing else.
+package usernet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readyPatience is how long the process may take until it carries packets.
+	readyPatience = 10 * time.Second
+	// pause is how long a successor waits when a process has ended that had not run for so long.
+	pause = 500 * time.Millisecond
+)
+
+// Check returns an error for a spec with an open network, if this machine or user cannot have one.
+func Check(s prison.Spec) error {
+	if s.Network != prison.NetworkOpen {
+		return nil
+	}
+	if _, _, err := walls.SecondPhantom(s.UID, s.GID); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(tunDevice, os.O_RDWR, 0)
+	if err == nil {
+		return f.Close()
+	}
+	reason := "an open network needs " + tunDevice + ": " + err.Error()
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return walls.Unavailable(reason, "sudo modprobe tun")
+	case errors.Is(err, os.ErrPermission):
+		return walls.Unavailable(reason, "sudo chmod 0666 "+tunDevice)
+	}
+	return walls.Unavailable(reason)
+}
+
+// Finding returns what this machine has for an open network.
+func Finding() prison.Finding {
+	const name = "open network"
+	if err := Check(prison.Spec{Network: prison.NetworkOpen}); err != nil {
+		return walls.ErrorFinding(name, err)
+	}
+	return prison.Finding{Name: name, Value: "public addresses, by a process without privileges"}
+}
+
+// Network is the open network of a prison, held by the process that has started the prison. It keeps a duplicate of the
+// interface's other end: while nobody carries packets, none leave, and the interface inside stays as it is.
+type Network struct {
+	spec  prison.Spec
+	note  func(pid int) error
+	names *os.File // what names have which addresses, for a successor
+	tap   *os.File
+
+	first chan carrier // the first process, as soon as it can be given the interface
+
+	mu      sync.Mutex
+	current carrier
+	ended   bool
+	done    chan struct{} // closed when no process runs any more
+}
+
+// carrier is a process that carries the packets of a prison, or why there is none.
+type carrier struct {
+	process *os.Process
+	link    wire.Conn
+	err     error
+}
+
+// Start starts the process for the network of a prison that is yet to be built. It returns at once, and returns nil for a prison
+// without a network. Note, if not nil, is called with the id of each process that carries packets.
+func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
+	if s.Network != prison.NetworkOpen {
+		return nil, nil
+	}
+	fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memory file: %w", err)
+	}
+	n := &Network{spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), first: make(chan carrier, 1), done: make(chan struct{})}
+	go func() { n.first <- n.start() }()
+	return n, nil
+}
+
+// start starts a process.
+func (n *Network) start() carrier {
+	uid, gid, err := walls.SecondPhantom(n.spec.UID, n.spec.GID)
+	if err != nil {
+		return carrier{err: err}
+	}
+	c := walls.Child{
+		Role: wire.Relay, Env: []string{wire.SparingEnv}, Files: []*os.File{n.names}, Config: confineConfig{UID: uid, GID: gid},
+	}
+	if os.Geteuid() != 0 { // only in a user namespace can it become somebody else
+		c.Namespaces = unix.CLONE_NEWUSER
+		c.UIDs, c.GIDs = []walls.Mapping{{Inside: uid, Outside: uid}}, []walls.Mapping{{Inside: gid, Outside: gid}}
+	}
+	p, link, err := c.Start()
+	return carrier{p, link, err}
+}
+
+// give hands the interface's other end to a process, and returns when that carries packets.
+func (n *Network) give(c carrier) error {
+	if c.err != nil {
+		return c.err
+	}
+	err := c.link.Send(wire.Announcement{Tap: true}, n.tap)
+	if err == nil {
+		c.link.SetReadDeadline(time.Now().Add(readyPatience))
+		_, err = wire.AwaitReady(c.link, nil)
+		c.link.SetReadDeadline(time.Time{})
+	}
+	if err == nil && n.note != nil {
+		err = n.note(c.process.Pid)
+	}
+	if err != nil {
+		c.end()
+	}
+	return err
+}
+
+// end ends a process and waits for that.
+func (c carrier) end() {
+	if c.err != nil {
+		return
+	}
+	c.link.Close() // upon which it ends
+	late := time.AfterFunc(time.Second, func() { c.process.Kill() })
+	c.process.Wait()
+	late.Stop()
+}
+
+// Connect takes the interface's other end, and returns when packets are carried. From then on a process that ends gets a
+// successor: connections are lost, the network is not.
+func (n *Network) Connect(tap *os.File) error {
+	if n == nil {
+		tap.Close()
+		return errors.New("an interface that nobody asked for")
+	}
+	n.tap = tap
+	c := <-n.first
+	n.first = nil
+	if err := n.give(c); err != nil {
+		close(n.done)
+		return err
+	}
+	n.current = c
+	go n.replace()
+	return nil
+}
+
+// replace starts a successor for each process that ends before the network does.
+func (n *Network) replace() {
+	defer close(n.done)
+	for begun := time.Now(); ; begun = time.Now() {
+		n.current.process.Wait()
+		n.current.link.Close()
+		for first := true; ; first = false {
+			if n.hasEnded() {
+				return
+			}
+			if !first || time.Since(begun) < pause {
+				time.Sleep(pause)
+			}
+			c := n.start()
+			if n.give(c) != nil {
+				continue
+			}
+			if n.take(c) {
+				break
+			}
+			c.end()
+			return
+		}
+	}
+}
+
+// take makes a process the current one, unless the network has ended.
+func (n *Network) take(c carrier) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.ended {
+		n.current = c
+	}
+	return !n.ended
+}
+
+func (n *Network) hasEnded() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ended
+}
+
+// End ends the network and waits for that. A nil network is that of a prison without one.
+func (n *Network) End() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	n.ended = true
+	current := n.current
+	n.mu.Unlock()
+	if n.first != nil { // it was never connected
+		c := <-n.first
+		c.end()
+	} else {
+		if current.process != nil {
+			current.link.Close()
+			late := time.AfterFunc(time.Second, func() { current.process.Kill() })
+			defer late.Stop()
+		}
+		<-n.done
+	}
+	wire.CloseAll([]*os.File{n.names, n.tap})
+}
