@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attemptEnv makes the test binary, when it runs inside, try everything and print what came of it.
+// attemptEnv makes the test binary, run inside, make all attempts and print their results.
 const attemptEnv = "ATTEMPT"
 
-// attempt is one thing to try inside, and the error that must come.
+// attempt is one action to try inside, with the error that it must fail with.
 type attempt struct {
 	name string
 	want syscall.Errno
@@ -52,7 +52,7 @@ func socket(family int) func() error {
 	}
 }
 
-// keepsCoreLimit sets the limit, which must seem to work, and answers EXDEV when it is 1 all the same.
+// keepsCoreLimit sets the limit, which must seem to succeed, and returns EXDEV if the limit is still 1 afterwards.
 func keepsCoreLimit(limit uint64) func() error {
 	return func() error {
 		if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
@@ -179,7 +179,7 @@ var attempts = []attempt{
 	{"write to init's name", unix.EACCES, func() error { _, err := os.OpenFile("/proc/1/comm", os.O_WRONLY, 0); return err }},
 }
 
-// tryAll runs inside.
+// tryAll runs inside and makes all attempts.
 func tryAll() int {
 	runtime.LockOSThread()
 	got := map[string]int{}
@@ -199,7 +199,7 @@ func hasLandlock() bool {
 	return e == 0 && version > 0
 }
 
-// TestAttempts puts the test binary into the workspace and lets it walk into every wall.
+// TestAttempts puts the test binary into the workspace, and has it try to get through every wall.
 func TestAttempts(t *testing.T) {
 	b, s := prepared(t)
 	name := "prisontest" + filepath.Base(s.ID)
@@ -226,7 +226,7 @@ func TestAttempts(t *testing.T) {
 	}
 	for _, a := range attempts {
 		if a.name == "mknod disk" && hasLandlock() {
-			a.want = unix.EACCES // it is asked before capabilities are
+			a.want = unix.EACCES // Landlock refuses before capabilities are checked
 		}
 		if errno := syscall.Errno(got[a.name]); errno != a.want {
 			t.Errorf("%s: %d (%v), want %d (%v)", a.name, errno, errno, a.want, a.want)

@@ -4,27 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/inside"
+	"github.com/git-airlock/git-airlock/prison/native/usernet"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
 
-// killedStatus is the exit status of a command that the prison's end killed.
+// killedStatus is the exit status of a command that was killed because the prison ended.
 const killedStatus = 128 + int(unix.SIGKILL)
 
-// stopPatience is how long a prison may take to end. Unmounting an overlay writes all that is dirty in
-// the file system below it, the host's, to the disk.
-const stopPatience = 2 * time.Minute
-
-// unseenPatience is how long somebody whom one cannot see may hold the lock: a keeper that starts or is about to be gone.
+// unseenPatience is how long the lock may be held by a keeper that has no state: one that is starting or ending.
 const unseenPatience = 10 * time.Second
 
 type backend struct{}
@@ -37,37 +40,12 @@ func (backend) Name() string { return "native" }
 // Traits implements [prison.Backend].
 func (backend) Traits(string) prison.Traits { return prison.Traits{Overlay: true, HostKernel: true} }
 
-// check refuses what this backend cannot make.
-func check(s prison.Spec) error {
-	switch {
-	case s.ID == "", s.User == "", s.Hostname == "":
-		return errors.New("native prison: ID, User and Hostname are required")
-	case !filepath.IsAbs(s.Dir), !filepath.IsAbs(s.Workspace):
-		return errors.New("native prison: Dir and Workspace must be absolute paths")
-	case s.UID <= 0, s.GID <= 0:
-		return fmt.Errorf("native prison: uid %d, gid %d: want a phantom's", s.UID, s.GID)
-	case s.User != filepath.Base(s.User), s.User == ".", s.User == "..":
-		return fmt.Errorf("native prison: user name %q", s.User)
-	}
-	if s.Image != "" || s.Runtime != "" {
-		return unavailable("it has neither images nor runtimes; another root file system can be a folder")
-	}
-	if err := checkGiven(s); err != nil {
-		return err
-	}
-	return checkNetwork(s)
-}
-
-func unavailable(reason string, mend ...string) error {
-	return &prison.Unavailable{Backend: "native", Reason: reason, Mend: mend}
-}
-
 // Start implements [prison.Backend].
 func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, err error) {
 	if err := check(s); err != nil {
 		return i, err
 	}
-	if err := checkIDs(s); err != nil {
+	if err := walls.CheckIDs(s); err != nil {
 		return i, err
 	}
 	if err := checkStopped(s); err != nil {
@@ -82,22 +60,23 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	}
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
-	i.Weaker, err = awaitReady(link, nil)
+	i.Weaker, err = wire.AwaitReady(link, nil)
 	if ctx.Err() != nil {
-		keeper.Kill() // it may not have the lock yet by which Stop knows it
+		keeper.Kill() // before it has the lock, Stop cannot find it
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
 	}
 	if err != nil {
-		return i, errors.Join(checkKernel(), err)
+		return i, errors.Join(walls.CheckKernel(), err)
 	}
 	return i, nil
 }
 
-// checkStopped refuses to start what runs: what has a socket that answers and a lock that is held. Either
-// alone does not tell, as Stop holds the lock for a moment, and parts of a killed prison take one to end.
+// checkStopped returns an error if the prison runs. A running prison has a socket that answers and a lock that is
+// held. One of these alone is no proof: Stop holds the lock for a moment, and processes of a killed prison need a
+// moment to end.
 func checkStopped(s prison.Spec) error {
 	for range 10 {
-		c, err := dial(s.Dir)
+		c, err := wire.Dial(s.Dir)
 		if err != nil {
 			return nil
 		}
@@ -116,12 +95,12 @@ func checkStopped(s prison.Spec) error {
 
 var errRunning = errors.New("the prison is running already")
 
-// startKeeper starts the keeper detached: a session of its own, the root folder, and no environment but the PATH in which programs for
-// prisons were found. What the keeper starts has none of it.
-func startKeeper(s prison.Spec) (p *os.Process, link conn, err error) {
-	link, theirs, err := socketPair()
+// startKeeper starts the keeper detached: in a session of its own and in the root folder. Its environment is only
+// PATH, in which programs for prisons are found. Processes that the keeper starts do not inherit PATH.
+func startKeeper(s prison.Spec) (p *os.Process, link wire.Conn, err error) {
+	link, theirs, err := wire.Pair()
 	if err != nil {
-		return nil, conn{}, err
+		return nil, wire.Conn{}, err
 	}
 	defer theirs.Close()
 	defer func() {
@@ -129,59 +108,69 @@ func startKeeper(s prison.Spec) (p *os.Process, link conn, err error) {
 			link.Close()
 		}
 	}()
-	config, err := newConfig(roleKeeper, packSpec(s), 1)
+	config, err := wire.NewConfig(wire.Keeper, wire.PackSpec(s), 1)
 	if err != nil {
-		return nil, conn{}, err
+		return nil, wire.Conn{}, err
 	}
 	defer config.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil, conn{}, err
+		return nil, wire.Conn{}, err
 	}
 	defer null.Close()
-	p, err = os.StartProcess("/proc/self/exe", []string{roleKeeper}, &os.ProcAttr{
-		Dir: "/", Env: append([]string{"PATH=" + os.Getenv("PATH")}, roleEnv...), Files: []*os.File{null, null, null, config, theirs},
+	p, err = os.StartProcess("/proc/self/exe", []string{wire.Keeper}, &os.ProcAttr{
+		Dir: "/", Env: append([]string{"PATH=" + os.Getenv("PATH")}, wire.RoleEnv...), Files: []*os.File{null, null, null, config, theirs},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return nil, conn{}, err
+		return nil, wire.Conn{}, err
 	}
-	go p.Wait() // should it end before this process, it must not stay as a zombie
+	go p.Wait() // if it ends before this process, it must not stay a zombie
 	return p, link, nil
 }
 
-// namespaces are the walls. The control group's is added later, from the group itself.
-const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
-	unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
-
-// newPrison starts the first process of a prison from this thread's working directory, which must be the
-// [baseFolder]; what it announces is still to be awaited.
-func newPrison(s prison.Spec, shared bool, l *limits, enter func(pid int) error, files ...*os.File) (*os.Process, conn, error) {
-	return child{
-		role: roleBuild,
-		config: buildConfig{
-			Spec: packSpec(s), Base: pack(baseFolder(s)), Shared: shared,
-			MemoryRlimit: l.memoryRlimit, PIDsRlimit: l.pidsRlimit, Weaker: l.weaker,
-		},
-		namespaces: namespaces,
-		uids:       []mapping{{s.UID, s.UID}},
-		gids:       []mapping{{s.GID, s.GID}},
-		files:      files,
-		enter:      enter,
-	}.start()
+// baseFolder returns the nearest folder above both the workspace and the host state. The builder starts with it as
+// working directory: the builder has capabilities in its namespaces only, so it may be unable to reach the folder
+// from / through somebody's closed home.
+func baseFolder(s prison.Spec) string {
+	base := filepath.Dir(s.Workspace)
+	for {
+		rel, err := filepath.Rel(base, s.Dir)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") || base == "/" {
+			return base
+		}
+		base = filepath.Dir(base)
+	}
 }
 
-// openPrison starts a prison from a thread with a working directory of its own, which ends then.
-func openPrison(s prison.Spec, limits *limits) (p *os.Process, link conn, err error) {
+// newPrison starts the first process of a prison from this thread's working directory, which must be the
+// [baseFolder]. The caller must then wait for its announcement.
+func newPrison(s prison.Spec, shared bool, l *walls.Limits, enter func(pid int) error, files ...*os.File) (*os.Process, wire.Conn, error) {
+	return walls.Child{
+		Role: wire.Builder,
+		Config: inside.Config{
+			Spec: wire.PackSpec(s), Base: wire.Pack(baseFolder(s)), Shared: shared,
+			Rlimits: l.Rlimits, Weaker: l.Weaker,
+		},
+		Namespaces: walls.Namespaces,
+		UIDs:       []walls.Mapping{{Inside: s.UID, Outside: s.UID}},
+		GIDs:       []walls.Mapping{{Inside: s.GID, Outside: s.GID}},
+		Files:      files,
+		Enter:      enter,
+	}.Start()
+}
+
+// openPrison starts a prison from a thread with its own working directory, and the thread then ends.
+func openPrison(s prison.Spec, limits *walls.Limits) (p *os.Process, link wire.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the runtime ends the thread with the goroutine
+		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
 		if err = unix.Unshare(unix.CLONE_FS); err != nil {
 			return
 		}
 		if err = unix.Chdir(baseFolder(s)); err == nil {
-			p, link, err = newPrison(s, false, limits, limits.enter)
+			p, link, err = newPrison(s, false, limits, limits.Enter)
 		}
 	}()
 	<-done
@@ -202,60 +191,60 @@ func (backend) HomeDisk(s prison.Spec) string { return s.Dir }
 
 // Open implements [prison.Backend].
 func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	if s.ReadOnly { // git of the host's looks, and nothing of the agent's
+	if s.ReadOnly { // git on the host reads it, and nothing of the agent's runs
 		s.Network, s.Root, s.Tools = prison.NetworkNone, "", nil
 	}
 	if err := check(s); err != nil {
 		return nil, err
 	}
-	if err := checkIDs(s); err != nil {
+	if err := walls.CheckIDs(s); err != nil {
 		return nil, err
 	}
-	limits := lookLimits(s)
-	if err := limits.make(); err != nil {
+	limits := walls.LookLimits(s)
+	if err := limits.Make(); err != nil {
 		return nil, fmt.Errorf("open prison: %w", err)
+	}
+	network, err := usernet.Start(s, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open prison: %w", errors.Join(err, limits.Remove()))
 	}
 	p, link, err := openPrison(s, limits)
 	if err != nil {
-		return nil, fmt.Errorf("open prison: %w", errors.Join(checkKernel(), err, limits.remove()))
+		network.End()
+		return nil, fmt.Errorf("open prison: %w", errors.Join(walls.CheckKernel(), err, limits.Remove()))
 	}
 	var once sync.Once
-	var relay *os.Process
-	var wire conn
 	end := func() (err error) {
 		once.Do(func() {
 			link.Close()
 			p.Kill()
 			p.Wait()
-			endRelay(relay, wire)
-			err = limits.remove()
+			network.End()
+			err = limits.Remove()
 		})
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
-	_, err = awaitReady(link, func(tap *os.File) (err error) {
-		relay, wire, err = startRelay(s, tap)
-		return err
-	})
+	_, err = wire.AwaitReady(link, network.Connect)
 	if !stop() && ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		end() //nolint:errcheck // it gives none
+		end() //nolint:errcheck // ends without an error
 		return nil, fmt.Errorf("open prison: %w", err)
 	}
 	var mu sync.Mutex
-	connect := func() (conn, error) {
-		ours, theirs, err := socketPair()
+	connect := func() (wire.Conn, error) {
+		ours, theirs, err := wire.Pair()
 		if err != nil {
-			return conn{}, err
+			return wire.Conn{}, err
 		}
 		defer theirs.Close()
 		mu.Lock()
 		defer mu.Unlock()
-		if err := link.send(announcement{}, theirs); err != nil {
+		if err := link.Send(wire.Announcement{}, theirs); err != nil {
 			ours.Close()
-			return conn{}, err
+			return wire.Conn{}, err
 		}
 		return ours, nil
 	}
@@ -265,7 +254,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 // Attach implements [prison.Backend].
 func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	r := &running{
-		connect: func() (conn, error) { return dial(s.Dir) },
+		connect: func() (wire.Conn, error) { return wire.Dial(s.Dir) },
 		close:   func() error { return nil },
 	}
 	err := r.ping(ctx)
@@ -278,7 +267,7 @@ func (backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, error)
 	return r, nil
 }
 
-// Stop implements [prison.Backend]. Who holds the lock knows that no keeper works any more.
+// Stop implements [prison.Backend]. While Stop holds the lock, no keeper runs.
 func (backend) Stop(ctx context.Context, s prison.Spec) error {
 	if neverStarted(s.Dir) {
 		return nil
@@ -288,19 +277,19 @@ func (backend) Stop(ctx context.Context, s prison.Spec) error {
 		return err
 	}
 	defer lock.Close()
-	if err := keeper.end(stopPatience); err != nil { // it releases the lock a moment before it is gone
+	if err := keeper.end(walls.StopPatience); err != nil { // it releases the lock a moment before it ends
 		return fmt.Errorf("end keeper: %w", err)
 	}
 	return finishRun(s.Dir)
 }
 
-// neverStarted reports whether there is not even a lock.
+// neverStarted reports whether the lock does not exist.
 func neverStarted(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, lockName))
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// askToEnd waits for the lock, asks the keeper that holds it to end, and after a while kills it.
+// askToEnd waits for the lock. It tells the keeper that holds the lock to end, and kills it after a while.
 func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID, err error) {
 	begun := time.Now()
 	for asked := false; ; time.Sleep(2 * time.Millisecond) {
@@ -310,15 +299,15 @@ func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID,
 		if err := ctx.Err(); err != nil {
 			return nil, keeper, err
 		}
-		if current, err := readState(dir); err == nil { // else it is about to start, or about to be gone
+		if current, err := readState(dir); err == nil { // otherwise it is starting or ending
 			keeper = current.Keeper
 		}
 		switch patience := time.Since(begun); {
 		case patience > unseenPatience && !keeper.alive():
 			return nil, keeper, prison.ErrElsewhere
-		case patience > stopPatience:
+		case patience > walls.StopPatience:
 			return nil, keeper, errors.New("the prison's keeper does not end")
-		case patience > stopPatience/2:
+		case patience > walls.StopPatience/2:
 			keeper.signal(unix.SIGKILL)
 		case keeper.PID != 0 && !asked:
 			keeper.signal(unix.SIGTERM)
@@ -327,7 +316,8 @@ func askToEnd(ctx context.Context, dir string) (lock *os.File, keeper processID,
 	}
 }
 
-// finishRun does what a keeper does at its end, for one that was killed. The lock must be held.
+// finishRun cleans up after a keeper that was killed, as the keeper would have done at its end. The caller must
+// hold the lock.
 func finishRun(dir string) error {
 	if old, err := readState(dir); err == nil {
 		if old.elsewhere(dir) {
@@ -337,7 +327,7 @@ func finishRun(dir string) error {
 			return fmt.Errorf("clear the prison's rest: %w", err)
 		}
 	}
-	var command launchedState
+	var command wire.Command
 	path := filepath.Join(dir, commandName)
 	if hostfile.Read(path, &command) == nil && !command.Exited {
 		command.Exited, command.Status = true, killedStatus
@@ -348,12 +338,12 @@ func finishRun(dir string) error {
 
 // Launched implements [prison.Backend].
 func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, error) {
-	// Whether it runs is asked first: a command may end in between, but not come back.
-	c, dialErr := dial(s.Dir)
+	// Whether the prison runs is checked first: the command may end in between, but cannot start again.
+	c, dialErr := wire.Dial(s.Dir)
 	if dialErr == nil {
 		c.Close()
 	}
-	var command launchedState
+	var command wire.Command
 	err := hostfile.Read(filepath.Join(s.Dir, commandName), &command)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -365,4 +355,19 @@ func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, e
 		command.Exited, command.Status = true, killedStatus
 	}
 	return &prison.Launched{Argv: command.Argv, Exited: command.Exited, Status: command.Status}, nil
+}
+
+// Examine implements [prison.Backend].
+func (b backend) Examine(ctx context.Context) ([]prison.Finding, error) {
+	findings := walls.Examine(func() error { return b.Probe(ctx) })
+	return append(findings, usernet.Finding()), b.Probe(ctx)
+}
+
+// Shown implements [prison.Backend].
+func (backend) Shown(_ context.Context, s prison.Spec) (io.ReadCloser, error) {
+	f, err := os.Open(filepath.Join(s.Dir, logName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, prison.ErrNotLaunched
+	}
+	return f, err
 }

@@ -10,26 +10,27 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
 
-// running is a prison seen from outside.
+// running is a prison, seen from outside.
 type running struct {
-	connect func() (conn, error)
+	connect func() (wire.Conn, error)
 	close   func() error
 }
 
 func (r *running) Close() error { return r.close() }
 
-// ask connects, sends a request and returns the connection with the descriptors of the first answer.
-func (r *running) ask(ctx context.Context, q request) (conn, []*os.File, error) {
+// ask connects, sends a request and returns the connection, with the descriptors of the first reply.
+func (r *running) ask(ctx context.Context, q wire.Request) (wire.Conn, []*os.File, error) {
 	if err := ctx.Err(); err != nil {
-		return conn{}, nil, err
+		return wire.Conn{}, nil, err
 	}
 	c, err := r.connect()
 	if err != nil {
-		return conn{}, nil, prison.ErrNotRunning
+		return wire.Conn{}, nil, prison.ErrNotRunning
 	}
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
 	a, files, err := roundTrip(c, q)
@@ -39,25 +40,25 @@ func (r *running) ask(ctx context.Context, q request) (conn, []*os.File, error) 
 	case err != nil:
 		err = lost(err)
 	default:
-		err = a.err()
+		err = a.Err()
 	}
 	if err != nil {
-		closeAll(files)
+		wire.CloseAll(files)
 		c.Close()
-		return conn{}, nil, err
+		return wire.Conn{}, nil, err
 	}
 	return c, files, nil
 }
 
-func roundTrip(c conn, q request) (a reply, files []*os.File, err error) {
-	if err := c.send(q.pack()); err != nil {
+func roundTrip(c wire.Conn, q wire.Request) (a wire.Reply, files []*os.File, err error) {
+	if err := c.Send(q.Pack()); err != nil {
 		return a, nil, err
 	}
-	files, err = c.recv(&a)
+	files, err = c.Recv(&a)
 	return a, files, err
 }
 
-// lost reads the end of a connection as the end of the prison.
+// lost turns the end of a connection into an error for the end of the prison.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
@@ -66,44 +67,27 @@ func lost(err error) error {
 	return err
 }
 
-// err returns what an answer says went wrong. The text comes from inside, but from init.
-func (a reply) err() error {
-	switch {
-	case a.Error == "":
-		return nil
-	case a.Code == codeNotFound:
-		return fmt.Errorf("%s: %w", a.Error, prison.ErrNotFound)
-	case a.Code == codeNotLaunched:
-		return prison.ErrNotLaunched
-	case a.Code == codeFlooded:
-		return prison.ErrFlooded
-	case a.Code == codeNotExecutable:
-		return fmt.Errorf("%s: %w", a.Error, prison.ErrNotExecutable)
-	}
-	return errors.New(a.Error)
-}
-
-// pingPatience is how long a prison may take to answer that it is there. Its agent may keep all processors busy.
+// pingPatience is how long a prison may take to answer a ping. Its agent may keep all processors busy.
 const pingPatience = 5 * time.Second
 
 func (r *running) ping(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
-	c, files, err := r.ask(bounded, request{Kind: kindPing})
+	c, files, err := r.ask(bounded, wire.Request{Kind: wire.KindPing})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return prison.ErrFrozen
 	}
 	if err != nil {
 		return err
 	}
-	closeAll(files)
+	wire.CloseAll(files)
 	return c.Close()
 }
 
-func newRequest(kind string, p prison.Process) request {
-	q := request{Kind: kind, Argv: p.Argv, Env: p.Env, Dir: p.Dir}
+func newRequest(kind string, p prison.Process) wire.Request {
+	q := wire.Request{Kind: kind, Argv: p.Argv, Env: p.Env, Dir: p.Dir}
 	if t := p.Terminal; t != nil {
-		q.Terminal = &terminalRequest{Rows: t.Size.Rows, Cols: t.Size.Cols, Term: t.Term}
+		q.Terminal = &wire.Terminal{Rows: t.Size.Rows, Cols: t.Size.Cols, Term: t.Term}
 		if q.Terminal.Term == "" {
 			q.Terminal.Term = "xterm-256color"
 		}
@@ -121,21 +105,21 @@ func (r *running) Launch(ctx context.Context, p prison.Process) error {
 		t.Size = prison.Size{Rows: 24, Cols: 80}
 	}
 	p.Terminal = &t
-	c, files, err := r.ask(ctx, newRequest(kindLaunch, p))
+	c, files, err := r.ask(ctx, newRequest(wire.KindLaunch, p))
 	if err != nil {
 		return err
 	}
-	closeAll(files)
+	wire.CloseAll(files)
 	return c.Close()
 }
 
 // Watch implements [prison.Prison].
 func (r *running) Watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
-	c, files, err := r.ask(ctx, request{Kind: kindWatch, Paths: paths})
+	c, files, err := r.ask(ctx, wire.Request{Kind: wire.KindWatch, Paths: paths})
 	if err != nil {
 		return nil, err
 	}
-	closeAll(files)
+	wire.CloseAll(files)
 	changes := make(chan struct{}, 1)
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	go func() {
@@ -149,7 +133,7 @@ func (r *running) Watch(ctx context.Context, paths []string) (<-chan struct{}, e
 			}
 			select {
 			case changes <- struct{}{}:
-			default: // one is waiting already
+			default: // a notification is pending already
 			}
 		}
 	}()
@@ -158,7 +142,7 @@ func (r *running) Watch(ctx context.Context, paths []string) (<-chan struct{}, e
 
 // Exec implements [prison.Prison].
 func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
-	q := newRequest(kindExec, p)
+	q := newRequest(wire.KindExec, p)
 	if p.Terminal == nil {
 		q.Stdin, q.Stdout, q.Stderr = p.Stdin != nil, p.Stdout != nil, p.Stderr != nil
 		if q.Merged = p.Merged(); q.Merged {
@@ -170,18 +154,18 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 		return 0, err
 	}
 	defer c.Close()
-	defer closeAll(ends)
+	defer wire.CloseAll(ends)
 	s, err := connectStreams(p, ends)
 	if err != nil {
 		return 0, err
 	}
-	// Closing our sending side is what tells init to kill.
+	// Init kills the process when our sending side is closed.
 	defer context.AfterFunc(ctx, func() {
-		c.closeWrite()
-		c.SetReadDeadline(time.Now().Add(killPatience))
+		c.CloseWrite()
+		c.SetReadDeadline(time.Now().Add(wire.KillPatience))
 	})()
-	var a reply
-	_, err = c.recv(&a)
+	var a wire.Reply
+	_, err = c.Recv(&a)
 	if ctx.Err() != nil {
 		s.abandon()
 		return 0, ctx.Err()
@@ -193,25 +177,18 @@ func (r *running) Exec(ctx context.Context, p prison.Process) (int, error) {
 	return a.Status, copyErr
 }
 
-const (
-	// killPatience is how long Exec waits to hear that what it had killed is dead.
-	killPatience = 5 * time.Second
-	// What a process wrote is in its pipe when it has exited, but what it started may go on to hold
-	// the pipe. As long as it writes it may be part of a pipeline, so only silence ends the
-	// reading, or a limit for those who never fall silent.
-	silence    = 200 * time.Millisecond
-	afterwards = 5 * time.Second
-)
+// afterwards is how long the output of other processes is still read after the process has exited.
+const afterwards = 5 * time.Second
 
-// copies are those between a process's ends and the caller's readers and writers.
+// copies are the running copies between the ends of a process and the caller's readers and writers.
 type copies struct {
 	outputs []*output
 	ended   chan struct{}
 	wg      sync.WaitGroup
 }
 
-// connectStreams starts copying. The caller's reader may block for ever, so nobody waits for it:
-// what it read last is lost when the process has ended.
+// connectStreams starts copying. The caller's reader may block for ever, so nothing waits for it. Input that was
+// read after the process ended is lost.
 func connectStreams(p prison.Process, ends []*os.File) (*copies, error) {
 	s := &copies{ended: make(chan struct{})}
 	next := func() (*os.File, error) {
@@ -253,8 +230,8 @@ func connectStreams(p prison.Process, ends []*os.File) (*copies, error) {
 	return s, nil
 }
 
-// terminal connects the caller to a pseudo terminal. The line discipline inside makes signals and
-// echo; the caller puts its own terminal into raw mode.
+// terminal connects the caller to a pseudo terminal. The line discipline inside handles signals and echo, so the
+// caller must put its own terminal into raw mode.
 func (s *copies) terminal(p prison.Process, master *os.File) {
 	if p.Stdin != nil {
 		go io.Copy(master, p.Stdin) //nolint:errcheck // the command may end before its input
@@ -287,12 +264,13 @@ func setSize(master *os.File, size prison.Size) {
 	if err != nil {
 		return
 	}
-	raw.Control(func(fd uintptr) { //nolint:errcheck // the terminal may be gone
-		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}) //nolint:errcheck // it stays as it was
+	raw.Control(func(fd uintptr) { //nolint:errcheck // the terminal may be closed
+		// on failure the size stays as it was
+		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}) //nolint:errcheck
 	})
 }
 
-// output is one stream from the process to the caller.
+// output is a stream from the process to the caller.
 type output struct {
 	from *os.File
 	err  error
@@ -312,24 +290,24 @@ func (o *output) run(to io.Writer, ended <-chan struct{}) {
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
 				o.err = fmt.Errorf("copy output: %w", err)
-				o.from.Close() // the process gets SIGPIPE, as from any reader that went away
+				o.from.Close() // the process gets SIGPIPE, as with any reader that has closed the pipe
 				return
 			}
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && limit.IsZero():
-			<-ended // finish woke us
+			<-ended // finish set the deadline
 			limit = time.Now().Add(afterwards)
 		case err != nil, !limit.IsZero() && time.Now().After(limit):
-			return // end of file (a terminal says EIO when its last user is gone), or silence
+			return // end of file (EIO for a terminal whose last user has closed it), or silence
 		}
 		if !limit.IsZero() {
-			o.from.SetReadDeadline(time.Now().Add(silence))
+			o.from.SetReadDeadline(time.Now().Add(wire.Silence))
 		}
 	}
 }
 
-// finish is called when the process has exited, and returns when all it wrote is copied.
+// finish must be called when the process has exited. It returns when all output of the process is copied.
 func (s *copies) finish() error {
 	for _, o := range s.outputs {
 		o.from.SetReadDeadline(time.Now())
@@ -343,11 +321,65 @@ func (s *copies) finish() error {
 	return errors.Join(errs...)
 }
 
-// abandon returns when nothing is copied any more.
+// abandon stops copying, and returns when all copying has ended.
 func (s *copies) abandon() {
 	for _, o := range s.outputs {
 		o.from.Close()
 	}
 	close(s.ended)
 	s.wg.Wait()
+}
+
+// Join implements [prison.Prison].
+func (r *running) Join(ctx context.Context, p prison.Process) error {
+	c, ends, err := r.ask(ctx, wire.Request{Kind: wire.KindJoin})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer wire.CloseAll(ends)
+	if len(ends) != 2 {
+		return errors.New("the prison gave too few descriptors")
+	}
+	shown, master := ends[0], ends[1]
+	done := make(chan struct{})
+	defer close(done)
+	defer context.AfterFunc(ctx, func() { shown.SetReadDeadline(time.Now()) })()
+	if p.Stdin != nil {
+		go io.Copy(master, p.Stdin) //nolint:errcheck // the command may end before its input
+	}
+	if p.Terminal != nil {
+		follow(master, *p.Terminal, done)
+	}
+	out := p.Stdout
+	if out == nil {
+		out = io.Discard
+	}
+	_, err = io.Copy(out, shown)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// follow sets the size of a terminal to the size of the caller's. It changes the size even if it is the same
+// already, since a change makes programs redraw their screen.
+func follow(master *os.File, t prison.Terminal, done <-chan struct{}) {
+	if t.Size.Rows > 1 {
+		setSize(master, prison.Size{Rows: t.Size.Rows - 1, Cols: t.Size.Cols})
+	}
+	setSize(master, t.Size)
+	go func() {
+		for {
+			select {
+			case size, ok := <-t.Resize:
+				if !ok {
+					return
+				}
+				setSize(master, size)
+			case <-done:
+				return
+			}
+		}
+	}()
 }

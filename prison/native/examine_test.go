@@ -16,7 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestExamineAgrees compares what is foretold with what a prison started then says.
+// TestExamineAgrees compares the weaknesses that Examine reports with those of a prison that is started afterwards.
 func TestExamineAgrees(t *testing.T) {
 	b, s := prepared(t)
 	findings, err := b.Examine(t.Context())
@@ -37,7 +37,7 @@ func TestExamineAgrees(t *testing.T) {
 		}
 	}
 	for _, w := range isolation.Weaker {
-		if !foretold[w.Text] && w.Kind != prison.HostPath { // the file system's
+		if !foretold[w.Text] && w.Kind != prison.HostPath { // depends on the file system
 			t.Errorf("the prison lacks %q, and nothing foretold it", w)
 		}
 		delete(foretold, w.Text)
@@ -47,9 +47,9 @@ func TestExamineAgrees(t *testing.T) {
 	}
 }
 
-// TestExamineWithoutRange examines as somebody who has no subordinate ids.
+// TestExamineWithoutRange examines as a user without subordinate ids.
 func TestExamineWithoutRange(t *testing.T) {
-	_, err := exec.LookPath("newuidmap") // without it that is what is missing first
+	_, err := exec.LookPath("newuidmap") // without newuidmap, that is reported first
 	prisontest.Need(t, "rootless", err)
 	var told struct {
 		Findings    []prison.Finding
@@ -70,7 +70,7 @@ func TestExamineWithoutRange(t *testing.T) {
 	t.Errorf("%+v", told.Findings)
 }
 
-// examinerEnv makes the test binary print, as JSON, what Examine says.
+// examinerEnv makes the test binary print the findings of Examine as JSON.
 const examinerEnv = "PRISONTEST_EXAMINE"
 
 func examineAndTell() int {
@@ -81,19 +81,4 @@ func examineAndTell() int {
 	}
 	json.NewEncoder(os.Stdout).Encode(map[string]any{"Findings": findings, "Unavailable": u})
 	return 0
-}
-
-// TestAppArmorProfile lets a shell write the profile.
-func TestAppArmorProfile(t *testing.T) {
-	for program, path := range map[string]string{
-		"/usr/local/bin/git-airlock": "/usr/local/bin/git-airlock",
-		`/home/o'neil/100% "x*\/g`:   `/home/o'neil/100% \"x\*\\/g`,
-	} {
-		print, _, _ := strings.Cut(native.AppArmorProfile(program)[0], " | sudo ")
-		out, err := exec.Command("sh", "-c", print).Output()
-		want := "abi <abi/4.0>,\nprofile git-airlock \"" + path + "\" flags=(unconfined) {\n  userns,\n}\n"
-		if err != nil || string(out) != want {
-			t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
-		}
-	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestExhaust uses up what only this backend bounds itself.
+// TestExhaust uses up the resources that only this backend limits.
 func TestExhaust(t *testing.T) {
 	b, s := prepared(t)
 	s.Limits = prison.Limits{Memory: 64 << 20}
@@ -27,7 +27,7 @@ func TestExhaust(t *testing.T) {
 	}
 }
 
-// TestMachine looks for what tells one machine from another.
+// TestMachine checks that files which distinguish one machine from another are hidden.
 func TestMachine(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -37,7 +37,7 @@ func TestMachine(t *testing.T) {
 		ls -A bus fs irq tty driver sys/dev; find bus fs irq -type f; } 2>/dev/null | grep -v ':$'`); got != "" {
 		t.Errorf("%q", got)
 	}
-	// What builds do look at.
+	// Builds read these files.
 	if got := output(t, b, s, `cd /proc && for f in cpuinfo meminfo stat loadavg uptime version vmstat cgroups mounts self/status sys/kernel/random/uuid sys/vm/overcommit_memory sys/kernel/pid_max; do
 		test $(head -c 10 $f | wc -c) -gt 0 || echo $f; done`); got != "" {
 		t.Errorf("cannot be read: %s", got)

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// firstByte returns how long it takes until something that is started writes its first byte.
+// firstByte returns the time until a started program writes its first byte.
 func firstByte(b *testing.B, start func(w *os.File)) time.Duration {
 	b.Helper()
 	r, w, err := os.Pipe()
@@ -28,7 +28,7 @@ func firstByte(b *testing.B, start func(w *os.File)) time.Duration {
 	return time.Since(begun)
 }
 
-// reportMedian replaces the mean, which one interruption spoils.
+// reportMedian reports the median instead of the mean, which a single interruption would distort.
 func reportMedian(b *testing.B, times []time.Duration) {
 	slices.Sort(times)
 	b.ReportMetric(0, "ns/op")
@@ -48,7 +48,8 @@ func BenchmarkFirst(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			go p.Exec(b.Context(), prison.Process{Argv: []string{"/bin/echo"}, Stdout: writer{w}}) // its output tells
+			// a failure shows as missing output
+			go p.Exec(b.Context(), prison.Process{Argv: []string{"/bin/echo"}, Stdout: writer{w}})
 		}))
 		if err := backend.Stop(b.Context(), s); err != nil {
 			b.Fatal(err)
@@ -57,7 +58,7 @@ func BenchmarkFirst(b *testing.B) {
 	reportMedian(b, times)
 }
 
-// writer closes what it wrote to once.
+// writer closes its file after the first write.
 type writer struct{ *os.File }
 
 func (w writer) Write(p []byte) (int, error) {
@@ -65,7 +66,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return w.File.Write(p)
 }
 
-// BenchmarkFirstBubblewrap has bubblewrap do so, with the same namespaces and folders.
+// BenchmarkFirstBubblewrap does the same with bubblewrap, with the same namespaces and folders.
 func BenchmarkFirstBubblewrap(b *testing.B) {
 	program, err := exec.LookPath("bwrap")
 	if err != nil {

@@ -10,27 +10,30 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hosttree"
+	"github.com/git-airlock/git-airlock/prison/native/inside"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
 
-// folderTask is work on the phantom's folders. Root does it itself; everybody else in a user
-// namespace in which they are uid 0, the phantom is itself, and nobody else exists.
+// folderTask is work on the phantom's folders. Root does the work itself. For other users, a helper does the work
+// in a user namespace in which the user is uid 0, the phantom has its own uid, and no other uids exist.
 type folderTask struct {
 	UID, GID int
-	Make     []string // made mode 0700 and owned by the phantom; existing ones are errors
+	Make     []string // created with mode 0700 and owned by the phantom; an existing folder is an error
 	Remove   []string
-	Trial    bool // nothing but an attempt at what every prison needs
+	Trial    bool // only try the steps that every prison needs
 }
 
 func (t folderTask) pack() folderTask {
-	t.Make, t.Remove = packAll(t.Make), packAll(t.Remove)
+	t.Make, t.Remove = wire.PackAll(t.Make), wire.PackAll(t.Remove)
 	return t
 }
 
 func (t folderTask) run() error {
 	if t.Trial {
-		return tryNamespaces(t.UID, t.GID)
+		return inside.Try(t.UID, t.GID)
 	}
 	for _, path := range t.Make {
 		if err := makeOwned(path, t.UID, t.GID); err != nil {
@@ -55,8 +58,8 @@ func makeOwned(path string, uid, gid int) error {
 	return nil
 }
 
-// do runs the task with the power over the phantom's files. A helper inherits the lock and holds it to its end, so that
-// nobody believes its work done, or undone, when only who asked for it was killed.
+// do runs the task with access to the phantom's files. A helper inherits the lock and holds it until it ends. So
+// the lock is not free while the work is incomplete, even if the process that started the helper is killed.
 func (t folderTask) do(ctx context.Context, lock *os.File) error {
 	if len(t.Make)+len(t.Remove) == 0 {
 		return nil
@@ -64,59 +67,44 @@ func (t folderTask) do(ctx context.Context, lock *os.File) error {
 	if os.Geteuid() == 0 {
 		return t.run()
 	}
-	return child{
-		role: roleHelper, config: t.pack(), namespaces: unix.CLONE_NEWUSER,
-		uids:  []mapping{{0, os.Getuid()}, {t.UID, t.UID}},
-		gids:  []mapping{{0, os.Getgid()}, {t.GID, t.GID}},
-		files: []*os.File{lock},
-	}.help(ctx)
-}
-
-// help starts a helper and waits for it to be done.
-func (c child) help(ctx context.Context) error {
-	p, link, err := c.start()
-	if err != nil {
-		return err
-	}
-	defer p.Wait()
-	defer link.Close()
-	defer context.AfterFunc(ctx, func() { p.Kill() })()
-	if _, err := awaitReady(link, nil); err != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	return nil
+	return walls.Child{
+		Role: wire.Helper, Config: t.pack(), Namespaces: unix.CLONE_NEWUSER,
+		UIDs:  []walls.Mapping{{Inside: 0, Outside: os.Getuid()}, {Inside: t.UID, Outside: t.UID}},
+		GIDs:  []walls.Mapping{{Inside: 0, Outside: os.Getgid()}, {Inside: t.GID, Outside: t.GID}},
+		Files: []*os.File{lock},
+	}.Help(ctx)
 }
 
 func helperMain(config []byte, _ int) int {
-	link, err := fileConn(inheritedFile(0))
+	link, err := wire.FileConn(wire.InheritedFile(0))
 	if err != nil {
 		return 1
 	}
-	if _, err := link.recv(&announcement{}); err != nil {
+	if _, err := link.Recv(&wire.Announcement{}); err != nil {
 		return 1
 	}
 	var t folderTask
 	if err = json.Unmarshal(config, &t); err == nil {
-		t.Make, t.Remove = unpackAll(t.Make), unpackAll(t.Remove)
+		t.Make, t.Remove = wire.UnpackAll(t.Make), wire.UnpackAll(t.Remove)
 		err = t.run()
 	}
-	var a announcement
+	var a wire.Announcement
 	if err != nil {
 		a.Error = err.Error()
 	}
-	link.send(a)
+	link.Send(a)
 	return 0
 }
 
 // ownFolders are the phantom's folders in Spec.Dir.
-var ownFolders = []string{homeName, homeWorkName, workName}
+var ownFolders = []string{inside.Home, inside.HomeWork, inside.WorkspaceWork}
 
 // Prepare implements [prison.Backend].
 func (backend) Prepare(ctx context.Context, s prison.Spec) error {
 	if err := check(s); err != nil {
 		return err
 	}
-	if err := checkIDs(s); err != nil {
+	if err := walls.CheckIDs(s); err != nil {
 		return err
 	}
 	lock, err := lockStopped(s.Dir)
@@ -135,7 +123,7 @@ func (backend) Prepare(ctx context.Context, s prison.Spec) error {
 	return nil
 }
 
-// ensureFolders makes what a start needs and a Wipe or an older version did not leave.
+// ensureFolders creates folders that a start needs and that are missing after a Wipe or from an older version.
 func ensureFolders(ctx context.Context, s prison.Spec) error {
 	t, err := missingFolders(s)
 	if err != nil || len(t.Make) == 0 {
@@ -172,7 +160,7 @@ func missingFolders(s prison.Spec) (t folderTask, err error) {
 			t.Make = append(t.Make, path)
 		}
 	}
-	lower := filepath.Join(s.Dir, lowerName)
+	lower := filepath.Join(s.Dir, inside.Lower)
 	if err := os.Mkdir(lower, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return t, err
 	}
@@ -192,7 +180,7 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	}
 	t := folderTask{UID: s.UID, GID: s.GID}
 	paths := []string{s.Workspace}
-	for _, name := range append(ownFolders, lowerName, commandName, logName) {
+	for _, name := range append(ownFolders, inside.Lower, commandName, logName) {
 		paths = append(paths, filepath.Join(s.Dir, name))
 	}
 	for _, path := range paths {
@@ -204,7 +192,34 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 		return fmt.Errorf("wipe: %w", err)
 	}
 	if err := os.Remove(filepath.Join(s.Dir, lockName)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("wipe: %w", err) // the last thing: until here it keeps others away
+		return fmt.Errorf("wipe: %w", err) // last, since until here the lock keeps other processes away
 	}
 	return nil
 }
+
+// Probe implements [prison.Backend]. It first checks for reasons that have a name. Then it creates the namespaces
+// for a moment, since other obstacles (a container's filter, AppArmor) appear only on trying.
+func (backend) Probe(ctx context.Context) error {
+	if err := walls.CheckKernel(); err != nil {
+		return err
+	}
+	uid, gid, err := walls.TrialPhantom()
+	if err != nil {
+		return err
+	}
+	err = walls.Child{
+		Role: wire.Helper, Config: folderTask{UID: uid, GID: gid, Trial: true}, Namespaces: walls.Namespaces,
+		UIDs: []walls.Mapping{{Inside: uid, Outside: uid}}, GIDs: []walls.Mapping{{Inside: gid, Outside: gid}},
+	}.Help(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return walls.RefusedBy(err)
+	}
+	return nil
+}
+
+// homeDir returns the folder of the agent's home on the host. Beside the workspace it is the only host folder that
+// the agent can write to.
+func homeDir(s prison.Spec) string { return filepath.Join(s.Dir, inside.Home) }

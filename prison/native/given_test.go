@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closedHome returns a folder below one that only its owner may enter.
+// closedHome returns a folder inside another one that only its owner may enter.
 func closedHome(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home-of-ursula")
@@ -36,7 +36,7 @@ func closedHome(t *testing.T) string {
 	return dir
 }
 
-// writable is a script that says at which of some paths one can write, and "none" if at none.
+// writable returns a script that prints which of the paths are writable, or "none".
 func writable(paths ...string) string {
 	return `n=none; for f in ` + strings.Join(paths, " ") + `; do ! (true >>"$f") 2>/dev/null || n=$f; done; echo $n`
 }
@@ -67,7 +67,7 @@ func TestTools(t *testing.T) {
 			t.Errorf("inside one can read %q", regexp.MustCompile(`(?m)^.*`+word+`.*$`).FindString(seen))
 		}
 	}
-	// Who only looks has none of it.
+	// A read-only prison has no tools.
 	s.ReadOnly = true
 	look, err := b.Open(t.Context(), s)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestToolsRefused gives what cannot be given; nothing runs afterwards.
+// TestToolsRefused passes tools that must be refused, and checks that nothing runs afterwards.
 func TestToolsRefused(t *testing.T) {
 	b, s := prepared(t)
 	home := closedHome(t)
@@ -102,10 +102,10 @@ func TestToolsRefused(t *testing.T) {
 	}
 }
 
-// smallRoot copies some programs, with their libraries, into a root file system.
+// smallRoot copies some programs and their libraries into a root file system.
 func smallRoot(t *testing.T) string {
 	t.Helper()
-	_, err := exec.LookPath("ldd") // says which libraries programs need
+	_, err := exec.LookPath("ldd") // prints the libraries that a program needs
 	prisontest.Need(t, "native", err)
 	root := filepath.Join(t.TempDir(), "root-of-ursula")
 	for _, dir := range []string{"usr/bin", "etc", "var/lib/there", "opt", "home/somebody"} {
@@ -182,11 +182,11 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestToolsAnywhere gives tools from places where the kernel makes no overlay, or that have odd names: a folder that
-// something is mounted in, the mount itself, shared memory, what a link leads to.
+// TestToolsAnywhere shares tools with odd names, and tools from places where the kernel refuses an overlay: a
+// folder with a mount in it, the mount itself, shared memory, and the target of a link.
 func TestToolsAnywhere(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root mounts") // the ordinary user's prison is built the same way
+		t.Skip("only root mounts") // only root can mount, and an ordinary user's prison is built the same way
 	}
 	b, s := prepared(t)
 	dir := t.TempDir()

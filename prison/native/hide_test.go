@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// installedEnv says that this test binary runs as a program installed in a shared folder.
+// installedEnv makes this test binary run as a program that is installed in a shared folder.
 const installedEnv = "PRISONTEST_INSTALLED"
 
 // TestProgramHidden installs the test binary, in a mount namespace of its own, as this project's

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInitHarmed has the agent do to PID 1 what its uid allows. All of it ends at the prison's own walls: a prison that
-// looks goes on, Stop ends this one, and the next start has an init as good as new.
+// TestInitHarmed makes the agent change PID 1 in every way that its uid allows. No other prison may be affected: a
+// read-only prison continues, Stop ends this one, and the next start makes a healthy init.
 func TestInitHarmed(t *testing.T) {
 	b, s := prepared(t)
 	looking := s
@@ -54,9 +54,10 @@ func TestInitHarmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The harm may end init before it can answer.
+		// Init may end before it can answer.
 		if results, err := calls.Make(t.Context(), p, []calls.Call{harm}); err == nil && results[0] < 0 {
-			t.Errorf("%s: %v, which doc.go says is allowed", what, unix.Errno(-results[0])) //nolint:gosec // not negative
+			// not negative
+			t.Errorf("%s: %v, which doc.go says is allowed", what, unix.Errno(-results[0])) //nolint:gosec
 		}
 		if status, err := look.Exec(t.Context(), prison.Process{Argv: []string{"true"}}); err != nil || status != 0 {
 			t.Errorf("%s: the prison that looks: %d, %v", what, status, err)

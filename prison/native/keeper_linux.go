@@ -12,34 +12,36 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/usernet"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// lockPatience is how long a new keeper waits for the lock: a Stop may be cleaning up.
+	// lockPatience is how long a new keeper waits for the lock: a Stop may still be cleaning up.
 	lockPatience = 3 * time.Second
-	// What a launched command showed last, see [prison.Prison.Launch].
+	// The size of the output of a launched command that is kept, see [prison.Prison.Launch].
 	logKept = 1 << 20
 )
 
-// keeper is the process outside that a started prison depends on.
+// keeper is the process outside on which a started prison depends.
 type keeper struct {
 	spec    prison.Spec
 	state   state
-	limits  *limits
+	limits  *walls.Limits
 	init    *os.Process
-	link    conn
-	relay   *os.Process // of an open network
-	wire    conn        // to it
-	command *launchedState
+	link    wire.Conn
+	network *usernet.Network // set for an open network
+	command *wire.Command
 	log     *os.File
 	logged  int64
 }
 
 func keeperMain(config []byte, _ int) int {
 	unix.Umask(0o077)
-	caller, err := fileConn(inheritedFile(0))
+	caller, err := wire.FileConn(wire.InheritedFile(0))
 	if err != nil {
 		return 1
 	}
@@ -47,39 +49,42 @@ func keeperMain(config []byte, _ int) int {
 	if err := json.Unmarshal(config, &k.spec); err != nil {
 		return 1
 	}
-	k.spec = unpackSpec(k.spec)
+	k.spec = wire.UnpackSpec(k.spec)
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGTERM)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT)
 	lock, err := k.lock()
 	if err != nil {
-		caller.send(announcement{Error: err.Error()})
+		caller.Send(wire.Announcement{Error: err.Error()})
 		return 1
 	}
-	defer runtime.KeepAlive(lock) // the end of the process releases it, and nothing before
+	defer runtime.KeepAlive(lock) // the lock is released when the process ends, and not before
 	weaker, err := k.start(lock)
 	if err != nil {
 		k.cleanUp()
-		caller.send(announcement{Error: err.Error()})
+		caller.Send(wire.Announcement{Error: err.Error()})
 		return 1
 	}
-	caller.send(announcement{Weaker: weaker})
+	caller.Send(wire.Announcement{Weaker: weaker})
 	caller.Close()
-	rest()
+	wire.Rest()
 	go func() {
 		awaitEnd(stop, lock)
 		k.init.Kill()
 	}()
+	ended := make(chan struct{})
+	go k.boundNetlink(ended)
 	k.listen()
+	close(ended)
 	k.cleanUp()
 	return 0
 }
 
-// removedPoll is how often a keeper looks whether its folder has been removed.
+// removedPoll is how often a keeper checks whether its folder has been removed.
 const removedPoll = 2 * time.Second
 
-// awaitEnd waits for the signal to end, or until the lock is removed with all that is around it: then nobody could find
-// the prison any more to end it.
+// awaitEnd waits for the signal to end, or until the lock is removed together with its folder. Without the folder
+// no command could find the prison to end it.
 func awaitEnd(stop <-chan os.Signal, lock *os.File) {
 	poll := time.NewTicker(removedPoll)
 	defer poll.Stop()
@@ -109,8 +114,8 @@ func (k *keeper) lock() (*os.File, error) {
 	}
 }
 
-// start clears what a killed keeper left, and starts init. Until it is written down which process that is, init
-// holds the lock as well: whoever gets it knows all that could still run.
+// start removes what a killed keeper left, and starts init. Until the state file names the process of init, init
+// holds the lock as well. So a process that gets the lock can find every process that may still run.
 func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
 		if old.elsewhere(k.spec.Dir) {
@@ -121,60 +126,60 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 		}
 	}
 	k.state.Keeper, k.state.Lock = identify(os.Getpid()), identityOf(k.path(lockName))
-	k.limits = planLimits(k.spec, asked)
-	k.state.Cgroups = k.limits.directories()
+	k.limits = walls.PlanLimits(k.spec)
+	k.state.Cgroups = k.limits.Directories()
 	if err := hostfile.Write(k.path(stateName), k.state); err != nil {
 		return nil, err
 	}
-	if err := k.limits.make(); err != nil {
+	if err := k.limits.Make(); err != nil {
 		return nil, err
 	}
-	socket, err := listen(k.spec.Dir)
+	socket, err := wire.Listen(k.spec.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("make socket: %w", err)
 	}
-	defer socket.Close() // init has it; with init, connecting fails
+	defer socket.Close() // init has a duplicate, so that connecting fails once init has ended
 	if err := os.Chdir(baseFolder(k.spec)); err != nil {
 		return nil, err
 	}
-	defer os.Chdir("/") //nolint:errcheck // it is there
+	defer os.Chdir("/") //nolint:errcheck // the root folder exists
 	enter := func(pid int) error {
 		k.state.Init = identify(pid)
-		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.enter(pid))
+		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.Enter(pid))
+	}
+	if k.network, err = usernet.Start(k.spec, k.noteNetwork); err != nil {
+		return nil, err
 	}
 	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, socket, lock)
 	if err != nil {
 		return nil, err
 	}
-	return awaitReady(k.link, k.connect)
+	return wire.AwaitReady(k.link, k.network.Connect)
 }
 
-// connect starts the relay of an open network.
-func (k *keeper) connect(tap *os.File) (err error) {
-	if k.relay, k.wire, err = startRelay(k.spec, tap); err != nil {
-		return err
-	}
-	k.state.Relay = identify(k.relay.Pid)
+// noteNetwork records in the state file which process carries the packets of an open network.
+func (k *keeper) noteNetwork(pid int) error {
+	k.state.Relay = identify(pid)
 	return hostfile.Write(k.path(stateName), k.state)
 }
 
-// listen serves init until it ends, and waits for it.
+// listen reads messages from init until init ends, and waits for it.
 func (k *keeper) listen() {
 	for {
-		var a announcement
-		if _, err := k.link.recv(&a); err != nil {
+		var a wire.Announcement
+		if _, err := k.link.Recv(&a); err != nil {
 			break
 		}
 		if a.State != nil {
 			k.command = a.State
 			k.note()
-			k.link.send(announcement{Noted: true})
+			k.link.Send(wire.Announcement{Noted: true})
 		}
 		if len(a.Output) > 0 {
 			k.writeLog(a.Output)
 		}
 	}
-	k.init.Kill() // it ends on its own, but then at once
+	k.init.Kill() // init ends on its own, but this way at once
 	k.init.Wait()
 	if k.command != nil && !k.command.Exited {
 		k.command.Exited, k.command.Status = true, killedStatus
@@ -182,7 +187,8 @@ func (k *keeper) listen() {
 	}
 }
 
-// note writes the launched command's state; a new command gets a new log, which is there before it shows anything.
+// note writes the state of the launched command to its file. A new command gets a new log before it can write any
+// output.
 func (k *keeper) note() {
 	if !k.command.Exited {
 		if k.log != nil {
@@ -190,10 +196,11 @@ func (k *keeper) note() {
 		}
 		k.newLog()
 	}
-	hostfile.Write(k.path(commandName), k.command) //nolint:errcheck // status then does not know of it
+	// on failure, status does not know about the command
+	hostfile.Write(k.path(commandName), k.command) //nolint:errcheck
 }
 
-// newLog begins the log anew. Without one, what is shown is lost, and the command goes on.
+// newLog starts a new log. If that fails, the output is lost, and the command continues.
 func (k *keeper) newLog() {
 	k.log, k.logged = nil, 0
 	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
@@ -201,7 +208,8 @@ func (k *keeper) newLog() {
 	}
 }
 
-// writeLog keeps between one and two times logKept. The bytes are the agent's: they are never looked at.
+// writeLog appends to the log, and keeps between one and two times logKept. The bytes are the agent's, so the
+// keeper never interprets them.
 func (k *keeper) writeLog(output []byte) {
 	if k.log == nil {
 		k.newLog()
@@ -226,31 +234,30 @@ func (k *keeper) writeLog(output []byte) {
 
 func (k *keeper) cleanUp() {
 	if k.state.Keeper.PID == 0 {
-		return // it was refused: what is there is still the last run's, or another prison's
+		return // the start was refused: the files belong to the last run, or to another prison
 	}
 	if k.init != nil {
 		k.link.Close()
 		k.init.Kill()
 		k.init.Wait()
 	}
-	endRelay(k.relay, k.wire)
-	k.state.clear(k.spec.Dir) //nolint:errcheck // what is left is the next command's
+	k.network.End()
+	k.state.clear(k.spec.Dir) //nolint:errcheck // the next command cleans up the rest
 }
 
-// clear ends what is left of a run whose keeper does not run any more, and removes its traces on the host.
+// clear ends the remaining processes of a run whose keeper has ended, and removes the run's files on the host.
 func (s state) clear(dir string) error {
-	if err := errors.Join(s.Init.end(stopPatience), s.Relay.end(stopPatience)); err != nil {
-		return err // nor would its control groups
+	if err := errors.Join(s.Init.end(walls.StopPatience), s.Relay.end(walls.StopPatience)); err != nil {
+		return err // its control groups could not be removed either
 	}
 	var errs []error
 	for _, g := range s.Cgroups {
-		errs = append(errs, removeCgroup(g))
-		sweepLooks(g + "-")
+		errs = append(errs, walls.ClearGroup(g))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err // the state stays, for the next attempt
+		return err // the state file stays for the next attempt
 	}
-	for _, name := range []string{socketName, stateName} {
+	for _, name := range []string{wire.SocketName, stateName} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

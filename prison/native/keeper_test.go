@@ -28,7 +28,8 @@ import (
 // startElsewhere starts a prison from another process that has ended on return.
 func startElsewhere(t *testing.T, s prison.Spec) { startBy(t, s) }
 
-// startAfter does so in a mount namespace of its own, after a script has been there, and returns what is weaker.
+// startAfter starts a prison from another process, in a mount namespace of its own in which a script has run, and
+// returns the prison's weaknesses.
 func startAfter(t *testing.T, s prison.Spec, script string) (weaker string) {
 	t.Helper()
 	return startBy(t, s, "unshare", "-m", "sh", "-euc", script+"\nexec \"$@\"", "sh")
@@ -73,7 +74,7 @@ func output(t *testing.T, b prison.Backend, s prison.Spec, script string) string
 	return strings.TrimSpace(out.String())
 }
 
-// keptState is the part of the keeper's notes that these tests look at.
+// keptState is the part of the keeper's state file that these tests read.
 type keptState struct {
 	Keeper, Init struct{ PID int }
 	Cgroups      []string
@@ -96,7 +97,7 @@ func running(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// expectNothing checks what must not exist when no prison runs.
+// expectNothing checks that nothing of a run is left when no prison runs.
 func expectNothing(t *testing.T, s prison.Spec, k keptState) {
 	t.Helper()
 	for _, pid := range []int{k.Keeper.PID, k.Init.PID} {
@@ -172,7 +173,7 @@ func TestKeeperKilled(t *testing.T) {
 	expectNothing(t, s, k)
 }
 
-// TestStartAfterKill starts without a Stop in between.
+// TestStartAfterKill starts again without a Stop in between.
 func TestStartAfterKill(t *testing.T) {
 	b, s := prepared(t)
 	startElsewhere(t, s)
@@ -206,7 +207,7 @@ func TestInitKilled(t *testing.T) {
 	expectNothing(t, s, k)
 }
 
-// TestSignalsFromInside sends init what would end an ordinary program.
+// TestSignalsFromInside sends init signals that would end an ordinary program.
 func TestSignalsFromInside(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -220,7 +221,8 @@ func TestSignalsFromInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Queued, a signal looks like one of the kernel's to who asks whether it comes from kill(2).
+	// A queued signal looks like one from the kernel if a program only checks whether the signal comes from
+	// kill(2).
 	var queued []calls.Call
 	for n := range uintptr(64) {
 		info := make([]byte, 128) // siginfo_t
@@ -238,7 +240,7 @@ func TestSignalsFromInside(t *testing.T) {
 	}
 }
 
-// TestDeepDir has a state folder whose socket no address could hold.
+// TestDeepDir uses a state folder whose path is longer than a socket address.
 func TestDeepDir(t *testing.T) {
 	b := needNative(t)
 	o := options(t)
@@ -258,7 +260,7 @@ func TestDeepDir(t *testing.T) {
 	}
 }
 
-// TestOpenEndsWithCaller kills a process that has a prison open.
+// TestOpenEndsWithCaller kills a process that has opened a prison.
 func TestOpenEndsWithCaller(t *testing.T) {
 	_, s := prepared(t)
 	encoded, err := json.Marshal(s)
@@ -307,7 +309,7 @@ func uidProcesses(uid int) (n int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range paths {
 		content, _ := os.ReadFile(path)
-		// One that is about to end has given up its memory, and then the lock by which others see that.
+		// A process that is about to end releases its memory first, and then the lock by which others notice.
 		if strings.Contains(string(content), "\nUid:\t"+strconv.Itoa(uid)+"\t") && strings.Contains(string(content), "\nVmSize:") {
 			n++
 		}
@@ -343,8 +345,8 @@ func TestCommandLog(t *testing.T) {
 	}
 }
 
-// TestCopied starts a prison for a copy of a running one's folder, which is refused, as often as it is tried: what tells of the other one
-// stays.
+// TestCopied starts a prison in a copy of a running prison's folder. This is refused at every attempt, and the
+// state that names the other prison stays.
 func TestCopied(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -370,7 +372,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// TestZombie has a process end for which its parent has not waited.
+// TestZombie checks a process that has ended and for which its parent has not waited.
 func TestZombie(t *testing.T) {
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
@@ -393,7 +395,7 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// TestLookingFirst starts a prison on a workspace at which another one already looks.
+// TestLookingFirst starts a prison for a workspace on which a read-only prison is open already.
 func TestLookingFirst(t *testing.T) {
 	b, s := prepared(t)
 	looking := s
@@ -427,7 +429,7 @@ func TestLookingFirst(t *testing.T) {
 	}
 }
 
-// TestWipeLeavesNothing looks at the state folder after everything.
+// TestWipeLeavesNothing checks that the state folder is empty after every use.
 func TestWipeLeavesNothing(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -450,8 +452,8 @@ func TestWipeLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockRemoved starts, stops and wipes at the same time: whoever waits for a lock must not come away
-// with one that nobody else sees.
+// TestLockRemoved starts, stops and wipes at the same time. A process that waits for the lock must not get a lock
+// file that has been removed.
 func TestLockRemoved(t *testing.T) {
 	b, s := prepared(t)
 	var wg sync.WaitGroup

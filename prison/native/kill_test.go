@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKilledAnyTime kills the keeper, or stops it, at any moment of its start.
+// TestKilledAnyTime kills the keeper, or stops it, at arbitrary moments of its start.
 func TestKilledAnyTime(t *testing.T) {
 	b, s := prepared(t)
 	started := 0
@@ -54,7 +54,7 @@ func TestKilledAnyTime(t *testing.T) {
 	t.Logf("%d of 30 had started", started)
 }
 
-// TestStartCancelled gives up at any moment of a start.
+// TestStartCancelled cancels a start at arbitrary moments.
 func TestStartCancelled(t *testing.T) {
 	b, s := prepared(t)
 	for i := range 20 {

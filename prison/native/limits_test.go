@@ -4,13 +4,14 @@ package native_test
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestMemoryLimit uses more than there is, all together.
+// TestMemoryLimit uses more memory than the limit, in all processes together.
 func TestMemoryLimit(t *testing.T) {
 	b, s := prepared(t)
 	i, err := b.Start(t.Context(), s)
@@ -39,7 +40,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestCourtesy checks that the host's own programs come first.
+// TestCourtesy checks that the agent's programs have a lower priority than the host's.
 func TestCourtesy(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -48,5 +49,32 @@ func TestCourtesy(t *testing.T) {
 	got := output(t, b, s, "cat /proc/self/oom_score_adj; cut -d' ' -f19 /proc/self/stat; umask; echo -1000 > /proc/self/oom_score_adj")
 	if got != "500\n5\n0022" {
 		t.Errorf("score, niceness, mask: %q", got)
+	}
+}
+
+// TestNetlinkMemory requests answers from the kernel and reads none of them. No control group counts their memory.
+func TestNetlinkMemory(t *testing.T) {
+	if _, err := exec.LookPath("perl"); err != nil {
+		t.Skip("SKIPPED: there is no perl")
+	}
+	b, s := prepared(t)
+	s.Limits = prison.Limits{Memory: 64 << 20}
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	// Each request is invalid, and the answer repeats it.
+	const flood = `$| = 1; my @all; for (1..900) { socket(my $s, 16, 3, 0) or last; push @all, $s; fcntl($s, 4, 2048);
+		my $r = pack("LSSLL", 30000, 20, 5, 1, 0) . "x" x 29984; my $to = pack("SSLL", 16, 0, 0, 0); for (1..20) { send($s, $r, 0, $to) or last } }
+		sleep 20`
+	if status, err := p.Exec(t.Context(), prison.Process{Argv: []string{"perl", "-e", flood}}); err == nil {
+		t.Errorf("exit status %d, and the prison goes on", status)
+	}
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Error(err)
 	}
 }

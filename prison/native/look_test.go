@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// lookGroups lists the control groups of prisons that look.
+// lookGroups lists the control groups of read-only prisons.
 func lookGroups(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -25,11 +25,11 @@ func lookGroups(t *testing.T) []string {
 	return all
 }
 
-// TestLookLimits has many processes of a prison that looks use memory, together more than it may have, and more processes
-// than there may be. Its groups go with it.
+// TestLookLimits uses more memory in a read-only prison than its limit, in many processes together, and starts more
+// processes than allowed. The control groups must end with the prison.
 func TestLookLimits(t *testing.T) {
 	b, s := prepared(t)
-	isolation, err := b.Start(t.Context(), s) // whether there are control groups
+	isolation, err := b.Start(t.Context(), s) // shows whether there are control groups
 	if err != nil {
 		t.Fatal(err)
 	}

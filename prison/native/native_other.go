@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// New returns a backend that is never available: namespaces are a thing of Linux.
+// New returns a backend that is never available, since namespaces exist only on Linux.
 func New() prison.Backend { return absent{} }
 
 type absent struct{}

@@ -16,10 +16,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// starterEnv, with a spec, makes the test binary start that prison and exit.
+// starterEnv holds a spec and makes the test binary start that prison and exit.
 const starterEnv = "PRISONTEST_START"
 
-// openerEnv, with a spec, makes it open that prison and wait inside.
+// openerEnv holds a spec and makes the test binary open that prison and wait inside.
 const openerEnv = "PRISONTEST_OPEN"
 
 func TestMain(m *testing.M) {
@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(attemptEnv) != "" {
 		os.Exit(tryAll())
 	}
+	if os.Getenv(outsideEnv) != "" {
+		os.Exit(beOutside())
+	}
 	if address := os.Getenv(dialEnv); address != "" {
 		os.Exit(dialAndTell(address))
 	}
@@ -41,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// asNobody runs this test binary, with a variable set, as somebody without subordinate ids.
+// asNobody runs this test binary, with a variable set, as a user without subordinate ids.
 func asNobody(t *testing.T, variable string) []byte {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -92,10 +95,10 @@ func options(t testing.TB) prisontest.Options {
 
 func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }
 
-// TestOrdinaryUser runs all of these tests again as somebody who is not root.
+// TestOrdinaryUser runs all of these tests again as an ordinary user.
 func TestOrdinaryUser(t *testing.T) {
 	prisontest.AsOrdinaryUser(t, "native")
 }
 
-// TestReach looks for ways around what an open network is closed to.
+// TestReach tries to reach addresses that an open network must refuse.
 func TestReach(t *testing.T) { prisontest.Reach(t, needNative(t), options(t)) }

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestQuotas uses up inside what the kernel counts for the user who started the prison, too, and takes some outside.
+// TestQuotas uses up resources inside that the kernel also counts for the user who started the prison, and then
+// uses some outside.
 func TestQuotas(t *testing.T) {
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -55,7 +56,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestRealTime starts from a shell that has real-time priority, which must not be the agent's.
+// TestRealTime starts a prison from a shell with real-time priority, which the agent must not have.
 func TestRealTime(t *testing.T) {
 	if os.Geteuid() != 0 || exec.Command("chrt", "-f", "1", "true").Run() != nil {
 		t.Skip("nobody here may have real-time priority")

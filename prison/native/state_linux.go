@@ -5,35 +5,44 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
 
 	"golang.org/x/sys/unix"
 )
 
-// state is what Stop needs to know when the keeper cannot be asked: the keeper writes it.
+// Names of the keeper's files in Spec.Dir.
+const (
+	lockName    = "lock"
+	stateName   = "state.json"
+	commandName = "command.json"
+	logName     = "command.log"
+)
+
+// state is what Stop needs when the keeper does not answer. The keeper writes it.
 type state struct {
 	Keeper  processID `json:"keeper"`
 	Init    processID `json:"init"`
 	Relay   processID `json:"relay"`   // of an open network
 	Cgroups []string  `json:"cgroups"` // directories
-	Lock    string    `json:"lock"`    // whose lock it is that the keeper holds, see [identityOf]
+	Lock    string    `json:"lock"`    // identity of the lock that the keeper holds, see [identityOf]
 }
 
-// elsewhere reports whether the state came here with a copy of the folder, and what it is about still runs.
+// elsewhere reports whether the state belongs to another prison, of whose folder this one is a copy, and which
+// still runs.
 func (s state) elsewhere(dir string) bool {
 	return s.Lock != "" && s.Lock != identityOf(filepath.Join(dir, lockName)) && (s.Keeper.alive() || s.Init.alive())
 }
 
-// processID names a process for good: pids come again, but not with the same start time in one boot.
+// processID identifies a process. A pid can be reused, but not with the same start time in one boot.
 type processID struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"` // proc_pid_stat(5), field 22
 	Boot  string `json:"boot"`
-	Space string `json:"space"` // the pid namespace in which that is its pid; empty: the reader's
+	Space string `json:"space"` // the pid namespace of the pid; empty means the reader's
 }
 
 func identify(pid int) processID {
@@ -42,13 +51,11 @@ func identify(pid int) processID {
 }
 
 func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields, err := walls.StatFields(pid)
 	if err != nil {
 		return "", err
 	}
-	rest, _ := afterLast(string(stat), ")")
-	fields := strings.Fields(rest)
-	const field22 = 22 - 3 // the first after the name is field 3
+	const field22 = 22 - 3 // the first field in the list is field 3
 	if len(fields) <= field22 {
 		return "", errors.New("short stat line")
 	}
@@ -73,9 +80,9 @@ func (p processID) alive() bool {
 	return alive
 }
 
-// open returns a pidfd of exactly that process, or false if the process has ended. The start time is compared
-// after opening, when the pid can no longer change hands. A zombie has ended: its parent may never wait for it,
-// as the first process of many containers does not.
+// open returns a pidfd of exactly that process, or false if the process has ended. The start time is compared after
+// opening, when the pid can no longer be reused. A zombie counts as ended, since its parent may never wait for it:
+// the first process of many containers does not.
 func (p processID) open() (pidfd int, alive bool) {
 	if p.PID <= 0 || p.Boot != bootID() || p.Space != "" && p.Space != pidSpace() {
 		return -1, false
@@ -97,7 +104,7 @@ func hasEnded(pidfd int) bool {
 	return err == nil && n > 0
 }
 
-// signal sends a signal to the process if it is still there.
+// signal sends a signal to the process if it still exists.
 func (p processID) signal(sig unix.Signal) {
 	if fd, alive := p.open(); alive {
 		unix.PidfdSendSignal(fd, sig, nil, 0)
@@ -105,8 +112,8 @@ func (p processID) signal(sig unix.Signal) {
 	}
 }
 
-// end kills the process and waits until it is dead, which for an init means that everything in
-// its pid namespace is (pid_namespaces(7)).
+// end kills the process and waits until it is dead. When an init is dead, all processes in its pid namespace are
+// dead, too (pid_namespaces(7)).
 func (p processID) end(patience time.Duration) error {
 	fd, alive := p.open()
 	if !alive {
@@ -143,8 +150,9 @@ func readState(dir string) (s state, err error) {
 	return s, err
 }
 
-// tryLock takes the lock that the keeper holds for its life; it ends with the file. Nil: somebody else
-// holds it. A lock whose file was removed is nobody's: Wipe removes it, who came meanwhile starts again.
+// tryLock takes the lock that the keeper holds for its life. Closing the file releases the lock. A nil file means
+// that another process holds the lock. A lock file that was removed does not count: Wipe removes it, and a process
+// that opened it before must open the new one.
 func tryLock(dir string) (lock *os.File, err error) {
 	for {
 		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -169,7 +177,8 @@ func tryLock(dir string) (lock *os.File, err error) {
 	}
 }
 
-// identityOf tells a file from every other, a copy of it among them, wherever it is moved on its file system.
+// identityOf returns a string that distinguishes a file from every other, including its copies, and that stays the
+// same when the file is moved within its file system.
 func identityOf(path string) string {
 	var s unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &s) != nil {

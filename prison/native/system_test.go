@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSystemMounts starts where folders and files of the system are mounts of their own.
+// TestSystemMounts starts a prison where folders and files of the system are mount points.
 func TestSystemMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")
@@ -30,7 +30,7 @@ func TestSystemMounts(t *testing.T) {
 	}
 }
 
-// TestSystemTooDeep starts where the system is an overlay of an overlay, of which there can be no third.
+// TestSystemTooDeep starts a prison where the system is an overlay of an overlay. A third level is impossible.
 func TestSystemTooDeep(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount")

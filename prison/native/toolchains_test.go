@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// toolchains are what agents work with; each script must succeed where its first word exists.
+// toolchains are the tools that agents use. Each script must succeed where its first word exists.
 var toolchains = map[string]string{
 	"git":        `git init -q r && cd r && git config user.name a && git config user.email a@b && echo 1 > f && git add f && git commit -qm 1 && git gc -q && git fsck && git worktree add -q ../w && git clone -q . ../c`,
 	"make":       `printf 'all:\n\t@echo made\n' > Makefile && make -j2`,
@@ -31,7 +31,7 @@ var toolchains = map[string]string{
 		GOFLAGS=-mod=mod GOTOOLCHAIN=local CGO_ENABLED=0 go build -o m . && ./m`,
 }
 
-// TestToolchains works inside as people do.
+// TestToolchains uses these tools inside, as a developer would.
 func TestToolchains(t *testing.T) {
 	b, s := prepared(t)
 	s.Limits = prison.Limits{}
@@ -63,12 +63,12 @@ func TestToolchains(t *testing.T) {
 	}
 }
 
-// TestForeignCalls executes programs that call the kernel as other machines do.
+// TestForeignCalls executes programs that use system calls of other architectures.
 func TestForeignCalls(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the programs are for amd64")
 	}
-	// mov eax, 1 (exit); xor ebx, ebx; int 0x80: the same bytes do for either size of machine.
+	// mov eax, 1 (exit); xor ebx, ebx; int 0x80: the same bytes work on 32-bit and 64-bit machines.
 	code := []byte{0xb8, 1, 0, 0, 0, 0x31, 0xdb, 0xcd, 0x80, 0xf4}
 	b, s := prepared(t)
 	if _, err := b.Start(t.Context(), s); err != nil {
@@ -85,13 +85,13 @@ func TestForeignCalls(t *testing.T) {
 		if err != nil || status == 0 {
 			t.Errorf("%s: status %d, %v", name, status, err)
 		}
-		if status != 159 && status != 126 { // SIGSYS, or a kernel that cannot execute it at all
+		if status != 159 && status != 126 { // SIGSYS, or a kernel that cannot execute the program at all
 			t.Errorf("%s: status %d", name, status)
 		}
 	}
 }
 
-// elf64 is the smallest program around some code.
+// elf64 returns the smallest ELF program with the given code.
 func elf64(code []byte) []byte {
 	const base, head = 0x400000, 64 + 56
 	le := binary.LittleEndian
