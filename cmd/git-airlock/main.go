@@ -16,11 +16,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 )
 
 func main() {
-	docker.Reexec() // does not return in a process that is part of a prison; a native one's never comes here
+	inside.Reexec() // does not return in a process that is part of a prison; a native one's never comes here
 	if cwd, err := os.Getwd(); err == nil {
 		hostenv.Enter(cwd)
 	}

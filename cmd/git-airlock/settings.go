@@ -16,7 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -167,7 +167,7 @@ func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (er
 
 // readChoices reads what is one of a few words, or a name.
 func readChoices(options gitops.Config, r *session.Request) error {
-	if r.Image != "" && !docker.IsImageName(r.Image) {
+	if r.Image != "" && !image.IsName(r.Image) {
 		return &promote.SettingError{Key: "airlock.image", Value: r.Image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
 	}
 	r.Isolation.Network = options.String("airlock.network", prison.NetworkNone.String())

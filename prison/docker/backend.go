@@ -12,47 +12,66 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/image"
+	images "github.com/docker/docker/api/types/image"
 )
 
-// Options say which engine makes the prisons.
+// Options select the engine that makes the prisons.
 type Options struct {
-	// Host is the engine's address, as in DOCKER_HOST. Empty means what DOCKER_HOST, DOCKER_CONTEXT and
-	// docker's own settings say, else the usual socket.
+	// Host is the address of the engine, as in DOCKER_HOST. If empty, the engine is the one that DOCKER_HOST,
+	// DOCKER_CONTEXT and docker's own settings select, or else the one at the usual socket.
 	Host string
 }
 
+// engine creates and removes the objects of prisons on an engine.
+type engine struct{ *dialect.Engine }
+
 // Backend makes prisons out of containers. It implements [prison.Backend].
 type Backend struct {
+	// Store manages the images of the engine that new prisons use.
+	image.Store
+
 	options Options
 
 	mu      sync.Mutex
-	engines map[string]*engine // by their addresses
+	engines map[string]*engine // by address
 }
 
 var _ prison.Backend = (*Backend)(nil)
 
-// New returns the backend that makes prisons out of containers. It connects when it is first used.
-func New(o Options) *Backend { return &Backend{options: o, engines: map[string]*engine{}} }
+// New returns the backend that makes prisons out of containers. It connects to the engine on first use.
+func New(o Options) *Backend {
+	b := &Backend{options: o, engines: map[string]*engine{}}
+	b.Store = image.Store{NotOf: labelRole, Connect: func(ctx context.Context) (*dialect.Engine, error) {
+		e, err := b.engine(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		return e.Engine, nil
+	}}
+	return b
+}
 
 // Name implements [prison.Backend].
-func (b *Backend) Name() string { return name }
+func (b *Backend) Name() string { return dialect.Name }
 
 // Traits implements [prison.Backend].
 func (b *Backend) Traits(runtime string) prison.Traits {
-	return prison.Traits{Images: true, HostKernel: !OwnKernel(runtime)}
+	return prison.Traits{Images: true, HostKernel: !dialect.OwnKernel(runtime)}
 }
 
-// engine returns the connection to the engine that a prison is on, or a new one is to be on, once it answers.
-// It is safe for use at once by several callers.
+// engine returns a connection to the engine of a prison, or to the engine for new prisons if r is nil, once the
+// engine answers. Several goroutines may call it at the same time.
 func (b *Backend) engine(ctx context.Context, r *record) (*engine, error) {
 	e, err := b.connected(r)
 	if err != nil {
 		return nil, err
 	}
-	return e, e.awake(ctx)
+	return e, e.Awake(ctx)
 }
 
 func (b *Backend) connected(r *record) (*engine, error) {
@@ -60,36 +79,37 @@ func (b *Backend) connected(r *record) (*engine, error) {
 	if r != nil {
 		host = r.Host
 	}
-	host, err := engineHost(host)
+	host, err := dialect.Address(host)
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.engines[host] == nil {
-		e, err := connect(host)
+		e, err := dialect.Connect(host)
 		if err != nil {
 			return nil, err
 		}
-		b.engines[host] = e
+		b.engines[host] = &engine{e}
 	}
 	return b.engines[host], nil
 }
 
-// Probe implements [prison.Backend]: an engine of this machine answers and can make prisons.
+// Probe implements [prison.Backend]. It reports whether an engine of this machine answers and can make prisons.
 func (b *Backend) Probe(ctx context.Context) error { return b.CheckRuntime(ctx, "") }
 
-// CheckRuntime is a Probe for prisons that a container runtime runs.
+// CheckRuntime is [Backend.Probe] for prisons with a certain container runtime.
 func (b *Backend) CheckRuntime(ctx context.Context, runtime string) error {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_, err = e.platform(ctx, runtime)
+	_, err = e.Platform(ctx, runtime)
 	return err
 }
 
-// ProbeOf is a Probe of the engine that a prison is on, by its host folder: the caller's settings may name another one since.
+// ProbeOf is [Backend.Probe] for the engine of the prison whose host folder is dir. The caller's settings may
+// select another engine by now.
 func (b *Backend) ProbeOf(ctx context.Context, dir string) error {
 	r, err := readRecord(dir)
 	if err != nil {
@@ -99,13 +119,13 @@ func (b *Backend) ProbeOf(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.platform(ctx, "")
+	_, err = e.Platform(ctx, "")
 	return err
 }
 
-// Host is the address of the engine that a prison is on, and that of the one that a new prison would be on.
+// Host returns the address of the engine of a prison, and the address of the engine for new prisons.
 func (b *Backend) Host(dir string) (its, now string, err error) {
-	if now, err = engineHost(b.options.Host); err != nil {
+	if now, err = dialect.Address(b.options.Host); err != nil {
 		return "", "", err
 	}
 	r, err := readRecord(dir)
@@ -115,8 +135,8 @@ func (b *Backend) Host(dir string) (its, now string, err error) {
 	return r.Host, now, nil
 }
 
-// CheckImage makes sure that an image is here, which is never downloaded by this package. [Backend.Start] looks into
-// it. What is wrong is an *[prison.Unavailable].
+// CheckImage checks that the engine has an image, which this package never downloads. [Backend.Start] checks the
+// content of the image. Errors are *[prison.Unavailable].
 func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
@@ -127,51 +147,51 @@ func (b *Backend) CheckImage(ctx context.Context, ref string) error {
 }
 
 func lacksGit(ref string) error {
-	return unavailable(fmt.Sprintf("image %q holds no git that runs", ref), "use an image with git in it")
+	return dialect.Unavailable(fmt.Sprintf("image %q holds no git that runs", ref), "use an image with git in it")
 }
 
 func lacksShell(ref string) error {
-	return unavailable(fmt.Sprintf("image %q holds no %s that runs here", ref, defaultSh), "use an image with a shell in it")
+	return dialect.Unavailable(fmt.Sprintf("image %q holds no %s that runs here", ref, inside.Shell), "use an image with a shell in it")
 }
 
-// image returns an image that is here.
-func (e *engine) image(ctx context.Context, ref string) (image.InspectResponse, error) {
-	bounded, cancel := call(ctx)
+// image returns an image that the engine has.
+func (e *engine) image(ctx context.Context, ref string) (images.InspectResponse, error) {
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	i, err := e.ImageInspect(bounded, ref)
-	if gone(err) {
+	if dialect.Gone(err) {
 		bring := fmt.Sprintf("docker pull %q", ref)
-		if imageID.MatchString(ref) { // which no registry knows
+		if imageID.MatchString(ref) { // no registry knows an id
 			bring = "docker images # and take one of these"
 		}
-		return i, unavailable(fmt.Sprintf("image %q is not on this machine", ref), bring)
+		return i, dialect.Unavailable(fmt.Sprintf("image %q is not on this machine", ref), bring)
 	}
-	return i, e.failed(ctx, "inspect image", err)
+	return i, e.Failed(ctx, "inspect image", err)
 }
 
-// imageID matches what is an image's id rather than a name.
+// imageID matches the id of an image rather than a name.
 var imageID = regexp.MustCompile(`^(sha256:[0-9a-f]+|[0-9a-f]{12}|[0-9a-f]{64})$`)
 
-// pinned returns the image for a prison: once one has been found under a name, it stays that one. The name
-// may be another's by now.
-func (e *engine) pinned(ctx context.Context, r *record, s prison.Spec) (image.InspectResponse, error) {
+// pinned returns the image of a prison. Once an image has been found by its name, the prison keeps that image,
+// since the name may refer to another one later.
+func (e *engine) pinned(ctx context.Context, r *record, s prison.Spec) (images.InspectResponse, error) {
 	if r.Ref != s.Image || r.Image == "" {
 		return e.image(ctx, s.Image)
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	i, err := e.ImageInspect(bounded, r.Image)
-	if !gone(err) {
-		return i, e.failed(ctx, "inspect image", err)
+	if !dialect.Gone(err) {
+		return i, e.Failed(ctx, "inspect image", err)
 	}
 	if _, err := e.image(ctx, s.Image); err != nil {
 		return i, err
 	}
-	return i, unavailable(fmt.Sprintf("image %q is another one by now: the prison was made of %s, which is not on this machine any more", s.Image, r.Image),
+	return i, dialect.Unavailable(fmt.Sprintf("image %q is another one by now: the prison was made of %s, which is not on this machine any more", s.Image, r.Image),
 		"git airlock clear # then start anew, with the image that has the name now")
 }
 
-// check refuses what this backend cannot make.
+// check returns an error for a spec that this backend cannot fulfil.
 func check(s prison.Spec) error {
 	switch {
 	case s.ID == "", s.User == "", s.Hostname == "":
@@ -183,9 +203,9 @@ func check(s prison.Spec) error {
 	case s.User != filepath.Base(s.User), s.User[0] == '.':
 		return fmt.Errorf("docker prison: user name %q", s.User)
 	case s.Root != "" || len(s.Tools) > 0:
-		return unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")
+		return dialect.Unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")
 	case s.Image == "":
-		return unavailable("no image is given", "name one with git and a shell in it")
+		return dialect.Unavailable("no image is given", "name one with git and a shell in it")
 	}
 	return nil
 }
@@ -195,19 +215,17 @@ func (e *engine) find(ctx context.Context, r *record) (*container.InspectRespons
 	if r == nil || r.Container == "" {
 		return nil, nil
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	c, err := e.ContainerInspect(bounded, r.Container)
-	if gone(err) {
+	if dialect.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, e.failed(ctx, "inspect container", err)
+		return nil, e.Failed(ctx, "inspect container", err)
 	}
 	return &c, nil
 }
-
-func runs(c *container.InspectResponse) bool { return c != nil && c.State != nil && c.State.Running }
 
 // Examine implements [prison.Backend].
 func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
@@ -215,27 +233,43 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	findings := []prison.Finding{{Name: "engine's address", Value: e.host}}
-	if err := e.awake(ctx); err != nil {
+	findings := []prison.Finding{{Name: "engine's address", Value: e.Host}}
+	if err := e.Awake(ctx); err != nil {
 		return findings, err
 	}
-	p, err := e.platform(ctx, "")
+	p, err := e.Platform(ctx, "")
 	if err != nil {
 		return findings, err
 	}
 	findings = append(findings,
-		prison.Finding{Name: "engine", Value: fmt.Sprintf("%s %s, API %s", p.product(), p.ServerVersion, e.ClientVersion())},
+		prison.Finding{Name: "engine", Value: fmt.Sprintf("%s %s, API %s", p.Product(), p.ServerVersion, e.ClientVersion())},
 		prison.Finding{Name: "runtimes", Value: fmt.Sprintf("%s; %s if none is asked for",
 			strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", "), p.DefaultRuntime)},
 		prison.Finding{Name: "control groups", Value: fmt.Sprintf("version %s, driver %s", p.CgroupVersion, p.CgroupDriver)},
 		prison.Finding{Name: "images", Value: fmt.Sprintf("%d on this machine", p.Images)},
 	)
-	plan, err := planner{platform: p, record: &record{}}.base(rolePrison)
-	if cause := e.socketsUncountable(p); cause != nil && !p.foreign("") {
-		plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: socketsText(cause)})
+	plan, err := planner{Platform: p, record: &record{}}.base(rolePrison)
+	if !p.Foreign("") { // in the order of limitSockets
+		plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.UncountedNetlink, Text: netlinkText})
+		if cause := e.socketsUncountable(p); cause != nil {
+			plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: socketsText(cause)})
+		}
 	}
 	for _, lacking := range plan.weaker {
 		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
 	}
 	return findings, err
+}
+
+// Runtimes lists the container runtimes of the engine.
+func (b *Backend) Runtimes(ctx context.Context) ([]string, error) {
+	e, err := b.engine(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.Platform(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(p.Runtimes)), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// laps are what was measured: medians, since one interruption spoils a mean.
+// laps are the measured times. The median is reported, since a single interruption would distort the mean.
 type laps struct{ started, said []time.Duration }
 
 func (l *laps) report(b *testing.B) {
@@ -27,7 +27,7 @@ func (l *laps) report(b *testing.B) {
 	b.ReportMetric(median(l.said), "ms-median")
 }
 
-// BenchmarkFirst makes a prison that was never there before, and waits for the first output of a program in it.
+// BenchmarkFirst makes a new prison, and waits for the first output of a program in it.
 func BenchmarkFirst(b *testing.B) {
 	backend := docker.New(docker.Options{})
 	if err := backend.CheckImage(b.Context(), testImage()); err != nil {
@@ -62,7 +62,7 @@ func BenchmarkFirst(b *testing.B) {
 	l.report(b)
 }
 
-// BenchmarkFirstPlain asks the engine for what docker run -d and docker exec ask it for.
+// BenchmarkFirstPlain sends the engine the requests of docker run -d and docker exec.
 func BenchmarkFirstPlain(b *testing.B) {
 	e := engine(b)
 	if _, err := e.ImageInspect(b.Context(), testImage()); err != nil {
@@ -89,7 +89,7 @@ func BenchmarkFirstPlain(b *testing.B) {
 			b.Fatal(err)
 		}
 		var out bytes.Buffer
-		stdcopy.StdCopy(&out, &out, stream.Reader) // what it said tells
+		stdcopy.StdCopy(&out, &out, stream.Reader) // a failure shows in the output
 		stream.Close()
 		if out.String() != "\n" {
 			b.Fatalf("it said %q", &out)

@@ -12,24 +12,26 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/image"
+	api "github.com/docker/docker/api/types/image"
 )
 
-// marked returns the containers and images, those of single steps too, in whose making a word was used.
+// marked returns the containers and images, including those of single steps, that contain a word in the commands
+// that created them.
 func marked(t *testing.T, word string) (found []string) {
 	t.Helper()
 	c := engine(t)
 	ctx := context.Background()
-	images, err := c.ImageList(ctx, image.ListOptions{All: true})
+	images, err := c.ImageList(ctx, api.ListOptions{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range images {
-		steps, _ := c.ImageHistory(ctx, i.ID) // somebody else's may be gone by now
-		if slices.ContainsFunc(steps, func(s image.HistoryResponseItem) bool { return strings.Contains(s.CreatedBy, word) }) {
+		steps, _ := c.ImageHistory(ctx, i.ID) // another user's image may have been removed by now
+		if slices.ContainsFunc(steps, func(s api.HistoryResponseItem) bool { return strings.Contains(s.CreatedBy, word) }) {
 			found = append(found, i.ID)
 		}
 	}
@@ -45,15 +47,15 @@ func marked(t *testing.T, word string) (found []string) {
 	return found
 }
 
-func newBuild(t *testing.T, word string, steps ...string) docker.Build {
+func newBuild(t *testing.T, word string, steps ...string) image.Build {
 	t.Helper()
 	text := "FROM " + testImage() + "\n"
 	for _, s := range steps {
 		text += s + "\n"
 	}
 	digest := fmt.Sprintf("%024x", time.Now().UnixNano())
-	w := docker.Build{Name: docker.BuiltImage("00000000", digest), Dockerfile: []byte(text), Network: "none"}
-	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), w.Name, image.RemoveOptions{}) })
+	w := image.Build{Name: image.BuiltName("00000000", digest), Dockerfile: []byte(text), Network: "none"}
+	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), w.Name, api.RemoveOptions{}) })
 	return w
 }
 
@@ -61,9 +63,9 @@ func TestBuild(t *testing.T) {
 	b := need(t)
 	word := fmt.Sprintf("word%d", time.Now().UnixNano())
 	w := newBuild(t, word, "COPY a.sh /"+word, "RUN sh /"+word)
-	w.Files = []docker.File{{Name: "a.sh", Content: []byte("echo said it; echo made >/file"), Mode: 0o755}}
+	w.Files = []image.File{{Name: "a.sh", Content: []byte("echo said it; echo made >/file"), Mode: 0o755}}
 	var told []string
-	w.Progress = func(s docker.Step) { told = append(told, fmt.Sprintf("%d/%d %s|%s", s.Number, s.Of, s.What, s.Said)) }
+	w.Progress = func(s image.Step) { told = append(told, fmt.Sprintf("%d/%d %s|%s", s.Number, s.Of, s.What, s.Said)) }
 	if err := b.BuildImage(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -75,17 +77,17 @@ func TestBuild(t *testing.T) {
 	if id, err := b.ImageID(t.Context(), w.Name); err != nil || id == "" {
 		t.Errorf("there is no image: %q, %v", id, err)
 	}
-	// Somebody else needs the same.
+	// Another owner builds the same content.
 	other := strings.Replace(w.Name, "00000000", "11111111", 1)
 	if has, err := b.Reuse(t.Context(), other); !has || err != nil {
 		t.Errorf("%v, %v", has, err)
 	}
-	if has, err := b.Reuse(t.Context(), docker.BuiltImage("11111111", strings.Repeat("f", 24))); has || err != nil {
+	if has, err := b.Reuse(t.Context(), image.BuiltName("11111111", strings.Repeat("f", 24))); has || err != nil {
 		t.Errorf("%v, %v", has, err)
 	}
 	images, err := b.Images(t.Context())
 	for _, name := range []string{w.Name, other} {
-		if err != nil || !slices.ContainsFunc(images, func(i docker.Image) bool { return i.Name == name && !i.Used && i.Size > 0 }) {
+		if err != nil || !slices.ContainsFunc(images, func(i image.Image) bool { return i.Name == name && !i.Used && i.Size > 0 }) {
 			t.Errorf("%s: %+v, %v", name, images, err)
 		}
 		if err := b.RemoveImage(t.Context(), name); err != nil {
@@ -105,7 +107,7 @@ func TestBuildFails(t *testing.T) {
 	word := fmt.Sprintf("word%d", time.Now().UnixNano())
 	w := newBuild(t, word, "RUN : "+word, "RUN echo because of this; exit 7")
 	err := b.BuildImage(t.Context(), w)
-	var failed *docker.BuildError
+	var failed *image.BuildError
 	if !errors.As(err, &failed) || failed.Number != 3 || failed.Of != 3 || !strings.Contains(failed.Reason, "7") ||
 		!slices.Contains(failed.Output, "because of this") {
 		t.Errorf("%v: %+v", err, failed)
@@ -118,17 +120,17 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestBuildStopped gives up in the middle of a step.
+// TestBuildStopped cancels a build in the middle of a step.
 func TestBuildStopped(t *testing.T) {
 	b := need(t)
 	word := fmt.Sprintf("word%d", time.Now().UnixNano())
 	w := newBuild(t, word, "RUN : "+word, "RUN echo begun "+word+"; sleep 100")
-	for name, when := range map[string]func(docker.Step) bool{
-		"before its container is there": func(s docker.Step) bool { return s.Number == 3 },
-		"when it runs":                  func(s docker.Step) bool { return strings.HasPrefix(s.Said, "begun") },
+	for name, when := range map[string]func(image.Step) bool{
+		"before its container is there": func(s image.Step) bool { return s.Number == 3 },
+		"when it runs":                  func(s image.Step) bool { return strings.HasPrefix(s.Said, "begun") },
 	} {
 		ctx, stop := context.WithCancel(t.Context())
-		w.Progress = func(s docker.Step) {
+		w.Progress = func(s image.Step) {
 			if when(s) {
 				stop()
 			}
@@ -142,7 +144,7 @@ func TestBuildStopped(t *testing.T) {
 	}
 }
 
-// TestBuildOnPodman does the same by Podman's service.
+// TestBuildOnPodman runs the same test with Podman's service.
 func TestBuildOnPodman(t *testing.T) {
 	mayUse(t, "podman")
 	host := cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
@@ -24,15 +25,15 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// openerEnv, with a spec, makes the test binary open that prison and wait; proberEnv makes it print what
-// Probe says, as JSON.
+// openerEnv holds a spec and makes the test binary open that prison and wait. proberEnv makes it print the result
+// of Probe as JSON.
 const (
 	openerEnv = "PRISONTEST_OPEN"
 	proberEnv = "PRISONTEST_PROBE"
 )
 
 func TestMain(m *testing.M) {
-	docker.Reexec()
+	inside.Reexec()
 	if spec := os.Getenv(openerEnv); spec != "" {
 		openAndWait(spec)
 	}
@@ -70,10 +71,12 @@ func need(t testing.TB) *docker.Backend {
 	return b
 }
 
-// options have a phantom's uid that is nobody's here.
+// options returns a phantom whose uid nobody has on this machine.
 func options() prisontest.Options {
-	uid := 1879100000 + os.Getpid()%60000                                                                                                // others may test at the same time
-	return prisontest.Options{UID: uid, GID: uid, Image: testImage(), Network: prisontest.Required("network"), Brief: os.Geteuid() != 0} // root has done all of it
+	// other tests may run at the same time
+	uid := 1879100000 + os.Getpid()%60000
+	// root runs these parts already
+	return prisontest.Options{UID: uid, GID: uid, Image: testImage(), Network: prisontest.Required("network"), Brief: os.Geteuid() != 0}
 }
 
 func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }
@@ -84,7 +87,7 @@ func TestOrdinaryUser(t *testing.T) {
 	prisontest.AsOrdinaryUser(t, "docker", "docker")
 }
 
-// engine is the same engine, seen by other eyes.
+// engine returns a connection to the same engine that does not use the code under test.
 func engine(t testing.TB) *client.Client {
 	t.Helper()
 	c, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
@@ -94,7 +97,7 @@ func engine(t testing.TB) *client.Client {
 	return c
 }
 
-// started starts a prison whose spec a test may have changed.
+// started starts a prison, after the function change has adapted its spec.
 func started(t *testing.T, b *docker.Backend, change func(*prison.Spec)) (prison.Spec, prison.Prison) {
 	t.Helper()
 	s := prisontest.NewSpec(t, b, options())
@@ -127,7 +130,7 @@ func sh(t *testing.T, p prison.Prison, script string) (int, string) {
 	return status, out.String()
 }
 
-// labelled finds what a prison has on the engine.
+// labelled returns the objects of a prison on the engine.
 func labelled(t *testing.T, id string) (containers []container.Summary, rest int) {
 	t.Helper()
 	c, f := engine(t), filters.NewArgs(filters.Arg("label", "workspace.id="+id))
@@ -146,7 +149,7 @@ func labelled(t *testing.T, id string) (containers []container.Summary, rest int
 	return containers, len(volumes.Volumes) + len(networks)
 }
 
-// TestNothingLeft follows the container through a life, with an open network, to its end.
+// TestNothingLeft checks the objects of a prison with an open network at each step from its start to its removal.
 func TestNothingLeft(t *testing.T) {
 	b := need(t)
 	s, p := started(t, b, func(s *prison.Spec) {
@@ -170,7 +173,7 @@ func TestNothingLeft(t *testing.T) {
 	if err := b.Stop(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	// Other limits are another container, with the same home.
+	// Other limits need a new container, which must have the same home.
 	s.Limits.PIDs = 99
 	p = again(t, b, s)
 	if other, _ := labelled(t, s.ID); len(other) != 1 || other[0].ID == first[0].ID {
@@ -193,7 +196,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestNameTaken gives two prisons one name.
+// TestNameTaken gives two prisons the same name.
 func TestNameTaken(t *testing.T) {
 	b := need(t)
 	name := func(s *prison.Spec) { s.Name = fmt.Sprintf(".work-1234-repo-%d", os.Getpid()) }
@@ -206,7 +209,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// TestMemory takes more memory than there may be.
+// TestMemory uses more memory than the limit.
 func TestMemory(t *testing.T) {
 	b := need(t)
 	_, p := started(t, b, func(s *prison.Spec) { s.Limits.Memory = 64 << 20 })
@@ -260,7 +263,7 @@ func TestOpenEndsWithCaller(t *testing.T) {
 	}
 }
 
-// TestStranger probes as somebody who may not use the engine.
+// TestStranger probes as a user who may not use the engine.
 func TestStranger(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -293,7 +296,7 @@ func TestNoEngine(t *testing.T) {
 	}
 }
 
-// TestExamineAgrees compares what is foretold with what a prison then says.
+// TestExamineAgrees compares the weaknesses that Examine reports with those of a prison that is started afterwards.
 func TestExamineAgrees(t *testing.T) {
 	b := need(t)
 	findings, err := b.Examine(t.Context())

@@ -21,14 +21,14 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// kinds are the engines and runtimes that make prisons.
+// kinds are the engines and runtimes under test.
 var kinds = []struct{ name, host, runtime string }{
 	{"docker", "", ""},
 	{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc"},
 	{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
 }
 
-// onEach runs a test with each of some of them, at the same time.
+// onEach runs a test with each of the named engines in parallel.
 func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend, prisontest.Options)) {
 	for i, kind := range kinds {
 		if !slices.Contains(names, kind.name) {
@@ -39,7 +39,7 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 			b := docker.New(docker.Options{Host: kind.host})
 			o := options()
 			o.Runtime = kind.runtime
-			o.UID, o.GID = o.UID+i, o.GID+i // some count processes
+			o.UID, o.GID = o.UID+i, o.GID+i // some engines count processes by uid
 			mayUse(t, kind.name)
 			prisontest.Need(t, kind.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
 			test(t, b, o)
@@ -47,14 +47,15 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 	}
 }
 
-// mayUse skips a test with an engine that is not for this user. The tests of an ordinary user's Podman are [TestRootlessPodman].
+// mayUse skips a test if this user may not use the engine. [TestRootlessPodman] tests an ordinary user's Podman.
 func mayUse(t *testing.T, engine string) {
 	if engine == "podman" && os.Geteuid() != 0 && !prisontest.Required(engine) {
 		t.Skip("Podman's service is root's alone, and root has tried it")
 	}
 }
 
-// onEachAsRoot is the same for what an engine does alone: it does it for everybody alike.
+// onEachAsRoot is onEach for work that the engine does alone, and in the same way for every user. Only root runs
+// these tests.
 func onEachAsRoot(t *testing.T, names []string, test func(*testing.T, *docker.Backend, prisontest.Options)) {
 	if os.Geteuid() != 0 {
 		t.Skip("root has tried it: what an engine does alone it does for everybody alike")
@@ -62,7 +63,7 @@ func onEachAsRoot(t *testing.T, names []string, test func(*testing.T, *docker.Ba
 	onEach(t, names, test)
 }
 
-// TestOtherEngines makes the promises on what people have beside Docker's own runtime.
+// TestOtherEngines runs the suite with engines and runtimes other than Docker's own.
 func TestOtherEngines(t *testing.T) {
 	onEach(t, []string{"runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		o.Brief = true
@@ -70,7 +71,8 @@ func TestOtherEngines(t *testing.T) {
 	})
 }
 
-// TestRootlessPodman refuses an ordinary user's service, which does not say what it is in Docker's words.
+// TestRootlessPodman checks that an ordinary user's service is refused. In Docker's form of the answer this service
+// does not show that it is rootless.
 func TestRootlessPodman(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -99,7 +101,7 @@ func TestRootlessPodman(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Wait() // nobody asks it anything any more, so it ends
+		cmd.Wait() // ends by itself without requests
 		endPause(t, filepath.Join(dir, "libpod/tmp/pause.pid"))
 	})
 	awaitEngine(t, "unix://"+socket)
@@ -110,7 +112,7 @@ func TestRootlessPodman(t *testing.T) {
 	}
 }
 
-// awaitEngine waits until an engine answers: its socket is there before that.
+// awaitEngine waits until an engine answers. Its socket exists earlier than that.
 func awaitEngine(t *testing.T, host string) {
 	t.Helper()
 	c, err := client.NewClientWithOpts(client.WithHost(host))
@@ -131,7 +133,7 @@ func awaitEngine(t *testing.T, host string) {
 	}
 }
 
-// endPause ends the process that keeps the namespaces of an ordinary user's Podman, which outlives it.
+// endPause ends the process that keeps the namespaces of an ordinary user's Podman, and that outlives Podman.
 func endPause(t *testing.T, file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {

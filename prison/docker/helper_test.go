@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// shallowRm removes like an rm(1) that goes by whole paths and has few files open.
+// shallowRm behaves like an rm(1) that uses whole paths and can open few files.
 const shallowRm = `#!/bin/sh
 exec find "$2" -mindepth 1 -maxdepth 400 -depth -delete
 `
 
-// TestEmptyScript removes a tree deeper than rm(1) goes, with odd names, and leaves what a link leads to.
+// TestEmptyScript removes a tree that is too deep for rm(1) and contains odd names. The target of a link must stay.
 func TestEmptyScript(t *testing.T) {
 	bin, top, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	for file, content := range map[string]string{bin + "/rm": shallowRm, outside + "/treasure": ""} {

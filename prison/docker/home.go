@@ -13,24 +13,25 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 
 	"github.com/docker/docker/api/types/mount"
 	volumes "github.com/docker/docker/api/types/volume"
 )
 
-// What is in the volume at /home, which survives the container, beside the phantom's home.
-const (
-	statusFolder   = "/home/.run"      // how the launched command ended
-	accountsFolder = "/home/.accounts" // files that are mounted over those of the image's /etc
-)
+// accountsFolder contains the files that are mounted over those of the image's /etc. It is in the volume at /home,
+// which survives the container, beside the phantom's home and [inside.StatusFolder].
+const accountsFolder = "/home/.accounts"
 
 // home is the volume at /home.
 type home struct {
-	source string // where the engine has it; empty on Podman, see [engine.furnishLate]
-	bare   bool   // what has to be in it is not yet
+	source string // its path on the engine's disk; empty if it is filled late, see [engine.furnishLate]
+	bare   bool   // required entries are missing
 }
 
-// mountHome mounts the volume as it is: otherwise an engine gives an empty one what the image's /home has, its owner and mode as well.
+// mountHome mounts the volume without copying from the image. Otherwise an engine gives an empty volume the
+// content, owner and mode of the image's /home.
 func (r *record) mountHome(labels map[string]string) mount.Mount {
 	m := volume(r.homeVolume(), "/home", labels)
 	m.VolumeOptions.NoCopy = true
@@ -47,16 +48,17 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	if _, err := e.VolumeInspect(bounded, r.homeVolume()); gone(err) { // the container would bring one
+	// creating the container would create a new volume
+	if _, err := e.VolumeInspect(bounded, r.homeVolume()); dialect.Gone(err) {
 		return nil, prison.ErrNoHome
 	}
 	return b.look(ctx, s, func(p *plan, r *record) {
 		home := r.mountHome(r.labels(s, rolePrison))
 		home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
 		p.host.Mounts = []mount.Mount{home}
-		p.mark() // one that is made all the same, for a prison that is just being removed, goes with the container
+		p.mark() // if a volume is created for a prison that is just being removed, it is removed with the container
 	})
 }
 
@@ -69,15 +71,16 @@ func (b *Backend) HomeDisk(s prison.Spec) string {
 	return r.Disk
 }
 
-// home finds the volume, or makes it. A new one is known to be bare from then on, whatever becomes of this start.
-func (e *engine) home(ctx context.Context, p *platform, r *record, s prison.Spec) (h home, err error) {
-	if p.podman {
+// home finds the volume, or creates it. Before creating a volume, it records that the home lacks its entries, so
+// that this is known even if the start fails.
+func (e *engine) home(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) (h home, err error) {
+	if p.FillsLate() {
 		return h, nil
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	v, err := e.VolumeInspect(bounded, r.homeVolume())
-	if gone(err) {
+	if dialect.Gone(err) {
 		r.Furnished = false
 		if err := r.write(s.Dir); err != nil {
 			return h, err
@@ -85,36 +88,37 @@ func (e *engine) home(ctx context.Context, p *platform, r *record, s prison.Spec
 		v, err = e.VolumeCreate(bounded, volumes.CreateOptions{Name: r.homeVolume(), Labels: r.labels(s, rolePrison)})
 	}
 	if err != nil {
-		return h, e.failed(ctx, "make volume", err)
+		return h, e.Failed(ctx, "make volume", err)
 	}
 	return home{source: v.Mountpoint, bare: !r.Furnished || lacks(v.Mountpoint, furniture(s))}, nil
 }
 
-// lacks reports whether a folder of this machine's is without one of the entries. Of one that is closed to us, or on a disk of the
-// engine's own, nothing is known: see [engine.emptied].
-func lacks(dir string, entries []entry) bool {
+// lacks reports whether a folder on this machine lacks one of the entries. It returns false for a folder that this
+// process cannot read, or that is on a disk of the engine's own: see [engine.emptied].
+func lacks(dir string, entries []dialect.Entry) bool {
 	if _, err := os.Lstat(dir); err != nil {
 		return false
 	}
-	return slices.ContainsFunc(entries, func(e entry) bool {
-		_, err := os.Lstat(filepath.Join(dir, e.name))
+	return slices.ContainsFunc(entries, func(e dialect.Entry) bool {
+		_, err := os.Lstat(filepath.Join(dir, e.Name))
 		return errors.Is(err, fs.ErrNotExist)
 	})
 }
 
-// emptied asks the engine whether a home that was furnished is bare by now, as cleaning up by hand may leave it, and remembers it if so.
-func (e *engine) emptied(ctx context.Context, p *platform, r *record, s prison.Spec) (bare bool) {
-	if p.podman || !r.Furnished || ctx.Err() != nil {
+// emptied reports whether a home that was set up lacks its entries by now, as after cleaning up by hand. It queries
+// the engine, and records the result.
+func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) (bare bool) {
+	if p.FillsLate() || !r.Furnished || ctx.Err() != nil {
 		return false
 	}
-	box := helper{key: r.Key, image: r.Image, argv: []string{defaultSh}}
+	box := helper{key: r.Key, image: r.Image, argv: []string{inside.Shell}}
 	box.mounts = []mount.Mount{r.mountHome(r.labels(s, rolePrison))}
-	e.within(ctx, s, box, func(id string) error { //nolint:errcheck // what cannot be asked for is not the reason
-		bounded, cancel := call(ctx)
+	e.within(ctx, s, box, func(id string) error { //nolint:errcheck // on an error, the home counts as complete
+		bounded, cancel := dialect.Call(ctx)
 		defer cancel()
-		bare = slices.ContainsFunc(furniture(s), func(f entry) bool {
-			_, err := e.ContainerStatPath(bounded, id, path.Join("/home", f.name))
-			return gone(err)
+		bare = slices.ContainsFunc(furniture(s), func(f dialect.Entry) bool {
+			_, err := e.ContainerStatPath(bounded, id, path.Join("/home", f.Name))
+			return dialect.Gone(err)
 		})
 		return nil
 	})
@@ -122,38 +126,38 @@ func (e *engine) emptied(ctx context.Context, p *platform, r *record, s prison.S
 	return bare
 }
 
-// accounts mounts the files of /etc that tell who is inside. A volume with a copy of all of /etc would show them as well, and
-// take the engine as long as everything else that it does for a prison.
+// accounts returns mounts for the files of /etc that define the users inside. A volume with a copy of all of /etc
+// would work as well, but creating it would take the engine as long as everything else that it does for a prison.
 func (h home) accounts() (mounts []mount.Mount) {
 	if h.source == "" {
 		return nil
 	}
 	for _, file := range accounts(prison.Spec{}) {
-		// How mounts propagate is left to the engine, which insists on a way of its own for what it keeps itself.
+		// The propagation mode is not set, since the engine requires a certain mode for its own folders.
 		mounts = append(mounts, mount.Mount{
-			Type: mount.TypeBind, Source: path.Join(h.source, path.Base(accountsFolder), file.name), Target: path.Join("/etc", file.name), ReadOnly: true,
+			Type: mount.TypeBind, Source: path.Join(h.source, path.Base(accountsFolder), file.Name), Target: path.Join("/etc", file.Name), ReadOnly: true,
 		})
 	}
 	return mounts
 }
 
-// homeFolders are there before the agent is.
-func homeFolders(s prison.Spec) []entry {
-	return []entry{folder(s.User, 0o700, s.UID, s.GID), folder(path.Base(statusFolder), 0o700, s.UID, s.GID)}
+// homeFolders returns the folders of the volume that belong to the phantom.
+func homeFolders(s prison.Spec) []dialect.Entry {
+	return []dialect.Entry{dialect.Folder(s.User, 0o700, s.UID, s.GID), dialect.Folder(path.Base(inside.StatusFolder), 0o700, s.UID, s.GID)}
 }
 
-// furniture is all that has to be in the volume.
-func furniture(s prison.Spec) []entry {
-	entries := append(homeFolders(s), folder(path.Base(accountsFolder), 0o755, 0, 0))
+// furniture returns all required entries of the volume.
+func furniture(s prison.Spec) []dialect.Entry {
+	entries := append(homeFolders(s), dialect.Folder(path.Base(accountsFolder), 0o755, 0, 0))
 	for _, file := range accounts(s) {
-		file.name = path.Join(path.Base(accountsFolder), file.name)
+		file.Name = path.Join(path.Base(accountsFolder), file.Name)
 		entries = append(entries, file)
 	}
 	return entries
 }
 
-// own makes the phantom the owner of the workspace, and furnishes a bare home: as root on this machine's disk, where the engine has
-// its folder there, for everybody else by the engine.
+// own makes the phantom the owner of the workspace, and sets up a home that lacks its entries. Root does so on this
+// machine's disk, if the engine's folder is there. For other users the engine does so.
 func (e *engine) own(ctx context.Context, image string, r *record, s prison.Spec, h home) error {
 	if os.Geteuid() != 0 {
 		return e.give(ctx, image, r, s, h, true)
@@ -162,7 +166,7 @@ func (e *engine) own(ctx context.Context, image string, r *record, s prison.Spec
 		return err
 	}
 	err := lay(h.source, furniture(s))
-	if errors.Is(err, fs.ErrNotExist) { // the engine's disk is another: Start asks it
+	if errors.Is(err, fs.ErrNotExist) { // the engine has another disk: Start uses the engine
 		return nil
 	}
 	if r.Furnished = err == nil; !r.Furnished {
@@ -171,50 +175,52 @@ func (e *engine) own(ctx context.Context, image string, r *record, s prison.Spec
 	return r.write(s.Dir)
 }
 
-// lay makes entries in a folder of this machine's that is root's.
-func lay(dir string, entries []entry) error {
+// lay creates entries in a folder on this machine that belongs to root.
+func lay(dir string, entries []dialect.Entry) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	for _, e := range entries {
-		name, isFolder := strings.CutSuffix(e.name, "/")
+		name, isFolder := strings.CutSuffix(e.Name, "/")
 		if isFolder {
 			err = root.Mkdir(name, 0o700)
 		} else {
-			err = root.WriteFile(name, []byte(e.content), 0o600)
+			err = root.WriteFile(name, []byte(e.Content), 0o600)
 		}
 		if err != nil && (!isFolder || !errors.Is(err, fs.ErrExist)) {
 			return err
 		}
-		if err := errors.Join(root.Lchown(name, e.uid, e.gid), root.Chmod(name, os.FileMode(e.mode))); err != nil {
+		if err := errors.Join(root.Lchown(name, e.UID, e.GID), root.Chmod(name, os.FileMode(e.Mode))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// give has the engine make the workspace the phantom's, if that is wanted, and furnish a home that is bare. No process is needed for it:
-// the engine unpacks an archive, with just those folders, in a container that never runs. Folders that exist keep what is in them.
+// give makes the engine change the owner of the workspace to the phantom, if requested, and set up a home that
+// lacks its entries. That needs no process: the engine unpacks an archive with only those folders into a container
+// that never runs. Existing folders keep their content.
 func (e *engine) give(ctx context.Context, image string, r *record, s prison.Spec, h home, workspace bool) error {
-	box := helper{key: r.Key, made: rand.Text(), image: image, argv: []string{defaultSh}}
-	var entries []entry
+	box := helper{key: r.Key, made: rand.Text(), image: image, argv: []string{inside.Shell}}
+	var entries []dialect.Entry
 	if workspace {
 		box.mounts = append(box.mounts, bind(s.Workspace, false))
-		entries = append(entries, folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
+		entries = append(entries, dialect.Folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
 	}
 	if h.bare {
 		labels := r.labels(s, rolePrison)
 		labels[labelMade] = box.made
 		box.mounts = append(box.mounts, r.mountHome(labels))
-		entries = append(entries, folder("home", 0o755, 0, 0)) // the agent must not rename what is in there
+		// root owns it, so that the agent cannot rename its entries
+		entries = append(entries, dialect.Folder("home", 0o755, 0, 0))
 		for _, f := range furniture(s) {
-			f.name = "home/" + f.name
+			f.Name = "home/" + f.Name
 			entries = append(entries, f)
 		}
 	}
-	put := func(id string) error { return e.put(ctx, id, "/", entries...) }
+	put := func(id string) error { return e.Put(ctx, id, "/", entries...) }
 	if err := e.within(ctx, s, box, put); err != nil || !h.bare {
 		return err
 	}

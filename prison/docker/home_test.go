@@ -18,8 +18,8 @@ import (
 	"github.com/docker/docker/api/types/volume"
 )
 
-// TestHomeRemoved takes a stopped prison's container and volume away, as cleaning up an engine does: the next start makes both
-// anew. The accounts are nobody's to change inside.
+// TestHomeRemoved removes the container and the volume of a stopped prison, as cleaning up an engine does. The next
+// start must make both again. Inside, nobody may change the account files.
 func TestHomeRemoved(t *testing.T) {
 	b := need(t)
 	s, p := started(t, b, func(*prison.Spec) {})
@@ -50,8 +50,8 @@ func TestHomeRemoved(t *testing.T) {
 	}
 }
 
-// TestHomeEmptied empties a stopped prison's volume, and takes a part of it alone: the next start furnishes it again, also where it is the
-// engine's to know what is in there.
+// TestHomeEmptied empties the volume of a stopped prison, and removes a single entry of it. The next start must
+// restore the entries, even if only the engine can read the volume.
 func TestHomeEmptied(t *testing.T) {
 	b := need(t)
 	s, _ := started(t, b, func(*prison.Spec) {})
@@ -67,7 +67,7 @@ func TestHomeEmptied(t *testing.T) {
 	}
 }
 
-// homeVolume is the volume of a prison's home.
+// homeVolume returns the path of the volume with a prison's home.
 func homeVolume(t *testing.T, s prison.Spec) string {
 	t.Helper()
 	left, err := engine(t).VolumeList(t.Context(), volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "workspace.id="+s.ID))})
@@ -77,8 +77,8 @@ func homeVolume(t *testing.T, s prison.Spec) string {
 	return left.Volumes[0].Name
 }
 
-// TestImageRemoved takes a stopped prison's image away, with all that was made of it: a start says so by the image's name and makes
-// nothing, and the next one, with the image back, makes the prison anew.
+// TestImageRemoved removes the image of a stopped prison, with everything created from it. A start must fail with
+// the name of the image, and make nothing. Once the image is back, the next start must make the prison again.
 func TestImageRemoved(t *testing.T) {
 	b, e := need(t), engine(t)
 	ref := altered(t, fmt.Sprintf("airlock-test-removed:%d", os.Getpid()), "touch /made")
@@ -125,8 +125,8 @@ func TestImageRemoved(t *testing.T) {
 	}
 }
 
-// TestHomeOfEverybody has an image whose /home is everybody's: the volume's is not, and nothing in it can be renamed, so that no start
-// mounts accounts of the agent's.
+// TestHomeOfEverybody uses an image whose /home is writable for everybody. The volume must not be, and nothing in
+// it can be renamed, so that no start mounts account files written by the agent.
 func TestHomeOfEverybody(t *testing.T) {
 	b := need(t)
 	ref := altered(t, fmt.Sprintf("airlock-test-everybody:%d", os.Getpid()), "chmod 777 /home && touch /home/of-the-image")
@@ -138,7 +138,7 @@ func TestHomeOfEverybody(t *testing.T) {
 		if round > 0 {
 			return
 		}
-		// As a home that was emptied by hand.
+		// As if a user had emptied the home by hand.
 		if err := b.Stop(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker"
 )
 
-// TestUnusableSettings has addresses and settings that lead to no engine: it is as if there were none, with what to do about it.
+// TestUnusableSettings uses addresses and settings that lead to no engine. The error must be the same as without an
+// engine, and say what to do.
 func TestUnusableSettings(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte("{ broken"), 0o600); err != nil {

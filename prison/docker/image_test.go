@@ -13,13 +13,14 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/image"
+	api "github.com/docker/docker/api/types/image"
 )
 
-// TestImages refuses images in which nobody could work.
+// TestImages checks that images are refused in which nobody could work.
 func TestImages(t *testing.T) {
 	b := need(t)
 	s := prisontest.NewSpec(t, b, options())
@@ -37,7 +38,7 @@ func TestImages(t *testing.T) {
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		// Start finds out, and leaves nothing that runs.
+		// Start returns the error, and leaves nothing running.
 		if _, err := b.Start(t.Context(), s); !errors.As(err, &u) || !strings.Contains(u.Reason, want) {
 			t.Errorf("start of %s: %v", ref, err)
 		}
@@ -47,12 +48,13 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestImageVolumes starts prisons of an image with volumes where a prison has its own folders: accounts and home are there, what is
-// written is kept or not as in any other prison, and nothing without a name is left on the engine.
+// TestImageVolumes starts prisons from an image that declares volumes at the prison's own folders. Accounts and
+// home must be there, files must be kept or lost as in any other prison, and the engine must not have anonymous
+// volumes afterwards.
 func TestImageVolumes(t *testing.T) {
 	onEach(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
-		o.Image = docker.BuiltImage("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
-		err := b.BuildImage(t.Context(), docker.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
+		o.Image = image.BuiltName("0000"+fmt.Sprintf("%04x", os.Getpid()&0xffff), fmt.Sprintf("%024x", o.UID))
+		err := b.BuildImage(t.Context(), image.Build{Name: o.Image, Network: "none", Dockerfile: []byte("FROM " + testImage() +
 			"\nRUN echo made >/etc/made\nENV TZ=Asia/Tokyo\nVOLUME /etc /home /tmp /var/tmp /run /home/dev /etc/alternatives /srv /workspace\n")})
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +68,7 @@ func TestImageVolumes(t *testing.T) {
 		if err := b.Prepare(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { // before the image goes
+		t.Cleanup(func() { // before the image is removed
 			if err := errors.Join(b.Stop(context.Background(), s), b.Wipe(context.Background(), s)); err != nil {
 				t.Error(err)
 			}
@@ -92,10 +94,10 @@ func TestImageVolumes(t *testing.T) {
 }
 
 func discard(t *testing.T, ref string) {
-	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), ref, image.RemoveOptions{Force: true}) })
+	t.Cleanup(func() { engine(t).ImageRemove(context.Background(), ref, api.RemoveOptions{Force: true}) })
 }
 
-// empty makes an image with one file in it.
+// empty creates an image with a single file.
 func empty(t *testing.T) string {
 	t.Helper()
 	const ref = "airlock-test-empty"
@@ -104,7 +106,7 @@ func empty(t *testing.T) string {
 	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "file", Mode: 0o644}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	said, err := engine(t).ImageImport(t.Context(), image.ImportSource{Source: &b, SourceName: "-"}, ref, image.ImportOptions{})
+	said, err := engine(t).ImageImport(t.Context(), api.ImportSource{Source: &b, SourceName: "-"}, ref, api.ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +115,12 @@ func empty(t *testing.T) string {
 	return ref
 }
 
-// withoutGit makes an image of the test's without its git.
+// withoutGit creates an image that is the test image without git.
 func withoutGit(t *testing.T) string {
 	return altered(t, "airlock-test-without-git", `rm "$(command -v git)"`)
 }
 
-// altered makes an image of the test's by a script.
+// altered creates an image from another one with a script.
 func altered(t *testing.T, ref, script string) string {
 	t.Helper()
 	if _, err := engine(t).ContainerCommit(t.Context(), once(t, script), container.CommitOptions{Reference: ref}); err != nil {
@@ -128,7 +130,7 @@ func altered(t *testing.T, ref, script string) string {
 	return ref
 }
 
-// once runs a script as root in a container of its own, to its end.
+// once runs a script as root in a new container, and waits for its end.
 func once(t *testing.T, script string, binds ...string) (id string) {
 	t.Helper()
 	c, ctx := engine(t), t.Context()

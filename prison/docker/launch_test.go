@@ -8,7 +8,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// TestLaunchHeldUp leaves a pipe where a command's status would be written: nothing is launched then, and nobody waits for ever.
+// TestLaunchHeldUp puts a pipe in place of the file for a command's status. Launch must fail, and must not block
+// for ever.
 func TestLaunchHeldUp(t *testing.T) {
 	b := need(t)
 	_, p := started(t, b, func(*prison.Spec) {})

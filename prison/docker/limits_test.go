@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestCoreDumps lowers the limit of core dumps, in both ways that there are: it stays the one with which the kernel starts
-// no program of the host's, and whoever lowers it as a precaution is told that all is well.
+// TestCoreDumps lowers the core dump limit with both system calls. The limit must stay the one with which the
+// kernel starts no program on the host, and the calls must report success.
 func TestCoreDumps(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
@@ -22,7 +22,8 @@ func TestCoreDumps(t *testing.T) {
 				t.Errorf("%s: status %d, %q", lowering, status, out)
 			}
 		}
-		// By the older call, by the number of a limit that only looks like another, and a question that is none.
+		// The older call, a number that resembles the limit's only in its low half, and a call that only reads the
+		// limit.
 		for _, call := range []string{`160, 4, $new`, `302, 0, 4 | 1 << 32, $new, 0`, `302, 0, 4, 0, $old`} {
 			status, out := sh(t, p, "perl -e '$| = 1; $new = pack(q(QQ), 0, 0); $old = $new; print syscall("+call+"); exec qw(grep core /proc/self/limits)'")
 			if status != 0 || strings.Join(strings.Fields(out), " ") != "0Max core file size 1 1 bytes" {
@@ -35,7 +36,8 @@ func TestCoreDumps(t *testing.T) {
 	})
 }
 
-// TestKernelTells reads what the kernel says of the machine: nothing of its disks, devices and users, and what programs ask for.
+// TestKernelTells checks that the kernel's files reveal nothing about disks, devices and users of the machine, and
+// that files that programs need are there.
 func TestKernelTells(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
@@ -57,8 +59,8 @@ func TestKernelTells(t *testing.T) {
 	})
 }
 
-// TestOwnLimits sees that nothing which uses the kernel's memory is without a bound, whatever the engine has itself, and that none
-// can be raised.
+// TestOwnLimits checks that every resource that uses the kernel's memory is limited, whatever the engine's own
+// limits are, and that no limit can be raised.
 func TestOwnLimits(t *testing.T) {
 	onEach(t, []string{"docker", "podman", "runsc"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		p := startedWith(t, b, o)
@@ -73,7 +75,7 @@ func TestOwnLimits(t *testing.T) {
 	})
 }
 
-// startedWith starts a prison as a test's options have it.
+// startedWith starts a prison with a test's options.
 func startedWith(t *testing.T, b *docker.Backend, o prisontest.Options) prison.Prison {
 	t.Helper()
 	s := prisontest.NewSpec(t, b, o)

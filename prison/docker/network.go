@@ -11,24 +11,26 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/fence"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 
-	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 )
 
-// The sink is a network that leads nowhere, not even to the host, with all link-local addresses in
-// it: in clouds, credentials are to be had at one of them. A container in it never asks its other network for these.
-// One engine can have one network for a range only, so prisons share it, and do not see each other there.
+// The sink is a network that leads nowhere, not even to the host, and that has all link-local addresses. Clouds
+// serve credentials at one of these addresses. A container in the sink never sends packets for them to its other
+// network. An engine can have only one network for a range, so prisons share the sink, but cannot reach each other
+// in it.
 const (
 	sinkName       = "link-local-sink"
 	linkLocal      = linkLocalStart + "0.0/16"
 	linkLocalStart = "169.254."
 )
 
-// makeNetwork makes the bridge of an open prison, which its container names.
+// makeNetwork creates the bridge of a prison with an open network. The container refers to the bridge by name.
 func (e *engine) makeNetwork(ctx context.Context, r *record, s prison.Spec) error {
 	if s.Network != prison.NetworkOpen {
 		return nil
@@ -36,28 +38,28 @@ func (e *engine) makeNetwork(ctx context.Context, r *record, s prison.Spec) erro
 	return e.ensureNetwork(ctx, r.network(), network.CreateOptions{Driver: "bridge", Labels: r.labels(s, rolePrison)})
 }
 
-// joinSink puts the container into the sink, too. It must not run yet.
+// joinSink connects the container to the sink, too. The container must not run yet.
 func (e *engine) joinSink(ctx context.Context, id string) error {
 	sink := network.CreateOptions{
 		Driver: "bridge", Internal: true, Labels: map[string]string{labelRole: roleSink},
 		IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: linkLocal}}},
 		Options: map[string]string{
-			"com.docker.network.bridge.inhibit_ipv4": "true", // no address and no route on the host
+			"com.docker.network.bridge.inhibit_ipv4": "true", // the host gets no address and no route
 			"com.docker.network.bridge.enable_icc":   "false",
 		},
 	}
 	if err := e.ensureNetwork(ctx, sinkName, sink); err != nil {
 		return err
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	if err := e.NetworkConnect(bounded, sinkName, id, nil); err != nil && !notNow(err) && !e.joined(bounded, id, sinkName) {
-		return e.failed(ctx, "shut link-local addresses", err)
+	if err := e.NetworkConnect(bounded, sinkName, id, nil); err != nil && !dialect.NotNow(err) && !e.joined(bounded, id, sinkName) {
+		return e.Failed(ctx, "shut link-local addresses", err)
 	}
 	return nil
 }
 
-// joined reports whether a container is in a network, which not every engine says by the kind of its error.
+// joined reports whether a container is in a network. Not every engine returns this as a kind of error.
 func (e *engine) joined(ctx context.Context, id, name string) bool {
 	c, err := e.ContainerInspect(ctx, id)
 	if err != nil || c.NetworkSettings == nil {
@@ -67,7 +69,8 @@ func (e *engine) joined(ctx context.Context, id, name string) bool {
 	return in
 }
 
-// startOpen starts a container with a way out. Another prison's end may remove the sink before this one is in it: then there is a new one.
+// startOpen starts a container with an open network. If the end of another prison removes the sink before this one
+// has joined it, startOpen creates a new sink.
 func (e *engine) startOpen(ctx context.Context, id, ref string) (err error) {
 	for range openTries {
 		if err = e.joinSink(ctx, id); err == nil {
@@ -83,16 +86,17 @@ func (e *engine) startOpen(ctx context.Context, id, ref string) (err error) {
 
 const (
 	openTries = 4
-	// networkPatience is for networks that other prisons make or leave just now.
+	// networkPatience is how long to wait while other prisons create or leave a network.
 	networkPatience = 5 * time.Second
 	networkPoll     = 50 * time.Millisecond
 )
 
 var errForeign = errors.New("it is somebody else's")
 
-// ensureNetwork makes a network that is not there. Others may be at the same, and an engine says in many ways that they were quicker.
+// ensureNetwork creates a network if it does not exist. Other processes may create it at the same time, and engines
+// report that in several ways.
 func (e *engine) ensureNetwork(ctx context.Context, name string, o network.CreateOptions) error {
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	for deadline := time.Now().Add(networkPatience); ; time.Sleep(networkPoll) {
 		n, err := e.NetworkInspect(bounded, name, network.InspectOptions{})
@@ -102,8 +106,8 @@ func (e *engine) ensureNetwork(ctx context.Context, name string, o network.Creat
 			}
 			return nil
 		}
-		if !gone(err) {
-			return e.failed(ctx, "inspect network", err)
+		if !dialect.Gone(err) {
+			return e.Failed(ctx, "inspect network", err)
 		}
 		_, err = e.NetworkCreate(bounded, name, o)
 		if err == nil {
@@ -112,13 +116,14 @@ func (e *engine) ensureNetwork(ctx context.Context, name string, o network.Creat
 		if foreign := e.overlaps(bounded, o); foreign != "" {
 			return fmt.Errorf("network %q, which has addresses of %s: %w", foreign, linkLocal, errForeign)
 		}
-		if bounded.Err() != nil || unreachable(err) || errdefs.IsInvalidArgument(err) || time.Now().After(deadline) {
-			return e.failed(ctx, "create network "+name, err)
+		if bounded.Err() != nil || dialect.Unreachable(err) || dialect.Refused(err) || time.Now().After(deadline) {
+			return e.Failed(ctx, "create network "+name, err)
 		}
 	}
 }
 
-// overlaps names a network of somebody else's with link-local addresses, if one to be wants them.
+// overlaps returns the name of another network with link-local addresses, if the network to create needs these
+// addresses.
 func (e *engine) overlaps(ctx context.Context, o network.CreateOptions) string {
 	if o.IPAM == nil {
 		return ""
@@ -137,52 +142,53 @@ func (e *engine) overlaps(ctx context.Context, o network.CreateOptions) string {
 	return ""
 }
 
-// leaveSink takes a stopped container out of the sink, and removes the sink with its last member.
+// leaveSink disconnects a stopped container from the sink, and removes the sink with its last member.
 func (e *engine) leaveSink(ctx context.Context, c *container.InspectResponse) error {
 	if c == nil || c.NetworkSettings == nil || c.NetworkSettings.Networks[sinkName] == nil {
 		return nil
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	if err := e.NetworkDisconnect(bounded, sinkName, c.ID, true); err != nil && !gone(err) {
-		return e.failed(ctx, "leave "+sinkName, err)
+	if err := e.NetworkDisconnect(bounded, sinkName, c.ID, true); err != nil && !dialect.Gone(err) {
+		return e.Failed(ctx, "leave "+sinkName, err)
 	}
-	e.NetworkRemove(bounded, sinkName) //nolint:errcheck // others may be in it
+	e.NetworkRemove(bounded, sinkName) //nolint:errcheck // fails while other containers are in it
 	return nil
 }
 
-// removeNetworks removes what makeNetwork made.
+// removeNetworks removes the networks that makeNetwork created.
 func (e *engine) removeNetworks(ctx context.Context, r *record) error {
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	f := filters.NewArgs(filters.Arg("label", labelKey+"="+r.Key))
 	list, err := e.NetworkList(bounded, network.ListOptions{Filters: f})
 	if err != nil {
-		return e.failed(ctx, "list networks", err)
+		return e.Failed(ctx, "list networks", err)
 	}
 	for _, n := range list {
 		if err := e.removeNetwork(bounded, n.ID); err != nil {
-			return e.failed(ctx, "remove network", err)
+			return e.Failed(ctx, "remove network", err)
 		}
 	}
 	return nil
 }
 
-// removeNetwork waits a moment for a container that is just going: what it had there goes after it.
+// removeNetwork waits a moment for a container that is being removed, since its connection to the network is
+// removed last.
 func (e *engine) removeNetwork(ctx context.Context, id string) error {
 	for deadline := time.Now().Add(networkPatience); ; time.Sleep(networkPoll) {
 		err := e.NetworkRemove(ctx, id)
-		if err == nil || gone(err) {
+		if err == nil || dialect.Gone(err) {
 			return nil
 		}
-		if unreachable(err) || ctx.Err() != nil || time.Now().After(deadline) {
+		if dialect.Unreachable(err) || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
 	}
 }
 
-// fence closes an open network to private addresses, or notes that it is not closed.
-func (e *engine) fence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
+// fence blocks private addresses in an open network, or records the weakness if that is impossible.
+func (e *engine) fence(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
 	if s.Network != prison.NetworkOpen {
 		return nil
 	}
@@ -190,12 +196,12 @@ func (e *engine) fence(ctx context.Context, p *platform, r *record, s prison.Spe
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p.lacks(prison.PrivateReachable, fmt.Sprintf("with an open network, private networks and a cloud's metadata can be reached (%v)", err))
+	p.Lacks(prison.PrivateReachable, fmt.Sprintf("with an open network, private networks and a cloud's metadata can be reached (%v)", err))
 	return nil
 }
 
-func (e *engine) setFence(ctx context.Context, p *platform, r *record, s prison.Spec) error {
-	h := helper{image: r.Image, argv: []string{defaultSh, "-c", waitForever}, caps: []string{"NET_ADMIN"}, key: r.Key}
+func (e *engine) setFence(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+	h := helper{image: r.Image, argv: []string{inside.Shell, "-c", waitForever}, caps: []string{"NET_ADMIN"}, key: r.Key}
 	box, err := e.beside(ctx, p, s, h, r.Container)
 	if err != nil {
 		return err
@@ -204,8 +210,8 @@ func (e *engine) setFence(ctx context.Context, p *platform, r *record, s prison.
 	return fence.Set(ctx, box, e.hostResolvers())
 }
 
-// beside opens a helper in the network of a container, with the engine's usual runtime where that has this kernel.
-func (e *engine) beside(ctx context.Context, p *platform, s prison.Spec, h helper, id string) (*running, error) {
+// beside opens a helper in the network of a container, with the engine's usual runtime if that uses this kernel.
+func (e *engine) beside(ctx context.Context, p *dialect.Platform, s prison.Spec, h helper, id string) (*inside.Container, error) {
 	pids := int64(helperPIDs)
 	plan := plan{
 		config: container.Config{
@@ -220,9 +226,9 @@ func (e *engine) beside(ctx context.Context, p *platform, s prison.Spec, h helpe
 			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
 		},
 	}
-	if OwnKernel(p.DefaultRuntime) {
+	if dialect.OwnKernel(p.DefaultRuntime) {
 		for _, name := range slices.Sorted(maps.Keys(p.Runtimes)) {
-			if !OwnKernel(name) {
+			if !dialect.OwnKernel(name) {
 				plan.host.Runtime = name
 			}
 		}
@@ -230,7 +236,7 @@ func (e *engine) beside(ctx context.Context, p *platform, s prison.Spec, h helpe
 	return e.open(ctx, plan)
 }
 
-// hostResolvers returns the content of the files in which an engine on this machine finds its name servers.
+// hostResolvers returns the content of the files from which an engine on this machine reads its name servers.
 func (e *engine) hostResolvers() (all string) {
 	if !strings.HasPrefix(e.DaemonHost(), "unix://") {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestOpenTogether starts and stops prisons with an open network at the same time: they share the network that leads nowhere,
-// which goes with the last of them and comes with the next.
+// TestOpenTogether starts and stops prisons with an open network at the same time. They share the network that
+// leads nowhere, which must be removed with the last of them and created again with the next.
 func TestOpenTogether(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		var all sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestReach looks for ways around what an open network is closed to.
+// TestReach tries to reach addresses that an open network must refuse.
 func TestReach(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) { prisontest.Reach(t, b, o) })
 }

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 
 	"github.com/docker/docker/api/types/build"
 )
 
-// recipes are the Dockerfiles that recipes give, all kinds of steps in them.
+// recipes returns Dockerfiles that recipes generate, with all kinds of steps.
 func recipes(t *testing.T) map[string]string {
 	t.Helper()
 	if folder, err := os.Getwd(); err == nil && folder == "/" { // [prisontest.AsOrdinaryUser]
@@ -36,8 +36,8 @@ func recipes(t *testing.T) map[string]string {
 	return all
 }
 
-// TestRecipesAreParsed has the engine's own parser read what recipes give. It reads a whole file before it builds the
-// stage that it is asked for, in which there is nothing to do.
+// TestRecipesAreParsed has the engine's own parser read the Dockerfiles of recipes. The engine parses a whole file
+// before it builds the requested stage, which is empty here.
 func TestRecipesAreParsed(t *testing.T) {
 	need(t)
 	parsed := func(text string) string {
@@ -72,8 +72,9 @@ func TestRecipesAreParsed(t *testing.T) {
 	}
 }
 
-// TestRecipeSteps runs the steps that would fetch languages, with programs in the place of apt-get, curl and mise that make
-// others which print the version they were asked for: what is installed is found, linked to and tried.
+// TestRecipeSteps runs the steps that would download languages. In place of apt-get, curl and mise there are
+// programs that create tools which print the requested version. Every installed tool must be found, linked and
+// checked by the steps.
 func TestRecipeSteps(t *testing.T) {
 	b := need(t)
 	var steps strings.Builder
@@ -92,13 +93,13 @@ func TestRecipeSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newBuild(t, "steps", "COPY . /stand-ins/", "RUN sh -e /stand-ins/all && sh -e /stand-ins/steps")
-	w.Files = []docker.File{{Name: "all", Content: standIns, Mode: 0o644}, {Name: "steps", Content: []byte(steps.String()), Mode: 0o644}}
+	w.Files = []image.File{{Name: "all", Content: standIns, Mode: 0o644}, {Name: "steps", Content: []byte(steps.String()), Mode: 0o644}}
 	var said []string
-	w.Progress = func(s docker.Step) { said = append(said, s.Said) }
+	w.Progress = func(s image.Step) { said = append(said, s.Said) }
 	if err := b.BuildImage(t.Context(), w); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 	}
-	// That the last step has looked is to be seen in what it printed.
+	// The output of the last step shows that it has checked the tools.
 	for _, want := range []string{"8.0.404", "temurin-21.0.2", "1.8.3", "1.9.8"} {
 		if !strings.Contains("\n"+strings.Join(said, "\n")+"\n", "\n"+want+"\n") {
 			t.Errorf("no %s in %q", want, said)

@@ -9,26 +9,25 @@ import (
 	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
-// recordName and commandName are the files in the prison's host folder.
-const (
-	recordName  = "container.json"
-	commandName = "command.json"
-)
+// recordName is the file of the record in the prison's host folder.
+const recordName = "container.json"
 
-// record is what the host remembers of a prison between calls. It moves with the repository, and
-// so do its claims on the engine.
+// record is what the host stores about a prison between commands. It moves with the repository, and so do its
+// references to objects on the engine.
 type record struct {
-	Host      string `json:"host"`      // the engine's address; the caller's settings may have changed since
-	Key       string `json:"key"`       // a label on all that the prison has on the engine
-	Container string `json:"container"` // its id, empty while there is none
-	Ref       string `json:"ref"`       // the image as it was asked for
-	Image     string `json:"image"`     // and its id: a tag that moves does not move the prison
-	Shell     string `json:"shell"`     // the best one in the image
-	Furnished bool   `json:"furnished"` // the home's volume was filled
-	Disk      string `json:"disk"`      // the engine's folder, where the home's volume is
+	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since
+	Key       string `json:"key"`       // label on all objects of the prison on the engine
+	Container string `json:"container"` // id of the container, empty if there is none
+	Ref       string `json:"ref"`       // name of the image, as requested
+	Image     string `json:"image"`     // id of the image: if the tag moves, the prison keeps its image
+	Shell     string `json:"shell"`     // the best shell in the image
+	Variables bool   `json:"variables"` // whether some were passed in
+	Furnished bool   `json:"furnished"` // whether the home's volume has been filled
+	Disk      string `json:"disk"`      // the engine's folder that contains the home's volume
 }
 
 // readRecord returns nil if there is no prison.
@@ -46,10 +45,10 @@ func readRecord(dir string) (*record, error) {
 
 func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(dir, recordName), r) }
 
-// keyLength is a key's, in bytes.
+// keyLength is the length of a key in bytes.
 const keyLength = 8
 
-// newRecord returns the record of a prison that is to be on the engine at host.
+// newRecord returns the record of a new prison on the engine at host.
 func newRecord(host string) (*record, error) {
 	var key [keyLength]byte
 	if _, err := rand.Read(key[:]); err != nil {
@@ -58,9 +57,9 @@ func newRecord(host string) (*record, error) {
 	return &record{Host: host, Key: hex.EncodeToString(key[:])}, nil
 }
 
-// forget removes what the host remembers.
+// forget removes the record and the files beside it.
 func forget(dir string) error {
-	for _, file := range []string{commandName, logName, logName + oldSuffix, socketName, filterName, recordName} {
+	for _, file := range append(inside.KeeperFiles(), filterName, recordName) {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -68,20 +67,21 @@ func forget(dir string) error {
 	return nil
 }
 
-// labels mark something on the engine as a prison's.
+// labels returns the labels that mark an object on the engine as a prison's.
 func (r *record) labels(s prison.Spec, role string) map[string]string {
 	return map[string]string{labelKey: r.Key, labelID: s.ID, labelRole: role}
 }
 
-// isOurs reports whether labels are those of a prison: their names are plain words, which others may use as well.
+// isOurs reports whether labels are those of a prison. The names of the labels alone are no proof, since other
+// programs may use the same plain words.
 func isOurs(labels map[string]string) bool {
 	key, err := hex.DecodeString(labels[labelKey])
 	return err == nil && len(key) == keyLength && labels[labelID] != ""
 }
 
-// The names of a prison's volumes appear inside, in mountinfo.
+// The names of a prison's volumes are visible inside, in mountinfo.
 func (r *record) homeVolume() string { return "work-" + r.Key + "-home" }
 func (r *record) etcVolume() string  { return "work-" + r.Key + "-etc" }
 
-// network is an open prison's bridge.
+// network returns the name of the bridge of a prison with an open network.
 func (r *record) network() string { return "work-" + r.Key }

@@ -10,14 +10,16 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	volumes "github.com/docker/docker/api/types/volume"
 )
 
-// SweepDeserted removes prisons whose workspace somebody has removed while they ran, and their records with it: no stop or clear
-// will ever come for them.
+// SweepDeserted removes the objects of prisons whose workspace and record were removed while they ran. No stop or clear
+// will ever remove these objects.
 func (b *Backend) SweepDeserted(ctx context.Context) error {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
@@ -27,11 +29,11 @@ func (b *Backend) SweepDeserted(ctx context.Context) error {
 }
 
 func (e *engine) sweepDeserted(ctx context.Context) error {
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	list, err := e.ContainerList(bounded, container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelRole+"="+rolePrison))})
 	if err != nil {
-		return e.failed(ctx, "list containers", err)
+		return e.Failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
 		if !isOurs(c.Labels) || !e.deserted(ctx, c) {
@@ -44,20 +46,22 @@ func (e *engine) sweepDeserted(ctx context.Context) error {
 	return nil
 }
 
-// desertedScript reports whether a folder that is mounted is one that was removed: one that was moved is none. A kernel that is a
-// program does not say so of its mounts; there it says whose the folder is.
+// desertedScript prints whether a mounted folder was removed; a folder that was only moved does not count. A
+// runtime's own kernel does not show that in mountinfo, so for such a runtime the script prints the owner of the
+// folder.
 const desertedScript = `while read -r _ _ _ _root _at _; do
 	case $_root:$_at in *//deleted:"$1") echo removed; exit ;; esac
 done </proc/self/mountinfo
 exec stat -c %u:%g "$1"`
 
-// deserted reports whether the workspace of a running container was removed. Its path alone does not: the repository may have been moved,
-// or be seen at another path from here. Nobody inside can make it look so without removing what is in it.
+// deserted reports whether the workspace of a running container was removed. A missing path is no proof: the
+// repository may have been moved, or have another path in this process. No process inside can make the folder look
+// removed without removing its content.
 func (e *engine) deserted(ctx context.Context, c container.Summary) bool {
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	full, err := e.ContainerInspect(bounded, c.ID)
-	if err != nil || !runs(&full) || full.State.Paused {
+	if err != nil || !inside.Runs(&full) || full.State.Paused {
 		return false
 	}
 	for _, m := range full.Mounts {
@@ -69,36 +73,34 @@ func (e *engine) deserted(ctx context.Context, c container.Summary) bool {
 	if err != nil || said == "removed" {
 		return err == nil
 	}
-	if !OwnKernel(full.HostConfig.Runtime) || full.HostConfig.Runtime == "" {
+	if !dialect.OwnKernel(full.HostConfig.Runtime) || full.HostConfig.Runtime == "" {
 		return false
 	}
 	left, err := e.ask(bounded, c.ID, said, `exec ls -A "$1"`)
 	return err == nil && left == ""
 }
 
-// ask runs a script about the workspace in a container.
+// ask runs a script about the workspace in a container, and returns its output.
 func (e *engine) ask(ctx context.Context, id, user, script string) (string, error) {
 	var said bytes.Buffer
-	box := &running{engine: e, id: id, user: user}
-	status, err := box.Exec(ctx, prison.Process{Argv: []string{defaultSh, "-c", script, "sh", prison.Workspace}, Dir: "/", Stdout: &said})
+	box := &inside.Container{Engine: e.Engine, ID: id, User: user}
+	status, err := box.Exec(ctx, prison.Process{Argv: []string{inside.Shell, "-c", script, "sh", prison.Workspace}, Dir: "/", Stdout: &said})
 	if err == nil && status != 0 {
 		err = errors.New("the script failed")
 	}
 	return strings.TrimSpace(said.String()), err
 }
 
-// sweepAge is longer than any helper is of use, and than any container waits for its start.
-const sweepAge = 10 * time.Minute
-
-// sweep removes what the engine was still making for a command that was killed, volumes as well: nobody had heard of it when
-// the prison was removed. A prison's container starts as soon as it is made; one that has not would be made again.
+// sweep removes containers and volumes that the engine was still creating for a command that was killed. They did
+// not exist yet when the prison was removed. A prison's container is started as soon as it is created, and the next
+// start replaces one that has not been started.
 func (e *engine) sweep(ctx context.Context) error {
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: filters.NewArgs(
 		filters.Arg("label", labelRole), filters.Arg("status", "created"), filters.Arg("status", "exited"))})
 	if err != nil {
-		return e.failed(ctx, "list containers", err)
+		return e.Failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
 		if leftOver(c) {
@@ -110,28 +112,29 @@ func (e *engine) sweep(ctx context.Context) error {
 	return nil
 }
 
-// leftOver tells of a container that does not run whether it is one of a command that was killed.
+// leftOver reports whether a container that does not run was left by a command that was killed.
 func leftOver(c container.Summary) bool {
-	old := time.Since(time.Unix(c.Created, 0)) > sweepAge
+	old := time.Since(time.Unix(c.Created, 0)) > dialect.SweepAge
 	return old && isOurs(c.Labels) && (c.State == container.StateCreated || c.Labels[labelRole] != rolePrison)
 }
 
-// abandon removes a container that nobody knows of. If it never ran, nor was there ever anything in the volumes that were
-// made with it: a home that a stopped prison has was made with another container.
+// abandon removes a container that no record names. If the container never ran, the volumes that were created with
+// it never had any content, so abandon removes these as well. The home of a stopped prison was created with another
+// container.
 func (e *engine) abandon(ctx context.Context, c container.Summary) error {
 	made := c.Labels[labelMade]
-	if err := e.remove(ctx, c.ID); err != nil || made == "" || c.State != container.StateCreated {
+	if err := e.Remove(ctx, c.ID); err != nil || made == "" || c.State != container.StateCreated {
 		return err
 	}
-	bounded, cancel := call(ctx)
+	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	list, err := e.VolumeList(bounded, volumes.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelMade+"="+made))})
 	if err != nil {
-		return e.failed(ctx, "list volumes", err)
+		return e.Failed(ctx, "list volumes", err)
 	}
 	for _, v := range list.Volumes {
-		if err := e.VolumeRemove(bounded, v.Name, false); err != nil && !gone(err) && !notNow(err) {
-			return e.failed(ctx, "remove volume", err)
+		if err := e.VolumeRemove(bounded, v.Name, false); err != nil && !dialect.Gone(err) && !dialect.NotNow(err) {
+			return e.Failed(ctx, "remove volume", err)
 		}
 	}
 	return nil

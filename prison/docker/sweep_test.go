@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 
 	"github.com/docker/docker/api/types/container"
@@ -18,17 +19,18 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// TestAbandoned removes a container that the engine went on making for a start that was killed: with the volumes that were
-// made for it, and not with one that was there before, in which an agent's files are.
+// TestAbandoned removes a container that the engine continued to create for a start that was killed. The volumes
+// that were created with it must be removed, too, but not an existing volume with an agent's files.
 func TestAbandoned(t *testing.T) {
-	e, err := connect(cmp.Or(os.Getenv("DOCKER_HOST"), client.DefaultDockerHost))
+	c, err := dialect.Connect(cmp.Or(os.Getenv("DOCKER_HOST"), client.DefaultDockerHost))
 	if err == nil {
-		err = e.ping(t.Context())
+		err = c.Awake(t.Context())
 	}
 	prisontest.Need(t, "docker", err)
+	e := &engine{c}
 	i, err := e.image(t.Context(), ImageForTests())
 	prisontest.Need(t, "docker", err)
-	r, err := newRecord(e.host)
+	r, err := newRecord(e.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +69,15 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestLeftOver looks at containers that do not run: only those of a killed command are swept up, and nobody else's, whatever it is labelled.
+// TestLeftOver checks which containers that do not run are removed: only those of a killed command, and no
+// container of another program, whatever its labels are.
 func TestLeftOver(t *testing.T) {
 	r, err := newRecord("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := func(role string) map[string]string { return r.labels(prison.Spec{ID: "id"}, role) }
-	old := time.Now().Add(-2 * sweepAge)
+	old := time.Now().Add(-2 * dialect.SweepAge)
 	for what, c := range map[string]struct {
 		labels  map[string]string
 		state   container.ContainerState
@@ -96,5 +99,5 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
-// ImageForTests is an image with git and a shell in it that tests may use.
+// ImageForTests returns an image with git and a shell that tests may use.
 func ImageForTests() string { return cmp.Or(os.Getenv("AIRLOCK_TEST_IMAGE"), "airlock-test-base") }

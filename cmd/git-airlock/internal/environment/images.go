@@ -9,7 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
@@ -17,16 +17,16 @@ import (
 func (b Builder) Image(ctx context.Context, s Setup) (name string, err error) {
 	base := ""
 	if s.OS.Dockerfile != "" {
-		if base, err = b.built(ctx, docker.Build{Dockerfile: s.dockerfile, Files: s.context}); err != nil || !s.NeedsBuild() {
+		if base, err = b.built(ctx, image.Build{Dockerfile: s.dockerfile, Files: s.context}); err != nil || !s.NeedsBuild() {
 			return base, err
 		}
 	}
-	return b.built(ctx, docker.Build{Dockerfile: s.Dockerfile(base)})
+	return b.built(ctx, image.Build{Dockerfile: s.Dockerfile(base)})
 }
 
 // plannedBuild completes a build by the network it uses and a digest of what goes in: the steps, the files, the images
 // it starts from as they are on this machine.
-func (b Builder) plannedBuild(ctx context.Context, w docker.Build) (docker.Build, error) {
+func (b Builder) plannedBuild(ctx context.Context, w image.Build) (image.Build, error) {
 	w.Network = b.Config.String("airlock.buildNetwork", "")
 	list := Digest(w.Dockerfile) + "\n"
 	for _, ref := range recipe.BasesOf(w.Dockerfile) {
@@ -39,7 +39,7 @@ func (b Builder) plannedBuild(ctx context.Context, w docker.Build) (docker.Build
 	for _, f := range w.Files {
 		list += fmt.Sprintf("%s %q %q %o\n", Digest(f.Content), f.Name, f.Link, f.Mode)
 	}
-	w.Name = docker.BuiltImage(b.imageOwner(), Digest([]byte(list))[:24])
+	w.Name = image.BuiltName(b.imageOwner(), Digest([]byte(list))[:24])
 	return w, nil
 }
 
@@ -47,7 +47,7 @@ func (b Builder) plannedBuild(ctx context.Context, w docker.Build) (docker.Build
 func (b Builder) imageOwner() string { return Digest([]byte(b.Repo.CommonDir))[:8] }
 
 // built is the image of a build.
-func (b Builder) built(ctx context.Context, w docker.Build) (name string, err error) {
+func (b Builder) built(ctx context.Context, w image.Build) (name string, err error) {
 	if err := b.fetchBases(ctx, w.Dockerfile); err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (b Builder) built(ctx context.Context, w docker.Build) (name string, err er
 	begun := b.Now()
 	err = b.Containers.BuildImage(ctx, w)
 	end()
-	var failed *docker.BuildError
+	var failed *image.BuildError
 	if errors.As(err, &failed) {
 		for _, line := range failed.Output {
 			b.Report.Quote(line)
@@ -115,8 +115,8 @@ func noBase(ref string, err error) error {
 }
 
 // stepped shows the steps of an engine.
-func stepped(step func(what string, number, of int, said string)) func(docker.Step) {
-	return func(s docker.Step) { step(s.What, s.Number, s.Of, s.Said) }
+func stepped(step func(what string, number, of int, said string)) func(image.Step) {
+	return func(s image.Step) { step(s.What, s.Number, s.Of, s.Said) }
 }
 
 // ImageState is version 1 of an image in what image list --json prints.
@@ -138,7 +138,7 @@ func (b Builder) Images(ctx context.Context, here Setup, all bool) ([]ImageState
 	current := b.currentImages(ctx, here)
 	list := []ImageState{}
 	for _, i := range built {
-		if !all && !strings.HasPrefix(i.Name, docker.BuiltImage(b.imageOwner(), "")) {
+		if !all && !strings.HasPrefix(i.Name, image.BuiltName(b.imageOwner(), "")) {
 			continue
 		}
 		list = append(list, ImageState{i.Name, i.ID, i.Size, i.Created.UTC().Format(time.RFC3339), i.Used, current[i.Name]})
@@ -154,14 +154,14 @@ func (b Builder) currentImages(ctx context.Context, s Setup) map[string]bool {
 	}
 	base := ""
 	if s.OS.Dockerfile != "" {
-		w, err := b.plannedBuild(ctx, docker.Build{Dockerfile: s.dockerfile, Files: s.context})
+		w, err := b.plannedBuild(ctx, image.Build{Dockerfile: s.dockerfile, Files: s.context})
 		if err != nil {
 			return current
 		}
 		base = w.Name
 		current[base] = true
 	}
-	if w, err := b.plannedBuild(ctx, docker.Build{Dockerfile: s.Dockerfile(base)}); err == nil {
+	if w, err := b.plannedBuild(ctx, image.Build{Dockerfile: s.Dockerfile(base)}); err == nil {
 		current[w.Name] = true
 	}
 	return current

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
@@ -25,7 +25,7 @@ type Setup struct {
 	Digest     string // SHA-256 of that and of all that it names, which consent is bound to
 	plain      string // SHA-256 of the file alone, with git's line ends
 	dockerfile []byte // the one it names
-	context    []docker.File
+	context    []image.File
 	Names      []string // paths that it names, for the gate
 	Ignored    []string // what it says that nothing is made of
 }
@@ -125,7 +125,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 		if left -= size; left < 0 {
 			return fmt.Errorf("%s copies more than %d bytes", s.OS.Dockerfile, maxContext)
 		}
-		f := docker.File{Name: within, Content: content, Mode: 0o644}
+		f := image.File{Name: within, Content: content, Mode: 0o644}
 		switch e.Mode {
 		case gitops.ModeExecutable:
 			f.Mode = 0o755

@@ -1,0 +1,130 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/hosttree"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+)
+
+// Wipe implements [prison.Backend].
+func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
+	r, err := readRecord(s.Dir)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return b.wipeWorkspace(ctx, s, nil)
+	}
+	e, err := b.engine(ctx, r)
+	if err != nil {
+		return err
+	}
+	c, err := e.find(ctx, r)
+	if err != nil {
+		return err
+	}
+	if inside.Runs(c) {
+		return errRunning
+	}
+	// The containers go last: as long as one exists, its image exists as well, and emptying the workspace needs the
+	// image.
+	if err := b.wipeWorkspace(ctx, s, r); err != nil {
+		return err
+	}
+	if err := e.removeEverything(ctx, r); err != nil {
+		return err
+	}
+	return forget(s.Dir)
+}
+
+// removeEverything removes all objects of a prison on the engine.
+func (e *engine) removeEverything(ctx context.Context, r *record) error {
+	if err := e.removeAll(ctx, r.Key, ""); err != nil {
+		return err
+	}
+	for _, v := range []string{r.homeVolume(), r.etcVolume()} {
+		if err := e.removeVolume(ctx, v, r.Key, ""); err != nil {
+			return err
+		}
+	}
+	return e.removeNetworks(ctx, r)
+}
+
+// wipeWorkspace removes the workspace. Only root can open the phantom's folders, so for other users they are
+// emptied from inside first.
+func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) error {
+	if os.Geteuid() == 0 || os.Remove(s.Workspace) == nil {
+		return hosttree.Remove(s.Workspace)
+	}
+	if _, err := os.Lstat(s.Workspace); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	e, err := b.engine(ctx, r)
+	if err != nil {
+		return err
+	}
+	if r == nil { // the helper must have a key even without a record
+		if r, err = newRecord(e.Host); err != nil {
+			return err
+		}
+	}
+	if err := e.empty(ctx, cmp.Or(r.Image, s.Image), r.Key, s); err != nil {
+		return err
+	}
+	if err := os.Remove(s.Workspace); err != nil {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	return nil
+}
+
+// removeAll removes the containers with a key, for one role or for all roles.
+func (e *engine) removeAll(ctx context.Context, key, role string) error {
+	f := filters.NewArgs(filters.Arg("label", labelKey+"="+key))
+	if role != "" {
+		f.Add("label", labelRole+"="+role)
+	}
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	list, err := e.ContainerList(bounded, container.ListOptions{All: true, Filters: f})
+	if err != nil {
+		return e.Failed(ctx, "list containers", err)
+	}
+	for _, c := range list {
+		if err := e.Remove(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeVolume removes a volume of a prison. It waits a moment for a container that is being removed, or created:
+// the engine continues to create a container for a start that was killed. Containers of the given role are removed,
+// as by [engine.removeAll].
+func (e *engine) removeVolume(ctx context.Context, name, key, role string) error {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := e.VolumeRemove(bounded, name, false)
+		if err == nil || dialect.Gone(err) {
+			return nil
+		}
+		if !dialect.NotNow(err) || time.Now().After(deadline) {
+			return e.Failed(ctx, "remove volume", err)
+		}
+		if err := e.removeAll(ctx, key, role); err != nil {
+			return err
+		}
+	}
+}
