@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// escapeLimit caps the length of any single text that is shown.
+// escapeLimit is the maximum length of a text that is shown.
 const escapeLimit = 4096
 
-// Escape makes text from a workspace fit to be shown: control, bidirectional and invisible
-// characters and bytes that are not UTF-8 become backslash escapes, newlines and tabs too,
-// and what is longer than 4,096 bytes is cut.
+// Escape makes text from a workspace safe to show. Control, bidirectional and invisible characters, newlines, tabs,
+// and bytes that are not UTF-8 become backslash escapes. Text longer than 4,096 bytes is cut.
 func Escape(text string) string {
 	cut := ""
 	if len(text) > escapeLimit {
@@ -44,10 +43,10 @@ func escapeWhole(text string) string {
 	return b.String()
 }
 
-// Hidden reports whether a character does not show, or moves others: control characters (Unicode Cc),
-// format characters (Cf, among them the bidirectional ones of the "Trojan Source" report), line and
-// paragraph separators, private ones, and letters and marks that are drawn as nothing. The variation selectors
-// that choose between text and emoji (U+FE0E, U+FE0F) are part of ordinary text.
+// Hidden reports whether a character is invisible or moves others: control characters (Unicode Cc), format
+// characters (Cf, including the bidirectional ones of the "Trojan Source" report), line and paragraph separators,
+// private-use characters, and letters and marks without a glyph. The variation selectors that choose between text
+// and emoji (U+FE0E, U+FE0F) are part of ordinary text.
 func Hidden(r rune) bool {
 	switch r {
 	case '\uFE0E', '\uFE0F':
@@ -70,9 +69,9 @@ func ShellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Pasteable quotes a word that is shown to be pasted into a POSIX shell: what would not be seen is written as escapes
-// of printf(1), which the shell turns back. It drops newlines at the end of what a command prints; there a
-// pattern stands for them.
+// Pasteable quotes a word that is shown for pasting into a POSIX shell. Invisible characters become escapes of
+// printf(1), which the shell decodes. Since a command substitution drops trailing newlines, a pattern replaces
+// these.
 func Pasteable(word string) string {
 	visible := strings.TrimRight(word, "\n")
 	if visible == word && utf8.ValidString(word) && strings.IndexFunc(word, Hidden) < 0 {
@@ -91,4 +90,42 @@ func Pasteable(word string) string {
 		visible = visible[n:]
 	}
 	return `"$(printf %b '` + b.String() + `')"` + strings.Repeat("?", len(word)-len(strings.TrimRight(word, "\n")))
+}
+
+// ToText converts the name of a ref or path, which may contain any byte except NUL, to text that JSON can hold. A
+// name in valid UTF-8 stays unchanged. Any other name becomes a NUL, followed by one character for each byte, with
+// the number of the byte.
+func ToText(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	text := []rune{0}
+	for _, b := range []byte(name) {
+		text = append(text, rune(b))
+	}
+	return string(text)
+}
+
+// FromText converts a text of ToText back to the name.
+func FromText(text string) string {
+	if text == "" || text[0] != 0 {
+		return text
+	}
+	var name []byte
+	for _, char := range text[1:] {
+		name = append(name, byte(char))
+	}
+	return string(name)
+}
+
+// AnyName is a name of any bytes that can be stored as JSON.
+type AnyName string
+
+// MarshalText implements [encoding.TextMarshaler].
+func (n AnyName) MarshalText() ([]byte, error) { return []byte(ToText(string(n))), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (n *AnyName) UnmarshalText(text []byte) error {
+	*n = AnyName(FromText(string(text)))
+	return nil
 }
