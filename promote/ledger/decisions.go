@@ -9,8 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// Decisions are what the user decided about commits that a rule holds. They name inner commits: an outer commit is
-// made anew whenever the branch moves, and a commit that the agent rewrites needs a new decision.
+// Decisions records the user's decisions about commits that a rule holds. Decisions name inner commits. The outer
+// commit is built again whenever the branch moves, and a commit that the agent rewrites needs a new decision.
 type Decisions struct {
 	Version  int        `json:"version"`
 	Accepted []Accepted `json:"accepted"`
@@ -20,36 +20,36 @@ type Decisions struct {
 // Accepted lets some commits pass a rule.
 type Accepted struct {
 	policy.Acceptance
-	Commits []gitops.OID `json:"commits"` // inner ones
+	Commits []gitops.OID `json:"commits"` // inner commits
 	At      time.Time    `json:"at"`
 }
 
 // Dropped leaves a commit out.
 type Dropped struct {
-	Commit  gitops.OID `json:"commit"`  // an inner one
-	Parent  gitops.OID `json:"parent"`  // the first one; empty if there is none
+	Commit  gitops.OID `json:"commit"`  // an inner commit
+	Parent  gitops.OID `json:"parent"`  // the first parent of Commit; empty for a root commit
 	Subject string     `json:"subject"` // escaped
 	At      time.Time  `json:"at"`
 }
 
 const decisionsVersion = 1
 
-// Timestamp returns a time in the form that state files have: UTC, whole seconds.
+// Timestamp returns t as state files store it: in UTC, in whole seconds.
 func Timestamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func decisionsFile(dir string) string { return filepath.Join(dir, "decisions.json") }
 
-// ReadDecisions reads the decisions kept in the host state dir.
+// ReadDecisions reads the decisions stored in the host state dir.
 func ReadDecisions(dir string) (Decisions, error) {
 	d := Decisions{Version: decisionsVersion}
 	err := readFile(decisionsFile(dir), decisionsVersion, &d)
 	return d, err
 }
 
-// Write replaces the decisions kept in the host state dir.
+// Write replaces the decisions stored in the host state dir.
 func (d Decisions) Write(dir string) error { return writeFile(decisionsFile(dir), d) }
 
-// AcceptedOf returns what the user accepted of an inner commit.
+// AcceptedOf returns the rules from which the user exempted an inner commit.
 func (d Decisions) AcceptedOf(inner gitops.OID) []policy.Acceptance {
 	var list []policy.Acceptance
 	for _, a := range d.Accepted {
@@ -60,7 +60,7 @@ func (d Decisions) AcceptedOf(inner gitops.OID) []policy.Acceptance {
 	return list
 }
 
-// DropOf returns the decision to leave an inner commit out; nil if there is none.
+// DropOf returns the decision to leave an inner commit out, or nil if the user made none.
 func (d Decisions) DropOf(inner gitops.OID) *Dropped {
 	if i := slices.IndexFunc(d.Dropped, func(x Dropped) bool { return x.Commit == inner }); i >= 0 {
 		return &d.Dropped[i]

@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// readFile reads a state file into v. A missing file leaves v as it is. A file of another version is an error,
-// because its meaning is not known.
+// readFile reads a state file into v. If the file is missing, v stays as it is. A file of another version is an
+// error, because this program cannot interpret it.
 func readFile(file string, version int, v any) error {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func readFile(file string, version int, v any) error {
 		return fmt.Errorf("read %q: %w", file, err)
 	}
 	if head.Version != version {
-		return fmt.Errorf("read %q: its version is %d, and this program knows %d", file, head.Version, version)
+		return fmt.Errorf("read %q: its version is %d, and this program reads version %d", file, head.Version, version)
 	}
 	if err := json.Unmarshal(content, v); err != nil {
 		return fmt.Errorf("read %q: %w", file, err)

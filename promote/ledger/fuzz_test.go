@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// FuzzLedger lets the ledger hold anything; what is read of it is what was written.
+// FuzzLedger checks that parsing any ledger, writing it and parsing it again yields the same entries.
 func FuzzLedger(f *testing.F) {
 	one, two := strings.Repeat("1", 40), strings.Repeat("2", 64)
 	f.Add(one + " " + two + " exact\n" + two + " " + one + " merged " + one + " " + two + "\n" + one)
@@ -37,7 +37,7 @@ func FuzzLedger(f *testing.F) {
 	})
 }
 
-// FuzzState lets the files of the host state hold anything: an error, or what can be written again.
+// FuzzState reads the files of the host state with any content: each read fails, or its result can be written again.
 func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"version":1,"inner":"1111111111111111111111111111111111111111","holds":[{"reason":"policy","paths":["a"]}]}`))
 	f.Add([]byte(`{"version":1,"commits":[{"commit":"11","findings":[{"rule":"secret","path":"x"}]},{"commit":"11"}]}`))

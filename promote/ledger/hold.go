@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Reason is why landing waits.
+// Reason names the cause of a hold.
 type Reason string
 
-// The reasons, in the order in which they are named when several hold at once.
+// The reasons, in the order in which they are reported when several apply at once.
 const (
 	OperationInProgress Reason = "operation-in-progress"
 	BranchDeleted       Reason = "branch-deleted"
@@ -38,17 +38,17 @@ type Hold struct {
 	Next    []string  `json:"next"` // commands that can be pasted into a shell
 	Since   time.Time `json:"since"`
 
-	// Places are the paths as the file system has them, for watching; not stored.
+	// Places are the paths as the file system has them. The daemon watches them. They are not stored.
 	Places []string `json:"-"`
 }
 
-// Position reports whether a reason follows from where the user stands: such a hold only concerns commits that wait.
+// Position reports whether the reason lies in the user's HEAD or branch. Such a hold matters only while commits wait.
 func (r Reason) Position() bool {
 	return slices.Index(Reasons, r) <= slices.Index(Reasons, DetachedHead)
 }
 
-// SortHolds returns the holds in the order of their reasons. A reason that held before keeps its time Since, the
-// others get now. The result and its lists are never nil.
+// SortHolds returns the holds in the order of [Reasons]. A reason that is also in before keeps its Since; the others
+// get now. The result and its lists are never nil.
 func SortHolds(holds, before []Hold, now time.Time) []Hold {
 	holds = append([]Hold{}, holds...)
 	slices.SortStableFunc(holds, func(a, b Hold) int {

@@ -12,15 +12,15 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Ledger maps inner commits to outer ones, in the order in which the outer ones were built.
+// Ledger maps inner commits to outer commits, in the order in which the outer ones were built.
 type Ledger struct {
-	Base   Pair   // root and base
-	Landed []Pair // oldest first; callers do not write it
-	Tail   []Pair // pending, oldest first; callers do not write it
+	Base   Pair   // the inner root and the outer base
+	Landed []Pair // oldest first; callers must not change it
+	Tail   []Pair // pending, oldest first; callers must not change it
 
 	file       string
-	stored     int                 // entries of the file that are still right
-	whole      bool                // the file holds those entries and nothing else
+	stored     int                 // number of entries in the file that are still right
+	whole      bool                // the file contains those entries and nothing else
 	pairs      map[gitops.OID]Pair // the base and the landed pairs, by inner commit
 	outer      map[gitops.OID]bool // landed outer commits
 	superseded map[gitops.OID]bool
@@ -29,8 +29,8 @@ type Ledger struct {
 // File returns the name of the ledger's file in a host state.
 func File(dir string) string { return filepath.Join(dir, "ledger") }
 
-// Read reads the ledger of the host state dir. The refs decide what of it counts: promoted is the last landed
-// commit (the base, if none has landed), pending the last pending one.
+// Read reads the ledger in the host state dir. The refs decide which entries count: promoted is the last landed
+// commit (the base if none has landed), pending the last pending one.
 func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) {
 	l := &Ledger{Base: base, file: File(dir), pairs: map[gitops.OID]Pair{base.Inner: base}, outer: map[gitops.OID]bool{}, superseded: map[gitops.OID]bool{}}
 	content, err := os.ReadFile(l.file)
@@ -48,7 +48,7 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 		}
 	}
 	if landed == 0 && promoted != base.Outer {
-		return nil, fmt.Errorf("read %q: %s, which the airlock's ref promoted names, is not in it", l.file, promoted)
+		return nil, fmt.Errorf("read %q: commit %s, which the airlock's ref promoted names, is missing", l.file, promoted)
 	}
 	l.Landed, l.Tail = entries[:landed:landed], entries[landed:]
 	if len(l.Tail) == 0 || l.Tail[len(l.Tail)-1].Outer != pending {
@@ -70,7 +70,7 @@ func (l *Ledger) index(pairs []Pair) {
 	}
 }
 
-// Image returns the landed pair of an inner commit; the root's is the base.
+// Image returns the landed pair of an inner commit. The pair of the root is the base.
 func (l *Ledger) Image(inner gitops.OID) (p Pair, landed bool) {
 	p, landed = l.pairs[inner]
 	return p, landed
@@ -96,7 +96,7 @@ func (l *Ledger) Last() Pair {
 	return l.Landed[len(l.Landed)-1]
 }
 
-// Exact returns the newest landed pair whose trees are equal, or the base.
+// Exact returns the newest landed pair whose two trees are equal, or the base if there is none.
 func (l *Ledger) Exact() Pair {
 	for _, p := range slices.Backward(l.Landed) {
 		if !p.Merged {
@@ -125,8 +125,8 @@ func (l *Ledger) PendingTip() gitops.OID {
 // tipsKept bounds the result of [Ledger.Tips].
 const tipsKept = 100
 
-// Tips returns the inner commits that reach all landed ones: the last landed commit, and each commit behind which
-// the agent went back, newest first.
+// Tips returns a few inner commits that together reach all landed ones, newest first: the last landed commit, and
+// each landed commit from which the agent reset its history to an older one.
 func (l *Ledger) Tips() []gitops.OID {
 	tips := []gitops.OID{l.Last().Inner}
 	for i := len(l.Landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
@@ -137,7 +137,7 @@ func (l *Ledger) Tips() []gitops.OID {
 	return tips
 }
 
-// SetTail replaces the pending pairs. Pairs that stay at the front keep their entries in the file.
+// SetTail replaces the pending pairs. Unchanged pairs at the front keep their entries in the file.
 func (l *Ledger) SetTail(tail []Pair) {
 	same := 0
 	for same < len(tail) && same < len(l.Tail) && tail[same].Outer == l.Tail[same].Outer {
@@ -149,7 +149,7 @@ func (l *Ledger) SetTail(tail []Pair) {
 	l.Tail = slices.Clone(tail)
 }
 
-// Land marks the pending pairs up to the outer commit as landed and returns their number.
+// Land marks the pending pairs up to an outer commit as landed and returns how many it marked.
 func (l *Ledger) Land(outer gitops.OID) int {
 	i := slices.IndexFunc(l.Tail, func(p Pair) bool { return p.Outer == outer })
 	if i < 0 {
@@ -161,8 +161,8 @@ func (l *Ledger) Land(outer gitops.OID) int {
 	return i + 1
 }
 
-// Adopt marks pending pairs as landed, in their order, whatever others wait before them. If they are beside the
-// line that lands (onLine is false), the last landed commit on that line stays the last.
+// Adopt marks pending pairs that the user took as landed, in their order, even if other pairs wait before them. If
+// the pairs are not on the line that lands (onLine is false), the last landed commit of that line stays last.
 func (l *Ledger) Adopt(taken []Pair, onLine bool) {
 	l.Tail = slices.DeleteFunc(slices.Clone(l.Tail), func(t Pair) bool {
 		return slices.ContainsFunc(taken, func(p Pair) bool { return p.Outer == t.Outer })
@@ -176,7 +176,7 @@ func (l *Ledger) Adopt(taken []Pair, onLine bool) {
 	l.stored, l.whole = 0, false
 }
 
-// Save makes the file durable, usually by one appended block.
+// Save makes the file durable, usually by appending one block.
 func (l *Ledger) Save() error {
 	all := append(l.Landed[:len(l.Landed):len(l.Landed)], l.Tail...)
 	if l.whole && l.stored == len(all) {
@@ -209,14 +209,14 @@ func appendFile(name, text string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Cache keeps a ledger from one cycle to the next, so that a long file is not read for each landing.
+// Cache passes a ledger from one cycle to the next, so that a long file is not read for each landing.
 type Cache struct {
 	ledger *Ledger
 	stamp  fs.FileInfo
 }
 
-// Read returns the kept ledger if the refs and the file are as they were, and reads the file otherwise. The cache
-// is empty afterwards: until [Cache.Keep], the ledger belongs to the caller.
+// Read returns the cached ledger if the refs and the file have not changed, and reads the file otherwise. The cache
+// is empty afterwards: the caller owns the ledger until it calls [Cache.Keep].
 func (c *Cache) Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) {
 	l := c.ledger
 	c.ledger = nil
@@ -228,7 +228,7 @@ func (c *Cache) Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledg
 	return Read(dir, base, promoted, pending)
 }
 
-// Keep keeps a ledger that is as its file is; any other is not kept.
+// Keep stores a ledger in the cache if its file has the same entries, and ignores any other ledger.
 func (c *Cache) Keep(l *Ledger) {
 	if l == nil || !l.whole || l.stored != len(l.Landed)+len(l.Tail) {
 		return

@@ -9,39 +9,39 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Outcome is the result of a cycle, and what the next one starts from.
+// Outcome is the result of a cycle. The next cycle starts from it.
 type Outcome struct {
 	Version      int        `json:"version"`
-	Inner        gitops.OID `json:"inner"` // last promoted tip of the inner main
+	Inner        gitops.OID `json:"inner"` // the last promoted tip of the inner main
 	Holds        []Hold     `json:"holds"`
 	Onto         gitops.OID `json:"onto"`  // the branch's tip when the pending commits were built
-	Apart        bool       `json:"apart"` // the pending commits were built without the user's own, which conflict with them
+	Apart        bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
 	LastLandedAt *time.Time `json:"last_landed_at"`
-	Dropped      int        `json:"dropped"` // commits not landed that the user leaves out
-	Waits        int        `json:"waits"`   // commits of Inner that still have to land
-	Total        int        `json:"total"`   // commits landed since the airlock was made
+	Dropped      int        `json:"dropped"` // new commits that the user leaves out
+	Waits        int        `json:"waits"`   // commits up to Inner that have not landed
+	Total        int        `json:"total"`   // commits landed since the airlock was created
 	// Failure is the error of the last cycle, escaped; empty if it worked.
 	Failure string `json:"failure,omitempty"`
 
-	// Target is the inner commit that the last commit to be landed was named by; empty if none was.
+	// Target is the inner commit that the last commit to land was named by. Empty if the user named none.
 	Target  gitops.OID    `json:"-"`
 	Landed  int           `json:"-"` // commits landed by this cycle
 	Pending int           `json:"-"` // commits that wait
-	Retry   time.Duration `json:"-"` // time after which another cycle may get further; 0: when something changes
+	Retry   time.Duration `json:"-"` // time after which another cycle may get further; 0 if only a change can help
 }
 
 const outcomeVersion = 1
 
 func outcomeFile(dir string) string { return filepath.Join(dir, "outcome.json") }
 
-// ReadOutcome reads the outcome kept in the host state dir. Before the first cycle it is empty.
+// ReadOutcome reads the outcome stored in the host state dir. The outcome is empty before the first cycle.
 func ReadOutcome(dir string) (Outcome, error) {
 	o := Outcome{Version: outcomeVersion}
 	err := readFile(outcomeFile(dir), outcomeVersion, &o)
 	return o, err
 }
 
-// LastExported returns the tip of the inner main that the quarantine last accepted; empty if it never did.
+// LastExported returns the tip of the inner main that the quarantine accepted last, or empty if it has accepted none.
 func LastExported(dir string) (gitops.OID, error) {
 	o, err := ReadOutcome(dir)
 	return o.Inner, err
@@ -59,7 +59,7 @@ func Failing(dir string) (bool, error) {
 	return o.Failure != "", err
 }
 
-// Forget removes the holds and the failure of the last cycle, which belong to a worktree that the airlock has left.
+// Forget removes the holds and the failure of the last cycle. They belong to a worktree that the airlock has left.
 func Forget(dir string) error {
 	o, err := ReadOutcome(dir)
 	if err != nil {
@@ -69,25 +69,25 @@ func Forget(dir string) error {
 	return o.Write(dir)
 }
 
-// failureLimit bounds the bytes of a failure that are kept: enough for git's own message.
+// failureLimit is the number of bytes stored of a failure: enough for git's own message.
 const failureLimit = 2000
 
-// Fail writes a cycle's failure beside this outcome, the last one of a cycle that worked. An interruption is not
-// a failure.
+// Fail stores the failure of a cycle in o, the outcome of the last cycle that succeeded. An interruption is not a
+// failure.
 func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
-	said := gitops.Escape(cause.Error())
-	said = said[:min(len(said), failureLimit)]
-	if ctx.Err() != nil || said == o.Failure {
+	text := gitops.Escape(cause.Error())
+	text = text[:min(len(text), failureLimit)]
+	if ctx.Err() != nil || text == o.Failure {
 		return nil
 	}
-	o.Failure = said
+	o.Failure = text
 	return o.Write(dir)
 }
 
-// Write replaces the outcome kept in the host state dir.
+// Write replaces the outcome stored in the host state dir.
 func (o Outcome) Write(dir string) error { return writeFile(outcomeFile(dir), o) }
 
-// With adds holds.
+// With returns a copy of the outcome with more holds.
 func (o Outcome) With(holds ...Hold) Outcome {
 	o.Holds = append(slices.Clip(o.Holds), holds...)
 	return o
@@ -98,7 +98,7 @@ func (o Outcome) Held(r Reason) bool {
 	return slices.ContainsFunc(o.Holds, func(h Hold) bool { return h.Reason == r })
 }
 
-// Of returns the holds of a reason.
+// Of returns the holds with a reason.
 func (o Outcome) Of(r Reason) []Hold {
 	var holds []Hold
 	for _, h := range o.Holds {
@@ -109,7 +109,7 @@ func (o Outcome) Of(r Reason) []Hold {
 	return holds
 }
 
-// Sooner has the next cycle made after a pause, if that is earlier than what was asked for before; 0 asks for none.
+// Sooner asks for another cycle after a pause, unless an earlier one was asked for. A pause of 0 asks for none.
 func (o Outcome) Sooner(pause time.Duration) Outcome {
 	if pause > 0 && (o.Retry == 0 || pause < o.Retry) {
 		o.Retry = pause
@@ -117,7 +117,7 @@ func (o Outcome) Sooner(pause time.Duration) Outcome {
 	return o
 }
 
-// Land counts landed commits.
+// Land counts n more landed commits.
 func (o Outcome) Land(n int, now time.Time) Outcome {
 	if n > 0 {
 		at := Timestamp(now)

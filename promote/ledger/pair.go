@@ -8,16 +8,16 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Pair is an inner commit and its image outside.
+// Pair is an inner commit and its outer image.
 type Pair struct {
 	Inner, Outer gitops.OID
-	Merged       bool         // the trees differ: the outer one has the user's own changes as well
+	Merged       bool         // the trees differ: the outer one also has the user's changes
 	Supersedes   []gitops.OID // landed outer commits that this one undoes
 }
 
 const exactTree, mergedTree = "exact", "merged"
 
-// Tree returns "exact" if both commits have the same tree, else "merged".
+// Tree returns "exact" if both commits have the same tree, and "merged" otherwise.
 func (p Pair) Tree() string {
 	if p.Merged {
 		return mergedTree
@@ -34,7 +34,7 @@ func (p Pair) line() string {
 	return line + "\n"
 }
 
-// parse reads the entries of a ledger file; whole is false if the last line is torn, as a crash leaves it.
+// parse reads the entries of a ledger file. whole is false if a crash has torn the last line.
 func parse(content string) (entries []Pair, whole bool, err error) {
 	for line := range strings.Lines(content) {
 		text, terminated := strings.CutSuffix(line, "\n")
@@ -52,7 +52,7 @@ func parse(content string) (entries []Pair, whole bool, err error) {
 
 func parsePair(fields []string) (p Pair, err error) {
 	if len(fields) < 3 || fields[2] != exactTree && fields[2] != mergedTree {
-		return p, errors.New("not an inner commit, an outer one and how their trees relate")
+		return p, errors.New("want an inner commit, an outer commit, and exact or merged")
 	}
 	p.Merged = fields[2] == mergedTree
 	var ids []gitops.OID

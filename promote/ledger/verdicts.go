@@ -9,22 +9,24 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// Verdict is what the policy gate found in one commit.
+// Verdict lists the policy gate's findings in one commit.
 type Verdict struct {
 	Commit   gitops.OID       `json:"commit"`
 	Inner    gitops.OID       `json:"inner"`
 	Subject  string           `json:"subject"` // escaped
 	Findings []policy.Finding `json:"findings"`
-	// Late reports that the commits before it were enough work for one cycle: it is not checked yet.
+	// Late reports that the commit is not checked yet, because the commits before it used up the cycle's budget.
 	Late bool `json:"late,omitempty"`
+	// Ignores identifies the user's ignore files above the paths of the findings of ignored-path.
+	Ignores string `json:"ignores,omitempty"`
 }
 
-// Holds reports whether a rule holds the commit. No rule holds an unknown commit (nil).
+// Holds reports whether a rule holds the commit. A nil verdict holds nothing.
 func (v *Verdict) Holds() bool {
 	return v != nil && len(v.rules(func(f policy.Finding) bool { return f.Action == policy.Hold })) > 0
 }
 
-// rules returns the rules of some findings, each once.
+// rules returns the rules of some findings, each rule once.
 func (v *Verdict) rules(which func(policy.Finding) bool) []string {
 	var names []string
 	for _, f := range v.Findings {
@@ -35,8 +37,28 @@ func (v *Verdict) rules(which func(policy.Finding) bool) []string {
 	return names
 }
 
-// Word returns the verdict as notes have it: "clean", or the rules that hold or flag the commit and those that the
-// user accepted.
+// IgnoredPaths returns the paths of the findings of ignored-path, without escaped ones, whose names are not known. found
+// reports whether there is such a finding.
+func (v *Verdict) IgnoredPaths() (paths []string, found bool) {
+	if v == nil {
+		return nil, false
+	}
+	for _, f := range v.Findings {
+		if f.Rule != policy.IgnoredPath {
+			continue
+		}
+		found = true
+		for _, p := range f.Paths {
+			if !strings.Contains(p, `\`) {
+				paths = append(paths, p)
+			}
+		}
+	}
+	return paths, found
+}
+
+// Word returns the verdict as notes show it: "clean", or the rules that hold or flag the commit and the rules that
+// the user accepted.
 func (v *Verdict) Word() string {
 	if v == nil {
 		return ""
@@ -45,7 +67,7 @@ func (v *Verdict) Word() string {
 		return "unchecked"
 	}
 	var parts []string
-	said := map[string]bool{} // once is enough: what holds is worse than a flag
+	named := map[string]bool{} // name each rule once, by its most severe finding
 	for _, kind := range []struct {
 		word  string
 		which func(policy.Finding) bool
@@ -54,9 +76,9 @@ func (v *Verdict) Word() string {
 		{"accepted", func(f policy.Finding) bool { return f.Accepted }},
 		{"flagged", func(f policy.Finding) bool { return f.Action == policy.Flag }},
 	} {
-		names := slices.DeleteFunc(v.rules(kind.which), func(rule string) bool { return said[rule] })
+		names := slices.DeleteFunc(v.rules(kind.which), func(rule string) bool { return named[rule] })
 		for _, rule := range names {
-			said[rule] = true
+			named[rule] = true
 		}
 		if len(names) > 0 {
 			parts = append(parts, kind.word+" "+strings.Join(names, ", "))
@@ -68,64 +90,64 @@ func (v *Verdict) Word() string {
 	return strings.Join(parts, "; ")
 }
 
-// Verdicts keep what the gate found in the commits that wait, and in those that landed with a flag.
+// Verdicts holds the gate's findings in the commits that wait, and in commits that landed with a flag.
 type Verdicts struct {
 	Version int       `json:"version"`
 	Under   string    `json:"under"` // fingerprint of the rules
 	Commits []Verdict `json:"commits"`
 
-	index   map[gitops.OID]int
-	before  map[gitops.OID]*Verdict // found under other rules
-	told    int                     // number of commits with findings
-	changed bool
+	index        map[gitops.OID]int
+	before       map[gitops.OID]*Verdict // verdicts of the file, under any rules
+	withFindings int                     // number of commits with findings
+	changed      bool
 }
 
 const (
 	verdictsVersion = 1
-	// flagsKept bounds the landed commits with a flag that are kept; their notes have everything.
+	// flagsKept bounds the number of landed commits with a flag in the file. Notes contain all of them.
 	flagsKept = 1000
-	// toldWhole bounds the commits of which paths and details are kept, beside the rules: an agent can write more
-	// of them than fit into memory.
-	toldWhole = 2000
+	// detailed bounds the number of commits whose paths and details are stored in addition to the rules, because an
+	// agent can write more of them than fit into memory.
+	detailed = 2000
 )
 
 func verdictsFile(dir string) string { return filepath.Join(dir, "verdicts.json") }
 
-// ReadVerdicts reads the verdicts on the commits of a ledger, where under is the fingerprint of the present rules. A
-// verdict on a waiting commit under other rules is only kept for [Verdicts.Last].
+// ReadVerdicts reads the verdicts on the commits of a ledger, where under is the fingerprint of the current rules.
+// Verdicts on waiting commits under other rules are returned only by [Verdicts.Last].
 func ReadVerdicts(dir, under string, l *Ledger) (Verdicts, error) {
 	v := Verdicts{Version: verdictsVersion, Under: under, index: map[gitops.OID]int{}, before: map[gitops.OID]*Verdict{}}
 	stored := Verdicts{Under: under}
 	if err := readFile(verdictsFile(dir), verdictsVersion, &stored); err != nil {
 		return v, err
 	}
-	for _, said := range stored.Commits {
-		v.before[said.Commit] = &said
-		if stored.Under == under || l.HasOuter(said.Commit) {
-			v.Add(said)
+	for _, verdict := range stored.Commits {
+		v.before[verdict.Commit] = &verdict
+		if stored.Under == under || l.HasOuter(verdict.Commit) {
+			v.Add(verdict)
 		}
 	}
 	v.changed = stored.Under != under
 	return v, nil
 }
 
-// Add keeps a verdict in the place of an older one on the same commit.
-func (v *Verdicts) Add(said Verdict) {
-	if len(said.Findings) > 0 {
-		if v.told++; v.told > toldWhole {
-			said = said.brief()
+// Add stores a verdict, in the place of an older verdict on the same commit.
+func (v *Verdicts) Add(verdict Verdict) {
+	if len(verdict.Findings) > 0 {
+		if v.withFindings++; v.withFindings > detailed {
+			verdict = verdict.brief()
 		}
 	}
-	if i, again := v.index[said.Commit]; again {
-		v.Commits[i] = said
+	if i, again := v.index[verdict.Commit]; again {
+		v.Commits[i] = verdict
 	} else {
-		v.index[said.Commit] = len(v.Commits)
-		v.Commits = append(v.Commits, said)
+		v.index[verdict.Commit] = len(v.Commits)
+		v.Commits = append(v.Commits, verdict)
 	}
 	v.changed = true
 }
 
-// Of returns the verdict on an outer commit under the present rules; nil if there is none.
+// Of returns the verdict on an outer commit under the current rules, or nil.
 func (v *Verdicts) Of(commit gitops.OID) *Verdict {
 	if i, ok := v.index[commit]; ok {
 		return &v.Commits[i]
@@ -133,40 +155,40 @@ func (v *Verdicts) Of(commit gitops.OID) *Verdict {
 	return nil
 }
 
-// Last returns the last verdict on an outer commit, whatever the rules were; nil if there is none.
+// Last returns the latest verdict on an outer commit under any rules, or nil.
 func (v *Verdicts) Last(commit gitops.OID) *Verdict {
-	if said := v.Of(commit); said != nil {
-		return said
+	if verdict := v.Of(commit); verdict != nil {
+		return verdict
 	}
 	return v.before[commit]
 }
 
-// Unchecked reports whether a pending commit has no verdict under the present rules. A late one counts as unchecked once
-// nothing else waits before it: then a cycle has its whole budget for it.
+// Unchecked reports whether a pending commit has no verdict under the current rules. A late verdict counts as none as
+// soon as the first pending commit is late, since the whole budget of the next cycle is then free for it.
 func (v *Verdicts) Unchecked(tail []Pair, commit gitops.OID) bool {
-	said := v.Of(commit)
-	if said == nil || !said.Late {
-		return said == nil
+	verdict := v.Of(commit)
+	if verdict == nil || !verdict.Late {
+		return verdict == nil
 	}
 	first := v.Of(tail[0].Outer)
 	return first != nil && first.Late
 }
 
-// Before returns the verdict that the file held on an outer commit, whatever the rules were; nil if it held none.
+// Before returns the verdict on an outer commit that the file contained, under any rules, or nil.
 func (v *Verdicts) Before(commit gitops.OID) *Verdict { return v.before[commit] }
 
 // flagged returns the verdicts with findings on landed commits.
 func (v *Verdicts) flagged(l *Ledger) []Verdict {
 	var list []Verdict
-	for _, said := range v.Commits {
-		if len(said.Findings) > 0 && l.HasOuter(said.Commit) {
-			list = append(list, said)
+	for _, verdict := range v.Commits {
+		if len(verdict.Findings) > 0 && l.HasOuter(verdict.Commit) {
+			list = append(list, verdict)
 		}
 	}
 	return list
 }
 
-// brief leaves out paths and details.
+// brief returns the verdict without paths and details.
 func (v Verdict) brief() Verdict {
 	found := v.Findings
 	v.Findings = nil
@@ -177,26 +199,26 @@ func (v Verdict) brief() Verdict {
 	return v
 }
 
-// Save writes the verdicts on commits that wait and on landed ones with a flag.
+// Save writes the verdicts on waiting commits, and on landed commits with a flag.
 func (v *Verdicts) Save(dir string, l *Ledger) error {
 	if !v.changed {
 		return nil
 	}
 	kept := Verdicts{Version: v.Version, Under: v.Under}
 	flags := v.flagged(l)
-	for _, said := range flags[max(0, len(flags)-flagsKept):] {
-		kept.Commits = append(kept.Commits, said.brief())
+	for _, verdict := range flags[max(0, len(flags)-flagsKept):] {
+		kept.Commits = append(kept.Commits, verdict.brief())
 	}
 	for _, t := range l.Tail {
-		if said := v.Of(t.Outer); said != nil {
-			kept.Commits = append(kept.Commits, *said)
+		if verdict := v.Of(t.Outer); verdict != nil {
+			kept.Commits = append(kept.Commits, *verdict)
 		}
 	}
 	v.changed = false
 	return writeFile(verdictsFile(dir), kept)
 }
 
-// Flagged names the rules that found something in a landed commit.
+// Flagged names the rules with findings in a landed commit.
 type Flagged struct {
 	Commit gitops.OID `json:"commit"`
 	Rules  []string   `json:"rules"`
@@ -205,8 +227,8 @@ type Flagged struct {
 // Flagged returns the landed commits with findings, oldest first. The result is never nil.
 func (v *Verdicts) Flagged(l *Ledger) []Flagged {
 	list := []Flagged{}
-	for _, said := range v.flagged(l) {
-		list = append(list, Flagged{said.Commit, said.rules(func(policy.Finding) bool { return true })})
+	for _, verdict := range v.flagged(l) {
+		list = append(list, Flagged{verdict.Commit, verdict.rules(func(policy.Finding) bool { return true })})
 	}
 	return list
 }
