@@ -8,10 +8,11 @@ import (
 
 func clearCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "clear", Usage: "land what can land, then remove prison, workspace and refs",
-		UsageText:   "git airlock clear [--discard-pending]",
-		Description: "Landed commits and their notes stay. Refuses (exit status 3) while anything would be lost.",
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: session.DiscardFlag, Usage: "lose what has not landed and what is not committed"}},
+		Name: "clear", Usage: "land pending commits, then remove prison, workspace and refs",
+		UsageText: "git airlock clear [--discard-pending]",
+		Description: "Landed commits and their notes stay. clear refuses (exit status 3) if commits or uncommitted changes of the agent would\n" +
+			"be lost.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: session.DiscardFlag, Usage: "discard pending commits and uncommitted changes of the agent"}},
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			return s.Clear(c.Context, c.Bool(session.DiscardFlag))
 		}),

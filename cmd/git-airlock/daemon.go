@@ -10,10 +10,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// daemonCommand is the daemon's own command; users never type it.
+// daemonCommand runs the daemon. Users never type it.
 func daemonCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "daemon", Hidden: true, Usage: "promote until told to stop",
+		Name: "daemon", Hidden: true, Usage: "promote until a signal ends it",
 		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			debug.SetMemoryLimit(memoryWanted)
 			return s.Daemon(c.Context, r, os.Stderr, func() (*session.Session, error) { return open(c) })
@@ -21,5 +21,5 @@ func daemonCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// memoryWanted is what the daemon's heap grows to before garbage is looked for at once.
+// memoryWanted is the heap size in bytes from which the daemon collects garbage more often.
 const memoryWanted = 160 << 20

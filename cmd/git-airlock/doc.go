@@ -7,14 +7,14 @@ Git-airlock lets a coding agent work unattended on a repository. It is used as a
 
 # The model
 
-The user's repository is the outer repository. "start" takes a snapshot of the checked-out branch, its files
-without its history, into a workspace: a folder of the work tree that git does not see and that belongs
-to a phantom UID, which no account has. It starts a prison in which only that folder exists. What the agent
-commits there, on the inner branch main, a daemon on the host takes out through a quarantine,
-rewrites to the user's identity, and lands on the outer branch as a fast-forward.
+The user's repository is the outer repository. "start" takes a snapshot of the checked-out branch: its files, without
+its history. The snapshot goes into a workspace, a folder of the work tree that git ignores and that belongs to a phantom
+UID, which no account has. "start" then starts a prison, which contains no other folder of the user, and a daemon on the
+host. The agent commits in the workspace, on the inner branch main. The daemon takes these commits out through a
+quarantine, rewrites them to the user's identity, and lands them on the outer branch as a fast-forward.
 
-When a landing would touch the user's changes, or another branch is checked out, the commits are held: they
-wait as pending, "status" says why and what to type, and landing goes on by itself when the cause is gone.
+If a landing would overwrite the user's changes, or if another branch is checked out, the commits are held: they wait as
+pending. "status" prints the reason and the next command. Landing continues by itself when the reason is gone.
 
 	outer branch --snapshot--> workspace (prison: agent commits)
 	     ^                         |
@@ -22,56 +22,59 @@ wait as pending, "status" says why and what to type, and landing goes on by itse
 
 # Reading the code
 
-Each command is a file of its own: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, selftest.go, policy.go, image.go, scan.go, log.go, daemon.go. A command makes a request of options and settings
-(settings.go), makes one call, and shows the result; exit.go decides the exit status of all. The rooms below:
+Each command has its own file: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
+doctor.go, selftest.go, policy.go, image.go, scan.go, log.go, daemon.go, manual.go, complete.go. A command reads options and settings into a
+request (settings.go), makes one call, and prints the result. exit.go assigns the exit status of every command. The
+packages below this one are:
 
   - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
-  - internal/environment makes what the agent works in: recipe, consent, images, missing tools, included files, startup.
-  - internal/ui is how the program speaks: messages, pager, progress, status text, questions.
-  - internal/manual explains it: help, manual pages, completion.
+  - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.
+  - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.
+  - internal/ui prints to the user: messages, pager, progress, status text, questions.
+  - internal/manual is the help: -h texts, manual pages, completion.
 
-Package snapshot makes the workspace, package prison the box, package promote the way back; only package gitops runs git.
+Package snapshot fills the workspace, package prison isolates the agent, and package promote lands its commits. Only
+package gitops runs git.
 
 # Settings
 
-Every option of "start" is also a git configuration key, with the option before the key and the key before
-the default:
+Every option of "start" is also a git configuration key. The option has priority over the key, and the key over the
+default:
 
 	[airlock]
 		backend = auto
-		image = ...	; for containers: with git and a shell
+		image = ...	; for containers; it must contain git and a shell
 		network = none
 		memory = 4g
 		cpus = 2
 		pids = 512
-		tool = ~/.local/bin/agent	; any number of them
+		tool = ~/.local/bin/agent	; can be set more than once
 		autoLand = true
 		workspace = inside
-		maxFileSize = 50m	; a larger file is held
-		policyFile = ...	; a policy of your own, as a team's
-		name = ...	; who landed commits are by, instead of user.name
+		maxFileSize = 50m	; larger files are held
+		policyFile = ...	; a policy of your own, in the form of a team's
+		name = ...	; the author of landed commits, instead of user.name
 		email = ...
 		allowSecrets = false
-		exclude = secret/	; left out of snapshots, as in a .gitignore; any number
+		exclude = secret/	; a pattern of files to leave out of snapshots; can be set more than once
 	[airlock "policy"]
 		host-exec = hold	; each rule: hold, flag or off
 	[airlock "scan"]
-		allow = private-key:/test.pem # made for the tests	; any number of each
+		allow = private-key:/test.pem # made for the tests	; these three can be set more than once
 		pattern = high acme-token ACME-[0-9a-f]{32}
 		file = medium acme-key *.acme
 
 # Exit statuses
 
-	0	done
-	1	it went wrong
-	2	wrong usage or a setting that cannot be read
+	0	success
+	1	failure
+	2	wrong usage, or a setting that cannot be read
 	3	held, or refused until the user acts
-	4	no airlock here
-	5	the isolation asked for cannot be provided on this machine
-	128+n	ended by signal n, as by ^C (130)
+	4	no airlock in this worktree
+	5	the requested isolation is not available on this machine
+	128+n	ended by signal n, such as 130 for ^C
 
-"visit" and "run" return the status of the command they ran, 126 and 127 as a shell does, and 125 for
-every failure of their own, in place of 1 to 5; "run" returns 3 if the command succeeded and something is held.
+"visit" and "run" return the status of the command that they ran, 126 and 127 as a shell does, and 125 for their own
+failures, in place of 1 to 5. "run" returns 3 if the command succeeded and a commit is held.
 */
 package main

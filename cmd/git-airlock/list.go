@@ -13,9 +13,9 @@ import (
 
 func listCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "list", Usage: "list every airlock of this repository's worktrees",
+		Name: "list", Usage: "list the airlocks of all worktrees of this repository",
 		UsageText:   "git airlock list [--json]",
-		Description: "git-airlock(1) explains the fields that --json prints.",
+		Description: "git-airlock(1) explains the fields of --json.",
 		Flags:       []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			all, err := s.List(c.Context)

@@ -15,10 +15,10 @@ import (
 
 func logCommand() *cli.Command {
 	return &cli.Command{
-		Name: "log", Usage: "git log with the provenance of landed commits",
+		Name: "log", Usage: "run git log and show the origin of landed commits",
 		UsageText:   "git airlock log [git log options]",
-		Description: "Takes every option of git log. What would move the cursor or hide text is escaped.",
-		// The options are git's.
+		Description: "Takes all options of git log. Control characters and characters that hide text are escaped in the output.",
+		// git log parses its options itself.
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			args := c.Args().Slice()
@@ -31,7 +31,7 @@ func logCommand() *cli.Command {
 	}
 }
 
-// showGitLog shows the log through the pager git would use.
+// showGitLog shows the log through git's pager.
 func showGitLog(ctx context.Context, s *session.Session, args []string) error {
 	cwd, err := os.Getwd()
 	if err != nil {

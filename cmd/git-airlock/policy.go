@@ -20,10 +20,10 @@ import (
 
 func policyCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "policy", Usage: "list the rules that commits must pass, and what they hold",
+		Name: "policy", Usage: "list the rules that commits must pass, and the commits that they hold",
 		UsageText: "git airlock policy [--json]",
-		Description: "A rule holds a commit, flags it or is off: git config airlock.policy.<rule> hold|flag|off. A team's policy in\n" +
-			policy.TeamRef + " can make it stricter. Works without an airlock, too.",
+		Description: "A rule holds a commit, flags it or is off. Set a rule with git config airlock.policy.<rule> hold|flag|off. A team's\n" +
+			"policy in " + policy.TeamRef + " can make rules stricter. Works without an airlock, too.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			d, err := policyOf(c.Context, s)
@@ -38,7 +38,7 @@ func policyCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// policyDocument is version 1 of what policy --json prints.
+// policyDocument is version 1 of policy --json.
 type policyDocument struct {
 	Version     int         `json:"version"`
 	Team        *teamState  `json:"team"` // null if there is none
@@ -52,7 +52,7 @@ type teamState struct {
 	Commit gitops.OID `json:"commit"`
 }
 
-// policyOf reads the settings, and what was said of the commits of the airlock here, if there is one.
+// policyOf reads the settings, and the verdicts on commits of the airlock here, if there is one.
 func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
 	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []ledger.Verdict{}, Flagged: []ledger.Flagged{},
 		Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}}
@@ -86,7 +86,7 @@ func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
 	return d, nil
 }
 
-// print shows a document to people: the rules as a table, then commits one by one.
+// print prints a document as text: the rules as a table, then the commits.
 func (d policyDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range d.Rules {
@@ -120,7 +120,7 @@ func (d policyDocument) print(out io.Writer, p ui.Paint) error {
 	return nil
 }
 
-// ruleState is a rule as it is set here, and what it holds.
+// ruleState is a rule with its setting and the commits that it holds.
 type ruleState struct {
 	ID      string        `json:"id"`
 	Action  policy.Action `json:"setting"`
@@ -132,7 +132,7 @@ type ruleState struct {
 	Flags   []gitops.OID  `json:"flags"` // landed commits
 }
 
-// ruleStates joins the rules with what they found.
+// ruleStates returns the rules with their findings.
 func ruleStates(s policy.Settings, j promote.Judged) []ruleState {
 	var states []ruleState
 	for _, d := range s.Rules() {
@@ -160,7 +160,7 @@ func ruleStates(s policy.Settings, j promote.Judged) []ruleState {
 	return states
 }
 
-// setting words what a rule does.
+// setting returns the action of a rule as text.
 func (r ruleState) setting() string {
 	switch {
 	case r.Key == "":

@@ -17,17 +17,18 @@ import (
 
 func promoteCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "promote", Usage: "land what can land, now",
-		UsageText:   "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
-		Description: "Lands what waits for a review, too. Exit status 3 if something is held.",
+		Name: "promote", Usage: "land pending commits now",
+		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
+		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). Exit status 3 if\n" +
+			"a commit is held.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
-			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` in the place of main"},
-			&cli.BoolFlag{Name: "rescue", Usage: "first commit, as the agent, what it has not committed"},
+			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` instead of main"},
+			&cli.BoolFlag{Name: "rescue", Usage: "first commit the agent's uncommitted changes, as the agent"},
 			engineFlag,
-			&cli.StringSliceFlag{Name: "accept", Usage: "let the commits pass that `RULE[:PATH]` holds now, and say so in their notes; a path that ends in / is a folder"},
-			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out, and land what does not need it"},
-			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first commit that conflicts, for you to finish"},
+			&cli.StringSliceFlag{Name: "accept", Usage: "accept the commits that `RULE[:PATH]` holds now, and record it in their notes; a PATH that ends in / is a folder"},
+			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out, and land the commits that apply without it"},
+			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first conflicting commit, which you then finish"},
 		},
 		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			if err := s.Heal(c.Context, r); err != nil {
@@ -49,7 +50,7 @@ func promoteCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// promotionOf reads the options.
+// promotionOf reads the options of promote.
 func promotionOf(c *cli.Context, s *session.Session) (p session.Promotion, err error) {
 	p = session.Promotion{Rescue: c.Bool("rescue"), Drop: c.StringSlice("drop"),
 		Options: promote.Options{Land: true, From: c.String("from"), UpTo: c.String("upto")}}

@@ -15,13 +15,14 @@ import (
 
 func runCommand(inside []string) *cli.Command {
 	return apart(command(&cli.Command{
-		Name: "run", Usage: "run a command in a prison to its end and land what it commits",
-		UsageText:   "git airlock run [options] -- COMMAND...",
-		Description: "Uses the running airlock, or starts one; the last run in it stops it afterwards.",
-		Flags:       startFlags(),
+		Name: "run", Usage: "run a command in a prison to its end, and land its commits",
+		UsageText: "git airlock run [options] -- COMMAND...",
+		Description: "Uses the airlock if it is running, and starts it otherwise. If run started the airlock, it also stops it. With several\n" +
+			"runs at once, the last one to end stops it.",
+		Flags: startFlags(),
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			if len(inside) == 0 {
-				return ui.Usagef("run: which command? git airlock run -- COMMAND...")
+				return ui.Usagef("run: no command; type git airlock run -- COMMAND...")
 			}
 			request, err := requestOf(c, s, nil)
 			if err != nil {
@@ -32,13 +33,13 @@ func runCommand(inside []string) *cli.Command {
 	}, inside, true))
 }
 
-// runInside runs a command to its end in the airlock that runs, or in one that it starts. The status of the command goes before what is
-// held.
+// runInside runs a command to its end in the running airlock, or in one that it starts. A failure of the command has priority over a
+// hold.
 func runInside(ctx context.Context, s *session.Session, request session.Request, argv []string) error {
 	brokenPipe()
 	ran, held := s.Run(ctx, request, func(ctx context.Context, r airlock.Record) error {
 		if s.Dry {
-			s.Report.Say("would run %q in the prison and promote what it commits", argv)
+			s.Report.Say("would run %q in the prison and promote its commits", argv)
 			return nil
 		}
 		return visit(ctx, s, r, argv)

@@ -15,12 +15,12 @@ import (
 
 func scanCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "scan", Usage: "look for secrets in what a snapshot would take in",
+		Name: "scan", Usage: "search for secrets in the files that a snapshot would contain",
 		UsageText: "git airlock scan [--json]",
-		Description: "Searches the files of the checked-out commit, as \"start\" does, which refuses if a finding is high. What may stay is\n" +
-			"allowed, with a reason: git config --add " + scan.AllowKey + " \"RULE:PATTERN # REASON\". Patterns of your own:\n" +
-			scan.PatternKey + " \"high NAME EXPRESSION\", " + scan.FileKey + " \"high NAME PATTERN\".\n" +
-			"Exit status 3 if a finding is high and not allowed.",
+		Description: "Searches the files of the checked-out commit. \"start\" makes the same search, and refuses if a finding has severity\n" +
+			"high. Allow a finding with git config --add " + scan.AllowKey + " \"RULE:PATTERN # REASON\". Search for secrets of your own\n" +
+			"kind with " + scan.PatternKey + " \"high NAME EXPRESSION\" and " + scan.FileKey + " \"high NAME PATTERN\".\n" +
+			"Exit status 3 if a finding has severity high and is not allowed.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			head, report, err := s.Scan(c.Context)
@@ -41,13 +41,13 @@ func scanCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// allowSecretsFlag lets start take in what it would refuse.
-var allowSecretsFlag = &cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "take a snapshot although there are secrets in it"}
+// allowSecretsFlag makes start accept secrets that it would refuse.
+var allowSecretsFlag = &cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "take a snapshot even if it contains secrets"}
 
-// archivesShown bounds the archives that are named to people: some repositories are full of them.
+// archivesShown bounds the archives in the text, because some repositories have many.
 const archivesShown = 5
 
-// scanDocument is version 1 of what scan --json prints.
+// scanDocument is version 1 of scan --json.
 type scanDocument struct {
 	Version  int             `json:"version"`
 	Commit   gitops.OID      `json:"commit"`
@@ -58,8 +58,8 @@ type scanDocument struct {
 	Medium   int             `json:"medium"`
 	Low      int             `json:"low"`
 	Allowed  int             `json:"allowed"`
-	Partial  []string        `json:"partial"`  // only the first part of these was searched
-	Archives []string        `json:"archives"` // these were not looked into
+	Partial  []string        `json:"partial"`  // files of which only the first part was searched
+	Archives []string        `json:"archives"` // archives, which were not searched
 	Findings []findingRecord `json:"findings"`
 }
 
@@ -71,7 +71,7 @@ type findingRecord struct {
 	Reason    string        `json:"reason"`
 	Ignored   bool          `json:"ignored"`   // an ignore file names it
 	Committed bool          `json:"committed"` // false: it goes in by .worktreeinclude
-	Allowed   *string       `json:"allowed"`   // why, null if it is not
+	Allowed   *string       `json:"allowed"`   // the reason, null if it is not allowed
 }
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
@@ -88,7 +88,7 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 	return d
 }
 
-// escaped are paths as they can be shown, never nil.
+// escaped returns escaped paths. The result is never nil.
 func escaped(paths []string) []string {
 	shown := make([]string, len(paths))
 	for i, path := range paths {
@@ -97,7 +97,7 @@ func escaped(paths []string) []string {
 	return shown
 }
 
-// print shows a document to people.
+// print prints a document as text.
 func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {
@@ -115,7 +115,7 @@ func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 		return err
 	}
 	for _, p := range d.Partial {
-		fmt.Fprintf(out, "partial  %s: only its first part was searched\n", p)
+		fmt.Fprintf(out, "partial  %s: only the first part of the file was searched\n", p)
 	}
 	for _, p := range d.Archives[:min(len(d.Archives), archivesShown)] {
 		fmt.Fprintf(out, "archive  %s: not looked into\n", p)
@@ -130,7 +130,7 @@ func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 	return err
 }
 
-// severityIn is a severity in its colour. All colours take the same room, which a table counts.
+// severityIn returns a severity in its colour. All colour sequences have the same length, because tabwriter counts them.
 func severityIn(p ui.Paint, s scan.Severity) string {
 	switch s {
 	case scan.High:
@@ -138,5 +138,5 @@ func severityIn(p ui.Paint, s scan.Severity) string {
 	case scan.Medium:
 		return p.Yellow(s.String())
 	}
-	return p.In("39", s.String()) // the terminal's own
+	return p.In("39", s.String()) // the terminal's default colour
 }

@@ -30,7 +30,7 @@ func openAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 	return session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
 }
 
-// inRepository opens the repository before a command acts.
+// inRepository opens the repository and then calls act.
 func inRepository(act func(*cli.Context, *session.Session) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		s, err := open(c)
@@ -41,8 +41,8 @@ func inRepository(act func(*cli.Context, *session.Session) error) cli.ActionFunc
 	}
 }
 
-// onAirlock also finds the airlock of this worktree, which must be there. What goes wrong with an airlock that another command
-// has cleared meanwhile is that.
+// onAirlock also finds the airlock of this worktree, which must exist. If act fails because another command has cleared the airlock
+// meanwhile, the error is ErrCleared.
 func onAirlock(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
 	return inRepository(func(c *cli.Context, s *session.Session) error {
 		r, err := s.Here(c.Context)
@@ -61,13 +61,12 @@ func onAirlock(act func(*cli.Context, *session.Session, airlock.Record) error) c
 	})
 }
 
-// show shows the output of a command coloured as git would, and on a terminal through git's pager, if the command is one that
-// pages.
+// show prints the output of a command, with colours if git would use them, and on a terminal through git's pager if pages is true.
 func show(ctx context.Context, s *session.Session, command string, pages bool, print func(out io.Writer, p ui.Paint) error) error {
 	return ui.Paging{Config: s.Config, Command: command, Pages: pages, Git: s.Repo.Pager}.Show(ctx, print)
 }
 
-// painted returns the colours of what is written to standard output.
+// painted returns the colours for standard output.
 func painted(s *session.Session) ui.Paint {
 	return ui.Paint(ui.WantsColour(s.Config, ui.Stdout, "color.airlock", "color.ui"))
 }

@@ -11,13 +11,15 @@ func startCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
 		UsageText: "git airlock start [options] [-- COMMAND...]",
-		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace: network and\n" +
-			"limits come from the current options and settings; the backend, --engine, --no-auto-land, --no-recipe and \"git -c\" keep the\n" +
-			"values of the first start, unless you pass those three options again; image, runtime, tools, rootfs and variables are\n" +
-			"kept unless you pass new ones. An image built from the recipe is rebuilt when the recipe changes.\n\n" +
-			"start builds an image with what the committed " + recipe.FileName + " asks for, or checks that this machine has it,\n" +
-			"and refuses otherwise. The startup commands run once, and again when they have changed.\n" +
-			"With a command, start runs it detached in the prison, with a terminal of its own, one command at a time.",
+		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. Network and\n" +
+			"limits then come from the current options and settings. The backend and the settings from \"git -c\" are those of the first\n" +
+			"start. --engine, --no-auto-land, --no-recipe, image, runtime, tools, rootfs and the names of variables are kept unless you\n" +
+			"pass new ones. Values of variables are not kept: start reads them again from your environment or .env file, and refuses if\n" +
+			"one is missing. An image built from the recipe is rebuilt when the recipe changes.\n\n" +
+			"start builds an image with the tools that the committed " + recipe.FileName + " asks for, or checks that this machine\n" +
+			"has them, and refuses otherwise. The recipe's startup commands run at the first start, and again when they have changed.\n\n" +
+			"With a COMMAND, start launches it in the prison and returns at once. The command has a terminal of its own, see\n" +
+			"git-airlock-visit(1). An airlock runs one launched command at a time.",
 		Flags: startFlags(),
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			request, err := requestOf(c, s, inside) // options and settings

@@ -12,14 +12,14 @@ import (
 
 func stopCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "stop", Usage: "land what can land, stop the daemon and the prison, keep the workspace",
+		Name: "stop", Usage: "land pending commits, stop the daemon and the prison, keep the workspace",
 		UsageText:   "git airlock stop",
 		Description: "\"git airlock start\" resumes the same workspace.",
 		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			err := s.Stop(c.Context, r)
 			var refused *environment.Refusal
 			if errors.As(err, &refused) {
-				// Stopped it is, as asked; what is held waits with it.
+				// The airlock is stopped, so this is no error. The held commits wait until the next start.
 				s.Report.Say("%s", refused.Text)
 				return nil
 			}

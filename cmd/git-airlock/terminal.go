@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// connectTerminal gives a process a terminal inside if ours is one: keys go through raw, ^C among them, and
-// the size follows ours. restore puts our terminal back, also into the modes that the process has changed.
+// connectTerminal gives a process a terminal inside if standard input and output are a terminal. All keys are passed on, including
+// ^C, and the size follows the outer terminal. restore restores the outer terminal, with the modes that the process has changed.
 func connectTerminal(p *prison.Process) (restore func(), err error) {
 	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
 	if !term.IsTerminal(in) || !term.IsTerminal(out) {
@@ -51,7 +51,7 @@ func connectTerminal(p *prison.Process) (restore func(), err error) {
 	}, nil
 }
 
-// terminalLikeOurs is for a command that is launched: of our kind and size, if we have one.
+// terminalLikeOurs returns the terminal for a launched command, with the type and size of the outer terminal if there is one.
 func terminalLikeOurs() *prison.Terminal {
 	t := &prison.Terminal{}
 	if out := int(os.Stderr.Fd()); term.IsTerminal(out) {
@@ -60,7 +60,7 @@ func terminalLikeOurs() *prison.Terminal {
 	return t
 }
 
-// sizeOf is the size of the terminal fd, for a prison.
+// sizeOf returns the size of the terminal fd.
 func sizeOf(fd int) prison.Size {
 	rows, cols := ui.TerminalSize(fd)
 	return prison.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // a terminal's size fits, TIOCGWINSZ(2)

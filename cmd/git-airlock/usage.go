@@ -16,13 +16,13 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 )
 
-// commandName is a command after "git airlock".
+// commandName returns the name of a command after "git airlock".
 func commandName(c *cli.Context) string {
 	_, name, _ := strings.Cut(c.Command.HelpName, "git airlock ")
 	return name
 }
 
-// noCommand is about a word where a command of a page's should be.
+// noCommand returns the error for a word that is not one of a page's commands.
 func noCommand(p manual.Page, word string) error {
 	var names []string
 	for _, c := range p.Commands {
@@ -35,7 +35,7 @@ func noCommand(p manual.Page, word string) error {
 	return e
 }
 
-// wordsKey is where an app keeps the words after "git airlock", for errors about them.
+// wordsKey is the metadata key of the words after "git airlock", which errors quote.
 const wordsKey = "words"
 
 func wordsOf(c *cli.Context) []string {
@@ -43,7 +43,7 @@ func wordsOf(c *cli.Context) []string {
 	return words
 }
 
-// onUsageError words an error of the flag package, which has words of its own for everything.
+// onUsageError rewrites an error of the flag package in this program's words.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	if explained := wrongOption(appPage(c.App), wordsOf(c)); explained != nil {
 		return ofCommand(c, explained)
@@ -51,7 +51,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return ofCommand(c, ui.Within(commandName(c), ui.Usagef("%s", err)))
 }
 
-// ofCommand keeps wrong usage of a command that returns the status of another one apart from that status.
+// ofCommand marks wrong usage of visit and run as their own failure, since they return the status of another command.
 func ofCommand(c *cli.Context, err error) error {
 	words := wordsOf(c)
 	at := slices.IndexFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
@@ -61,7 +61,7 @@ func ofCommand(c *cli.Context, err error) error {
 	return err
 }
 
-// showHelp shows the page that -h asks for before a command acts: its own, or that of a command below it that is named.
+// showHelp handles -h before a command acts. It shows the page of the command, or of the named subcommand.
 func showHelp(c *cli.Context) error {
 	if !c.Bool(helpFlag.Name) {
 		return nil
@@ -81,7 +81,7 @@ func showHelp(c *cli.Context) error {
 	return told{errHelped}
 }
 
-// wrongOption finds the option among some words after "git airlock" that cannot be read, and says why.
+// wrongOption finds the invalid option among the words after "git airlock", and returns an error that explains it.
 func wrongOption(p manual.Page, words []string) error {
 	for i := 0; i < len(words); i++ {
 		word, value, valued := strings.Cut(words[i], "=")
@@ -107,13 +107,13 @@ func wrongOption(p manual.Page, words []string) error {
 			continue
 		}
 		if i++; i == len(words) {
-			return ui.Within(p.CommandName(), ui.Usagef("%s: option %s wants a value", p.CommandName(), word))
+			return ui.Within(p.CommandName(), ui.Usagef("%s: option %s needs a value", p.CommandName(), word))
 		}
 	}
 	return nil
 }
 
-// noOption is about an option that a command does not have.
+// noOption returns the error for an unknown option.
 func noOption(p manual.Page, word string) error {
 	names := []string{"--help"}
 	for _, o := range p.Options {
@@ -130,7 +130,7 @@ func noOption(p manual.Page, word string) error {
 	return e
 }
 
-// ofOption is an error about a setting as one about the option that it was given by.
+// ofOption converts an error about a setting to an error about the option, if the option was given.
 func ofOption(c *cli.Context, err error) error {
 	var setting *promote.SettingError
 	if errors.As(err, &setting) {
@@ -141,7 +141,7 @@ func ofOption(c *cli.Context, err error) error {
 	return err
 }
 
-// engineOption is the engine that was asked for, empty for none.
+// engineOption returns the value of --engine, empty for none.
 func engineOption(c *cli.Context) (string, error) {
 	engine := c.String(engineFlag.Name)
 	if engine != "" && !promote.IsEngine(engine) {
