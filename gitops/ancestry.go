@@ -11,7 +11,7 @@ import (
 
 // MergeBase is the best common ancestor of two commits, empty if there is none.
 func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
-	text, err := g.output(ctx, "merge-base", string(a), string(b))
+	text, err := g.Output(ctx, "merge-base", string(a), string(b))
 	if Status(err) == 1 {
 		return "", nil
 	}
@@ -22,7 +22,7 @@ func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
 // paths it lists only those steps that change one of them or what lies below.
 func (g *Git) Steps(ctx context.Context, from, to OID, paths ...string) ([]OID, error) {
 	args := []string{"rev-list", "--first-parent", "--reverse", string(from) + ".." + string(to), "--"}
-	text, err := g.output(ctx, append(args, paths...)...)
+	text, err := g.Output(ctx, append(args, paths...)...)
 	return oids(text), err
 }
 
@@ -31,7 +31,7 @@ const reflogRead = 1000
 
 // Past lists where a branch was, newest first, as far as its reflog tells.
 func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
-	text, err := r.output(ctx, "rev-list", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), branch, "--")
+	text, err := r.Output(ctx, "rev-list", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), branch, "--")
 	return oids(text), err
 }
 
@@ -89,7 +89,7 @@ func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
 
 // Commit is the commit that a revision stands for.
 func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
-	text, err := r.output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	text, err := r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if Status(err) == 1 {
 		return "", fmt.Errorf("%q: %w", revision, ErrNoCommit)
 	}

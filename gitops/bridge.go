@@ -124,7 +124,7 @@ func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector 
 
 // Tree is the tree of a commit.
 func (g *Git) Tree(ctx context.Context, commit OID) (OID, error) {
-	tree, err := g.output(ctx, "rev-parse", "--verify", "-q", string(commit)+"^{tree}")
+	tree, err := g.Output(ctx, "rev-parse", "--verify", "-q", string(commit)+"^{tree}")
 	return OID(tree), err
 }
 

@@ -112,7 +112,7 @@ func FuzzCapped(f *testing.F) {
 		if err == nil && out.Len() != len(said) {
 			t.Errorf("%d of %d bytes, and no error", out.Len(), len(said))
 		}
-		var stderr headTail
+		var stderr Stderr
 		if _, err := stderr.Write(said); err != nil && !errors.Is(err, io.ErrShortWrite) {
 			t.Error(err)
 		}

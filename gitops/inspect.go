@@ -272,7 +272,7 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 // File reads a file of a commit or tree, which is no longer than limit bytes; an object that is a blob is the
 // file itself.
 func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byte, error) {
-	kind, err := g.output(ctx, "cat-file", "-t", string(id))
+	kind, err := g.Output(ctx, "cat-file", "-t", string(id))
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (r *Repository) Pager(ctx context.Context) (string, error) {
 	if pager, set := os.LookupEnv("GIT_PAGER"); set {
 		return pager, nil
 	}
-	return r.output(ctx, "var", "GIT_PAGER")
+	return r.Output(ctx, "var", "GIT_PAGER")
 }
 
 // Worktrees lists the paths of the repository's work trees.

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// OID is an object's name in hexadecimal; empty is "none".
+// OID is the name of an object in hexadecimal. Empty means no object.
 type OID string
 
-// ParseOID accepts exactly a full SHA-1 or SHA-256 object name.
+// ParseOID accepts only a full SHA-1 or SHA-256 object name.
 func ParseOID(text string) (OID, error) {
 	if len(text) == 40 || len(text) == 64 {
 		if strings.Trim(text, "0123456789abcdef") == "" {
@@ -22,10 +22,19 @@ func ParseOID(text string) (OID, error) {
 	return "", fmt.Errorf("%q is not an object name", Escape(text))
 }
 
-// Zero returns the name that stands for "no object" beside o.
+// Zero returns the name of "no object" in the same object format as o.
 func (o OID) Zero() OID { return OID(strings.Repeat("0", len(o))) }
 
-// HashObject names an object as git does: the hash of "<type> <size>\0<content>".
+// Names returns object names as arguments of a command.
+func Names(ids []OID) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}
+
+// HashObject returns git's name of an object: the hash of "<type> <size>\0<content>".
 func HashObject(format, kind string, content []byte) OID {
 	header := fmt.Sprintf("%s %d\x00", kind, len(content))
 	if format == "sha256" {
@@ -40,25 +49,25 @@ func HashObject(format, kind string, content []byte) OID {
 	return OID(hex.EncodeToString(h.Sum(nil)))
 }
 
-// Commit is a commit object, its bytes kept as they are.
+// Commit is a commit object, with its bytes unchanged.
 type Commit struct {
 	Tree      OID
 	Parents   []OID
-	Author    string // the author line's value: name, mail, seconds, zone
+	Author    string // value of the author line: name, mail, seconds, zone
 	Committer string
-	Encoding  string // of the message; empty when there is no such header
+	Encoding  string // of the message; empty without such a header
 	Message   []byte
 }
 
-// ParseCommit reads a commit object. It knows tree, parent, author, committer and encoding and
-// leaves every other header (signatures, mergetags, unknown ones) behind. As for git, which checks no header after
-// the committer, the first of a name counts, and a parent only before the author: a second tree would be
-// one that nobody has looked at.
+// ParseCommit reads a commit object. It reads tree, parent, author, committer and encoding, and drops every other
+// header (signatures, mergetags, unknown ones). As in git, which checks no header after the committer, the first
+// header of a name counts, and a parent counts only before the author. Otherwise a second tree could be one that
+// nobody has checked.
 func ParseCommit(raw []byte) (Commit, error) {
 	var c Commit
 	header, message, found := bytes.Cut(raw, []byte("\n\n"))
 	if !found {
-		// A commit may end with its headers; its message is empty then.
+		// A commit may end after its headers. Its message is empty then.
 		header = bytes.TrimSuffix(raw, []byte("\n"))
 	}
 	c.Message = message
@@ -70,7 +79,7 @@ func ParseCommit(raw []byte) (Commit, error) {
 		key, value := string(name), rest
 		switch {
 		case key == "tree" && c.Tree == "":
-			c.Tree = OID(value) // a copy: names are kept where headers of a megabyte are not to be
+			c.Tree = OID(value) // a copy: a stored name must not keep headers of a megabyte in memory
 		case key == "parent" && c.Author == "":
 			c.Parents = append(c.Parents, OID(value))
 		case key == "author" && c.Author == "":
@@ -87,7 +96,7 @@ func ParseCommit(raw []byte) (Commit, error) {
 	return c, nil
 }
 
-// Bytes is the commit as an object's content.
+// Bytes returns the content of the commit object.
 func (c Commit) Bytes() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", c.Tree)
@@ -103,7 +112,7 @@ func (c Commit) Bytes() []byte {
 	return b.Bytes()
 }
 
-// SplitIdent splits an author line's value into who ("Name <mail>") and when ("seconds zone").
+// SplitIdent splits the value of an author line into "Name <mail>" and "seconds zone".
 func SplitIdent(ident string) (who, when string) {
 	if i := strings.LastIndex(ident, "> "); i >= 0 {
 		return ident[:i+1], ident[i+2:]
@@ -111,7 +120,7 @@ func SplitIdent(ident string) (who, when string) {
 	return ident, ""
 }
 
-// Subject is the first line of the message, as it may be shown.
+// Subject returns the first line of the message, escaped for display.
 func (c Commit) Subject() string {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(c.Message, "\n"), []byte("\n"))
 	return Escape(string(line))

@@ -70,7 +70,7 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	}
 	if workTree == "" {
 		// Without either git takes any folder for the work tree.
-		workTree, _ = g.output(ctx, "config", "core.worktree")
+		workTree, _ = g.Output(ctx, "config", "core.worktree")
 	}
 	switch {
 	case err == nil && sameDir(named.GitDir, around.GitDir) && (workTree == "" || sameDir(named.Top, around.Top)):
@@ -147,7 +147,7 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	if len(answers) > len(places) {
 		answers = nil
 		for _, question := range places {
-			answer, err := g.output(ctx, "rev-parse", "--path-format=absolute", question)
+			answer, err := g.Output(ctx, "rev-parse", "--path-format=absolute", question)
 			if err != nil {
 				return nil, err
 			}

@@ -78,7 +78,7 @@ func invalid(format string, args ...any) error {
 
 // OpenQuarantine returns the quarantine in dir, which [Repository.CreateQuarantine] made.
 func OpenQuarantine(dir, format string) *Quarantine {
-	git := newClosedGit(dir, filepath.Join(dir, "empty-config"))
+	git := NewClosed(dir, filepath.Join(dir, "empty-config"))
 	return &Quarantine{Dir: dir, Format: format, Git: git}
 }
 
@@ -155,7 +155,7 @@ func (q *Quarantine) store(ctx context.Context, content []byte) (OID, error) {
 // Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
 // ("--strict"), and nothing is kept of a pack that fails.
 func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits) error {
-	err := q.Configured(streamed).within(limits.Memory).Change(ctx, Call{
+	err := q.Configured(streamed).WithMemory(limits.Memory).Change(ctx, Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
 		Stdin: pack, Stdout: io.Discard, For: limits.Time,
 	})
@@ -168,10 +168,10 @@ func (q *Quarantine) Receive(ctx context.Context, pack io.Reader, limits Limits)
 	}
 	var failed *Error
 	if errors.As(err, &failed) && !NoRoom(err) {
-		if outOfMemory(failed) {
+		if OutOfMemory(failed) {
 			return beyond("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
 		}
-		if tooLarge(failed) {
+		if TooLarge(failed) {
 			return beyond("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
 		}
 		return invalid("the exported objects are refused: %s", failed.Stderr)
@@ -223,14 +223,14 @@ func (q *Quarantine) Tidy(ctx context.Context) error {
 
 // Connected proves that tip is a commit and that everything reachable from it is in the quarantine.
 func (q *Quarantine) Connected(ctx context.Context, tip OID, known []OID, limits Limits) error {
-	if kind, err := q.output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {
+	if kind, err := q.Output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {
 		if err != nil && Status(err) < 0 {
 			return err
 		}
 		return invalid("%s is no commit that was exported", tip)
 	}
 	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, texts(known)...)
-	err := q.within(limits.Memory).Look(ctx, Call{Args: args, For: limits.Time})
+	err := q.WithMemory(limits.Memory).Look(ctx, Call{Args: args, For: limits.Time})
 	var failed *Error
 	if errors.As(err, &failed) {
 		return invalid("history of %s is not complete: %s", tip, failed.Stderr)
@@ -246,7 +246,7 @@ type Link struct {
 
 // History lists what tip reaches and none of known does, parents before children.
 func (q *Quarantine) History(ctx context.Context, tip OID, known []OID) ([]Link, error) {
-	text, err := q.output(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip), "--not"}, texts(known)...)...)
+	text, err := q.Output(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip), "--not"}, texts(known)...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -438,7 +438,7 @@ func TestHistoryOfMerges(t *testing.T) {
 func TestQuarantineIsClosed(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, files{"a": "1"})
-	config, err := i.q.output(t.Context(), "config", "--list", "--show-scope")
+	config, err := i.q.Output(t.Context(), "config", "--list", "--show-scope")
 	check(t, err)
 	for line := range strings.Lines(config) {
 		if !strings.HasPrefix(line, "local\t") && !strings.HasPrefix(line, "command\t") {

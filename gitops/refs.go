@@ -54,7 +54,7 @@ func (r *Repository) Ref(ctx context.Context, ref string) (OID, error) {
 
 // Refs reads the refs with the given full names or below the given prefixes ("refs/airlock/7f3a").
 func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error) {
-	text, err := g.output(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
+	text, err := g.Output(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ type Transaction struct {
 	Cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	stderr *headTail
+	stderr *Stderr
 }
 
 // PrepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] says that
@@ -93,7 +93,7 @@ func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpda
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t := &Transaction{stderr: &headTail{}}
+	t := &Transaction{stderr: &Stderr{}}
 	// Whoever cancels in the middle gets the transaction ended, not git killed with the refs locked: git sees
 	// the end of its input. In a process group of its own it outlives an interrupt at the terminal, too.
 	args := []string{"update-ref", "--no-deref", "-z", "--stdin"}

@@ -38,7 +38,7 @@ type Repository struct {
 
 // Version returns the version of the git on PATH.
 func Version(ctx context.Context) (string, error) {
-	text, err := newUserGit("/").output(ctx, "version")
+	text, err := newUserGit("/").Output(ctx, "version")
 	return strings.TrimPrefix(strings.TrimSpace(text), "git version "), err
 }
 
@@ -91,7 +91,7 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 	if ref, ok := strings.CutPrefix(string(content), "ref: "); err == nil && ok && !strings.HasSuffix(ref, "/.invalid\n") {
 		return strings.TrimSpace(ref), nil
 	}
-	branch, err := r.output(ctx, "symbolic-ref", "-q", "HEAD")
+	branch, err := r.Output(ctx, "symbolic-ref", "-q", "HEAD")
 	if Status(err) == 1 {
 		return "", nil
 	}
@@ -100,7 +100,7 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 
 // SymbolicRef tells which ref a branch is another name of, empty if it is none (git-symbolic-ref(1)).
 func (r *Repository) SymbolicRef(ctx context.Context, branch string) (string, error) {
-	target, err := r.output(ctx, "symbolic-ref", "-q", branch)
+	target, err := r.Output(ctx, "symbolic-ref", "-q", branch)
 	if Status(err) == 1 {
 		return "", nil
 	}

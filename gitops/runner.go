@@ -17,17 +17,17 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// ErrDryRun is returned by Change on a Git opened for a dry run.
+// ErrDryRun is returned by Change on a Git that was opened for a dry run.
 var ErrDryRun = errors.New("not done in a dry run")
 
-// Error is a git command that ended with a status other than zero.
+// Error is the error of a git command that exited with a status other than zero.
 type Error struct {
 	Args   []string
 	Status int
-	Stderr string   // head and tail, escaped, as one line
-	Lines  []string // the same, line by line
+	Stderr string   // head and tail of standard error, escaped, in one line
+	Lines  []string // the same as separate lines
 
-	interrupted bool // by the terminal's ^C, which all processes there get
+	interrupted bool // by ^C, which all processes of the terminal receive
 }
 
 func (e *Error) Error() string {
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", verb, e.Stderr)
 }
 
-// Status returns the exit status of a git command's error, -1 if it is no such error.
+// Status returns the exit status in the error of a git command, or -1 for any other error.
 func Status(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
@@ -53,37 +53,37 @@ func Status(err error) int {
 	return -1
 }
 
-// Git runs git in one place with one environment.
+// Git runs git in one folder with one environment.
 type Git struct {
 	Dir    string
-	base   func() []string // the environment, as it is when a command starts
-	env    []string        // added to it
+	base   func() []string // returns the environment at the time when a command starts
+	env    []string        // variables added to it
 	config []string        // "-c key=value" pairs given to every command
-	memory int64           // bytes that a command may take for data; 0: as many as there are
+	memory int64           // bytes that a command may allocate; 0: no limit
 	Dry    bool
 }
 
 // Call is one run of git.
 type Call struct {
-	Args   []string // without "git"; required
+	Args   []string // arguments without "git"; required
 	Env    []string // added to the environment
 	Stdin  io.Reader
 	Stdout io.Writer
-	Limit  int64         // bytes of standard output after which the command is ended; 0: outputLimit
-	For    time.Duration // deadline; 0: none but the context's
-	// Apart puts git into a process group of its own, for what writes into the user's stores: whoever kills ours as a
-	// whole leaves git to see the end of its input, and to clean up.
+	Limit  int64         // bytes of standard output after which the command is killed; 0: outputLimit
+	For    time.Duration // time limit; 0: only the context's
+	// Apart runs git in a process group of its own. It is meant for commands that write into the user's object
+	// store: if our process group is killed, git sees the end of its input and cleans up.
 	Apart bool
 }
 
 const (
-	// outputLimit bounds what any command may print; what is larger is streamed in pieces.
+	// outputLimit is the largest output of any command. Callers stream larger data in pieces.
 	outputLimit = 1 << 30
 	stderrLimit = 4 << 10
 )
 
-// alwaysConfig holds for every command on the host: no hook (a path below a device can hold none),
-// no fsmonitor, no housekeeping in the middle of a landing, no remote helper.
+// alwaysConfig applies to every command on the host: no hooks (a path below a device cannot contain any), no
+// fsmonitor, no gc in the middle of a landing, no remote helper.
 var alwaysConfig = []string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",
@@ -93,10 +93,11 @@ var alwaysConfig = []string{
 	"advice.graftFileDeprecated=false",
 }
 
-// alwaysEnv holds for every command: replacement refs and lazy fetches would let objects lie
-// about themselves, optional locks would race the user's own commands. glibc would give the memory of each object back to
-// the kernel before git asks for the next one's (mallopt(3)): nine of ten page faults of pack-objects.
-var alwaysEnv = []string{
+// FixedEnv applies to every command. Replacement refs and lazy fetches could make an object appear with other
+// content, and optional locks would race with the user's own commands. By default glibc returns the memory of each
+// object to the kernel before git allocates memory for the next one (mallopt(3)), which causes nine of ten page
+// faults of pack-objects.
+var FixedEnv = []string{
 	"MALLOC_TRIM_THRESHOLD_=16777216",
 	"MALLOC_MMAP_THRESHOLD_=4194304",
 	"LC_ALL=C",
@@ -107,11 +108,11 @@ var alwaysEnv = []string{
 	"GIT_LITERAL_PATHSPECS=1",
 }
 
-// configParameters holds what "git -c" was given.
+// configParameters is the variable that contains the configuration of "git -c".
 const configParameters = "GIT_CONFIG_PARAMETERS"
 
-// isConfigVariable tells the GIT_ variables that say where the user's configuration is; every
-// other GIT_ variable is scrubbed, because hooks and aliases run us with theirs set.
+// isConfigVariable reports whether a GIT_ variable says where the user's configuration is. All other GIT_ variables
+// are removed, since hooks and aliases run us with theirs set.
 func isConfigVariable(name string) bool {
 	switch name {
 	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", configParameters,
@@ -121,7 +122,7 @@ func isConfigVariable(name string) bool {
 	return strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
 }
 
-// callerEnvironment is the caller's environment without git's variables, except those of configuration.
+// callerEnvironment returns the caller's environment without git's variables, except those for configuration.
 func callerEnvironment() []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -133,20 +134,20 @@ func callerEnvironment() []string {
 	return env
 }
 
-// userEnvironment is the caller's, with what holds for every command.
+// userEnvironment returns callerEnvironment with FixedEnv.
 func userEnvironment() []string {
 	withLocale := func(v string) bool { return strings.HasPrefix(v, "LC_ALL=") }
-	return append(slices.DeleteFunc(callerEnvironment(), withLocale), alwaysEnv...)
+	return append(slices.DeleteFunc(callerEnvironment(), withLocale), FixedEnv...)
 }
 
-// newUserGit runs git in dir with the user's own configuration.
+// newUserGit returns a Git for dir with the user's own configuration.
 func newUserGit(dir string) *Git {
 	return &Git{Dir: dir, base: userEnvironment, config: alwaysConfig}
 }
 
-// newClosedGit runs git in dir with no configuration but the repository's own, which the host wrote.
-// empty is an empty file that stands for the global configuration.
-func newClosedGit(dir, empty string) *Git {
+// NewClosed returns a Git for dir that reads only the repository's own configuration, which the host wrote. The
+// argument empty is an empty file that replaces the global configuration.
+func NewClosed(dir, empty string) *Git {
 	base := func() []string {
 		return append([]string{
 			"PATH=" + os.Getenv("PATH"),
@@ -155,7 +156,7 @@ func newClosedGit(dir, empty string) *Git {
 			"GIT_CONFIG_GLOBAL=" + empty,
 			"GIT_DIR=" + dir,
 			"GIT_ALLOW_PROTOCOL=none",
-		}, alwaysEnv...)
+		}, FixedEnv...)
 	}
 	config := append(append([]string(nil), durableConfig...), alwaysConfig...)
 	return &Git{Dir: dir, base: base, config: config}
@@ -168,8 +169,8 @@ func (g *Git) With(env ...string) *Git {
 	return &c
 }
 
-// within returns a Git whose commands may take so much memory for data.
-func (g *Git) within(memory int64) *Git {
+// WithMemory returns a Git whose commands may allocate at most this many bytes.
+func (g *Git) WithMemory(memory int64) *Git {
 	c := *g
 	c.memory = memory
 	return &c
@@ -182,16 +183,19 @@ func (g *Git) Configured(pairs ...string) *Git {
 	return &c
 }
 
-// durableConfig makes git sync all that it writes. By default it trusts that the machine stays up
-// for the index, refs and loose objects (core.fsync in git-config(1)). core.fsyncMethod=batch is not used:
-// with it, git ends with status 0 even if it could not move loose objects to their place, because a git gc removed the folder.
+// durableConfig makes git sync everything that it writes. By default git does not sync the index, refs and loose
+// objects (core.fsync in git-config(1)). core.fsyncMethod=batch is not used: with it, git exits with status 0 even
+// if it could not move loose objects to their place because a git gc removed the folder.
 var durableConfig = []string{"core.fsync=all", "core.fsyncMethod=fsync"}
+
+// StreamLarge makes git stream large files instead of reading them into memory.
+const StreamLarge = "core.bigFileThreshold=8m"
 
 // Durable returns a Git whose writes survive a power loss.
 func (g *Git) Durable() *Git { return g.Configured(durableConfig...) }
 
-// gitProgram is the git that is run, found once and kept: the first on the user's PATH that lies outside of the work tree.
-// Without one it is a bare name, which does not start.
+// gitProgram is the git program, which is looked up once: the first on the user's PATH outside of the work tree. If
+// there is none, it is a bare name, which cannot be started.
 var gitProgram = sync.OnceValue(func() string {
 	if path, err := hostenv.UserProgram("git"); err == nil {
 		return path
@@ -207,14 +211,14 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, gitProgram(), append(args, c.Args...)...)
 	cmd.Dir = g.Dir
 	cmd.Env = slices.Concat(g.base(), g.env, c.Env)
-	// Asked to end, git removes its lock files; killed, it leaves them behind.
+	// git removes its lock files on SIGTERM, but leaves them behind when it is killed.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	// A helper of git's that keeps a pipe open must not keep us.
+	// A helper of git that keeps a pipe open must not block us.
 	cmd.WaitDelay = 2 * time.Second
 	return cmd
 }
 
-// Look runs a command that only looks.
+// Look runs a command that only reads.
 func (g *Git) Look(ctx context.Context, c Call) error { return g.run(ctx, c) }
 
 // Change runs a command that changes something.
@@ -233,19 +237,19 @@ func (g *Git) run(ctx context.Context, c Call) error {
 	}
 	cmd := g.command(ctx, c)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.Apart}
-	var stderr headTail
+	var stderr Stderr
 	cmd.Stderr = &stderr
 	if c.Stdout != nil {
 		limit := c.Limit
 		if limit == 0 {
 			limit = outputLimit
 		}
-		cmd.Stdout = &cappedWriter{w: c.Stdout, left: limit}
+		cmd.Stdout = CapOutput(c.Stdout, limit)
 	}
 	return callError(ctx, c, g.feed(cmd, c.Stdin), &stderr)
 }
 
-// start starts a command and bounds its memory before it is given anything to read.
+// start starts a command, and limits its memory before the command gets any input.
 func (g *Git) start(cmd *exec.Cmd) error {
 	err := cmd.Start()
 	if err == nil && g.memory > 0 {
@@ -254,12 +258,12 @@ func (g *Git) start(cmd *exec.Cmd) error {
 	return err
 }
 
-// feed runs a command with a reader as its standard input. Unlike [exec.Cmd.Run] it does not wait for a reader
-// that says nothing more once the command has ended: such a stream may come from a workspace.
+// feed runs a command with a reader as its standard input. Unlike [exec.Cmd.Run] it does not wait for a silent
+// reader after the command has ended, since the reader may be a stream from a workspace.
 func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 	if file, whole := stdin.(*os.File); whole || stdin == nil {
 		if whole {
-			cmd.Stdin = file // git has it all, whatever becomes of us
+			cmd.Stdin = file // git reads all of it even if this process ends
 		}
 		if err := g.start(cmd); err != nil {
 			return err
@@ -279,7 +283,8 @@ func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 		if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) {
 			failed <- err
 		}
-		in.Close() // after failed: a command that ends well because of it is seen to have been cut short
+		// after failed, so that a command that succeeds with a truncated input is still reported as cut short
+		in.Close()
 	}()
 	err = cmd.Wait()
 	select {
@@ -292,7 +297,7 @@ func (g *Git) feed(cmd *exec.Cmd, stdin io.Reader) error {
 	return err
 }
 
-func callError(ctx context.Context, c Call, err error, stderr *headTail) error {
+func callError(ctx context.Context, c Call, err error, stderr *Stderr) error {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -306,8 +311,8 @@ func callError(ctx context.Context, c Call, err error, stderr *headTail) error {
 	return fmt.Errorf("git %s: %w", c.Args[0], err)
 }
 
-// output is Look with the standard output as a string, without a final newline.
-func (g *Git) output(ctx context.Context, args ...string) (string, error) {
+// Output is Look with the standard output as a string, without a final newline.
+func (g *Git) Output(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
 	err := g.Look(ctx, Call{Args: args, Stdout: &out})
 	return strings.TrimSuffix(out.String(), "\n"), err
@@ -327,8 +332,8 @@ func (g *Git) Records(ctx context.Context, c Call) ([]string, error) {
 	return strings.Split(text, "\x00"), nil
 }
 
-// Together runs functions at the same time and returns their errors: git spends most of a short
-// command on starting and on reading the index, and several can do that side by side.
+// Together runs functions concurrently and returns their errors. Git spends most of a short command on starting and
+// on reading the index, which several commands can do at the same time.
 func Together(functions ...func() error) error {
 	errs := make([]error, len(functions))
 	var wg sync.WaitGroup
@@ -339,26 +344,29 @@ func Together(functions ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// cappedWriter fails once more than left bytes were written.
+// CapOutput returns a writer to w that fails with [ErrOutput] once more than limit bytes were written.
+func CapOutput(w io.Writer, limit int64) io.Writer { return &cappedWriter{w, limit} }
+
 type cappedWriter struct {
 	w    io.Writer
 	left int64
 }
 
-// errOutput says that a command printed more than it may.
-var errOutput = errors.New("more output than allowed")
+// ErrOutput means that a command printed more than its limit.
+var ErrOutput = errors.New("more output than allowed")
 
 func (c *cappedWriter) Write(p []byte) (int, error) {
 	if c.left -= int64(len(p)); c.left < 0 {
-		return 0, errOutput
+		return 0, ErrOutput
 	}
 	return c.w.Write(p)
 }
 
-// headTail keeps the beginning and the end of what is written to it.
-type headTail struct{ head, tail []byte }
+// Stderr keeps the beginning and the end of a command's standard error. The zero Stderr is ready to use.
+type Stderr struct{ head, tail []byte }
 
-func (h *headTail) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (h *Stderr) Write(p []byte) (int, error) {
 	n := len(p)
 	if room := stderrLimit/2 - len(h.head); room > 0 {
 		k := min(room, len(p))
@@ -373,7 +381,7 @@ func (h *headTail) Write(p []byte) (int, error) {
 }
 
 // Lines returns the lines, escaped.
-func (h *headTail) Lines() []string {
+func (h *Stderr) Lines() []string {
 	lines := strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n")
 	for i := range lines {
 		lines[i] = Escape(lines[i])
@@ -381,4 +389,5 @@ func (h *headTail) Lines() []string {
 	return lines
 }
 
-func (h *headTail) String() string { return strings.Join(h.Lines(), "; ") }
+// String returns the lines joined into one.
+func (h *Stderr) String() string { return strings.Join(h.Lines(), "; ") }

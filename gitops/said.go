@@ -8,23 +8,25 @@ import (
 	"syscall"
 )
 
-// Git tells some of its failures apart in words alone. Which they are is said here and nowhere else; in C's English, which
-// every git of ours speaks.
+// Some of git's failures can be recognised only by their messages. All such messages are in this file. They are in
+// English, since git runs in the C locale.
 
-// noRoom is what git, speaking C's English, says of these errors; it has no other way to tell.
+// noRoom are git's messages for these errors. Git reports them in no other way.
 var noRoom = map[syscall.Errno][]string{
-	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"}, // the others of a write that was short
+	// the latter two are for a short write
+	syscall.ENOSPC: {"No space left on device", "write error. Out of diskspace", "disk full?"},
 	syscall.EDQUOT: {"Disk quota exceeded"},
 }
 
-// unwritable is what git says of these errors.
+// unwritable are git's messages for these errors.
 var unwritable = map[syscall.Errno][]string{
 	syscall.EROFS:  {"Read-only file system"},
 	syscall.EACCES: {"Permission denied"},
 	syscall.EIO:    {"Input/output error"},
 }
 
-// Is reports whether git failed because of one of those, or was interrupted before we knew of it.
+// Is reports whether git failed because of one of those errors, or was interrupted before this process noticed the
+// interrupt.
 func (e *Error) Is(target error) bool {
 	if target == context.Canceled {
 		return e.interrupted
@@ -33,7 +35,7 @@ func (e *Error) Is(target error) bool {
 	return ok && slices.ContainsFunc(append(noRoom[errno], unwritable[errno]...), func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
-// NoRoom reports whether an error comes of a full file system or a used-up quota.
+// NoRoom reports whether the cause of an error is a full file system or an exhausted quota.
 func NoRoom(err error) bool {
 	for errno := range noRoom {
 		if errors.Is(err, errno) {
@@ -43,8 +45,9 @@ func NoRoom(err error) bool {
 	return false
 }
 
-// outOfMemory reports whether a command was refused memory: git says so, or is ended by a signal in a library that does not.
-func outOfMemory(e *Error) bool {
+// OutOfMemory reports whether a command could not allocate memory: git reports that, or a signal ends git in a
+// library that does not.
+func OutOfMemory(e *Error) bool {
 	for _, text := range []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"} {
 		if strings.Contains(e.Stderr, text) {
 			return true
@@ -53,7 +56,8 @@ func outOfMemory(e *Error) bool {
 	return false
 }
 
-// lockInTheWay is the lock that git could not take because it is there, empty if that is not why it failed.
+// lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for
+// another reason.
 func lockInTheWay(e *Error) string {
 	_, rest, _ := strings.Cut(e.Stderr, "Unable to create '")
 	file, _, there := strings.Cut(rest, ".lock': File exists")
@@ -63,5 +67,5 @@ func lockInTheWay(e *Error) string {
 	return file + ".lock"
 }
 
-// tooLarge reports whether index-pack was given more than it may take.
-func tooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }
+// TooLarge reports whether the input of index-pack was larger than allowed.
+func TooLarge(e *Error) bool { return strings.Contains(e.Stderr, "exceeds maximum allowed size") }

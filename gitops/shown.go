@@ -41,7 +41,7 @@ func ShowsFolder(ctx context.Context, below, folder string, ignore []byte, folde
 		return 0, false, err
 	}
 	var out bytes.Buffer
-	err = g.within(askMemory).Configured(fmt.Sprintf("core.ignoreCase=%t", folded)).Look(ctx, Call{For: askTime, Limit: 1 << 20,
+	err = g.WithMemory(askMemory).Configured(fmt.Sprintf("core.ignoreCase=%t", folded)).Look(ctx, Call{For: askTime, Limit: 1 << 20,
 		Args: []string{"check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"}, Stdin: strings.NewReader(folder + "\x00"), Stdout: &out})
 	answer := strings.Split(out.String(), "\x00") // source, line, pattern, path
 	switch {
@@ -65,7 +65,7 @@ func emptyRepository(dir string) (*Git, error) {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	// check-ignore knows no literal paths.
-	g := newClosedGit(dir, filepath.Join(dir, "empty-config")).With("GIT_WORK_TREE="+tree, "GIT_LITERAL_PATHSPECS=0")
+	g := NewClosed(dir, filepath.Join(dir, "empty-config")).With("GIT_WORK_TREE="+tree, "GIT_LITERAL_PATHSPECS=0")
 	g.Dir = tree
 	return g, err
 }

@@ -41,7 +41,7 @@ func checkSizes(limits Limits, list func(io.Writer) error, ask func(io.Reader, i
 	defer r.Close()
 	go func() { w.CloseWithError(list(w)) }()
 	// A refusal ends the listing, too.
-	check := &sizeChecker{limits: limits, stop: func() { r.CloseWithError(errOutput) }}
+	check := &sizeChecker{limits: limits, stop: func() { r.CloseWithError(ErrOutput) }}
 	err := ask(r, check)
 	if check.refused != nil {
 		return check.refused

@@ -78,7 +78,7 @@ func (w Workspace) activity(ctx context.Context, out *watchedWriter) string {
 	var stats bytes.Buffer
 	// Only the exporter's own processes are to be seen there.
 	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", "cat /proc/[0-9]*/stat 2>/proc/self/fd/1"},
-		Stdout: &cappedWriter{w: &stats, left: lookLimit}, Stderr: &headTail{}})
+		Stdout: &cappedWriter{w: &stats, left: lookLimit}, Stderr: &Stderr{}})
 	if err != nil {
 		return ""
 	}
@@ -108,7 +108,7 @@ func (w Workspace) noFile(ctx context.Context) string {
 	var found bytes.Buffer
 	argv := []string{"find", w.Dir, "(", "-path", path.Join(w.Dir, ".git") + "*", "-o", "-name", ".git*", ")",
 		"(", "-type", "p", "-o", "-type", "s", "-o", "-xtype", "p", "-o", "-xtype", "c", "-o", "-xtype", "b", ")", "-print0", "-quit"}
-	_, err := w.Run(ctx, Process{Argv: argv, Stdout: &cappedWriter{w: &found, left: escapeLimit}, Stderr: &headTail{}})
+	_, err := w.Run(ctx, Process{Argv: argv, Stdout: &cappedWriter{w: &found, left: escapeLimit}, Stderr: &Stderr{}})
 	name, _, whole := strings.Cut(found.String(), "\x00")
 	if err != nil || !whole {
 		return ""

@@ -43,7 +43,7 @@ func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	counter := &nulCounter{left: lookLimit}
-	var stderr headTail
+	var stderr Stderr
 	argv := append([]string{"sh", "-c", statusScript, "sh", w.Dir}, w.argv("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")...)
 	code, err := w.patiently(ctx, Process{
 		Argv: argv, Env: append(w.innerEnv(), "GIT_OPTIONAL_LOCKS=0"),
@@ -83,7 +83,7 @@ type nulCounter struct{ n, left int }
 func (c *nulCounter) Write(p []byte) (int, error) {
 	c.n += bytes.Count(p, []byte{0})
 	if c.left -= len(p); c.left < 0 {
-		return 0, errOutput
+		return 0, ErrOutput
 	}
 	return len(p), nil
 }

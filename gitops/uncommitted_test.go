@@ -31,7 +31,7 @@ func gitIn(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, ".git"), "GIT_CONFIG_NOSYSTEM=1"}, alwaysEnv...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, ".git"), "GIT_CONFIG_NOSYSTEM=1"}, FixedEnv...)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("git %q: %v", args, err)

@@ -72,7 +72,7 @@ func (w Workspace) unpack(ctx context.Context, script string, files []UserFile) 
 		exclude.WriteString(PatternOf(f.Path) + "\n")
 	}
 	files = append(files, UserFile{Path: ".git/info/exclude", Content: []byte(exclude.String())})
-	var stderr headTail
+	var stderr Stderr
 	r, pw := io.Pipe()
 	defer r.Close()
 	go func() { pw.CloseWithError(tarUserFiles(pw, files)) }()

@@ -43,7 +43,7 @@ func (w Workspace) Usage(ctx context.Context) (Usage, error) {
 	defer cancel()
 	begun := time.Now()
 	var out bytes.Buffer
-	var stderr headTail
+	var stderr Stderr
 	code, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", usageScript, "sh", w.Dir}, Env: w.innerEnv(),
 		Stdout: &cappedWriter{w: &out, left: lookLimit}, Stderr: &stderr})
 	if err != nil {

@@ -48,7 +48,7 @@ func (w Workspace) innerEnv() []string {
 		"GIT_WORK_TREE=" + w.Dir,
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_ALLOW_PROTOCOL=none",
-	}, alwaysEnv...)
+	}, FixedEnv...)
 }
 
 // argv is a command line of git inside.
@@ -58,7 +58,7 @@ func (w Workspace) argv(args ...string) []string {
 
 // git runs git inside; a status other than zero is an *[Error].
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
-	var stderr headTail
+	var stderr Stderr
 	code, err := w.patiently(ctx, Process{Argv: w.argv(args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
 	var stalled *Invalid
 	if errors.As(err, &stalled) {
@@ -171,7 +171,7 @@ func (w Workspace) brokenMain(ctx context.Context) error {
 	defer cancel()
 	var out bytes.Buffer
 	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", seeMain, "sh", w.Dir}, Env: w.innerEnv(),
-		Stdout: &cappedWriter{w: &out, left: lookLimit}, Stderr: &headTail{}})
+		Stdout: &cappedWriter{w: &out, left: lookLimit}, Stderr: &Stderr{}})
 	if text := strings.TrimSpace(out.String()); text != "" {
 		return invalid("the ref %s is broken: it %s", InnerMain, Escape(text))
 	}
@@ -199,7 +199,7 @@ func (w Workspace) Pack(ctx context.Context, want OID, have []OID, out io.Writer
 		"pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset", "--window=10")
 	var failed *Error
 	switch {
-	case errors.As(err, &failed) && outOfMemory(failed):
+	case errors.As(err, &failed) && OutOfMemory(failed):
 		return beyond("%s cannot be exported within the memory that airlock.limit.memory allows: %s", want, failed.Stderr)
 	case errors.As(err, &failed):
 		return invalid("%s cannot be exported: %s", want, failed.Stderr)
@@ -253,14 +253,14 @@ rm .git/info/attributes`
 // Fill makes the inner repository: the objects of the packs (paths without extension) and of a commit, if that is in
 // none of them, with main at tip, checked out with no configuration but the inner repository's own.
 func (w Workspace) Fill(ctx context.Context, format, name, mail string, tip OID, commit []byte, packs ...string) error {
-	var stderr headTail
+	var stderr Stderr
 	r, pw := io.Pipe()
 	defer r.Close()
 	go func() { pw.CloseWithError(tarObjects(pw, format, commit, packs)) }()
 	code, err := w.Run(ctx, Process{
 		Argv: []string{"sh", "-c", fill, "sh", format, name, mail, string(tip)},
 		// What is made may be used by an older git than makes it.
-		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=", "GIT_DEFAULT_REF_FORMAT=files"}, alwaysEnv...),
+		Env:   append([]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=", "GIT_DEFAULT_REF_FORMAT=files"}, FixedEnv...),
 		Stdin: r, Stdout: io.Discard, Stderr: &stderr,
 	})
 	if err == nil && code != 0 {
