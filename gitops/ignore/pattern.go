@@ -1,0 +1,131 @@
+package ignore
+
+import "strings"
+
+// Pattern is a line of a .gitignore file, gitignore(5). It is for the user's own patterns. Where git's answer about
+// an agent's file decides, use [ShowsFolder], which runs git. TestPatternsAreGits compares both.
+type Pattern struct {
+	Negative bool // "!": what matches is not ignored
+	folder   bool // "/" at the end: only folders match
+	anyDepth bool // no "/" within: the last component is compared
+	glob     glob
+}
+
+// Parse parses one line. ok is false if the line contains no pattern.
+func Parse(line string) (p *Pattern, ok bool) {
+	line, _, _ = strings.Cut(line, "\x00") // git's line ends here
+	if line == "" || line[0] == '#' {
+		return nil, false
+	}
+	return parsePattern(trimSpaces(line))
+}
+
+// parsePattern parses a pattern (dir.c, parse_path_pattern).
+func parsePattern(text string) (p *Pattern, ok bool) {
+	text, _, _ = strings.Cut(text, "\x00")
+	p = &Pattern{}
+	text, p.Negative = strings.CutPrefix(text, "!")
+	text, p.folder = strings.CutSuffix(text, "/")
+	p.anyDepth = !strings.Contains(text, "/")
+	text = strings.TrimPrefix(text, "/")
+	if text == "" {
+		return nil, false
+	}
+	start := 0
+	if !p.anyDepth {
+		// Git compares the text before the first special character separately, and matches the rest as a pattern of
+		// its own: two stars at its start match across slashes, whatever precedes them (dir.c, match_pathname).
+		start = strings.IndexAny(text+"*", `*?[\`)
+	}
+	p.glob = append(literals(text[:start]), parseGlob(text[start:])...)
+	return p, true
+}
+
+// trimSpaces removes trailing spaces that no backslash protects.
+func trimSpaces(line string) string {
+	end := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			continue
+		case '\\':
+			i++
+		}
+		end = min(i+1, len(line))
+	}
+	return line[:end]
+}
+
+// Matches reports whether a path, or a folder that it is in, matches.
+func (p *Pattern) Matches(path string) bool {
+	for end := 0; end < len(path); end++ {
+		if path[end] == '/' && p.Says(path[:end], true) {
+			return true
+		}
+	}
+	return p.Says(path, false)
+}
+
+// Says reports whether the pattern matches a path itself, rather than a folder above it.
+func (p *Pattern) Says(path string, folder bool) bool {
+	if p.folder && !folder {
+		return false
+	}
+	if p.anyDepth {
+		path = path[strings.LastIndexByte(path, '/')+1:]
+	}
+	return p.glob.match(path)
+}
+
+// Exactly returns the pattern that matches only one path.
+func Exactly(path string) string {
+	path = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+	if stem := strings.TrimRight(path, " "); stem != path {
+		path = stem + strings.Repeat(`\ `, len(path)-len(stem))
+	}
+	return "/" + path
+}
+
+// Patterns are the lines of one .gitignore file. The last pattern that matches a path decides.
+type Patterns []*Pattern
+
+// ParseAll parses lines. It returns the first line that is not a pattern.
+func ParseAll(lines []string) (patterns Patterns, wrong string, ok bool) {
+	for _, line := range lines {
+		p, ok := Parse(line)
+		if !ok {
+			return nil, line, false
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, "", true
+}
+
+// Match reports whether a path matches, regardless of the folders above it.
+func (p Patterns) Match(path string, folder bool) bool {
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i].Says(path, folder) {
+			return !p[i].Negative
+		}
+	}
+	return false
+}
+
+// Within reports whether a file or a folder above it matches. A later pattern cannot exclude a file below such a
+// folder.
+func (p Patterns) Within(path string) bool {
+	for end := 0; len(p) > 0 && end < len(path); end++ {
+		if path[end] == '/' && p.Match(path[:end], true) {
+			return true
+		}
+	}
+	return p.Match(path, false)
+}
+
+// AttributeMatches reports whether the pattern in a line of a .gitattributes file matches a path relative to that
+// file. The pattern has the same form as in a .gitignore file, but is not trimmed, and does not apply to paths
+// below a folder.
+func AttributeMatches(pattern, path string) bool {
+	p, ok := parsePattern(pattern)
+	return ok && !p.Negative && p.Says(path, false)
+}
