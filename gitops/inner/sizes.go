@@ -1,0 +1,97 @@
+package inner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// CheckSizes returns an error for objects that are larger than the limits, according to git in the workspace. That
+// is an early refusal only and no safe check, since the agent can falsify the sizes. The sizes are checked again
+// outside.
+func (w Workspace) CheckSizes(ctx context.Context, tip gitops.OID, known []gitops.OID, limits Limits) error {
+	return limits.CheckSizes(tip, known, func(in io.Reader, out io.Writer, args ...string) error { return w.git(ctx, in, out, args...) })
+}
+
+// CheckSizes returns an error for objects that are reachable from tip but not from known, and that are larger than
+// the limits, before anything reads them. It runs two git processes at the same time. Git reads the size from the
+// header of an object, without inflating it or applying deltas.
+func (l Limits) CheckSizes(tip gitops.OID, known []gitops.OID, git func(stdin io.Reader, stdout io.Writer, args ...string) error) error {
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() {
+		list := append([]string{"rev-list", "--objects", "--no-object-names", "--ignore-missing", string(tip), "--not"}, gitops.Names(known)...)
+		w.CloseWithError(git(nil, w, list...))
+	}()
+	// An error also ends the listing.
+	check := &sizeChecker{limits: l, stop: func() { r.CloseWithError(gitops.ErrOutput) }}
+	err := git(r, check, "cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)")
+	if check.refused != nil {
+		return check.refused
+	}
+	return err
+}
+
+// sizeChecker reads lines "type size name", and fails at the first object that is too large by itself or together
+// with earlier ones.
+type sizeChecker struct {
+	limits  Limits
+	files   int64 // bytes of all files
+	rest    []byte
+	refused error
+	stop    func()
+}
+
+func (s *sizeChecker) Write(p []byte) (int, error) {
+	s.rest = append(s.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(s.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		s.rest = rest
+		var kind, name string
+		var size int64
+		if _, err := fmt.Sscanf(string(line), "%s %d %s", &kind, &size, &name); err != nil {
+			continue // Connected reports "<name> missing"
+		}
+		if s.refused = s.refuse(kind, gitops.OID(name), size); s.refused != nil {
+			s.stop()
+			return 0, s.refused
+		}
+	}
+}
+
+// refuse returns the error for one object, or for all files together. There may be as many trees as files.
+func (s *sizeChecker) refuse(kind string, id gitops.OID, size int64) error {
+	if err := s.limits.Check(kind, id, size); err != nil || kind != "blob" {
+		return err
+	}
+	if s.files += size; s.files > s.limits.Pack {
+		return s.limits.tooMuch()
+	}
+	return nil
+}
+
+// Check returns an error if an object is larger than the limit for its type.
+func (l Limits) Check(kind string, id gitops.OID, size int64) error {
+	key, limit := "blob", l.Blob
+	switch kind {
+	case "tree":
+		return nil
+	case "commit", "tag":
+		key, limit = "commit", l.Commit
+	}
+	if size <= limit {
+		return nil
+	}
+	return Beyondf("%s %s has %d bytes, more than airlock.limit.%s allows (%d)", kind, id, size, key, limit)
+}
+
+// tooMuch returns the error for new files that are too large together.
+func (l Limits) tooMuch() error {
+	return Beyondf("the new files take more, when they are unpacked, than airlock.limit.pack allows (%d bytes)", l.Pack)
+}

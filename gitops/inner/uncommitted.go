@@ -1,0 +1,91 @@
+package inner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// statusKeys are the settings that decide which paths have changed, and that name no program. Only these are copied
+// from the inner repository for git status, since git status would run the configured filters. A list of all
+// settings that run a program would never be complete.
+var statusKeys = []string{
+	"core.repositoryformatversion", "core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode",
+	"core.autocrlf", "core.eol", "core.checkroundtripencoding", "core.trustctime", "core.checkstat", "core.ignorestat",
+	"core.excludesfile", "core.attributesfile", "core.sparsecheckout", "core.sparsecheckoutcone", "core.quotepath",
+	"core.bigfilethreshold", "core.usereplacerefs", "index.sparse",
+}
+
+// statusScript makes a repository from the inner one, except for its configuration, attributes and hooks. It reads
+// the configuration from standard input, and runs the command there. Arguments: the workspace, then the command.
+const statusScript = `set -e
+d=$(mktemp -d)
+trap 'rm -rf "$d"' EXIT
+w=$1; shift
+IFS= read -r head <"$w/.git/HEAD" || [ "$head" ]
+printf '%s\n' "$head" >"$d/HEAD"
+for f in refs packed-refs objects shallow reftable index; do [ ! -e "$w/.git/$f" ] || ln -s "$w/.git/$f" "$d/$f"; done
+for f in "$w"/.git/sharedindex.*; do [ ! -e "$f" ] || ln -s "$f" "$d/${f##*/}"; done
+mkdir "$d/info"
+for f in exclude sparse-checkout; do [ ! -e "$w/.git/info/$f" ] || ln -s "$w/.git/info/$f" "$d/info/$f"; done
+cat >"$d/config"
+GIT_DIR=$d "$@"`
+
+// Uncommitted returns the number of paths that the agent changed and did not commit. It runs nothing that the agent
+// has configured. It stops counting after a megabyte of names.
+func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
+	settings, err := w.look(ctx, "config", "--list", "--includes", "-z")
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	counter := &nulCounter{left: lookLimit}
+	var stderr gitops.Stderr
+	argv := append([]string{"sh", "-c", statusScript, "sh", w.Dir}, w.argv("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")...)
+	code, err := w.patiently(ctx, Process{
+		Argv: argv, Env: append(w.innerEnv(), "GIT_OPTIONAL_LOCKS=0"),
+		Stdin: strings.NewReader(statusConfig(settings)), Stdout: counter, Stderr: &stderr,
+	})
+	switch {
+	case counter.left < 0:
+		return counter.n, nil
+	case err != nil:
+		return counter.n, fmt.Errorf("git status in the workspace: %w", err)
+	case code != 0:
+		return counter.n, &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
+	}
+	return counter.n, nil
+}
+
+// statusConfig converts the statusKeys in the output of git config --list -z to a configuration file.
+func statusConfig(listed string) string {
+	var b strings.Builder
+	for entry := range strings.SplitSeq(listed, "\x00") {
+		key, value, hasValue := strings.Cut(entry, "\n")
+		section, name, found := strings.Cut(key, ".")
+		if !found || section != "extensions" && !slices.Contains(statusKeys, key) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			continue
+		}
+		fmt.Fprintf(&b, "[%s]\n\t%s", section, name)
+		if hasValue {
+			fmt.Fprintf(&b, " = \"%s\"", strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`).Replace(value))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+type nulCounter struct{ n, left int }
+
+func (c *nulCounter) Write(p []byte) (int, error) {
+	c.n += bytes.Count(p, []byte{0})
+	if c.left -= len(p); c.left < 0 {
+		return 0, gitops.ErrOutput
+	}
+	return len(p), nil
+}

@@ -1,0 +1,62 @@
+package inner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+)
+
+// A main that is there and is not a ref is not the same as none.
+func TestMainIsBrokenOrAbsent(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	w.CommitAll(gitopstest.Files{"a": "1"})
+	inside := workspaceAt(w.Top)
+	file := filepath.Join(w.Top, ".git", Main)
+	good, err := os.ReadFile(file)
+	gitopstest.Check(t, err)
+	write := func(content string) func() error {
+		return func() error { return os.WriteFile(file, []byte(content), 0o644) }
+	}
+	link := func(to string) func() error { return func() error { return os.Symlink(to, file) } }
+	for name, c := range map[string]struct {
+		make func() error
+		want string // of the refusal; empty: there is no main
+	}{
+		"nothing":         {func() error { return nil }, ""},
+		"nonsense":        {write("nonsense\n"), `holds nonsense`},
+		"raw":             {write("\x1b[2J\x00x"), `holds \u001b[2J`},
+		"empty":           {write(""), `an empty file`},
+		"one too long":    {write(strings.TrimSpace(string(good)) + "ff\n"), "holds "},
+		"huge":            {write(strings.Repeat("x", 3<<20)), "holds "},
+		"a loop":          {write("ref: refs/heads/main\n"), `holds ref: refs/heads/main`},
+		"leads nowhere":   {write("ref: refs/heads/none\n"), `holds ref: refs/heads/none`},
+		"a link":          {link("/etc/passwd"), "a symbolic link"},
+		"a dead link":     {link("nowhere"), "a symbolic link"},
+		"a link loop":     {link("main"), "a symbolic link"},
+		"a folder":        {func() error { return errors.Join(os.Mkdir(file, 0o755), os.WriteFile(file+"/x", good, 0o644)) }, "a folder"},
+		"an empty folder": {func() error { return os.Mkdir(file, 0o755) }, ""},
+	} {
+		gitopstest.Check(t, os.RemoveAll(file))
+		gitopstest.Check(t, c.make())
+		id, err := inside.Main(t.Context())
+		var refused *Invalid
+		switch {
+		case id != "":
+			t.Errorf("%s: main is at %s", name, id)
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Reason, Main) || !strings.Contains(refused.Reason, c.want)):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	gitopstest.Check(t, os.RemoveAll(file))
+	gitopstest.Check(t, os.WriteFile(filepath.Join(w.Top, ".git", "packed-refs"), []byte(strings.Repeat("12", 20)+" "+Main+"\n"), 0o644))
+	if id, err := inside.Main(t.Context()); err != nil || id == "" {
+		t.Errorf("packed, and the commit is missing: %q, %v; the export has to say so", id, err)
+	}
+}
