@@ -88,8 +88,8 @@ func CopyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Err2nil returns nil for an expected error, and any other as it is.
-func Err2nil(err, expected error) error {
+// Unless returns nil for an expected error, and any other as it is.
+func Unless(err, expected error) error {
 	if errors.Is(err, expected) {
 		return nil
 	}

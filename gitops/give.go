@@ -86,7 +86,7 @@ const packedHere = 100
 
 // writeNew writes a file that nobody changes any more, durably.
 func writeNew(name string, content []byte) error {
-	if err := Err2nil(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
+	if err := Unless(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
 		return err
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)

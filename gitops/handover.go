@@ -180,7 +180,7 @@ func (h *Handover) Release() error {
 		left = append(left, keep) // the last: it proves that the others are ours
 	}
 	for _, name := range left {
-		errs = append(errs, Err2nil(os.Remove(name), fs.ErrNotExist))
+		errs = append(errs, Unless(os.Remove(name), fs.ErrNotExist))
 	}
 	return errors.Join(errs...)
 }
@@ -226,7 +226,7 @@ func (h *Handover) Heal(ctx context.Context, base OID, refs ...string) (again in
 func (h *Handover) gone() (names []string, err error) {
 	entries, err := os.ReadDir(h.dir)
 	if err != nil {
-		return nil, Err2nil(err, fs.ErrNotExist)
+		return nil, Unless(err, fs.ErrNotExist)
 	}
 	for _, e := range entries {
 		name, packed := strings.CutSuffix(e.Name(), ".idx")
@@ -240,7 +240,7 @@ func (h *Handover) gone() (names []string, err error) {
 func (h *Handover) forget(name string) error {
 	var errs []error
 	for _, ext := range installed {
-		errs = append(errs, Err2nil(os.Remove(filepath.Join(h.dir, name+ext)), fs.ErrNotExist))
+		errs = append(errs, Unless(os.Remove(filepath.Join(h.dir, name+ext)), fs.ErrNotExist))
 	}
 	return errors.Join(errs...)
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,19 +18,6 @@ const (
 	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
 	commitLimit = 64 << 20
 )
-
-// TreeEntry is one entry of a tree object.
-type TreeEntry struct {
-	Name string
-	Entry
-	written string // the mode as the tree object has it; empty for an entry that is ours
-}
-
-// Folder reports whether the entry is a tree itself.
-func (e Entry) Folder() bool { return e.Mode == ModeFolder }
-
-// Regular reports whether the entry is a file that has content of its own.
-func (e Entry) Regular() bool { return e.Mode == ModeFile || e.Mode == ModeExecutable }
 
 // Inspector reads single objects: in process from the stores that it was given, and what they do not have through one git
 // process, which starts with the first such question and lives until Close. It is not for use by several goroutines.
@@ -261,7 +247,7 @@ func (i *Inspector) Tree(ctx context.Context, id OID) ([]TreeEntry, error) {
 	if size > treeLimit {
 		return nil, invalid("tree %s has %d bytes, more than %d", id, size, treeLimit)
 	}
-	entries, err := parseTree(content, len(id)/2)
+	entries, err := ParseTree(content, len(id)/2)
 	if err != nil {
 		return nil, invalid("tree %s: %s", id, err)
 	}
@@ -285,37 +271,4 @@ func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byt
 		return nil, fmt.Errorf("read %q: %w", path, err)
 	}
 	return out.Bytes(), nil
-}
-
-var errTree = errors.New("an entry is not complete")
-
-// parseTree reads a tree object, whose entries are "<mode> <name>\0<hash>". Names, modes and hashes are parts of two long
-// strings: a folder of a million files takes little more memory than its object.
-func parseTree(content []byte, hash int) ([]TreeEntry, error) {
-	var count, ends int
-	for at := 0; at < len(content); at += ends + 1 + hash {
-		if ends = bytes.IndexByte(content[at:], 0); ends < 0 || len(content)-at-ends-1 < hash {
-			return nil, errTree
-		}
-		count++
-	}
-	entries, text := make([]TreeEntry, 0, count), string(content)
-	var hashes strings.Builder
-	hashes.Grow(count * hash * 2)
-	encoder := hex.NewEncoder(&hashes)
-	for at := 0; at < len(text); at += ends + 1 + hash {
-		ends = bytes.IndexByte(content[at:], 0)
-		mode, name, spaced := strings.Cut(text[at:at+ends], " ")
-		m, ok := parseMode(mode)
-		if !spaced || !ok {
-			return nil, errTree
-		}
-		entries = append(entries, TreeEntry{Name: name, Entry: Entry{Mode: m}, written: mode})
-		_, _ = encoder.Write(content[at+ends+1 : at+ends+1+hash]) // a builder takes all
-	}
-	ids := OID(hashes.String())
-	for i := range entries {
-		entries[i].OID = ids[i*hash*2 : (i+1)*hash*2]
-	}
-	return entries, nil
 }

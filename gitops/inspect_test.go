@@ -95,11 +95,11 @@ func FuzzParseTree(f *testing.F) {
 		if long {
 			hash = 32
 		}
-		entries, err := parseTree(content, hash)
+		entries, err := ParseTree(content, hash)
 		if err != nil {
 			return
 		}
-		again, err := treeBytes(entries)
+		again, err := TreeBytes(entries)
 		if err != nil || !bytes.Equal(again, content) {
 			t.Errorf("%q is written as %q, %v", content, again, err)
 		}

@@ -14,14 +14,14 @@ func (w *world) modeTree(spellings []string) (OID, []TreeEntry) {
 	below := OID(input(w.t, w.Top, nil, fmt.Sprintf("100644 blob %s\tf\n", blob), "mktree"))
 	var entries []TreeEntry
 	for n, text := range spellings {
-		e := TreeEntry{Name: fmt.Sprintf("n%06d", n), written: text}
-		e.Mode, _ = parseMode(text)
+		e := TreeEntry{Name: fmt.Sprintf("n%06d", n), RawMode: text}
+		e.Mode, _ = ParseMode(text)
 		if e.OID = blob; e.Folder() {
 			e.OID = below
 		}
 		entries = append(entries, e)
 	}
-	content, err := treeBytes(entries) // all names are of one length: they are in order whatever the modes
+	content, err := TreeBytes(entries) // all names are of one length: they are in order whatever the modes
 	check(w.t, err)
 	return OID(input(w.t, w.Top, nil, string(content), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")), entries
 }
@@ -51,7 +51,7 @@ func TestModesAreGits(t *testing.T) {
 	mine := strings.Split(listed.String(), "\x00")
 	for n, want := range strings.Split(input(t, w.Top, nil, "", "ls-tree", "-z", string(tree)), "\x00") {
 		if want = strings.Replace(want, "160000 commit", "160000 blob", 1); mine[n] != want {
-			t.Fatalf("the entry %q is read as %q, by git as %q", entries[n].written, mine[n], want)
+			t.Fatalf("the entry %q is read as %q, by git as %q", entries[n].RawMode, mine[n], want)
 		}
 	}
 
@@ -96,7 +96,7 @@ func TestModesThatAreNone(t *testing.T) {
 	look := w.Inspect(t.Context())
 	defer look.Close()
 	for _, text := range []string{"", "8", "100648", "10064x", "-100644", "+100644", " 100644", "0x81a4", "100644\t"} {
-		content, err := treeBytes([]TreeEntry{{Name: "a", Entry: Entry{OID: w.blob("x")}, written: text + " "}})
+		content, err := TreeBytes([]TreeEntry{{Name: "a", Entry: Entry{OID: w.blob("x")}, RawMode: text + " "}})
 		check(t, err)
 		content = append([]byte(text), content[len(text)+1:]...)
 		tree := input(t, w.Top, nil, string(content), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")
@@ -120,12 +120,12 @@ func TestDiffStrict(t *testing.T) {
 	blob, proper := w.blob("x"), 0
 	below := OID(input(t, w.Top, nil, fmt.Sprintf("100644 blob %s\tf\n", blob), "mktree"))
 	plant := func(text, beside string) OID {
-		m, _ := parseMode(text)
-		entries := []TreeEntry{{Name: "a", Entry: Entry{Mode: m, OID: blob}, written: text}, {Name: "b", Entry: Entry{ModeFile, OID(beside)}}}
+		m, _ := ParseMode(text)
+		entries := []TreeEntry{{Name: "a", Entry: Entry{Mode: m, OID: blob}, RawMode: text}, {Name: "b", Entry: Entry{ModeFile, OID(beside)}}}
 		if m == ModeFolder {
 			entries[0].OID = below
 		}
-		content, err := treeBytes(entries)
+		content, err := TreeBytes(entries)
 		check(t, err)
 		id := HashObject(w.Format, "tree", content)
 		look.made[id] = object{"tree", content}
@@ -136,12 +136,12 @@ func TestDiffStrict(t *testing.T) {
 		if n%4 > 0 && n%97 > 0 { // not each of the modes that are written otherwise
 			continue
 		}
-		m, _ := parseMode(text)
+		m, _ := ParseMode(text)
 		tree := plant(text, string(blob))
 		for name, before := range map[string]OID{"nothing": "", "git's own": plant(m.written(), string(blob))} {
 			changes, err := look.DiffStrict(t.Context(), before, tree, DefaultLimits)
 			switch {
-			case properMode(text):
+			case ProperMode(text):
 				if proper++; err != nil || len(changes) > 0 && changes[0].New.Mode != m && m != ModeFolder {
 					t.Errorf("after %s, %s: %v, %v", name, text, changes, err)
 				}

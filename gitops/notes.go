@@ -163,6 +163,6 @@ func (f *notesFolder) write() (OID, error) {
 		return "", nil
 	}
 	entries := slices.SortedFunc(maps.Values(f.entries), func(a, b TreeEntry) int { return cmp.Compare(a.key(), b.key()) })
-	content, err := treeBytes(entries)
+	content, err := TreeBytes(entries)
 	return f.draft.make("tree", content), err
 }

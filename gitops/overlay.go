@@ -1,34 +1,16 @@
 package gitops
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// treeBytes is a tree object's content; the entries are in git's order.
-func treeBytes(entries []TreeEntry) ([]byte, error) {
-	var b bytes.Buffer
-	for _, e := range entries {
-		hash, err := hex.DecodeString(string(e.OID))
-		if err != nil {
-			return nil, fmt.Errorf("entry %q: %w", e.Name, err)
-		}
-		fmt.Fprintf(&b, "%s %s\x00", cmp.Or(e.written, e.Mode.written()), e.Name)
-		b.Write(hash)
-	}
-	return b.Bytes(), nil
-}
-
 // storeTree stores a tree object as a file of an object directory and returns its name.
 func storeTree(dir, format string, entries []TreeEntry) (OID, error) {
-	content, err := treeBytes(entries)
+	content, err := TreeBytes(entries)
 	if err != nil {
 		return "", err
 	}

@@ -58,9 +58,9 @@ func (d *treeDiff) folder(ctx context.Context, path string, old, new OID, depth 
 func (d *treeDiff) entry(ctx context.Context, path string, old, new TreeEntry, depth int64) error {
 	name := max(old.Name, new.Name)
 	switch {
-	case d.strict && new.written != "" && !properMode(new.written):
+	case d.strict && new.RawMode != "" && !ProperMode(new.RawMode):
 		return invalid("the path \"%s\" has the mode %s, which git does not write (it takes it for %s); to write one that it does: git add, git commit",
-			Escape(path), Escape(new.written[:min(len(new.written), 20)]), new.Mode)
+			Escape(path), Escape(new.RawMode[:min(len(new.RawMode), 20)]), new.Mode)
 	case old.Entry == new.Entry:
 		return nil
 	case int64(len(path)) > d.limits.Path:

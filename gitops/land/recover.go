@@ -157,7 +157,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	index, next := filepath.Join(c.r.GitDir, "index"), filepath.Join(c.scratch, "index")
 	if !c.Lost {
 		if err := os.Rename(next, index); err == nil || errors.Is(err, os.ErrNotExist) {
-			return gitops.Err2nil(err, os.ErrNotExist) // not there: renamed before the crash
+			return gitops.Unless(err, os.ErrNotExist) // not there: renamed before the crash
 		}
 	}
 	moved, err := c.moved(ctx)
