@@ -1,0 +1,176 @@
+package quarantine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Bridge is where objects that the quarantine accepted and the user's meet. It sees both stores and keeps what is made of
+// them to itself, in memory or, where git makes it, in a store of its own, of which [Bridge.Give] takes what is wanted
+// and Close throws the rest away, so that neither store gets what it should not have.
+type Bridge struct {
+	*gitops.Git
+	dir        string
+	quarantine string
+	outer      *gitops.Repository
+	handover   *Handover
+	merger     merger // nil: every merge is git's
+	made       map[gitops.OID]object
+	kept       int // of made, how many are in the store as well
+	held       int // bytes of made
+}
+
+// Bridge makes a bridge between the quarantine and a repository; dir is a folder of its own in the host state.
+func (q *Store) Bridge(r *gitops.Repository, dir string) (*Bridge, error) {
+	if r.Dry {
+		return nil, gitops.ErrDryRun
+	}
+	handover, err := OpenHandover(r, filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(dir); err != nil { // left by a crash
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
+		return nil, err
+	}
+	b := &Bridge{dir: dir, quarantine: q.Dir, outer: r, handover: handover, made: map[gitops.OID]object{}}
+	b.Git = q.With(b.environment()...)
+	b.merger, err = b.newMerger()
+	return b, err
+}
+
+// stores are the stores that the bridge sees beside its own.
+func (b *Bridge) stores() []string {
+	return []string{filepath.Join(b.quarantine, "objects"), filepath.Join(b.outer.CommonDir, "objects")}
+}
+
+// environment makes a git read all the stores and write to the bridge's own.
+func (b *Bridge) environment() []string {
+	var quoted []string
+	for _, store := range b.stores() {
+		quoted = append(quoted, quoteStore(store))
+	}
+	return []string{"GIT_OBJECT_DIRECTORY=" + b.dir, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoted, ":")}
+}
+
+// quoteStore quotes a path for GIT_ALTERNATE_OBJECT_DIRECTORIES, git(1).
+func quoteStore(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+}
+
+// Close throws away what was not given.
+func (b *Bridge) Close() error {
+	var err error
+	if b.merger != nil {
+		err = b.merger.close()
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
+}
+
+// Make makes an object, kind being commit, tree or blob, and returns its name.
+func (b *Bridge) Make(kind string, content []byte) gitops.OID {
+	id := gitops.HashObject(b.outer.Format, kind, content)
+	if b.held+len(content) > madeHeld && b.writeLoose(id, kind, content) == nil {
+		return id
+	}
+	b.held += len(content)
+	b.made[id] = object{kind, content}
+	return id
+}
+
+// madeHeld bounds the bytes of what was made that are held in memory: an agent's messages may have a megabyte each.
+const madeHeld = 32 << 20
+
+// writeLoose writes an object to the bridge's store, by itself.
+func (b *Bridge) writeLoose(id gitops.OID, kind string, content []byte) error {
+	dir := filepath.Join(b.dir, string(id[:2]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject(kind, content), 0o600)
+}
+
+// flush writes what was made to the bridge's store, where git finds it.
+func (b *Bridge) flush(ctx context.Context) error {
+	if b.kept == len(b.made) {
+		return nil
+	}
+	objects := slices.Collect(maps.Values(b.made))
+	b.kept = len(objects)
+	return storePack(ctx, b.Git, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= packedHere)
+}
+
+// Inspect returns an inspector of all that the bridge sees. One of the quarantine, if there is one, lends it what it has read.
+func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector {
+	i := Inspect(ctx, b.Git)
+	i.made = b.made
+	if quarantine != nil {
+		i.read = quarantine.read
+	}
+	i.stores = openFolders(b.outer.Format, append([]string{b.dir}, b.stores()...)...)
+	return i
+}
+
+// Merge is a three-way merge of trees.
+type Merge struct{ Base, Ours, Theirs gitops.OID }
+
+// Merge merges trees. It obeys no configuration, attributes or driver of anybody's and touches no working tree. Paths
+// that conflict are named; there is no tree then.
+func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts []string, err error) {
+	if b.merger != nil {
+		if tree, err := b.merger.merge(m); err == nil && tree != "" {
+			return tree, nil, nil
+		} // what it cannot read, git may
+	}
+	// git merge-tree 2.39 takes commits only, and finds their merge base by itself.
+	base, err := b.synthetic(m.Base)
+	if err != nil {
+		return "", nil, err
+	}
+	ours, err := b.synthetic(m.Ours, base)
+	if err != nil {
+		return "", nil, err
+	}
+	theirs, err := b.synthetic(m.Theirs, base)
+	if err != nil {
+		return "", nil, err
+	}
+	var out bytes.Buffer
+	err = b.Change(ctx, gitops.Call{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", string(ours), string(theirs)}, Stdout: &out})
+	if err != nil && gitops.Status(err) != 1 {
+		return "", nil, fmt.Errorf("merge %s and %s: %w", m.Ours, m.Theirs, err)
+	}
+	records := strings.Split(strings.TrimRight(out.String(), "\x00"), "\x00")
+	if err != nil {
+		return "", records[1:], nil
+	}
+	tree, err = gitops.ParseOID(records[0])
+	return tree, nil, err
+}
+
+// merger merges trees without a git process. git merge-tree is the reference: a merger gives the tree that it would
+// give, or leaves the merge to it.
+type merger interface {
+	// merge returns an empty tree if the merge is left to git.
+	merge(m Merge) (gitops.OID, error)
+	close() error
+}
+
+// synthetic stores a commit that nobody will see, without a process for each: there are three in a merge.
+func (b *Bridge) synthetic(tree gitops.OID, parents ...gitops.OID) (gitops.OID, error) {
+	const nobody = "nobody <nobody@localhost> 0 +0000"
+	content := gitops.Commit{Tree: tree, Parents: parents, Author: nobody, Committer: nobody}.Bytes()
+	id := gitops.HashObject(b.outer.Format, "commit", content)
+	return id, b.writeLoose(id, "commit", content)
+}

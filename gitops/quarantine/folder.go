@@ -1,0 +1,395 @@
+package quarantine
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/sha1" //nolint:gosec // git's object names
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/objfile"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/hash"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+const (
+	// storeLimit bounds an object that is read in process; larger ones are git's.
+	storeLimit = 8 << 20
+	// entriesKept and basesKept bound the bytes of each of the two generations of what a folder of objects remembers: of packs, entries
+	// as they are inflated, and what deltas made of their bases. The versions of a file are a chain, each inflated once while its
+	// entries are kept, where all of them applied would be a hundred times as many bytes. A commit of a thousand files is one chain
+	// after the other, in another order than that of the paths.
+	entriesKept = 8 << 20
+	basesKept   = 8 << 20
+	// deltaDepth bounds the length of a chain of deltas, deltasHeld the bytes of them all: an agent makes both.
+	deltaDepth = 4096
+	deltasHeld = 2 * storeLimit
+	// deltaHead has the two sizes that a delta begins with.
+	deltaHead = 20
+)
+
+// go-git hashes all that it reads of a pack, and looks for collisions while it does, for a sum that nobody asks for here.
+func init() { _ = hash.RegisterHash(crypto.SHA1, sha1.New) }
+
+// errNotHere says that a folder does not have an object, or not in a form that is read here: git may.
+var errNotHere = errors.New("not in this folder")
+
+// objectFolder reads objects in process out of one object folder, loose ones and packs, with go-git. git cat-file stays the
+// reference, and is asked for all that is not found here: what is larger than a limit, what go-git cannot read, and every object
+// named by SHA-256. It trusts the folder as git does: objects are checked when they are written. A panic of go-git's is an error.
+type objectFolder struct {
+	dir    string
+	packs  []*pack
+	listed time.Time // the pack folder's, when packs was made
+
+	entries *generations[place, inflatedEntry]
+	bases   *generations[place, object]
+}
+
+// pack is a pack with its index.
+type pack struct {
+	*packIndex
+	file *os.File
+	scan *packfile.Scanner
+}
+
+// place is where an entry of a pack begins.
+type place struct {
+	pack   *pack
+	offset int64
+}
+
+// object is the whole of an object.
+type object struct {
+	kind    string
+	content []byte
+}
+
+// openFolders returns a reader for each object folder, none for a format that go-git does not know.
+func openFolders(format string, dirs ...string) (folders []*objectFolder) {
+	for _, dir := range dirs {
+		if format == "sha1" {
+			s := &objectFolder{dir: dir}
+			s.forget()
+			folders = append(folders, s)
+		}
+	}
+	return folders
+}
+
+// hashSize is the number of bytes of an object's name.
+func hashSize(format string) int {
+	if format == "sha256" {
+		return 32
+	}
+	return sha1.Size
+}
+
+func openPack(idx string) (*pack, error) {
+	p := &pack{}
+	var err error
+	if p.packIndex, err = openIndex(idx, sha1.Size); err != nil {
+		return nil, err
+	}
+	if p.file, err = os.Open(strings.TrimSuffix(idx, ".idx") + ".pack"); err != nil {
+		p.packIndex.close()
+		return nil, err
+	}
+	p.scan = packfile.NewScanner(p.file)
+	return p, nil
+}
+
+func (p *pack) close() {
+	p.packIndex.close()
+	p.file.Close()
+}
+
+func (s *objectFolder) close() {
+	for _, p := range s.packs {
+		p.close()
+	}
+	s.packs, s.listed = nil, time.Time{}
+	s.forget()
+}
+
+func (s *objectFolder) forget() {
+	s.entries = newGenerations[place, inflatedEntry](entriesKept, entriesKept/8)
+	s.bases = newGenerations[place, object](basesKept, basesKept/8)
+}
+
+// contain makes a panic of go-git's an error.
+func contain(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%w: go-git: %v", errNotHere, r)
+	}
+}
+
+// read returns an object out of a pack, [errNotHere] if there is none that can be read here.
+func (s *objectFolder) read(id gitops.OID) (o object, err error) {
+	defer contain(&err)
+	p, offset := s.find(id)
+	if p == nil {
+		return object{}, errNotHere
+	}
+	if o, err = s.packed(p, offset); err != nil {
+		return object{}, errors.Join(errNotHere, err)
+	}
+	return o, nil
+}
+
+// info returns the type and the size of an object in a pack without reading all of it.
+func (s *objectFolder) info(id gitops.OID) (kind string, size int64, err error) {
+	defer contain(&err)
+	p, offset := s.find(id)
+	if p == nil {
+		return "", 0, errNotHere
+	}
+	if kind, size, err = p.info(offset); err != nil {
+		return "", 0, errors.Join(errNotHere, err)
+	}
+	return kind, size, nil
+}
+
+// find finds the pack that has an object. Packs that have come since they were listed are listed anew.
+func (s *objectFolder) find(id gitops.OID) (*pack, int64) {
+	name, err := hex.DecodeString(string(id))
+	if err != nil || len(name) != sha1.Size {
+		return nil, 0
+	}
+	for {
+		for i, p := range s.packs {
+			offset, found, err := p.find(name)
+			if err == nil && found {
+				s.packs[0], s.packs[i] = p, s.packs[0] // the next one is likely to be beside it
+				return p, offset
+			}
+		}
+		if !s.list() {
+			return nil, 0
+		}
+	}
+}
+
+// list opens the packs, and reports whether they can be others than before.
+func (s *objectFolder) list() bool {
+	folder := filepath.Join(s.dir, "pack")
+	info, err := os.Stat(folder)
+	if err != nil || info.ModTime().Equal(s.listed) {
+		return false
+	}
+	s.close()
+	s.listed = info.ModTime()
+	names, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(folder), "pack-*.idx"))
+	for _, name := range names {
+		if p, err := openPack(name); err == nil {
+			s.packs = append(s.packs, p)
+		}
+	}
+	return true
+}
+
+// header reads the head of the entry at an offset, and where what it is based on begins; 0 for an object that is whole.
+func (p *pack) header(offset int64) (h *packfile.ObjectHeader, base int64, err error) {
+	if h, err = p.scan.SeekObjectHeader(offset); err != nil {
+		return nil, 0, err
+	}
+	switch h.Type {
+	case plumbing.OFSDeltaObject:
+		if base = h.OffsetReference; base <= 0 || base >= offset {
+			err = errPack
+		}
+	case plumbing.REFDeltaObject:
+		var found bool
+		if base, found, err = p.find(h.Reference[:]); err == nil && !found {
+			err = errPack
+		}
+	}
+	return h, base, err
+}
+
+// packed reads an object of a pack: the chain of deltas down to a whole one, and up again.
+func (s *objectFolder) packed(p *pack, offset int64) (object, error) {
+	var deltas []inflatedEntry
+	var at []place
+	held := 0
+	var o object
+	for {
+		here := place{p, offset}
+		if known, ok := s.bases.get(here); ok {
+			o = known
+			break
+		}
+		e, err := s.entry(here)
+		if err != nil {
+			return o, err
+		}
+		if e.base == 0 {
+			o = object{e.kind, e.content}
+			break
+		}
+		if held += len(e.content); held > deltasHeld || len(deltas) > deltaDepth {
+			return o, errNotHere
+		}
+		deltas, at = append(deltas, e), append(at, here)
+		offset = e.base
+	}
+	for i := len(deltas) - 1; i >= 0; i-- {
+		size, err := deltaResult(deltas[i].content)
+		if err != nil || size > storeLimit {
+			return o, errors.Join(errNotHere, err)
+		}
+		content, err := packfile.PatchDelta(o.content, deltas[i].content)
+		if err != nil {
+			return o, err
+		}
+		o = object{o.kind, content}
+		s.bases.keep(at[i], o, len(content))
+	}
+	return o, nil
+}
+
+// inflatedEntry is an entry of a pack with its content.
+type inflatedEntry struct {
+	kind    string
+	base    int64 // where what it is based on begins; 0 for an object that is whole
+	content []byte
+}
+
+// entry reads an entry of a pack.
+func (s *objectFolder) entry(at place) (inflatedEntry, error) {
+	if e, ok := s.entries.get(at); ok {
+		return e, nil
+	}
+	h, base, err := at.pack.header(at.offset)
+	if err != nil {
+		return inflatedEntry{}, err
+	}
+	if h.Length > storeLimit {
+		return inflatedEntry{}, errNotHere
+	}
+	content := bytes.NewBuffer(make([]byte, 0, h.Length+bytes.MinRead))
+	if n, _, err := at.pack.scan.NextObject(content); err != nil || n != h.Length {
+		return inflatedEntry{}, errors.Join(errPack, err)
+	}
+	e := inflatedEntry{h.Type.String(), base, content.Bytes()}
+	s.entries.keep(at, e, content.Len())
+	return e, nil
+}
+
+// info follows the chain of deltas by their heads alone.
+func (p *pack) info(offset int64) (kind string, size int64, err error) {
+	size = -1
+	for range deltaDepth {
+		h, base, err := p.header(offset)
+		if err != nil {
+			return "", 0, err
+		}
+		if size < 0 {
+			if size = h.Length; base != 0 {
+				size, err = p.result()
+			}
+			if err != nil {
+				return "", 0, err
+			}
+		}
+		if base == 0 {
+			return h.Type.String(), size, nil
+		}
+		offset = base
+	}
+	return "", 0, errPack
+}
+
+// result reads, of the delta whose head was read last, how long what it makes is.
+func (p *pack) result() (int64, error) {
+	in, err := p.scan.ReadObject()
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	head, err := io.ReadAll(io.LimitReader(in, deltaHead))
+	if err != nil {
+		return 0, err
+	}
+	return deltaResult(head)
+}
+
+// deltaResult returns how long what a delta makes is.
+func deltaResult(delta []byte) (int64, error) {
+	_, rest, err := deltaSize(delta)
+	if err != nil {
+		return 0, err
+	}
+	size, _, err := deltaSize(rest)
+	return size, err
+}
+
+// deltaSize reads one of the two sizes that a delta begins with.
+func deltaSize(delta []byte) (size int64, rest []byte, err error) {
+	for shift := 0; len(delta) > 0 && shift < 63; shift += 7 {
+		c := delta[0]
+		delta = delta[1:]
+		size |= int64(c&0x7f) << shift
+		if c&0x80 == 0 {
+			return size, delta, nil
+		}
+	}
+	return 0, nil, errPack
+}
+
+// openLoose opens an object's own file and reads its head.
+func (s *objectFolder) openLoose(id gitops.OID) (f *os.File, r *objfile.Reader, kind string, size int64, err error) {
+	if len(id) != 2*sha1.Size {
+		return nil, nil, "", 0, fs.ErrNotExist
+	}
+	if f, err = os.Open(filepath.Join(s.dir, string(id[:2]), string(id[2:]))); err != nil {
+		return nil, nil, "", 0, err
+	}
+	var t plumbing.ObjectType
+	if r, err = objfile.NewReader(f); err == nil {
+		t, size, err = r.Header()
+	}
+	if err != nil {
+		f.Close()
+	}
+	return f, r, t.String(), size, err
+}
+
+// infoLoose returns the type and the size of an object with a file of its own.
+func (s *objectFolder) infoLoose(id gitops.OID) (kind string, size int64, err error) {
+	defer contain(&err)
+	f, r, kind, size, err := s.openLoose(id)
+	if err != nil {
+		return "", 0, err
+	}
+	return kind, size, errors.Join(r.Close(), f.Close())
+}
+
+// readLoose returns an object with a file of its own.
+func (s *objectFolder) readLoose(id gitops.OID) (o object, err error) {
+	defer contain(&err)
+	f, r, kind, size, err := s.openLoose(id)
+	if err != nil {
+		return object{}, err
+	}
+	defer f.Close()
+	defer r.Close()
+	if size > storeLimit {
+		return object{}, errNotHere
+	}
+	content := make([]byte, size)
+	if _, err := io.ReadFull(r, content); err != nil {
+		return object{}, err
+	}
+	return object{kind, content}, nil
+}

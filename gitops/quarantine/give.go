@@ -1,0 +1,145 @@
+package quarantine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// inHand bounds the bytes of objects that are given without a git that packs them.
+const inHand = 4 << 20
+
+// Give copies into the outer repository what tip reaches and none of known, outer commits, does, and some more objects of the
+// bridge. Without a tip it is only those. look is an inspector of the bridge. When Give returns, all of these objects are
+// proved to be in the outer store, in a kept pack; see [Handover]. The caller releases it.
+func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
+	names, err := b.reached(ctx, look, tip, known)
+	many := errors.Is(err, ErrMany)
+	if err != nil && !many {
+		return err
+	}
+	names = append(names, also...)
+	if len(names) == 0 && !many {
+		return nil
+	}
+	var base string
+	if many {
+		list := slices.Concat([]gitops.OID{tip}, also, []gitops.OID{"--not"}, known)
+		base, err = b.pack(ctx, list, "--revs")
+	} else {
+		base, err = b.packListed(ctx, look, names)
+	}
+	if err != nil {
+		return err
+	}
+	name, err := b.handover.install(base)
+	if err != nil {
+		return err
+	}
+	if many {
+		return errors.Join(b.handover.prove(name, append(also, tip)), connected(ctx, b.outer, []gitops.OID{tip}, known))
+	}
+	return b.handover.prove(name, names)
+}
+
+// Again copies into the outer repository what it has already: what tip reaches and none of known does. Until [Handover.Release]
+// it does not matter which refs reach it, whatever a git gc that is at work has read of them.
+func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID) error {
+	base, err := b.pack(ctx, slices.Concat([]gitops.OID{tip, "--not"}, known), "--revs")
+	if err != nil {
+		return err
+	}
+	name, err := b.handover.install(base)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.handover.prove(name, []gitops.OID{tip}), connected(ctx, b.outer, []gitops.OID{tip}, known))
+}
+
+// packListed makes a pack of objects, in process if they are few and small, and returns its path without extension.
+func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops.OID) (string, error) {
+	if len(names) > packedHere {
+		return b.pack(ctx, names)
+	}
+	objects, err := look.small(ctx, names)
+	if err != nil {
+		return "", err
+	}
+	if len(objects) < len(names) {
+		return b.pack(ctx, names)
+	}
+	base := filepath.Join(b.handover.dir, "new")
+	content := packOf(b.outer.Format, objects)
+	if err := writeNew(base+".pack", content); err != nil {
+		return "", err
+	}
+	return base, b.Change(ctx, gitops.Call{Args: []string{"index-pack", base + ".pack"}, Stdout: io.Discard, Apart: true})
+}
+
+// packedHere is the number of objects up to which they are packed in process.
+const packedHere = 100
+
+// writeNew writes a file that nobody changes any more, durably.
+func writeNew(name string, content []byte) error {
+	if err := gitops.Unless(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// pack has git make a pack of what is listed, objects or with --revs revisions, and returns its path without extension.
+func (b *Bridge) pack(ctx context.Context, list []gitops.OID, flags ...string) (string, error) {
+	if err := b.flush(ctx); err != nil {
+		return "", err
+	}
+	base := filepath.Join(b.handover.dir, "new")
+	args := append([]string{"pack-objects", "-q", "--window=0", "--delta-base-offset"}, flags...)
+	var name bytes.Buffer
+	err := b.Change(ctx, gitops.Call{Args: append(args, base), Stdin: strings.NewReader(strings.Join(gitops.Names(list), "\n") + "\n"), Stdout: &name, Apart: true})
+	return base + "-" + strings.TrimSpace(name.String()), err
+}
+
+// reached lists what tip reaches and none of known does.
+func (b *Bridge) reached(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID) (names []gitops.OID, err error) {
+	if tip == "" {
+		return nil, nil
+	}
+	links, err := look.History(ctx, tip, func(id gitops.OID) bool { return slices.Contains(known, id) }, WithoutLimits)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		names = append(names, l.Commit)
+	}
+	return names, look.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
+}
+
+// small reads objects, as long as they are not too large to be held together.
+func (i *Inspector) small(ctx context.Context, names []gitops.OID) ([]object, error) {
+	var objects []object
+	held := int64(0)
+	for _, id := range names {
+		_, size, err := i.info(ctx, id)
+		if held += size; err != nil || held > inHand {
+			return nil, err
+		}
+		o, err := i.whole(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}

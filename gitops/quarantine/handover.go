@@ -1,0 +1,281 @@
+package quarantine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Handover installs packs in the outer repository's object store. A pack arrives together with a .keep file, as git fetch
+// does it (git-index-pack(1), --keep), so that no git gc, repack or prune removes the pack while no ref reaches its objects.
+// [Handover.Release] removes the .keep files once the refs have moved. A repack that is at work at that moment has listed the
+// pack as kept, or has not listed it; one that begins later sees the refs.
+//
+// The host state has a hard link to each pack, until the outer repository has packed the objects anew and is proved whole.
+type Handover struct {
+	state string // the airlock's
+	dir   string // of the hard links
+	outer *gitops.Repository
+	mark  string // content of our .keep files
+	file  string // of the host state, which has that content
+}
+
+// OpenHandover returns the hand-over of an airlock, whose host state is dir.
+func OpenHandover(r *gitops.Repository, dir string) (*Handover, error) {
+	mark, err := gitops.Token(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handover{state: dir, dir: filepath.Join(dir, "given", "pack"), outer: r, mark: mark, file: filepath.Join(dir, "given", "keep")}
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if h.kept(h.file) {
+		return h, nil
+	}
+	return h, writeNew(h.file, []byte(h.mark))
+}
+
+// installed are the files of a pack, in the order in which they appear: git sees a pack when its index is there.
+var installed = []string{".pack", ".rev", ".idx"}
+
+// store is the folder of the outer repository's packs.
+func (h *Handover) store() string { return filepath.Join(h.outer.CommonDir, "objects", "pack") }
+
+// newName returns a name that no pack has or had. A repack that has listed a pack removes by name, so a name must not come back.
+func (h *Handover) newName() string {
+	name := make([]byte, hashSize(h.outer.Format))
+	_, _ = rand.Read(name) // it never fails
+	return "pack-" + hex.EncodeToString(name)
+}
+
+// install puts the pack base, a path in h.dir without extension, into the outer store under a new name, which it returns.
+func (h *Handover) install(base string) (name string, err error) {
+	name = h.newName()
+	store := h.store()
+	if err := os.MkdirAll(store, 0o777); err != nil {
+		return "", err
+	}
+	if err := h.place(h.file, filepath.Join(store, name+".keep")); err != nil {
+		return "", err
+	}
+	for _, ext := range installed {
+		from := filepath.Join(h.dir, name+ext)
+		err := os.Rename(base+ext, from)
+		if errors.Is(err, fs.ErrNotExist) && ext == ".rev" {
+			continue
+		}
+		if err == nil {
+			err = h.place(from, filepath.Join(store, name+ext))
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return name, gitops.SyncPath(store)
+}
+
+// half is the name of a file of a pack while it is copied; it proves by the token whose it is. Git prune would remove a file
+// whose name begins with tmp_.
+func (h *Handover) half(name string) string {
+	return filepath.Join(h.store(), strings.ReplaceAll(strings.TrimSpace(h.mark), " ", "-")+"-"+name)
+}
+
+// place makes a file of the host state a file of the outer store, readable by whoever may read the store.
+func (h *Handover) place(from, to string) error {
+	if err := h.share(from); err != nil {
+		return err
+	}
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) || gitops.NoRoom(err) {
+		return err
+	}
+	// The store is on another file system, or on one without hard links.
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	half := h.half(filepath.Base(to))
+	out, err := os.OpenFile(half, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
+		err = errors.Join(h.share(half), os.Rename(half, to))
+	}
+	if err != nil {
+		_ = os.Remove(half)
+	}
+	return err
+}
+
+// share gives a pack's file the group and the permissions that a repository shared by a group has (core.sharedRepository in
+// git-config(1)): there the folder hands its group on.
+func (h *Handover) share(name string) error {
+	folder, err := os.Stat(h.store())
+	if err != nil || folder.Mode()&fs.ModeSetgid == 0 {
+		return err
+	}
+	_ = os.Chown(name, -1, groupOf(folder)) // a group that is not the user's cannot be given away
+	return os.Chmod(name, 0o400|folder.Mode().Perm()&0o044)
+}
+
+// prove reads the index of an installed pack from the store and returns an error if an object is not in it.
+func (h *Handover) prove(name string, ids []gitops.OID) error {
+	base := filepath.Join(h.store(), name)
+	if keep, err := os.ReadFile(base + ".keep"); err != nil || string(keep) != h.mark {
+		return errors.Join(fmt.Errorf("the pack %s is not kept", name), err)
+	}
+	p, err := openIndex(base+".idx", hashSize(h.outer.Format))
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	for _, id := range ids {
+		name, err := hex.DecodeString(string(id))
+		if err != nil {
+			return err
+		}
+		if _, found, err := p.find(name); err != nil || !found {
+			return errors.Join(fmt.Errorf("object %s is not in the repository after the hand-over", id), err)
+		}
+	}
+	return nil
+}
+
+// Release removes our .keep files, and what a crash has left of a pack. It must not run before the refs have moved, nor while
+// another process of the airlock hands objects over. As long as a journal says that a landing must be recovered, it does nothing.
+func (h *Handover) Release() error {
+	if gitops.HasJournal(h.state) {
+		return nil
+	}
+	var errs []error
+	left, _ := filepath.Glob(gitops.GlobQuote(h.half("")) + "*")
+	unfinished, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(h.dir), "*"))
+	for _, name := range unfinished {
+		if !there(strings.TrimSuffix(name, filepath.Ext(name))+".idx") || strings.HasPrefix(filepath.Base(name), "new") {
+			left = append(left, name)
+		}
+	}
+	keeps, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(h.store()), "*.keep"))
+	for _, keep := range keeps {
+		if !h.kept(keep) {
+			continue
+		}
+		if base := strings.TrimSuffix(keep, ".keep"); !there(base + ".idx") {
+			left = append(left, base+".pack", base+".rev")
+		}
+		left = append(left, keep) // the last: it proves that the others are ours
+	}
+	for _, name := range left {
+		errs = append(errs, gitops.Unless(os.Remove(name), fs.ErrNotExist))
+	}
+	return errors.Join(errs...)
+}
+
+// there reports whether a file exists.
+func there(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// kept reports whether a .keep file is ours.
+func (h *Handover) kept(name string) bool {
+	content, err := os.ReadFile(name)
+	return err == nil && string(content) == h.mark
+}
+
+// Heal looks for packs that were handed over and are not in the outer store any more. If all that some refs reach is there
+// without them, the host state forgets them; otherwise they are handed over again, and their number is returned. The caller
+// releases them. base is a commit that the outer repository had before.
+func (h *Handover) Heal(ctx context.Context, base gitops.OID, refs ...string) (again int, err error) {
+	gone, err := h.gone()
+	if err != nil || len(gone) == 0 {
+		return 0, err
+	}
+	whole, err := complete(ctx, h.outer, base, refs)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range gone {
+		if whole {
+			err = h.forget(name)
+		} else if _, err = h.install(filepath.Join(h.dir, name)); err == nil {
+			again++
+		}
+		if err != nil {
+			return again, err
+		}
+	}
+	return again, nil
+}
+
+// gone lists the packs that were handed over and that the outer store does not have.
+func (h *Handover) gone() (names []string, err error) {
+	entries, err := os.ReadDir(h.dir)
+	if err != nil {
+		return nil, gitops.Unless(err, fs.ErrNotExist)
+	}
+	for _, e := range entries {
+		name, packed := strings.CutSuffix(e.Name(), ".idx")
+		if packed && !there(filepath.Join(h.store(), e.Name())) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (h *Handover) forget(name string) error {
+	var errs []error
+	for _, ext := range installed {
+		errs = append(errs, gitops.Unless(os.Remove(filepath.Join(h.dir, name+ext)), fs.ErrNotExist))
+	}
+	return errors.Join(errs...)
+}
+
+// complete reports whether all that some refs reach and base does not is in the repository. What a partial clone has only been
+// promised counts as there.
+func complete(ctx context.Context, r *gitops.Repository, base gitops.OID, refs []string) (bool, error) {
+	at, err := r.Refs(ctx, refs...)
+	if err != nil {
+		return false, err
+	}
+	err = connected(ctx, r, slices.Collect(maps.Values(at)), []gitops.OID{base})
+	var failed *gitops.Error
+	if errors.As(err, &failed) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// connected returns a [gitops.Error] if something that tips reach and known do not is missing.
+func connected(ctx context.Context, r *gitops.Repository, tips, known []gitops.OID) error {
+	revisions := gitops.Names(tips)
+	for _, id := range known {
+		revisions = append(revisions, "^"+string(id))
+	}
+	return r.Look(ctx, gitops.Call{Args: []string{"rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--stdin"},
+		Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n"), Stdout: io.Discard})
+}
+
+// groupOf returns the group that a file belongs to.
+func groupOf(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Gid)
+	}
+	return -1
+}

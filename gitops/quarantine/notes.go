@@ -1,0 +1,170 @@
+package quarantine
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Note is a text to be attached to a commit; an empty one removes the commit's note.
+type Note struct {
+	Commit gitops.OID
+	Text   string
+}
+
+// DraftNotes makes the commit that adds notes to those of another notes commit (empty for none), or removes them, in one go,
+// whatever their number, and returns it with all the objects that were made for it. Nothing shows until they are given and
+// the caller moves the ref. What it takes depends on the number of notes that are added, hardly on those that are there.
+func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID, who string, notes []Note) (drafted gitops.OID, made []gitops.OID, err error) {
+	d := &notesDraft{bridge: b, look: look}
+	var before gitops.Commit
+	if old != "" {
+		if before, err = look.Commit(ctx, old); err != nil {
+			return "", nil, fmt.Errorf("read notes: %w", err)
+		}
+	}
+	root := d.folder(before.Tree)
+	for _, n := range notes {
+		blob := gitops.OID("")
+		if n.Text != "" {
+			blob = d.make("blob", []byte(n.Text))
+		}
+		if err := root.set(ctx, string(n.Commit), blob); err != nil {
+			return "", nil, fmt.Errorf("read notes: %w", err)
+		}
+	}
+	tree, err := root.write()
+	if tree == "" && err == nil {
+		tree = d.make("tree", nil)
+	}
+	if err != nil || tree == before.Tree {
+		return old, nil, err
+	}
+	c := gitops.Commit{Tree: tree, Author: fmt.Sprintf("%s %d +0000", who, time.Now().Unix()), Message: []byte("Notes added by 'git airlock'\n")}
+	c.Committer = c.Author
+	if old != "" {
+		c.Parents = []gitops.OID{old}
+	}
+	return d.make("commit", c.Bytes()), d.made, nil
+}
+
+// notesDraft makes the objects of one DraftNotes.
+type notesDraft struct {
+	bridge *Bridge
+	look   *Inspector
+	made   []gitops.OID
+}
+
+func (d *notesDraft) make(kind string, content []byte) gitops.OID {
+	id := d.bridge.Make(kind, content)
+	d.made = append(d.made, id)
+	return id
+}
+
+// notesFolder is a tree of notes: each is named by its commit, of which the first digits may be the names of folders, two
+// for each (git-notes(1)). Whatever else is in it stays.
+type notesFolder struct {
+	draft   *notesDraft
+	tree    gitops.OID // as it was; empty if there was none
+	entries map[string]gitops.TreeEntry
+	below   map[string]*notesFolder // those that were looked into
+}
+
+// notesInFolder is the number of notes beyond which those of a folder go into folders below it: each change
+// of a folder writes it anew.
+const notesInFolder = 256
+
+func (d *notesDraft) folder(tree gitops.OID) *notesFolder {
+	return &notesFolder{draft: d, tree: tree, below: map[string]*notesFolder{}}
+}
+
+func (f *notesFolder) load(ctx context.Context) error {
+	if f.entries != nil {
+		return nil
+	}
+	f.entries = map[string]gitops.TreeEntry{}
+	if f.tree == "" {
+		return nil
+	}
+	entries, err := f.draft.look.Tree(ctx, f.tree)
+	for _, e := range entries {
+		f.entries[e.Name] = e
+	}
+	return err
+}
+
+// set gives the note of which the name, so far as no folder above says it, is rest, another content; none removes it.
+func (f *notesFolder) set(ctx context.Context, rest string, blob gitops.OID) error {
+	if err := f.load(ctx); err != nil {
+		return err
+	}
+	delete(f.entries, rest)
+	if below := f.into(rest); below != nil {
+		return below.set(ctx, rest[2:], blob)
+	}
+	if blob == "" {
+		return nil
+	}
+	f.entries[rest] = gitops.TreeEntry{Name: rest, Entry: gitops.Entry{Mode: gitops.ModeFile, OID: blob}}
+	if len(f.entries) > notesInFolder && len(rest) > 2 {
+		return f.split(ctx, len(rest))
+	}
+	return nil
+}
+
+// into is the folder below in which a note belongs; nil if there is none.
+func (f *notesFolder) into(rest string) *notesFolder {
+	if len(rest) <= 2 {
+		return nil
+	}
+	name := rest[:2]
+	if f.below[name] == nil && f.entries[name].Folder() {
+		f.below[name] = f.draft.folder(f.entries[name].OID)
+	}
+	return f.below[name]
+}
+
+// split moves notes, which have names of so many digits, into folders.
+func (f *notesFolder) split(ctx context.Context, digits int) error {
+	for _, e := range slices.Collect(maps.Values(f.entries)) {
+		if _, err := hex.DecodeString(e.Name); err != nil || len(e.Name) != digits || e.Folder() {
+			continue
+		}
+		if f.into(e.Name) == nil {
+			f.below[e.Name[:2]] = f.draft.folder("")
+		}
+		if err := f.set(ctx, e.Name, e.OID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the folder's tree, unless nothing is in it.
+func (f *notesFolder) write() (gitops.OID, error) {
+	if f.entries == nil {
+		return f.tree, nil // nobody looked into it
+	}
+	for name, below := range f.below {
+		tree, err := below.write()
+		if err != nil {
+			return "", err
+		}
+		delete(f.entries, name)
+		if tree != "" {
+			f.entries[name] = gitops.TreeEntry{Name: name, Entry: gitops.Entry{Mode: gitops.ModeFolder, OID: tree}}
+		}
+	}
+	if len(f.entries) == 0 {
+		return "", nil
+	}
+	entries := slices.SortedFunc(maps.Values(f.entries), func(a, b gitops.TreeEntry) int { return cmp.Compare(a.SortKey(), b.SortKey()) })
+	content, err := gitops.TreeBytes(entries)
+	return f.draft.make("tree", content), err
+}

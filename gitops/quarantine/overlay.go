@@ -1,0 +1,173 @@
+package quarantine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+)
+
+// storeTree stores a tree object as a file of an object directory and returns its name.
+func storeTree(dir, format string, entries []gitops.TreeEntry) (gitops.OID, error) {
+	content, err := gitops.TreeBytes(entries)
+	if err != nil {
+		return "", err
+	}
+	id := gitops.HashObject(format, "tree", content)
+	folder := filepath.Join(dir, string(id[:2]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	return id, gitops.WriteFile(filepath.Join(folder, string(id[2:])), looseObject("tree", content), 0o400)
+}
+
+// Leave makes a tree without the files that match, and stores what is new of it in the quarantine. A folder that has
+// nothing left is left out, too.
+func (q *Store) Leave(ctx context.Context, r *gitops.Repository, tree gitops.OID, out ignore.Patterns) (gitops.OID, error) {
+	if len(out) == 0 {
+		return tree, nil
+	}
+	look := Inspect(ctx, r.With("GIT_NO_LAZY_FETCH=0"))
+	defer look.Close()
+	l := &leaving{ctx: ctx, look: look, out: out, dir: filepath.Join(q.Dir, "objects"), format: q.Format}
+	left, empty, err := l.folder("", tree)
+	if err == nil && empty {
+		return storeTree(l.dir, l.format, nil)
+	}
+	return left, err
+}
+
+// leaving is one making of a tree without something.
+type leaving struct {
+	ctx         context.Context
+	look        *Inspector
+	out         ignore.Patterns
+	dir, format string
+}
+
+func (l *leaving) folder(path string, tree gitops.OID) (left gitops.OID, empty bool, err error) {
+	entries, err := l.look.Tree(l.ctx, tree)
+	if err != nil {
+		return "", false, err
+	}
+	var kept []gitops.TreeEntry
+	changed := false
+	for _, e := range entries {
+		if l.out.Match(path+e.Name, e.Folder() || e.Gitlink()) {
+			changed = true
+			continue
+		}
+		if e.Folder() {
+			id, empty, err := l.folder(path+e.Name+"/", e.OID)
+			if err != nil {
+				return "", false, err
+			}
+			if empty || id != e.OID {
+				changed = true
+			}
+			if empty {
+				continue
+			}
+			e.OID = id
+		}
+		kept = append(kept, e)
+	}
+	if !changed {
+		return tree, false, nil
+	}
+	if len(kept) == 0 {
+		return "", true, nil
+	}
+	left, err = storeTree(l.dir, l.format, kept)
+	return left, false, err
+}
+
+// Overlay puts files that were left out of a snapshot into the trees that were made of it.
+type Overlay struct {
+	look        *Inspector
+	dir, format string
+	files       *layer
+}
+
+// layer is one folder of an overlay: of each name, a file or a folder.
+type layer struct {
+	entry  gitops.Entry // of a file
+	inside map[string]*layer
+}
+
+// Overlay is what one tree has and another has not. look is an inspector of the bridge.
+func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part gitops.OID) (*Overlay, error) {
+	o := &Overlay{look: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
+	const any = 1 << 40 // the user's own tree
+	limits := inner.Limits{Paths: any, Path: any, Component: any, Depth: any}
+	changes, err := o.look.Diff(ctx, part, whole, limits)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		if c.New.Present() {
+			o.files.put(strings.Split(c.Path, "/"), c.New)
+		}
+	}
+	return o, nil
+}
+
+func (l *layer) put(path []string, e gitops.Entry) {
+	if len(path) == 0 {
+		l.entry = e
+		return
+	}
+	if l.inside == nil {
+		l.inside = map[string]*layer{}
+	}
+	next := l.inside[path[0]]
+	if next == nil {
+		next = &layer{}
+		l.inside[path[0]] = next
+	}
+	next.put(path[1:], e)
+}
+
+// Apply puts the files into a tree, in the place of whatever is there.
+func (o *Overlay) Apply(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
+	return o.apply(ctx, o.files, tree)
+}
+
+// apply lays a folder over a tree; an empty name is the empty tree.
+func (o *Overlay) apply(ctx context.Context, over *layer, tree gitops.OID) (gitops.OID, error) {
+	var entries []gitops.TreeEntry
+	if tree != "" {
+		had, err := o.look.Tree(ctx, tree)
+		if err != nil {
+			return "", err
+		}
+		entries = slices.Clone(had)
+	}
+	for name, l := range over.inside {
+		i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name })
+		e := gitops.TreeEntry{Name: name, Entry: l.entry}
+		if l.inside != nil {
+			below := gitops.OID("")
+			if i >= 0 && entries[i].Folder() {
+				below = entries[i].OID
+			}
+			id, err := o.apply(ctx, l, below)
+			if err != nil {
+				return "", err
+			}
+			e.Entry = gitops.Entry{Mode: gitops.ModeFolder, OID: id}
+		}
+		if i < 0 {
+			entries = append(entries, e)
+		} else {
+			entries[i] = e
+		}
+	}
+	slices.SortFunc(entries, func(a, b gitops.TreeEntry) int { return strings.Compare(a.SortKey(), b.SortKey()) })
+	return storeTree(o.dir, o.format, entries)
+}

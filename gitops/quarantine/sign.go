@@ -1,0 +1,82 @@
+package quarantine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+)
+
+// signingTime is how long the user's signing program may take; it may ask for a passphrase.
+const signingTime = time.Minute
+
+// Sign stores a commit with the user's signature, made by git as user.signingKey, gpg.format and gpg.program
+// of the user's configuration say, and returns its id. But for the signature it is the commit given; one that git would not
+// write as it is, is [inner.Invalid].
+func (b *Bridge) Sign(ctx context.Context, c gitops.Commit) (gitops.OID, error) {
+	args := []string{"commit-tree", "-S"}
+	for _, p := range c.Parents {
+		args = append(args, "-p", string(p))
+	}
+	encoding := cmp.Or(c.Encoding, "UTF-8")
+	env := append(b.environment(), identEnv("AUTHOR", c.Author)...)
+	env = append(env, identEnv("COMMITTER", c.Committer)...)
+	var out bytes.Buffer
+	err := b.outer.Configured("i18n.commitEncoding="+encoding).Change(ctx, gitops.Call{Args: append(args, string(c.Tree)), Env: env, For: signingTime,
+		Stdin: bytes.NewReader(c.Message), Stdout: &out})
+	if err != nil {
+		return "", fmt.Errorf("sign a commit: %w", err)
+	}
+	id, err := gitops.ParseOID(strings.TrimSpace(out.String()))
+	if err != nil {
+		return "", fmt.Errorf("sign a commit: %w", err)
+	}
+	return id, b.onlySigned(ctx, id, c)
+}
+
+// identEnv gives an author or committer line to git, see git-commit-tree(1).
+func identEnv(role, ident string) []string {
+	who, when := gitops.SplitIdent(ident)
+	name, mail, _ := strings.Cut(strings.TrimSuffix(who, ">"), " <")
+	return []string{"GIT_" + role + "_NAME=" + name, "GIT_" + role + "_EMAIL=" + mail, "GIT_" + role + "_DATE=@" + when}
+}
+
+// onlySigned makes sure that a stored commit is the one that was to be signed.
+func (b *Bridge) onlySigned(ctx context.Context, id gitops.OID, want gitops.Commit) error {
+	var out bytes.Buffer
+	if err := b.Look(ctx, gitops.Call{Args: []string{"cat-file", "commit", string(id)}, Stdout: &out}); err != nil {
+		return err
+	}
+	unsigned, signed := withoutSignature(out.Bytes())
+	if !signed {
+		return errors.New("sign a commit: git made no signature")
+	}
+	if !bytes.Equal(unsigned, want.Bytes()) {
+		return inner.Invalidf("commit %q cannot be signed: git would not write it as it is", want.Subject())
+	}
+	return nil
+}
+
+// withoutSignature cuts the header gpgsig (gpgsig-sha256 in a SHA-256 repository) out of a commit; its further lines begin with
+// a space. See gitformat-signature(5).
+func withoutSignature(raw []byte) (unsigned []byte, signed bool) {
+	header, message, _ := bytes.Cut(raw, []byte("\n\n"))
+	var kept [][]byte
+	inside := false
+	for _, line := range bytes.Split(header, []byte("\n")) {
+		key, _, _ := bytes.Cut(line, []byte(" "))
+		inside = inside && len(key) == 0 || bytes.HasPrefix(key, []byte("gpgsig"))
+		if inside {
+			signed = true
+			continue
+		}
+		kept = append(kept, line)
+	}
+	return append(append(bytes.Join(kept, []byte("\n")), "\n\n"...), message...), signed
+}

@@ -1,0 +1,214 @@
+package quarantine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+)
+
+// Store is the quarantine: a host-owned bare repository for objects an agent wrote. It has the snapshot's
+// objects and what was exported, and borrows nothing: an object that is named and not there
+// is missing, whatever the outer repository holds.
+type Store struct {
+	Dir    string
+	Format string
+	*gitops.Git
+}
+
+// Open returns the quarantine in dir, which [Create] made.
+func Open(dir, format string) *Store {
+	git := gitops.NewClosed(dir, filepath.Join(dir, "empty-config"))
+	return &Store{Dir: dir, Format: format, Git: git}
+}
+
+// Create makes a quarantine in dir for objects of r's format.
+func Create(ctx context.Context, r *gitops.Repository, dir string) (*Store, error) {
+	if r.Dry {
+		return nil, gitops.ErrDryRun
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	q := Open(dir, r.Format)
+	if err := os.WriteFile(filepath.Join(dir, "empty-config"), nil, 0o444); err != nil {
+		return nil, err
+	}
+	return q, q.Change(ctx, gitops.Call{Args: []string{"init", "-q", "--bare", "--template=", "--object-format=" + r.Format}, Stdout: io.Discard})
+}
+
+// TakeTree copies a tree and all it holds from the outer repository, history and commits excepted,
+// and the commit object base itself, beyond which the quarantine is shallow. It returns the path of the
+// tree's pack without its extension.
+func (q *Store) TakeTree(ctx context.Context, r *gitops.Repository, tree, base gitops.OID) (string, error) {
+	dir := filepath.Join(q.Dir, "objects", "pack")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	beside := make(chan error, 1)
+	go func() { beside <- q.takeCommit(ctx, r, base) }()
+	var name bytes.Buffer
+	// Objects the user's repository only promises to have are fetched here, as a checkout would.
+	// One pack, whatever size the user wants theirs to have.
+	// A tree from which something was left out is here already.
+	here := "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteStore(filepath.Join(q.Dir, "objects"))
+	err := r.Configured("pack.packSizeLimit=0").With("GIT_NO_LAZY_FETCH=0", here).Look(ctx, gitops.Call{
+		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
+		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
+	})
+	if err != nil {
+		err = fmt.Errorf("pack tree %s: %w", tree, err)
+	}
+	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), errors.Join(err, <-beside)
+}
+
+// takeCommit copies a commit object alone, and says that the quarantine is shallow there.
+func (q *Store) takeCommit(ctx context.Context, r *gitops.Repository, commit gitops.OID) error {
+	var content bytes.Buffer
+	if err := r.Look(ctx, gitops.Call{Args: []string{"cat-file", "commit", string(commit)}, Stdout: &content}); err != nil {
+		return err
+	}
+	if _, err := q.store(ctx, content.Bytes()); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(commit+"\n"), 0o600)
+}
+
+// PackHistory packs all that an inner commit reaches, and returns the path of the pack without its extension.
+func (q *Store) PackHistory(ctx context.Context, tip gitops.OID) (string, error) {
+	dir := filepath.Join(q.Dir, "objects", "pack")
+	var name bytes.Buffer
+	err := q.Change(ctx, gitops.Call{Args: []string{"pack-objects", "-q", "--revs", "--delta-base-offset", filepath.Join(dir, "pack")},
+		Stdin: strings.NewReader(string(tip) + "\n"), Stdout: &name})
+	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), err
+}
+
+// StoreCommit stores a commit object and returns its name.
+func (q *Store) StoreCommit(ctx context.Context, c gitops.Commit) (gitops.OID, error) {
+	return q.store(ctx, c.Bytes())
+}
+
+func (q *Store) store(ctx context.Context, content []byte) (gitops.OID, error) {
+	return gitops.HashObject(q.Format, "commit", content), storePack(ctx, q.Git, bytes.NewReader(packOf(q.Format, []object{{"commit", content}})), true)
+}
+
+// Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
+// ("--strict"), and nothing is kept of a pack that fails.
+func (q *Store) Receive(ctx context.Context, pack io.Reader, limits inner.Limits) error {
+	err := q.Configured(gitops.StreamLarge).WithMemory(limits.Memory).Change(ctx, gitops.Call{
+		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
+		Stdin: pack, Stdout: io.Discard, For: limits.Time,
+	})
+	if err == nil {
+		return nil
+	}
+	q.Sweep()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return inner.TookTooLong(limits)
+	}
+	var failed *gitops.Error
+	if errors.As(err, &failed) && !gitops.NoRoom(err) {
+		if gitops.OutOfMemory(failed) {
+			return inner.Beyondf("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
+		}
+		if gitops.TooLarge(failed) {
+			return inner.Beyondf("the new commits and files take more than airlock.limit.pack allows (%d bytes)", limits.Pack)
+		}
+		return inner.Invalidf("the exported objects are refused: %s", failed.Stderr)
+	}
+	return err
+}
+
+// Sweep removes what git leaves behind of a pack that it refused, and of one in the middle of which it was killed, received
+// or made of others: with one after the other, a workspace could fill the disk. No git may be at work in the quarantine.
+func (q *Store) Sweep() {
+	for _, temporary := range []string{"tmp_*", ".tmp-*"} {
+		left, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", temporary))
+		for _, name := range left {
+			_ = os.Remove(name)
+		}
+	}
+}
+
+// Size is how many bytes the packs have, in which all is that was ever taken in. What is being received is not: it may be
+// refused, or be there already.
+func (q *Store) Size() (bytes int64) {
+	packs, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", "pack-*"))
+	for _, name := range packs {
+		if info, err := os.Lstat(name); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// packsKept is the number of packs beyond which small ones are made one: each export brings one, and who looks for
+// an object looks into each.
+const packsKept = 20
+
+// Tidy keeps the number of packs small, however many exports there were. What it costs hardly depends on what there is
+// already: each pack that stays has at least twice as many objects as all smaller ones. Nothing is thrown away.
+func (q *Store) Tidy(ctx context.Context) error {
+	packs, err := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", "*.pack"))
+	if err != nil || len(packs) <= packsKept {
+		return err
+	}
+	return q.Change(ctx, gitops.Call{Args: []string{"repack", "--geometric=2", "-d", "-q", "--window=0"}, Stdout: io.Discard})
+}
+
+// Connected proves that tip is a commit and that everything reachable from it is in the quarantine.
+func (q *Store) Connected(ctx context.Context, tip gitops.OID, known []gitops.OID, limits inner.Limits) error {
+	if kind, err := q.Output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {
+		if err != nil && gitops.Status(err) < 0 {
+			return err
+		}
+		return inner.Invalidf("%s is not an exported commit", tip)
+	}
+	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, gitops.Names(known)...)
+	err := q.WithMemory(limits.Memory).Look(ctx, gitops.Call{Args: args, For: limits.Time})
+	var failed *gitops.Error
+	if errors.As(err, &failed) {
+		return inner.Invalidf("history of %s is not complete: %s", tip, failed.Stderr)
+	}
+	return err
+}
+
+// CheckSizes refuses objects of the range that are larger than the limits, before anything reads them.
+func (q *Store) CheckSizes(ctx context.Context, tip gitops.OID, known []gitops.OID, limits inner.Limits) error {
+	return limits.CheckSizes(tip, known, func(in io.Reader, out io.Writer, args ...string) error {
+		return q.Look(ctx, gitops.Call{Args: args, Stdin: in, Stdout: out, Limit: math.MaxInt64, For: limits.Time})
+	})
+}
+
+// Link is a commit's place in a history.
+type Link struct {
+	Commit  gitops.OID
+	Parents []gitops.OID
+}
+
+// History lists what tip reaches and none of known does, parents before children.
+func (q *Store) History(ctx context.Context, tip gitops.OID, known []gitops.OID) ([]Link, error) {
+	text, err := q.Output(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip), "--not"}, gitops.Names(known)...)...)
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		l := Link{Commit: gitops.OID(fields[0])}
+		for _, p := range fields[1:] {
+			l.Parents = append(l.Parents, gitops.OID(p))
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}

@@ -1,0 +1,94 @@
+package quarantine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+)
+
+// Diff lists the paths in which two trees differ as [gitops.Git.Diff] does, without a process of its own. An empty name is
+// the empty tree. More changes, or a deeper tree, than the limits allow are an [inner.Invalid]: trees
+// that share their folders describe more paths than anybody can list.
+func (i *Inspector) Diff(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
+	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new}, old, new)
+}
+
+// DiffStrict lists them as [Inspector.Diff] does. A mode that git does not write, where the old tree has it not, is an [inner.Invalid].
+func (i *Inspector) DiffStrict(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
+	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new, strict: true}, old, new)
+}
+
+func (i *Inspector) diff(ctx context.Context, d *treeDiff, old, new gitops.OID) ([]gitops.Change, error) {
+	if err := d.folder(ctx, "", old, new, 0); err != nil {
+		return nil, err
+	}
+	// A file sorts before the folder of its name within a tree and after it in a list of paths, as in git's.
+	slices.SortStableFunc(d.changes, func(a, b gitops.Change) int { return cmp.Compare(a.Path, b.Path) })
+	return d.changes, nil
+}
+
+// treeDiff compares two trees.
+type treeDiff struct {
+	look    *Inspector
+	limits  inner.Limits
+	tree    gitops.OID
+	strict  bool
+	changes []gitops.Change
+	sum     weight
+}
+
+// folder compares two folders at a path, of which one may be missing.
+func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID, depth int64) error {
+	if depth > d.limits.Depth {
+		return inner.Invalidf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Escape(path))
+	}
+	before, after, err := d.look.both(ctx, old, new)
+	if err != nil {
+		return err
+	}
+	for a, b := range differing(before, after) {
+		if err := d.entry(ctx, path+max(a.Name, b.Name), a, b, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry compares two entries of one name, of which one may be missing; both are folders or none is.
+func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeEntry, depth int64) error {
+	name := max(old.Name, new.Name)
+	switch {
+	case d.strict && new.RawMode != "" && !gitops.ProperMode(new.RawMode):
+		return inner.Invalidf("the path \"%s\" has the mode %s, which git does not write (it takes it for %s); to write one that it does: git add, git commit",
+			gitops.Escape(path), gitops.Escape(new.RawMode[:min(len(new.RawMode), 20)]), new.Mode)
+	case old.Entry == new.Entry:
+		return nil
+	case int64(len(path)) > d.limits.Path:
+		return inner.Invalidf("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, gitops.Escape(path))
+	case int64(len(name)) > d.limits.Component:
+		return tooLong(d.limits, d.tree, name)
+	case old.Folder() || new.Folder():
+		if d.sum.add(weight{folders: 1}, int64(len(path)), d.limits.Paths) != nil {
+			return tooManyChanges(d.limits, d.tree)
+		}
+		return d.folder(ctx, path+"/", old.OID, new.OID, depth+1)
+	case d.sum.add(weight{files: 1}, int64(len(path)), d.limits.Paths) != nil:
+		return tooManyChanges(d.limits, d.tree)
+	}
+	d.changes = append(d.changes, gitops.Change{Path: path, Old: old.Entry, New: new.Entry})
+	return nil
+}
+
+// tooLong says that a tree has a name that no file system takes; of it, the beginning.
+func tooLong(l inner.Limits, tree gitops.OID, name string) error {
+	return inner.Invalidf("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, gitops.Escape(name[:min(len(name), 100)]))
+}
+
+// tooManyChanges says that what a tree changes cannot be listed.
+func tooManyChanges(l inner.Limits, tree gitops.OID) error {
+	return inner.Invalidf("tree %s changes more paths than airlock.limit.paths allows (%d), as many folders, or names of more than %d bytes for each of them",
+		tree, l.Paths, textShare)
+}

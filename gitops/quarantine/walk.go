@@ -1,0 +1,263 @@
+package quarantine
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+)
+
+// ErrMany says that there are more objects than are looked at one by one.
+var ErrMany = errors.New("too many objects to be looked at one by one")
+
+const (
+	// objectsWalked bounds the objects that a walk remembers, as their number is an agent's to choose.
+	objectsWalked = 1 << 20
+	// parentsWalked bounds the parents of all their commits: a commit has room for 20,000.
+	parentsWalked = 2 * objectsWalked
+)
+
+// History lists the commits that tip reaches, as far as those that are known, parents before children. What is missing or
+// too large is an [inner.Invalid]. With [ErrMany], [Store.History] is to be asked in place of this.
+func (i *Inspector) History(ctx context.Context, tip gitops.OID, known func(gitops.OID) bool, limits inner.Limits) ([]Link, error) {
+	type visit struct {
+		parents []gitops.OID
+		listed  bool
+	}
+	var links []Link
+	met := map[gitops.OID]*visit{}
+	parents := 0
+	for todo := []gitops.OID{tip}; len(todo) > 0; {
+		id := todo[len(todo)-1]
+		v := met[id]
+		if v == nil && !known(id) {
+			c, err := i.limited(ctx, id, limits)
+			if err != nil {
+				return nil, err
+			}
+			if len(met) >= objectsWalked {
+				return nil, ErrMany
+			}
+			if parents += len(c.Parents); parents > parentsWalked {
+				return nil, inner.Invalidf("the new commits have more than %d parents", parentsWalked)
+			}
+			met[id] = &visit{parents: c.Parents}
+			todo = append(todo, c.Parents...)
+			continue
+		}
+		todo = todo[:len(todo)-1]
+		if v != nil && !v.listed {
+			v.listed = true
+			links = append(links, Link{id, v.parents})
+		}
+	}
+	return links, nil
+}
+
+// limited reads a commit of which nothing is known.
+func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Limits) (gitops.Commit, error) {
+	content, size, err := i.contents(ctx, id, "commit", limits.Commit)
+	if err != nil {
+		return gitops.Commit{}, incomplete("commit", id, err)
+	}
+	if err := limits.Check("commit", id, size); err != nil {
+		return gitops.Commit{}, err
+	}
+	c, err := gitops.ParseCommit(content)
+	if err != nil {
+		return c, inner.Invalidf("commit %s: %s", id, err)
+	}
+	return c, nil
+}
+
+// Walk proves that commits, parents before children, have all that they name if those have that come before: each tree and
+// each blob that no parent of theirs has at the same path is looked at, has its proper type, and is no larger than
+// the limits. found, if there is one, is told of each of those objects.
+//
+// What is missing, too large or too deep is an [inner.Invalid]. With [ErrMany], [Store.Connected] and
+// [Store.CheckSizes] are to be asked in place of this.
+func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits, found func(gitops.OID)) error {
+	w := &walk{look: i, limits: limits, found: found, trees: map[gitops.OID]gitops.OID{}, seen: map[sight]bool{}, scales: i.scales(limits.Paths, limits.Depth)}
+	for _, l := range links {
+		if err := w.commit(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk is one Walk under way.
+type walk struct {
+	look   *Inspector
+	limits inner.Limits
+	found  func(gitops.OID)
+	trees  map[gitops.OID]gitops.OID // of commits
+	seen   map[sight]bool
+	held   int64 // entries of the trees on the way down
+	scales *scales
+}
+
+// sight is an object that was met, and as what: one name can stand in two places of different types, of which one is wrong.
+type sight struct {
+	id   [32]byte
+	tree bool
+}
+
+// incomplete says whose fault an error is.
+func incomplete(kind string, id gitops.OID, err error) error {
+	if errors.Is(err, errMissing) {
+		return inner.Invalidf("the exported history is not complete: %s %s is missing", kind, id)
+	}
+	return err
+}
+
+// commit looks at what a commit has that its parents have not.
+func (w *walk) commit(ctx context.Context, l Link) error {
+	tree, err := w.tree(ctx, l.Commit)
+	if err != nil {
+		return err
+	}
+	parents := make([]gitops.OID, len(l.Parents))
+	for i, p := range l.Parents {
+		if parents[i], err = w.tree(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := w.folder(ctx, tree, parents, 0); err != nil || w.limits.Entries == 0 {
+		return err
+	}
+	_, err = w.scales.change(ctx, first(parents), tree, 0)
+	if errors.Is(err, errHeavy) {
+		err = tooManyChanges(w.limits, tree)
+	}
+	return err
+}
+
+// first is the first of some names, empty if there is none.
+func first(ids []gitops.OID) gitops.OID {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+func (w *walk) tree(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
+	if tree, ok := w.trees[commit]; ok {
+		return tree, nil
+	}
+	c, err := w.look.Commit(ctx, commit)
+	if err != nil {
+		return "", incomplete("commit", commit, err)
+	}
+	w.trees[commit] = c.Tree
+	return c.Tree, nil
+}
+
+// folder looks at a tree that the parents have as others, or not at all.
+func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID, depth int64) error {
+	if slices.Contains(parents, tree) || !w.fresh(tree, true) {
+		return nil
+	}
+	if depth > w.limits.Depth {
+		return tooDeep(tree, w.limits.Depth)
+	}
+	entries, err := w.look.Tree(ctx, tree)
+	if err != nil {
+		return incomplete("tree", tree, err)
+	}
+	if w.found != nil {
+		w.found(tree)
+	}
+	before := make([][]gitops.TreeEntry, len(parents))
+	for i, p := range parents {
+		if before[i], err = w.look.Tree(ctx, p); err != nil {
+			return incomplete("tree", p, err)
+		}
+	}
+	if more := int64(len(entries) - longest(before)); more > w.limits.Paths {
+		return inner.Invalidf("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
+	}
+	// The way down holds the entries of all folders on it.
+	if w.held += int64(len(entries)); w.held > max(w.limits.Entries, w.limits.Paths) {
+		return inner.Invalidf("tree %s has more than %d entries in the folders above it and its own", tree, max(w.limits.Entries, w.limits.Paths))
+	}
+	defer func() { w.held -= int64(len(entries)) }()
+	for _, e := range entries {
+		folders, same := w.beside(e, before)
+		switch {
+		case same:
+		case int64(len(e.Name)) > w.limits.Component:
+			return tooLong(w.limits, tree, e.Name)
+		case e.Gitlink():
+		case e.Folder():
+			err = w.folder(ctx, e.OID, folders, depth+1)
+		default:
+			err = w.blob(ctx, e.OID)
+		}
+		if err != nil {
+			return err
+		}
+		if len(w.seen) > objectsWalked {
+			return ErrMany
+		}
+	}
+	return nil
+}
+
+// longest is the number of entries of the longest of some trees.
+func longest(trees [][]gitops.TreeEntry) int {
+	n := 0
+	for _, t := range trees {
+		n = max(n, len(t))
+	}
+	return n
+}
+
+// beside looks for an entry in the parents' trees, of which it leaves what comes after: whether one has the same, and which
+// folders they have there.
+func (w *walk) beside(e gitops.TreeEntry, before [][]gitops.TreeEntry) (folders []gitops.OID, same bool) {
+	key := e.SortKey()
+	for i := range before {
+		for len(before[i]) > 0 && before[i][0].SortKey() < key {
+			before[i] = before[i][1:]
+		}
+		if len(before[i]) == 0 || before[i][0].SortKey() != key {
+			continue
+		}
+		same = same || before[i][0] == e
+		if before[i][0].Folder() {
+			folders = append(folders, before[i][0].OID)
+		}
+	}
+	return folders, same
+}
+
+func (w *walk) blob(ctx context.Context, id gitops.OID) error {
+	if !w.fresh(id, false) {
+		return nil
+	}
+	size, err := w.look.Size(ctx, id)
+	if err != nil {
+		return incomplete("blob", id, err)
+	}
+	if err := w.limits.Check("blob", id, size); err != nil {
+		return err
+	}
+	if w.found != nil {
+		w.found(id)
+	}
+	return nil
+}
+
+// fresh reports whether an object is met for the first time.
+func (w *walk) fresh(id gitops.OID, tree bool) bool {
+	key := sight{tree: tree}
+	if _, err := hex.Decode(key.id[:], []byte(id)); err != nil || w.seen[key] {
+		return false
+	}
+	w.seen[key] = true
+	return true
+}

@@ -1,0 +1,129 @@
+package quarantine
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+)
+
+// weight is what there is to list in a tree, or in a change of one. Folders that are shared count in each place, as they
+// are listed there; what is empty but for folders takes as long to look through as what is full.
+type weight struct {
+	files, folders int64
+	text           int64 // bytes of their paths
+}
+
+// textShare is how many bytes a path may have in the mean of as many as are allowed.
+const textShare = 256
+
+// errHeavy says that a weight is more than is allowed.
+var errHeavy = errors.New("too much to be listed")
+
+// add counts w as well, at the end of a prefix.
+func (t *weight) add(w weight, prefix, most int64) error {
+	t.files += w.files
+	t.folders += w.folders
+	t.text += w.text + prefix*(w.files+w.folders)
+	if t.files > most || t.folders > most || t.text/textShare > most {
+		return errHeavy
+	}
+	return nil
+}
+
+// scales weigh trees and changes of trees. Each tree, and each pair of them, is looked at once, wherever else it stands: a
+// kilobyte of folders in folders can describe more paths than anybody can count.
+type scales struct {
+	look  *Inspector
+	most  int64 // files, and folders
+	depth int64
+	known map[[2]gitops.OID]weight
+}
+
+func (i *Inspector) scales(most, depth int64) *scales {
+	return &scales{look: i, most: most, depth: depth, known: map[[2]gitops.OID]weight{}}
+}
+
+// change weighs in what two trees differ, of which one may be missing.
+func (s *scales) change(ctx context.Context, old, new gitops.OID, depth int64) (weight, error) {
+	if w, ok := s.known[[2]gitops.OID{old, new}]; ok || old == new {
+		return w, nil
+	}
+	if depth > s.depth {
+		return weight{}, tooDeep(max(old, new), s.depth)
+	}
+	before, after, err := s.look.both(ctx, old, new)
+	if err != nil {
+		return weight{}, err
+	}
+	var sum weight
+	for a, b := range differing(before, after) {
+		if a.Entry == b.Entry {
+			continue
+		}
+		name := int64(len(max(a.Name, b.Name)))
+		if a.Folder() || b.Folder() {
+			within, err := s.change(ctx, a.OID, b.OID, depth+1)
+			if err == nil {
+				within.folders++
+				err = sum.add(within, name+1, s.most)
+			}
+			if err != nil {
+				return sum, err
+			}
+			continue
+		}
+		if err := sum.add(weight{files: 1}, name, s.most); err != nil {
+			return sum, err
+		}
+	}
+	s.known[[2]gitops.OID{old, new}] = sum
+	return sum, nil
+}
+
+// both reads two trees, of which one may be missing.
+func (i *Inspector) both(ctx context.Context, old, new gitops.OID) (before, after []gitops.TreeEntry, err error) {
+	if old != "" {
+		before, err = i.Tree(ctx, old)
+	}
+	if err == nil && new != "" {
+		after, err = i.Tree(ctx, new)
+	}
+	return before, after, err
+}
+
+// differing goes through the entries in which two trees differ, side by side, if only in how a mode is written. An entry that is
+// in one only comes with none; a file and a folder of the same name are two.
+func differing(before, after []gitops.TreeEntry) iter.Seq2[gitops.TreeEntry, gitops.TreeEntry] {
+	return func(yield func(gitops.TreeEntry, gitops.TreeEntry) bool) {
+		for len(before) > 0 || len(after) > 0 {
+			var a, b gitops.TreeEntry
+			switch {
+			case len(after) == 0 || len(before) > 0 && before[0].SortKey() < after[0].SortKey():
+				a, before = before[0], before[1:]
+			case len(before) == 0 || after[0].SortKey() < before[0].SortKey():
+				b, after = after[0], after[1:]
+			default:
+				a, b, before, after = before[0], after[0], before[1:], after[1:]
+			}
+			if a != b && !yield(a, b) {
+				return
+			}
+		}
+	}
+}
+
+// CheckFiles refuses a tree with more files than the limits allow, or with as many folders.
+func (i *Inspector) CheckFiles(ctx context.Context, tree gitops.OID, limits inner.Limits) (int64, error) {
+	w, err := i.scales(limits.Entries, limits.Depth).change(ctx, "", tree, 0)
+	if errors.Is(err, errHeavy) {
+		return 0, inner.Invalidf("tree %s has more files than airlock.limit.entries allows (%d), or as many folders", tree, limits.Entries)
+	}
+	return w.files, err
+}
+
+func tooDeep(tree gitops.OID, limit int64) error {
+	return inner.Invalidf("tree %s is deeper in folders than airlock.limit.depth allows (%d)", tree, limit)
+}
