@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Several commits that add files are checked one after the other by the same git check-ignore.
+// TestSeveralCommitsAddFiles lands several commits that add files. One git check-ignore process checks all of them.
 func TestSeveralCommitsAddFiles(t *testing.T) {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.policy.ignored-path", "hold")

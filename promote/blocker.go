@@ -11,21 +11,22 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
-// blocker is what was in the way of the last landing.
+// blocker describes the paths that were in the way of the last landing.
 type blocker struct {
 	paths []string
-	gone  time.Time // when it was first not in the way any more
+	gone  time.Time // time at which they were first gone
 }
 
 const (
-	// quietTime is how long a folder must stay unchanged before what was taken out of it counts as gone. A build may
-	// write there all the time, so that nobody waits longer than quietMost.
+	// quietTime is the time that a folder must stay unchanged before a path removed from it counts as gone. A build
+	// may write to the folder all the time, so that the wait ends after quietMost.
 	quietTime = 150 * time.Millisecond
 	quietMost = 450 * time.Millisecond
 )
 
-// recentlyChanged reports whether somebody is just taking the paths away: git stash removes the untracked files, and
-// only then takes the index to put the rest back. A landing in between would have it fail half-way.
+// recentlyChanged reports whether another process may still be removing the paths. git stash removes the untracked
+// files first, and then takes the index lock to restore the rest. A landing between these two steps would make git
+// stash fail half-way.
 func (b *blocker) recentlyChanged(top string, now time.Time) bool {
 	if len(b.paths) == 0 {
 		return false
@@ -37,7 +38,7 @@ func (b *blocker) recentlyChanged(top string, now time.Time) bool {
 		for _, p := range b.paths {
 			info, err := os.Stat(filepath.Dir(filepath.Join(top, p)))
 			if err != nil {
-				continue // the folder is gone as well: the folder above it shows that where it matters
+				continue // the folder is gone as well; if it matters, the folder above it has changed
 			}
 			if age := now.Sub(info.ModTime()); age >= 0 && age < quietTime {
 				return true
@@ -48,13 +49,13 @@ func (b *blocker) recentlyChanged(top string, now time.Time) bool {
 	return false
 }
 
-// filterPause keeps a landing from being tried again and again after one of the user's filters has failed: git-lfs
-// writes a log file each time, and an agent has named what it tries to fetch.
+// filterPause limits the number of landings that are tried after one of the user's filters has failed. git-lfs writes
+// a log file for each failure, and an agent chooses the objects that git-lfs tries to fetch.
 type filterPause struct {
 	err    error // of the last landing; nil if no filter has failed
 	until  time.Time
 	wait   time.Duration
-	config gitops.Config // as it was then: a change may have mended the filter
+	config gitops.Config // the configuration at that time: a change may have repaired the filter
 }
 
 const (
@@ -62,12 +63,12 @@ const (
 	filterWaitMax = time.Hour
 )
 
-// pauses reports whether a landing should not be tried now.
+// pauses reports whether no landing should be tried now.
 func (p filterPause) pauses(now time.Time, config gitops.Config) bool {
 	return p.err != nil && now.Before(p.until) && maps.Equal(config, p.config)
 }
 
-// after returns the pause after a landing that has ended with err.
+// after returns the pause that follows a landing which ended with err.
 func (p filterPause) after(err error, now time.Time, config gitops.Config) filterPause {
 	if failed := (*land.FilterError)(nil); !errors.As(err, &failed) {
 		return filterPause{}

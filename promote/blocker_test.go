@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The folder of what was in the way reports whether somebody is at it, for a while.
+// TestBlockerRecentlyChanged changes the folder of a blocking path and checks how long a landing waits for it.
 func TestBlockerRecentlyChanged(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -25,19 +25,19 @@ func TestBlockerRecentlyChanged(t *testing.T) {
 	changed(begun)
 	var nothing blocker
 	if nothing.recentlyChanged(top, begun) {
-		t.Error("nothing was in the way")
+		t.Error("recently changed although no path was in the way")
 	}
 
 	quiet := blocker{paths: []string{"a/f", "gone/f"}}
 	if !quiet.recentlyChanged(top, after(quietTime/2)) || !quiet.recentlyChanged(top, after(quietTime-1)) {
-		t.Error("its folder changed a moment ago")
+		t.Error("not recently changed although its folder has just changed")
 	}
 	if quiet.recentlyChanged(top, after(quietTime)) {
-		t.Error("its folder is quiet")
+		t.Error("recently changed although its folder is quiet")
 	}
 	changed(after(quietTime))
 	if quiet.recentlyChanged(top, after(quietTime)) {
-		t.Error("it is not in the way any more")
+		t.Error("recently changed although it is not in the way any more")
 	}
 
 	busy := blocker{paths: []string{"a/f"}}

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// built are the outer-ready commits, and why not all of them were built on the branch.
+// built holds the commits that are ready to land, and the reasons why some were not built on the branch.
 type built struct {
 	build.Built
 	remarks
@@ -20,15 +21,15 @@ func (b built) entered(o ledger.Outcome) ledger.Outcome {
 	return b.added(o)
 }
 
-// build builds what the plan lists.
-func (e *Engine) build(ctx context.Context, f facts, p planned, w *bench) (built, error) {
+// build builds the commits of a plan.
+func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (built, error) {
 	if len(p.Chain) > 0 {
 		if err := w.ready(ctx); err != nil {
 			return built{}, err
 		}
 	}
 	made, err := build.Commits(ctx, build.Request{
-		Plan: p.Plan, Format: e.Record.Format, Part: e.Record.Part, User: f.settings.User, Sign: f.settings.Sign,
+		Plan: p.Plan, Format: e.Record.Format, Partial: e.Record.Partial, User: f.settings.User, Sign: f.settings.Sign,
 		ByPatch: f.settings.Engine == PatchEngine, Onto: f.refs.onto(), Before: build.Place{Onto: f.before.Onto, Apart: f.before.Apart},
 		Again: f.options.Engine != "", Repo: e.Repo, Bridge: w.bridge, Inside: f.inside, Across: w.across,
 		Progress: func(done, all int) { e.progress("building commits", done, all) },
@@ -45,16 +46,16 @@ func (e *Engine) build(ctx context.Context, f facts, p planned, w *bench) (built
 		b.holds = append(b.holds, e.conflict(ctx, f.refs, c))
 	}
 	if made.Late {
-		b.retry = unsettledPoll
+		b.retry = retrySoon
 	}
 	return b, nil
 }
 
-// promisedPause is how long a remote is left alone that was asked for what it promised.
+// promisedPause is the time between two attempts to fetch promised objects from a remote.
 const promisedPause = time.Minute
 
-// fetchPromised fetches what the user's commits since the base have only promised, in a partial clone. It reports
-// whether there may be more to read than before; why there is not is part of what fails for want of it.
+// fetchPromised fetches the objects of the user's commits since the base that a partial clone lacks. It reports
+// whether more objects may be readable now. If fetching fails, the step that needs the objects reports its own error.
 func (e *Engine) fetchPromised(ctx context.Context, onto gitops.OID) bool {
 	if time.Since(e.fetched) < promisedPause {
 		return false
@@ -64,21 +65,21 @@ func (e *Engine) fetchPromised(ctx context.Context, onto gitops.OID) bool {
 	return fetched && err == nil
 }
 
-// bench is where outer objects are made: a bridge between quarantine and repository, opened when it is first needed.
-// What is made on it and not delivered is thrown away with it.
-type bench struct {
-	open   func() (*gitops.Bridge, error)
-	inside *gitops.Inspector
-	bridge *gitops.Bridge    // nil until it is opened
-	across *gitops.Inspector // of the bridge
+// lazyBridge holds the bridge between quarantine and repository in which outer objects are made. The bridge is opened when
+// it is first needed. Objects that are made in it and not delivered are discarded with it.
+type lazyBridge struct {
+	open   func() (*quarantine.Bridge, error)
+	inside *quarantine.Inspector
+	bridge *quarantine.Bridge    // nil until it is opened
+	across *quarantine.Inspector // of the bridge
 }
 
-func newBench(e *Engine, f facts) *bench {
-	return &bench{inside: f.inside, open: func() (*gitops.Bridge, error) { return f.quarantine.Bridge(e.Repo, e.bridgeDir()) }}
+func newLazyBridge(e *Engine, f facts) *lazyBridge {
+	return &lazyBridge{inside: f.inside, open: func() (*quarantine.Bridge, error) { return f.quarantine.Bridge(e.Repo, e.bridgeDir()) }}
 }
 
 // ready opens the bridge, unless it is open.
-func (b *bench) ready(ctx context.Context) (err error) {
+func (b *lazyBridge) ready(ctx context.Context) (err error) {
 	if b.bridge != nil {
 		return nil
 	}
@@ -88,7 +89,7 @@ func (b *bench) ready(ctx context.Context) (err error) {
 	return err
 }
 
-func (b *bench) close() {
+func (b *lazyBridge) close() {
 	if b.bridge != nil {
 		_ = b.across.Close()
 		_ = b.bridge.Close()

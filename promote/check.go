@@ -14,16 +14,20 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
-// checkedAlone is the number of commits that are not worth another processor.
+// checkedAlone is the number of commits for which a second processor is not worth its cost.
 const checkedAlone = 64
 
-// check has the gate check commits on the bench, parents first, many of them in parts at the same time. It returns the
-// verdicts of those that passed: with an error that is a [gitops.Invalid], the next one must not exist.
-func (e *Engine) check(ctx context.Context, f facts, w *bench, pairs []ledger.Pair) (verdicts []ledger.Verdict, err error) {
+// check runs the gate on commits, parents first. It checks parts of a long list at the same time. It returns the
+// verdicts on the commits that the gate could check. If the error is a [inner.Invalid], the next commit is invalid.
+func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair) (verdicts []ledger.Verdict, err error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
@@ -35,7 +39,7 @@ func (e *Engine) check(ctx context.Context, f facts, w *bench, pairs []ledger.Pa
 	errs := make([]error, len(parts))
 	var one sync.Mutex
 	done := 0
-	next := func() {
+	next := func() { // counts a commit
 		one.Lock()
 		defer one.Unlock()
 		done++
@@ -50,31 +54,31 @@ func (e *Engine) check(ctx context.Context, f facts, w *bench, pairs []ledger.Pa
 	for n := range parts {
 		verdicts = append(verdicts, parts[n]...)
 		if errs[n] != nil {
-			return verdicts, errs[n] // the first commit's
+			return verdicts, errs[n] // the error of the first commit
 		}
 	}
 	return verdicts, nil
 }
 
-// checkPart checks some commits, and calls next before each. When the work is enough for one cycle, the rest is left to
-// a later one.
-func (e *Engine) checkPart(ctx context.Context, f facts, w *bench, pairs []ledger.Pair, next func()) ([]ledger.Verdict, error) {
+// checkPart checks some commits, and calls next before each. When the cycle's budget is used up, a later cycle checks
+// the rest.
+func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair, next func()) ([]ledger.Verdict, error) {
 	k := newChecker(ctx, f, w)
 	defer func() { k.close() }()
 	var passed []ledger.Verdict
 	for _, p := range pairs {
 		next()
 		if k.rules.Later() {
-			commit, err := k.look.Commit(ctx, p.Outer)
+			commit, err := k.inspector.Commit(ctx, p.Outer)
 			if err != nil {
 				return passed, err
 			}
 			passed = append(passed, ledger.Verdict{Commit: p.Outer, Inner: p.Inner, Subject: commit.Subject(), Findings: []policy.Finding{}, Late: true})
 			continue
 		}
-		commit, subject, err := inspect(ctx, f, k.look, p)
+		commit, subject, err := inspect(ctx, f, k.inspector, p)
 		if err == nil {
-			err = e.files.grow(ctx, k.look, commit, f.settings.Limits)
+			err = e.files.grow(ctx, k.inspector, commit, f.settings.Limits)
 		}
 		if err != nil {
 			return passed, err
@@ -91,31 +95,32 @@ func (e *Engine) checkPart(ctx context.Context, f facts, w *bench, pairs []ledge
 	return passed, nil
 }
 
-// checker checks some commits, one after the other. Its inspector is its own: a rule that does not end keeps it.
+// checker checks some commits one after the other. It has its own inspector, because a rule that does not return
+// keeps using the inspector.
 type checker struct {
-	look  *gitops.Inspector
-	rules *policy.Gate
-	lost  bool // a rule still works with the inspector
+	inspector *quarantine.Inspector
+	rules     *policy.Gate
+	lost      bool // a rule is still running and uses the inspector
 }
 
-func newChecker(ctx context.Context, f facts, w *bench) *checker {
-	look := w.bridge.Inspect(ctx, nil)
-	w.across.Lend(look)
-	return &checker{look: look, rules: policy.New(f.rules.settings, f.rules.facts, look)}
+func newChecker(ctx context.Context, f facts, w *lazyBridge) *checker {
+	inspector := w.bridge.Inspect(ctx, nil)
+	w.across.Lend(inspector)
+	return &checker{inspector: inspector, rules: policy.New(f.rules.settings, f.rules.facts, inspector)}
 }
 
-// close ends the inspector, unless it is in use.
+// close closes the inspector, unless a rule still uses it.
 func (k *checker) close() {
 	if !k.lost {
-		_ = k.look.Close()
+		_ = k.inspector.Close()
 	}
 }
 
-// ruleGrace is how long a rule may take to notice that its context has ended.
+// ruleGrace is the time that a rule has to notice that its context has ended.
 const ruleGrace = 200 * time.Millisecond
 
-// check has the rules check a commit. It returns soon after ctx ends or the time for a commit is over, also in the
-// middle of a rule that does not check its context. Such a rule goes on in the background, with the inspector.
+// check runs the rules on a commit. It returns soon after ctx ends or the time for a commit is over, even if a rule
+// ignores its context. Such a rule continues in the background and keeps the inspector.
 func (k *checker) check(ctx context.Context, f facts, commit policy.Commit) ([]policy.Finding, error) {
 	type answer struct {
 		found []policy.Finding
@@ -148,22 +153,22 @@ func (k *checker) check(ctx context.Context, f facts, commit policy.Commit) ([]p
 	return a.found, a.err
 }
 
-// inspect prepares a commit for the gate: its changes count against its first parent.
-func inspect(ctx context.Context, f facts, look *gitops.Inspector, p ledger.Pair) (policy.Commit, string, error) {
-	commit, err := look.Commit(ctx, p.Outer)
+// inspect reads the data of a commit that the gate needs. The commit's changes are those since its first parent.
+func inspect(ctx context.Context, f facts, inspector *quarantine.Inspector, p ledger.Pair) (policy.Commit, string, error) {
+	commit, err := inspector.Commit(ctx, p.Outer)
 	if err != nil {
 		return policy.Commit{}, "", err
 	}
 	pc := policy.Commit{ID: p.Inner, Tree: commit.Tree, Message: commit.Message, Encoding: commit.Encoding, Accepted: f.rules.decisions.AcceptedOf(p.Inner)}
 	if len(commit.Parents) > 0 {
-		parent, err := look.Commit(ctx, commit.Parents[0])
+		parent, err := inspector.Commit(ctx, commit.Parents[0])
 		if err != nil {
 			return pc, "", err
 		}
 		pc.ParentTree = parent.Tree
 	}
-	pc.Changes, err = look.DiffStrict(ctx, pc.ParentTree, pc.Tree, f.settings.Limits)
-	var invalid *gitops.Invalid
+	pc.Changes, err = inspector.DiffStrict(ctx, pc.ParentTree, pc.Tree, f.settings.Limits)
+	var invalid *inner.Invalid
 	if errors.As(err, &invalid) {
 		named := *invalid
 		named.Reason = fmt.Sprintf("commit %s: %s", p.Inner, invalid.Reason)
@@ -172,15 +177,16 @@ func inspect(ctx context.Context, f facts, look *gitops.Inspector, p ledger.Pair
 	return pc, commit.Subject(), err
 }
 
-// fileCount bounds the files of the newest tree: counted once, and added up from there until that might be too many.
-// Files that were removed since are still in it then.
+// fileCount bounds the number of files in the newest tree. The files are counted once. After that, added files are
+// added to the count, and removed files are not subtracted. The files are counted again only when that sum exceeds
+// the limit.
 type fileCount struct {
 	sync.Mutex
-	most int64 // that the newest tree has at most; 0 before they were counted
+	most int64 // upper bound for the newest tree; 0 before the first count
 }
 
-// grow refuses a commit by which a tree comes to have more files than the limit.
-func (c *fileCount) grow(ctx context.Context, look *gitops.Inspector, commit policy.Commit, limits gitops.Limits) error {
+// grow refuses a commit whose tree has more files than the limit.
+func (c *fileCount) grow(ctx context.Context, inspector *quarantine.Inspector, commit policy.Commit, limits inner.Limits) error {
 	added := int64(0)
 	for _, change := range commit.Changes {
 		if change.Old.Mode == 0 {
@@ -194,20 +200,21 @@ func (c *fileCount) grow(ctx context.Context, look *gitops.Inspector, commit pol
 		return nil
 	}
 	var err error
-	c.most, err = look.CheckFiles(ctx, commit.Tree, limits)
+	c.most, err = inspector.CheckFiles(ctx, commit.Tree, limits)
 	return err
 }
 
-// ruleset is what the policy gate goes by in one cycle.
+// ruleset is the input of the policy gate in one cycle.
 type ruleset struct {
 	settings    policy.Settings
 	facts       policy.Facts
 	decisions   ledger.Decisions
+	ignores     *ignore.Rules
 	fingerprint string // equal for equal rules
-	broken      error  // the team's policy cannot be read: nothing may land
+	broken      error  // why the team's policy cannot be read: nothing may land
 }
 
-// readRules reads the user's settings, their team's, and what the user accepted, as they are now.
+// readRules reads the current settings of the user and the team, and the user's decisions.
 func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	var r ruleset
 	var err error
@@ -219,20 +226,20 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if r.settings, used, r.broken = e.teams.apply(ctx, f.config, f.settings.Policy); ctx.Err() != nil {
 		return r, ctx.Err()
 	}
-	ignores := e.Repo.Ignores(e.Dir())
-	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: ignores,
-		Host: policy.HostFiles{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
+	r.ignores = ignore.RulesOf(e.Repo, e.Dir())
+	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores,
+		Host: hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
 	if e.Record.Inside {
 		r.facts.Workspace = e.Record.Workspace
 	}
 	if e.Record.Setup != nil {
 		r.facts.Recipe = e.Record.Setup.Names
 	}
-	r.fingerprint = fingerprint(f.config, used, r, ignores.State(f.config))
+	r.fingerprint = fingerprint(f.config, used, r, r.ignores.State(f.config))
 	return r, nil
 }
 
-// program tells builds of the program apart: another one may have other rules.
+// program identifies the build of the program, because another build may have other rules.
 var program = sync.OnceValue(func() string {
 	info, _ := debug.ReadBuildInfo()
 	return fmt.Sprint(info)

@@ -7,14 +7,15 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // Cycle makes one promotion cycle and returns its outcome. It waits for a cycle of another process to end. A hold is
-// not an error; an error means that the cycle failed, and that the commits that waited still wait.
+// not an error. An error means that the cycle failed, and that the waiting commits still wait.
 func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, error) {
 	hostenv.Refresh()
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
@@ -26,19 +27,19 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, er
 	now := time.Now()
 	outcome, err := e.promote(ctx, options, before, now)
 	if ctx.Err() == nil {
-		outcome, err = e.excuse(outcome, err, before, now)
+		outcome, err = e.holdOrError(outcome, err, before, now)
 	}
 	if err != nil {
 		failed := before.Fail(ctx, e.Dir(), err)
 		if e.unwritable() != nil {
-			failed = nil // the failure itself cannot be written down either
+			failed = nil // the failure cannot be written either
 		}
 		return before, errors.Join(err, failed)
 	}
 	return e.finish(outcome, before)
 }
 
-// promote makes a cycle from what the last one left.
+// promote makes a cycle that starts from the outcome of the last one.
 func (e *Engine) promote(ctx context.Context, options Options, before ledger.Outcome, now time.Time) (outcome ledger.Outcome, err error) {
 	outcome = before
 	outcome.Holds, outcome.Failure = nil, ""
@@ -51,21 +52,24 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 	if err := e.heal(ctx); err != nil {
 		return outcome, err
 	}
-	defer func() { err = errors.Join(err, e.release()) }() // refs reach now what was delivered
+	defer func() { err = errors.Join(err, e.release()) }() // refs now reach the delivered objects
 	facts, err := e.survey(ctx, options, before, now)
 	defer facts.close()
 	if err != nil {
 		return outcome, err
 	}
-	outcome, err = e.carry(ctx, facts, outcome.Land(facts.adopted, now))
+	outcome, err = e.pipeline(ctx, facts, outcome.Land(facts.adopted, now))
+	if e.noRoom(err) {
+		outcome = outcome.With(e.heldBesides(ctx, facts, outcome)...)
+	}
 	return e.counted(outcome, facts.ledger), err
 }
 
-// carry is the data path. Each stage makes a value that nobody writes afterwards. What the stages before the landing
-// make can be thrown away at any moment.
-func (e *Engine) carry(ctx context.Context, facts facts, outcome ledger.Outcome) (ledger.Outcome, error) {
-	bench := newBench(e, facts)
-	defer bench.close()
+// pipeline is the data path. Each stage makes a value that no other stage changes. The results of the stages before the
+// landing can be discarded at any moment.
+func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outcome) (ledger.Outcome, error) {
+	bridge := newLazyBridge(e, facts)
+	defer bridge.close()
 
 	taken, err := e.receive(ctx, facts)
 	outcome = taken.added(outcome)
@@ -77,21 +81,21 @@ func (e *Engine) carry(ctx context.Context, facts facts, outcome ledger.Outcome)
 		return e.invalid(outcome, err)
 	}
 	outcome = plan.entered(outcome)
-	built, err := e.build(ctx, facts, plan, bench)
+	built, err := e.build(ctx, facts, plan, bridge)
 	if err != nil {
 		return e.invalid(outcome, err)
 	}
 	outcome = built.entered(outcome)
-	judged, err := e.judge(ctx, facts, plan, built, bench)
+	judged, err := e.judge(ctx, facts, plan, built, bridge)
 	outcome = judged.added(outcome)
 	if err != nil {
 		return e.invalid(outcome, err)
 	}
-	delivered, err := e.deliver(ctx, facts, judged, bench)
+	delivered, err := e.deliver(ctx, facts, judged, bridge)
 	if err != nil {
 		return outcome, err
 	}
-	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bench)
+	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bridge)
 	outcome = landed.entered(outcome, facts.now)
 	if err != nil || outcome.Landed == 0 {
 		return outcome, err
@@ -99,7 +103,7 @@ func (e *Engine) carry(ctx context.Context, facts facts, outcome ledger.Outcome)
 	return outcome, facts.quarantine.Tidy(ctx)
 }
 
-// remarks are what a stage adds to the outcome: why commits wait, and when to try again.
+// remarks are a stage's additions to the outcome: the reasons why commits wait, and the time of the next try.
 type remarks struct {
 	holds []ledger.Hold
 	retry time.Duration
@@ -107,38 +111,38 @@ type remarks struct {
 
 func (r remarks) added(o ledger.Outcome) ledger.Outcome { return o.With(r.holds...).Sooner(r.retry) }
 
-// counted enters what the ledger holds at the end of a cycle, and keeps it for the next one.
+// counted adds the ledger's counts to the outcome, and caches the ledger for the next cycle.
 func (e *Engine) counted(o ledger.Outcome, l *ledger.Ledger) ledger.Outcome {
 	o.Pending, o.Total = len(l.Tail), len(l.Landed)
 	e.ledgers.Keep(l)
 	return o
 }
 
-// invalid makes a hold of what the agent made and no repository may have; any other error stays one.
+// invalid turns an error about an invalid inner object into a hold. Any other error stays an error.
 func (e *Engine) invalid(o ledger.Outcome, err error) (ledger.Outcome, error) {
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if errors.As(err, &invalid) {
 		return innerInvalid(invalid).added(o), nil
 	}
 	return o, err
 }
 
-// excuse makes a hold of an error that keeps a cycle from being made and is not a failure of its own; any other error
-// stays one.
-func (e *Engine) excuse(o ledger.Outcome, err error, before ledger.Outcome, now time.Time) (ledger.Outcome, error) {
+// holdOrError turns an error into a hold if the cause lies outside the cycle, such as a full disk or another process's
+// lock. Any other error stays an error.
+func (e *Engine) holdOrError(o ledger.Outcome, err error, before ledger.Outcome, now time.Time) (ledger.Outcome, error) {
 	var locked *gitops.LockedError
 	switch {
 	case err == nil:
-	case gitops.NoRoom(err) || DiskFull(e.Dir()):
+	case e.noRoom(err):
 		o = o.With(e.diskFull(err))
 		if !DiskFull(e.Dir()) {
-			o = o.Sooner(mendedPoll) // a quota, say, or another file system: no number tells when there is room
+			o = o.Sooner(retryLater) // a quota or another file system, for example: no number shows when there is room again
 		}
 	case errors.As(err, &locked):
 		o = locking(refLocked(locked.Lock), before, now).added(o)
-	case errors.Is(err, gitops.ErrRefMoved) && !e.overtaken: // by another airlock's notes, say
+	case errors.Is(err, gitops.ErrRefMoved) && !e.overtaken: // by the notes of another airlock, for example
 		e.overtaken = true
-		return o.Sooner(unsettledPoll), nil
+		return o.Sooner(retrySoon), nil
 	default:
 		return o, err
 	}
@@ -146,7 +150,7 @@ func (e *Engine) excuse(o ledger.Outcome, err error, before ledger.Outcome, now 
 	return o, nil
 }
 
-// finish writes the outcome down.
+// finish completes the outcome and writes it.
 func (e *Engine) finish(o, before ledger.Outcome) (ledger.Outcome, error) {
 	o = o.With(e.carried(before)...)
 	o.Holds = ledger.SortHolds(o.Holds, before.Holds, time.Now())
@@ -155,13 +159,13 @@ func (e *Engine) finish(o, before ledger.Outcome) (ledger.Outcome, error) {
 		o.Holds = ledger.SortHolds(append(o.Holds, e.diskFull(nil)), before.Holds, time.Now())
 	}
 	if o.Held(ledger.DiskFull) {
-		err = nil // there may be no room for it; State looks for itself
+		err = nil // there may be no room for the file; State checks the disk itself
 	}
 	return o, err
 }
 
-// carried returns the holds that a cycle leaves as they are: the watchdog's. The daemon asks the watchdog, others take
-// the last cycle's.
+// carried returns the holds that no cycle changes: those of the disk watchdog. The daemon has the watchdog itself,
+// and other processes take the holds of the last cycle.
 func (e *Engine) carried(before ledger.Outcome) []ledger.Hold {
 	if e.Guard == nil {
 		return before.Of(ledger.WorkspaceFull)

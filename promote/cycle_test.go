@@ -11,14 +11,15 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// A ref that moved under a cycle is read once more, and is a failure the second time in a row.
-func TestExcuse(t *testing.T) {
+// TestHoldOrError moves a ref during a cycle: the first time, the next cycle reads it again. The second time in a row, it
+// is a failure.
+func TestHoldOrError(t *testing.T) {
 	t.Parallel()
 	e := &Engine{Store: airlock.Open(&gitops.Repository{CommonDir: t.TempDir()})}
 	var before ledger.Outcome
 	moved, broken := fmt.Errorf("notes: %w", gitops.ErrRefMoved), errors.New("broken")
 	for i, step := range []struct{ of, want error }{{moved, nil}, {nil, nil}, {moved, nil}, {moved, moved}, {nil, nil}, {moved, nil}, {broken, broken}} {
-		outcome, got := e.excuse(before, step.of, before, time.Now())
+		outcome, got := e.holdOrError(before, step.of, before, time.Now())
 		if !errors.Is(got, step.want) || (got == nil) != (step.want == nil) {
 			t.Errorf("step %d: %v, want %v", i, got, step.want)
 		}
@@ -26,7 +27,7 @@ func TestExcuse(t *testing.T) {
 			t.Errorf("step %d: read again: %t", i, again)
 		}
 	}
-	outcome, err := e.excuse(before, fmt.Errorf("notes: %w", &gitops.LockedError{Lock: "refs/x.lock"}), before, time.Now())
+	outcome, err := e.holdOrError(before, fmt.Errorf("notes: %w", &gitops.LockedError{Lock: "refs/x.lock"}), before, time.Now())
 	if err != nil || !outcome.Held(ledger.IndexLocked) {
 		t.Errorf("a lock: %v, %+v", err, outcome.Holds)
 	}

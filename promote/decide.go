@@ -14,18 +14,18 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// ErrNotHeld says that nothing is held which an acceptance would let pass.
+// ErrNotHeld reports that no waiting commit is held by the rule that the user wants to accept.
 var ErrNotHeld = errors.New("nothing that waits is held by it")
 
-// Decided is a commit about which the user decided.
+// Decided is a commit about which the user has decided.
 type Decided struct {
-	Commit  gitops.OID // the outer one; the inner one if there is no other
+	Commit  gitops.OID // the outer commit, or the inner one if it has not been built
 	Subject string     // escaped
 }
 
-// between reads the facts while no cycle is made, until unlock.
+// between reads the facts and keeps other processes from making a cycle until unlock is called.
 func (e *Engine) between(ctx context.Context) (f facts, unlock func(), err error) {
-	release, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	release, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
 	if err != nil {
 		return f, nil, err
 	}
@@ -50,8 +50,8 @@ func (e *Engine) between(ctx context.Context) (f facts, unlock func(), err error
 	return f, func() { f.close(); release() }, err
 }
 
-// Accept lets the commits that are held now pass, as far as the acceptances go, and returns them. What comes later
-// is held again. [ErrNotHeld] says that an acceptance is of no use.
+// Accept lets the commits that are held now pass the accepted rules, and returns these commits. Later commits are
+// held again. The error wraps [ErrNotHeld] if an acceptance applies to no held commit.
 func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Decided, error) {
 	f, unlock, err := e.between(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 	return passed, decisions.Write(e.Dir())
 }
 
-// Drop leaves commits out from now on: their names are those of pending commits, or at least seven digits of inner
-// ones that wait. [history.ErrNotPending] says that one is neither.
+// Drop leaves commits out from now on. A name is a revision of a pending commit, or at least seven digits of a
+// waiting inner one. The error wraps [history.ErrNotPending] if a name is neither.
 func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 	f, unlock, err := e.between(ctx)
 	if err != nil {
@@ -121,13 +121,14 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 	return left, decisions.Write(e.Dir())
 }
 
-// ErrNoConflict says that nothing waits for a conflict to be resolved.
+// ErrNoConflict reports that no commit waits because of a conflict.
 var ErrNoConflict = errors.New("no conflict is held")
 
-// Resolve starts a merge of the first pending commit that conflicts, in the user's working tree, as git merge does:
-// once they commit, that commit counts as landed and the rest goes on. It returns the commit.
+// Resolve starts a merge of the first conflicting pending commit in the user's working tree, as git merge does. Once
+// the user commits the merge, the pending commit counts as landed and the others continue. Resolve returns the
+// pending commit.
 func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
 	if err != nil {
 		return "", err
 	}
@@ -160,7 +161,7 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 		return "", err
 	}
 	for _, step := range steps {
-		// A commit that landed before and that the user has rewritten since must not be merged once more.
+		// A commit that landed before and that the user has rewritten since must not be merged again.
 		if slices.ContainsFunc(f.ledger.Tail, func(p ledger.Pair) bool { return p.Outer == step }) {
 			return step, e.Repo.StartMerge(ctx, step)
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// delivered is what the outer repository has been given. No ref names any of it yet.
+// delivered holds what the outer repository received in this cycle. No ref names any of it yet.
 type delivered struct {
 	notes gitops.OID // the drafted notes; empty if they do not change
 }
 
-// deliver gives the outer repository the built commits with all that they hold, and their notes, and saves verdicts
-// and ledger.
-func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *bench) (delivered, error) {
+// deliver copies the built commits with all their objects, and their notes, to the outer repository. Then it saves
+// the verdicts and the ledger.
+func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) (delivered, error) {
 	var d delivered
 	var notes []gitops.OID
 	if len(j.notes) > 0 {
@@ -33,7 +33,7 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *bench) (deli
 			return d, err
 		}
 		if err := w.bridge.Give(ctx, w.across, j.fresh, known, notes...); err != nil {
-			return d, fmt.Errorf("give commits to the repository: %w", err)
+			return d, fmt.Errorf("copy commits to the repository: %w", err)
 		}
 	}
 	f.ledger.SetTail(j.pending)
@@ -43,7 +43,7 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *bench) (deli
 	return d, f.ledger.Save()
 }
 
-// noteUpdate returns the move of the notes ref that makes the drafted notes visible.
+// noteUpdate returns the update of the notes ref that makes the drafted notes visible.
 func (at refs) noteUpdate(d delivered) []gitops.RefUpdate {
 	if d.notes == "" || d.notes == at.notes {
 		return nil
@@ -51,7 +51,7 @@ func (at refs) noteUpdate(d delivered) []gitops.RefUpdate {
 	return []gitops.RefUpdate{{Ref: NotesRef, Old: at.notes, New: d.notes}}
 }
 
-// noted returns the refs after that move.
+// noted returns the refs after that update.
 func (at refs) noted(d delivered) refs {
 	if d.notes != "" {
 		at.notes = d.notes
@@ -59,8 +59,8 @@ func (at refs) noted(d delivered) refs {
 	return at
 }
 
-// announce makes the built commits pending, with their notes: one transaction, after which they can be seen and
-// nothing has landed. It returns where the refs stand then.
+// announce makes the built commits pending, together with their notes, in one transaction. After it the commits are
+// visible, and nothing has landed. It returns the refs after the transaction.
 func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d delivered) (refs, error) {
 	updates := at.noteUpdate(d)
 	want := l.PendingTip()

@@ -1,27 +1,26 @@
 // Package promote turns an agent's commits into landed commits on the user's branch.
 //
-// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values, each made once and never
-// written again:
+// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values. Each value is made once and
+// not changed after that:
 //
 //	facts      settings, refs, ledger and the inner tip, read at the same time (survey.go)
-//	taken      the inner commit that the quarantine holds whole and has accepted (receive.go)
-//	plan       which commits are built, on what, in the place of which (package history; pure)
-//	built      outer-ready commits: same tree, message and author date, the user's identity (package build)
+//	taken      the inner commit that the quarantine holds completely and has accepted (receive.go)
+//	plan       which commits are built, on which commits, and which they replace (package history; pure)
+//	built      outer commits: same tree, message and author date, the user's identity (package build)
 //	judged     which of them may land, and why the others wait (judge.go; package policy)
-//	delivered  objects, notes and state files outside, named by no ref yet (deliver.go)
-//	landed     the branch, the work tree and the refs after the swing (land.go)
+//	delivered  objects, notes and state files outside, not named by a ref yet (deliver.go)
+//	landed     the branch, the work tree and the refs after the landing (land.go)
 //
-// The stages before the landing make what can be thrown away at any moment. The landing is one journaled step of
-// package gitops. Commits that cannot land wait as pending, and a [ledger.Hold] says why.
+// The results of the stages before the landing can be discarded at any moment. The landing is one journaled step of
+// package gitops/land. Commits that cannot land wait as pending, and a [ledger.Hold] gives the reason.
 //
-// Package ledger owns the state files, package daemon decides when cycles are made.
+// Package ledger reads and writes the state files. Package daemon decides when cycles are made.
 //
 // # Trees, not patches
 //
-// Commits are carried over by their trees, since mail cannot carry a commit. The newest commits of six
-// public repositories were sent through git format-patch and git am with the best flags found (-k
-// --binary --full-index --always --pretty=mboxrd --no-signature; -k --keep-cr --empty=keep
-// --no-scissors):
+// Commits are carried over by their trees, since mail cannot carry a commit. To show this, the newest commits of six
+// public repositories were sent through git format-patch and git am with the best flags found (-k --binary
+// --full-index --always --pretty=mboxrd --no-signature; -k --keep-cr --empty=keep --no-scissors):
 //
 //	first-parent history of   commits  am stopped  wrong tree             messages changed  lost words
 //	age                           370           1  0                                    98           1
@@ -59,58 +58,55 @@
 //	fetch and cherry-pick                                         6.0   4.7 (200 commits)  author lost
 //	format-patch | am, each commit by itself                     12.4   14.5 (200 commits) no
 //
-// The user's object store grows by 13 MB with packs, and by 110 MB with the loose objects of am. For a
-// single commit all ways cost the same, since updating the work tree is the floor.
+// The user's object store grows by 13 MB with packs, and by 110 MB with the loose objects of am. For a single commit,
+// all ways cost the same, since updating the work tree dominates.
 //
-// A property test holds the engine against a model of the contract, with random histories that grow,
-// are rewritten and meet commits of the user's. It found what no real history shows: two inner commits
-// that differ in the committer's date alone became one, and a second "tree" header, which git ignores,
-// was obeyed.
+// A property test compares the engine with a model of the contract. Its random histories grow, are rewritten, and
+// meet the user's commits. The test found two errors that no real history shows: two inner commits that differ only
+// in the committer's date became one, and a second "tree" header, which git ignores, was obeyed.
 //
-// The engine "patch" checks and does not build. It sends the change of each commit through git
-// format-patch and git am in a repository and a working tree of their own, onto the tree that the
-// parent has outside. A constant stands in for the message, so that no message can be taken for a
-// patch, and the repository's attributes undo those in the tree. If the result differs from that of
-// the tree engine, the commit is held, with the words of am. Merges and empty commits go the tree way,
-// since no mail carries them.
+// The engine "patch" checks trees and builds none. It sends the change of each commit through git format-patch and
+// git am, in a repository and a working tree of its own, onto the tree that the parent has outside. A constant
+// replaces the message, so that no message can be taken for a patch, and the repository's attributes undo the
+// attributes in the tree. If the result differs from the result of the tree engine, the commit is held, with the
+// message of am. Merges and empty commits are built by the tree engine alone, since a mail cannot carry them.
 //
 // # Pending and notes
 //
-// Waiting commits are stored, noted and named by refs/airlock/<id>/pending in one transaction, and
-// land in a later one that removes pending. Commits that can land at once are not made pending first,
-// which saves one transaction and two syncs (5 ms). Their notes are in the transaction that moves the
-// branch, before the branch: git moves the refs of a transaction one after the other, in order, and
-// recovery moves the notes back or the branch forward. If such a landing fails, the commits become
-// pending after all. A note that is written after the branch leaves a window that no lock closes, and
-// a user who merges pending commits by hand finds their notes there.
+// Waiting commits are stored, noted and named by refs/airlock/<id>/pending in one transaction. They land in a later
+// transaction, which removes pending. Commits that can land at once are not made pending first, which saves one
+// transaction and two syncs (5 ms). Their notes are in the transaction that moves the branch, and come before the
+// branch: git moves the refs of a transaction one after the other, in order. Recovery moves the notes back or the
+// branch forward. If such a landing fails, the commits become pending. A note that is written after the branch would
+// leave a window that no lock closes. A user who merges pending commits by hand finds their notes in the repository.
 //
 // # Moved and copied repositories
 //
-// The record and the native prison's state identify their folder by inode and birth time, which a move
-// on the file system keeps and a copy does not have. The device's number can change with a reboot and
-// does not count. So the original is recognised wherever it is, and a copy in its place touches
-// neither its daemon nor its prison. A copy continues with the airlock only when no prison of it runs,
-// as after a backup was restored. When no visible process holds the lock, the holder is in another pid
-// namespace or on another host: status reports a running daemon, and stop and clear refuse.
+// The record and the native prison's state identify their folder by inode and birth time. A move on the file system
+// keeps both, and a copy has others. The device number can change with a reboot and does not count. So the original
+// is recognised wherever it is, and a copy in its place touches neither the daemon nor the prison of the original. A
+// copy continues with the airlock only if no prison of it runs, as after a backup was restored. If the lock is taken
+// and no visible process holds it, the holder is in another pid namespace or on another host. Then status reports a
+// running daemon, and stop and clear refuse.
 //
-// An airlock belongs to its branch once its worktree is gone, since git worktree remove asks nobody.
-// The record names the worktree by git's id, which survives a move, and by its last path. The daemon's
-// working folder is the top of the work tree, so the system knows the new path. When git forgets the
-// id, the daemon ends the prison, and the next command in a worktree with that branch takes the
-// airlock over. A workspace that git could not remove is used where it lies; for a lost one, start
-// makes a new one from the quarantine. An airlock without worktree, workspace and pending commits is
-// removed by the next clear that finds none of its own.
+// Once its worktree is gone, an airlock belongs to its branch, since git worktree remove does not ask git-airlock.
+// The record names the worktree by git's id, which survives a move, and by its last path. The daemon's working
+// directory is the top of the work tree, so that the kernel knows the new path. When git forgets the id, the daemon
+// ends the prison, and the next command in a worktree with that branch takes the airlock over. A workspace that git
+// could not remove is used at its old place. If the workspace is lost, start makes a new one from the quarantine. An
+// airlock without worktree, workspace and pending commits is removed by the next clear that finds no airlock of its
+// own.
 //
 // # Excluded and included files
 //
-// With airlock.exclude the inner root has a tree without those files. Before anything is built from an
-// inner tree, they are put back into it, from the base, instead of anything that the agent has at
-// these paths. Merging them back would not do: pending commits that wait for a conflict are built
-// without the user's, so a user who fast-forwards to them would lose the files, and a file that the
-// agent makes at such a path would be a conflict about something that it never saw.
+// With airlock.exclude the tree of the inner root lacks the excluded files. Before anything is built from an inner
+// tree, these files are put back into it from the base, in place of anything that the agent has at their paths.
+// Merging them back would not work. Pending commits that wait for a conflict are built without the user's commits, so
+// a user who fast-forwards to them would lose the files. A file that the agent makes at such a path would conflict
+// with a file that the agent never saw.
 //
-// With .worktreeinclude untracked files go in. Whoever commits can write that list, the agent too, so
-// it needs consent to its name and bytes: the digest is that of its line in a list of sha256sum(1),
-// which no recipe can have. The files are named in the inner .git/info/exclude. Committed by force,
-// they collide with the user's own, which is a hold. A .env never goes in.
+// With .worktreeinclude untracked files are copied into the workspace. Everybody who can commit can write that list,
+// including the agent, so it needs consent to its name and content. The digest is computed over its line in a list of
+// sha256sum(1), which no recipe can have. The files are named in the inner .git/info/exclude. If the agent commits
+// one by force, it collides with the user's own file, which is a hold. A .env file is never copied.
 package promote

@@ -9,80 +9,84 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// cycleLock is the file of the host state that is locked during a cycle, and by commands that must not meet one.
-const cycleLock = "cycle.lock"
+// CycleLock is a file of the host state. It is locked during a cycle, and by commands that must not run during one.
+const CycleLock = "cycle.lock"
 
 // NotesRef is the ref of the provenance notes.
 const NotesRef = "refs/notes/airlock"
 
-// Engine makes promotion cycles for one airlock. Its exported fields are set once. The others are kept from one
-// cycle to the next to save work; an engine without them comes to the same results.
+// Engine makes promotion cycles for one airlock. Its exported fields are set once. The other fields save work from
+// one cycle to the next. An engine without them comes to the same results.
 type Engine struct {
 	Repo   *gitops.Repository // seen from the airlock's worktree; required
 	Store  airlock.Store      // required
 	Record airlock.Record     // required
-	// Open opens an exporter; it stays open until Close or until it fails. Required.
+	// Open opens an exporter. The exporter stays open until Close is called or it fails. Required.
 	Open func(context.Context) (Exporter, error)
-	// Progress receives the name of a step and how much of it is done; all is 0 where it is not known. May be nil.
+	// Progress receives the name of a step and its progress. all is 0 if it is not known. May be nil.
 	Progress func(step string, done, all int)
-	// Guard is the daemon's disk watchdog; nil elsewhere.
+	// Guard is the daemon's disk watchdog. It is nil in other processes.
 	Guard Guard
 
 	exporter  Exporter
-	received  gitops.OID // last inner tip that the quarantine accepted
-	refused   refusal    // the last tip that it refused, if that took long
-	fetched   time.Time  // when a remote was last asked for what it promised
+	received  gitops.OID // the last inner tip that the quarantine accepted
+	refused   refusal    // the last tip that the quarantine refused, if that took long
+	fetched   time.Time  // time of the last attempt to fetch promised objects
 	filter    filterPause
-	blocker   blocker // what was in the way of the last landing
-	overtaken bool    // a ref of ours moved under the last cycle: twice in a row is more than chance
-	teams     teams   // as they were read last
+	blocker   blocker // the paths in the way of the last landing
+	overtaken bool    // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
+	teams     teams   // the policies as they were read last
 	ledgers   ledger.Cache
 	files     fileCount
 }
 
 // Guard stops the prison before its workspace fills the disk.
 type Guard interface {
-	// Allow sets how many bytes a workspace may have.
+	// Allow sets the maximum size of the workspace in bytes.
 	Allow(maxWorkspace int64)
-	// Full returns the hold for which the prison was stopped; nil if it was not.
+	// Full returns the hold for which the prison was stopped, or nil if it was not stopped.
 	Full() *ledger.Hold
 }
 
-// Options of one cycle.
+// Options are the options of one cycle.
 type Options struct {
-	// Land lands what would otherwise wait for a review.
+	// Land lands commits that would otherwise wait for a review.
 	Land bool
-	// UpTo names the last commit to be landed, as [Engine.Drop] has its names; empty means all.
+	// UpTo names the last commit to land, in the form that [Engine.Drop] accepts. Empty means all commits.
 	UpTo string
-	// From is the inner branch or revision that is promoted in the place of main; empty means main.
+	// From is the inner branch or revision to promote instead of main. Empty means main.
 	From string
-	// Engine goes before the setting; empty means the setting.
+	// Engine overrides the setting. Empty means the setting.
 	Engine string
 
-	target gitops.OID // the inner commit that UpTo stood for in an earlier cycle; pending ones get other names when they are rebuilt
+	// target is the inner commit that UpTo named in an earlier cycle. The names of pending commits change when they
+	// are rebuilt.
+	target gitops.OID
 }
 
 // Dir returns the airlock's host state.
 func (e *Engine) Dir() string { return e.Store.Dir(e.Record.ID) }
 
-// LogFile returns the file that the daemon of an airlock writes its log to.
+// LogFile returns the log file of an airlock's daemon.
 func LogFile(dir string) string { return filepath.Join(dir, "log") }
 
 // QuarantineDir returns the folder of an airlock's quarantine.
 func QuarantineDir(dir string) string { return filepath.Join(dir, "quarantine") }
 
-func (e *Engine) quarantine() *gitops.Quarantine {
-	return gitops.OpenQuarantine(QuarantineDir(e.Dir()), e.Record.Format)
+func (e *Engine) quarantine() *quarantine.Store {
+	return quarantine.Open(QuarantineDir(e.Dir()), e.Record.Format)
 }
 
 func (e *Engine) bridgeDir() string { return filepath.Join(e.Dir(), "bridge") }
 
-// progress reports the step that a cycle is at.
+// progress reports the current step of a cycle.
 func (e *Engine) progress(step string, done, all int) {
 	if e.Progress != nil {
 		e.Progress(step, done, all)
@@ -99,7 +103,7 @@ func (e *Engine) Close() error {
 	return err
 }
 
-// Watch sends whenever the inner refs may have changed, until ctx ends or the exporter does.
+// Watch sends whenever the inner refs may have changed, until ctx ends or the exporter ends.
 func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	exporter, err := e.open(ctx)
 	if err != nil {
@@ -108,13 +112,13 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	return exporter.Watch(ctx)
 }
 
-// Writable reports whether a landing can write where it has to.
+// Writable reports whether the repository and the host state can be written.
 func (e *Engine) Writable() bool { return e.unwritable() == nil }
 
-// PolicyFile returns the user's own policy file, as the last cycle read the setting; empty if there is none.
+// PolicyFile returns the path of the user's own policy file, as the last cycle read the setting, or empty.
 func (e *Engine) PolicyFile() string { return e.teams.file }
 
-// open returns the exporter, and opens it if there is none.
+// open returns the exporter, and opens it first if necessary.
 func (e *Engine) open(ctx context.Context) (Exporter, error) {
 	if e.exporter != nil {
 		return e.exporter, nil
@@ -124,53 +128,57 @@ func (e *Engine) open(ctx context.Context) (Exporter, error) {
 	return e.exporter, err
 }
 
-// failed closes an exporter that could not read, so that the next cycle opens another one.
+// failed closes an exporter after a read error, so that the next cycle opens a new one.
 func (e *Engine) failed(err error) error {
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if !errors.As(err, &invalid) {
 		_ = e.Close()
 	}
 	return err
 }
 
-// drainTime is how long Drain waits for other git commands to end.
+// drainTime is the time that Drain waits for other git commands to end.
 const drainTime = 3 * time.Second
 
 const (
-	// mendedPoll is the pause before the workspace is read again while its repository is broken: what mends it (an
-	// object put back, say) need not touch a ref.
-	mendedPoll = 900 * time.Millisecond
-	// unsettledPoll is for what should be over in a moment: another git command at work.
-	unsettledPoll = 60 * time.Millisecond
+	// retryLater is the pause before a broken inner repository is read again. A repair need not touch a ref: somebody
+	// may put an object back, for example.
+	retryLater = 900 * time.Millisecond
+	// retrySoon is the pause for causes that should be over in a moment, such as another git command.
+	retrySoon = 60 * time.Millisecond
 )
 
-// Drain makes cycles until one is not kept from landing by what should be over in a moment.
+// Drain makes cycles until none is prevented from landing by a cause that should be over in a moment.
 func (e *Engine) Drain(ctx context.Context, options Options) (ledger.Outcome, error) {
 	var total ledger.Outcome
 	for end := time.Now().Add(drainTime); ; {
 		o, err := e.Cycle(ctx, options)
 		options.target = cmp.Or(o.Target, options.target)
-		if o.Landed > 0 || o.Pending > total.Pending { // it gets further
+		if o.Landed > 0 || o.Pending > total.Pending { // there is progress
 			end = time.Now().Add(drainTime)
 		}
 		o.Landed += total.Landed
 		total = o
-		if err != nil || o.Retry != unsettledPoll || time.Now().After(end) {
+		if err != nil || o.Retry != retrySoon || time.Now().After(end) {
 			return total, err
 		}
-		time.Sleep(unsettledPoll)
+		time.Sleep(retrySoon)
 	}
 }
 
-// recoverTime is how long Recover waits for a cycle at work, which began by recovering.
-const recoverTime = 200 * time.Millisecond
+const (
+	// recoverWait is the time that Recover waits for a running cycle, which has begun with a recovery itself.
+	recoverWait = 200 * time.Millisecond
+	// recoverTime bounds Recover: every command begins with it, and a user's filter may never end.
+	recoverTime = 10 * time.Second
+)
 
-// Recover finishes or takes back a landing that a crash interrupted, so that nobody sees half of one. What hinders it
-// is left to the next cycle, which reports it as a hold.
+// Recover completes or undoes a landing that a crash interrupted, so that no command sees half a landing. If
+// something prevents that, the next cycle reports it as a hold.
 func (e *Engine) Recover(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, recoverTime)
+	waiting, cancel := context.WithTimeout(ctx, recoverWait)
 	defer cancel()
-	unlock, err := e.Store.LockFile(waiting, e.Record.ID, cycleLock)
+	unlock, err := e.Store.LockFile(waiting, e.Record.ID, CycleLock)
 	if errors.Is(err, airlock.ErrBusy) {
 		return nil
 	}
@@ -178,20 +186,23 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err = land.Recover(ctx, e.Repo, e.Dir()); err == nil {
+	bounded, stop := context.WithTimeout(ctx, recoverTime)
+	defer stop()
+	if err = land.Recover(bounded, e.Repo, e.Dir()); err == nil {
 		err = e.release()
 	}
 	var collision *land.CollisionError
-	if errors.As(err, &collision) || errors.Is(err, land.ErrIndexLocked) || errors.Is(err, land.ErrUnsettled) {
+	if errors.As(err, &collision) || errors.Is(err, land.ErrIndexLocked) || errors.Is(err, land.ErrUnsettled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
 	return err
 }
 
-// RecoverOrHold is Recover for callers that go on only if it was done: it waits for a cycle at work, and returns what
-// hinders it.
+// RecoverOrHold is like Recover, for callers that can continue only after it has succeeded. It waits for a running
+// cycle, and returns a hold if something prevents the recovery.
 func (e *Engine) RecoverOrHold(ctx context.Context) (*ledger.Hold, error) {
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, cycleLock)
+	unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +214,8 @@ func (e *Engine) RecoverOrHold(ctx context.Context) (*ledger.Hold, error) {
 	return &stopped.holds[0], nil
 }
 
-// recover finishes or takes back a landing that a crash interrupted, and removes what a killed cycle left behind. It
-// returns what hinders it.
+// recover completes or undoes a landing that a crash interrupted, and removes what a killed cycle left behind. If
+// something prevents the recovery, it returns a hold.
 func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Time) (remarks, error) {
 	e.quarantine().Sweep()
 	_ = os.RemoveAll(e.bridgeDir()) // there may be nothing to build in this cycle
@@ -218,5 +229,5 @@ func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Ti
 	case err != nil:
 		return remarks{}, err
 	}
-	return remarks{}, e.release() // a crash may have left it to this cycle
+	return remarks{}, e.release() // a crash may have prevented the release
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// seeds are the histories to be made: the same few each time, so that a change is judged by itself. AIRLOCK_TEST_SEED picks one,
-// AIRLOCK_TEST_SEEDS says how many, each time others.
+// seeds returns the seeds of the histories to make. They are the same few each time, so that a test result depends
+// only on the change. AIRLOCK_TEST_SEED selects one seed, AIRLOCK_TEST_SEEDS a number of random ones.
 func seeds(t *testing.T, few int) []uint64 {
 	t.Helper()
 	if text := os.Getenv("AIRLOCK_TEST_SEED"); text != "" {
@@ -39,8 +39,8 @@ func seeds(t *testing.T, few int) []uint64 {
 	return list
 }
 
-// Whatever history an agent makes, what the contract says of it lands: tree, message, encoding, author date,
-// parents and notes, commit by commit, while it grows and is rewritten.
+// TestAnyHistoryLandsExactly makes random histories that grow and are rewritten. Each commit must land as the
+// contract demands: tree, message, encoding, author date, parents and notes.
 func TestAnyHistoryLandsExactly(t *testing.T) {
 	t.Parallel()
 	for i, seed := range seeds(t, 2) {
@@ -79,7 +79,7 @@ func landHistory(t *testing.T, format string, seed uint64, rewrites, works bool)
 			m.userCommits(r, fmt.Sprint(round))
 		}
 		if r.IntN(4) == 0 {
-			// Another process, as after stop and start.
+			// A new engine stands for another process, as after stop and start.
 			w.engine = newEngine(w.Repository, w.record, w.inner)
 		}
 		if r.IntN(4) == 0 {
@@ -98,7 +98,8 @@ func landHistory(t *testing.T, format string, seed uint64, rewrites, works bool)
 	m.whole()
 }
 
-// away lets the user be on another branch while the agent goes on: what waits is rewritten, too, and leaves no trace.
+// away switches the user to another branch while the agent continues. Waiting commits are rewritten meanwhile and
+// must leave no trace.
 func (m *model) away(a *agent, rewrites bool) {
 	m.t.Helper()
 	m.git("checkout", "-q", "-B", "elsewhere")
@@ -117,7 +118,8 @@ func (m *model) away(a *agent, rewrites bool) {
 	m.git("checkout", "-q", m.record.BranchName())
 }
 
-// What grows while it lands, landed by a daemon, is what would have landed in one go.
+// TestHistoryGrowsWhileItLands lets a daemon land a history while it grows. The result must be the same as of one
+// cycle at the end.
 func TestHistoryGrowsWhileItLands(t *testing.T) {
 	t.Parallel()
 	for i, seed := range seeds(t, 2) {
@@ -160,7 +162,7 @@ func (w *world) daemon() (stop func()) {
 	return stop
 }
 
-// patience is how long a test waits for what should come; on a loaded machine that can take long.
+// patience is the time that a test waits for an expected event. On a loaded machine an event can take long.
 const patience = time.Minute
 
 func (w *world) await(what string, there func() bool) {
@@ -172,7 +174,8 @@ func (w *world) await(what string, there func() bool) {
 	}
 }
 
-// A message with a NUL in it is no message to git: it is refused, holds what builds on it, and is let go with it.
+// TestNULIsRefused commits a message with a NUL, which git does not accept. The commit is refused, and so are the
+// commits on top of it. When the agent removes it, the others land.
 func TestNULIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})

@@ -9,7 +9,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
-// TestFilterPause counts how often a landing is tried in a day in which its filter fails and the daemon looks each second.
+// TestFilterPause counts how often a landing is tried in a day, if its filter fails and the daemon checks once a
+// second.
 func TestFilterPause(t *testing.T) {
 	var p filterPause
 	failed := &land.FilterError{}
@@ -26,9 +27,9 @@ func TestFilterPause(t *testing.T) {
 		t.Errorf("%d tries in a day", tries)
 	}
 	if p.pauses(begin, gitops.Config{}) {
-		t.Error("the user's change of the configuration ends no pause")
+		t.Error("a change of the configuration does not end the pause")
 	}
 	if p = p.after(errors.New("x"), begin, config); p.err != nil {
-		t.Error("another error is one of the filter's")
+		t.Error("another error counts as a filter's error")
 	}
 }

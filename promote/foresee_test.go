@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// endless is an exporter whose git is at work for ever.
+// endless is an exporter whose git never ends.
 type endless struct {
 	exporter
 	packs *int
@@ -24,7 +24,8 @@ func (x endless) Pack(ctx context.Context, _ gitops.OID, _ []gitops.OID, _ io.Wr
 	return ctx.Err()
 }
 
-// What is too large is refused before it has come, and not asked for again until something else is wanted or allowed.
+// TestExportIsForeseen checks that a tip that is too large is refused before it has been copied completely, and not
+// exported again until the tip or the limits change.
 func TestExportIsForeseen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("1")})
@@ -49,6 +50,6 @@ func TestExportIsForeseen(t *testing.T) {
 	w.engine.Open = func(context.Context) (promote.Exporter, error) { return workspace(w.inner), nil }
 	check(t, w.engine.Close())
 	if o := w.cycle(); o.Landed != 1 {
-		t.Errorf("not landed when it is allowed: %+v", o.Holds)
+		t.Errorf("not landed although it is allowed now: %+v", o.Holds)
 	}
 }

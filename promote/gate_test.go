@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// recipe is a file that a rule holds which is on in these tests.
+// recipe is a file that a rule of these tests holds.
 const recipe = "coding-environment.toml"
 
 // agent runs git inside.
@@ -29,7 +29,7 @@ func (w *world) commits(message, name, content string) {
 	w.agent("commit", "-q", "-m", message)
 }
 
-// subjects are those of the branch since the base, newest first.
+// subjects returns the subjects of the branch's commits since the base, newest first.
 func (w *world) subjects() string {
 	w.t.Helper()
 	return strings.ReplaceAll(w.git("log", "--topo-order", "--format=%s", string(w.record.Base)+".."+w.record.Branch), "\n", " ")
@@ -42,7 +42,8 @@ func (w *world) state() promote.State {
 	return s
 }
 
-// heldOnASide makes a history of which a commit on a side branch, older than what follows on main, is held.
+// heldOnASide makes a history in which a commit on a side branch is held. The commit is older than the commits that
+// follow on main.
 func heldOnASide(t *testing.T) *world {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.commits("one", "one", "1")
@@ -65,7 +66,7 @@ func TestHeldOnASideBranch(t *testing.T) {
 	if s := w.state(); s.Landed != 2 || s.Pending != 3 {
 		t.Errorf("%d have landed, %d wait", s.Landed, s.Pending)
 	}
-	// Another process knows as much, and the user's own commit in between changes nothing about it.
+	// Another process gets the same result, and a user commit in between does not change it.
 	w.engine = newEngine(w.Repository, w.record, w.inner)
 	w.git("commit", "-q", "--allow-empty", "-m", "mine")
 	if o := w.cycle(); len(o.Holds) != 1 || o.Pending != 3 || w.subjects() != "mine two one" {
@@ -74,7 +75,7 @@ func TestHeldOnASideBranch(t *testing.T) {
 	accepted, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe", Path: recipe}})
 	check(t, err)
 	if len(accepted) != 2 || accepted[0].Subject != "held" || accepted[1].Subject != "merge" {
-		t.Errorf("accepted %+v: it is the commit, and the merge that brings it to the branch", accepted)
+		t.Errorf("accepted %+v: want the commit, and the merge that brings it to the branch", accepted)
 	}
 	if o := w.cycle(); len(o.Holds) != 0 || o.Pending != 0 || w.state().Landed != 5 {
 		t.Fatalf("%q, %+v", w.subjects(), o)
@@ -101,7 +102,7 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	if len(dropped) != 1 || dropped[0].Subject != "held" {
 		t.Fatalf("%+v", dropped)
 	}
-	// The merge would bring in what was dropped: it is held itself.
+	// The merge would bring the dropped commit's changes in, so that the merge itself is held.
 	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || !strings.Contains(o.Holds[0].Message, "(merge)") {
 		t.Fatalf("%+v", o)
 	}
@@ -117,9 +118,9 @@ func TestDroppedOnASideBranch(t *testing.T) {
 		t.Errorf("%d have landed, %d wait", s.Landed, s.Pending)
 	}
 	if _, err := w.engine.Drop(t.Context(), []string{"HEAD"}); !errors.Is(err, history.ErrNotPending) {
-		t.Errorf("what has landed is dropped: %v", err)
+		t.Errorf("dropped a landed commit: %v", err)
 	}
-	// What the agent does on top of it all goes on landing.
+	// The agent's later commits land.
 	w.commits("four", "four", "4")
 	w.cycle()
 	w.commits("five", "five", "5")
@@ -129,7 +130,8 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	w.nothingLeft()
 }
 
-// What was said under other rules is said again, in notes too; what had landed keeps its note.
+// TestRulesChange changes the rules. Pending commits get new verdicts, in their notes too, and landed commits keep
+// their notes.
 func TestRulesChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha256", tree{"a": plain("a\n")})
@@ -149,7 +151,7 @@ func TestRulesChange(t *testing.T) {
 			t.Errorf("%s: the pending commit is another one", c.setting)
 		}
 	}
-	// Nobody can reach past a hold.
+	// A landing cannot reach past a hold.
 	pending := w.ref(w.record.Ref("pending"))
 	for _, options := range []promote.Options{{Land: true}, {Land: true, UpTo: string(pending)}} {
 		o, err := w.engine.Drain(t.Context(), options)
@@ -159,11 +161,12 @@ func TestRulesChange(t *testing.T) {
 		}
 	}
 	if _, err := w.engine.Drain(t.Context(), promote.Options{Land: true, UpTo: strings.Repeat("ab", 32)}); !errors.Is(err, history.ErrNotPending) {
-		t.Errorf("up to what does not exist: %v", err)
+		t.Errorf("up to a commit that does not exist: %v", err)
 	}
 }
 
-// What comes before an invalid commit lands, and nothing of what reaches it, wherever it is.
+// TestInvalidOnASideBranch puts an invalid commit anywhere. The commits before it land, and no commit that reaches
+// it.
 func TestInvalidOnASideBranch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
@@ -196,7 +199,7 @@ func TestInvalidOnASideBranch(t *testing.T) {
 	w.nothingLeft()
 }
 
-// bytesOf are the bytes of an object's name.
+// bytesOf returns the binary form of an object name.
 func bytesOf(t *testing.T, id string) string {
 	t.Helper()
 	b, err := hex.DecodeString(id)

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// release lets the user's git gc have what was handed over: the refs that reach it have moved, or it is of no use.
+// release ends the protection of handed-over objects from the user's git gc: refs reach the objects now, or nothing
+// needs them.
 func (e *Engine) release() error {
-	h, err := e.Repo.Handover(e.Dir())
+	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
 	if err == nil {
 		err = h.Release()
 	}
@@ -21,9 +23,9 @@ func (e *Engine) release() error {
 	return nil
 }
 
-// heal hands over again what the repository lost of the airlock's objects.
+// heal hands over objects of the airlock again if the repository has lost them.
 func (e *Engine) heal(ctx context.Context) error {
-	h, err := e.Repo.Handover(e.Dir())
+	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
 	if err != nil {
 		return err
 	}
@@ -38,9 +40,9 @@ func (e *Engine) heal(ctx context.Context) error {
 	return nil
 }
 
-// again gives the outer repository once more what was pending before this cycle, when it lands: the ref that reaches it
-// goes as another one comes, and a git gc may read the one too late and the other too early.
-func (e *Engine) again(ctx context.Context, f facts, w *bench, at refs, to gitops.OID) error {
+// redeliver copies commits that were pending before this cycle once more when they land. The ref pending goes as the
+// branch comes, and a git gc may read the one ref too late and the other too early.
+func (e *Engine) redeliver(ctx context.Context, f facts, w *lazyBridge, at refs, to gitops.OID) error {
 	if at.pending == "" {
 		return nil
 	}
@@ -48,13 +50,13 @@ func (e *Engine) again(ctx context.Context, f facts, w *bench, at refs, to gitop
 		return err
 	}
 	if err := w.bridge.Again(ctx, to, []gitops.OID{at.tip, at.promoted, f.ledger.Base.Outer}); err != nil {
-		return fmt.Errorf("give pending commits to the repository: %w", err)
+		return fmt.Errorf("copy pending commits to the repository: %w", err)
 	}
 	return nil
 }
 
-// anchored lists the outer commits on which the built ones rest and which a ref reaches: the user's git gc leaves those
-// alone. What no ref reaches any more is handed over with the built commits.
+// anchored lists the outer commits below the built ones that a ref reaches, which the user's git gc keeps. Commits
+// that no ref reaches any more are handed over together with the built ones.
 func (e *Engine) anchored(ctx context.Context, f facts, outside []gitops.OID) ([]gitops.OID, error) {
 	named := slices.DeleteFunc([]gitops.OID{f.ledger.Base.Outer, f.refs.tip, f.refs.promoted, f.refs.pending}, func(id gitops.OID) bool { return id == "" })
 	others := slices.DeleteFunc(slices.Clone(outside), func(id gitops.OID) bool { return slices.Contains(named, id) })

@@ -10,9 +10,10 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// commit is an inner commit as the agent meant it.
+// commit is an inner commit with the values that the agent wrote.
 type commit struct {
 	id       gitops.OID
 	files    tree
@@ -23,7 +24,7 @@ type commit struct {
 	message  string
 }
 
-// agent makes a random history, the same for the same seed.
+// agent makes a random history. The same seed makes the same history.
 type agent struct {
 	t       testing.TB
 	r       *rand.Rand
@@ -41,10 +42,10 @@ func newAgent(w *world, base tree, seed uint64) *agent {
 		ghost: w.record.Ghost.String(), root: root, main: root}
 }
 
-// publish moves the inner main to where the agent has come.
+// publish moves the inner main to the agent's newest commit.
 func (a *agent) publish() {
 	a.t.Helper()
-	moveRef(a.t, a.objects.dir, gitops.InnerMain, a.main.id)
+	moveRef(a.t, a.objects.dir, inner.Main, a.main.id)
 }
 
 // commit makes a commit object.
@@ -56,8 +57,8 @@ func (a *agent) commit(files tree, parents ...*commit) *commit {
 	return c
 }
 
-// store makes the object of a commit. Its committer's date is inside alone: commits that differ in nothing else are two
-// outside as well.
+// store writes the object of a commit. The committer's date exists only inside: commits that differ only in it must
+// still be two commits outside.
 func (a *agent) store(c *commit) {
 	a.t.Helper()
 	a.made++
@@ -80,7 +81,7 @@ func (a *agent) store(c *commit) {
 	c.id = a.objects.store(a.t, "commit", b.String())
 }
 
-// strangeHeaders stay behind, those among them that look like known ones.
+// strangeHeaders do not come outside, not even those that look like known headers.
 var strangeHeaders = []string{
 	"gpgsig -----BEGIN PGP SIGNATURE-----\n \n author Evil <evil@x.example> 9 +0000\n -----END PGP SIGNATURE-----\n",
 	"mergetag object 0000\n type commit\n tag v1\n tagger Evil <evil@x.example> 9 +0000\n \n text\n",
@@ -104,7 +105,7 @@ var messages = []string{
 	strings.Repeat("3,000 characters ", 177) + "\n", strings.Repeat("x", 3000), "tab\tand  spaces \n\n\tindented\n", "\xef\xbb\xbfbom\n", "done\n", "data 5\nhello\n",
 }
 
-// someMessage is a message of one shape or of two, sometimes in another encoding.
+// someMessage returns a message of one or two shapes, sometimes in another encoding.
 func someMessage(r *rand.Rand, number int) (message, encoding string) {
 	switch r.IntN(6) {
 	case 0:
@@ -117,7 +118,7 @@ func someMessage(r *rand.Rand, number int) (message, encoding string) {
 	return one(r, messages), ""
 }
 
-// step goes on with the history; nothing is lost of what main has.
+// step continues the history without removing a commit from main.
 func (a *agent) step() {
 	a.t.Helper()
 	switch n := a.r.IntN(20); {
@@ -127,13 +128,13 @@ func (a *agent) step() {
 		a.main = a.commit(a.main.files, a.main) // empty
 	case n < 13:
 		a.side()
-	case n < 14: // the same again, at another time
+	case n < 14: // the same change again, at another time
 		twin := *one(a.r, a.recent(6))
 		if twin.parents != nil {
 			a.store(&twin)
 			a.sides = append(a.sides, &twin)
 		}
-	case n < 15: // a history of its own
+	case n < 15: // a separate history
 		files := tree{}
 		files.change(a.r)
 		if f, both := a.root.files[shared]; both {
@@ -145,7 +146,7 @@ func (a *agent) step() {
 	}
 }
 
-// next is a commit with some changes.
+// next makes a commit with some changes.
 func (a *agent) next(on *commit) *commit {
 	files := maps.Clone(on.files)
 	for range 1 + a.r.IntN(4) {
@@ -157,7 +158,7 @@ func (a *agent) next(on *commit) *commit {
 	return a.commit(files, on)
 }
 
-// side goes on with a side branch, or makes one.
+// side continues a side branch, or makes one.
 func (a *agent) side() {
 	if len(a.sides) > 0 && a.r.IntN(2) == 0 {
 		i := a.r.IntN(len(a.sides))
@@ -167,7 +168,7 @@ func (a *agent) side() {
 	a.sides = append(a.sides, a.next(one(a.r, a.recent(6))))
 }
 
-// recent are the newest commits of main's first-parent history.
+// recent returns the newest commits of main's first-parent history.
 func (a *agent) recent(n int) []*commit {
 	var found []*commit
 	for c := a.main; len(found) < n; c = c.parents[0] {
@@ -179,7 +180,7 @@ func (a *agent) recent(n int) []*commit {
 	return found
 }
 
-// merge merges one or more side branches into main, in one of the ways there are.
+// merge merges one or more side branches into main, in one of several ways.
 func (a *agent) merge() {
 	arms := []*commit{a.takeSide()}
 	for len(a.sides) > 0 && a.r.IntN(3) == 0 {
@@ -189,12 +190,12 @@ func (a *agent) merge() {
 	for _, arm := range arms {
 		for name, f := range arm.files {
 			if _, taken := files[name]; !taken || a.r.IntN(2) == 0 {
-				files.put(name, f) // where both have it, a conflict was resolved, one way or the other
+				files.put(name, f) // where both sides have the path, a conflict was resolved for one of them
 			}
 		}
 	}
 	switch a.r.IntN(7) {
-	case 0: // what is in neither side
+	case 0: // a file of neither side
 		files.change(a.r)
 	case 1: // ours
 		files = a.main.files
@@ -204,7 +205,7 @@ func (a *agent) merge() {
 		other := a.commit(arms[0].files, arms[0], a.main)
 		a.main = a.commit(a.main.files, a.main, arms[0])
 		arms = []*commit{other}
-	case 4: // the side goes on after it
+	case 4: // the side branch continues after the merge
 		a.sides = append(a.sides, arms[0])
 	case 5: // a parent twice
 		arms = append(arms, arms[0])
@@ -219,7 +220,7 @@ func (a *agent) takeSide() *commit {
 	return side
 }
 
-// rewrite does to main what takes something of it back.
+// rewrite removes commits from main in some way.
 func (a *agent) rewrite() {
 	a.t.Helper()
 	recent := a.recent(6)
@@ -228,9 +229,9 @@ func (a *agent) rewrite() {
 		a.main = a.commit(one(a.r, []tree{a.main.files, a.next(a.main).files}), a.main.parents...)
 	case 1: // reset
 		a.main = one(a.r, recent)
-	case 2: // reset, and on from there
+	case 2: // reset and continue from there
 		a.main = a.next(one(a.r, recent))
-	case 3: // rebase: the same changes, one of them left out, on something else
+	case 3: // rebase: the same changes without one of them, on another commit
 		on := one(a.r, append(a.recent(8), a.root))
 		for _, c := range slices.Backward(recent[:len(recent)-1]) {
 			if a.r.IntN(3) > 0 {
@@ -238,15 +239,15 @@ func (a *agent) rewrite() {
 			}
 		}
 		a.main = on
-	case 4: // main becomes a side branch, and the other way round
+	case 4: // main becomes a side branch, and the side branch main
 		if len(a.sides) > 0 {
 			i := a.r.IntN(len(a.sides))
 			a.main, a.sides[i] = a.sides[i], a.main
 		}
-	case 5: // what is taken back comes back by a merge
+	case 5: // a merge brings the removed commits back
 		before := one(a.r, recent)
 		a.main = a.commit(a.main.files, a.next(before), a.main)
-	case 6: // a merge the other way round: what was main is the second parent
+	case 6: // a merge in the other direction: the previous main is the second parent
 		if len(a.sides) > 0 {
 			side := a.takeSide()
 			a.main = a.commit(side.files.with(a.main.files), side, a.main)
@@ -254,7 +255,7 @@ func (a *agent) rewrite() {
 	}
 }
 
-// reached lists what a commit reaches and is not among those known, parents before children.
+// reached lists the commits that a commit reaches, without the known ones, parents before children.
 func reached(tip *commit, known func(*commit) bool) []*commit {
 	var order []*commit
 	seen := map[*commit]bool{}

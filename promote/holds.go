@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/build"
@@ -16,9 +17,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// Positions returns the holds that follow from where the user stands, in the order of the reasons: in the middle of an
-// operation, without the airlock's branch, on another branch, or on none. tip is the outer branch's commit, empty if
-// it is deleted.
+// Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
+// is in progress, the airlock's branch is deleted, another branch is checked out, or HEAD is detached. tip is the
+// outer branch's commit, or empty if the branch is deleted.
 func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, tip, promoted gitops.OID) (holds []ledger.Hold, err error) {
 	branch := r.BranchName()
 	if op := repo.Operation(); op != "" {
@@ -45,8 +46,8 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}), nil
 }
 
-// elsewhere is the hold of a branch that another worktree has checked out as well: what lands here would leave that
-// one's index and files behind, and its next commit would take it back.
+// elsewhere returns a hold if another worktree also has the branch checked out. A landing here would leave that
+// worktree's index and files behind, and the next commit there would undo the landing.
 func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]ledger.Hold, error) {
 	tops, err := repo.Elsewhere(ctx, r.Branch)
 	if err != nil || len(tops) == 0 {
@@ -69,7 +70,7 @@ func operationNext(op string) []string {
 	return []string{"git " + op + " --continue", "git " + op + " --abort"}
 }
 
-// pathsNamed bounds how many paths a command in a hold's next step names.
+// pathsNamed bounds the number of paths in a command of a hold.
 const pathsNamed = 50
 
 func quoted(paths []string) string {
@@ -102,12 +103,13 @@ func (e *Engine) collision(ctx context.Context, paths []string) ledger.Hold {
 	return h
 }
 
-// putAside are the commands that put paths aside: git stash, once that can be told of them, and for the rest another name.
+// putAside returns the commands that move paths out of the way: git stash for all paths that it can take, preceded by
+// the commands that make it take them, and mv for the rest.
 func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 	var next []string
 	stubborn, err := land.FindStubborn(ctx, e.Repo, paths)
 	if err != nil {
-		stubborn = land.Stubborn{} // what hinders git here is told where it is asked again
+		stubborn = land.Stubborn{} // the same error comes up again when git runs the next time
 	}
 	for _, p := range stubborn.Strange {
 		next = append(next, "mv --"+quoted([]string{p, p + ".mine"}))
@@ -128,16 +130,16 @@ func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 	return next
 }
 
-// interrupted is the hold of a landing that a crash interrupted and that cannot be finished or taken back without
-// writing over something that was changed since.
+// interrupted returns the hold of a landing that a crash interrupted, if it cannot be completed or undone without
+// overwriting later changes.
 func (e *Engine) interrupted(ctx context.Context, paths []string) ledger.Hold {
 	h := e.collision(ctx, paths)
 	h.Message = "a landing was interrupted, and files it was writing have been changed since; put them aside to let it be finished"
 	return h
 }
 
-// conflict returns the hold of commits that change what the user's own commits changed, too, that git am does not
-// take, or that need what the user dropped.
+// conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not
+// apply, or that needs a dropped commit.
 func (e *Engine) conflict(ctx context.Context, at refs, c build.Conflict) ledger.Hold {
 	switch branch := gitops.Escape(e.Record.BranchName()); {
 	case c.Lacking != nil:
@@ -158,26 +160,26 @@ func (e *Engine) indexLocked() ledger.Hold {
 		Next: []string{"rm " + gitops.Pasteable(e.Repo.GitDir+"/index.lock")}}
 }
 
-// refLocked is the hold of a lock that is there in the place of a ref or of what refs are kept in.
+// refLocked returns the hold for the lock file of a ref or of the file that stores refs.
 func refLocked(lock string) ledger.Hold {
 	return ledger.Hold{Reason: ledger.IndexLocked, Message: "another git command holds the lock of a ref; if none runs, it is left over from a crash",
 		Next: []string{"rm " + gitops.Pasteable(lock)}}
 }
 
-// locking is a hold for what another command should be done with in a moment. A lock that stays for several was left by a
-// crash.
+// locking returns a hold for a lock that another command should release in a moment. A lock that stays for several
+// moments was left by a crash.
 func locking(h ledger.Hold, before ledger.Outcome, now time.Time) remarks {
-	r := remarks{[]ledger.Hold{h}, unsettledPoll}
+	r := remarks{[]ledger.Hold{h}, retrySoon}
 	for _, b := range before.Of(ledger.IndexLocked) {
 		if now.Sub(b.Since) > drainTime {
-			r.retry = mendedPoll
+			r.retry = retryLater
 		}
 	}
 	return r
 }
 
-// innerInvalid is the hold for what the quarantine or the gate refused.
-func innerInvalid(cause *gitops.Invalid) remarks {
+// innerInvalid returns the hold for objects that the quarantine or the gate refused.
+func innerInvalid(cause *inner.Invalid) remarks {
 	next := []string{"git airlock visit -- git fsck", "git airlock visit"}
 	switch {
 	case cause.For != "":
@@ -185,11 +187,11 @@ func innerInvalid(cause *gitops.Invalid) remarks {
 	case cause.Stalled:
 		next = next[1:]
 	}
-	return remarks{[]ledger.Hold{{Reason: ledger.InnerInvalid, Message: cause.Reason, Next: next}}, mendedPoll}
+	return remarks{[]ledger.Hold{{Reason: ledger.InnerInvalid, Message: cause.Reason, Next: next}}, retryLater}
 }
 
-// innerMain is the hold for a workspace without a branch main.
-func innerMain(names []gitops.InnerRef) remarks {
+// innerMain returns the hold for a workspace without a branch main.
+func innerMain(names []inner.Ref) remarks {
 	h := ledger.Hold{Reason: ledger.InnerMain, Message: "the inner repository has no branch main"}
 	var shown []string
 	for _, r := range names[:min(len(names), 10)] {
@@ -197,15 +199,15 @@ func innerMain(names []gitops.InnerRef) remarks {
 	}
 	if len(shown) == 0 {
 		h.Message += ", and no other ref"
-		return remarks{[]ledger.Hold{h}, mendedPoll}
+		return remarks{[]ledger.Hold{h}, retryLater}
 	}
 	h.Message += "; it has " + strings.Join(shown, ", ")
 	h.Next = []string{"git airlock visit -- git branch main " + gitops.Pasteable(names[0].Name)}
-	return remarks{[]ledger.Hold{h}, mendedPoll}
+	return remarks{[]ledger.Hold{h}, retryLater}
 }
 
-// review is the hold of all that waits for the user to look at it first. What a start asked for goes before the
-// configuration, and stays: it takes another start to change it.
+// review returns the hold of commits that wait for the user's review. A value given to start goes before the
+// configuration, and only another start can change it.
 func (e *Engine) review() ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
 		Next: []string{"git log -p " + gitops.Pasteable(e.Record.BranchName()) + ".." + strings.TrimPrefix(e.Record.Ref("pending"), "refs/"), "git airlock promote"}}
@@ -216,8 +218,8 @@ func (e *Engine) review() ledger.Hold {
 	return h
 }
 
-// policyHold is the hold of a commit that a rule holds, with all that builds on it. later is how many of those
-// are held by rules of their own.
+// policyHold returns the hold of a commit that a rule holds. later is the number of commits after it that rules hold
+// as well.
 func policyHold(v ledger.Verdict, later int) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, brief(v.Subject))}
 	accept := "git airlock promote"
@@ -239,10 +241,10 @@ func policyHold(v ledger.Verdict, later int) ledger.Hold {
 	return h
 }
 
-// acceptancesNamed bounds how many paths a command names before it names the rule alone.
+// acceptancesNamed bounds the number of paths in a command. With more paths, the command names only the rule.
 const acceptancesNamed = 10
 
-// acceptances are what lets a finding pass, as narrow as it can be typed.
+// acceptances returns the narrowest acceptances of a finding that can be typed.
 func acceptances(f policy.Finding) []policy.Acceptance {
 	if len(f.Paths) == 0 || len(f.Paths) > acceptancesNamed || f.More {
 		return []policy.Acceptance{{Rule: f.Rule}}
@@ -264,7 +266,7 @@ func brief(subject string) string {
 	return subject
 }
 
-// teamUnreadable holds everything: a policy that is not obeyed would be taken for one that is.
+// teamUnreadable returns a hold of all commits. Otherwise the user would believe that the team's policy is enforced.
 func teamUnreadable(cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Escape(cause.Error())}
 	var broken *PolicyError
@@ -274,9 +276,9 @@ func teamUnreadable(cause error) ledger.Hold {
 	return h
 }
 
-// notApplied is the hold of a commit that needs what was dropped, with all that builds on it.
+// notApplied returns the hold of a commit that needs a dropped commit, and of all commits that build on it.
 func notApplied(d ledger.Dropped, paths []string) ledger.Hold {
 	return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(paths),
-		Message: fmt.Sprintf("commit %.12s (%s), and what builds on it, does not apply without what was dropped", d.Commit, brief(d.Subject)),
+		Message: fmt.Sprintf("commit %.12s (%s) and the commits on top of it do not apply without the dropped commits", d.Commit, brief(d.Subject)),
 		Next:    []string{fmt.Sprintf("git airlock promote --drop %.12s", d.Commit), "git airlock visit"}}
 }

@@ -3,45 +3,55 @@ package promote
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// judged is what waits, what of it may land, and what its notes say.
+// judged holds the waiting commits, the last of them that may land, and the notes to write.
 type judged struct {
 	remarks
-	pending  []ledger.Pair // oldest first
-	fresh    gitops.OID    // the newest of them that was built in this cycle; empty if none was
-	outside  []gitops.OID  // outer commits that the built ones rest on
-	mayLand  gitops.OID    // the newest of pending that no rule keeps from landing; empty if there is none
-	notes    []gitops.Note // new ones, and removals of those of commits that are not pending any more
-	later    bool          // some commits are left for the next cycle to check
+	pending  []ledger.Pair     // oldest first
+	fresh    gitops.OID        // the newest of pending that was built in this cycle; empty if there is none
+	outside  []gitops.OID      // outer commits below the built ones
+	mayLand  gitops.OID        // the newest of pending that no rule holds; empty if there is none
+	notes    []quarantine.Note // new notes, and removals of the notes of commits that are not pending any more
+	later    bool              // the next cycle checks some commits
 	verdicts ledger.Verdicts
 }
 
-// judge has the policy gate check every pending commit that has no verdict under the present rules. What comes before
-// the first held commit may land. What comes from an invalid commit on is not made pending at all.
-func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *bench) (judged, error) {
+// judge runs the policy gate on every pending commit that has no verdict under the current rules. The commits before
+// the first held one may land. An invalid commit and those after it are not made pending.
+func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazyBridge) (judged, error) {
 	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
 	if err != nil {
 		return judged{}, err
 	}
 	var unknown []ledger.Pair
+	again, err := ignoredAnew(ctx, f, b.Pending, verdicts)
+	if err != nil {
+		return judged{}, err
+	}
 	for _, t := range b.Pending {
-		if verdicts.Unchecked(b.Pending, t.Outer) {
+		if again[t.Outer] || verdicts.Unchecked(b.Pending, t.Outer) {
 			unknown = append(unknown, t)
 		}
 	}
 	passed, err := e.check(ctx, f, w, unknown)
 	for _, v := range passed {
+		if paths, found := v.IgnoredPaths(); found {
+			v.Ignores = f.rules.ignores.StateAbove(paths)
+		}
 		verdicts.Add(v)
 	}
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if err != nil && !errors.As(err, &invalid) {
 		return judged{}, err
 	}
@@ -58,10 +68,44 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *benc
 			j.fresh = n.Outer
 		}
 	}
-	return e.sentence(ctx, f, p, j), nil
+	return e.findLandable(ctx, f, p, j), nil
 }
 
-// before returns the pairs of the commits that can land before an inner commit.
+// ignoredAnew returns the pending commits with a finding of ignored-path that must be checked again, because the user's
+// ignore files above its paths have changed, or because the user's index has one of the paths now. If there is one, it
+// also returns the commits whose findings are stored without paths.
+func ignoredAnew(ctx context.Context, f facts, pending []ledger.Pair, verdicts ledger.Verdicts) (map[gitops.OID]bool, error) {
+	again, of := map[gitops.OID]bool{}, map[string][]gitops.OID{}
+	var without []gitops.OID
+	for _, t := range pending {
+		v := verdicts.Of(t.Outer)
+		paths, found := v.IgnoredPaths()
+		switch {
+		case !found:
+		case len(paths) == 0:
+			without = append(without, t.Outer)
+		case v.Ignores != f.rules.ignores.StateAbove(paths):
+			again[t.Outer] = true
+		}
+		for _, p := range paths {
+			of[p] = append(of[p], t.Outer)
+		}
+	}
+	tracked, err := f.rules.ignores.Tracked(ctx, slices.Collect(maps.Keys(of)))
+	for _, p := range tracked {
+		for _, id := range of[p] {
+			again[id] = true
+		}
+	}
+	if len(again) > 0 {
+		for _, id := range without {
+			again[id] = true
+		}
+	}
+	return again, err
+}
+
+// before returns the pending pairs that can land before an inner commit.
 func before(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 	end := slices.IndexFunc(pending, func(t ledger.Pair) bool { return t.Inner == inner })
 	done := map[gitops.OID]bool{}
@@ -75,8 +119,8 @@ func before(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 	return slices.DeleteFunc(slices.Clone(pending[:end]), func(t ledger.Pair) bool { return !reached[t.Inner] })
 }
 
-// sentence finds what may land: what comes before the first held commit.
-func (e *Engine) sentence(ctx context.Context, f facts, p planned, j judged) judged {
+// findLandable finds the commits that may land: those before the first held commit.
+func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged) judged {
 	if len(j.pending) == 0 {
 		return j
 	}
@@ -114,8 +158,8 @@ func (e *Engine) sentence(ctx context.Context, f facts, p planned, j judged) jud
 	return j
 }
 
-// inTheWay returns the paths of new files at which the user has one already: such a commit will collide once its rule
-// is accepted.
+// inTheWay returns the paths of new files at which the user already has a file. Such a commit will collide once its
+// rule is accepted.
 func (e *Engine) inTheWay(v ledger.Verdict) []string {
 	var there []string
 	for _, f := range v.Findings {
@@ -131,12 +175,12 @@ func (e *Engine) inTheWay(v ledger.Verdict) []string {
 	return there
 }
 
-// notes makes the notes that change: removals for commits that are not pending any more, those of new commits, and
-// those of commits that wait under rules which have changed.
-func (e *Engine) notes(ctx context.Context, f facts, b built, j judged, checked []ledger.Pair) ([]gitops.Note, error) {
-	var notes []gitops.Note
+// notes returns the notes to change: removals for commits that are not pending any more, and notes of new commits and
+// of waiting commits whose verdict changed.
+func (e *Engine) notes(ctx context.Context, f facts, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
+	var notes []quarantine.Note
 	for _, gone := range b.Gone {
-		notes = append(notes, gitops.Note{Commit: gone.Outer})
+		notes = append(notes, quarantine.Note{Commit: gone.Outer})
 	}
 	waits, fresh := map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	for _, t := range j.pending {
@@ -148,8 +192,8 @@ func (e *Engine) notes(ctx context.Context, f facts, b built, j judged, checked 
 		}
 	}
 	for _, t := range b.Pending {
-		if !waits[t.Outer] && !fresh[t.Outer] { // pending before, and invalid under the rules of now
-			notes = append(notes, gitops.Note{Commit: t.Outer})
+		if !waits[t.Outer] && !fresh[t.Outer] { // was pending, and is invalid under the current rules
+			notes = append(notes, quarantine.Note{Commit: t.Outer})
 		}
 	}
 	for _, t := range checked {

@@ -23,12 +23,13 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
-// daemonRequest is what a kill test asks of its helper: to be the daemon of an airlock until it is killed.
+// daemonRequest is the variable with which a kill test makes its helper process the daemon of an airlock, until it is
+// killed.
 type daemonRequest struct{ Top, Inner, ID string }
 
 const daemonVariable = "AIRLOCK_TEST_DAEMON"
 
-// daemonHelper is what TestMain runs in the processes that are killed.
+// daemonHelper is the main function of the processes that are killed.
 func daemonHelper(text string) int {
 	var request daemonRequest
 	if err := json.Unmarshal([]byte(text), &request); err != nil {
@@ -39,7 +40,7 @@ func daemonHelper(text string) int {
 		var r airlock.Record
 		if r, err = airlock.Open(repo).Load(request.ID); err == nil {
 			err = airlock.ErrBusy
-			for errors.Is(err, airlock.ErrBusy) { // a process that was forked and not yet executed has the lock of the last one
+			for errors.Is(err, airlock.ErrBusy) { // a process between fork and exec still holds the previous daemon's lock
 				err = daemon.Run(context.Background(), daemon.Config{Engine: newEngine(repo, r, request.Inner), Log: log.New(os.Stderr, "", 0)})
 			}
 		}
@@ -48,12 +49,12 @@ func daemonHelper(text string) int {
 	return 1
 }
 
-// killSteps are the steps of a landing at which the program can be made to kill itself (gitops/kill.go).
+// killSteps are the steps of a landing at which the program can be made to kill itself (gitops/land).
 var killSteps = []string{"prepared", "locked", "journal", "swing:1", "swing:2", "swing:5", "tree", "refs", "index"}
 
-// A daemon is killed again and again, at each step of a landing and at any moment, while the agent commits, and the
-// user commits, stages and switches branches: in the end each inner commit has landed exactly once, nothing of
-// the user's is lost, and nothing is left over. AIRLOCK_TEST_KILLS says how often.
+// TestDaemonKilledWhileAllWork kills a daemon again and again, at each step of a landing and at any moment. Meanwhile
+// the agent commits, and the user commits, stages and switches branches. In the end each inner commit has landed
+// exactly once, the user has lost nothing, and no file is left over. AIRLOCK_TEST_KILLS is the number of kills.
 func TestDaemonKilledWhileAllWork(t *testing.T) {
 	kills := 50
 	if text := os.Getenv("AIRLOCK_TEST_KILLS"); text != "" {
@@ -70,7 +71,7 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 	w.git("branch", "elsewhere")
 	stop := make(chan struct{})
 	var all sync.WaitGroup
-	paces := make(chan struct{}, 4) // what an agent does between two kills: more would only pile up
+	paces := make(chan struct{}, 4) // the agent's steps between two kills: more would only pile up
 	for _, work := range []func(){u.work, func() {
 		select {
 		case <-paces:
@@ -91,7 +92,7 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 		})
 	}
 	count := w.killDaemons(rand.New(rand.NewPCG(seed, 3)), kills, paces)
-	end := w.daemon() // the last one lives
+	end := w.daemon() // the last one is not killed
 	close(stop)
 	all.Wait()
 	u.comeBack()
@@ -105,8 +106,8 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 	t.Logf("%d commits of the agent's, %d of the user's; killed at: %v", len(a.reached()), len(u.commits), count)
 }
 
-// killDaemons runs one daemon after the other and kills each, and lets the agent go on meanwhile; it returns where, and how
-// often.
+// killDaemons runs one daemon after the other, kills each, and lets the agent continue meanwhile. It returns the
+// steps of the kills, and how often each was reached.
 func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[string]int {
 	w.t.Helper()
 	request, err := json.Marshal(daemonRequest{w.Top, w.inner, w.record.ID})
@@ -132,7 +133,7 @@ func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[
 	return count
 }
 
-// pace lets the agent go some steps within a time.
+// pace lets the agent make some steps within a time.
 func pace(paces chan<- struct{}, steps int, within time.Duration) {
 	for range steps {
 		paces <- struct{}{}
@@ -140,8 +141,8 @@ func pace(paces chan<- struct{}, steps int, within time.Duration) {
 	}
 }
 
-// killDaemon runs a daemon that is killed at a step or after some time, alone or with all the gits it runs, and returns
-// where that was.
+// killDaemon runs a daemon that is killed at a step or after some time, alone or with all its git processes. It
+// returns the step.
 func (w *world) killDaemon(request, step string, within time.Duration, withGit bool) string {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -165,19 +166,19 @@ func (w *world) killDaemon(request, step string, within time.Duration, withGit b
 	return "any moment"
 }
 
-// worker is a user at work in the outer repository, at paths that the agent knows nothing of.
+// worker is a user who works in the outer repository, at paths that the agent does not use.
 type worker struct {
 	*world
 	r       *rand.Rand
-	files   tree // written once, whatever became of them
+	files   tree // written once, whatever happened to them
 	commits []string
 	staged  []string
-	missed  int // commands that found something locked
+	missed  int // commands that found a lock
 }
 
 const ownFolder = "the user"
 
-// work does one thing.
+// work makes one random step.
 func (u *worker) work() {
 	name := fmt.Sprintf("%s/%d", ownFolder, len(u.files))
 	switch n := u.r.IntN(10); {
@@ -205,7 +206,7 @@ func (u *worker) write(name string) {
 	u.files[name].write(u.t, filepath.Join(u.Top, name))
 }
 
-// must runs git as somebody does who tries again when git says that something is locked, or that HEAD has just moved.
+// must runs git again whenever git reports a lock or that HEAD has just moved, as a user would.
 func (u *worker) must(args ...string) string {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		out, err := tryGit(u.Top, "", args...)
@@ -220,8 +221,8 @@ func (u *worker) must(args ...string) string {
 	}
 }
 
-// nothingLost demands that what the user made is there: commits on one of the branches, staged content in the index,
-// files with their bytes.
+// nothingLost checks that everything the user made still exists: commits on a branch, staged content in the index,
+// and the content of files.
 func (u *worker) nothingLost() {
 	u.t.Helper()
 	reached := strings.Fields(u.git("rev-list", u.record.Branch, "elsewhere"))
@@ -251,13 +252,13 @@ func (u *worker) nothingLost() {
 	}
 }
 
-// reached lists the commits that the agent's main has and that must land.
+// reached lists the commits of the agent's main that must land.
 func (a *agent) reached() []*commit {
 	return reached(a.main, func(c *commit) bool { return c == a.root })
 }
 
-// landedOnce demands that each of the agent's commits has landed once, with its files and those the user had
-// committed by then, and that all else on the branch is the user's.
+// landedOnce checks that each of the agent's commits has landed once, with its files and those that the user had
+// committed by then, and that all other commits of the branch are the user's.
 func (w *world) landedOnce(a *agent) {
 	w.t.Helper()
 	waiting := map[string]*commit{}
@@ -298,7 +299,7 @@ func (w *world) wantTree(c *commit, own tree) string {
 	return string(objects{format: w.Format}.tree(w.t, c.files.with(own)))
 }
 
-// ownFiles are the user's files in a commit.
+// ownFiles returns the user's files in a commit.
 func (w *world) ownFiles(commit string) tree {
 	own := tree{}
 	for name := range strings.Lines(w.git("ls-tree", "-r", "--name-only", commit, ownFolder+"/") + "\n") {

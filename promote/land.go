@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// landed is what the landing came to.
+// landed is the result of the landing.
 type landed struct {
 	remarks
 	onto  gitops.OID // the branch's tip after the landing; empty if nothing landed
@@ -25,9 +25,9 @@ func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 	return l.added(o.Land(l.count, now))
 }
 
-// land lands what was built, unless something holds it: then it waits as pending. What lands together with all that was
-// built need not be pending before: its notes are in the transaction that moves the branch.
-func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *bench) (landed, error) {
+// land lands the built commits, unless something holds them: then they wait as pending. If all built commits land
+// together, they are not made pending first, because their notes are in the transaction that moves the branch.
+func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *lazyBridge) (landed, error) {
 	to, waits, err := e.landable(ctx, f, o, p, j)
 	at := f.refs
 	if err != nil || to == "" || to != f.ledger.PendingTip() {
@@ -41,7 +41,7 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	return e.landUpTo(ctx, swing{e, f, d, w, o.Held(ledger.Conflict) || j.later}, at, to)
 }
 
-// landable returns the newest commit that may land now, empty if none may, and why the others wait.
+// landable returns the newest commit that may land now, or empty, and the reasons why the others wait.
 func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged) (gitops.OID, remarks, error) {
 	if len(f.ledger.Tail) == 0 {
 		return "", remarks{}, nil
@@ -61,20 +61,20 @@ func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p plan
 	return upTo(f.ledger, p.target, j.mayLand), waits, nil
 }
 
-// upTo returns the newest commit that lands: as far as the rules let, and no further than the target.
+// upTo returns the newest commit to land: as far as the rules allow, and no further than the target.
 func upTo(l *ledger.Ledger, target, mayLand gitops.OID) gitops.OID {
 	if target == "" || mayLand == "" {
 		return mayLand
 	}
 	if l.Has(target) {
-		return "" // it has landed
+		return "" // it has already landed
 	}
-	for _, t := range l.Tail { // those of the chain are in their order
+	for _, t := range l.Tail { // the commits of the chain are in their order
 		if t.Inner == target {
 			return t.Outer
 		}
 		if t.Outer == mayLand {
-			break // the target is held, or built later
+			break // the target is held, or was built later
 		}
 	}
 	return mayLand
@@ -85,8 +85,8 @@ type swing struct {
 	engine    *Engine
 	facts     facts
 	delivered delivered
-	bench     *bench
-	more      bool // what conflicts, or was not checked yet, is the first that waits then
+	bridge    *lazyBridge
+	more      bool // another cycle is needed, because the first commit that waits then conflicts or was not checked yet
 }
 
 // to lands one pending commit and all before it.
@@ -98,31 +98,31 @@ func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	}
 	err := land.Land(ctx, e.Repo, land.Landing{
 		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered), Refs: updates,
-		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bench.across,
+		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bridge.across,
 	})
 	if err != nil {
 		return landed{}, err
 	}
 	done := landed{onto: to, count: l.Land(to)}
 	if s.more {
-		done.retry = unsettledPoll
+		done.retry = retrySoon
 	}
 	return done, nil
 }
 
-// landUpTo lands a pending commit; if the user's files are in the way, the commits before that.
+// landUpTo lands a pending commit. If the user's files are in the way, it lands the commits before that.
 func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) (landed, error) {
 	l := s.facts.ledger
 	if e.blocker.recentlyChanged(e.Repo.Top, s.facts.now) {
 		_, err := e.announce(ctx, l, at, s.delivered)
-		return landed{remarks: remarks{retry: unsettledPoll}}, err
+		return landed{remarks: remarks{retry: retrySoon}}, err
 	}
 	if e.filter.pauses(s.facts.now, s.facts.config) {
 		_, err := e.announce(ctx, l, at, s.delivered)
 		return landed{}, errors.Join(err, e.filter.err)
 	}
 	e.progress("landing", 0, 0)
-	if err := e.again(ctx, s.facts, s.bench, at, to); err != nil {
+	if err := e.redeliver(ctx, s.facts, s.bridge, at, to); err != nil {
 		return landed{}, err
 	}
 	done, err := s.to(ctx, at, to)
@@ -164,7 +164,7 @@ func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID
 	if len(touching) > 0 {
 		end = slices.Index(steps, touching[0])
 	}
-	// A path can be in the way without being changed itself (a folder of the user's where a file must be): then one
+	// A path can be in the way without being changed itself, such as a user's folder where a file must be. Then one
 	// step less is tried at a time.
 	for ; end > 0; end-- {
 		done, err := s.to(ctx, at, steps[end-1])
@@ -179,11 +179,11 @@ func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID
 	return landed{}, nil
 }
 
-// retried leaves to the next cycle what another git command at work stopped.
+// retried returns a retry if another git command prevented the landing, and the error otherwise.
 func retried(err error) (landed, error) {
 	if errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrElsewhere) ||
 		errors.Is(err, gitops.ErrRefMoved) || errors.Is(err, land.ErrIndexLocked) {
-		return landed{remarks: remarks{retry: unsettledPoll}}, nil
+		return landed{remarks: remarks{retry: retrySoon}}, nil
 	}
 	return landed{}, err
 }

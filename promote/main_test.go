@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestMain gives the tests a user of their own, with nothing of the caller's git.
+// TestMain runs the tests as a user of their own, without the caller's git configuration.
 func TestMain(m *testing.M) {
 	if request := os.Getenv(daemonVariable); request != "" {
 		os.Exit(daemonHelper(request))
 	}
-	// Linux keeps files there in memory: the tests make some ten thousand, and the program syncs what it writes.
+	// On Linux, /dev/shm is in memory: the tests make some ten thousand files, and the program syncs its files.
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
 		_ = os.Setenv("TMPDIR", "/dev/shm")
 	}
@@ -40,8 +40,8 @@ func tests(m *testing.M) int {
 	return m.Run()
 }
 
-// userConfig is that of the user in the tests. Housekeeping in the background would race the removal of a test's
-// folder; what the rules of the policy gate think of a history is tested elsewhere.
+// userConfig is the git configuration of the tests. Background housekeeping would race with the removal of a test's
+// folder. Other tests check the rules of the policy gate.
 const userConfig = `[user]
 	name = Ursula User
 	email = ursula@host.example

@@ -13,21 +13,22 @@ import (
 
 const user = "Ursula User <ursula@host.example>"
 
-// image is what an inner commit became.
+// image is the outer form of an inner commit.
 type image struct {
 	outer gitops.OID
-	own   tree // what of the user's own is in its tree
+	own   tree // the user's files in its tree
 }
 
-// model says what the contract wants to be outside; it is told of each inner main, and reads what landed.
+// model derives the expected outer commits from the contract. It gets each inner main and compares the commits that
+// landed.
 type model struct {
 	*world
 	root       *commit
 	images     map[*commit]image
-	last       *commit // the newest that has landed
+	last       *commit // the newest landed commit
 	superseded map[gitops.OID]bool
 	seen       map[gitops.OID]bool // outer commits
-	own        tree                // what the user has committed
+	own        tree                // the files that the user has committed
 }
 
 func newModel(w *world, a *agent) *model {
@@ -35,7 +36,7 @@ func newModel(w *world, a *agent) *model {
 		superseded: map[gitops.OID]bool{}, seen: map[gitops.OID]bool{w.record.Base: true}, own: tree{}}
 }
 
-// userCommits makes a commit of the user's own: at a path that the agent knows nothing of, and in the shared file.
+// userCommits makes a user commit, at a path that the agent does not use and in the shared file.
 func (m *model) userCommits(r *rand.Rand, name string) {
 	m.t.Helper()
 	content, err := os.ReadFile(filepath.Join(m.Top, shared))
@@ -54,16 +55,16 @@ func (m *model) tip() gitops.OID {
 	return m.ref(m.record.Branch)
 }
 
-// landing is what one cycle is to land.
+// landing is the expected result of one cycle.
 type landing struct {
 	fresh  []*commit
-	first  *commit // of the first-parent history; nil: nothing
-	onto   image   // the branch's tip, which is the image of what landed last
+	first  *commit // of the first-parent history; nil if nothing lands
+	onto   image   // the branch's tip, which is the image of the last landed commit
 	undone []*commit
 }
 
-// expect follows the contract: F is the newest landed commit in the first-parent history of main, else the root;
-// what follows it lands.
+// expect follows the contract: F is the newest landed commit in the first-parent history of main, or the root. The
+// commits after F land.
 func (m *model) expect(main *commit, onto gitops.OID) landing {
 	l := landing{onto: image{onto, maps.Clone(m.own)}}
 	landed := func(c *commit) bool { _, ok := m.images[c]; return ok }
@@ -97,7 +98,7 @@ func (c *commit) first() *commit {
 	return c.parents[0]
 }
 
-// landed compares what is on the branch with what should be. onto is where it was before.
+// landed compares the commits on the branch with the expected ones. onto is the branch's previous tip.
 func (m *model) landed(main *commit, onto gitops.OID) {
 	m.t.Helper()
 	want := m.expect(main, onto)
@@ -119,7 +120,7 @@ func (m *model) landed(main *commit, onto gitops.OID) {
 	for _, id := range fresh {
 		inner := names[gitops.OID(noteValue(notes[id], "Inner-Commit"))]
 		if inner == nil || outer[inner] != "" {
-			m.t.Fatalf("%s should not have landed, or not twice; its note: %q", id, notes[id])
+			m.t.Fatalf("%s should not have landed, or has landed twice; its note: %q", id, notes[id])
 		}
 		outer[inner] = id
 	}
@@ -135,7 +136,7 @@ func (m *model) landed(main *commit, onto gitops.OID) {
 	}
 }
 
-// compare compares one landed commit, and remembers it.
+// compare compares one landed commit and records it.
 func (m *model) compare(c *commit, l landing, content string, id gitops.OID, note string) {
 	m.t.Helper()
 	inner := c.parents
@@ -175,7 +176,7 @@ func (m *model) compare(c *commit, l landing, content string, id gitops.OID, not
 	m.compareNote(c, l, id, note, len(own) == 0)
 }
 
-// imageOf is what a parent of new commits has become; what landed last has become the branch's tip.
+// imageOf returns the image of a parent of new commits. The image of the last landed commit is the branch's tip.
 func (m *model) imageOf(c *commit, l landing) image {
 	if c == m.last {
 		return l.onto
@@ -202,7 +203,7 @@ func (m *model) compareNote(c *commit, l landing, id gitops.OID, note string, ex
 			m.superseded[m.images[u].outer] = true
 		}
 	}
-	// Oldest first leaves open which of two side by side comes first.
+	// Of two commits side by side, either may come first.
 	got := noteValues(note, "Supersedes")
 	if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(undone))) {
 		m.t.Errorf("note of %s: supersedes %q, want %q", id, got, undone)
@@ -238,8 +239,8 @@ func noteValue(note, key string) string {
 	return ""
 }
 
-// whole demands that all is as it should be in the end: nothing left over, nothing pending, nothing twice, the working tree
-// what the branch is.
+// whole checks the final state: nothing is left over or pending, nothing has landed twice, and the working tree
+// matches the branch.
 func (m *model) whole() {
 	m.t.Helper()
 	if o := m.cycle(); o.Landed > 0 || len(o.Holds) > 0 || o.Pending > 0 {

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // note makes the provenance note of one landed commit, in the format of version 1.
-func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, now time.Time) gitops.Note {
+func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, now time.Time) quarantine.Note {
 	r := e.Record
-	if r.Part {
-		p.Merged = true // with what the snapshot left out
+	if r.Partial {
+		p.Merged = true // merged with the files that the snapshot left out
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "landed by airlock %s\n\n", r.ID)
@@ -38,7 +39,7 @@ func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict
 	for _, s := range p.Supersedes {
 		fmt.Fprintf(&b, "Airlock-Supersedes: %s\n", s)
 	}
-	return gitops.Note{Commit: p.Outer, Text: b.String()}
+	return quarantine.Note{Commit: p.Outer, Text: b.String()}
 }
 
 func orNone(text string) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// imports makes many inner commits in one go, each with a file of its own that nobody has judged yet.
+// imports makes many inner commits at once, each with its own new file that has no verdict yet.
 func (w *world) imports(first, last int, name func(int) string) {
 	w.t.Helper()
 	var stream strings.Builder
@@ -26,8 +26,8 @@ func (w *world) imports(first, last int, name func(int) string) {
 	}
 }
 
-// Many commits are looked at in parts, at the same time: what is held there is what would be held one by one, and
-// what comes before it lands.
+// TestManyCommits lands so many commits that they are checked in parallel parts. The held commits must be the same as
+// in a check one by one, and the commits before them land.
 func TestManyCommits(t *testing.T) {
 	t.Parallel()
 	const n, held = 300, 260
@@ -68,7 +68,7 @@ func TestManyCommits(t *testing.T) {
 	w.nothingLeft()
 }
 
-// However many exports there were, the quarantine has few packs, and loses nothing by that.
+// TestQuarantineStaysTidy exports many times. The quarantine must have few packs and lose no object.
 func TestQuarantineStaysTidy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
@@ -84,7 +84,7 @@ func TestQuarantineStaysTidy(t *testing.T) {
 	if got, want := w.git("rev-parse", w.record.Branch+"^{tree}"), w.agent("rev-parse", "main^{tree}"); got != want {
 		t.Errorf("tree %s, want %s", got, want)
 	}
-	// Everything that was exported is there: a history that ends in it is whole.
+	// Everything that was exported is there, so a history that ends in it is complete.
 	w.agent("reset", "-q", "--hard", "main~40")
 	w.imports(99, 99, func(int) string { return "again" })
 	if o := w.cycle(); o.Landed != 1 || len(o.Holds) != 0 {

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// planned is a plan and the inner commit that the landing ends with.
+// planned is a plan and the inner commit at which the landing ends.
 type planned struct {
 	*history.Plan
-	target gitops.OID // empty: all
+	target gitops.OID // empty if everything may land
 }
 
 func (p planned) entered(o ledger.Outcome) ledger.Outcome {
@@ -21,7 +22,7 @@ func (p planned) entered(o ledger.Outcome) ledger.Outcome {
 	return o
 }
 
-// plan gathers what the plan follows from, and makes it.
+// plan collects the facts of the plan and makes it.
 func (e *Engine) plan(ctx context.Context, f facts, t taken) (planned, error) {
 	links, brought, err := e.unlanded(ctx, f, t.tip)
 	if err != nil {
@@ -37,9 +38,9 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken) (planned, error) {
 	return planned{p, target}, err
 }
 
-// unlanded lists what an inner commit reaches and has not landed, and which inner commits are commits of the user's
-// branch: those are outside already, and do not land once more.
-func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]gitops.Link, map[gitops.OID]bool, error) {
+// unlanded lists the commits that an inner commit reaches and that have not landed. It also returns the inner commits
+// that are commits of the user's branch: those exist outside and do not land again.
+func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]quarantine.Link, map[gitops.OID]bool, error) {
 	brought := map[gitops.OID]bool{}
 	links, err := f.inside.History(ctx, tip, func(id gitops.OID) bool {
 		if f.ledger.Has(id) {
@@ -51,9 +52,9 @@ func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]gitop
 		}
 		return outside
 	}, f.settings.Limits)
-	if errors.Is(err, gitops.ErrMany) {
+	if errors.Is(err, quarantine.ErrMany) {
 		links, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner, f.ledger.Last().Inner})
-		links = slices.DeleteFunc(links, func(l gitops.Link) bool { return f.ledger.Has(l.Commit) })
+		links = slices.DeleteFunc(links, func(l quarantine.Link) bool { return f.ledger.Has(l.Commit) })
 	}
 	if err != nil {
 		return nil, nil, err
@@ -61,13 +62,13 @@ func (e *Engine) unlanded(ctx context.Context, f facts, tip gitops.OID) ([]gitop
 	if err = e.addBrought(ctx, f, links, brought); err != nil {
 		return nil, nil, err
 	}
-	return slices.DeleteFunc(links, func(l gitops.Link) bool { return brought[l.Commit] }), brought, nil
+	return slices.DeleteFunc(links, func(l quarantine.Link) bool { return brought[l.Commit] }), brought, nil
 }
 
-// addBrought adds the links that are commits of the user's branch. Whatever an agent has of the branch ends in the
-// base, in a landed commit, or in a root of its own; without one of these, no git is asked.
-func (e *Engine) addBrought(ctx context.Context, f facts, links []gitops.Link, brought map[gitops.OID]bool) error {
-	rootless := func(l gitops.Link) bool { return len(l.Parents) == 0 }
+// addBrought adds the links that are commits of the user's branch. Any such history ends in the base, in a landed
+// commit, or in a root of its own. If the links contain none of these, no git process is started.
+func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Link, brought map[gitops.OID]bool) error {
+	rootless := func(l quarantine.Link) bool { return len(l.Parents) == 0 }
 	if len(links) == 0 || len(brought) == 0 && !slices.ContainsFunc(links, rootless) {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []gitops.Link, b
 	}
 	branch := []gitops.OID{f.refs.onto(), f.refs.promoted, f.ledger.Base.Outer}
 	if f.refs.tip != "" {
-		past, err := e.Repo.Past(ctx, e.Record.Branch) // what the user threw away is not the agent's either
+		past, err := e.Repo.Past(ctx, e.Record.Branch) // the agent does not become the author of commits that the user threw away
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []gitops.Link, b
 	others, err := e.Repo.Unreached(ctx, there, branch)
 	var failed *gitops.Error
 	if errors.As(err, &failed) {
-		return nil // an object of theirs is missing: they are on no branch
+		return nil // an object of these commits is missing, so that they are on no branch
 	}
 	if err != nil {
 		return err

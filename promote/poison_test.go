@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// chain makes inner commits by plumbing, which checks nothing.
+// chain makes inner commits by plumbing commands, which check nothing.
 type chain struct {
 	*world
 	commits []string
@@ -38,7 +38,7 @@ func (c *chain) entry(mode, name, id string) string {
 	return mode + " " + name + "\x00" + string(raw)
 }
 
-// files are the entries of a good tree, sorted.
+// files returns the entries of a valid tree, sorted.
 func (c *chain) files() string {
 	return c.entry("100644", "f", c.blob(fmt.Sprint(c.n))) + c.entry("100644", "g", c.blob("g"))
 }
@@ -57,7 +57,7 @@ func (c *chain) commit(tree, message string, more ...string) {
 
 func (c *chain) good() { c.commit(c.object("tree", c.files()), fmt.Sprint("good ", c.n)) }
 
-// remove takes a loose object out of the inner repository.
+// remove deletes a loose object of the inner repository.
 func (c *chain) remove(id string) string {
 	check(c.t, os.Remove(filepath.Join(c.inner, ".git", "objects", id[:2], id[2:])))
 	return id
@@ -99,7 +99,7 @@ var poisons = map[string]func(c *chain){
 	},
 }
 
-// Of a chain with one commit that is refused, exactly those before land, whatever is the reason and wherever it is.
+// TestWhatComesBeforeTheRefusedLands puts each refused commit into a chain. Exactly the commits before it must land.
 func TestWhatComesBeforeTheRefusedLands(t *testing.T) {
 	for name, poison := range poisons {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestWhatComesBeforeTheRefusedLands(t *testing.T) {
 				}
 				git(t, w.inner, "update-ref", "refs/heads/main", c.commits[len(c.commits)-1])
 				w.cycle()
-				o := w.cycle() // once more changes nothing
+				o := w.cycle() // another cycle changes nothing
 				where := fmt.Sprintf("AIRLOCK_TEST_SEED=%d, %d before, %d after", seed, before, after)
 				if got, want := w.git("rev-parse", "main^{tree}"), git(t, w.inner, "rev-parse", last+"^{tree}"); before > 0 && got != want {
 					t.Errorf("%s: the tree is not that of the last good commit", where)
@@ -147,7 +147,8 @@ func saysWhich(t *testing.T, o ledger.Outcome, commit, where string) {
 	}
 }
 
-// A hold that names a limit ends with the limit, and one that names an object once that is there again.
+// TestTheRefusedLandsOnceItIsMended removes the reason of a refusal: a limit is raised, or a missing object is put
+// back. Then the hold ends.
 func TestTheRefusedLandsOnceItIsMended(t *testing.T) {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.limit.blob", "65536")
@@ -172,7 +173,8 @@ func TestTheRefusedLandsOnceItIsMended(t *testing.T) {
 	}
 }
 
-// The reason for a refused commit is its own also when the inner repository has lost what it had exported.
+// TestRefusedAfterALoss refuses a commit and loses objects of the inner repository that were exported before. The
+// hold must still give the commit's own reason.
 func TestRefusedAfterALoss(t *testing.T) {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.git("config", "airlock.limit.blob", "65536")

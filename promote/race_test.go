@@ -14,7 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 )
 
-// housekeeping are commands of the user's that pack, remove or move objects.
+// housekeeping are user commands that pack, remove or move objects.
 var housekeeping = map[string]string{
 	"gc":             "git gc -q",
 	"gc now":         "git gc -q --prune=now",
@@ -33,8 +33,8 @@ var housekeeping = map[string]string{
 	"fetch":          "git fetch -q --prune ../other 'refs/heads/*:refs/remotes/other/*'; git -c gc.autoDetach=false -c gc.auto=1 maintenance run --auto --quiet",
 }
 
-// Commits land, and wait and land then, while the user's housekeeping runs in a loop. No object of theirs is ever lost.
-// AIRLOCK_TEST_RACES is the number of rounds beside each command.
+// TestHousekeepingLosesNothing lands commits, at once and after they were pending, while the user's housekeeping runs
+// in a loop. No object may be lost. AIRLOCK_TEST_RACES is the number of rounds for each command.
 func TestHousekeepingLosesNothing(t *testing.T) {
 	rounds := 6
 	if text := os.Getenv("AIRLOCK_TEST_RACES"); text != "" {
@@ -50,7 +50,7 @@ func TestHousekeepingLosesNothing(t *testing.T) {
 			t.Run(name+" "+format, func(t *testing.T) {
 				w := newWorld(t, format, tree{"a": plain("a\n")})
 				git(t, "", "clone", "-q", w.Top, filepath.Join(filepath.Dir(w.Top), "other"))
-				git(t, w.Top, "config", "core.logAllRefUpdates", "false") // no reflog that would keep what refs do not
+				git(t, w.Top, "config", "core.logAllRefUpdates", "false") // without reflogs, only refs keep objects
 				w.engine.Progress = func(what string, _, _ int) {
 					if strings.HasPrefix(what, "putting back") {
 						t.Error("objects were lost, and put back")
@@ -66,7 +66,7 @@ func TestHousekeepingLosesNothing(t *testing.T) {
 	}
 }
 
-// beside runs a command again and again until stop.
+// beside runs a command in a loop until stop is called.
 func (w *world) beside(command string) (stop func()) {
 	var over atomic.Bool
 	var all sync.WaitGroup
@@ -80,8 +80,8 @@ func (w *world) beside(command string) (stop func()) {
 	return func() { over.Store(true); all.Wait() }
 }
 
-// race makes the agent commit and the commits land, at every third round after they have been pending, and demands that
-// everything is there.
+// race makes the agent commit and lands the commits, in every third round after they were pending. Then it checks
+// that all objects exist.
 func (w *world) race(round int) {
 	w.t.Helper()
 	for n := range 1 + round%3 {
@@ -108,12 +108,12 @@ func (w *world) race(round int) {
 	w.sound(round)
 }
 
-// sound demands that what refs reach is in the repository.
+// sound checks that the repository has all objects that its refs reach.
 func (w *world) sound(round int) {
 	w.t.Helper()
 	_, err := tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet")
 	if err != nil {
-		_, err = tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet") // a repack may have removed what the first one had just listed
+		_, err = tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet") // a repack may have removed a pack that the first try had just listed
 	}
 	if err != nil {
 		out, _ := tryGit(w.Top, "", "fsck", "--connectivity-only", "--no-dangling")
@@ -121,7 +121,7 @@ func (w *world) sound(round int) {
 	}
 }
 
-// A repository that has lost what landed has it again after the next cycle.
+// TestLostObjectsAreHandedOverAgain removes landed objects from the repository. The next cycle restores them.
 func TestLostObjectsAreHandedOverAgain(t *testing.T) {
 	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
 	w.race(0)
@@ -132,7 +132,7 @@ func TestLostObjectsAreHandedOverAgain(t *testing.T) {
 		check(t, os.Remove(file))
 	}
 	if _, err := tryGit(w.Top, "", "rev-list", "--objects", "--all", "--quiet"); err == nil {
-		t.Fatal("nothing is lost")
+		t.Fatal("no object is lost")
 	}
 	w.cycle()
 	w.sound(0)

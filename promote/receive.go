@@ -10,20 +10,23 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// taken is the inner commit that the quarantine holds whole and has accepted.
+// taken is the inner commit that the quarantine holds completely and has accepted.
 type taken struct {
 	remarks
-	tip gitops.OID // the newest one; that of an earlier cycle if the workspace gave nothing new
+	tip gitops.OID // the newest such commit; from an earlier cycle if the workspace has nothing new
 }
 
-// receive takes the inner main into the quarantine. If the quarantine refuses it, what was taken before stays.
+// receive copies the inner main into the quarantine. If the quarantine refuses it, the previously accepted commits
+// stay.
 func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	before := taken{tip: f.ledger.Newest()}
 	if e.Store.WorkspaceGone(e.Record) {
-		return before, e.Close() // what is pending can land all the same
+		return before, e.Close() // pending commits can still land
 	}
 	exporter, err := e.open(ctx)
 	if err != nil {
@@ -43,11 +46,11 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	}
 	tip := f.main
 	if tip != e.received && tip != f.ledger.Base.Inner {
-		var why *gitops.Invalid
+		var why *inner.Invalid
 		if tip, why, err = e.take(ctx, f, exporter); err != nil {
 			return before, err
 		}
-		if why != nil { // the commits before land
+		if why != nil { // the commits before the refused one land
 			before.remarks = innerInvalid(why)
 		}
 		if tip == "" {
@@ -58,9 +61,9 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	return taken{before.remarks, tip}, nil
 }
 
-// refusedAs makes a hold of a refusal; any other error stays one.
+// refusedAs turns a refusal into a hold. Any other error stays an error.
 func refusedAs(t taken, err error) (taken, error) {
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if errors.As(err, &invalid) {
 		t.remarks = innerInvalid(invalid)
 		return t, nil
@@ -68,23 +71,23 @@ func refusedAs(t taken, err error) (taken, error) {
 	return t, err
 }
 
-// refusal is what the quarantine reported of a tip.
+// refusal is the quarantine's result for a refused tip.
 type refusal struct {
 	main   gitops.OID
-	limits gitops.Limits
-	first  string          // the reason for which it refused main
-	why    *gitops.Invalid // the reason for the first commit that it refused
-	before gitops.OID      // the newest commit that it took; empty if there is none
-	until  time.Time       // main is not tried again
+	limits inner.Limits
+	first  string         // the reason for which it refused main
+	why    *inner.Invalid // the reason for which it refused the first invalid commit
+	before gitops.OID     // the newest commit that it accepted; empty if there is none
+	until  time.Time      // time before which main is not tried again
 }
 
-// refusalShare is how many times longer than the refusal of a tip took it is left alone, if it took long: an agent
-// could keep a processor busy with it for ever. Another tip, or other limits, are examined at once.
+// refusalShare is the pause after a long refusal, as a multiple of its duration. Otherwise an agent could keep a
+// processor busy for ever. Another tip, or other limits, are examined at once.
 const refusalShare = 5
 
-// take takes what main reaches into the quarantine, examines all of it, and returns main. If main is refused, it
-// returns what comes before the first refused commit, empty if nothing does, and the reason.
-func (e *Engine) take(ctx context.Context, f facts, exporter Exporter) (gitops.OID, *gitops.Invalid, error) {
+// take copies the commits that main reaches into the quarantine, examines all of them, and returns main. If main is
+// refused, it returns the commit before the first refused one, or empty, and the reason.
+func (e *Engine) take(ctx context.Context, f facts, exporter Exporter) (gitops.OID, *inner.Invalid, error) {
 	begun, r := time.Now(), e.refused
 	known := r.main == f.main && r.limits == f.settings.Limits
 	if known && begun.Before(r.until) {
@@ -92,7 +95,7 @@ func (e *Engine) take(ctx context.Context, f facts, exporter Exporter) (gitops.O
 	}
 	e.refused = refusal{}
 	err := e.bring(ctx, f, exporter, f.main, have(f.ledger))
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if !errors.As(err, &invalid) {
 		return f.main, nil, err
 	}
@@ -111,18 +114,18 @@ func (e *Engine) take(ctx context.Context, f facts, exporter Exporter) (gitops.O
 	return r.before, r.why, nil
 }
 
-// takeBefore takes into the quarantine what comes before the first commit that it refuses. Half of the commits are
-// tried at a time, in the same way as all of them were: whatever the reason for which all are refused, there is a first
-// commit that brings it.
+// takeBefore copies the commits before the first refused one into the quarantine, by bisection. It tries half of the
+// commits at a time, in the same way as all of them were tried. So it works for every reason of a refusal: some first
+// commit introduces the reason.
 func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r refusal) (refusal, error) {
 	timed, cancel := context.WithTimeout(ctx, f.settings.Limits.Time)
 	defer cancel()
 	have := have(f.ledger)
 	chain, err := exporter.FirstParents(timed, r.main, have)
-	var invalid *gitops.Invalid
-	for taken, refused := 0, len(chain); err == nil && refused > 0; { // numbers of commits
+	var invalid *inner.Invalid
+	for taken, refused := 0, len(chain); err == nil && refused > 0; { // taken and refused count commits
 		middle := (taken + refused) / 2
-		if middle == taken { // found
+		if middle == taken { // chain[taken] is the first refused one
 			r.why = traced(ctx, exporter, chain[taken], r.why)
 			break
 		}
@@ -137,7 +140,7 @@ func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r r
 		}
 	}
 	if timed.Err() != nil || errors.As(err, &invalid) {
-		return r, ctx.Err() // what was found until then
+		return r, ctx.Err() // the bisection is incomplete
 	}
 	return r, err
 }
@@ -145,11 +148,11 @@ func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r r
 // objectName finds the name of an object in git's messages.
 var objectName = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
 
-// objectsTraced bounds the objects whose paths are looked for.
+// objectsTraced bounds the number of objects whose paths are looked for.
 const objectsTraced = 3
 
-// traced adds to the reason for which a commit is refused which commit that is, and the path of the object at fault.
-func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *gitops.Invalid) *gitops.Invalid {
+// traced adds the commit, and the path of the object at fault, to the reason of a refusal.
+func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *inner.Invalid) *inner.Invalid {
 	for _, object := range objectName.FindAllString(why.Reason, objectsTraced) {
 		if name, err := exporter.PathOf(ctx, commit, gitops.OID(object)); err == nil && name != "" {
 			return why.In(fmt.Sprintf("commit %s, %s", commit, gitops.Escape(name)))
@@ -158,11 +161,11 @@ func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *gito
 	return why.In(fmt.Sprintf("commit %s", commit))
 }
 
-// bring brings what an inner commit reaches into the quarantine and examines it. A refused pack is asked for once more
-// as a whole: the inner repository may have lost what it had exported.
+// bring copies the commits that an inner commit reaches into the quarantine and examines them. If a pack is refused,
+// a complete one is exported: the inner repository may have lost objects that it had exported before.
 func (e *Engine) bring(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID) error {
 	err := e.transfer(ctx, f, exporter, tip, have)
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if errors.As(err, &invalid) && !invalid.Limit && !invalid.Stalled {
 		err = e.transfer(ctx, f, exporter, tip, nil)
 	}
@@ -174,12 +177,12 @@ func (e *Engine) bring(ctx context.Context, f facts, exporter Exporter, tip gito
 	defer cancel()
 	err = e.examine(timed, f, tip, have)
 	if timed.Err() != nil && ctx.Err() == nil {
-		return gitops.TookTooLong(limits)
+		return inner.TookTooLong(limits)
 	}
 	return err
 }
 
-// have lists inner commits that the quarantine has whole.
+// have lists inner commits that the quarantine has completely.
 func have(l *ledger.Ledger) []gitops.OID {
 	have := []gitops.OID{l.Base.Inner}
 	if n := len(l.Landed); n > 0 {
@@ -191,27 +194,27 @@ func have(l *ledger.Ledger) []gitops.OID {
 	return have
 }
 
-// examine proves that all of an inner commit is in the quarantine, and no larger than the limits.
+// examine checks that the quarantine has all objects of an inner commit and that they are within the limits.
 func (e *Engine) examine(ctx context.Context, f facts, tip gitops.OID, have []gitops.OID) error {
 	pending := map[gitops.OID]bool{}
 	for _, t := range f.ledger.Tail {
 		pending[t.Inner] = true
 	}
 	limits := f.settings.Limits
-	whole := gitops.OID("") // the base, where the snapshot left nothing out
-	if !e.Record.Part {
+	whole := gitops.OID("") // the base, if the snapshot left no file out
+	if !e.Record.Partial {
 		whole = f.ledger.Base.Outer
 	}
 	links, err := f.inside.History(ctx, tip, func(id gitops.OID) bool { return id == whole || pending[id] || f.ledger.Has(id) }, limits)
 	if err == nil {
 		err = f.inside.Walk(ctx, links, limits, nil)
 	}
-	if errors.Is(err, gitops.ErrMany) {
+	if errors.Is(err, quarantine.ErrMany) {
 		if err = f.quarantine.Connected(ctx, tip, have, limits); err == nil {
 			err = f.quarantine.CheckSizes(ctx, tip, have, limits)
 		}
 	} else if len(links) == 1 {
-		return err // a single commit can add no more than the limit of paths: see fileCount
+		return err // the limit of paths bounds the files that a single commit can add: see fileCount
 	}
 	if err != nil {
 		return err
@@ -223,11 +226,11 @@ func (e *Engine) examine(ctx context.Context, f facts, tip gitops.OID, have []gi
 	return err
 }
 
-// foreseeAfter is how long an export runs before the workspace is asked what is still to come: a short export is not
-// worth another process.
+// foreseeAfter is the duration of an export after which the sizes of the remaining objects are read. For a short
+// export, that is not worth another process.
 const foreseeAfter = time.Second
 
-// transfer has the exporter write a pack, and the quarantine take it in.
+// transfer lets the exporter write a pack and the quarantine receive it.
 func (e *Engine) transfer(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
@@ -235,21 +238,21 @@ func (e *Engine) transfer(ctx context.Context, f facts, exporter Exporter, tip g
 	defer cancel(nil)
 	all.Go(func() { foresee(ctx, f, exporter, tip, have, cancel) })
 	err := e.pipe(ctx, f, exporter, tip, have)
-	var foreseen *gitops.Invalid
+	var foreseen *inner.Invalid
 	if errors.As(context.Cause(ctx), &foreseen) {
 		return foreseen
 	}
 	return err
 }
 
-// foresee ends a long export if the sizes that are claimed inside are above the limits.
+// foresee ends a long export if the sizes that the inner repository claims are above the limits.
 func foresee(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID, cancel context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(foreseeAfter):
 	}
-	var invalid *gitops.Invalid
+	var invalid *inner.Invalid
 	if errors.As(exporter.CheckSizes(ctx, tip, have, f.settings.Limits), &invalid) {
 		cancel(invalid)
 	}
@@ -264,43 +267,45 @@ func (e *Engine) pipe(ctx context.Context, f facts, exporter Exporter, tip gitop
 		defer cancel()
 		err := exporter.Pack(timed, tip, have, w)
 		if timed.Err() != nil && ctx.Err() == nil {
-			err = gitops.TookTooLong(limits)
+			err = inner.TookTooLong(limits)
 		}
 		w.CloseWithError(err)
 		packed <- err
 	}()
 	err := f.quarantine.Receive(ctx, r, limits)
 	r.Close()
-	// What went wrong inside explains why the pack was refused.
+	// An error inside explains why the pack was refused.
 	if inside := <-packed; inside != nil && !errors.Is(inside, io.ErrClosedPipe) {
 		return e.failed(inside)
 	}
 	return err
 }
 
-// Exporter is how refs and packs come out of a workspace. Everything it returns was written by an agent. An
-// error that is a [gitops.Invalid] says what is wrong inside; any other, that looking failed.
+// Exporter reads refs and packs from a workspace. Everything that it returns was written by an agent. An error that
+// is a [inner.Invalid] describes an invalid inner repository. Any other error means that reading failed.
 type Exporter interface {
-	// Branches lists the inner refs that match the patterns (all branches without any), at most 1,000.
-	Branches(ctx context.Context, patterns ...string) ([]gitops.InnerRef, error)
-	// Main is the tip of the inner main, empty if there is none.
+	// Branches lists the inner refs that match the patterns, at most 1,000. Without patterns, it lists all branches.
+	Branches(ctx context.Context, patterns ...string) ([]inner.Ref, error)
+	// Main returns the tip of the inner main, or empty if there is none.
 	Main(ctx context.Context) (gitops.OID, error)
-	// Resolve is the commit an inner branch or revision stands for.
+	// Resolve returns the commit that an inner branch or revision names.
 	Resolve(ctx context.Context, name string) (gitops.OID, error)
-	// Count counts the commits reachable from want and from none of have.
+	// Count counts the commits that want reaches and that no commit of have reaches.
 	Count(ctx context.Context, want string, have ...string) (int, error)
-	// Uncommitted counts the paths changed and not committed.
+	// Uncommitted counts the changed paths that are not committed.
 	Uncommitted(ctx context.Context) (int, error)
-	// Usage measures the workspace and the agent's home. With an error, it is what could be measured, if anything, which is not the whole.
-	Usage(ctx context.Context) (gitops.Usage, error)
-	// Pack writes what want reaches and none of have does.
+	// Usage measures the workspace and the agent's home. With an error, the result covers only what could be
+	// measured.
+	Usage(ctx context.Context) (inner.Usage, error)
+	// Pack writes the objects that want reaches and that no commit of have reaches.
 	Pack(ctx context.Context, want gitops.OID, have []gitops.OID, out io.Writer) error
-	// FirstParents lists the first-parent history of want down to have, the oldest commit first.
+	// FirstParents lists the first-parent history of want down to have, oldest commit first.
 	FirstParents(ctx context.Context, want gitops.OID, have []gitops.OID) ([]gitops.OID, error)
-	// PathOf returns a path at which a commit has an object, empty if it has none.
+	// PathOf returns a path at which a commit has an object, or empty.
 	PathOf(ctx context.Context, commit, object gitops.OID) (string, error)
-	// CheckSizes refuses what Pack would write by the sizes that are said inside of what is in it, which takes less time.
-	CheckSizes(ctx context.Context, want gitops.OID, have []gitops.OID, limits gitops.Limits) error
+	// CheckSizes refuses the pack that Pack would write if the sizes that the inner repository claims exceed the
+	// limits. It takes less time than Pack.
+	CheckSizes(ctx context.Context, want gitops.OID, have []gitops.OID, limits inner.Limits) error
 	// Watch sends whenever the inner refs may have changed, until ctx ends.
 	Watch(ctx context.Context) (<-chan struct{}, error)
 	// Close ends everything the exporter started.

@@ -1,9 +1,12 @@
 package promote
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -11,10 +14,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// diskFloor is the free space below which a failure is taken for a full disk.
+// diskFloor is the free space in bytes below which an error counts as a full disk.
 const diskFloor = 4 << 20
 
-// space is what a file system has left.
+// space is the free space of a file system.
 type space struct{ free, inodes, inodesFree int64 }
 
 func spaceAt(path string) (space, error) {
@@ -25,13 +28,13 @@ func spaceAt(path string) (space, error) {
 	return space{free: int64(s.Bavail) * int64(s.Bsize), inodes: int64(s.Files), inodesFree: int64(s.Ffree)}, nil //nolint:unconvert // the types differ between systems
 }
 
-// DiskFull reports whether the file system that holds path has no room.
+// DiskFull reports whether the file system of path is full.
 func DiskFull(path string) bool {
 	r, err := spaceAt(path)
 	return err == nil && r.free < diskFloor
 }
 
-// UnwritableError reports that nothing can be written where a landing has to write.
+// UnwritableError reports that a directory to which a landing must write is not writable.
 type UnwritableError struct {
 	Path  string
 	cause error
@@ -42,10 +45,10 @@ func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("nothing can be written to %s: %s", gitops.Escape(e.Path), e.cause)
 }
 
-// Unwrap returns the cause, which is a [syscall.Errno].
+// Unwrap returns the cause, a [syscall.Errno].
 func (e *UnwritableError) Unwrap() error { return e.cause }
 
-// Next returns the commands that show why.
+// Next returns commands that show the reason.
 func (e *UnwritableError) Next() []string {
 	if errors.Is(e.cause, unix.EROFS) {
 		return []string{"findmnt --target " + gitops.Pasteable(e.Path)}
@@ -53,7 +56,7 @@ func (e *UnwritableError) Next() []string {
 	return []string{"ls -ld " + gitops.Pasteable(e.Path)}
 }
 
-// unwritable returns an [UnwritableError] if nothing can be written where a landing has to write.
+// unwritable returns an [UnwritableError] if a landing could not write.
 func (e *Engine) unwritable() error {
 	for _, dir := range []string{e.Dir(), e.Repo.GitDir, e.Repo.CommonDir, filepath.Join(e.Repo.CommonDir, "objects"), filepath.Join(e.Repo.CommonDir, "refs")} {
 		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EIO) {
@@ -63,7 +66,69 @@ func (e *Engine) unwritable() error {
 	return nil
 }
 
-// room is the hold that follows from a full file system, nil if there is room.
+// noRoom reports whether an error was caused by a full file system or a used-up quota.
+func (e *Engine) noRoom(err error) bool {
+	return err != nil && (gitops.NoRoom(err) || DiskFull(e.Dir()))
+}
+
+// heldBesides returns the holds of pending commits that can be found without writing and that the outcome o of a cycle
+// does not have, because the cycle had no room to come to the stages that find them.
+func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []ledger.Hold {
+	if f.refs.pending == "" {
+		return nil
+	}
+	holds, err := Positions(ctx, e.Repo, e.Record, f.refs.tip, f.refs.promoted)
+	if err != nil {
+		holds = nil // the full disk is reported in any case
+	}
+	if !f.settings.AutoLand && !f.options.Land {
+		holds = append(holds, e.review())
+	}
+	if f.refs.tip == f.before.Onto {
+		holds = append(holds, f.before.Of(ledger.Conflict)...)
+		for _, h := range f.before.Of(ledger.Collision) {
+			if e.stillInTheWay(ctx, f.refs.tip, h.Paths) {
+				holds = append(holds, h)
+			}
+		}
+	}
+	switch {
+	case f.rules.broken != nil:
+		holds = append(holds, teamUnreadable(f.rules.broken))
+	case e.stillHeld(f):
+		holds = append(holds, f.before.Of(ledger.Policy)...)
+	}
+	return slices.DeleteFunc(holds, func(h ledger.Hold) bool { return o.Held(h.Reason) })
+}
+
+// stillHeld reports whether a rule holds a pending commit that the user has not dropped, as far as it is known under the
+// current rules.
+func (e *Engine) stillHeld(f facts) bool {
+	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
+	return err == nil && slices.ContainsFunc(f.ledger.Tail, func(t ledger.Pair) bool {
+		dropped := slices.ContainsFunc(f.rules.decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == t.Inner })
+		return !dropped && verdicts.Of(t.Outer).Holds()
+	})
+}
+
+// stillInTheWay reports whether the user has changes at one of the escaped paths of a collision. It runs no filter.
+func (e *Engine) stillInTheWay(ctx context.Context, tip gitops.OID, paths []string) bool {
+	if len(paths) > gitops.PathspecLimit || slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(p, `\`) }) {
+		return true // it is not known that they are gone
+	}
+	for _, args := range [][]string{
+		{"diff-index", "--name-only", "-z", "--ignore-submodules=all", string(tip)},
+		{"ls-files", "-z", "--others"},
+	} {
+		found, err := e.Repo.Records(ctx, gitops.Call{Args: append(append(args, "--"), paths...)})
+		if err != nil || len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// room returns the hold for a full file system, or nil if there is room.
 func (e *Engine) room() *ledger.Hold {
 	if !DiskFull(e.Dir()) {
 		return nil
@@ -72,7 +137,7 @@ func (e *Engine) room() *ledger.Hold {
 	return &h
 }
 
-// fewInodes are as good as none: those of temporary files come and go.
+// fewInodes is the number of free inodes that counts as none: temporary files need some.
 const fewInodes = 16
 
 func (e *Engine) diskFull(cause error) ledger.Hold {
@@ -89,8 +154,9 @@ func (e *Engine) diskFull(cause error) ledger.Hold {
 	return h
 }
 
-// crowded returns the hold of a workspace's disk that takes no more files: nobody may have been able to write it down.
-func (e *Engine) crowded() *ledger.Hold {
+// outOfInodes returns the hold for a workspace's disk without free inodes. The process that stopped the prison may have
+// been unable to write the hold.
+func (e *Engine) outOfInodes() *ledger.Hold {
 	place := e.Store.Workspace(e.Record)
 	s, err := spaceAt(place)
 	if err != nil || s.inodes == 0 || s.inodesFree >= s.inodes/100 {

@@ -4,27 +4,28 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// Settings are what the user's configuration says about promotion, as it is now.
+// Settings are the promotion settings in the user's current configuration.
 type Settings struct {
-	AutoLand bool   // land without being asked; else commits wait as pending
+	AutoLand bool   // land without being asked; otherwise commits wait as pending
 	Sign     bool   // sign landed commits with the user's key
 	Engine   string // TreeEngine or PatchEngine
 	User     identity.User
-	Limits   gitops.Limits
+	Limits   inner.Limits
 	Policy   policy.Settings
 }
 
-// SettingError says that a setting cannot be read.
+// SettingError reports that a setting cannot be read.
 type SettingError = policy.SettingError
 
-// The engines by which a change comes into an outer commit's tree.
+// The engines that make an outer commit's tree.
 const (
-	TreeEngine  = "tree"  // the agent's tree, or the three-way merge with the user's
-	PatchEngine = "patch" // the same, if git format-patch and git am come to it, too
+	TreeEngine  = "tree"  // the agent's tree, or the three-way merge with the user's tree
+	PatchEngine = "patch" // the same, if git format-patch and git am come to the same tree
 )
 
 // IsEngine reports whether there is an engine of that name.
@@ -41,7 +42,7 @@ func readEngine(c gitops.Config) (string, error) {
 
 // ReadSettings reads the settings from a configuration.
 func ReadSettings(c gitops.Config) (Settings, error) {
-	s := Settings{Limits: gitops.DefaultLimits}
+	s := Settings{Limits: inner.DefaultLimits}
 	var err error
 	for key, value := range map[string]struct {
 		into      *bool
@@ -67,13 +68,13 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	return s, err
 }
 
-// readMaxWorkspace reads how many bytes a workspace may have.
+// readMaxWorkspace reads the maximum size of a workspace in bytes.
 func readMaxWorkspace(c gitops.Config) (int64, error) {
 	return ReadSize(c, "airlock.maxWorkspace", 20<<30)
 }
 
-// readLimits reads airlock.limit.*: numbers, those of bytes, of seconds, and those that count.
-func readLimits(c gitops.Config, l *gitops.Limits) error {
+// readLimits reads airlock.limit.*: numbers of bytes, seconds or things.
+func readLimits(c gitops.Config, l *inner.Limits) error {
 	seconds := int64(l.Time / time.Second)
 	for name, into := range map[string]*int64{
 		"pack": &l.Pack, "commit": &l.Commit, "blob": &l.Blob, "path": &l.Path, "component": &l.Component, "paths": &l.Paths, "depth": &l.Depth,

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// The user takes a landed commit off the branch, with all that is left of it, or rewrites it. A side branch of the agent's that
-// forked from it lands without it.
+// TestUndoneDoesNotComeBackAsAnAncestor lets the user remove or rewrite a landed commit, and prune it. A side branch
+// of the agent that forked from that commit must land without it.
 func TestUndoneDoesNotComeBackAsAnAncestor(t *testing.T) {
 	for name, how := range map[string]struct {
 		rebase string // the editor of the todo list
-		gone   bool   // the commit is pruned, too
+		gone   bool   // the commit is also pruned
 	}{
 		"dropped":  {"sed -i /secret/d", false},
 		"pruned":   {"sed -i /secret/d", true},
@@ -43,7 +43,7 @@ func TestUndoneDoesNotComeBackAsAnAncestor(t *testing.T) {
 				before := w.git("rev-parse", "main")
 				if how.gone {
 					w.cycle()
-					add("more") // moves the airlock's ref away from what the user has undone
+					add("more") // moves the airlock's ref past the commit that the user has undone
 					w.cycle()
 					before = w.git("rev-parse", "main")
 					w.git("reflog", "expire", "--expire=now", "--all")

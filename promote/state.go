@@ -6,34 +6,37 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// State is an airlock's promotion at one moment.
+// State is the state of an airlock's promotion at one moment.
 type State struct {
 	Promoted     gitops.OID
 	InnerTip     gitops.OID
 	Holds        []ledger.Hold
-	Landed       int // commits, since the airlock was made
-	Pending      int // commits promoted or awaiting promotion
-	Uncommitted  int // paths the agent has changed and not committed
-	Waiting      []Waiting
+	Landed       int        // commits, since the airlock was created
+	Pending      int        // commits that are pending or not promoted yet
+	Named        int        // commits that the airlock's ref pending names
+	Newest       gitops.OID // inner commit of the newest pending commit, or of the last landed one
+	Uncommitted  int        // paths the agent has changed and not committed
+	OtherRefs    []OtherRef
 	LastLandedAt *time.Time
-	Flagged      []ledger.Flagged // landed commits in which a rule found something
+	Flagged      []ledger.Flagged // landed commits with findings
 	Failure      string           // why the last cycle failed, escaped; empty if it worked
 }
 
-// Waiting are commits on an inner ref that does not land by itself.
-type Waiting struct {
+// OtherRef counts commits on an inner ref that does not land by itself.
+type OtherRef struct {
 	Ref     string `json:"ref"` // escaped; "other refs" for the refs that are not counted one by one
 	Commits int    `json:"commits"`
-	Name    string `json:"-"` // the ref's very name, empty for several refs
+	Name    string `json:"-"` // the unescaped name of the ref; empty for several refs
 }
 
-// refsWatched bounds how many inner refs are counted one by one.
+// refsWatched bounds the number of inner refs that are counted one by one.
 const refsWatched = 50
 
-// State reads everything and changes nothing. If the workspace cannot be read, it returns what could be read outside,
+// State reads the state and changes nothing. If the workspace cannot be read, it returns the outer part of the state
 // with the error.
 func (e *Engine) State(ctx context.Context) (State, error) {
 	f, s, err := e.outside(ctx)
@@ -44,11 +47,11 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	begun := time.Now()
 	s, err = e.inside(ctx, f, s)
 	if time.Since(begun) > longRead {
-		if outcome, err := ledger.ReadOutcome(e.Dir()); err == nil { // of a cycle that has ended meanwhile
+		if outcome, err := ledger.ReadOutcome(e.Dir()); err == nil { // a cycle may have ended meanwhile
 			s.Holds, s.Failure = append([]ledger.Hold{}, outcome.Holds...), outcome.Failure
 		}
 	}
-	// What could not be written could not be written down either.
+	// A cycle that cannot write could not record its failure either.
 	if err := e.unwritable(); err != nil {
 		s.Failure = gitops.Escape(err.Error())
 	}
@@ -56,7 +59,7 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	if h := e.room(); h != nil && s.Pending > 0 && !holdsFor(holds, ledger.DiskFull) {
 		holds = append(holds, *h)
 	}
-	if h := e.crowded(); h != nil && !holdsFor(holds, ledger.WorkspaceFull) {
+	if h := e.outOfInodes(); h != nil && !holdsFor(holds, ledger.WorkspaceFull) {
 		holds = append(holds, *h)
 	}
 	if s.Pending > 0 {
@@ -70,8 +73,8 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// longRead is how long reading the workspace may take before what was read outside is old. An invalid workspace is
-// asked for changes no longer than that: it may take all time to count them.
+// longRead is the duration of reading the workspace after which the outer state is read again. It also bounds the
+// search for changes in an invalid workspace, where counting them may never end.
 const longRead = time.Second
 
 func holdsFor(holds []ledger.Hold, r ledger.Reason) bool {
@@ -82,11 +85,11 @@ func withoutPosition(holds []ledger.Hold) []ledger.Hold {
 	return slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Reason.Position() })
 }
 
-// outside reads refs, ledger and outcome, between cycles if one does not last too long.
+// outside reads refs, ledger and outcome. It waits a second for a running cycle to end.
 func (e *Engine) outside(ctx context.Context) (facts, State, error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, cycleLock); err == nil {
+	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, CycleLock); err == nil {
 		defer unlock()
 	}
 	f, err := e.standing(ctx)
@@ -101,10 +104,10 @@ func (e *Engine) outside(ctx context.Context) (facts, State, error) {
 		return f, State{}, err
 	}
 	return f, State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
-		Pending: len(f.ledger.Tail), LastLandedAt: f.before.LastLandedAt, Flagged: verdicts.Flagged(f.ledger), Waiting: []Waiting{}, Failure: f.before.Failure}, nil
+		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: verdicts.Flagged(f.ledger), OtherRefs: []OtherRef{}, Failure: f.before.Failure}, nil
 }
 
-// inside adds what the workspace shows.
+// inside adds the workspace's part of the state.
 func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if e.Store.WorkspaceGone(e.Record) {
 		return s, nil
@@ -123,7 +126,7 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	if s.InnerTip != "" {
 		landed = append(landed, string(s.InnerTip))
 	}
-	if s.Waiting, err = waiting(ctx, exporter, landed); err != nil {
+	if s.OtherRefs, err = otherRefsOf(ctx, exporter, landed); err != nil {
 		return s, err
 	}
 	if holdsFor(s.Holds, ledger.InnerInvalid) {
@@ -135,14 +138,14 @@ func (e *Engine) inside(ctx context.Context, f facts, s State) (State, error) {
 	return s, err
 }
 
-// insideMain counts what main has that has not landed.
+// insideMain counts the commits of main that have not landed.
 func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed []string) (State, error) {
 	var err error
 	if s.InnerTip, err = exporter.Main(ctx); err != nil || s.InnerTip == "" {
 		return s, err
 	}
 	if s.InnerTip == f.before.Inner {
-		s.Pending = f.before.Waits // ancestry alone does not tell what lands from what does not
+		s.Pending = f.before.Waits // ancestry alone does not show which commits still land
 		return s, nil
 	}
 	pending, err := exporter.Count(ctx, string(s.InnerTip), landed...)
@@ -150,20 +153,20 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed
 	return s, err
 }
 
-// otherRefs is the ref of commits on refs that are not counted one by one.
+// otherRefs names the refs that are not counted one by one.
 const otherRefs = "other refs"
 
-// Arguments of rev-list: all refs, with the HEADs and without, and those of other repositories.
+// Arguments of rev-list: all refs without HEAD, all refs and HEADs, and the remote-tracking refs.
 const (
 	anyRef       = "--glob=refs/*"
 	anyRefOrHead = "--all"
 	fetchedRefs  = "--remotes"
 )
 
-// waiting counts the commits of inner refs that have them from nowhere else: branches, tags, what is stashed.
-func waiting(ctx context.Context, exporter Exporter, have []string) ([]Waiting, error) {
-	list := []Waiting{}
-	have = append(slices.Clip(have), fetchedRefs) // what was fetched is elsewhere, too
+// otherRefsOf counts the commits that exist only on inner refs: on branches, tags and the stash.
+func otherRefsOf(ctx context.Context, exporter Exporter, have []string) ([]OtherRef, error) {
+	list := []OtherRef{}
+	have = append(slices.Clip(have), fetchedRefs) // fetched commits also exist elsewhere
 	all, err := exporter.Count(ctx, anyRefOrHead, have...)
 	if err != nil || all == 0 {
 		return list, err
@@ -172,47 +175,47 @@ func waiting(ctx context.Context, exporter Exporter, have []string) ([]Waiting, 
 	if err != nil {
 		return list, err
 	}
-	refs = slices.DeleteFunc(refs, func(r gitops.InnerRef) bool { return r.Name == gitops.InnerMain })
-	told := slices.Clone(have)
+	refs = slices.DeleteFunc(refs, func(r inner.Ref) bool { return r.Name == inner.Main })
+	counted := slices.Clone(have)
 	for _, r := range refs[:min(len(refs), refsWatched)] {
 		n, err := exporter.Count(ctx, string(r.Commit), have...)
 		if err != nil {
 			return list, err
 		}
 		if n > 0 {
-			list = append(list, Waiting{gitops.Escape(r.Name), n, r.Name})
-			told = append(told, string(r.Commit))
+			list = append(list, OtherRef{gitops.Escape(r.Name), n, r.Name})
+			counted = append(counted, string(r.Commit))
 		}
 	}
 	if len(refs) > refsWatched {
-		n, err := exporter.Count(ctx, anyRef, told...)
+		n, err := exporter.Count(ctx, anyRef, counted...)
 		if err != nil {
 			return list, err
 		}
 		if n > 0 {
-			list = append(list, Waiting{otherRefs, n, ""})
+			list = append(list, OtherRef{otherRefs, n, ""})
 		}
 	}
-	// A HEAD that is on no branch may hold commits of its own; one that names no commit holds none.
+	// A detached HEAD may hold commits of its own. A HEAD that names no commit holds none.
 	if n, err := exporter.Count(ctx, "HEAD", append([]string{anyRef}, have...)...); err == nil && n > 0 {
-		list = append(list, Waiting{"HEAD", n, "HEAD"})
+		list = append(list, OtherRef{"HEAD", n, "HEAD"})
 	}
-	if len(list) == 0 { // the HEAD of another worktree of the agent's
-		list = append(list, Waiting{otherRefs, all, ""})
+	if len(list) == 0 { // the HEAD of another worktree of the agent
+		list = append(list, OtherRef{otherRefs, all, ""})
 	}
 	return list, nil
 }
 
-// Judged is what the policy gate found in the commits of an airlock, and what the user decided about them. All of its
+// Judged lists the policy gate's findings in the commits of an airlock, and the user's decisions about them. All its
 // text is escaped.
 type Judged struct {
-	Held     []ledger.Verdict  `json:"held"`    // wait, oldest first
-	Flagged  []ledger.Flagged  `json:"flagged"` // have landed, oldest first
+	Held     []ledger.Verdict  `json:"held"`    // waiting commits, oldest first
+	Flagged  []ledger.Flagged  `json:"flagged"` // landed commits, oldest first
 	Accepted []ledger.Accepted `json:"accepted"`
 	Dropped  []ledger.Dropped  `json:"dropped"`
 }
 
-// Judged returns what the gate found last. It changes nothing.
+// Judged returns the last findings of the gate. It changes nothing.
 func (e *Engine) Judged(ctx context.Context) (Judged, error) {
 	j := Judged{Held: []ledger.Verdict{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
 	f, state, err := e.outside(ctx)

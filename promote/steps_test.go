@@ -18,23 +18,23 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// steps is a random walk of an agent and a user who do, with git itself, what one does with a branch. It knows what
-// landed by the branch and the notes alone. Every commit of either adds a file of its own, so that who has which change
-// can be told from the names in a tree; the file both is changed by both, and conflicts.
+// steps is a random walk of an agent and a user who work on a branch with git itself. It learns from the branch and
+// the notes alone which commits landed. Every commit adds its own file, so that the names in a tree show which
+// changes it contains. Both change the file "both", which causes conflicts.
 type steps struct {
 	*world
 	r       *rand.Rand
 	made    int
 	sides   []string                  // inner branches
-	images  map[gitops.OID]gitops.OID // outer commits by their inner ones
+	images  map[gitops.OID]gitops.OID // outer commits, by their inner ones
 	seen    map[gitops.OID]bool       // outer commits that were on the branch
-	dropped map[gitops.OID]bool       // inner ones
-	tips    []string                  // where the branch was
-	done    []string                  // for who reads a failure
+	dropped map[gitops.OID]bool       // inner commits
+	tips    []string                  // previous tips of the branch
+	done    []string                  // log of the steps, for the reader of a failure
 }
 
-// TestAnyStepsLandOnce: whatever an agent and a user do, each inner commit lands once, as it is, on top of what the user has,
-// and what is said of it is true.
+// TestAnyStepsLandOnce makes random steps of an agent and a user. Each inner commit must land once, unchanged, on top
+// of the user's commits, and its note must be true.
 func TestAnyStepsLandOnce(t *testing.T) {
 	t.Parallel()
 	for i, seed := range seeds(t, 3) {
@@ -65,7 +65,7 @@ func TestAnyStepsLandOnce(t *testing.T) {
 	}
 }
 
-// in runs git as the agent, out as the user; both tell whether it went well.
+// in runs git as the agent and out as the user. Both report whether git succeeded.
 func (s *steps) in(args ...string) bool  { return s.tried("agent", s.inner, args) }
 func (s *steps) out(args ...string) bool { return s.tried("user", s.Top, args) }
 
@@ -79,7 +79,7 @@ func (s *steps) note(format string, args ...any) {
 	s.done = append(s.done, fmt.Sprintf(format, args...))
 }
 
-// step lets one of them do something, and looks at what came of it.
+// step lets one of them make a step, and checks the result.
 func (s *steps) step() {
 	s.t.Helper()
 	if s.r.IntN(2) == 0 {
@@ -89,7 +89,7 @@ func (s *steps) step() {
 	} else {
 		s.userStep()
 	}
-	s.look(false, "")
+	s.recordLanded(false, "")
 	if s.r.IntN(3) > 0 {
 		s.promote(promote.Options{})
 	}
@@ -156,7 +156,7 @@ func (s *steps) inMerge(what string) {
 	}
 }
 
-// takesBack: the agent comes by what is outside, over the network or from the user, and goes on from there.
+// takesBack lets the agent fetch outer commits, over the network or from the user, and continue from there.
 func (s *steps) takesBack() {
 	if !s.in("fetch", "-q", s.Top, one(s.r, []string{s.record.Branch, s.record.Ref("promoted")})) {
 		return
@@ -226,7 +226,7 @@ func (s *steps) userStep() {
 	s.tips = append(s.tips, before)
 }
 
-// abort leaves what an operation of the user's stopped in.
+// abort aborts the operation in which a user command stopped.
 func (s *steps) abort() {
 	if operation := s.Operation(); operation != "" {
 		s.out(operation, "--abort")
@@ -245,7 +245,7 @@ func (s *steps) userCommits() {
 	s.out("commit", "-q", "-m", name)
 }
 
-// rewind takes the branch back, or to where it was.
+// rewind resets the branch to an older commit, or forward again.
 func (s *steps) rewind() {
 	to := one(s.r, []string{"HEAD~1", "HEAD~2", "HEAD~3", string(s.record.Base)})
 	if len(s.tips) > 0 && s.r.IntN(2) == 0 {
@@ -261,7 +261,7 @@ func (s *steps) rebase() {
 	}
 }
 
-// userTakes: the user takes what is pending by hand.
+// userTakes lets the user merge pending commits by hand.
 func (s *steps) userTakes() {
 	pending := s.record.Ref("pending")
 	if s.ref(pending) == "" {
@@ -289,7 +289,7 @@ func (s *steps) userTakes() {
 	}
 }
 
-// upTo promotes up to one of those that wait.
+// upTo promotes up to one of the waiting commits.
 func (s *steps) upTo() {
 	s.promoteAway()
 	pending := s.ref(s.record.Ref("pending"))
@@ -303,7 +303,7 @@ func (s *steps) upTo() {
 	id := gitops.OID(one(s.r, ids))
 	inner := noteValue(s.notes()[id], "Inner-Commit")
 	if inner == "" {
-		return // the user's, who went back behind it
+		return // the user went back behind this commit
 	}
 	s.note("promote --upto %s, which is %s", id, inner)
 	o := s.promote(promote.Options{Land: true, UpTo: one(s.r, []string{string(id), inner[:10], string(id[:12])})})
@@ -315,7 +315,7 @@ func (s *steps) upTo() {
 	}
 }
 
-// promoteAway makes what the agent has pending.
+// promoteAway promotes while another branch is checked out, so that the agent's commits become pending.
 func (s *steps) promoteAway() {
 	s.out("config", "airlock.autoLand", "false")
 	s.promote(promote.Options{})
@@ -342,7 +342,7 @@ func (s *steps) killed() {
 	before := s.tip()
 	s.note("killed: %s", s.killDaemon(string(request), step, 400_000_000, s.r.IntN(2) == 0))
 	s.engine = newEngine(s.Repository, s.record, s.inner)
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // git lets go of its locks in a moment
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // git releases its locks in a moment
 		err := land.Recover(s.t.Context(), s.Repository, s.engine.Dir())
 		if err == nil {
 			break
@@ -351,12 +351,12 @@ func (s *steps) killed() {
 			s.t.Fatal(err)
 		}
 	}
-	s.look(true, before)
+	s.recordLanded(true, before)
 }
 
 func (s *steps) tip() gitops.OID { return s.ref(s.record.Branch) }
 
-// promote makes cycles and looks at what landed.
+// promote makes cycles and checks the landed commits.
 func (s *steps) promote(options promote.Options) ledger.Outcome {
 	s.t.Helper()
 	before := s.tip()
@@ -373,6 +373,6 @@ func (s *steps) promote(options promote.Options) ledger.Outcome {
 		}
 		s.t.Fatal(err)
 	}
-	s.look(true, before)
+	s.recordLanded(true, before)
 	return o
 }

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// facts are what a cycle starts from: the settings, and where everything stands outside and inside.
+// facts are the input of a cycle: the settings, and the state outside and inside.
 type facts struct {
 	now     time.Time
 	options Options
@@ -23,30 +24,30 @@ type facts struct {
 	ledger  *ledger.Ledger
 	adopted int // pending commits that the user has landed by hand
 	rules   ruleset
-	main    gitops.OID // of the workspace, as it was read; empty if there is none
-	mainErr error      // why it could not be read
+	main    gitops.OID // tip of the inner main; empty if there is none
+	mainErr error      // why main could not be read
 
-	quarantine *gitops.Quarantine
-	inside     *gitops.Inspector // of the quarantine
+	quarantine *quarantine.Store
+	inside     *quarantine.Inspector // of the quarantine
 }
 
-// configured are the user's settings as they were at the beginning of the cycle.
+// configured are the user's settings at the beginning of the cycle.
 type configured struct {
-	origins  []gitops.Setting // with the files they are from
-	config   gitops.Config    // and what was given at the start
+	origins  []gitops.Setting // each with the file that sets it
+	config   gitops.Config    // origins and the settings given at the start
 	settings Settings
 }
 
-// refs are where the refs of an airlock stand.
+// refs are the values of an airlock's refs.
 type refs struct {
 	tip      gitops.OID // of the outer branch; empty if it is deleted
 	promoted gitops.OID // the last landed commit, or the base
 	pending  gitops.OID // empty if nothing is pending
 	notes    gitops.OID
-	team     gitops.OID // of the team's policy; empty if there is none
+	team     gitops.OID // the ref of the team's policy; empty if there is none
 }
 
-// onto returns what new commits are built on: the branch, or where it was if it is gone.
+// onto returns the commit to build on: the branch's tip, or the last landed commit if the branch is gone.
 func (r refs) onto() gitops.OID { return cmp.Or(r.tip, r.promoted) }
 
 func (f facts) close() {
@@ -58,7 +59,7 @@ func (f facts) close() {
 	}
 }
 
-// survey reads the facts, settings and refs at the same time.
+// survey reads the facts. It reads settings and refs at the same time.
 func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outcome, now time.Time) (facts, error) {
 	var all sync.WaitGroup
 	var set configured
@@ -80,13 +81,13 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 	return f, err
 }
 
-// configure reads the user's settings as they are now.
+// configure reads the user's current settings.
 func (e *Engine) configure(ctx context.Context, options Options) (c configured, err error) {
 	if c.origins, err = e.Repo.Settings(ctx); err != nil {
 		return c, err
 	}
 	c.config = gitops.ConfigOf(c.origins).With(e.Record.Settings)
-	// Another setting that cannot be read must not keep this one from being obeyed.
+	// This limit is obeyed even if another setting cannot be read.
 	if size, err := readMaxWorkspace(c.config); err == nil && e.Guard != nil {
 		e.Guard.Allow(size)
 	}
@@ -95,7 +96,7 @@ func (e *Engine) configure(ctx context.Context, options Options) (c configured, 
 	return c, err
 }
 
-// standing reads refs and ledger.
+// standing reads the refs and the ledger.
 func (e *Engine) standing(ctx context.Context) (facts, error) {
 	var f facts
 	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), policy.TeamRef, NotesRef)
@@ -115,7 +116,7 @@ func (e *Engine) standing(ctx context.Context) (facts, error) {
 	return f, err
 }
 
-// wanted returns the inner commit to be promoted; empty if the workspace has none.
+// wanted returns the inner commit to promote, or empty if the workspace has none.
 func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error) {
 	if e.Store.WorkspaceGone(e.Record) {
 		return "", nil
@@ -130,9 +131,10 @@ func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error
 	return exporter.Main(ctx)
 }
 
-// adopt counts as landed the pending commits that the user merged or fast-forwarded to by hand: those that the branch
-// reaches, or has reached before the user went back or amended one, which may all have happened since the last cycle.
-// They need not be all up to one of them: of a pending merge, one side can have been taken without the other.
+// adopt marks pending commits as landed that the user merged or fast-forwarded to by hand. These are the commits that
+// the branch reaches, or has reached before the user reset it or amended a commit. All of that may have happened
+// since the last cycle. The adopted commits need not be consecutive: the user can have taken one side of a pending
+// merge without the other.
 func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 	if len(f.ledger.Tail) == 0 || f.refs.tip == "" {
 		return f, nil
@@ -159,7 +161,7 @@ func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 		return f, err
 	}
 	f.ledger.Adopt(taken, onLine)
-	if err := f.ledger.Save(); err != nil { // the refs say how much of it counts
+	if err := f.ledger.Save(); err != nil { // the refs decide how much of the ledger counts
 		return f, err
 	}
 	f.adopted = len(taken)
@@ -167,8 +169,8 @@ func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 	return f, err
 }
 
-// newestLast moves the newest commit of the line that lands to the end: landing goes on from there. It reports
-// whether there is one.
+// newestLast moves the newest commit of the line that lands to the end, because landing continues from there. It
+// reports whether there is such a commit.
 func (e *Engine) newestLast(ctx context.Context, at refs, taken []ledger.Pair) (bool, error) {
 	steps, err := e.Repo.Steps(ctx, at.promoted, at.pending)
 	if err != nil {
@@ -184,7 +186,7 @@ func (e *Engine) newestLast(ctx context.Context, at refs, taken []ledger.Pair) (
 	return false, nil
 }
 
-// moveOn moves the airlock's refs to where the ledger is.
+// moveOn updates the airlock's refs to match the ledger.
 func (e *Engine) moveOn(ctx context.Context, f facts) (refs, error) {
 	var updates []gitops.RefUpdate
 	at := f.refs

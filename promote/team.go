@@ -11,20 +11,20 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// policyFileKey names a file with a policy of the same form as a team's, for one user.
+// policyFileKey is the setting that names a user's own policy file, in the format of a team's.
 const policyFileKey = "airlock.policyFile"
 
-// teams are the policies that make a user's settings stricter.
+// teams reads the policies that make a user's settings stricter.
 type teams struct {
 	repo *gitops.Repository
 	ref  gitops.OID // value of [policy.TeamRef]; empty if there is none
-	read gitops.OID // the value of which team and err are
+	read gitops.OID // the value of ref that team and err were read from
 	team policy.Team
 	err  error
-	file string // the user's own; empty if there is none
+	file string // the user's own policy file; empty if there is none
 }
 
-// PolicyError says that a policy cannot be read, and what to type to see it.
+// PolicyError reports that a policy cannot be read, and holds the commands that show it.
 type PolicyError struct {
 	Next []string
 	err  error
@@ -34,8 +34,8 @@ func (e *PolicyError) Error() string { return e.err.Error() }
 
 func (e *PolicyError) Unwrap() error { return e.err }
 
-// apply makes settings as strict as the policies that there are: the user's file, and the one in the
-// repository. It returns which ones those are. What cannot be read is an error, and weakens nothing.
+// apply makes settings as strict as the user's policy file and the repository's policy. It returns the ids of the
+// policies that it used. A policy that cannot be read is an error and never weakens the settings.
 func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
 	var used []gitops.OID
 	name := config.String(policyFileKey, "")
@@ -68,26 +68,26 @@ func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settin
 func (t *teams) parse(ctx context.Context) (policy.Team, error) {
 	content, err := t.repo.File(ctx, t.ref, policy.TeamFile, policy.TeamLimit)
 	if err != nil {
-		// There may be no such file in it, or no such object: what there is, git says.
+		// The ref may lack that file, or the object may be missing. The command shows git's own message.
 		return policy.Team{}, unreadable("git show "+policy.TeamRef, err)
 	}
 	team, err := policy.ParseTeam(content)
 	switch {
 	case err == nil:
 		return team, nil
-	case gitops.HashObject(t.repo.Format, "blob", content) == t.ref: // the file alone has no names in it
+	case gitops.HashObject(t.repo.Format, "blob", content) == t.ref: // the ref names the file itself instead of a tree
 		return team, unreadable("git show "+policy.TeamRef, err)
 	}
 	return team, unreadable("git show "+policy.TeamRef+":"+policy.TeamFile, err)
 }
 
-// unreadable says of the policy in the repository that it cannot be read, and which command shows it.
+// unreadable reports that the repository's policy cannot be read, with a command that shows it.
 func unreadable(show string, err error) error {
 	return &PolicyError{[]string{show}, fmt.Errorf("%s: %w", policy.TeamRef, err)}
 }
 
-// ReadPolicy reads what the policy gate goes by in a repository: the user's settings, made stricter by what there is
-// of policies.
+// ReadPolicy reads the settings of the policy gate in a repository: the user's settings, made stricter by all
+// policies.
 func ReadPolicy(ctx context.Context, repo *gitops.Repository, config gitops.Config) (policy.Settings, error) {
 	own, err := policy.ReadSettings(config)
 	if err != nil {
@@ -101,7 +101,7 @@ func ReadPolicy(ctx context.Context, repo *gitops.Repository, config gitops.Conf
 	return made, err
 }
 
-// readPolicyFile reads a file of the user's, whose name may begin with "~/" as git's settings may.
+// readPolicyFile reads the user's policy file. Its name may begin with "~/", as in git's settings.
 func readPolicyFile(name string) ([]byte, error) {
 	name = atHome(name)
 	if !filepath.IsAbs(name) {
@@ -112,12 +112,12 @@ func readPolicyFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > policy.TeamLimit {
-		return nil, fmt.Errorf("%q is no file of at most %d bytes", gitops.Escape(name), policy.TeamLimit)
+		return nil, fmt.Errorf("%q is not a regular file of at most %d bytes", gitops.Escape(name), policy.TeamLimit)
 	}
 	return os.ReadFile(name)
 }
 
-// atHome is a path whose "~/" is the user's home, if they have one.
+// atHome replaces "~/" with the user's home, if the user has one.
 func atHome(name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

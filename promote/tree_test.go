@@ -18,14 +18,14 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// file is one file or link; its mode is git's.
+// file is one file or link, with git's mode.
 type file struct{ mode, content string }
 
 const plainMode, executableMode, linkMode = "100644", "100755", "120000"
 
 func plain(content string) file { return file{plainMode, content} }
 
-// write makes the file in a working tree.
+// write writes the file into a working tree.
 func (f file) write(t testing.TB, name string) {
 	t.Helper()
 	check(t, os.MkdirAll(filepath.Dir(name), 0o755))
@@ -39,10 +39,11 @@ func (f file) write(t testing.TB, name string) {
 	}
 }
 
-// tree is all files of a commit by their paths.
+// tree maps paths to the files of a commit.
 type tree map[string]file
 
-// put sets a file; what cannot be beside it (a file where a folder must be, a folder's content) goes.
+// put sets a file. It removes entries that cannot exist beside it: a file where a folder must be, or a folder's
+// content.
 func (t tree) put(name string, f file) {
 	maps.DeleteFunc(t, func(p string, _ file) bool {
 		return strings.HasPrefix(p, name+"/") || strings.HasPrefix(name, p+"/")
@@ -50,7 +51,7 @@ func (t tree) put(name string, f file) {
 	t[name] = f
 }
 
-// with is the tree with another one laid over it.
+// with returns the tree overlaid with another one.
 func (t tree) with(over tree) tree {
 	both := maps.Clone(t)
 	for name, f := range over {
@@ -62,10 +63,10 @@ func (t tree) with(over tree) tree {
 	return both
 }
 
-// shared is a file in which both work, each on lines of its own with enough between them.
+// shared is a file that both change, each in its own lines with enough lines between them.
 const shared = "shared by both"
 
-// sharedFile is what it is at the beginning.
+// sharedFile returns its initial content.
 func sharedFile() file {
 	var b strings.Builder
 	for i := range 20 {
@@ -74,7 +75,7 @@ func sharedFile() file {
 	return plain(b.String())
 }
 
-// edit changes one of somebody's lines in the shared file.
+// edit changes one line of an owner in the shared file.
 func (f file) edit(r *rand.Rand, whose, to string) file {
 	lines := strings.SplitAfter(f.content, "\n")
 	var theirs []int
@@ -89,7 +90,7 @@ func (f file) edit(r *rand.Rand, whose, to string) file {
 	return plain(strings.Join(lines, ""))
 }
 
-// weave is the agent's shared file with the user's lines of another.
+// weave returns the agent's shared file with the user's lines of another version.
 func weave(agents, users file) file {
 	lines := strings.SplitAfter(agents.content, "\n")
 	for i, line := range strings.SplitAfter(users.content, "\n") {
@@ -100,7 +101,7 @@ func weave(agents, users file) file {
 	return plain(strings.Join(lines, ""))
 }
 
-// readTree reads a working tree, the folders named excepted.
+// readTree reads a working tree without the named folders.
 func readTree(t testing.TB, top string, except ...string) tree {
 	t.Helper()
 	found := tree{}
@@ -131,8 +132,8 @@ func readTree(t testing.TB, top string, except ...string) tree {
 	return found
 }
 
-// objects stores objects loose in a git directory, a thousand times as fast as git can be asked to. Without a folder it
-// only names them.
+// objects stores loose objects in a git directory, a thousand times as fast as git. Without a folder it only computes
+// their names.
 type objects struct{ dir, format string }
 
 func (o objects) store(t testing.TB, kind, content string) gitops.OID {
@@ -150,12 +151,12 @@ func (o objects) store(t testing.TB, kind, content string) gitops.OID {
 	_, _ = z.Write([]byte(kind + " " + strconv.Itoa(len(content)) + "\x00" + content))
 	check(t, z.Close())
 	check(t, os.MkdirAll(filepath.Dir(name), 0o755))
-	check(t, os.WriteFile(name+".part", b.Bytes(), 0o444)) // somebody may be packing what is there
+	check(t, os.WriteFile(name+".part", b.Bytes(), 0o444)) // git may be packing the objects meanwhile
 	check(t, os.Rename(name+".part", name))
 	return id
 }
 
-// tree stores a tree with all it holds.
+// tree stores a tree with all its content.
 func (o objects) tree(t testing.TB, files tree) gitops.OID {
 	t.Helper()
 	folders, entries := map[string]tree{}, map[string]string{}
@@ -189,7 +190,7 @@ func raw(id gitops.OID) string {
 	return string(b)
 }
 
-// moveRef moves a ref the way git does it, under its lock.
+// moveRef moves a ref as git does, under its lock.
 func moveRef(t testing.TB, gitDir, ref string, to gitops.OID) {
 	t.Helper()
 	name := filepath.Join(gitDir, ref)
@@ -198,7 +199,7 @@ func moveRef(t testing.TB, gitDir, ref string, to gitops.OID) {
 	check(t, os.Rename(name+".lock", name))
 }
 
-// words that files and folders are called: odd and legal.
+// words are names of files and folders: odd but legal.
 var words = []string{"a", "b", "c", "lib", "sp ace", " lead", "trail ", "ünï", "u\u0308", "-dash", "--", "*", "?", "[a]", ":(top)a", ":!a", `q"uote`, "it's", "$HOME",
 	"~", "@{0}", "@", "#", "HEAD", "FETCH_HEAD", "refs", "🎉", "\xff\xfe", "index", ".hidden", ".gitkeep", "tab\tx", "new\nline", "\x1b[31m", `back\slash`, "a.lock", "A", "CON",
 	"100644", strings.Repeat("long", 40), ".gitattributes.d", "x.orig", "%f", "&&", "|", ";", "`id`", "!", "{", "..a", "...", "'", "\u202e"}
@@ -223,7 +224,7 @@ func (t tree) change(r *rand.Rand) {
 	switch r.IntN(9) {
 	case 0:
 		delete(t, name)
-	case 1: // renamed, perhaps into a folder of its own name
+	case 1: // renamed, perhaps into a folder with its own name
 		delete(t, name)
 		t.put(one(r, []string{somePath(r), name + "/" + one(r, words)}), f)
 	case 2: // mode only
@@ -231,14 +232,14 @@ func (t tree) change(r *rand.Rand) {
 			f.mode = one(r, []string{plainMode, executableMode})
 			t[name] = f
 		}
-	case 3: // file, link and folder take each other's place
+	case 3: // a file, link or folder replaces another kind
 		t.put(name, someFile(r))
 	case 4:
 		t.put(name+"/"+one(r, words), someFile(r))
 	case 5: // a folder becomes a file
 		folder, _, _ := strings.Cut(name, "/")
 		t.put(folder, someFile(r))
-	case 6: // one file's content in two places
+	case 6: // the same content in two places
 		t.put(somePath(r), f)
 	default:
 		if f.mode != linkMode {

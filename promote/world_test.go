@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -21,8 +22,8 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot"
 )
 
-// world is an outer repository with an airlock, whose agent works in a plain folder: what is tested here is what
-// becomes of an inner history, not the walls around it.
+// world is an outer repository with an airlock whose agent works in a plain folder. These tests check how inner
+// histories land, and not the isolation of the agent.
 type world struct {
 	t testing.TB
 	*gitops.Repository
@@ -65,17 +66,17 @@ func newWorld(t testing.TB, format string, base tree) *world {
 	return w
 }
 
-// newEngine is an engine for an airlock, as each process makes one.
+// newEngine makes an engine for an airlock, as each process does.
 func newEngine(repo *gitops.Repository, r airlock.Record, inner string) *promote.Engine {
 	return &promote.Engine{Repo: repo, Store: airlock.Open(repo), Record: r,
 		Open: func(context.Context) (promote.Exporter, error) { return workspace(inner), nil }}
 }
 
 // exporter is an exporter without a prison.
-type exporter struct{ gitops.Workspace }
+type exporter struct{ inner.Workspace }
 
 func workspace(top string) exporter {
-	return exporter{gitops.Workspace{Dir: top, Run: func(ctx context.Context, p gitops.Process) (int, error) {
+	return exporter{inner.Workspace{Dir: top, Run: func(ctx context.Context, p inner.Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Env = top, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + top}, p.Env...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
@@ -89,12 +90,12 @@ func workspace(top string) exporter {
 	}}}
 }
 
-// Watch looks at the inner main every few milliseconds.
+// Watch checks the inner main every few milliseconds.
 func (x exporter) Watch(ctx context.Context) (<-chan struct{}, error) {
 	changed := make(chan struct{}, 1)
 	go func() {
 		for before := ""; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-			now, err := os.ReadFile(filepath.Join(x.Dir, ".git", gitops.InnerMain))
+			now, err := os.ReadFile(filepath.Join(x.Dir, ".git", inner.Main))
 			if err != nil || string(now) == before {
 				continue
 			}
@@ -118,7 +119,7 @@ func (w *world) cycle() ledger.Outcome {
 	return o
 }
 
-// git runs git plainly, as the user would.
+// git runs git as the user would.
 func (w *world) git(args ...string) string {
 	w.t.Helper()
 	return git(w.t, w.Top, args...)
@@ -140,7 +141,7 @@ func git(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
-// tryGit runs git with an input and returns its output as it is.
+// tryGit runs git with an input and returns its raw output.
 func tryGit(dir, stdin string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
@@ -160,7 +161,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// objects reads objects by their names; each must be there.
+// objects reads objects by their names. Each must exist.
 func (w *world) objects(ids []gitops.OID) map[gitops.OID]string {
 	w.t.Helper()
 	found := map[gitops.OID]string{}
@@ -185,7 +186,7 @@ func (w *world) objects(ids []gitops.OID) map[gitops.OID]string {
 	return found
 }
 
-// notes reads all provenance: the notes by their commits.
+// notes reads all provenance notes, by commit.
 func (w *world) notes() map[gitops.OID]string {
 	w.t.Helper()
 	notes := map[gitops.OID]string{}
@@ -206,12 +207,13 @@ func (w *world) notes() map[gitops.OID]string {
 	return notes
 }
 
-// nothingLeft demands that no lock, journal, temporary file or scratch is there, and that all objects are sound.
+// nothingLeft checks that no lock, journal, temporary file or scratch directory is left, and that all objects are
+// valid.
 func (w *world) nothingLeft() {
 	w.t.Helper()
 	check(w.t, filepath.WalkDir(w.CommonDir, func(p string, d fs.DirEntry, err error) error {
 		if p == w.inner {
-			return fs.SkipDir // the agent's files may be called anything
+			return fs.SkipDir // the agent's files may have any name
 		}
 		base := filepath.Base(p)
 		for _, prefix := range []string{"tmp_", ".tmp-", "landing-", "fast_import_crash", "bridge", "journal"} {
@@ -219,7 +221,7 @@ func (w *world) nothingLeft() {
 				w.t.Errorf("left over: %s", p)
 			}
 		}
-		named := base == "cycle.lock" || base == "daemon.lock" // of flock(2): nothing but a name
+		named := base == "cycle.lock" || base == "daemon.lock" // files of flock(2), which stay
 		if strings.HasSuffix(base, ".lock") && !named || strings.HasSuffix(base, ".new") || strings.HasSuffix(base, ".keep") {
 			w.t.Errorf("left over: %s", p)
 		}

@@ -7,26 +7,29 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
 )
 
-// rootMessage is what the first commit of a project usually says.
+// rootMessage is a common message of the first commit of a project.
 const rootMessage = "Initial commit\n"
 
-// Snapshot is a taken snapshot.
+// Snapshot is the content of a new workspace.
 type Snapshot struct {
-	Root   gitops.OID // the commit on the inner main; of a taken snapshot the first and only one
-	Part   bool       // something was left out
-	format string
-	ghost  identity.Ghost
-	commit []byte
-	pack   string
+	Root    gitops.OID // the tip of the inner main; after Take it is the first and only commit
+	Partial bool       // some files were left out
+	format  string
+	ghost   identity.Ghost
+	commit  []byte
+	pack    string
 }
 
-// Take makes the quarantine in dir and takes a snapshot of base into it, without what is left out, with a root commit by the
-// ghost.
-func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.Head, out gitops.Patterns, ghost identity.Ghost) (*Snapshot, error) {
-	q, err := repo.CreateQuarantine(ctx, dir)
+// Take creates the quarantine in dir. It copies the tree of base into it, without the excluded files, and adds a root
+// commit by the ghost.
+func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.Head, out ignore.Patterns, ghost identity.Ghost) (*Snapshot, error) {
+	q, err := quarantine.Create(ctx, repo, dir)
 	if err != nil {
 		return nil, fmt.Errorf("make the quarantine: %w", err)
 	}
@@ -34,7 +37,7 @@ func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.
 	if err != nil {
 		return nil, fmt.Errorf("leave files of %s out: %w", base.Commit, err)
 	}
-	s := &Snapshot{Part: tree != base.Tree, format: repo.Format, ghost: ghost}
+	s := &Snapshot{Partial: tree != base.Tree, format: repo.Format, ghost: ghost}
 	who := fmt.Sprintf("%s %d +0000", ghost, time.Now().Unix())
 	root := gitops.Commit{Tree: tree, Author: who, Committer: who, Message: []byte(rootMessage)}
 	s.commit = root.Bytes()
@@ -55,8 +58,8 @@ func Take(ctx context.Context, repo *gitops.Repository, dir string, base gitops.
 	return s, nil
 }
 
-// Restore makes a snapshot of what the quarantine has of an inner commit, history and all, for a workspace that was lost.
-func Restore(ctx context.Context, q *gitops.Quarantine, tip gitops.OID, ghost identity.Ghost) (*Snapshot, error) {
+// Restore makes a snapshot of an inner commit and its history from the quarantine, for a workspace that was lost.
+func Restore(ctx context.Context, q *quarantine.Store, tip gitops.OID, ghost identity.Ghost) (*Snapshot, error) {
 	pack, err := q.PackHistory(ctx, tip)
 	if err != nil {
 		return nil, fmt.Errorf("pack %s: %w", tip, err)
@@ -65,6 +68,6 @@ func Restore(ctx context.Context, q *gitops.Quarantine, tip gitops.OID, ghost id
 }
 
 // Fill makes the inner repository in an empty workspace.
-func (s *Snapshot) Fill(ctx context.Context, w gitops.Workspace) error {
+func (s *Snapshot) Fill(ctx context.Context, w inner.Workspace) error {
 	return w.Fill(ctx, s.format, s.ghost.Name, s.ghost.Mail, s.Root, s.commit, s.pack)
 }

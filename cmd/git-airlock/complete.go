@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -22,14 +23,14 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// known is what completion knows of the repository: it looks and touches nothing, and what cannot be read is not known.
+// known computes completions from the repository. It changes nothing, and ignores everything that it cannot read.
 type known struct {
 	ctx    context.Context
 	looked bool
 	here   *session.Session
 }
 
-// session opens the repository here, nil if there is none that git may look into.
+// session opens the repository here. It returns nil if there is none that git may read.
 func (k *known) session() *session.Session {
 	if !k.looked {
 		k.looked, k.here = true, session.Peek(k.ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
@@ -37,7 +38,7 @@ func (k *known) session() *session.Session {
 	return k.here
 }
 
-// engine is that of the airlock here, to be closed; nil if there is none.
+// engine returns the promotion engine of the airlock here, which the caller closes, or nil if there is no airlock.
 func (k *known) engine() *promote.Engine {
 	s := k.session()
 	if s == nil {
@@ -50,7 +51,7 @@ func (k *known) engine() *promote.Engine {
 	return s.Engine(*r)
 }
 
-// held are the findings that --accept would let pass, with the path where that says more.
+// held returns the findings that --accept can accept, as rules and as rules with paths.
 func (k *known) held() []manual.Candidate {
 	engine := k.engine()
 	if engine == nil {
@@ -64,7 +65,7 @@ func (k *known) held() []manual.Candidate {
 	var all []manual.Candidate
 	seen := map[string]bool{}
 	add := func(text, about string) {
-		// A path that is shown escaped is not to be typed like this.
+		// An escaped path cannot be typed in this form.
 		if !seen[text] && gitops.Escape(text) == text {
 			all = append(all, manual.Candidate{Text: text, About: about})
 		}
@@ -84,7 +85,7 @@ func (k *known) held() []manual.Candidate {
 	return all
 }
 
-// acceptableRules are those whose findings can be accepted.
+// acceptableRules returns the rules whose findings can be accepted.
 func acceptableRules() []manual.Candidate {
 	var all []manual.Candidate
 	for _, d := range policy.Rules() {
@@ -95,10 +96,10 @@ func acceptableRules() []manual.Candidate {
 	return all
 }
 
-// candidatesShown bounds how many commits and refs are offered.
+// candidatesShown bounds the number of offered commits and refs.
 const candidatesShown = 100
 
-// pending are the commits that wait, newest first.
+// pending returns the pending commits, newest first.
 func (k *known) pending() []manual.Candidate {
 	s := k.session()
 	engine := k.engine()
@@ -113,7 +114,7 @@ func (k *known) pending() []manual.Candidate {
 	return summaries(commits)
 }
 
-// inner are the inner branches that do not land by themselves.
+// inner returns the inner branches that do not land by themselves.
 func (k *known) inner() []manual.Candidate {
 	engine := k.engine()
 	if engine == nil {
@@ -125,7 +126,7 @@ func (k *known) inner() []manual.Candidate {
 		return nil
 	}
 	var all []manual.Candidate
-	for _, w := range state.Waiting {
+	for _, w := range state.OtherRefs {
 		if w.Name != "" && gitops.Escape(w.Name) == w.Name {
 			all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: ui.Count(w.Commits, "commit")})
 		}
@@ -133,7 +134,7 @@ func (k *known) inner() []manual.Candidate {
 	return all
 }
 
-// refs are those of the repository below one.
+// refs returns the repository's refs below a prefix.
 func (k *known) refs(below string) []manual.Candidate {
 	s := k.session()
 	if s == nil {
@@ -146,12 +147,12 @@ func (k *known) refs(below string) []manual.Candidate {
 	return summaries(refs)
 }
 
-// variables are those of the user's environment, and of their .env file.
+// variables returns the names in the user's environment and .env file.
 func (k *known) variables() (all []manual.Candidate) {
 	if s := k.session(); s != nil {
 		own, _ := environment.Dotenv(s.Repo.Top)
 		for _, name := range slices.Sorted(maps.Keys(own)) {
-			all = append(all, manual.Candidate{Text: name, About: "of " + environment.DotenvName})
+			all = append(all, manual.Candidate{Text: name, About: "from " + environment.DotenvName})
 		}
 	}
 	for _, name := range hostenv.Names() {
@@ -160,14 +161,14 @@ func (k *known) variables() (all []manual.Candidate) {
 	return all
 }
 
-// enginePatience is how long somebody who has pressed a key waits for a container engine.
+// enginePatience bounds the time that a completion waits for a container engine.
 const enginePatience = time.Second
 
-// images are those of the container engine, if there is one that answers.
-func (k *known) images() []manual.Candidate { return k.ofEngine(session.Containers().ImageNames) }
+// images returns the images of the container engine, if it answers.
+func (k *known) images() []manual.Candidate { return k.ofEngine(prisons.Containers().ImageNames) }
 
-// runtimes are the engine's.
-func (k *known) runtimes() []manual.Candidate { return k.ofEngine(session.Containers().Runtimes) }
+// runtimes returns the runtimes of the container engine, if it answers.
+func (k *known) runtimes() []manual.Candidate { return k.ofEngine(prisons.Containers().Runtimes) }
 
 func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []manual.Candidate) {
 	ctx, cancel := context.WithTimeout(k.ctx, enginePatience)
@@ -192,7 +193,7 @@ func summaries(of []gitops.Summary) []manual.Candidate {
 	return all
 }
 
-// values are what completion can offer here.
+// values returns the candidates that completion can offer here.
 func (k *known) values() manual.Offered {
 	names := func(of []string) (all []manual.Candidate) {
 		for _, name := range of {
@@ -213,7 +214,7 @@ func (k *known) values() manual.Offered {
 	}
 }
 
-// rules offers those that hold something first, with the paths they hold.
+// rules returns all acceptable rules. Rules that hold a commit come first, with the held paths.
 func (k *known) rules() []manual.Candidate {
 	all := k.held()
 	held := len(all)
@@ -225,7 +226,7 @@ func (k *known) rules() []manual.Candidate {
 	return all
 }
 
-// completionCommand prints a shell's script; what there is to offer, the script asks completeCommand.
+// completionCommand prints a shell's completion script, which calls completeCommand.
 func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print the completion for a shell",
@@ -242,9 +243,9 @@ func completionCommand() *cli.Command {
 	}
 }
 
-// completeCommand offers what the last of some words, those after "git airlock", can become: a line each, with a tab and
-// a description. A line that begins with a colon leaves it to the shell to offer files, folders, programs or what git
-// log takes. It changes nothing and never complains.
+// completeCommand prints the completions of the last word after "git airlock": one a line, with a tab and a description. A line
+// that begins with a colon asks the shell to complete files, folders, programs or arguments of git log. The command changes
+// nothing and prints no errors.
 func completeCommand(inside []string) *cli.Command {
 	return &cli.Command{
 		Name: "complete", Usage: "offer completions of the last word",

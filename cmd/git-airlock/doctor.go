@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -19,14 +20,15 @@ import (
 
 func doctorCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "doctor", Usage: "show what this machine can do, and what would mend the rest",
+		Name: "doctor", Usage: "show what works on this machine, and how to mend the rest",
 		UsageText: "git airlock doctor [--json]",
-		Description: "Looks at git and at each backend, and says which one \"--backend auto\" would take. Works everywhere, also\n" +
-			"outside of a repository. Exit status 1 if no prison can be made here.",
+		Description: "Checks git and each backend, and names the backend that \"--backend auto\" would choose. Works outside of a repository,\n" +
+			"too. Like every command, it first finishes or undoes an interrupted landing. Exit status 1 if no backend works here.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
+			finishInterrupted(c)
 			session.KeepEnvironment(session.CurrentConfig(c.Context))
-			d, err := diagnose(c.Context, session.Backends(), containerWish(c.Context))
+			d, err := diagnose(c.Context, prisons.Backends(), containerWish(c.Context))
 			if err != nil {
 				return err
 			}
@@ -43,7 +45,24 @@ func doctorCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// diagnosis is version 1 of what doctor --json prints.
+// finishInterrupted finishes interrupted work of this worktree's airlock, as every other command does when it opens the
+// repository. An error is only a message: doctor also works outside of a repository, and in one that no other command can open.
+func finishInterrupted(c *cli.Context) {
+	s := session.Peek(c.Context, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
+	if s == nil {
+		return
+	}
+	if r, err := s.Store.Here(); err == nil && r == nil {
+		return
+	}
+	if _, err := open(c); err != nil && c.Err() == nil {
+		messages := ui.Reporter{To: c.App.ErrWriter}
+		messages.Say("finish interrupted work of the airlock: %s", gitops.Escape(err.Error()))
+		messages.Hint(session.Next(err)...)
+	}
+}
+
+// diagnosis is version 1 of doctor --json.
 type diagnosis struct {
 	Version  int                `json:"version"`
 	Git      gitDiagnosis       `json:"git"`
@@ -78,7 +97,7 @@ type autoDiagnosis struct {
 	Reason  string `json:"reason"`
 }
 
-// containerWish says what asks for a container here, empty for nothing. Outside of a repository nothing does.
+// containerWish returns the reason why auto would choose a container here, or an empty string. Outside of a repository there is none.
 func containerWish(ctx context.Context) string {
 	s := session.Peek(ctx, session.Options{Report: ui.Reporter{To: io.Discard}, Now: ui.Now})
 	if s == nil {
@@ -98,7 +117,7 @@ func containerWish(ctx context.Context) string {
 	return setup.File + " asks for tools"
 }
 
-// diagnose looks at git and at the backends.
+// diagnose checks git and the backends.
 func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diagnosis, error) {
 	d := diagnosis{Version: ui.DocumentVersion, Backends: []backendDiagnosis{}, Host: readHostSide()}
 	var err error
@@ -121,13 +140,13 @@ func diagnose(ctx context.Context, backends []prison.Backend, wish string) (diag
 		case d.Auto == nil && b.Traits("").Images:
 			d.Auto = &autoDiagnosis{one.Name, "nothing else works here; it wants an image (airlock.image) or a recipe"}
 		case d.Auto == nil:
-			d.Auto = &autoDiagnosis{one.Name, "it is the first that works here, and no image is asked for"}
+			d.Auto = &autoDiagnosis{one.Name, "it is the first that works here, and no image is requested"}
 		}
 	}
 	return d, nil
 }
 
-// diagnoseBackend looks at one backend. Whatever is wrong with it says nothing of the others.
+// diagnoseBackend checks one backend. Its errors do not stop the check of the others.
 func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
 	d := backendDiagnosis{Name: b.Name(), Mend: []string{}, Weaker: []string{}, Facts: []factDocument{}}
 	findings, err := b.Examine(ctx)
@@ -151,7 +170,7 @@ func diagnoseBackend(ctx context.Context, b prison.Backend) backendDiagnosis {
 
 func (d diagnosis) healthy() bool { return d.Git.Problem == "" && d.Auto != nil }
 
-// print shows a diagnosis to people. What mends something follows it, ready to paste.
+// print prints a diagnosis as text. The commands that mend a problem follow it, ready to paste.
 func (d diagnosis) print(w io.Writer, p ui.Paint) {
 	mend := func(commands []string) {
 		for _, c := range commands {
@@ -185,33 +204,33 @@ func (d diagnosis) print(w io.Writer, p ui.Paint) {
 	fmt.Fprintf(w, "auto: takes %s: %s\n", d.Auto.Backend, d.Auto.Reason)
 }
 
-// hostSide is what doctor says of the environment that programs of the host get.
+// hostSide describes the environment of programs on the host.
 type hostSide struct {
 	LeftOut []string `json:"left_out"` // leads into the work tree
-	Unknown []string `json:"unknown"`  // variables that programs do not get
+	Unknown []string `json:"unknown"`  // variables that are not passed on
 }
 
 func readHostSide() hostSide {
 	led, unknown := hostenv.Taken()
 	h := hostSide{[]string{}, append([]string{}, unknown...)}
 	for _, d := range led {
-		h.LeftOut = append(h.LeftOut, fmt.Sprintf("%s leads, or may lead, into the work tree: programs of the host do not get %q", d.Name, d.Value))
+		h.LeftOut = append(h.LeftOut, fmt.Sprintf("%s leads, or may lead, into the work tree; not passed to programs on the host: %q", d.Name, d.Value))
 	}
 	return h
 }
 
-// print shows it to people.
+// print prints it as text.
 func (h hostSide) print(w io.Writer, p ui.Paint) {
 	for _, line := range h.LeftOut {
 		fmt.Fprintf(w, "environment: %s\n", p.Yellow(gitops.Escape(line)))
 	}
 	if len(h.Unknown) > 0 {
-		fmt.Fprintf(w, "environment: programs of the host do not get %s\n", gitops.Escape(strings.Join(h.Unknown, " ")))
+		fmt.Fprintf(w, "environment: not passed to programs on the host: %s\n", gitops.Escape(strings.Join(h.Unknown, " ")))
 		fmt.Fprintf(w, "    keep: %s\n", p.Bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
 	}
 }
 
-// filterLines says which of the user's filters reach the network during a landing.
+// filterLines lists the user's filters, and whether they can use the network during a landing.
 func filterLines(config gitops.Config) []string {
 	var lines []string
 	for _, name := range land.WithoutNetwork(config) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -22,34 +23,34 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
-// childStatus is the exit status of the command that visit and run ran.
+// childStatus is the exit status of the command that visit or run ran.
 type childStatus struct{ status int }
 
 func (s *childStatus) Error() string {
 	return fmt.Sprintf("the command ended with status %d", s.status)
 }
 
-// ownFailure is a failure of visit and run themselves, which is kept apart from the command's statuses.
+// ownFailure is a failure of visit or run itself, as opposed to the status of the command.
 type ownFailure struct{ error }
 
 func (e ownFailure) Unwrap() error { return e.error }
 
-// told is an error of which the output of the command has told the user already: only its status is left to return.
+// told is an error that the command's output has shown already. Only its exit status is needed.
 type told struct{ error }
 
 func (e told) Unwrap() error { return e.error }
 
 var (
 	errUnhealthy = errors.New("no prison can be made here")
-	// errNothingAsked is the error of git airlock alone, which prints the usage and, as git does, ends with status 1.
+	// errNothingAsked is the error of git airlock without a command, which prints the usage and ends with status 1, as git does.
 	errNothingAsked = errors.New("no command")
 	errHelped       = errors.New("help was asked for, and given")
 	errNotKept      = errors.New("a promise is not kept")
-	// errUnread says that nobody reads what a command says: it ends as the signal would have it end.
+	// errUnread reports that the reader of the output has gone. The exit status is the one of SIGPIPE.
 	errUnread = errors.New("nobody reads the output")
 )
 
-// exitStatus returns the exit status of a command that ended with err. All of them are assigned here.
+// exitStatus returns the exit status of a command that ended with err. This function assigns all exit statuses.
 func exitStatus(err error) int {
 	var child *childStatus
 	var signaled ended
@@ -77,7 +78,7 @@ func exitStatus(err error) int {
 		return 3
 	case errors.Is(err, session.ErrNoAirlock):
 		return 4
-	case is[*prison.Unavailable](err), is[*identity.NoRange](err), is[*session.BrokenPromise](err):
+	case is[*prison.Unavailable](err), is[*identity.NoRange](err), is[*prisons.BrokenPromise](err):
 		return 5
 	}
 	return 1
@@ -89,9 +90,9 @@ func is[T error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// report tells the user of an error, unless they know, and returns the exit status.
+// report prints an error, unless the user has seen it already, and returns the exit status.
 func report(w io.Writer, err error) int {
-	var broken *session.BrokenPromise
+	var broken *prisons.BrokenPromise
 	if err == nil || is[*childStatus](err) || is[told](err) {
 		return exitStatus(err)
 	}
@@ -105,7 +106,7 @@ func report(w io.Writer, err error) int {
 	return exitStatus(err)
 }
 
-// next returns what to type next after an error.
+// next returns the commands to type after an error.
 func next(err error) []string {
 	var usage *ui.UsageError
 	if is[*environment.Advised](err) || is[*environment.Refusal](err) || !errors.As(err, &usage) {
@@ -123,12 +124,12 @@ func orWriteError(err error) error {
 	return err
 }
 
-// gitSaid is what git said of what the user typed: several lines stay so, none is of an agent's making.
+// gitSaid is an error message of git about the user's arguments. Its lines are kept, because no agent wrote them.
 type gitSaid struct{ error }
 
 func (e gitSaid) Unwrap() error { return e.error }
 
-// linesOf are the lines of an error, one but for what git said.
+// linesOf returns the lines of an error: one line, except for messages of git.
 func linesOf(err error) []string {
 	var said gitSaid
 	var git *gitops.Error
@@ -136,26 +137,26 @@ func linesOf(err error) []string {
 		return append([]string{strings.TrimPrefix(git.Lines[0], "fatal: ")}, git.Lines[1:]...)
 	}
 	if errors.Is(err, context.Canceled) {
-		return []string{"interrupted"} // who has pressed ^C knows what, and of no context
+		return []string{"interrupted"} // instead of "context canceled", which means nothing to users
 	}
 	return []string{err.Error()}
 }
 
-// ended says which signal has ended a command.
+// ended is the error of a command that a signal ended.
 type ended struct{ signal syscall.Signal }
 
 func (e ended) Error() string { return fmt.Sprintf("ended by signal %d", int(e.signal)) }
 func (e ended) Unwrap() error { return context.Canceled }
 
-// untilSignal returns a context that a signal to end cancels. One that is ignored when we begin stays so: that is how
-// nohup(1) keeps a command from the end of its terminal, and a shell those that it starts in the background from ^C and ^\.
+// untilSignal returns a context that ends with a signal. Signals that were ignored at the start stay ignored: nohup(1) ignores
+// SIGHUP for its command, and a shell ignores ^C and ^\ for commands in the background.
 func untilSignal() (ctx context.Context, stop func()) {
 	ends := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		ends = append(ends, syscall.SIGHUP)
 	}
 	if signal.Ignored(os.Interrupt) {
-		signal.Ignore(syscall.SIGQUIT) // the runtime does not tell of this one
+		signal.Ignore(syscall.SIGQUIT) // signal.Ignored does not report this one
 	} else {
 		ends = append(ends, os.Interrupt, syscall.SIGQUIT)
 	}
@@ -168,8 +169,8 @@ func untilSignal() (ctx context.Context, stop func()) {
 			number, _ := s.(syscall.Signal)
 			cancel(ended{number})
 			time.Sleep(time.Second) // timeout(1) sends its signal twice
-			signal.Reset(os.Interrupt)
-			// What finishes first what it began can be ended by another ^C.
+			signal.Reset(os.Interrupt, syscall.SIGTERM)
+			// From now on, another ^C or SIGTERM ends the process, even if it is finishing its work.
 		case <-ctx.Done():
 		}
 	}()
@@ -179,7 +180,7 @@ func untilSignal() (ctx context.Context, stop func()) {
 	}
 }
 
-// bySignal adds to an error that a signal is the reason, where it is.
+// bySignal adds the signal to an error that it caused.
 func bySignal(ctx context.Context, err error) error {
 	var reason ended
 	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &reason) {
@@ -188,6 +189,6 @@ func bySignal(ctx context.Context, err error) error {
 	return err
 }
 
-// brokenPipe has what is written to a pipe that nobody reads fail like any other output, in place of the signal by which
-// the kernel would end us: for commands that have something to finish. Processes that we start are not concerned.
+// brokenPipe makes writes to a pipe without a reader fail with EPIPE, instead of ending the process with SIGPIPE. Commands that
+// must finish their work call it. It does not change the processes that they start.
 func brokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

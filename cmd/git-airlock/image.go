@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/recipe"
@@ -19,21 +20,23 @@ func imageCommand(inside []string) *cli.Command {
 	c := command(&cli.Command{
 		Name: "image", Usage: "build, list and prune the container images of recipes",
 		UsageText: "git airlock image build|list|prune",
-		Description: "\"start\" builds the image that the committed " + recipe.FileName + " describes when it needs one, and only when\n" +
-			"what goes into it has changed; \"image build\" does so beforehand. An image serves all airlocks that ask for the same.\n" +
-			"\"prune\" removes those of this repository that are neither in use nor what is committed here asks for, with --all\n" +
-			"those of others, too.",
-		Action: func(c *cli.Context) error { return ui.Usagef("image: say build, list or prune") },
+		Description: "\"start\" builds the image that the committed " + recipe.FileName + " describes, unless it was built before from the\n" +
+			"same ingredients. \"image build\" does so in advance. Airlocks with equal recipes share an image. \"image prune\" removes the\n" +
+			"images of this repository that are not in use and that the committed recipe does not describe. With --all, it also\n" +
+			"removes those of other repositories.",
+		Action: func(c *cli.Context) error {
+			return ui.Usagef("image: no command; type git airlock image build, list or prune")
+		},
 	}, inside, false)
 	c.Subcommands = []*cli.Command{
-		imageSubcommand(inside, "build", "build the image of the recipe that is checked out", nil, imageBuild),
-		imageSubcommand(inside, "list [--json] [--all]", "list the images that were built", []cli.Flag{jsonFlag, allImagesFlag}, imageList),
-		imageSubcommand(inside, "prune [--all]", "remove the images that nothing uses", []cli.Flag{allImagesFlag}, imagePrune),
+		imageSubcommand(inside, "build", "build the image of the committed recipe", nil, imageBuild),
+		imageSubcommand(inside, "list [--json] [--all]", "list the built images", []cli.Flag{jsonFlag, allImagesFlag}, imageList),
+		imageSubcommand(inside, "prune [--all]", "remove unused images", []cli.Flag{allImagesFlag}, imagePrune),
 	}
 	return c
 }
 
-var allImagesFlag = &cli.BoolFlag{Name: "all", Usage: "also those that were built for other repositories"}
+var allImagesFlag = &cli.BoolFlag{Name: "all", Usage: "include images that were built for other repositories"}
 
 func imageSubcommand(inside []string, synopsis, usage string, flags []cli.Flag, act func(*session.Session, *cli.Context) error) *cli.Command {
 	name, _, _ := strings.Cut(synopsis, " ")
@@ -52,7 +55,7 @@ func imageBuild(s *session.Session, c *cli.Context) error {
 	if setup.File == "" {
 		return environment.Advise(fmt.Errorf("no %s is committed here", recipe.FileName), "git airlock init")
 	}
-	if err := session.Containers().Probe(c.Context); err != nil {
+	if err := prisons.Containers().Probe(c.Context); err != nil {
 		return err
 	}
 	if err := s.Environment().Agree(c.Context, setup, true); err != nil {
@@ -65,11 +68,11 @@ func imageBuild(s *session.Session, c *cli.Context) error {
 	return err
 }
 
-// imagesOf are the images that a command is about.
+// imagesOf returns the images that a command lists or prunes.
 func imagesOf(s *session.Session, c *cli.Context) ([]environment.ImageState, error) {
 	setup, err := s.CommittedSetup(c.Context)
 	if err != nil {
-		setup = environment.Setup{} // without one, nothing asks for an image here
+		setup = environment.Setup{} // without a setup, no image is needed here
 	}
 	return s.Environment().Images(c.Context, setup, c.Bool(allImagesFlag.Name))
 }
@@ -94,7 +97,7 @@ func printImages(out io.Writer, list []environment.ImageState) error {
 		why := ""
 		switch {
 		case i.Current:
-			why = "asked for here"
+			why = "needed here"
 		case i.Used:
 			why = "in use"
 		}
@@ -115,7 +118,7 @@ func imagePrune(s *session.Session, c *cli.Context) error {
 		case s.Dry:
 			s.Report.Say("would remove image %s", i.Name)
 		default:
-			err := session.Containers().RemoveImage(c.Context, i.Name)
+			err := prisons.Containers().RemoveImage(c.Context, i.Name)
 			failed = append(failed, err)
 			if err == nil {
 				s.Report.Say("removed image %s", i.Name)

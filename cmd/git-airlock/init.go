@@ -16,17 +16,19 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 )
 
 func initCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "init", Usage: "write down what the agent works with, and your settings",
+		Name: "init", Usage: "write a recipe for the agent's environment, and your settings",
 		UsageText: "git airlock init [--yes] [options]",
-		Description: "Looks at the files of the repository, asks on a terminal, and writes " + recipe.FileName + ", " + exampleName + " with the names\n" +
-			"of variables, and settings into .git/config. What is there already is added to and never changed. Each\n" +
-			"answer is an option, too. It is not needed before \"start\".",
+		Description: "Reads the files of the repository and asks questions if there is a terminal. Then it writes the recipe\n" +
+			recipe.FileName + ", the names of the passed variables into " + exampleName + ", and settings into .git/config. It\n" +
+			"adds to existing files and never changes what they contain. Each question has an option that answers it. You do not need\n" +
+			"init before \"start\".",
 		Flags: initFlags(),
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			p, err := planInit(c, s)
@@ -43,20 +45,20 @@ func initCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// initSettings are the options of init that become settings.
+// initSettings lists the options of init that become settings.
 var initSettings = []string{"backend", "image", "network", "memory", "cpus", "pids"}
 
 func initFlags() []cli.Flag {
 	flags := []cli.Flag{
-		&cli.BoolFlag{Name: "yes", Usage: "ask nothing; take what the files of the repository say"},
-		&cli.StringSliceFlag{Name: "language", Usage: "`NAME[=VERSION][,manager=NAME]`, in place of those that are found; \"none\" for none"},
-		&cli.StringSliceFlag{Name: "package", Usage: "Debian `package` to be there"},
-		&cli.StringFlag{Name: "base", Usage: "container `image` that the environment starts from"},
-		&cli.StringSliceFlag{Name: "startup", Usage: "`command` to run when the environment starts first"},
-		&cli.StringSliceFlag{Name: "pass", Usage: "`name` of a variable of yours that is passed in, if you consent at the start"},
-		&cli.StringSliceFlag{Name: "set", Usage: "variable that is no secret, as `NAME=VALUE`"},
-		&cli.StringSliceFlag{Name: "exclude", Usage: "leave what matches the `pattern` out of snapshots"},
-		&cli.BoolFlag{Name: "show-notes", Usage: "let git log show where landed commits come from"},
+		&cli.BoolFlag{Name: "yes", Usage: "ask no questions; use the answers found in the repository's files"},
+		&cli.StringSliceFlag{Name: "language", Usage: "a language as `NAME[=VERSION][,manager=NAME]`, instead of those found in the repository; \"none\" for no language"},
+		&cli.StringSliceFlag{Name: "package", Usage: "Debian `package` to install"},
+		&cli.StringFlag{Name: "base", Usage: "container `image` to build the environment on"},
+		&cli.StringSliceFlag{Name: "startup", Usage: "`command` to run at the first start"},
+		&cli.StringSliceFlag{Name: "pass", Usage: "`name` of a variable in your environment to pass to the agent; start asks for your consent"},
+		&cli.StringSliceFlag{Name: "set", Usage: "variable to set, as `NAME=VALUE`; committed, so not for secrets"},
+		&cli.StringSliceFlag{Name: "exclude", Usage: "leave files that match the `pattern` out of snapshots"},
+		&cli.BoolFlag{Name: "show-notes", Usage: "let git log show the notes on the origin of landed commits"},
 	}
 	for _, f := range startFlags() {
 		if slices.Contains(initSettings, f.Names()[0]) {
@@ -66,17 +68,17 @@ func initFlags() []cli.Flag {
 	return flags
 }
 
-// initPlan is what init is to write.
+// initPlan has the recipe and the settings that init writes.
 type initPlan struct {
 	recipe   recipe.Recipe
-	had      []byte // the recipe that is there, nil for none
+	had      []byte // the existing recipe, nil for none
 	settings [][2]string
 	notes    bool
 }
 
-// planInit is what the options ask for, and the files of the repository where they are silent.
+// planInit makes a plan from the options, and from the files of the repository for options that are not set.
 func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
-	if _, err := requestOf(c, s, nil); err != nil { // the settings can be read
+	if _, err := requestOf(c, s, nil); err != nil { // checks that the settings are valid
 		return p, err
 	}
 	for _, name := range initSettings {
@@ -84,8 +86,8 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 			p.settings = append(p.settings, [2]string{"airlock." + name, c.String(name)})
 		}
 	}
-	if _, wrong, ok := gitops.ParsePatterns(c.StringSlice("exclude")); !ok {
-		return p, ui.Usagef("--exclude: %q is no pattern as in gitignore(5)", wrong)
+	if _, wrong, ok := ignore.ParseAll(c.StringSlice("exclude")); !ok {
+		return p, ui.Usagef("--exclude: %q is not a pattern as in gitignore(5)", wrong)
 	}
 	for _, pattern := range c.StringSlice("exclude") {
 		p.settings = append(p.settings, [2]string{session.ExcludeKey, pattern})
@@ -119,7 +121,7 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 	return p, checkRecipe(p.recipe)
 }
 
-// checkRecipe refuses what could not be read again.
+// checkRecipe returns an error if a recipe could not be read back.
 func checkRecipe(r recipe.Recipe) error {
 	_, err := recipe.Parse(recipe.Marshal(r))
 	var wrong recipe.Errors
@@ -129,8 +131,8 @@ func checkRecipe(r recipe.Recipe) error {
 	return err
 }
 
-// languagesFor reads the languages that were asked for; without any they are what the repository's files speak for
-// and the recipe does not have yet.
+// languagesFor parses the given languages. Without any, it detects the languages in the repository's files, except those that the
+// recipe has already.
 func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all []recipe.Language, err error) {
 	for _, text := range asked {
 		if text == "none" && len(asked) == 1 {
@@ -154,7 +156,7 @@ func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all [
 		switch known := slices.ContainsFunc(have.Languages, func(l recipe.Language) bool { return l.Name == f.Name }); {
 		case known:
 		case f.Version == "":
-			s.Report.Say("%s speaks for %s without a version: --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
+			s.Report.Say("%s needs %s, but names no version; use --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
 		default:
 			s.Report.Say("found %s %s (%s)", f.Name, f.Version, gitops.Escape(f.File))
 			all = append(all, f.Language)
@@ -163,7 +165,7 @@ func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all [
 	return all, nil
 }
 
-// initialize writes what was planned.
+// initialize writes the files and settings of a plan.
 func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 	content, kept, err := p.text()
 	if err != nil {
@@ -174,7 +176,7 @@ func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 		return err
 	}
 	for _, table := range kept {
-		s.Report.Say("%s: [%s] is kept as it is, and says something else than was asked for", recipe.FileName, table)
+		s.Report.Say("%s: [%s] is not changed; it differs from the options", recipe.FileName, table)
 	}
 	full, err := recipe.Parse(content)
 	if err != nil {
@@ -194,7 +196,7 @@ func initialize(ctx context.Context, s *session.Session, p initPlan) error {
 	return hintAtNext(ctx, s, append(written, example...))
 }
 
-// text is the recipe with what was asked for, and the tables that say something else.
+// text returns the recipe with the additions of the plan, and the tables that it leaves unchanged although the plan differs.
 func (p initPlan) text() (content []byte, kept []string, err error) {
 	if p.had == nil {
 		return recipe.Marshal(p.recipe), nil, nil
@@ -206,7 +208,8 @@ func (p initPlan) text() (content []byte, kept []string, err error) {
 	return content, kept, nil
 }
 
-// addTo writes a file, which begins with what it had, and shows what is new. It returns its name if there was something.
+// addTo appends to a file and prints the new lines. content begins with had, the previous content. It returns the name if there are new
+// lines.
 func addTo(s *session.Session, name string, had, content []byte) ([]string, error) {
 	added := content[len(had):]
 	if len(added) == 0 {
@@ -244,10 +247,10 @@ func addTo(s *session.Session, name string, had, content []byte) ([]string, erro
 	return []string{name}, errors.Join(err, file.Close())
 }
 
-// exampleName is the file that tells others which variables to set in their own .env.
+// exampleName is a file that lists for other users the variables to set in their .env.
 const exampleName = ".env.example"
 
-// withNames adds the variables that a template of variables lacks, without values.
+// withNames adds missing variables to the example file, without values.
 func withNames(had []byte, names []string) []byte {
 	content := slices.Clone(had)
 	for _, name := range names {
@@ -264,7 +267,7 @@ func withNames(had []byte, names []string) []byte {
 
 const displayRefKey = "notes.displayRef"
 
-// configure writes settings that are not so yet.
+// configure writes the settings that have another value.
 func configure(ctx context.Context, s *session.Session, p initPlan) error {
 	set := func(key, value string, more ...string) error {
 		values, err := s.Repo.Values(ctx, key)
@@ -293,14 +296,14 @@ func configure(ctx context.Context, s *session.Session, p initPlan) error {
 	return nil
 }
 
-// hintAtNext says what to type now.
+// hintAtNext prints the next commands.
 func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
 	if _, err := os.Lstat(filepath.Join(s.Repo.Top, environment.DotenvName)); err == nil {
 		tracked, err := s.Repo.Tracks(ctx, environment.DotenvName)
 		if err != nil {
 			return err
 		}
-		ignored, err := s.Repo.Ignored(ctx, []string{environment.DotenvName})
+		ignored, err := ignore.Named(ctx, s.Repo, []string{environment.DotenvName})
 		if err != nil {
 			return err
 		}
@@ -309,7 +312,7 @@ func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
 		}
 	}
 	if len(files) == 0 {
-		s.Report.Say("there was nothing to write")
+		s.Report.Say("nothing to write")
 	} else if !s.Dry {
 		s.Report.Hint("git add " + strings.Join(files, " ") + " && git commit -m 'Describe the environment'")
 	}

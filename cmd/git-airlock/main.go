@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -29,7 +32,7 @@ func main() {
 
 // run runs one command line and returns its exit status.
 func run(argv []string) int {
-	syscall.Umask(syscall.Umask(0) &^ 0o700) // we use what we make
+	syscall.Umask(syscall.Umask(0) &^ 0o700) // the program needs access to the files that it creates
 	session.KeepDescriptors()
 	ctx, stop := untilSignal()
 	defer stop()
@@ -41,8 +44,8 @@ func run(argv []string) int {
 	return report(messages, bySignal(ctx, orWriteError(app.RunContext(ctx, own))))
 }
 
-// splitCommand splits an argument list at the first "--": what follows is the agent's command, whose options are
-// none of ours. For git log it is part of its arguments.
+// splitCommand splits the arguments at the first "--". The agent's command follows it, with its own options. For git log, "--" is an
+// argument.
 func splitCommand(argv []string) (own, inside []string) {
 	i := slices.Index(argv, "--")
 	if i < 0 || slices.Contains(argv[:i], "log") {
@@ -53,23 +56,23 @@ func splitCommand(argv []string) (own, inside []string) {
 
 // newCLI describes the command line. inside is the command for the prison: nil without "--".
 func newCLI(inside []string) *cli.App {
-	cli.HelpFlag = nil // -h is an option like others, see showHelp
+	cli.HelpFlag = nil // -h is an ordinary option, see showHelp
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintln(c.App.Writer, "git-airlock version", versionText()) }
 	app := &cli.App{
 		Name:                   "git airlock",
-		Usage:                  "let a coding agent work on a snapshot and land what it commits",
+		Usage:                  "let a coding agent work on a snapshot, and land its commits",
 		UsageText:              "git airlock [--dry-run] <command> [options] [-- COMMAND...]",
 		Version:                versionText(),
 		UseShortOptionHandling: true,
-		// Values have commas of their own: paths, environment variables.
+		// Values such as paths and variables can contain commas.
 		DisableSliceFlagSeparator: true,
 		Flags:                     []cli.Flag{dryRunFlag, helpFlag},
 		HideHelp:                  true,
 		Before:                    showHelp,
 		Writer:                    ui.Stdout,
 		OnUsageError:              onUsageError,
-		ExitErrHandler:            func(*cli.Context, error) {}, // statuses are decided in one place, see report
+		ExitErrHandler:            func(*cli.Context, error) {}, // exitStatus assigns all statuses
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return noCommand(appPage(c.App), c.Args().First())
@@ -90,7 +93,7 @@ func newCLI(inside []string) *cli.App {
 	return app
 }
 
-// addHelp gives a command, and those below it, the option -h.
+// addHelp adds the option -h to a command and its subcommands.
 func addHelp(c *cli.Command) {
 	c.HideHelp, c.HideHelpCommand, c.OnUsageError, c.Before = true, true, onUsageError, showHelp
 	c.Flags = append(c.Flags, helpFlag)
@@ -105,8 +108,8 @@ var (
 	jsonFlag   = &cli.BoolFlag{Name: "json", Usage: "print one JSON document"}
 )
 
-// command gives a command what most have: --dry-run, errors of ours for wrong flags, no stray arguments.
-// takes says whether it takes a command for the prison.
+// command adds the common parts of commands: --dry-run, usage errors, and a check for unexpected arguments. takes is true for
+// commands that take a command for the prison.
 func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 	action := c.Action
 	c.UseShortOptionHandling = true
@@ -120,14 +123,14 @@ func command(c *cli.Command, inside []string, takes bool) *cli.Command {
 		case inside != nil && len(inside) == 0:
 			return ui.Within(commandName(ctx), ui.Usagef("%s: no command after \"--\"", c.Name))
 		case inside != nil && inside[0] == "":
-			return fmt.Errorf(`"": %w`, prison.ErrNotFound) // before anything is made for it
+			return fmt.Errorf(`"": %w`, prison.ErrNotFound) // before a prison is started for it
 		}
 		return ui.Within(commandName(ctx), asUsageError(action(ctx)))
 	}
 	return c
 }
 
-// asUsageError makes an error about the usage of what no machine could give, unless somebody knows better what to type next.
+// asUsageError converts an error about an impossible request to a usage error, unless the error has its own hints.
 func asUsageError(err error) error {
 	var request *session.RequestError
 	if errors.As(err, &request) && !is[*environment.Advised](err) && !is[ownFailure](err) {
@@ -136,7 +139,7 @@ func asUsageError(err error) error {
 	return err
 }
 
-// unexpected is about a word that a command does not take.
+// unexpected returns the error for an argument that a command does not take.
 func unexpected(c *cli.Command, word string, takes bool) error {
 	switch {
 	case len(c.Subcommands) > 0:
@@ -145,4 +148,39 @@ func unexpected(c *cli.Command, word string, takes bool) error {
 		return ui.Usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", c.Name, word)
 	}
 	return ui.Usagef("%s: unexpected argument %q", c.Name, word)
+}
+
+// version is set by scripts/release, for builds from sources outside of a git checkout.
+var version string
+
+// versionText returns the version with platform and build tags: "1.2.0 (linux/amd64, libgit2)". A build by hand has the version of its
+// commit.
+func versionText() string {
+	v := version
+	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
+		v = info.Main.Version // from the tag, if go build found git
+	}
+	with := ""
+	if v == "" || v == "(devel)" {
+		// Go records a commit only in a clone, and not with -buildvcs=false.
+		v, with = "unknown", ", built without its commit"
+	}
+	if strings.Contains(","+buildSetting("-tags")+",", ",libgit2,") {
+		with += ", libgit2"
+	}
+	return fmt.Sprintf("%s (%s/%s%s)", strings.TrimPrefix(v, "v"), runtime.GOOS, runtime.GOARCH, with)
+}
+
+// buildSetting returns a build setting that Go recorded.
+func buildSetting(key string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
 }

@@ -15,16 +15,17 @@ import (
 
 func selftestCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "selftest", Usage: "try the running prison's walls from inside",
+		Name: "selftest", Usage: "check from inside whether the running prison keeps its promises",
 		UsageText: "git airlock selftest [--json]",
-		Description: "Tries, as the agent, what a prison promises to prevent: one line for each promise with what was tried and seen.\n" +
-			"Then it reads all that an agent could read and looks for the name of this tool and for yours, your e-mail address,\n" +
-			"home, host and repository. An agent at work may find no free process for a moment. A line begins with \"kept\",\n" +
-			"\"weaker\" (status names that already), \"BROKEN\" (a promise that is not kept) or \"LEAK\" (a word that was found);\n" +
-			"either of the last two is exit status 1.",
+		Description: "Tries, as the agent, to do what a prison promises to prevent, and prints one line for each promise, with the attempt\n" +
+			"and the result. Then it reads all text that an agent could read, and searches it for the name of this tool, your name,\n" +
+			"e-mail address, home, host and repository. The checks use processes of the prison: a running agent that is near its\n" +
+			"limit may fail to start one meanwhile.\n\n" +
+			"A line begins with \"kept\", with \"weaker\" (a missing measure, which status names, too), with \"BROKEN\" (a promise is not\n" +
+			"kept) or with \"LEAK\" (one of these words was found). The last two give exit status 1.",
 		Flags: []cli.Flag{jsonFlag},
 		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
-			report, err := s.Selftest(c.Context, r)
+			report, err := s.Prisons().Selftest(c.Context, r)
 			if err != nil {
 				return err
 			}
@@ -44,14 +45,14 @@ func selftestCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// selftestDocument is version 1 of what selftest --json prints.
+// selftestDocument is version 1 of selftest --json.
 type selftestDocument struct {
 	Version int  `json:"version"`
 	Kept    bool `json:"kept"`
 	selftest.Report
 }
 
-// escapeReport makes what comes from inside harmless to terminals.
+// escapeReport escapes the text from inside.
 func escapeReport(r selftest.Report) selftest.Report {
 	for i := range r.Results {
 		r.Results[i].Seen = gitops.Escape(r.Results[i].Seen)

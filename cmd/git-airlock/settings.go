@@ -1,10 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -23,28 +23,28 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// startFlags are the options of start and run.
+// startFlags returns the options of start and run.
 func startFlags() []cli.Flag {
 	return append(hostProgramFlags(), []cli.Flag{
 		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
-		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's"},
-		&cli.StringFlag{Name: "network", Usage: "what the prison can reach: `none|open`"},
+		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's default"},
+		&cli.StringFlag{Name: "network", Usage: "network of the prison: `none|open`"},
 		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
-		&cli.StringFlag{Name: "cpus", Usage: "`number` of cores the prison may use"},
+		&cli.StringFlag{Name: "cpus", Usage: "`number` of processor cores in the prison"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
-		&cli.StringSliceFlag{Name: "env", Usage: "pass `NAME[=VALUE]` into the prison; nothing else is"},
+		&cli.StringSliceFlag{Name: "env", Usage: "pass the variable `NAME[=VALUE]` into the prison; no other variable is passed; an empty value drops those of earlier starts"},
 		allowSecretsFlag,
-		&cli.BoolFlag{Name: "no-recipe", Usage: "do without " + recipe.FileName + " and what stands in for it"},
-		&cli.BoolFlag{Name: "selftest", Usage: "refuse a prison that does not keep what it promises"},
+		&cli.BoolFlag{Name: "no-recipe", Usage: "ignore " + recipe.FileName + " and the files that can replace it"},
+		&cli.BoolFlag{Name: "selftest", Usage: "run the selftest first, and refuse a prison that fails it"},
 		engineFlag,
-		&cli.BoolFlag{Name: "no-auto-land", Usage: "let commits wait as pending until \"git airlock promote\""},
+		&cli.BoolFlag{Name: "no-auto-land", Usage: "keep commits pending until you run \"git airlock promote\""},
 	}...)
 }
 
-var engineFlag = &cli.StringFlag{Name: "engine", Usage: "how changes are carried out: `tree|patch`"}
+var engineFlag = &cli.StringFlag{Name: "engine", Usage: "how commits are carried to the outer branch: `tree|patch`"}
 
-// requestOf reads the options, and the configuration for what they leave open. command is to be launched.
+// requestOf reads the options, and the configuration for options that are not set. command is the command to launch.
 func requestOf(c *cli.Context, s *session.Session, command []string) (session.Request, error) {
 	r, err := readRequest(c, s, command)
 	return r, ofOption(c, err)
@@ -69,10 +69,11 @@ func readRequest(c *cli.Context, s *session.Session, command []string) (r sessio
 	if r.Dotenv, err = environment.Dotenv(s.Repo.Top); err != nil {
 		return r, err
 	}
-	if r.Env, err = session.CompleteEnv("--env", c.StringSlice("env"), r.Dotenv); err != nil {
+	r.EnvGiven = c.IsSet("env")
+	if r.Env, err = session.OptionVariables(c.StringSlice("env"), r.Dotenv); err != nil {
 		return r, err
 	}
-	if len(r.Env) == 0 && s.Config.Has(envKey) {
+	if !r.EnvGiven && s.Config.Has(envKey) {
 		if r.UsualEnv, err = s.Repo.Values(c.Context, envKey); err != nil {
 			return r, err
 		}
@@ -86,7 +87,7 @@ func readRequest(c *cli.Context, s *session.Session, command []string) (r sessio
 	return r, readChoices(options, &r)
 }
 
-// typed is how an option was given, as words of a shell.
+// typed returns an option as words for a shell. It leaves out the values of variables, which can be secrets.
 func typed(c *cli.Context, f cli.Flag) (words []string) {
 	name := f.Names()[0]
 	switch f.(type) {
@@ -97,6 +98,10 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 		return []string{"--" + name}
 	case *cli.StringSliceFlag:
 		for _, value := range c.StringSlice(name) {
+			if variable, _, valued := strings.Cut(value, "="); valued && name == "env" {
+				words = append(words, "--env", gitops.Escape(variable)+"=<value>")
+				continue
+			}
 			words = append(words, "--"+name, gitops.Pasteable(value))
 		}
 		return words
@@ -104,10 +109,10 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 	return []string{"--" + name, gitops.Pasteable(fmt.Sprint(c.Value(name)))}
 }
 
-// envKey is the setting of the option --env, of any number of values.
+// envKey is the setting of the option --env. It can have several values.
 const envKey = "airlock.env"
 
-// listedValues are the values of an option that may be given more than once, or those of its setting.
+// listedValues returns the values of an option that can be given more than once, or else those of its setting.
 func listedValues(c *cli.Context, s *session.Session, option, key string) ([]string, error) {
 	if asked := c.StringSlice(option); len(asked) > 0 || !s.Config.Has(key) {
 		return asked, nil
@@ -115,7 +120,7 @@ func listedValues(c *cli.Context, s *session.Session, option, key string) ([]str
 	return s.Repo.Values(c.Context, key)
 }
 
-// layered is the configuration with the options of the same names over it.
+// layered returns the configuration, overridden by the options of the same names.
 func layered(c *cli.Context, s *session.Session) gitops.Config {
 	options := gitops.Config{}
 	maps.Copy(options, s.Config)
@@ -127,14 +132,13 @@ func layered(c *cli.Context, s *session.Session) gitops.Config {
 	return options
 }
 
-// overrides are the settings that hold for as long as the airlock lives: what "git -c" says of promotion at a start holds
-// like an option.
+// overrides returns the settings that are fixed until the airlock is cleared: those of "git -c" at a start, like options.
 func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 	given, err := s.Repo.CommandConfig(c.Context)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") })
+	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == envKey })
 	for option, key := range map[string]string{"no-auto-land": "airlock.autoland", "no-recipe": "airlock.recipe"} {
 		if c.IsSet(option) {
 			given[key] = strconv.FormatBool(!c.Bool(option))
@@ -147,11 +151,11 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 	return given, err
 }
 
-// readSwitches reads what is on or off.
+// readSwitches reads the boolean options.
 func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (err error) {
 	read := func(key string, otherwise bool, option string) bool {
 		if c.IsSet(option) {
-			return c.Bool(option) != otherwise // "--no-" goes with what is on otherwise
+			return c.Bool(option) != otherwise // the option of a setting that is on by default begins with "--no-"
 		}
 		on, broken := options.Bool(key, otherwise)
 		if broken != nil && err == nil {
@@ -165,7 +169,7 @@ func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (er
 	return err
 }
 
-// readChoices reads what is one of a few words, or a name.
+// readChoices reads the options that are a name or one of a few words.
 func readChoices(options gitops.Config, r *session.Request) error {
 	if r.Image != "" && !image.IsName(r.Image) {
 		return &promote.SettingError{Key: "airlock.image", Value: r.Image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
@@ -180,22 +184,22 @@ func readChoices(options gitops.Config, r *session.Request) error {
 	default:
 		return &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
 	}
-	if r.Backend = options.String("airlock.backend", "auto"); !session.IsBackend(r.Backend) {
+	if r.Backend = options.String("airlock.backend", "auto"); !prisons.IsBackend(r.Backend) {
 		return &promote.SettingError{Key: "airlock.backend", Value: r.Backend, Want: "auto, native or docker"}
 	}
 	return nil
 }
 
-// leastMemory is what an engine wants for a container, and what a shell in a prison takes.
+// leastMemory is the minimum in bytes that engines require for a container, and that a shell in a prison needs.
 const leastMemory = 6 << 20
 
 const (
-	leastCPUs = 0.01    // what an engine wants
-	leastPIDs = 8       // what git in a prison takes
-	mostPIDs  = 1 << 22 // what a kernel has
+	leastCPUs = 0.01    // required by engines
+	leastPIDs = 8       // needed by git in a prison
+	mostPIDs  = 1 << 22 // the maximum of a kernel
 )
 
-// limits reads the limits, completed by the defaults.
+// limits reads the limits. Missing ones get their defaults.
 func limits(c gitops.Config) (airlock.Limits, error) {
 	l := prison.DefaultLimits
 	var err error
@@ -203,7 +207,7 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		return airlock.Limits{}, err
 	}
 	if l.Memory < leastMemory {
-		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison; it takes " + policy.SizeText(leastMemory)}
+		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison, which needs " + policy.SizeText(leastMemory)}
 	}
 	if text := c.String("airlock.cpus", ""); text != "" {
 		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < 1<<16) {
@@ -218,33 +222,34 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 	return airlock.Limits(l), nil
 }
 
-// toolKey is the setting, given any number of times, of what a prison gets of the host's tools.
+// toolKey is the setting of shared tools. It can have several values.
 const toolKey = "airlock.tool"
 
-// hostProgramFlags are the options for what a prison gets of the host besides the workspace.
+// hostProgramFlags returns the options that share programs of the host.
 func hostProgramFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only, below /tools, on the PATH"},
-		&cli.StringFlag{Name: "rootfs", Usage: "take the system from the `folder`, in place of this host's; it must hold sh and git"},
+		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only as /tools/NAME, which is put on the PATH"},
+		&cli.StringFlag{Name: "rootfs", Usage: "use the system in the `folder` instead of this host's; it must contain sh and git"},
 	}
 }
 
-// hostPrograms reads these options, or the settings airlock.tool (any number) and airlock.rootfs.
+// hostPrograms reads these options, or the settings airlock.tool and airlock.rootfs.
 func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, rootfs string, err error) {
 	listed, err := listedValues(c, s, "tool", toolKey)
 	if err != nil {
 		return nil, "", err
 	}
 	for _, text := range listed {
-		t, err := parseTool(text)
+		read, err := environment.ParseTool(text)
 		if err == nil {
-			err = outside(s, "--tool", t.Path)
+			err = environment.Apart(s.Repo, read.Path)
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, "", ofPath("--tool", err)
 		}
+		t := airlock.Tool(read)
 		if slices.ContainsFunc(tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
-			return nil, "", ui.Usagef("--tool: two tools are called %q; say NAME=%s", t.Name, gitops.Escape(t.Path))
+			return nil, "", ui.Usagef("--tool: two tools are called %q; use NAME=%s to give one another name", t.Name, gitops.Escape(t.Path))
 		}
 		tools = append(tools, t)
 	}
@@ -255,84 +260,24 @@ func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, roo
 	if root == "" {
 		return tools, "", nil
 	}
-	if rootfs, err = realPath(root); err != nil {
-		return nil, "", ui.Usagef("--rootfs: %v", err)
+	if rootfs, err = environment.RealPath(root); err != nil {
+		return nil, "", ofPath("--rootfs", err)
 	}
-	if rootfs == "/" { // which it is without
+	if rootfs == "/" { // the default
 		return tools, "", nil
 	}
-	return tools, rootfs, outside(s, "--rootfs", rootfs)
+	return tools, rootfs, ofPath("--rootfs", environment.Apart(s.Repo, rootfs))
 }
 
-// outside refuses to share a path that the repository or its work tree is in, or that is in one of them: the agent would
-// see what no snapshot took.
-func outside(s *session.Session, option, path string) error {
-	for _, own := range []string{s.Repo.Top, s.Repo.CommonDir} {
-		if lies(path, own) || lies(own, path) {
-			return ui.Usagef("%s: %s and the repository's %s are not apart; copy what is needed to another place",
-				option, gitops.Escape(path), gitops.Escape(own))
-		}
+// ofPath is an error about the path that an option was given.
+func ofPath(option string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// lies reports whether a path is a folder or lies below it.
-func lies(path, folder string) bool {
-	rel, err := filepath.Rel(folder, path)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// ofKernel are the folders whose files are no programs: nothing can be laid over them either.
-var ofKernel = []string{"/dev", "/proc", "/sys"}
-
-// parseTool reads [NAME=]PATH. A name cannot hold a slash, so neither can what is before "=".
-func parseTool(text string) (t airlock.Tool, err error) {
-	name, path, named := strings.Cut(text, "=")
-	if !named || strings.Contains(name, "/") {
-		path, name = text, filepath.Base(text)
+	wrong := ui.Usagef("%s: %v", option, err)
+	var advised *environment.Advised
+	if errors.As(err, &advised) {
+		return environment.Advise(wrong, advised.Next...)
 	}
-	t = airlock.Tool{Name: name}
-	if t.Path, err = realPath(path); err != nil {
-		if name, _, _ := strings.Cut(text, "="); named && strings.Contains(name, "/") {
-			return t, ui.Usagef("--tool: %v; a tool's name has no slash", err)
-		}
-		return t, ui.Usagef("--tool: %v", err)
-	}
-	if t.Path == "/" {
-		return t, ui.Usagef("--tool: / is this whole system, not a tool")
-	}
-	for _, folder := range ofKernel {
-		if t.Path == folder || strings.HasPrefix(t.Path, folder+"/") && !strings.HasPrefix(t.Path, "/dev/shm/") {
-			return t, ui.Usagef("--tool: %s is of the kernel's, not of programs", gitops.Escape(t.Path))
-		}
-	}
-	if name == "" || name == "." || name == ".." || name == "/" || strings.ContainsAny(name, ":\n") {
-		return t, ui.Usagef("--tool: %q is no name for a tool; say NAME=%s", name, path)
-	}
-	return t, executable(t.Path)
-}
-
-// executable refuses a file that nobody can execute.
-func executable(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 {
-		return environment.Advise(ui.Usagef("--tool: %s is not executable", gitops.Escape(path)), "chmod +x "+gitops.Pasteable(path))
-	}
-	return nil // what else may be wrong with it the backend says
-}
-
-// realPath is where a path leads, which may begin with the user's home.
-func realPath(path string) (string, error) {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		path = filepath.Join(home, rest)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
+	return wrong
 }

@@ -22,11 +22,11 @@ import (
 
 func statusCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
-		Name: "status", Usage: "show what runs, what landed, what is held and why",
+		Name: "status", Usage: "show the airlock's state, landed commits, and why others are held",
 		UsageText: "git airlock status [--json | --watch]",
-		Description: "With --watch, shows it again whenever it changes, until ^C: on a terminal always in the same place,\n" +
-			"elsewhere one after the other, with an empty line in between.",
-		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "watch", Usage: "go on showing what changes"}},
+		Description: "With --watch, prints the status again whenever it changes, until ^C. On a terminal the new status replaces the\n" +
+			"previous one. Elsewhere it follows the previous one after an empty line.",
+		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "watch", Usage: "print the status again whenever it changes"}},
 		Action: inRepository(func(c *cli.Context, s *session.Session) error {
 			asJSON := c.Bool(jsonFlag.Name)
 			switch {
@@ -56,7 +56,7 @@ func statusCommand(inside []string) *cli.Command {
 			if err := show(c.Context, s, "status", false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
 				return err
 			}
-			if ui.CanAsk() { // what reads our words for a program takes advice for trouble
+			if ui.CanAsk() { // a program that reads standard error may take a hint for an error
 				s.HintAtNotes(r, d.Landed)
 			}
 			return nil
@@ -64,7 +64,7 @@ func statusCommand(inside []string) *cli.Command {
 	}, inside, false)
 }
 
-// documentOf makes the document of a status.
+// documentOf converts a status to a document.
 func documentOf(config gitops.Config, s session.Status) ui.Document {
 	r, p := s.Record, s.Promotion
 	d := ui.Document{
@@ -75,7 +75,7 @@ func documentOf(config gitops.Config, s session.Status) ui.Document {
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
-		Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut, Filters: filterLines(config), Lost: s.Lost,
+		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut, Filters: filterLines(config), Lost: s.Lost,
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
@@ -92,7 +92,7 @@ func documentOf(config gitops.Config, s session.Status) ui.Document {
 	if len(d.Holds) > 0 {
 		d.Hold = &d.Holds[0]
 	}
-	for _, w := range p.Waiting {
+	for _, w := range p.OtherRefs {
 		d.Waiting = append(d.Waiting, ui.Waiting{Ref: w.Ref, Commits: w.Commits, Next: session.MergeCommand(w)})
 	}
 	for _, f := range p.Flagged {
@@ -102,19 +102,19 @@ func documentOf(config gitops.Config, s session.Status) ui.Document {
 }
 
 const (
-	// watchPoll is how often the status is looked up whatever the signs of a change say: what the agent has not
-	// committed gives none.
+	// watchPoll is the interval after which the status is read without a sign of a change. The agent's uncommitted changes give no
+	// sign.
 	watchPoll = 2 * time.Second
-	// watchPause keeps a burst of changes from being looked at one by one.
+	// watchPause is the delay after a change, so that a burst of changes is shown at once.
 	watchPause = 200 * time.Millisecond
 )
 
-// watch shows the status again whenever it changes, until it is interrupted, nobody reads it or the airlock is gone.
+// watch shows the status again whenever it changes, until it is interrupted, its reader has gone, or the airlock is cleared.
 func watch(c *cli.Context) error {
 	ctx, cancel := context.WithCancelCause(c.Context)
 	defer cancel(nil)
 	go func() {
-		if ui.UntilUnread(os.Stdout) { // where nothing changes, no write would tell
+		if ui.UntilUnread(os.Stdout) { // without changes there is no write that would fail
 			cancel(errUnread)
 		}
 	}()
@@ -132,7 +132,7 @@ func watch(c *cli.Context) error {
 	return err
 }
 
-// watchWhile watches until ctx ends or the airlock is gone.
+// watchWhile watches until ctx ends or the airlock is cleared.
 func watchWhile(ctx context.Context, s *session.Session, said *bytes.Buffer, newView func() *ui.View) error {
 	r, err := s.Here(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func watchWhile(ctx context.Context, s *session.Session, said *bytes.Buffer, new
 	for ctx.Err() == nil {
 		if err := refresh(ctx, s, said, view); err != nil {
 			if ctx.Err() != nil {
-				return nil // what was interrupted in the middle
+				return nil // the error is only the interruption
 			}
 			return err
 		}
@@ -166,7 +166,7 @@ func watchWhile(ctx context.Context, s *session.Session, said *bytes.Buffer, new
 	return nil
 }
 
-// refresh looks up the status and shows it, with the messages there are, once.
+// refresh reads the status and shows it once, with its messages.
 func refresh(ctx context.Context, s *session.Session, said *bytes.Buffer, v *ui.View) error {
 	said.Reset()
 	r, err := s.Here(ctx)

@@ -22,14 +22,15 @@ func visitCommand(inside []string) *cli.Command {
 	return apart(command(&cli.Command{
 		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
 		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit --attach | --log",
-		Description: "With a terminal where there is one, else with plain pipes. Never starts a prison. Ends with the command:\n" +
-			"what that leaves running goes on, and its output is shown until it is silent for a moment.\n" +
-			"With --attach, joins the terminal of the command that \"start -- COMMAND\" launched, and ends with its status; on a terminal\n" +
-			"^] detaches, and the command goes on. With --log, prints the last megabyte or two of what it showed, as plain text, also\n" +
-			"when it has ended or the prison is stopped.",
+		Description: "The command gets a terminal if visit has one, and pipes otherwise. visit never starts a prison. It ends when the command\n" +
+			"ends. Processes that the command left in the background keep running; visit shows their output until they are silent for\n" +
+			"a moment.\n\n" +
+			"With --attach, visit joins the terminal of the command that \"git airlock start -- COMMAND\" launched, and returns the\n" +
+			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints the last megabyte or\n" +
+			"two of that command's output as plain text, also after it has ended or the prison was stopped.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
-			&cli.BoolFlag{Name: "log", Usage: "print what the launched command showed last"},
+			&cli.BoolFlag{Name: "log", Usage: "print the latest output of the launched command"},
 		},
 		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			attach, log := c.Bool("attach"), c.Bool("log")
@@ -50,7 +51,7 @@ func visitCommand(inside []string) *cli.Command {
 	}, inside, true))
 }
 
-// apart keeps the failures of a command's own apart from the statuses of what it runs.
+// apart marks failures of visit and run as their own, as opposed to the status of the command that they ran.
 func apart(c *cli.Command) *cli.Command {
 	action := c.Action
 	c.Action = func(ctx *cli.Context) error {
@@ -63,15 +64,15 @@ func apart(c *cli.Command) *cli.Command {
 	return c
 }
 
-// shell is the agent's own.
+// shell starts the agent's shell.
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
-// visit runs a command in the prison with our standard streams; its status is returned as a [childStatus].
+// visit runs a command in the prison with this process's standard streams. It returns the command's status as a [childStatus].
 func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string) error {
 	if len(argv) == 0 {
 		argv = shell
 	}
-	box, err := s.Attach(ctx, r)
+	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -99,10 +100,10 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 // detachKey is ^], as for telnet(1).
 const detachKey = 0x1d
 
-// join connects our terminal to that of the launched command until it ends, whose status is returned, or until
-// somebody types ^].
+// join connects this terminal to the launched command's terminal, until the command ends or the user types ^]. It returns the
+// command's status as a [childStatus].
 func join(ctx context.Context, s *session.Session, r airlock.Record) error {
-	box, err := s.Attach(ctx, r)
+	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	restore()
 	switch {
 	case keys.detached.Load():
-		s.Report.Say("detached; the command goes on")
+		s.Report.Say("detached; the command keeps running")
 		return nil
 	case err != nil && !errors.Is(err, prison.ErrNotLaunched):
 		return err
@@ -137,16 +138,16 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	return afterJoin(ctx, s, r)
 }
 
-// afterJoin says how the command fares that was joined.
+// afterJoin returns the result of the joined command.
 func afterJoin(ctx context.Context, s *session.Session, r airlock.Record) error {
-	state, err := s.Launched(ctx, r)
+	state, err := s.Prisons().Launched(ctx, r)
 	switch {
 	case err != nil:
 		return err
 	case state == nil:
 		return notLaunched()
 	case !state.Exited:
-		return environment.Advise(errors.New("this terminal is too far behind the command's"), "git airlock visit --attach")
+		return environment.Advise(errors.New("this terminal could not keep up with the command's output"), "git airlock visit --attach")
 	case state.Status != 0:
 		return &childStatus{state.Status}
 	}
@@ -157,7 +158,7 @@ func notLaunched() error {
 	return environment.Advise(errors.New("no command was launched here"), "git airlock start -- <command>")
 }
 
-// detaching reads what is typed up to the key that detaches.
+// detaching reads input up to the key that detaches.
 type detaching struct {
 	io.Reader
 	detach   func()
@@ -175,9 +176,9 @@ func (d *detaching) Read(p []byte) (int, error) {
 	return i, io.EOF
 }
 
-// showLog prints what the launched command showed last, as plain text: on a terminal it could be anything.
+// showLog prints the latest output of the launched command as plain text, because control sequences could do harm.
 func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.Writer) error {
-	shown, err := s.Shown(ctx, r)
+	shown, err := s.Prisons().Shown(ctx, r)
 	if errors.Is(err, prison.ErrNotLaunched) {
 		return notLaunched()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -18,10 +19,10 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 )
 
-// errUnanswered says that the answers ended before the questions.
-var errUnanswered = errors.New("there was no answer; nothing is written")
+// errUnanswered reports that the input ended before all questions were answered.
+var errUnanswered = errors.New("there was no answer, and no file was changed")
 
-// wizard asks for what the options of init left open.
+// wizard asks the questions that no option of init has answered.
 type wizard struct {
 	session *session.Session
 	message io.Writer
@@ -33,9 +34,9 @@ func newWizard(c *cli.Context, s *session.Session) wizard {
 	return wizard{s, c.App.ErrWriter, c, bufio.NewReader(os.Stdin)}
 }
 
-// ask completes a plan, each question with what holds if the answer is empty.
+// ask completes a plan. Each question shows its default.
 func (w wizard) ask(p *initPlan) error {
-	ui.Say(w.message, "an empty answer takes what stands in brackets, ^C ends without a change")
+	ui.Say(w.message, "an empty answer takes the default in brackets; ^C ends without changing a file")
 	for _, q := range []struct {
 		option string
 		ask    func(*initPlan) error
@@ -75,7 +76,7 @@ func (w wizard) line(question, otherwise string, valid func(answer string) error
 	}
 }
 
-// words asks for words; "-" is none.
+// words asks for words. "-" means none.
 func (w wizard) words(question string, now []string, take func(words []string) error) error {
 	otherwise := strings.Join(now, " ")
 	if otherwise == "" {
@@ -108,7 +109,7 @@ func (w wizard) languages(p *initPlan) error {
 	})
 }
 
-// spelled writes a language the way it is read.
+// spelled formats a language as ParseLanguage reads it.
 func spelled(l recipe.Language) string {
 	text := l.Name + "=" + l.Version
 	if l.Manager != "" {
@@ -133,7 +134,7 @@ func (w wizard) packages(p *initPlan) error {
 func (w wizard) startup(p *initPlan) error {
 	for n := 1; ; n++ {
 		done := true
-		err := w.line(fmt.Sprintf("command %d to run when it starts first", n), "no more", func(answer string) error {
+		err := w.line(fmt.Sprintf("command %d to run at the first start", n), "no more", func(answer string) error {
 			commands := append(slices.Clone(p.recipe.Startup), answer)
 			if err := checkRecipe(recipe.Recipe{Startup: commands}); err != nil {
 				return err
@@ -148,7 +149,7 @@ func (w wizard) startup(p *initPlan) error {
 }
 
 func (w wizard) pass(p *initPlan) error {
-	return w.words("variables of yours to pass in, by name, such as an API key", nil, func(words []string) error {
+	return w.words("names of your variables to pass to the agent, such as API_KEY", nil, func(words []string) error {
 		if err := checkRecipe(recipe.Recipe{Env: recipe.Env{Pass: words}}); err != nil {
 			return err
 		}
@@ -160,8 +161,8 @@ func (w wizard) pass(p *initPlan) error {
 func (w wizard) backendToUse(p *initPlan) error {
 	now := w.session.Config.String("airlock.backend", "auto")
 	return w.line("how the prison is made: auto, native or docker", now, func(answer string) error {
-		if !session.IsBackend(answer) {
-			return fmt.Errorf("%q is none of them", answer)
+		if !prisons.IsBackend(answer) {
+			return fmt.Errorf("%q is not one of them", answer)
 		}
 		if answer != now {
 			p.settings = append(p.settings, [2]string{"airlock.backend", answer})
@@ -175,13 +176,13 @@ func (w wizard) showNotes(p *initPlan) error {
 	if err != nil || slices.Contains(refs, promote.NotesRef) {
 		return err
 	}
-	return w.line("let git log show where landed commits come from? y or n", "n", func(answer string) error {
+	return w.line("let git log show the notes on the origin of landed commits? y or n", "n", func(answer string) error {
 		switch strings.ToLower(answer) {
 		case "y", "yes":
 			p.notes = true
 		case "n", "no":
 		default:
-			return errors.New("y or n")
+			return errors.New("answer y or n")
 		}
 		return nil
 	})

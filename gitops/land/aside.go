@@ -10,15 +10,16 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Stubborn are paths that git stash does not put aside as they are.
+// Stubborn lists paths that git stash does not save unchanged.
 type Stubborn struct {
 	Skipped  []string // skip-worktree, in the index
 	Assumed  []string // assume-unchanged
 	Intended []string // in the index without content (git add -N)
-	Strange  []string // what git keeps nothing of: neither file nor link, a folder with nothing in it, another repository
+	// what git does not store: anything but a file or link, a folder without files, another repository
+	Strange []string
 }
 
-// FindStubborn returns those of some paths.
+// FindStubborn returns which of the paths git stash does not save unchanged.
 func FindStubborn(ctx context.Context, r *gitops.Repository, paths []string) (s Stubborn, err error) {
 	for _, p := range paths {
 		if strange(r, p) {
@@ -30,7 +31,7 @@ func FindStubborn(ctx context.Context, r *gitops.Repository, paths []string) (s 
 		return s, err
 	}
 	for _, record := range records {
-		// The tag is S for what is skipped, in lower case for what is assumed to be unchanged.
+		// The tag is S for skip-worktree, and in lower case for assume-unchanged.
 		tag, name, _ := strings.Cut(record, " ")
 		if strings.EqualFold(tag, "S") {
 			s.Skipped = append(s.Skipped, name)

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // large is a repository of 20,000 files and two commits to go to and fro between, which differ in one of them.
 func large(b *testing.B, changed int) (w *world, one, two gitops.OID) {
 	w = newWorld(b)
-	f, g := files{}, files{}
+	f, g := gitopstest.Files{}, gitopstest.Files{}
 	for i := range 20_000 {
 		name := fmt.Sprintf("d%d/e%d/f%d", i%20, i%400, i)
 		f[name] = fmt.Sprint("content ", i)
@@ -19,10 +20,10 @@ func large(b *testing.B, changed int) (w *world, one, two gitops.OID) {
 			g[name] = fmt.Sprint("changed ", i)
 		}
 	}
-	one = w.commit(f)
-	w.git("status")
-	w.git("gc", "-q")
-	return w, one, w.built(one, g)
+	one = w.CommitAll(f)
+	w.Run("status")
+	w.Run("gc", "-q")
+	return w, one, w.Built(one, g)
 }
 
 // BenchmarkLand measures landings in a repository of 20,000 files and reports how they compare
@@ -33,8 +34,8 @@ func BenchmarkLand(b *testing.B) {
 			w, one, two := large(b, changed)
 			back := func() {
 				b.Helper()
-				w.git("reset", "-q", "--hard", string(one))
-				w.git("update-ref", "-d", "refs/airlock/7f3a/promoted")
+				w.Run("reset", "-q", "--hard", string(one))
+				w.Run("update-ref", "-d", "refs/airlock/7f3a/promoted")
 				rest()
 			}
 			landing := w.landing(one, two)
@@ -43,7 +44,7 @@ func BenchmarkLand(b *testing.B) {
 				b.StopTimer()
 				back()
 				started := time.Now()
-				w.git("merge", "-q", "--ff-only", string(two))
+				w.Run("merge", "-q", "--ff-only", string(two))
 				merged += time.Since(started)
 				back()
 				b.StartTimer()

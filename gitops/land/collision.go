@@ -26,14 +26,14 @@ func pathspecs(changes []gitops.Change) []string {
 	return args
 }
 
-// guard looks for what of the user's a landing would overwrite.
+// guard finds the user's changes that a landing would overwrite.
 type guard struct {
 	r       *gitops.Repository
 	filters landingFilters
-	copy    string   // of the user's index
+	copy    string   // a copy of the user's index
 	staged  []string // paths that differ between the index and the commit a landing starts from
-	merge   []string // those of them that have conflicts
-	flags   bool     // the user told git not to look at a changed path
+	merge   []string // those of the staged paths that have conflicts
+	flags   bool     // whether the user told git to ignore changes of a changed path
 }
 
 func (g *guard) git() *gitops.Git {
@@ -52,8 +52,9 @@ func (g *guard) look(ctx context.Context, commit gitops.OID) error {
 	return err
 }
 
-// check returns a *[CollisionError] if moving the working tree from a commit along changes would overwrite a
-// staged, unstaged, untracked or ignored change of the user's, or the index has conflicts, which hinder any landing.
+// check returns a *[CollisionError] in two cases: if moving the working tree from a commit along changes would
+// overwrite one of the user's staged, unstaged, untracked or ignored changes, or if the index has conflicts, which
+// prevent any landing.
 func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Change) error {
 	var unstaged, hidden []string
 	looks := []func() error{func() error { return g.look(ctx, from) }}
@@ -97,7 +98,7 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 	return &CollisionError{slices.Sorted(maps.Keys(found))}
 }
 
-// foldersAbove is the set of folders that must be there for the new files.
+// foldersAbove returns the set of folders that must exist for the new files.
 func foldersAbove(changes []gitops.Change) map[string]bool {
 	above := map[string]bool{}
 	for _, c := range changes {
@@ -111,7 +112,7 @@ func foldersAbove(changes []gitops.Change) map[string]bool {
 	return above
 }
 
-// inTheWay reports whether a staged path is one of the touched, below one or above one.
+// inTheWay reports whether a staged path is one of the touched paths, or is below or above one.
 func inTheWay(p string, touched map[string]gitops.Change, above map[string]bool) bool {
 	if _, ok := touched[p]; ok || above[p] {
 		return true
@@ -124,8 +125,8 @@ func inTheWay(p string, touched map[string]gitops.Change, above map[string]bool)
 	return false
 }
 
-// unstagedPaths lists changed paths whose working tree files are not what the index says. Only if
-// there seem to be any the index copy is refreshed, which reads the whole working tree's stat data.
+// unstagedPaths lists changed paths whose files in the working tree differ from the index. Only if there seem to be
+// any, it refreshes the copy of the index, which reads the stat data of the whole working tree.
 func unstagedPaths(ctx context.Context, g *gitops.Git, changes []gitops.Change) ([]string, error) {
 	call := gitops.Call{Args: append([]string{"diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty"}, pathspecs(changes)...)}
 	paths, err := g.Records(ctx, call)
@@ -133,14 +134,14 @@ func unstagedPaths(ctx context.Context, g *gitops.Git, changes []gitops.Change) 
 		return paths, err
 	}
 	err = g.Change(ctx, gitops.Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard})
-	if err != nil && gitops.Status(err) != 1 { // 1: some are not up to date, which is the question
+	if err != nil && gitops.Status(err) != 1 { // status 1 means that some are not up to date
 		return nil, err
 	}
 	return g.Records(ctx, call)
 }
 
-// hidden lists changed paths that the user told git not to look at (assume-unchanged, skip-worktree), that
-// are there, and that are not what the index says.
+// hidden lists changed paths that the user told git to ignore (assume-unchanged, skip-worktree), that exist, and
+// that differ from the index.
 func (g *guard) hidden(ctx context.Context, changes []gitops.Change) ([]string, error) {
 	entries, err := g.git().Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-z"}, pathspecs(changes)...)})
 	if err != nil {
@@ -165,7 +166,7 @@ func (g *guard) hidden(ctx context.Context, changes []gitops.Change) ([]string, 
 	return g.unhidden(ctx, there)
 }
 
-// unhidden asks again with an index in which nothing is hidden.
+// unhidden checks again with an index without these flags.
 func (g *guard) unhidden(ctx context.Context, changes []gitops.Change) ([]string, error) {
 	open, err := os.CreateTemp(filepath.Dir(g.copy), "open-")
 	if err != nil {
@@ -188,8 +189,8 @@ func (g *guard) unhidden(ctx context.Context, changes []gitops.Change) ([]string
 	return unstagedPaths(ctx, git, changes)
 }
 
-// untracked lists what lies at the path of a new file, or where a folder above it must be,
-// and would be lost. Ignored files count.
+// untracked lists files that would be lost because they are at the path of a new file, or at the path of a folder
+// above it. Ignored files count.
 func untracked(r *gitops.Repository, c gitops.Change, touched map[string]gitops.Change) []string {
 	gone := func(p string) bool { t, ok := touched[p]; return ok && t.Old.Present() }
 	for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
@@ -204,7 +205,7 @@ func untracked(r *gitops.Repository, c gitops.Change, touched map[string]gitops.
 		return nil
 	case !info.IsDir():
 		if c.Old.Present() {
-			return nil // tracked: staged and unstaged changes are told apart above
+			return nil // tracked: other checks find staged and unstaged changes
 		}
 		return []string{c.Path}
 	case c.Old.Gitlink() && c.New.Gitlink():
@@ -213,13 +214,13 @@ func untracked(r *gitops.Repository, c gitops.Change, touched map[string]gitops.
 	return lostBelow(r, filepath.Join(r.Top, c.Path), gone)
 }
 
-// lostBelow lists what lies in a folder and is not gone by then.
+// lostBelow lists the files in a folder that will not be removed before.
 func lostBelow(r *gitops.Repository, folder string, gone func(string) bool) []string {
 	var lost []string
 	_ = filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(r.Top, p)
 		if err != nil || relErr != nil {
-			lost = append(lost, filepath.ToSlash(rel)) // what cannot be read cannot be spared either
+			lost = append(lost, filepath.ToSlash(rel)) // a folder that cannot be read cannot be kept either
 			return nil
 		}
 		if !d.IsDir() && !gone(filepath.ToSlash(rel)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// journal is written before the first visible change of a landing and removed after the last.
-// All paths follow from the two commits.
+// journal is written before the first visible change of a landing, and removed after the last. The changed paths
+// are computed from the two commits.
 type journal struct {
 	Version int                `json:"version"`
 	Branch  gitops.AnyName     `json:"branch"`
@@ -23,10 +23,11 @@ type journal struct {
 	Message string             `json:"message"`
 	Begun   gitops.OID         `json:"begun,omitempty"` // see [Landing]
 	Scratch string             `json:"scratch"`         // name of the folder in which the landing was prepared
-	Holder  holder             `json:"holder"`          // the git that holds the refs
-	Locks   []lockFile         `json:"locks"`           // the locks by which it does
-	Absent  []gitops.AnyName   `json:"absent"`          // changed paths of the old commit that the working tree did not have; null in journals of old
-	Lost    bool               `json:"lost"`            // the index was without our lock for a while
+	Holder  holder             `json:"holder"`          // the git process that holds the locks of the refs
+	Locks   []lockFile         `json:"locks"`           // these locks
+	// changed paths of the old commit that were missing in the working tree; null in journals of earlier versions
+	Absent []gitops.AnyName `json:"absent"`
+	Lost   bool             `json:"lost"` // the index was without our lock for a while
 }
 
 // scratchPrefix begins the names of the folders in which landings are prepared.
@@ -40,7 +41,7 @@ func (j journal) write(dir string) error {
 	return gitops.WriteFile(gitops.JournalPath(dir), content, 0o600)
 }
 
-// readJournal returns nil if there is none.
+// readJournal returns nil if there is no journal.
 func readJournal(dir string) (*journal, error) {
 	content, err := os.ReadFile(gitops.JournalPath(dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -59,8 +60,8 @@ func readJournal(dir string) (*journal, error) {
 	return &j, nil
 }
 
-// removeJournal ends a landing. What it did must not be younger on the disk than the journal's end: on one
-// file system changes reach the disk in order, another one is synced first.
+// removeJournal ends a landing. The changes of the landing must reach the disk before the removal of the journal.
+// On one file system changes reach the disk in order; a different file system is synced first.
 func removeJournal(r *gitops.Repository, dir string) error {
 	if gitops.OtherDevice(r.Top, dir) {
 		if err := gitops.SyncFileSystem(r.Top); err != nil {
@@ -70,7 +71,7 @@ func removeJournal(r *gitops.Repository, dir string) error {
 	return os.Remove(gitops.JournalPath(dir))
 }
 
-// sweep removes what landings prepared and a crash left behind.
+// sweep removes the prepared files of landings that a crash interrupted.
 func sweep(dir string) {
 	left, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(dir), scratchPrefix+"*"))
 	for _, name := range left {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Steps, in order, at which a kill test can stop a landing.
+// The steps at which a kill test can stop a landing, in order.
 const (
 	stepPrepared = "prepared"
 	stepLocked   = "locked"
@@ -18,8 +18,8 @@ const (
 	stepIndex    = "index"
 )
 
-// stopAt kills the process at the named step when AIRLOCK_TEST_KILL names it, so that tests can
-// prove that every step is recovered from. A number after a colon picks the n-th time ("swing:3").
+// stopAt kills the process at the step that AIRLOCK_TEST_KILL names, so that tests can prove recovery from every
+// step. A number after a colon selects the n-th time ("swing:3").
 func stopAt(step string) {
 	if want := os.Getenv("AIRLOCK_TEST_KILL"); want != "" && killNow(want, step) {
 		p, _ := os.FindProcess(os.Getpid())
@@ -28,7 +28,7 @@ func stopAt(step string) {
 	}
 }
 
-// killNow counts the calls for the wanted step and reports whether this is the one.
+// killNow counts the calls for the wanted step, and reports whether this call is the selected one.
 func killNow(want, step string) bool {
 	name, nth, _ := strings.Cut(want, ":")
 	if name != step {

@@ -3,6 +3,8 @@ package land
 import (
 	"fmt"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // attributed is what the attributes of these tests say: line ends that a checkout changes, and an encoding by which git takes
@@ -16,24 +18,24 @@ const attributesSwings = 11
 // The link leads to attributes that do not count where it is. Those in mine are the user's, untracked, and count always.
 func newAttributesFixture(t *testing.T) *killFixture {
 	w := newWorld(t)
-	old := w.commit(files{"a.txt": "1\n", "a.u": "1\n", "d/a.md": "1\n", "file": "1\n", "link/a.md": "1\n", "mine/a.md": "1\n"})
-	new := w.built(old, files{".gitattributes": attributed, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "2\n",
-		"file": absent, "file/.gitattributes": "*.md text eol=crlf\n", "file/a.md": "2\n", "link/a.md": absent, "link": linkTo + "d", "mine/a.md": "2\n"})
-	w.write(files{"mine/.gitattributes": "*.md text eol=crlf\n", "mine/a.md": "1\r\n"})
-	w.git("add", "mine/a.md") // the same blob, of which git now knows that size
+	old := w.CommitAll(gitopstest.Files{"a.txt": "1\n", "a.u": "1\n", "d/a.md": "1\n", "file": "1\n", "link/a.md": "1\n", "mine/a.md": "1\n"})
+	new := w.Built(old, gitopstest.Files{".gitattributes": attributed, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "2\n",
+		"file": gitopstest.Absent, "file/.gitattributes": "*.md text eol=crlf\n", "file/a.md": "2\n", "link/a.md": gitopstest.Absent, "link": gitopstest.LinkTo + "d", "mine/a.md": "2\n"})
+	w.Write(gitopstest.Files{"mine/.gitattributes": "*.md text eol=crlf\n", "mine/a.md": "1\r\n"})
+	w.Run("add", "mine/a.md") // the same blob, of which git now knows that size
 	rest()
 	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
 }
 
 // isAfterAttributes demands that all is as a checkout of the landed commit writes it.
 func (k *killFixture) isAfterAttributes() {
-	k.t.Helper()
+	k.T.Helper()
 	k.landed(k.new)
-	k.tree().equals(k.t, picture{".gitattributes": "-rw-r--r-- " + attributed, "a.txt": "-rw-r--r-- 2\r\n", "a.u": "-rw-r--r-- 2\x00\n\x00",
+	k.tree().equals(k.T, picture{".gitattributes": "-rw-r--r-- " + attributed, "a.txt": "-rw-r--r-- 2\r\n", "a.u": "-rw-r--r-- 2\x00\n\x00",
 		"d/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n", "d/a.md": "-rw-r--r-- 2\r\n", "file/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n",
 		"file/a.md": "-rw-r--r-- 2\r\n", "link": "Lrwxrwxrwx d", "mine/.gitattributes": "-rw-r--r-- *.md text eol=crlf\n", "mine/a.md": "-rw-r--r-- 2\r\n"})
-	if got, want := k.git("status", "--porcelain"), "?? mine/.gitattributes"; got != want {
-		k.t.Errorf("git status says\n%s\nwant\n%s", got, want)
+	if got, want := k.Run("status", "--porcelain"), "?? mine/.gitattributes"; got != want {
+		k.T.Errorf("git status says\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -51,13 +53,13 @@ func TestRecoveryTakesAttributesBack(t *testing.T) {
 			if !k.kill(step) {
 				t.Fatal("not killed")
 			}
-			check(t, k.recover())
+			gitopstest.Check(t, k.recover())
 			if step == stepRefs || step == stepIndex {
 				k.isAfterAttributes()
 				return
 			}
 			k.isBefore()
-			check(t, Land(t.Context(), k.Repository, k.request))
+			gitopstest.Check(t, Land(t.Context(), k.Repository, k.request))
 			k.isAfterAttributes()
 		})
 	}
@@ -73,7 +75,7 @@ func TestKilledRecoveryTakesAttributesBack(t *testing.T) {
 			if !k.kill(stepTree) || !k.kill(fmt.Sprint(stepSwing, ":", at+1)) {
 				t.Fatal("not killed")
 			}
-			check(t, k.recover())
+			gitopstest.Check(t, k.recover())
 			k.isBefore()
 		})
 	}
@@ -82,20 +84,20 @@ func TestKilledRecoveryTakesAttributesBack(t *testing.T) {
 // A power loss can keep back the removal of attributes, which say nothing of what is landed.
 func TestRecoveryFinishesWithoutRemovedAttributes(t *testing.T) {
 	t.Parallel()
-	before := files{".gitattributes": attributed, "a.txt": "1\r\n", "a.u": "1\x00\n\x00", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "1\r\n"}
+	before := gitopstest.Files{".gitattributes": attributed, "a.txt": "1\r\n", "a.u": "1\x00\n\x00", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "1\r\n"}
 	w := newWorld(t)
-	old := w.commit(before)
-	new := w.built(old, files{".gitattributes": absent, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": absent, "d/a.md": "2\n"})
+	old := w.CommitAll(before)
+	new := w.Built(old, gitopstest.Files{".gitattributes": gitopstest.Absent, "a.txt": "2\n", "a.u": "2\n", "d/.gitattributes": gitopstest.Absent, "d/a.md": "2\n"})
 	rest()
 	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
 	if !k.kill(stepRefs) {
 		t.Fatal("not killed")
 	}
-	k.write(before)
-	check(t, k.recover())
+	k.Write(before)
+	gitopstest.Check(t, k.recover())
 	k.landed(new)
 	k.tree().equals(t, picture{"a.txt": "-rw-r--r-- 2\n", "a.u": "-rw-r--r-- 2\n", "d/a.md": "-rw-r--r-- 2\n"})
-	if got := k.git("status", "--porcelain"); got != "" {
+	if got := k.Run("status", "--porcelain"); got != "" {
 		t.Errorf("git status says\n%s", got)
 	}
 }

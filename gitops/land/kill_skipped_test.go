@@ -6,28 +6,29 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // newSkippedFixture is a landing on files that git was told to skip: some lie in the working tree, one does not.
 func newSkippedFixture(t *testing.T) *killFixture {
 	w := newWorld(t)
-	old := w.commit(files{"f": "1", "g": "1", "gone": "1", "out": "1", "keep": "1"})
-	new := w.built(old, files{"f": "2", "g": "2", "gone": absent, "out": "2"})
-	w.git("update-index", "--skip-worktree", "f", "gone", "out")
-	w.write(files{"out": absent})
+	old := w.CommitAll(gitopstest.Files{"f": "1", "g": "1", "gone": "1", "out": "1", "keep": "1"})
+	new := w.Built(old, gitopstest.Files{"f": "2", "g": "2", "gone": gitopstest.Absent, "out": "2"})
+	w.Run("update-index", "--skip-worktree", "f", "gone", "out")
+	w.Write(gitopstest.Files{"out": gitopstest.Absent})
 	rest()
 	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
 }
 
 // isAfterSkipped demands that all has landed: without a sparse checkout git writes also what it does not look at.
 func (k *killFixture) isAfterSkipped() {
-	k.t.Helper()
+	k.T.Helper()
 	k.landed(k.new)
 	tree := k.tree()
 	delete(tree, ".git")
-	tree.equals(k.t, picture{"f": "-rw-r--r-- 2", "g": "-rw-r--r-- 2", "out": "-rw-r--r-- 2", "keep": "-rw-r--r-- 1"})
-	if got := k.git("status", "--porcelain"); got != "" {
-		k.t.Errorf("git status says\n%s", got)
+	tree.equals(k.T, picture{"f": "-rw-r--r-- 2", "g": "-rw-r--r-- 2", "out": "-rw-r--r-- 2", "keep": "-rw-r--r-- 1"})
+	if got := k.Run("status", "--porcelain"); got != "" {
+		k.T.Errorf("git status says\n%s", got)
 	}
 }
 
@@ -40,13 +41,13 @@ func TestRecoveryOfSkippedFiles(t *testing.T) {
 			if !k.kill(step) {
 				t.Fatal("not killed")
 			}
-			check(t, k.recover())
+			gitopstest.Check(t, k.recover())
 			if step == stepRefs || step == stepIndex {
 				k.isAfterSkipped()
 				return
 			}
 			k.isBefore()
-			check(t, Land(t.Context(), k.Repository, k.request))
+			gitopstest.Check(t, Land(t.Context(), k.Repository, k.request))
 			k.isAfterSkipped()
 		})
 	}
@@ -59,8 +60,8 @@ func TestRecoveryFinishesSkippedFiles(t *testing.T) {
 	if !k.kill(stepRefs) {
 		t.Fatal("not killed")
 	}
-	k.write(files{"f": "1", "g": "1", "gone": "1"})
-	check(t, k.recover())
+	k.Write(gitopstest.Files{"f": "1", "g": "1", "gone": "1"})
+	gitopstest.Check(t, k.recover())
 	k.isAfterSkipped()
 }
 
@@ -71,16 +72,16 @@ func TestRecoveryOfSkippedFilesByAnOldJournal(t *testing.T) {
 	if !k.kill(stepSwing + ":3") { // f is new, gone is gone, g is old
 		t.Fatal("not killed")
 	}
-	k.write(files{"gone": "1"}) // whether it lay there, that journal does not say
-	content, err := os.ReadFile(gitops.JournalPath(k.dir))
-	check(t, err)
+	k.Write(gitopstest.Files{"gone": "1"}) // whether it lay there, that journal does not say
+	content, err := os.ReadFile(gitops.JournalPath(k.State))
+	gitopstest.Check(t, err)
 	var fields map[string]any
-	check(t, json.Unmarshal(content, &fields))
+	gitopstest.Check(t, json.Unmarshal(content, &fields))
 	delete(fields, "absent")
 	content, err = json.Marshal(fields)
-	check(t, err)
-	check(t, os.WriteFile(gitops.JournalPath(k.dir), content, 0o600))
-	check(t, k.recover())
+	gitopstest.Check(t, err)
+	gitopstest.Check(t, os.WriteFile(gitops.JournalPath(k.State), content, 0o600))
+	gitopstest.Check(t, k.recover())
 	k.isBefore()
 }
 
@@ -89,24 +90,24 @@ func TestRecoveryInASparseCheckout(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{stepTree, stepRefs, stepIndex} {
 		w := newWorld(t)
-		old := w.commit(files{"in/f": "1", "out/f": "1", "out/gone": "1"})
-		new := w.built(old, files{"in/f": "2", "out/f": "2", "out/gone": absent, "out/new": "2"})
-		w.git("sparse-checkout", "set", "in")
+		old := w.CommitAll(gitopstest.Files{"in/f": "1", "out/f": "1", "out/gone": "1"})
+		new := w.Built(old, gitopstest.Files{"in/f": "2", "out/f": "2", "out/gone": gitopstest.Absent, "out/new": "2"})
+		w.Run("sparse-checkout", "set", "in")
 		rest()
 		k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
 		if !k.kill(step) {
 			t.Fatal("not killed")
 		}
-		check(t, k.recover())
+		gitopstest.Check(t, k.recover())
 		if step == stepTree {
 			k.isBefore()
-			check(t, Land(t.Context(), k.Repository, k.request))
+			gitopstest.Check(t, Land(t.Context(), k.Repository, k.request))
 		}
 		k.landed(new)
 		tree := k.tree()
 		delete(tree, ".git")
 		tree.equals(t, picture{"in/f": "-rw-r--r-- 2"})
-		if got := k.git("status", "--porcelain"); got != "" {
+		if got := k.Run("status", "--porcelain"); got != "" {
 			t.Errorf("%s: git status says\n%s", step, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // killFixture is a landing with one of each kind of change.
@@ -26,18 +27,18 @@ type killFixture struct {
 
 func newKillFixture(t *testing.T) *killFixture {
 	w := newWorld(t)
-	w.git("update-ref", "refs/airlock/7f3a/pending", string(w.commit(files{"z": "1"})))
-	w.git("update-ref", notesRef, "HEAD")
-	old := w.commit(files{".gitattributes": "", "mod.txt": "1\n", "rm": "1", "dir/a": "1", "dir/b": "1", "file": "1", "link": linkTo + "rm", "mode": "1", "keep": "1"})
-	new := w.built(old, files{".gitattributes": "*.txt text eol=crlf\n", "mod.txt": "2\n", "rm": absent, "dir/a": absent, "dir/b": absent, "dir": "2",
-		"file": absent, "file/x": "2", "file/y": "2", "link": linkTo + "keep", "mode": execute + "1", "add/deep/f": "2"})
+	w.Run("update-ref", "refs/airlock/7f3a/pending", string(w.CommitAll(gitopstest.Files{"z": "1"})))
+	w.Run("update-ref", notesRef, "HEAD")
+	old := w.CommitAll(gitopstest.Files{".gitattributes": "", "mod.txt": "1\n", "rm": "1", "dir/a": "1", "dir/b": "1", "file": "1", "link": gitopstest.LinkTo + "rm", "mode": "1", "keep": "1"})
+	new := w.Built(old, gitopstest.Files{".gitattributes": "*.txt text eol=crlf\n", "mod.txt": "2\n", "rm": gitopstest.Absent, "dir/a": gitopstest.Absent, "dir/b": gitopstest.Absent, "dir": "2",
+		"file": gitopstest.Absent, "file/x": "2", "file/y": "2", "link": gitopstest.LinkTo + "keep", "mode": gitopstest.Execute + "1", "add/deep/f": "2"})
 	// Work of the user's that has nothing to do with it.
-	w.write(files{"keep": "mine", "untracked": "mine", "added": "mine"})
-	w.git("add", "added")
+	w.Write(gitopstest.Files{"keep": "mine", "untracked": "mine", "added": "mine"})
+	w.Run("add", "added")
 	rest()
 	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new)}
-	k.request.Refs = append(k.request.Refs, gitops.RefUpdate{Ref: "refs/airlock/7f3a/pending", Old: w.ref("refs/airlock/7f3a/pending")})
-	k.request.First = []gitops.RefUpdate{{Ref: notesRef, Old: w.ref(notesRef), New: old}, {Ref: notesRef + "-2", New: old}}
+	k.request.Refs = append(k.request.Refs, gitops.RefUpdate{Ref: "refs/airlock/7f3a/pending", Old: w.At("refs/airlock/7f3a/pending")})
+	k.request.First = []gitops.RefUpdate{{Ref: notesRef, Old: w.At(notesRef), New: old}, {Ref: notesRef + "-2", New: old}}
 	k.before = w.picture()
 	return k
 }
@@ -45,9 +46,9 @@ func newKillFixture(t *testing.T) *killFixture {
 // kill runs the landing (or what else Land does first: a recovery) in another process that kills itself at a
 // step; it returns false if it got to its end.
 func (k *killFixture) kill(step string) bool {
-	k.t.Helper()
+	k.T.Helper()
 	request, err := json.Marshal(helperRequest{Top: k.Top, Landing: k.request})
-	check(k.t, err)
+	gitopstest.Check(k.T, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AIRLOCK_TEST_LAND="+string(request), "AIRLOCK_TEST_KILL="+step)
 	out, err := cmd.CombinedOutput()
@@ -56,47 +57,47 @@ func (k *killFixture) kill(step string) bool {
 		return true
 	}
 	if err != nil {
-		k.t.Fatalf("landing to be killed at %s: %v\n%s", step, err, out)
+		k.T.Fatalf("landing to be killed at %s: %v\n%s", step, err, out)
 	}
 	return false
 }
 
 func (k *killFixture) recover() error {
-	k.t.Helper()
-	return Recover(k.t.Context(), k.Repository, k.dir)
+	k.T.Helper()
+	return Recover(k.T.Context(), k.Repository, k.State)
 }
 
 // isBefore demands that all is as it was.
 func (k *killFixture) isBefore() {
-	k.t.Helper()
-	k.picture().equals(k.t, k.before)
-	k.nothingLeft()
+	k.T.Helper()
+	k.picture().equals(k.T, k.before)
+	k.NothingLeft()
 }
 
 // isAfter demands that all is as after a landing that nobody killed.
 func (k *killFixture) isAfter() {
-	k.t.Helper()
+	k.T.Helper()
 	k.landed(k.new)
-	if id := k.ref("refs/airlock/7f3a/pending"); id != "" {
-		k.t.Errorf("pending is still at %s", id)
+	if id := k.At("refs/airlock/7f3a/pending"); id != "" {
+		k.T.Errorf("pending is still at %s", id)
 	}
 	for _, u := range k.request.First {
-		if id := k.ref(u.Ref); id != u.New {
-			k.t.Errorf("%s is at %s, want %s", u.Ref, id, u.New)
+		if id := k.At(u.Ref); id != u.New {
+			k.T.Errorf("%s is at %s, want %s", u.Ref, id, u.New)
 		}
 	}
-	if got, want := k.git("status", "--porcelain"), "A  added\n M keep\n?? untracked"; got != want {
-		k.t.Errorf("git status says\n%s\nwant\n%s", got, want)
+	if got, want := k.Run("status", "--porcelain"), "A  added\n M keep\n?? untracked"; got != want {
+		k.T.Errorf("git status says\n%s\nwant\n%s", got, want)
 	}
 	tree := k.tree()
 	for name, want := range map[string]string{"mod.txt": "-rw-r--r-- 2\r\n", "dir": "-rw-r--r-- 2", "file/x": "-rw-r--r-- 2", "mode": "-rwxr-xr-x 1",
 		"link": "Lrwxrwxrwx keep", "add/deep/f": "-rw-r--r-- 2", "keep": "-rw-r--r-- mine", "untracked": "-rw-r--r-- mine"} {
 		if tree[name] != want {
-			k.t.Errorf("%s is %q, want %q", name, tree[name], want)
+			k.T.Errorf("%s is %q, want %q", name, tree[name], want)
 		}
 	}
 	if _, there := tree["rm"]; there {
-		k.t.Error("rm is still there")
+		k.T.Error("rm is still there")
 	}
 }
 
@@ -121,7 +122,7 @@ func TestKilledLandingIsBeforeOrAfter(t *testing.T) {
 				t.Fatal("not killed: the step is not there")
 			}
 			for range 2 { // once more does no harm
-				check(t, k.recover())
+				gitopstest.Check(t, k.recover())
 				if step == stepRefs || step == stepIndex {
 					k.isAfter()
 				} else {
@@ -132,7 +133,7 @@ func TestKilledLandingIsBeforeOrAfter(t *testing.T) {
 				return
 			}
 			// What was taken back can be done again.
-			check(t, Land(t.Context(), k.Repository, k.request))
+			gitopstest.Check(t, Land(t.Context(), k.Repository, k.request))
 			k.isAfter()
 		})
 	}
@@ -152,18 +153,18 @@ func TestLandingKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
 	request, err := json.Marshal(helperRequest{Top: k.Top, Landing: k.request})
-	check(t, err)
+	gitopstest.Check(t, err)
 	landed := 0
 	for round := range 40 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "AIRLOCK_TEST_LAND="+string(request))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		check(t, cmd.Start())
+		gitopstest.Check(t, cmd.Start())
 		time.Sleep(time.Duration(round) * 1500 * time.Microsecond)
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
-		check(t, k.recover())
-		if k.ref("refs/heads/main") == k.old {
+		gitopstest.Check(t, k.recover())
+		if k.At("refs/heads/main") == k.old {
 			k.awaitUnlocked()
 			k.isBefore()
 		} else {
@@ -181,10 +182,10 @@ func TestLandingKilledAtRandom(t *testing.T) {
 // awaitUnlocked waits for an update-ref that was killed by nobody and has not yet seen the end of its input:
 // before there is a journal, recovery need not know of it.
 func (k *killFixture) awaitUnlocked() {
-	k.t.Helper()
+	k.T.Helper()
 	isLock := func(p string) bool { return strings.HasSuffix(p, ".lock") }
 	for range 6000 {
-		if !slices.ContainsFunc(k.leftOver(), isLock) {
+		if !slices.ContainsFunc(k.LeftOver(), isLock) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -193,13 +194,13 @@ func (k *killFixture) awaitUnlocked() {
 
 // undo puts everything back for another try.
 func (k *killFixture) undo() {
-	k.t.Helper()
-	k.git("stash", "push", "-q", "--include-untracked")
-	k.git("reset", "-q", "--hard", string(k.old))
-	k.git("stash", "pop", "-q", "--index")
-	k.git("update-ref", "-d", "refs/stash")
-	k.git("update-ref", "-d", "refs/airlock/7f3a/promoted")
-	k.git("update-ref", "refs/airlock/7f3a/pending", string(k.request.Refs[1].Old))
+	k.T.Helper()
+	k.Run("stash", "push", "-q", "--include-untracked")
+	k.Run("reset", "-q", "--hard", string(k.old))
+	k.Run("stash", "pop", "-q", "--index")
+	k.Run("update-ref", "-d", "refs/stash")
+	k.Run("update-ref", "-d", "refs/airlock/7f3a/promoted")
+	k.Run("update-ref", "refs/airlock/7f3a/pending", string(k.request.Refs[1].Old))
 	rest()
 	k.before = k.picture()
 }
@@ -217,7 +218,7 @@ func TestKilledRecovery(t *testing.T) {
 			for range 3 {
 				k.kill(fmt.Sprint(stepSwing, ":", at)) // dies in the recovery that a landing begins with, or after it
 			}
-			check(t, k.recover())
+			gitopstest.Check(t, k.recover())
 			k.isBefore()
 		})
 	}
@@ -230,9 +231,9 @@ func TestRecoveryFinishesFiles(t *testing.T) {
 	if !k.kill(stepRefs) {
 		t.Fatal("not killed")
 	}
-	k.write(files{"rm": "1", "mod.txt": "1\n", "dir": absent, "file": absent, "add/deep/f": absent})
-	k.write(files{"dir/a": "1", "dir/b": "1", "file": "1"})
-	check(t, k.recover())
+	k.Write(gitopstest.Files{"rm": "1", "mod.txt": "1\n", "dir": gitopstest.Absent, "file": gitopstest.Absent, "add/deep/f": gitopstest.Absent})
+	k.Write(gitopstest.Files{"dir/a": "1", "dir/b": "1", "file": "1"})
+	gitopstest.Check(t, k.recover())
 	k.isAfter()
 }
 
@@ -240,20 +241,20 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 	t.Parallel()
 	strange := func(paths ...string) func(*killFixture, error) {
 		return func(k *killFixture, err error) {
-			k.t.Helper()
+			k.T.Helper()
 			var collision *CollisionError
 			if !errors.As(err, &collision) || !slices.Equal(collision.Paths, paths) {
-				k.t.Fatalf("Recover: %v, want a collision at %q", err, paths)
+				k.T.Fatalf("Recover: %v, want a collision at %q", err, paths)
 			}
 			if _, err := os.Stat(filepath.Join(k.GitDir, "index.lock")); err == nil {
-				k.t.Error("the user cannot mend it: the index is locked")
+				k.T.Error("the user cannot mend it: the index is locked")
 			}
-			if err := Land(k.t.Context(), k.Repository, k.request); !errors.As(err, &collision) {
-				k.t.Errorf("Land over an unfinished journal: %v, want a collision", err)
+			if err := Land(k.T.Context(), k.Repository, k.request); !errors.As(err, &collision) {
+				k.T.Errorf("Land over an unfinished journal: %v, want a collision", err)
 			}
 		}
 	}
-	fine := func(k *killFixture, err error) { k.t.Helper(); check(k.t, err) }
+	fine := func(k *killFixture, err error) { k.T.Helper(); gitopstest.Check(k.T, err) }
 	for name, c := range map[string]struct {
 		step    string
 		user    func(*killFixture)
@@ -261,34 +262,34 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 		mend    func(*killFixture) // what lets recovery end
 		content map[string]string  // of files in the end
 	}{
-		"changed": {stepTree, func(k *killFixture) { k.write(files{"mod.txt": "user"}) }, strange("mod.txt"),
-			func(k *killFixture) { k.git("checkout", "--", "mod.txt") }, map[string]string{"mod.txt": "1\n", "rm": "1", "file": "1"}},
-		"changed, then staged": {stepTree, func(k *killFixture) { k.write(files{"mod.txt": "user"}) }, strange("mod.txt"),
-			func(k *killFixture) { k.git("add", "mod.txt") }, map[string]string{"mod.txt": "user", "rm": "1"}},
-		"changed, not yet moved": {stepSwing + ":1", func(k *killFixture) { k.write(files{"mod.txt": "user"}) }, strange("mod.txt"),
-			func(k *killFixture) { k.write(files{"mod.txt": "1\n"}) }, map[string]string{"mod.txt": "1\n", "rm": "1"}},
-		"made anew": {stepTree, func(k *killFixture) { k.write(files{"rm": "user"}) }, strange("rm"),
-			func(k *killFixture) { k.write(files{"rm": "1"}) }, map[string]string{"rm": "1", "mod.txt": "1\n"}},
-		"deleted": {stepTree, func(k *killFixture) { k.write(files{"mod.txt": absent}) }, strange("mod.txt"),
-			func(k *killFixture) { k.git("rm", "-q", "--cached", "mod.txt") }, map[string]string{"rm": "1"}},
-		"new file changed": {stepTree, func(k *killFixture) { k.write(files{"add/deep/f": "user"}) }, strange("add/deep/f"),
-			func(k *killFixture) { k.write(files{"add": absent}) }, map[string]string{"rm": "1"}},
-		"file beside a new one": {stepTree, func(k *killFixture) { k.write(files{"add/deep/g": "user"}) }, fine, nil, map[string]string{"add/deep/g": "user", "rm": "1"}},
-		"changed after the refs": {stepRefs, func(k *killFixture) { k.write(files{"mod.txt": "user", "add/deep/f": "user2"}) }, fine, nil,
+		"changed": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, strange("mod.txt"),
+			func(k *killFixture) { k.Run("checkout", "--", "mod.txt") }, map[string]string{"mod.txt": "1\n", "rm": "1", "file": "1"}},
+		"changed, then staged": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, strange("mod.txt"),
+			func(k *killFixture) { k.Run("add", "mod.txt") }, map[string]string{"mod.txt": "user", "rm": "1"}},
+		"changed, not yet moved": {stepSwing + ":1", func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, strange("mod.txt"),
+			func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "1\n"}) }, map[string]string{"mod.txt": "1\n", "rm": "1"}},
+		"made anew": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"rm": "user"}) }, strange("rm"),
+			func(k *killFixture) { k.Write(gitopstest.Files{"rm": "1"}) }, map[string]string{"rm": "1", "mod.txt": "1\n"}},
+		"deleted": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": gitopstest.Absent}) }, strange("mod.txt"),
+			func(k *killFixture) { k.Run("rm", "-q", "--cached", "mod.txt") }, map[string]string{"rm": "1"}},
+		"new file changed": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"add/deep/f": "user"}) }, strange("add/deep/f"),
+			func(k *killFixture) { k.Write(gitopstest.Files{"add": gitopstest.Absent}) }, map[string]string{"rm": "1"}},
+		"file beside a new one": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"add/deep/g": "user"}) }, fine, nil, map[string]string{"add/deep/g": "user", "rm": "1"}},
+		"changed after the refs": {stepRefs, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user", "add/deep/f": "user2"}) }, fine, nil,
 			map[string]string{"mod.txt": "user", "add/deep/f": "user2", "mode": "1"}},
 		"lock removed, committed": {stepTree, func(k *killFixture) {
-			check(k.t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
-			k.git("add", "mode", "mod.txt")
-			k.git("commit", "-q", "-m", "mine")
+			gitopstest.Check(k.T, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+			k.Run("add", "mode", "mod.txt")
+			k.Run("commit", "-q", "-m", "mine")
 		}, fine, nil, map[string]string{"mod.txt": "2\r\n", "rm": "1", "file": "1"}},
 		"lock removed, staged after the refs": {stepRefs, func(k *killFixture) {
-			check(k.t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
-			k.write(files{"mod.txt": "user", "other": "user"})
-			k.git("add", "mod.txt", "other")
+			gitopstest.Check(k.T, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+			k.Write(gitopstest.Files{"mod.txt": "user", "other": "user"})
+			k.Run("add", "mod.txt", "other")
 		}, fine, nil, map[string]string{"mod.txt": "user", "other": "user", "dir": "2"}},
 		"branch switched": {stepTree, func(k *killFixture) {
-			check(k.t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
-			k.git("checkout", "-q", "-f", "-b", "other")
+			gitopstest.Check(k.T, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+			k.Run("checkout", "-q", "-f", "-b", "other")
 		}, fine, nil, map[string]string{"mod.txt": "1\n", "rm": "1", "file": "1", "keep": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -301,15 +302,15 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 			c.want(k, k.recover())
 			if c.mend != nil {
 				c.mend(k)
-				check(t, k.recover())
+				gitopstest.Check(t, k.recover())
 			}
 			for name, want := range c.content {
 				if got, err := os.ReadFile(filepath.Join(k.Top, name)); string(got) != want {
 					t.Errorf("%s is %q (%v), want %q", name, got, err, want)
 				}
 			}
-			k.nothingLeft()
-			k.git("fsck", "--no-dangling")
+			k.NothingLeft()
+			k.Run("fsck", "--no-dangling")
 		})
 	}
 }
@@ -320,11 +321,11 @@ func TestRecoveryLeavesTheIndexWhole(t *testing.T) {
 	if !k.kill(stepRefs) {
 		t.Fatal("not killed")
 	}
-	check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
-	k.write(files{"mod.txt": "user"})
-	k.git("add", "mod.txt")
-	check(t, k.recover())
-	if got, want := k.git("status", "--porcelain"), "A  added\n M keep\nM  mod.txt\n?? untracked"; got != want {
+	gitopstest.Check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+	k.Write(gitopstest.Files{"mod.txt": "user"})
+	k.Run("add", "mod.txt")
+	gitopstest.Check(t, k.recover())
+	if got, want := k.Run("status", "--porcelain"), "A  added\n M keep\nM  mod.txt\n?? untracked"; got != want {
 		t.Errorf("git status says\n%s\nwant\n%s", got, want)
 	}
 }
@@ -336,18 +337,18 @@ func TestKilledRecoveryKeepsWhatIsStaged(t *testing.T) {
 	if !k.kill(stepRefs) {
 		t.Fatal("not killed")
 	}
-	check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
-	k.write(files{"keep": "staged", "file": absent})
-	k.write(files{"file": "1"}) // there is something left to be moved, where it is killed
-	k.git("add", "keep")
+	gitopstest.Check(t, os.Remove(filepath.Join(k.GitDir, "index.lock")))
+	k.Write(gitopstest.Files{"keep": "staged", "file": gitopstest.Absent})
+	k.Write(gitopstest.Files{"file": "1"}) // there is something left to be moved, where it is killed
+	k.Run("add", "keep")
 	if !k.kill(stepSwing + ":1") {
 		t.Fatal("the recovery was not killed")
 	}
-	check(t, k.recover())
-	if got, want := k.git("status", "--porcelain"), "A  added\nM  keep\n?? untracked"; got != want {
+	gitopstest.Check(t, k.recover())
+	if got, want := k.Run("status", "--porcelain"), "A  added\nM  keep\n?? untracked"; got != want {
 		t.Errorf("git status says\n%s\nwant\n%s", got, want)
 	}
-	k.nothingLeft()
+	k.NothingLeft()
 }
 
 func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
@@ -358,7 +359,7 @@ func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
 			t.Fatal("not killed")
 		}
 		lock := filepath.Join(k.GitDir, "index.lock")
-		check(t, os.WriteFile(lock, []byte("somebody's"), 0o644))
+		gitopstest.Check(t, os.WriteFile(lock, []byte("somebody's"), 0o644))
 		err := k.recover()
 		if want := step != stepLocked; errors.Is(err, ErrIndexLocked) != want {
 			t.Errorf("%s: Recover: %v, want ErrIndexLocked: %v", step, err, want)
@@ -366,8 +367,8 @@ func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
 		if content, _ := os.ReadFile(lock); string(content) != "somebody's" {
 			t.Errorf("%s: the lock holds %q", step, content)
 		}
-		check(t, os.Remove(lock))
-		check(t, k.recover())
+		gitopstest.Check(t, os.Remove(lock))
+		gitopstest.Check(t, k.recover())
 		if step == stepRefs {
 			k.isAfter()
 		} else {
@@ -387,19 +388,19 @@ func TestRecoveryOfRefsMovedBeforeTheBranch(t *testing.T) {
 		}
 		k.lockless()
 		for _, u := range k.request.First[:n] {
-			check(t, k.UpdateRefs(t.Context(), "", u))
+			gitopstest.Check(t, k.UpdateRefs(t.Context(), "", u))
 		}
-		check(t, k.recover())
+		gitopstest.Check(t, k.recover())
 		k.isBefore()
 	}
 }
 
 // lockless waits until the git of a killed landing has let go of the refs.
 func (k *killFixture) lockless() {
-	k.t.Helper()
-	j, err := readJournal(k.dir)
-	check(k.t, err)
-	check(k.t, release(k.Repository, j.Holder, j.Locks))
+	k.T.Helper()
+	j, err := readJournal(k.State)
+	gitopstest.Check(k.T, err)
+	gitopstest.Check(k.T, release(k.Repository, j.Holder, j.Locks))
 }
 
 // A git that dies with the machine leaves its locks on the refs. Recovery knows them again, and only them.
@@ -408,27 +409,27 @@ func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 	k := newKillFixture(t)
 	updates := append([]gitops.RefUpdate{{Ref: "refs/heads/main", Old: k.old, New: k.new}}, k.request.Refs...)
 	tx, err := k.PrepareRefs(t.Context(), "test", updates)
-	check(t, err)
+	gitopstest.Check(t, err)
 	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Refs: k.request.Refs, Scratch: scratchPrefix + "x",
 		Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(k.Repository, updates)}
-	check(t, j.write(k.dir))
+	gitopstest.Check(t, j.write(k.State))
 	if want := 5; len(j.Locks) != want { // HEAD, packed-refs, the branch, promoted, pending
 		t.Errorf("%d locks found, want %d: %v", len(j.Locks), want, j.Locks)
 	}
-	check(t, tx.Cmd.Process.Kill())
+	gitopstest.Check(t, tx.Cmd.Process.Kill())
 	tx.Abort()
-	if _, err := tryCommand(k.Top, nil, "update-ref", "refs/heads/main", string(k.old)); err == nil {
+	if _, err := gitopstest.TryCommand(k.Top, nil, "update-ref", "refs/heads/main", string(k.old)); err == nil {
 		t.Fatal("the refs are not locked: nothing to be shown here")
 	}
 	// Somebody else's lock in the place of one of ours.
 	head := filepath.Join(k.GitDir, "HEAD.lock")
-	check(t, os.Remove(head))
-	check(t, os.WriteFile(head, []byte("somebody's"), 0o644))
-	check(t, k.recover())
+	gitopstest.Check(t, os.Remove(head))
+	gitopstest.Check(t, os.WriteFile(head, []byte("somebody's"), 0o644))
+	gitopstest.Check(t, k.recover())
 	if content, _ := os.ReadFile(head); string(content) != "somebody's" {
 		t.Errorf("HEAD.lock holds %q", content)
 	}
-	check(t, os.Remove(head))
+	gitopstest.Check(t, os.Remove(head))
 	k.isBefore()
 }
 
@@ -438,10 +439,10 @@ func TestRecoveryWaitsForTheHolder(t *testing.T) {
 	k := newKillFixture(t)
 	updates := []gitops.RefUpdate{{Ref: "refs/heads/main", Old: k.old, New: k.new}}
 	tx, err := k.PrepareRefs(t.Context(), "test", updates)
-	check(t, err)
+	gitopstest.Check(t, err)
 	j := journal{Version: 1, Branch: "refs/heads/main", Old: k.old, New: k.new, Scratch: scratchPrefix + "x",
 		Holder: holderOf(tx.Cmd.Process.Pid), Locks: refLocks(k.Repository, updates)}
-	check(t, j.write(k.dir))
+	gitopstest.Check(t, j.write(k.State))
 	recovered := make(chan error)
 	go func() { recovered <- k.recover() }()
 	time.Sleep(50 * time.Millisecond)
@@ -450,12 +451,12 @@ func TestRecoveryWaitsForTheHolder(t *testing.T) {
 		t.Fatal("recovery did not wait:", err)
 	default:
 	}
-	check(t, tx.Commit())
-	check(t, <-recovered)
-	if tip := k.ref("refs/heads/main"); tip != k.new {
+	gitopstest.Check(t, tx.Commit())
+	gitopstest.Check(t, <-recovered)
+	if tip := k.At("refs/heads/main"); tip != k.new {
 		t.Errorf("main is at %s, want %s", tip, k.new)
 	}
-	if got := k.git("status", "--porcelain"); strings.Contains(got, "mod.txt") {
+	if got := k.Run("status", "--porcelain"); strings.Contains(got, "mod.txt") {
 		t.Errorf("git status says\n%s", got)
 	}
 }
@@ -464,10 +465,10 @@ func TestRecoverReadsNoForeignJournal(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "{", `{"version":2}`, `{"version":1,"scratch":"../../outer"}`, `{"version":1,"scratch":"landing-/.."}`} {
 		w := newWorld(t)
-		w.commit(files{"a": "1"})
-		check(t, os.WriteFile(gitops.JournalPath(w.dir), []byte(content), 0o600))
+		w.CommitAll(gitopstest.Files{"a": "1"})
+		gitopstest.Check(t, os.WriteFile(gitops.JournalPath(w.State), []byte(content), 0o600))
 		before := w.picture()
-		if err := Recover(t.Context(), w.Repository, w.dir); err == nil {
+		if err := Recover(t.Context(), w.Repository, w.State); err == nil {
 			t.Errorf("journal %q: no error", content)
 		}
 		w.picture().equals(t, before)

@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 )
 
 var (
-	// ErrIndexLocked says that somebody else holds the index lock.
+	// ErrIndexLocked means that another process holds the lock of the index.
 	ErrIndexLocked = errors.New("the index is locked by another command")
-	// ErrElsewhere says that the worktree does not stand on the branch, or an operation is in progress.
+	// ErrElsewhere means that the worktree has not checked out the branch, or that an operation is in progress.
 	ErrElsewhere = errors.New("the worktree is not ready for a landing")
-	// ErrUnsettled says that the user's own command seems to be half-way through; to be tried again shortly.
+	// ErrUnsettled means that a command of the user seems to be unfinished. The caller should try again shortly.
 	ErrUnsettled = errors.New("another git command is at work")
 )
 
-// CollisionError names paths at which a landing would overwrite something of the user's.
+// CollisionError names the paths at which a landing would overwrite the user's changes.
 type CollisionError struct{ Paths []string }
 
 func (e *CollisionError) Error() string {
@@ -33,40 +34,41 @@ func (e *CollisionError) Error() string {
 type Landing struct {
 	Branch   string             // full ref name; required
 	Old, New gitops.OID         // required
-	First    []gitops.RefUpdate // moved in the same transaction as the branch; to be seen no later than it
-	Refs     []gitops.RefUpdate // the same, but to be seen no earlier
+	First    []gitops.RefUpdate // moved in the same transaction as the branch, and visible no later than the branch
+	Refs     []gitops.RefUpdate // the same, but visible no earlier than the branch
 	Message  string             // for the reflog
-	Begun    gitops.OID         // the commit whose .lfsconfig git-lfs may obey; empty: Old
-	Config   gitops.Config      // the repository's, and Look, an inspector that finds both commits: what is read already
-	Look     *gitops.Inspector  // need not be read again
-	Dir      string             // host-owned directory for the journal and what is prepared, on the repository's file system; required
+	Begun    gitops.OID         // the commit with the .lfsconfig that git-lfs may use; empty: Old
+	Config   gitops.Config      // the repository's configuration; nil: Land reads it
+	// an inspector that finds both commits; nil: git reads them
+	Look *quarantine.Inspector
+	// host-owned directory for the journal and the prepared files, on the repository's file system; required
+	Dir string
 }
 
-// settle is how old a changed index must be: git checkout writes the index first and HEAD
-// a moment later, and what lies between looks like staged changes of the user's.
+// settle is how old a changed index must be. git checkout writes the index first and HEAD a moment later. Between
+// the two, the index looks as if the user had staged changes.
 const settle = 100 * time.Millisecond
 
-// landing is one Land under way.
+// landing is the state of one Land.
 type landing struct {
 	Landing
 	r       *gitops.Repository
 	changes []gitops.Change
 	index   string // the user's index
-	scratch string // what is prepared for this landing, and removed with it
+	scratch string // folder of the prepared files, removed with the landing
 	filters landingFilters
 	before  os.FileInfo
 	seen    map[string]os.FileInfo
 }
 
-// next is the index to be, staged the folder of new files, ready to be renamed into place.
+// next is the new index, and staged the folder of new files, ready to be renamed into place.
 func (l *landing) next() string   { return filepath.Join(l.scratch, "index") }
 func (l *landing) staged() string { return filepath.Join(l.scratch, "tree") }
 
-// Land makes the landing, or changes nothing and says why: [ErrElsewhere], [ErrRefMoved],
-// [ErrIndexLocked], [ErrUnsettled] or a *[CollisionError]. Everything is built first; then index and refs
-// are locked, all is checked once more, a journal is written, and the swing is made. After a
-// crash [Recover] finishes it or takes it back. The caller sees to it that one
-// process at a time uses a Dir.
+// Land makes the landing, or changes nothing and returns the reason: [ErrElsewhere], [ErrRefMoved],
+// [ErrIndexLocked], [ErrUnsettled] or a *[CollisionError]. It builds everything first. Then it locks index and
+// refs, checks everything once more, writes a journal, and makes the swing. After a crash [Recover] finishes the
+// landing or takes it back. The caller must make sure that only one process at a time uses a Dir.
 func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 	if r.Dry {
 		return gitops.ErrDryRun
@@ -74,7 +76,8 @@ func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 	if err := Recover(ctx, r, request.Dir); err != nil {
 		return err
 	}
-	// The folder's name is new each time: a git that outlived its landing writes into no other's.
+	// The name of the folder is new each time, so that a git process that outlived its landing cannot write into
+	// another landing's folder.
 	scratch, err := os.MkdirTemp(request.Dir, scratchPrefix)
 	if err != nil {
 		return err
@@ -118,7 +121,7 @@ func (l *landing) prepare(ctx context.Context) error {
 	return l.build(ctx, guard.flags)
 }
 
-// diff lists what the landing changes.
+// diff lists the changes of the landing.
 func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {
 	if l.Look == nil {
 		return l.r.Diff(ctx, l.Old, l.New)
@@ -131,11 +134,11 @@ func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.Look.Diff(ctx, old.Tree, new.Tree, gitops.WithoutLimits)
+	return l.Look.Diff(ctx, old.Tree, new.Tree, quarantine.WithoutLimits)
 }
 
-// collisions tells a collision with the user's work from a look at a command half-way through, which there may be as long as
-// the index is young and not that of the branch.
+// collisions distinguishes a collision with the user's work from the state in the middle of a git command. The
+// latter is possible while the index is young and differs from the branch.
 func (l *landing) collisions(ctx context.Context, guard *guard) error {
 	err := guard.check(ctx, l.Old, l.changes)
 	var collision *CollisionError
@@ -148,7 +151,7 @@ func (l *landing) collisions(ctx context.Context, guard *guard) error {
 	return err
 }
 
-// check looks where the worktree stands.
+// check returns an error if the worktree is not on the branch, or is in the middle of an operation.
 func (l *landing) check(ctx context.Context) error {
 	if op := l.r.Operation(); op != "" {
 		return fmt.Errorf("%w: %s in progress", ErrElsewhere, op)
@@ -177,13 +180,13 @@ func (l *landing) swing(ctx context.Context) error {
 	}
 	defer token.unlock(lock)
 	stopAt(stepLocked)
-	// Git moves them in this order. Whether the branch has moved is what recovery goes by.
+	// Git moves the refs in this order. Recovery depends on whether the branch has moved.
 	updates := slices.Concat(l.First, []gitops.RefUpdate{{Ref: l.Branch, Old: l.Old, New: l.New}}, l.Refs)
 	tx, err := l.r.PrepareRefs(ctx, l.Message, updates)
 	if err != nil {
 		return err
 	}
-	// HEAD is locked now as well: git locks it with the branch it points to.
+	// HEAD is locked now as well, since git locks HEAD together with the branch that it points to.
 	if err := errors.Join(l.check(ctx), l.unchanged()); err != nil {
 		tx.Abort()
 		return err
@@ -196,16 +199,15 @@ func (l *landing) swing(ctx context.Context) error {
 		return err
 	}
 	stopAt(stepJournal)
-	// From here on it is finished or taken back, whoever cancels.
-	ctx = context.WithoutCancel(ctx)
+	// From here on the landing is finished or taken back, even if the context is cancelled.
 	if err := l.commit(ctx, tx); err != nil {
-		return l.mend(ctx, err)
+		return l.mend(context.WithoutCancel(ctx), err)
 	}
 	return removeJournal(l.r, l.Dir)
 }
 
-// absent lists the changed paths of the old commit that are not in the working tree: afterwards nothing tells them from
-// a file that git was told to skip and that lay there.
+// absent lists the changed paths of the old commit that are missing in the working tree. After the landing they
+// could not be distinguished from a file that existed although git was told to skip it.
 func (l *landing) absent() []gitops.AnyName {
 	names := []gitops.AnyName{}
 	for _, c := range l.changes {
@@ -216,8 +218,8 @@ func (l *landing) absent() []gitops.AnyName {
 	return names
 }
 
-// commit moves files, refs and index, in this order; the journal undoes the first without the second and
-// finishes the third.
+// commit moves files, refs and index, in this order. After a crash, the journal is used to undo the files if the
+// refs have not moved, and to finish the index if they have. ctx ends only the refresh.
 func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
 	if err := moveIn(l.r, l.changes, l.scratch, l.staged()); err != nil {
 		tx.Abort()
@@ -240,7 +242,7 @@ func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
 	return nil
 }
 
-// mend takes a swing that failed back, or finishes it; then it has not failed.
+// mend takes back or finishes a swing that failed. If it finishes the swing, the landing has not failed.
 func (l *landing) mend(ctx context.Context, cause error) error {
 	if err := Recover(ctx, l.r, l.Dir); err != nil {
 		return errors.Join(cause, err)
@@ -251,7 +253,7 @@ func (l *landing) mend(ctx context.Context, cause error) error {
 	return nil
 }
 
-// unchanged makes sure that nothing moved between prepare and the locks.
+// unchanged returns an error if something has moved between prepare and the locks.
 func (l *landing) unchanged() error {
 	now, err := os.Stat(l.index)
 	if err != nil && !errors.Is(err, os.ErrNotExist) || !sameFile(l.before, now) {
@@ -266,7 +268,7 @@ func (l *landing) unchanged() error {
 	return nil
 }
 
-// discard removes what was prepared and not used, unless a journal still needs it.
+// discard removes prepared files that were not used, unless a journal still needs them.
 func (l *landing) discard() {
 	if !gitops.HasJournal(l.Dir) {
 		_ = os.RemoveAll(l.scratch)
@@ -288,9 +290,10 @@ func sameFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
 }
 
-// copyIndex copies the user's index and returns what the original looked like before it was read: nil
-// if there is none, which git takes for an empty one. The copy is as old as the original: git looks twice at
-// files that are not older than the index, as they may have been changed in the same second (Documentation/technical/racy-git).
+// copyIndex copies the user's index, and returns the file information of the original before the copy. The result
+// is nil if there is no index, which git treats as an empty one. The copy gets the modification time of the
+// original: git compares the content of files that are not older than the index, since they may have been changed
+// in the same second (Documentation/technical/racy-git).
 func copyIndex(from, to string) (os.FileInfo, error) {
 	f, err := os.Open(from)
 	if errors.Is(err, os.ErrNotExist) {

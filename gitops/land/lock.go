@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// token is what our lock on an index holds, and the file that keeps it.
+// token is the content of our lock on an index, and the file that stores this content.
 type token struct{ file, text string }
 
 func ownToken(dir string) (token, error) {
@@ -21,17 +21,17 @@ func ownToken(dir string) (token, error) {
 	return token{gitops.TokenPath(dir), text}, err
 }
 
-// lock takes an index lock the way git does. Linked into place, it has its text from the first instant; where
-// the file system has no hard links, a crash in between leaves an empty lock that proves nothing, and the
-// user is told of it as of any command's.
+// lock takes the lock of an index as git does. The lock file is linked into place, so that it has its content from
+// the first instant. Where the file system has no hard links, a crash in between leaves an empty lock that proves
+// nothing, and the user is told about it as about the lock of any command.
 func (t token) lock(name string) error {
 	written := t.file + ".new"
-	// A power failure must not leave the name without the text.
+	// A power failure must not leave the name without the content.
 	if err := errors.Join(os.WriteFile(written, []byte(t.text), 0o600), gitops.SyncPath(written)); err != nil {
 		return err
 	}
 	err := os.Link(written, name)
-	_ = os.Remove(written) // left by a crash, it is swept up with what was prepared
+	_ = os.Remove(written) // after a failure, sweep removes it with the other prepared files
 	if err == nil {
 		return nil
 	}
@@ -47,12 +47,12 @@ func (t token) lock(name string) error {
 	}
 	_, err = f.WriteString(t.text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(name) // created above, and of no use without its text
+		_ = os.Remove(name) // created above, and useless without its content
 	}
 	return err
 }
 
-// owns reports whether the lock is there and ours.
+// owns reports whether the lock exists and is ours.
 func (t token) owns(name string) bool {
 	content, err := os.ReadFile(name)
 	return err == nil && string(content) == t.text
@@ -65,11 +65,11 @@ func (t token) unlock(name string) {
 	}
 }
 
-// lockFile is a lock of git's own on a ref, told apart from a later one of the same name.
+// lockFile identifies a lock that git holds on a ref, and distinguishes it from a later lock of the same name.
 type lockFile struct {
-	Path  gitops.AnyName `json:"path"` // from the repository's git directory, which may be moved
+	Path  gitops.AnyName `json:"path"` // relative to the repository's git directory, which may be moved
 	Inode uint64         `json:"inode"`
-	Time  int64          `json:"time"` // of its last change, nanoseconds
+	Time  int64          `json:"time"` // of the last change, in nanoseconds
 }
 
 func identify(r *gitops.Repository, name string) (lockFile, bool) {
@@ -84,7 +84,7 @@ func identify(r *gitops.Repository, name string) (lockFile, bool) {
 	return l, true
 }
 
-// refLocks identifies the files by which a prepared transaction holds its refs, HEAD and packed-refs.
+// refLocks returns the lock files of a prepared transaction: those of its refs, HEAD and packed-refs.
 func refLocks(r *gitops.Repository, updates []gitops.RefUpdate) []lockFile {
 	here, _ := filepath.Rel(r.CommonDir, r.GitDir)
 	const tables = "reftable/tables.list.lock"
@@ -104,21 +104,22 @@ func refLocks(r *gitops.Repository, updates []gitops.RefUpdate) []lockFile {
 	return locks
 }
 
-// holder is a process, told apart from a later one with the same number.
+// holder identifies a process, and distinguishes it from a later one with the same pid.
 type holder struct {
 	PID   int    `json:"pid"`
-	Start string `json:"start"` // boot and start time, where /proc tells
+	Start string `json:"start"` // boot and start time, where /proc exists
 }
 
 func holderOf(pid int) holder { return holder{pid, startOf(pid)} }
 
-// startOf tells when a process was started; empty if it is dead, or there is no /proc.
+// startOf returns the start time of a process, empty if the process is dead or there is no /proc.
 func startOf(pid int) string {
 	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return ""
 	}
-	// The name in parentheses may hold anything; state is the first field after it, start time the twentieth.
+	// The name in parentheses may contain anything. The state is the first field after it, and the start time the
+	// twentieth.
 	_, rest, _ := cutLast(string(content), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
@@ -143,12 +144,12 @@ func (h holder) alive() bool {
 	return h.Start == "" || startOf(h.PID) == h.Start
 }
 
-// patience is how long recovery waits for a git of ours that outlived us: it ends when it sees the
-// end of its input.
+// patience is how long recovery waits for a git process that outlived us. Such a process ends when it sees the end
+// of its input.
 const patience = 5 * time.Second
 
-// release waits until the git that held the refs in a landing has let go of them, and removes its locks
-// if it died without doing so (with the machine, or killed by its number).
+// release waits until the git process that held the refs in a landing has released them. It removes the locks of
+// that process if the process died without doing so (by a power failure, or killed by its pid).
 func release(r *gitops.Repository, h holder, locks []lockFile) error {
 	for waited := time.Duration(0); h.alive(); waited += 5 * time.Millisecond {
 		if waited > patience {

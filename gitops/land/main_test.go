@@ -1,22 +1,18 @@
 package land
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sort"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // TestMain also is the helper of the kill tests: with AIRLOCK_TEST_LAND it makes the landing described there.
@@ -24,51 +20,7 @@ func TestMain(m *testing.M) {
 	if request := os.Getenv("AIRLOCK_TEST_LAND"); request != "" {
 		os.Exit(landHelper(request))
 	}
-	if os.Getenv("TMPDIR") == "" && roomy(memory) {
-		_ = os.Setenv("TMPDIR", memory)
-	}
-	home, err := os.MkdirTemp("", "gitops-home-")
-	if err != nil {
-		panic(err)
-	}
-	config := filepath.Join(home, "gitconfig")
-	// Housekeeping in the background would race the removal of a test's folder.
-	if err := os.WriteFile(config, []byte("[gc]\n\tauto = 0\n"), 0o600); err != nil {
-		panic(err)
-	}
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GIT_") {
-			_ = os.Unsetenv(name)
-		}
-	}
-	for name, value := range map[string]string{
-		"HOME": home, "GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1",
-		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org",
-		"GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org",
-	} {
-		_ = os.Setenv(name, value)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(home)
-	os.Exit(code)
-}
-
-// memory is where Linux keeps files in memory: the tests make some ten thousand.
-const memory = "/dev/shm"
-
-// roomy reports whether a folder has room for the tests and lets programs be run, as hooks and filters are.
-func roomy(dir string) bool {
-	var fs syscall.Statfs_t
-	if syscall.Statfs(dir, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < 1<<30 {
-		return false
-	}
-	probe, err := os.MkdirTemp(dir, "probe-")
-	if err != nil {
-		return false
-	}
-	defer os.RemoveAll(probe)
-	script := filepath.Join(probe, "true")
-	return os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700) == nil && exec.Command(script).Run() == nil
+	gitopstest.Main(m)
 }
 
 // helperRequest is what a kill test asks of its helper.
@@ -93,261 +45,73 @@ func landHelper(request string) int {
 	return 0
 }
 
-// world is one repository of a test.
-type world struct {
-	t testing.TB
-	*gitops.Repository
-	dir string // of the landing's state
-}
+// world is an outer repository that is landed in.
+type world struct{ *gitopstest.Repo }
 
-// newWorld makes a repository with a branch main and no commit.
 func newWorld(t testing.TB, initArgs ...string) *world {
 	t.Helper()
-	top := filepath.Join(t.TempDir(), "outer")
-	command(t, "", nil, append([]string{"init", "-q", "-b", "main", top}, initArgs...)...)
-	return openWorld(t, top)
+	return &world{gitopstest.New(t, initArgs...)}
 }
 
 func openWorld(t testing.TB, top string) *world {
 	t.Helper()
-	r, err := gitops.Open(t.Context(), top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, Repository: r, dir: filepath.Join(r.GitDir, "airlock-state")}
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// command runs git plainly, as the user would, and returns what it says.
-func command(t testing.TB, dir string, env []string, args ...string) string {
-	t.Helper()
-	out, err := tryCommand(dir, env, args...)
-	if err != nil {
-		t.Fatalf("git %q: %v\n%s", args, err, out)
-	}
-	return out
-}
-
-func tryCommand(dir string, env []string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), env...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, stderr.String())
-	}
-	return strings.TrimSuffix(string(out), "\n"), err
-}
-
-func (w *world) git(args ...string) string {
-	w.t.Helper()
-	return command(w.t, w.Top, nil, args...)
-}
-
-// files maps a path to its content, or to one of the meanings below.
-type files map[string]string
-
-// Contents with a meaning: a link, an executable file, and nothing at all.
-const (
-	linkTo  = "link:"
-	execute = "exec:"
-	absent  = "absent:"
-)
-
-// write puts files into the working tree; whatever is in the way goes.
-func (w *world) write(f files) {
-	w.t.Helper()
-	for _, name := range sortedNames(f) {
-		if f[name] == absent {
-			check(w.t, os.RemoveAll(filepath.Join(w.Top, name)))
-		}
-	}
-	for _, name := range sortedNames(f) {
-		content, full := f[name], filepath.Join(w.Top, name)
-		if content == absent {
-			continue
-		}
-		check(w.t, os.MkdirAll(filepath.Dir(full), 0o755))
-		check(w.t, os.RemoveAll(full))
-		switch {
-		case strings.HasPrefix(content, linkTo):
-			check(w.t, os.Symlink(strings.TrimPrefix(content, linkTo), full))
-		case strings.HasPrefix(content, execute):
-			check(w.t, os.WriteFile(full, []byte(strings.TrimPrefix(content, execute)), 0o755))
-		default:
-			check(w.t, os.WriteFile(full, []byte(content), 0o644))
-		}
-	}
-}
-
-func sortedNames(f files) []string {
-	names := make([]string, 0, len(f))
-	for n := range f {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
-}
-
-// commit commits the whole working tree as it is after write.
-func (w *world) commit(f files) gitops.OID {
-	w.t.Helper()
-	w.write(f)
-	w.git("add", "-A", "-f", ".")
-	w.git("commit", "-q", "--allow-empty", "-m", "commit")
-	return gitops.OID(w.git("rev-parse", "HEAD"))
-}
-
-// built makes a commit on top of the tip without touching branch, index or working tree: what a promotion
-// has ready to land. It is made in a scratch index from the blobs of f.
-func (w *world) built(on gitops.OID, f files) gitops.OID {
-	w.t.Helper()
-	index := filepath.Join(w.t.TempDir(), "built-index")
-	env := []string{"GIT_INDEX_FILE=" + index}
-	command(w.t, w.Top, env, "read-tree", string(on))
-	var info, names strings.Builder
-	var modes, paths []string
-	contents := w.t.TempDir()
-	for n, name := range sortedNames(f) {
-		content, mode := f[name], "100644"
-		switch {
-		case content == absent:
-			fmt.Fprintf(&info, "0 %s\t%s\x00", on.Zero(), name)
-			continue
-		case strings.HasPrefix(content, linkTo):
-			content, mode = strings.TrimPrefix(content, linkTo), "120000"
-		case strings.HasPrefix(content, execute):
-			content, mode = strings.TrimPrefix(content, execute), "100755"
-		}
-		at := filepath.Join(contents, fmt.Sprint(n))
-		check(w.t, os.WriteFile(at, []byte(content), 0o600))
-		names.WriteString(at + "\n")
-		modes, paths = append(modes, mode), append(paths, name)
-	}
-	if len(paths) > 0 {
-		blobs := input(w.t, w.Top, nil, names.String(), "hash-object", "-w", "--no-filters", "--stdin-paths")
-		for n, id := range strings.Fields(blobs) {
-			fmt.Fprintf(&info, "%s %s\t%s\x00", modes[n], id, paths[n])
-		}
-	}
-	input(w.t, w.Top, env, info.String(), "update-index", "-z", "--index-info")
-	tree := command(w.t, w.Top, env, "write-tree")
-	return gitops.OID(w.git("commit-tree", tree, "-p", string(on), "-m", "built"))
-}
-
-// blob stores bytes as they are.
-func (w *world) blob(content string) gitops.OID {
-	w.t.Helper()
-	return gitops.OID(input(w.t, w.Top, nil, content, "hash-object", "-w", "--no-filters", "--stdin"))
-}
-
-func input(t testing.TB, dir string, env []string, stdin string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(os.Environ(), env...), strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %q: %v\n%s", args, err, out)
-	}
-	return strings.TrimSuffix(string(out), "\n")
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return &world{gitopstest.Open(t, top)}
 }
 
 // rest lets the index grow old enough for what it says to count; see settle.
 func rest() { time.Sleep(settle + 10*time.Millisecond) }
 
 func (w *world) landing(old, new gitops.OID) Landing {
-	return Landing{Branch: "refs/heads/main", Old: old, New: new, Message: "airlock: test", Dir: w.dir,
-		Refs: []gitops.RefUpdate{{Ref: "refs/airlock/7f3a/promoted", Old: w.ref("refs/airlock/7f3a/promoted"), New: new}}}
-}
-
-func (w *world) ref(name string) gitops.OID {
-	w.t.Helper()
-	id, err := w.Ref(w.t.Context(), name)
-	check(w.t, err)
-	return id
+	return Landing{Branch: "refs/heads/main", Old: old, New: new, Message: "airlock: test", Dir: w.State,
+		Refs: []gitops.RefUpdate{{Ref: "refs/airlock/7f3a/promoted", Old: w.At("refs/airlock/7f3a/promoted"), New: new}}}
 }
 
 // land lands and demands that all is as after a checkout.
 func (w *world) land(old, new gitops.OID) {
-	w.t.Helper()
-	if err := Land(w.t.Context(), w.Repository, w.landing(old, new)); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	if err := Land(w.T.Context(), w.Repository, w.landing(old, new)); err != nil {
+		w.T.Fatal(err)
 	}
 	w.landed(new)
-	if got := w.git("status", "--porcelain"); got != "" {
-		w.t.Errorf("after the landing, git status says:\n%s", got)
+	if got := w.Run("status", "--porcelain"); got != "" {
+		w.T.Errorf("after the landing, git status says:\n%s", got)
 	}
 }
 
 // landed demands that branch and index are at a commit and nothing is left over.
 func (w *world) landed(at gitops.OID) {
-	w.t.Helper()
-	if got := gitops.OID(w.git("rev-parse", "HEAD")); got != at {
-		w.t.Errorf("HEAD is %s, want %s", got, at)
+	w.T.Helper()
+	if got := gitops.OID(w.Run("rev-parse", "HEAD")); got != at {
+		w.T.Errorf("HEAD is %s, want %s", got, at)
 	}
-	if got := w.ref("refs/airlock/7f3a/promoted"); got != at {
-		w.t.Errorf("promoted is %s, want %s", got, at)
+	if got := w.At("refs/airlock/7f3a/promoted"); got != at {
+		w.T.Errorf("promoted is %s, want %s", got, at)
 	}
-	w.nothingLeft()
-	w.git("fsck", "--no-dangling")
-}
-
-// nothingLeft demands that no lock, no journal and no scratch is there.
-func (w *world) nothingLeft() {
-	w.t.Helper()
-	for _, p := range w.leftOver() {
-		w.t.Errorf("left over: %s", p)
-	}
-}
-
-func (w *world) leftOver() (left []string) {
-	w.t.Helper()
-	check(w.t, filepath.WalkDir(w.CommonDir, func(p string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		base := filepath.Base(p)
-		if strings.HasSuffix(base, ".lock") || base == "journal" || strings.HasPrefix(base, scratchPrefix) || strings.HasSuffix(base, ".new") {
-			left = append(left, p)
-		}
-		return err
-	}))
-	return left
+	w.NothingLeft()
+	w.Run("fsck", "--no-dangling")
 }
 
 // picture is the user's side of a repository: working tree and index byte for byte, refs and HEAD.
 type picture map[string]string
 
 func (w *world) picture() picture {
-	w.t.Helper()
+	w.T.Helper()
 	p := w.tree()
 	index, err := os.ReadFile(filepath.Join(w.GitDir, "index"))
-	check(w.t, err)
+	gitopstest.Check(w.T, err)
 	p["[index]"] = string(index)
-	p["[refs]"] = w.git("for-each-ref")
+	p["[refs]"] = w.Run("for-each-ref")
 	head, err := os.ReadFile(filepath.Join(w.GitDir, "HEAD"))
-	check(w.t, err)
+	gitopstest.Check(w.T, err)
 	p["[HEAD]"] = string(head)
 	return p
 }
 
 // tree is the working tree, byte for byte.
 func (w *world) tree() picture {
-	w.t.Helper()
+	w.T.Helper()
 	p := picture{}
-	check(w.t, filepath.WalkDir(w.Top, func(name string, d fs.DirEntry, err error) error {
+	gitopstest.Check(w.T, filepath.WalkDir(w.Top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// moveIn makes the working tree new: removals first, so that a folder can become a file, then
-// renames from staging, each atomic.
+// moveIn updates the working tree. It first removes files, so that a folder can become a file, and then renames
+// files from staging. Each rename is atomic.
 func moveIn(r *gitops.Repository, changes []gitops.Change, scratch, staging string) error {
 	for _, c := range changes {
 		if c.Old.Present() && !c.New.Present() {
@@ -38,12 +38,12 @@ func moveIn(r *gitops.Repository, changes []gitops.Change, scratch, staging stri
 	return nil
 }
 
-// moveOne puts one new or changed file into its place.
+// moveOne moves one new or changed file into its place.
 func moveOne(r *gitops.Repository, c gitops.Change, scratch, from string) error {
 	to := filepath.Join(r.Top, c.Path)
 	if c.New.Gitlink() {
 		stopAt(stepSwing)
-		// A file that was there becomes the folder of a submodule.
+		// A file is replaced by the folder of a submodule.
 		if c.Old.Present() && !c.Old.Gitlink() {
 			if err := removeFile(r, c); err != nil {
 				return err
@@ -66,8 +66,7 @@ func moveOne(r *gitops.Repository, c gitops.Change, scratch, from string) error 
 	return moveFile(from, to, waitingName(scratch))
 }
 
-// removeEmptyFolders removes a folder in which there is nothing but folders; if there is something else,
-// it changes nothing.
+// removeEmptyFolders removes a folder that contains only folders. If it contains anything else, it changes nothing.
 func removeEmptyFolders(dir string) error {
 	var folders []string
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -85,10 +84,10 @@ func removeEmptyFolders(dir string) error {
 	return err
 }
 
-// removeFile removes a file and the folders it leaves empty. An unpopulated or still populated
-// submodule folder is left to its owner.
+// removeFile removes a file, and the folders that become empty. It leaves the folder of a submodule to the user,
+// populated or not.
 func removeFile(r *gitops.Repository, c gitops.Change) error {
-	// Below a link of the user's there is nothing of ours, and the link is no empty folder.
+	// Below a symbolic link of the user there is no tracked file, and the link is not an empty folder.
 	if r.There(c.Path) {
 		if err := os.Remove(filepath.Join(r.Top, c.Path)); err != nil && !notThere(err) && !c.Old.Gitlink() {
 			return err
@@ -102,16 +101,17 @@ func removeFile(r *gitops.Repository, c gitops.Change) error {
 	return nil
 }
 
-// notThere reports whether nothing is at a path, or a file is where one of its folders would be.
+// notThere reports whether nothing exists at a path, or whether one of its folders is a file.
 func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// waitingName is the name under which a file of a landing waits beside its place when it could not be renamed there
-// from another file system; at most one at a time does. It is as random as the landing's scratch folder.
+// waitingName is the temporary name of a file beside its destination, for a file that cannot be renamed there from
+// another file system. At most one file at a time has this name. The name is as random as the name of the landing's
+// scratch folder.
 func waitingName(scratch string) string { return "." + filepath.Base(scratch) }
 
-// moveFile renames; across file systems it copies to a name beside the target first.
+// moveFile renames a file. Across file systems it first copies the file to a name beside the target.
 func moveFile(from, to, waiting string) error {
 	inherit(from, filepath.Dir(to))
 	touch(from)
@@ -126,7 +126,8 @@ func moveFile(from, to, waiting string) error {
 	return os.Rename(beside, to)
 }
 
-// touch makes a file as young as it becomes here and now: what builds compare it with may have been made since it was staged.
+// touch sets the time of a file to now, when the file becomes visible. Build outputs that are compared with it may
+// be newer than the time at which it was staged.
 func touch(name string) {
 	if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
 		now := time.Now()
@@ -134,7 +135,7 @@ func touch(name string) {
 	}
 }
 
-// inherit gives a file the group that a file made in a set-group-ID folder has.
+// inherit gives a file the group of files that are created in a set-group-ID folder.
 func inherit(name, dir string) {
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode()&fs.ModeSetgid == 0 {
@@ -145,15 +146,21 @@ func inherit(name, dir string) {
 	}
 }
 
-// sweepWaiting removes what a crash left of a copy beside its place. It is called under a journal, and
-// only for folders in which the landing put files.
+// sweepWaiting removes a copy beside its destination that a crash left. It is called only with a journal, and only
+// for folders into which the landing puts files.
 func sweepWaiting(r *gitops.Repository, scratch string, changes []gitops.Change) {
 	for _, c := range changes {
 		_ = os.Remove(filepath.Join(r.Top, path.Dir(c.Path), waitingName(scratch)))
 	}
 }
 
-// refresh writes the stat data of the changed paths into an index. gitops.Git runs clean filters for it.
+// refreshTime limits refresh, during which the index and the refs are locked: one of the user's clean filters may
+// never end.
+const refreshTime = 10 * time.Second
+
+// refresh writes the stat data of the changed paths into an index. Git runs clean filters for that. Missing stat
+// data only makes the user's next git status read the file. So a refresh that takes too long, or is interrupted,
+// ends without an error.
 func refresh(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
 	g := r.Durable().Configured(filters.config...).With("GIT_INDEX_FILE=" + index)
 	var kept []gitops.Change
@@ -162,12 +169,12 @@ func refresh(ctx context.Context, r *gitops.Repository, index string, changes []
 			kept = append(kept, c)
 		}
 	}
-	switch {
-	case len(kept) == 0:
+	if len(kept) == 0 {
 		return nil
-	case len(kept) > gitops.PathspecLimit:
-		err := g.Change(ctx, gitops.Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard})
-		if gitops.Status(err) == 1 {
+	}
+	if len(kept) > gitops.PathspecLimit {
+		err := g.Change(ctx, gitops.Call{Args: []string{"update-index", "-q", "--refresh"}, Stdout: io.Discard, For: refreshTime})
+		if gitops.Status(err) == 1 || interrupted(err) {
 			return nil
 		}
 		return err
@@ -176,9 +183,16 @@ func refresh(ctx context.Context, r *gitops.Repository, index string, changes []
 	for _, c := range kept {
 		names.WriteString(c.Path + "\x00")
 	}
-	err := g.Change(ctx, gitops.Call{Args: []string{"add", "--refresh", "--ignore-errors", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"}, Stdin: &names, Stdout: io.Discard})
-	if gitops.Status(err) > 0 {
-		return nil // stat data that is missing costs the user's next git status a look, nothing more
+	err := g.Change(ctx, gitops.Call{Args: []string{"add", "--refresh", "--ignore-errors", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"},
+		Stdin: &names, Stdout: io.Discard, For: refreshTime})
+	if gitops.Status(err) > 0 || interrupted(err) {
+		return nil
 	}
 	return err
+}
+
+// interrupted reports whether a git command was ended by a context, a time limit or a signal.
+func interrupted(err error) bool {
+	var killed *gitops.Error
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &killed) && killed.Status < 0
 }

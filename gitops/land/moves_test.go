@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // What cannot be renamed across file systems is copied beside its place.
@@ -16,11 +17,11 @@ func TestCopyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	check(t, os.WriteFile(at("plain"), []byte("1\n"), 0o644))
-	check(t, os.WriteFile(at("program"), []byte("2\n"), 0o755))
-	check(t, os.Symlink("nowhere", at("link")))
+	gitopstest.Check(t, os.WriteFile(at("plain"), []byte("1\n"), 0o644))
+	gitopstest.Check(t, os.WriteFile(at("program"), []byte("2\n"), 0o755))
+	gitopstest.Check(t, os.Symlink("nowhere", at("link")))
 	for _, name := range []string{"plain", "program", "link"} {
-		check(t, gitops.CopyFile(at(name), at(name+".copy")))
+		gitopstest.Check(t, gitops.CopyFile(at(name), at(name+".copy")))
 		if !sameContent(at(name), at(name+".copy")) {
 			t.Errorf("%s was not copied as it is", name)
 		}
@@ -41,20 +42,20 @@ func TestCopyFile(t *testing.T) {
 func TestLandAcrossFileSystems(t *testing.T) {
 	t.Parallel()
 	elsewhere, err := os.MkdirTemp("/var/tmp", "elsewhere-")
-	check(t, err)
+	gitopstest.Check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
 	top := filepath.Join(t.TempDir(), "top")
-	command(t, "", nil, "init", "-q", "-b", "main", "--separate-git-dir="+filepath.Join(elsewhere, "git"), top)
+	gitopstest.Command(t, "", nil, "init", "-q", "-b", "main", "--separate-git-dir="+filepath.Join(elsewhere, "git"), top)
 	w := openWorld(t, top)
-	old := w.commit(files{"a": "1", "d/x": "1"})
-	new := w.built(old, files{"a": execute + "2", "d/x": absent, "d/y": linkTo + "../a", "n/z": "3"})
+	old := w.CommitAll(gitopstest.Files{"a": "1", "d/x": "1"})
+	new := w.Built(old, gitopstest.Files{"a": gitopstest.Execute + "2", "d/x": gitopstest.Absent, "d/y": gitopstest.LinkTo + "../a", "n/z": "3"})
 	rest()
 	before := w.picture()
 	k := &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: before}
 	if !k.kill(stepSwing + ":3") {
 		t.Fatal("not killed")
 	}
-	check(t, k.recover())
+	gitopstest.Check(t, k.recover())
 	k.isBefore()
 	w.land(old, new)
 	w.likeCheckout(new)
@@ -64,17 +65,17 @@ func TestLandAcrossFileSystems(t *testing.T) {
 func TestLandKeepsGroupsOfFolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	old := w.commit(files{"d/a": "1"})
+	old := w.CommitAll(gitopstest.Files{"d/a": "1"})
 	gid := os.Getegid()
 	if os.Geteuid() == 0 {
 		gid = 12345 // who is not root may only give away to groups of their own
 	}
-	check(t, os.Chown(filepath.Join(w.Top, "d"), -1, gid))
-	check(t, os.Chmod(filepath.Join(w.Top, "d"), 0o755|fs.ModeSetgid))
-	w.land(old, w.built(old, files{"d/a": "2", "d/b": "3"}))
+	gitopstest.Check(t, os.Chown(filepath.Join(w.Top, "d"), -1, gid))
+	gitopstest.Check(t, os.Chmod(filepath.Join(w.Top, "d"), 0o755|fs.ModeSetgid))
+	w.land(old, w.Built(old, gitopstest.Files{"d/a": "2", "d/b": "3"}))
 	for _, name := range []string{"d/a", "d/b"} {
 		info, err := os.Stat(filepath.Join(w.Top, name))
-		check(t, err)
+		gitopstest.Check(t, err)
 		if got := info.Sys().(*syscall.Stat_t).Gid; int(got) != gid {
 			t.Errorf("%s belongs to group %d, want %d", name, got, gid)
 		}

@@ -14,18 +14,18 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// What a filter is given by a landing was written by an agent, and a filter that reaches the network may be told by it what to
-// reach. So the filters of a landing have no network, where the kernel lets us take it from them. git-lfs needs it, and keeps it
-// as long as no file of the tree can tell git-lfs another address: while .lfsconfig is what it was when the airlock began, or
-// where the user's own configuration has lfs.url, which counts more.
+// The input of a filter in a landing was written by an agent. If a filter can reach the network, this input may
+// select the address. So the filters of a landing have no network, where the kernel allows us to remove it. git-lfs
+// needs the network, and keeps it as long as no file of the tree can give git-lfs another address: while .lfsconfig
+// is the same as when the airlock began, or where the user's own configuration has lfs.url, which has precedence.
 
-// landingNetwork is the setting that leaves the network to all filters.
+// landingNetwork is the setting that gives all filters the network.
 const landingNetwork = "airlock.landingNetwork"
 
-// FilterError says that files could not be written as a checkout writes them, where the user has filters.
+// FilterError means that files could not be written as a checkout writes them, in a repository with filters.
 type FilterError struct {
-	Filters []string // those that had no network
-	Changed bool     // git-lfs is among them, since .lfsconfig has changed
+	Filters []string // the filters that had no network
+	Changed bool     // whether git-lfs is one of them because .lfsconfig has changed
 	error
 }
 
@@ -43,7 +43,7 @@ func (e *FilterError) Error() string {
 		gitops.Escape(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
 }
 
-// filterFault returns the error of a checkout, as one of a filter's if there are any.
+// filterFault returns the error of a checkout, as a [FilterError] if there are filters.
 func (l *landing) filterFault(err error) error {
 	if filters := filters(l.Config); len(filters) > 0 && gitops.Status(err) > 0 {
 		return &FilterError{filterNames(l.Config, false, l.filters.lfs), !l.filters.lfs, err}
@@ -58,34 +58,35 @@ func filters(c gitops.Config) []string {
 	})
 }
 
-// reaches reports whether a filter keeps the network; lfs, whether git-lfs does.
+// reaches reports whether a filter keeps the network. lfs is whether git-lfs does.
 func reaches(c gitops.Config, key string, lfs bool) bool {
 	return reachesAll(c) || apart() == nil || lfs && isLFS(c, key)
 }
 
-// reachesAll reports whether the user leaves the network to all filters.
+// reachesAll reports whether the user's settings give all filters the network.
 func reachesAll(c gitops.Config) bool {
 	all, err := c.Bool(landingNetwork, false)
 	return err == nil && all
 }
 
-// isLFS reports whether a command of a filter is git-lfs.
+// isLFS reports whether the command of a filter is git-lfs.
 func isLFS(c gitops.Config, key string) bool {
 	program, _, _ := strings.Cut(c[key], " ")
 	return strings.HasPrefix(key, "filter.lfs.") && path.Base(program) == "git-lfs"
 }
 
-// noAddress is the lfs.url of a git-lfs that must not take one from the tree. It counts more than that of .lfsconfig.
+// noAddress is the lfs.url for a git-lfs that must not read an address from the tree. It has precedence over
+// .lfsconfig.
 const noAddress = "file:///airlock-lfsconfig-has-changed"
 
-// landingFilters are the user's filters as a landing runs them.
+// landingFilters are the user's filters, as a landing runs them.
 type landingFilters struct {
-	lfs    bool     // git-lfs keeps the network
+	lfs    bool     // whether git-lfs keeps the network
 	config []string // "key=value" pairs for git
 }
 
-// filtersOf returns the user's filters as a landing runs them. begun is the commit whose .lfsconfig git-lfs may obey, now are
-// those one of whose files may lie in the work tree.
+// filtersOf returns the user's filters, as a landing runs them. begun is the commit with the .lfsconfig that
+// git-lfs may use. now are the commits whose .lfsconfig may be in the work tree.
 func filtersOf(ctx context.Context, r *gitops.Repository, config gitops.Config, begun gitops.OID, now ...gitops.OID) (landingFilters, error) {
 	f := landingFilters{lfs: true}
 	if config.String("lfs.url", "") == "" && !reachesAll(config) && slices.ContainsFunc(config.Keys(), func(key string) bool { return isLFS(config, key) }) {
@@ -108,13 +109,13 @@ func filtersOf(ctx context.Context, r *gitops.Repository, config gitops.Config, 
 	return f, nil
 }
 
-// lfsConfig returns mode and name of a commit's .lfsconfig, empty if it has none.
+// lfsConfig returns the mode and the name of a commit's .lfsconfig, empty if there is none.
 func lfsConfig(ctx context.Context, r *gitops.Repository, commit gitops.OID) (string, error) {
 	entries, err := r.Records(ctx, gitops.Call{Args: []string{"ls-tree", "-z", "--full-tree", string(commit), ".lfsconfig"}})
 	return strings.Join(entries, ""), err
 }
 
-// WithoutNetwork lists the names of the user's filters that a landing runs without a network, and Reaching those that keep it.
+// WithoutNetwork lists the names of the user's filters that a landing runs without a network.
 func WithoutNetwork(c gitops.Config) []string { return filterNames(c, false, true) }
 
 // Reaching lists the names of the user's filters that keep the network during a landing.
@@ -131,8 +132,8 @@ func filterNames(c gitops.Config, reaching, lfs bool) []string {
 	return names
 }
 
-// apart is the command that runs another one in a network namespace of its own; nil if there can be none here. An ordinary user
-// needs a user namespace for it, in which there is nobody but them.
+// apart is the command that runs another one in its own network namespace, or nil if this machine allows none. For
+// an ordinary user it also creates a user namespace with only this user in it.
 var apart = sync.OnceValue(func() []string {
 	unshare, err := hostenv.Program("unshare")
 	if err != nil {
@@ -146,7 +147,8 @@ var apart = sync.OnceValue(func() []string {
 	if err != nil {
 		return nil
 	}
-	probe := exec.Command(command[0], append(command[1:], shell, "-c", ":")...) //nolint:forbidigo // it does nothing
+	// the command does nothing
+	probe := exec.Command(command[0], append(command[1:], shell, "-c", ":")...) //nolint:forbidigo
 	probe.Env = []string{}
 	if probe.Run() != nil {
 		return nil
@@ -154,8 +156,8 @@ var apart = sync.OnceValue(func() []string {
 	return append(command, shell)
 })
 
-// withoutNetwork is a shell's line that runs another one without a network. file is what git replaces by a file's name, which it
-// quotes for one shell; here are two. Without one git replaces nothing.
+// withoutNetwork returns a shell command that runs another one without a network. Git replaces file by the name of
+// a file, quoted for one shell, but here are two shells. With an empty file git replaces nothing.
 func withoutNetwork(line, file string) string {
 	before := ""
 	if file != "" {

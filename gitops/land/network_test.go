@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // lfsServer counts the requests that git-lfs sends to it, and has nothing.
@@ -64,26 +65,26 @@ func TestLandingAddress(t *testing.T) {
 					user, ours := lfsServer(t)
 					url := map[string]string{"agent": agent, "user": user}
 					w := newWorld(t)
-					w.git("config", "filter.lfs.required", "true")
-					w.git("config", "filter.lfs.clean", program+" clean -- %f")
-					w.git("config", "filter.lfs.smudge", program+" smudge -- %f")
+					w.Run("config", "filter.lfs.required", "true")
+					w.Run("config", "filter.lfs.clean", program+" clean -- %f")
+					w.Run("config", "filter.lfs.smudge", program+" smudge -- %f")
 					if way == "process" {
-						w.git("config", "filter.lfs.process", program+" filter-process")
+						w.Run("config", "filter.lfs.process", program+" filter-process")
 					}
 					if c.user != "" {
-						w.git("config", "lfs.url", url[c.user])
+						w.Run("config", "lfs.url", url[c.user])
 					}
-					first := files{".gitattributes": "*.bin filter=lfs\n"}
+					first := gitopstest.Files{".gitattributes": "*.bin filter=lfs\n"}
 					for _, whose := range c.base {
 						first[".lfsconfig"] = names(url[whose])
 						if c.link {
-							first["settings"], first[".lfsconfig"] = first[".lfsconfig"], linkTo+"settings"
+							first["settings"], first[".lfsconfig"] = first[".lfsconfig"], gitopstest.LinkTo+"settings"
 						}
 					}
-					base := w.commit(first)
+					base := w.CommitAll(first)
 					tip := base
 					for n, whose := range c.landed {
-						change := files{}
+						change := gitopstest.Files{}
 						if whose != "" {
 							change[".lfsconfig"] = names(url[whose])
 						}
@@ -91,13 +92,13 @@ func TestLandingAddress(t *testing.T) {
 						if last {
 							change["x.bin"] = pointer
 						}
-						next := w.built(tip, change)
+						next := w.Built(tip, change)
 						rest()
 						l := w.landing(tip, next)
 						l.Begun = base
 						err := Land(t.Context(), w.Repository, l)
 						if !last {
-							check(t, err)
+							gitopstest.Check(t, err)
 							tip = next
 							continue
 						}
@@ -120,13 +121,13 @@ func TestLandingAddress(t *testing.T) {
 // TestRecoveryAddress looks at the moment in which either side of a landing may lie in the work tree.
 func TestRecoveryAddress(t *testing.T) {
 	w := newWorld(t)
-	w.git("config", "filter.lfs.smudge", "git-lfs smudge -- %f")
-	old := w.commit(files{"a": "1"})
-	new := w.built(old, files{".lfsconfig": "[lfs]\n\turl = x\n"})
+	w.Run("config", "filter.lfs.smudge", "git-lfs smudge -- %f")
+	old := w.CommitAll(gitopstest.Files{"a": "1"})
+	new := w.Built(old, gitopstest.Files{".lfsconfig": "[lfs]\n\turl = x\n"})
 	config, err := w.Config(t.Context())
-	check(t, err)
+	gitopstest.Check(t, err)
 	f, err := filtersOf(t.Context(), w.Repository, config, old, old, new)
-	check(t, err)
+	gitopstest.Check(t, err)
 	if f.lfs || !slices.Contains(f.config, "lfs.url="+noAddress) {
 		t.Errorf("%+v", f)
 	}

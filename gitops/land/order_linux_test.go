@@ -6,19 +6,21 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // The transaction that a landing asks for is made in its order: notes, say, are there before the branch.
 func TestRefsMoveInOrder(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
-	check(t, Land(t.Context(), k.Repository, k.request))
+	gitopstest.Check(t, Land(t.Context(), k.Repository, k.request))
 	k.isAfter()
 	order := []string{notesRef, notesRef + "-2", "refs/heads/main", "refs/airlock/7f3a/promoted"}
 	var last time.Time
 	for _, ref := range order {
 		info, err := os.Stat(filepath.Join(k.CommonDir, ref))
-		check(t, err)
+		gitopstest.Check(t, err)
 		// A rename changes the inode's own time.
 		changed := time.Unix(info.Sys().(*syscall.Stat_t).Ctim.Unix())
 		if changed.Before(last) {

@@ -14,11 +14,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Recover finishes or takes back a landing that a crash interrupted, if there is one in dir: finished
-// if the branch has moved, taken back if it has not. It removes only locks that are proved to be the
-// landing's, and never writes a path whose bytes are neither the old nor the new ones. Taking back, those
-// are returned in a *[CollisionError] and the journal stays until the user has staged, restored or committed them;
-// finishing, they stay as changes of the user's.
+// Recover finishes or takes back an interrupted landing, if there is one in dir. It finishes the landing if the
+// branch has moved, and takes it back otherwise. It removes only locks that are proved to be the landing's, and
+// never writes a path that has neither the old nor the new content. When taking back, it returns such paths in a
+// *[CollisionError], and the journal stays until the user has staged, restored or committed them. When finishing,
+// such paths stay as the user's changes.
 func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	j, err := readJournal(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	if err == nil {
 		err = removeJournal(r, dir)
 	}
-	// Left unfinished, the user gets their index back nevertheless: they may need it to mend what hinders.
+	// Even if recovery is unfinished, it unlocks the user's index, which the user may need to remove the obstacle.
 	token.unlock(lock)
 	if err != nil {
 		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
@@ -60,8 +60,8 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	return nil
 }
 
-// hold takes the lock on the index, unless the landing still has it. That it had not is written down first: a recovery that
-// is killed leaves a lock like the landing's.
+// hold takes the lock of the index, unless the landing still has it. If the landing has lost it, hold first records
+// that in the journal, since a recovery that is killed leaves a lock that looks like the landing's.
 func (j *journal) hold(dir string, token token, lock string) error {
 	if token.owns(lock) {
 		return nil
@@ -72,18 +72,18 @@ func (j *journal) hold(dir string, token token, lock string) error {
 			return err
 		}
 	}
-	// The user may be at work by now; from here on nobody is.
+	// The user may have changed the index before this lock, but cannot change it afterwards.
 	return token.lock(lock)
 }
 
-// recovery is one Recover under way.
+// recovery is the state of one Recover.
 type recovery struct {
 	journal
 	r       *gitops.Repository
 	scratch string
 	filters landingFilters
 	changes []gitops.Change
-	left    map[string]bool // paths that git was told to skip and that were not there before the landing
+	left    map[string]bool // paths that git was told to skip and that were missing before the landing
 }
 
 func (c *recovery) run(ctx context.Context) error {
@@ -111,8 +111,8 @@ func (c *recovery) run(ctx context.Context) error {
 	return c.back(ctx)
 }
 
-// forward completes what follows the move of the branch: other refs of the transaction (git moves the
-// refs of one transaction one file after the other), the index, and files that a power loss kept back.
+// forward completes what follows the move of the branch: other refs of the transaction (git moves the refs of one
+// transaction one after the other), the index, and files that a power failure kept from the disk.
 func (c *recovery) forward(ctx context.Context) error {
 	for _, u := range slices.Concat(c.First, c.Refs) {
 		if err := c.complete(ctx, u); err != nil {
@@ -120,7 +120,7 @@ func (c *recovery) forward(ctx context.Context) error {
 		}
 	}
 	if !standsOn(ctx, c.r, string(c.Branch)) {
-		return nil // the user is elsewhere by now; what is there is theirs
+		return nil // the user has switched to another branch, and the files belong to that
 	}
 	if err := c.forwardIndex(ctx); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (c *recovery) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	skipped, err := c.skipped(ctx) // by the new index: a sparse checkout leaves out new files, too
+	skipped, err := c.skipped(ctx) // from the new index, since a sparse checkout leaves out new files, too
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *recovery) forward(ctx context.Context) error {
 	return c.move(ctx, c.New, rest)
 }
 
-// complete makes an update of which it is not known whether it was made.
+// complete makes an update that may have been made already.
 func (c *recovery) complete(ctx context.Context, u gitops.RefUpdate) error {
 	now, err := c.r.Ref(ctx, u.Ref)
 	if err != nil || now != u.Old || now == u.New {
@@ -151,13 +151,13 @@ func (c *recovery) complete(ctx context.Context, u gitops.RefUpdate) error {
 	return c.r.UpdateRefs(ctx, c.Message, u)
 }
 
-// forwardIndex puts the prepared index into place. If others had the index meanwhile, theirs is
-// carried over, path by path: what they have staged counts.
+// forwardIndex moves the prepared index into place. If other commands had the lock of the index meanwhile, it keeps
+// their entries, path by path, since the user's staged changes have precedence.
 func (c *recovery) forwardIndex(ctx context.Context) error {
 	index, next := filepath.Join(c.r.GitDir, "index"), filepath.Join(c.scratch, "index")
 	if !c.Lost {
 		if err := os.Rename(next, index); err == nil || errors.Is(err, os.ErrNotExist) {
-			return gitops.Unless(err, os.ErrNotExist) // not there: renamed before the crash
+			return gitops.Unless(err, os.ErrNotExist) // missing: renamed before the crash
 		}
 	}
 	moved, err := c.moved(ctx)
@@ -186,7 +186,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	return os.Rename(next, index)
 }
 
-// back gives every changed path its old bytes again, as far as the user has not gone on from there.
+// back restores the old content of every changed path, unless the user has changed the path since.
 func (c *recovery) back(ctx context.Context) error {
 	for _, u := range c.First {
 		if err := c.complete(ctx, gitops.RefUpdate{Ref: u.Ref, Old: u.New, New: u.Old}); err != nil {
@@ -229,7 +229,7 @@ func (c *recovery) back(ctx context.Context) error {
 	return nil
 }
 
-// move moves the working tree along changes to what a commit holds, the same way a landing does.
+// move changes the working tree to the content of a commit, in the same way as a landing.
 func (c *recovery) move(ctx context.Context, commit gitops.OID, changes []gitops.Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -241,15 +241,15 @@ func (c *recovery) move(ctx context.Context, commit gitops.OID, changes []gitops
 	return moveIn(c.r, changes, c.scratch, tree)
 }
 
-// moved is the set of changed paths at which the user's index no longer has what it had before the landing.
+// moved returns the set of changed paths at which the user's index differs from its state before the landing.
 func (c *recovery) moved(ctx context.Context) (map[string]bool, error) {
 	paths, err := c.r.Records(ctx, gitops.Call{Args: append([]string{"diff-index", "--cached", "--name-only", "-z", "--no-renames",
 		"--ignore-submodules=none", string(c.Old)}, pathspecs(c.changes)...)})
 	return set(paths), err
 }
 
-// lookBack lists what the landing changed, from what it found in the working tree: of what git was told to skip some lies
-// there, and is landed as everything else.
+// lookBack lists the changes of the landing to the working tree as it was before. Paths that git was told to skip
+// may exist, and are landed like all others.
 func (c *recovery) lookBack(ctx context.Context) (err error) {
 	if c.changes, err = c.r.Diff(ctx, c.Old, c.New); err != nil {
 		return err
@@ -264,7 +264,8 @@ func (c *recovery) lookBack(ctx context.Context) (err error) {
 	}
 	for i, change := range c.changes {
 		p := change.Path
-		if c.Absent == nil && skipped[p] { // a journal of old: what was not there is not there now
+		// a journal of an earlier version: a path that is missing now was missing before
+		if c.Absent == nil && skipped[p] {
 			c.left[p] = !c.r.There(p)
 		}
 		if c.left[p] {
@@ -274,7 +275,7 @@ func (c *recovery) lookBack(ctx context.Context) (err error) {
 	return nil
 }
 
-// skipped is the set of paths at which git was told not to look at the working tree, as a sparse checkout does.
+// skipped returns the set of paths that git was told to skip in the working tree, as a sparse checkout does.
 func (c *recovery) skipped(ctx context.Context) (map[string]bool, error) {
 	entries, err := c.r.Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-t", "-z"}, pathspecs(c.changes)...)})
 	skipped := map[string]bool{}
@@ -294,9 +295,9 @@ func set(names []string) map[string]bool {
 	return s
 }
 
-// side is the set of changed paths that are in the working tree what they are in a commit, in the eyes of
-// git or byte for byte as a checkout writes them. The second sees what the first does not when
-// .gitattributes itself is among the changes.
+// side returns the set of changed paths whose content in the working tree is the same as in a commit, either
+// according to git, or byte for byte as a checkout writes it. The second check is needed when .gitattributes itself
+// has changed.
 func (c *recovery) side(ctx context.Context, commit gitops.OID, changes []gitops.Change) (map[string]bool, error) {
 	entryOf := func(change gitops.Change) gitops.Entry {
 		if commit == c.Old {
@@ -326,14 +327,15 @@ func (c *recovery) side(ctx context.Context, commit gitops.OID, changes []gitops
 			is[change.Path] = !differs[change.Path] ||
 				err == nil && sameContent(filepath.Join(c.r.Top, change.Path), filepath.Join(tree, change.Path))
 		default:
-			// Not in the commit: it is as it should be if no file is there. A folder is what other paths make it.
+			// The commit does not have the path: it is correct if there is no file. Whether it is a folder depends
+			// on other paths.
 			is[change.Path] = err != nil || info.IsDir()
 		}
 	}
 	return is, nil
 }
 
-// sameContent reports whether two files or links are equal, the permission to execute included.
+// sameContent reports whether two files or links are equal, including the permission to execute.
 func sameContent(a, b string) bool {
 	x, errX := os.Lstat(a)
 	y, errY := os.Lstat(b)

@@ -15,9 +15,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// build makes the next index, and the new files as a checkout would write them, smudged by the user's own
-// filters, in a working tree of their own. Renamed into place later, each is at any instant old or new, never half. flags says
-// that entries of the index carry more than what the trees have.
+// build makes the next index, and the new files as a checkout would write them, with the user's own smudge filters,
+// in a separate working tree. The files are later renamed into place, so that each is either old or new at any
+// moment. flags reports that entries of the index carry more than the trees contain.
 func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
@@ -33,7 +33,8 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := way(ctx, g); err != nil {
 		return l.filterFault(err)
 	}
-	// Git has looked in vain for the files of entries that are as young as the index: it has to look again, where they are.
+	// Git did not find the files of entries that are as young as the index. It must check them again at their final
+	// place.
 	if l.before != nil {
 		if err := os.Chtimes(l.next(), l.before.ModTime(), l.before.ModTime()); err != nil {
 			return err
@@ -42,9 +43,9 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	return gitops.SyncFiles(l.staged(), present(l.changes))
 }
 
-// lendAttributes gives the working tree of g the attribute files of the user's that git does not track, on the way to each
-// of the paths: a checkout obeys them, too. One that a landing changes is never the user's: what of it lies there during a
-// recovery may be what another commit says than the one that is staged.
+// lendAttributes copies the user's untracked attribute files to the working tree of g, for the folders above each
+// path, since a checkout reads these, too. It skips an attribute file that the landing changes: during a recovery,
+// the file in the working tree may come from another commit than the staged one.
 func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, paths []string, changes []gitops.Change) error {
 	var found []string
 	met := map[string]bool{}
@@ -69,7 +70,7 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, pa
 		return err
 	}
 	known := set(tracked)
-	for _, c := range changes { // what lands brings its own
+	for _, c := range changes { // the landing brings these itself
 		known[c.Path] = true
 	}
 	for _, name := range found {
@@ -84,8 +85,8 @@ func lendAttributes(ctx context.Context, r *gitops.Repository, g *gitops.Git, pa
 	return nil
 }
 
-// separable reports whether the changes can be entered into the index one by one, which takes no longer if the trees are
-// large. What a sparse checkout leaves out, and what attributes that change as well say, git knows only by the trees.
+// separable reports whether the changes can be entered into the index one by one, which stays fast for large trees.
+// It returns false for a sparse checkout and for changed attributes, for which git needs the trees.
 func (l *landing) separable() bool {
 	sparse, err := l.Config.Bool("core.sparseCheckout", false)
 	return err == nil && !sparse && !slices.ContainsFunc(l.changes, func(c gitops.Change) bool { return path.Base(c.Path) == ".gitattributes" })
@@ -99,7 +100,8 @@ func (l *landing) byEntries(ctx context.Context, g *gitops.Git) error {
 }
 
 func (l *landing) byTrees(ctx context.Context, g *gitops.Git) error {
-	// A working tree with nothing in it collides with nothing; the user's was checked, with better words.
+	// An empty working tree has no collisions. The user's working tree was checked before, with better error
+	// messages.
 	err := g.Change(ctx, gitops.Call{Args: []string{"read-tree", "-m", "-u", string(l.Old), string(l.New)}, Stdout: io.Discard})
 	if err != nil {
 		return err
@@ -107,7 +109,7 @@ func (l *landing) byTrees(ctx context.Context, g *gitops.Git) error {
 	return l.buildHidden(ctx, g)
 }
 
-// enter makes changes in the index of g: first what goes, in whose place there may be what comes.
+// enter makes the changes in the index of g. It removes paths first, since new paths may be in their place.
 func enter(ctx context.Context, g *gitops.Git, changes []gitops.Change, zero gitops.OID) error {
 	var gone, entries strings.Builder
 	for _, c := range changes {
@@ -123,8 +125,8 @@ func enter(ctx context.Context, g *gitops.Git, changes []gitops.Change, zero git
 	return g.Change(ctx, gitops.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: strings.NewReader(gone.String() + entries.String())})
 }
 
-// buildHidden writes files that a sparse checkout leaves out but that lie in the working tree: git takes
-// them for checked out where they lie, and the staging area does not show that.
+// buildHidden writes files that a sparse checkout excludes but that exist in the working tree. Git treats such
+// files as checked out, but in the staging area they do not exist.
 func (l *landing) buildHidden(ctx context.Context, g *gitops.Git) error {
 	var names []string
 	for _, c := range l.changes {
@@ -138,7 +140,7 @@ func (l *landing) buildHidden(ctx context.Context, g *gitops.Git) error {
 	return checkoutIndex(ctx, g, names)
 }
 
-// stagingGit runs git on an index of ours in a working tree of ours.
+// stagingGit returns a Git that uses our own index and working tree.
 func stagingGit(r *gitops.Repository, index, tree string, filters landingFilters) *gitops.Git {
 	g := r.Durable().Configured(filters.config...).With("GIT_INDEX_FILE="+index, "GIT_DIR="+r.GitDir, "GIT_WORK_TREE="+tree)
 	g.Dir = tree
@@ -154,8 +156,9 @@ func checkoutIndex(ctx context.Context, g *gitops.Git, names []string) error {
 		Stdin: strings.NewReader(strings.Join(names, "\x00") + "\x00"), Stdout: io.Discard})
 }
 
-// stageCommit writes changed paths as they are in a commit into a new folder of scratch, and the commit's index beside it.
-// The folder's name is new each time: a recovery that was killed may have left its locks, and a git at work, in the last one.
+// stageCommit writes changed paths, as they are in a commit, into a new folder of scratch, and the commit's index
+// beside it. The name of the folder is new each time, since a recovery that was killed may have left its locks, or
+// a running git, in the previous one.
 func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID, paths []string) (index, tree string, err error) {
 	dir, err := os.MkdirTemp(c.scratch, "stage-")
 	if err != nil {
@@ -178,7 +181,7 @@ func (c *recovery) stageCommit(ctx context.Context, commit gitops.OID, paths []s
 	return index, tree, gitops.SyncFiles(tree, paths)
 }
 
-// present lists the changed paths that hold a file afterwards.
+// present lists the changed paths that have a file after the changes.
 func present(changes []gitops.Change) []string {
 	var names []string
 	for _, c := range changes {
@@ -189,8 +192,8 @@ func present(changes []gitops.Change) []string {
 	return names
 }
 
-// filtersAtTop returns configuration that runs the user's filters at the top of their work tree and in
-// their environment, where a plain checkout runs them: a filter may be named relative to it.
+// filtersAtTop returns configuration that runs the user's filters at the top of their work tree and in their
+// environment, as a plain checkout does, since the command of a filter may be a relative path.
 func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string {
 	prefix := "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_LITERAL_PATHSPECS GIT_OPTIONAL_LOCKS LC_ALL; "
 	if value, set := os.LookupEnv("LC_ALL"); set {
@@ -204,12 +207,14 @@ func filtersAtTop(r *gitops.Repository, config gitops.Config, lfs bool) []string
 	var pairs []string
 	for _, key := range config.Keys() {
 		switch value := config[key]; {
-		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="): // switched off, or beyond what -c can name
+		// disabled, or not possible with -c
+		case !strings.HasPrefix(key, "filter.") || value == "" || strings.Contains(key, "="):
 		case strings.HasSuffix(key, ".smudge"), strings.HasSuffix(key, ".clean"):
 			if !reaches(config, key, lfs) {
 				value = withoutNetwork(value, "%f")
 			}
-			pairs = append(pairs, key+"="+strings.ReplaceAll(prefix, "%", "%%")+value) // %f is the file's name in both
+			// git replaces %f by the name of the file in both
+			pairs = append(pairs, key+"="+strings.ReplaceAll(prefix, "%", "%%")+value)
 		case strings.HasSuffix(key, ".process"):
 			if !reaches(config, key, lfs) {
 				value = withoutNetwork(value, "")

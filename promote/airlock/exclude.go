@@ -13,8 +13,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// The user's exclude file gets one line for each workspace inside a work tree. What the file was like
-// before the first of them is kept in the host state, so that it is byte for byte that again after the last.
+// The user's exclude file gets one line for each workspace inside a work tree. The host state records the original
+// form of the file, so that the file is byte for byte the same again after the last workspace is gone.
 const (
 	wasMissing = "missing"      // there was no file
 	wasOpen    = "unterminated" // its last line had no newline
@@ -28,8 +28,8 @@ func (s Store) excludeMemory() string { return filepath.Join(s.root(), "exclude"
 // excludeLine matches the workspace at the top of a work tree and nothing else.
 func excludeLine(workspace string) string { return "/" + workspace + "/\n" }
 
-// Exclude sees to it that git does not look at an airlock's workspace, and reports whether it would have: the file is the
-// user's to edit.
+// Exclude adds an airlock's workspace to the user's exclude file, so that git ignores it. It reports whether the line
+// was missing: the user may edit the file.
 func (s Store) Exclude(r Record) (bool, error) {
 	if !r.Inside {
 		return false, nil
@@ -75,7 +75,7 @@ func excludeState(missing, open bool) string {
 	return wasWhole
 }
 
-// include takes the line back; whatever the user wrote meanwhile stays.
+// include removes the line again. All lines that the user added meanwhile stay.
 func (s Store) include(workspace string) error {
 	content, err := os.ReadFile(s.excludeFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,13 +128,13 @@ func (s Store) restoreExclude(memory, rest string) error {
 	return s.replaceExclude([]byte(rest))
 }
 
-// replaceExclude keeps the file's mode, and a link a link: people keep this file elsewhere. The new one is
-// written in the host state, where a crash leaves it to Sweep.
+// replaceExclude keeps the file's mode. If the file is a symbolic link, it replaces the target, because some users
+// keep this file elsewhere. The new file is written in the host state, where Sweep finds it after a crash.
 func (s Store) replaceExclude(content []byte) error {
 	name := s.excludeFile()
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
-	} else if target, err := os.Readlink(name); err == nil { // to a file that is still to be
+	} else if target, err := os.Readlink(name); err == nil { // a link to a file that does not exist yet
 		if name = target; !filepath.IsAbs(target) {
 			name = filepath.Join(filepath.Dir(s.excludeFile()), target)
 		}

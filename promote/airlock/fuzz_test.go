@@ -2,7 +2,8 @@ package airlock
 
 import "testing"
 
-// FuzzRecord lets a record hold anything: what is read is of this version, and is read again as it was.
+// FuzzRecord decodes records with any content: a record that can be read has this version, and stays the same when it
+// is written and read again.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"version":1,"id":"7f3a","branch":"refs/heads/x","phantom":{"uid":1879123456},"settings":{"a":"b"}}`))
 	f.Add([]byte(`{"version":99}`))

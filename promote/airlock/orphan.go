@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Orphan reports whether the worktree of an airlock is gone from the repository.
+// Orphan reports whether the repository no longer has the worktree of an airlock.
 func (s Store) Orphan(r Record) bool {
 	return r.Worktree != "" && missing(filepath.Join(s.repo.CommonDir, "worktrees", r.Worktree))
 }
 
-// OrphanOn returns an airlock of a branch whose worktree is gone, nil if there is none.
+// OrphanOn returns an airlock of a branch whose worktree is gone, or nil if there is none.
 func (s Store) OrphanOn(branch string) (*Record, error) {
 	records, err := s.List()
 	for _, r := range records {
@@ -24,9 +24,9 @@ func (s Store) OrphanOn(branch string) (*Record, error) {
 	return nil, err
 }
 
-// Workspace is the path of an airlock's workspace. The airlock must belong to the worktree from which the store was
-// opened, or to one that is gone. Of that, "git worktree remove" leaves the workspace to an ordinary user, who may not
-// remove what is in it: then it still is where it was.
+// Workspace returns the path of an airlock's workspace. The airlock must belong to the worktree from which the store
+// was opened, or to a worktree that is gone. If an ordinary user runs "git worktree remove", git may not be able to
+// remove the files of the workspace. The workspace is then still at its previous place.
 func (s Store) Workspace(r Record) string {
 	here, there := s.WorkspaceHere(r), filepath.Join(r.Top, r.Workspace)
 	if r.Inside && r.Top != "" && missing(here) && !missing(there) && abandoned(r.Top) {
@@ -35,7 +35,7 @@ func (s Store) Workspace(r Record) string {
 	return here
 }
 
-// WorkspaceHere is where the workspace belongs.
+// WorkspaceHere returns the path of the workspace in the worktree from which the store was opened.
 func (s Store) WorkspaceHere(r Record) string {
 	if r.Inside {
 		return filepath.Join(s.repo.Top, r.Workspace)
@@ -46,8 +46,8 @@ func (s Store) WorkspaceHere(r Record) string {
 // WorkspaceGone reports whether somebody has removed the workspace.
 func (s Store) WorkspaceGone(r Record) bool { return missing(s.Workspace(r)) }
 
-// abandoned reports whether a folder is no work tree any more. One that is may be of a copy of the repository, whose
-// workspaces are not ours.
+// abandoned reports whether a folder is no longer a work tree. A folder that is a work tree may belong to a copy of
+// the repository, whose workspaces are not ours.
 func abandoned(top string) bool {
 	name := filepath.Join(top, ".git")
 	content, err := os.ReadFile(name)

@@ -1,8 +1,8 @@
-// Package airlock keeps the record of a repository's airlocks.
+// Package airlock stores the records of a repository's airlocks.
 //
-// An airlock binds one workspace to one outer branch, from start to clear. Its [Record] is the file
-// state.json in the host state, which only this package reads and writes; the [Store] finds
-// records, creates them and removes every trace of them.
+// An airlock binds one workspace to one outer branch, from start to clear. Its [Record] is the file state.json in the
+// host state. Only this package reads and writes that file. The [Store] finds records, creates them and removes every
+// trace of them.
 package airlock
 
 import (
@@ -17,28 +17,29 @@ import (
 // version of the record's format.
 const version = 1
 
-// Phase is how far an airlock's life has come.
+// Phase is the stage of an airlock's life.
 type Phase string
 
 const (
-	// Starting is an airlock whose first start has not ended; if nobody is at it, it is a leftover.
+	// Starting is an airlock whose first start has not finished. If no process holds the lock, the airlock is left
+	// over from a crash.
 	Starting Phase = "starting"
-	// Running is an airlock whose prison and daemon should be there.
+	// Running is an airlock whose prison and daemon should be running.
 	Running Phase = "running"
-	// Stopped is an airlock whose workspace is kept and whose prison is not.
+	// Stopped is an airlock with a workspace but without a running prison.
 	Stopped Phase = "stopped"
-	// Clearing is an airlock that is being removed; whoever finds it so goes on removing.
+	// Clearing is an airlock that is being removed. The next command that finds it continues the removal.
 	Clearing Phase = "clearing"
 )
 
-// Limits are the prison's, as they were asked for and given.
+// Limits are the limits that the prison was given.
 type Limits struct {
 	Memory int64   `json:"memory"` // bytes
 	CPUs   float64 `json:"cpus"`   // cores
 	PIDs   int     `json:"pids"`   // processes and threads
 }
 
-// Isolation is what the prison of an airlock gives.
+// Isolation describes the isolation of an airlock's prison.
 type Isolation struct {
 	Network string     `json:"network"`
 	Runtime string     `json:"runtime"`
@@ -46,36 +47,42 @@ type Isolation struct {
 	Weaker  []Weakness `json:"weaker"`
 }
 
-// Weakness is a measure of isolation that could not be given.
+// Weakness is a measure of isolation that this machine could not provide.
 type Weakness struct {
-	Kind string `json:"kind"` // for programs; empty in what was written before there were kinds
+	Kind string `json:"kind"` // for programs
 	Text string `json:"text"` // for people
 }
 
-// UnmarshalJSON reads what was written before there were kinds, too.
-func (w *Weakness) UnmarshalJSON(text []byte) error {
-	if json.Unmarshal(text, &w.Text) == nil {
-		return nil
-	}
-	type plain Weakness
-	return json.Unmarshal(text, (*plain)(w))
-}
-
-// Tool is something of the host's that the prison may use besides the system: shared read-only under a name.
+// Tool is a file or folder of the host that is shared read-only with the prison, under a name.
 type Tool struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
 }
 
-// Setup is what came of a repository's own description of its environment when the airlock was last started.
+// Setup describes the result of the repository's recipe when the airlock was last started.
 type Setup struct {
-	File   string   `json:"file"`   // where it is, from the top of the work tree
-	Digest string   `json:"digest"` // SHA-256 of it and of what it names
-	Env    []string `json:"env"`    // what it puts into the environment
+	File   string   `json:"file"`   // path from the top of the work tree
+	Digest string   `json:"digest"` // SHA-256 of the file and of the files that it names
 	Names  []string `json:"names"`  // paths that it names
+
+	Variables []string `json:"variables"` // names of the environment variables that it sets
 }
 
-// Record is what is known of one airlock.
+// Variable names an environment variable that was passed into the prison. Its value may be a secret. Only the
+// prison's memory holds the value, and a later start reads it again.
+type Variable struct {
+	Name string `json:"name"`
+	From string `json:"from"` // [FromOption] or [FromSetting], or the source of the value: "environment" or ".env"
+}
+
+const (
+	// FromOption is a value that was typed as --env NAME=VALUE.
+	FromOption = "option"
+	// FromSetting is a value in the user's configuration.
+	FromSetting = "setting"
+)
+
+// Record describes one airlock.
 type Record struct {
 	Version   int               `json:"version"`
 	ID        string            `json:"id"`
@@ -84,13 +91,13 @@ type Record struct {
 	Branch    string            `json:"branch"`    // full name of the outer branch
 	Worktree  string            `json:"worktree"`  // id within the repository, empty for the main one
 	Top       string            `json:"top"`       // where that worktree was when it was last looked at
-	Home      string            `json:"home"`      // identity of the repository; empty in records of old
+	RepoID    string            `json:"home"`      // identity of the repository; empty in old records
 	Workspace string            `json:"workspace"` // name of the workspace's folder
 	Inside    bool              `json:"inside"`    // the workspace is in the work tree, not in the host state
 	Format    string            `json:"format"`    // object format
 	Base      gitops.OID        `json:"base"`
 	Root      gitops.OID        `json:"root"`
-	Part      bool              `json:"part,omitempty"` // the root has not all files of the base
+	Partial   bool              `json:"part,omitempty"` // the root has not all files of the base
 	Ghost     identity.Ghost    `json:"ghost"`
 	Phantom   identity.Phantom  `json:"phantom"`
 	Backend   string            `json:"backend"`
@@ -101,20 +108,23 @@ type Record struct {
 	Isolation Isolation         `json:"isolation"`
 	Tools     []Tool            `json:"tools,omitempty"`
 	Rootfs    string            `json:"rootfs,omitempty"` // folder that the prison's system is in; empty: the host's
-	Env       []string          `json:"env"`              // names and values passed into the prison
+	Variables []Variable        `json:"variables"`        // those of the user that are passed into the prison
 	Setup     *Setup            `json:"setup,omitempty"`  // null if the repository does not describe its environment
 	Settings  map[string]string `json:"settings"`         // settings given by flag at the start, which go before the configuration
+
+	Stale bool `json:"-"` // the file holds more than this record: values of variables, which were kept once
 }
 
-// BranchName is the outer branch as its user calls it.
+// BranchName returns the outer branch's name without refs/heads/.
 func (r Record) BranchName() string { return strings.TrimPrefix(r.Branch, "refs/heads/") }
 
-// Ref is the full name of one of the airlock's own refs: base, promoted, pending.
+// Ref returns the full name of one of the airlock's own refs: base, promoted or pending.
 func (r Record) Ref(name string) string { return refsOf(r.ID) + "/" + name }
 
 func refsOf(id string) string { return "refs/airlock/" + id }
 
-// encode keeps what JSON would not: a branch and a folder may have any bytes in their names.
+// encode writes a record as JSON. A branch and a folder may have any bytes in their names, which JSON alone would not
+// preserve.
 func encode(r Record) ([]byte, error) {
 	r.Version, r.Branch, r.Top = version, gitops.ToText(r.Branch), gitops.ToText(r.Top)
 	content, err := json.MarshalIndent(r, "", "\t")
@@ -126,9 +136,20 @@ func decode(content []byte, from string) (Record, error) {
 	if err := json.Unmarshal(content, &r); err != nil {
 		return r, fmt.Errorf("read %q: %w", from, err)
 	}
+	var kept struct {
+		Env   []string
+		Setup struct{ Env []string }
+	}
+	if json.Unmarshal(content, &kept) == nil && len(kept.Env)+len(kept.Setup.Env) > 0 {
+		r.Stale = true
+		for _, v := range kept.Env {
+			name, _, _ := strings.Cut(v, "=")
+			r.Variables = append(r.Variables, Variable{name, FromOption})
+		}
+	}
 	r.Branch, r.Top = gitops.FromText(r.Branch), gitops.FromText(r.Top)
 	if r.Version != version {
-		return r, fmt.Errorf("read %q: version %d, this program knows %d", from, r.Version, version)
+		return r, fmt.Errorf("read %q: its version is %d, and this program reads version %d", from, r.Version, version)
 	}
 	return r, nil
 }

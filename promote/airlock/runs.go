@@ -12,20 +12,22 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// runsName is the file of the host state that the commands have locked together which run something in the prison to
-// its end. There is something in it if one of them has started the prison, which the last one out then stops.
+// runsName is a file of the host state. Commands that run something in the prison until it ends lock this file
+// together. The file has content if one of these commands has started the prison. The last of them then stops the
+// prison.
 const runsName = "runs"
 
-// Use keeps the prison from being stopped by another [Store.LastOut] until leave is called. It waits for one that is at it.
+// Use keeps [Store.LastOut] from stopping the prison until leave is called. It waits while another process is inside
+// LastOut.
 func (s Store) Use(ctx context.Context, id string) (leave func(), err error) {
 	leave, err = lock(ctx, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_SH)
 	if gitops.NoRoom(err) {
-		return func() {}, nil // there is no such file, and nobody is the last one out
+		return func() {}, nil // without the file, LastOut fails as well, and no command stops the prison
 	}
 	return leave, err
 }
 
-// StopAfterUse says that the prison is to be stopped by the last one out, or that it is not.
+// StopAfterUse records whether the last command that uses the prison must stop it.
 func (s Store) StopAfterUse(id string, yes bool) error {
 	name := filepath.Join(s.Dir(id), runsName)
 	if !yes {
@@ -35,17 +37,18 @@ func (s Store) StopAfterUse(id string, yes bool) error {
 		}
 		return err
 	}
-	// Others may have it locked: it stays the same file.
+	// Other processes may have the file locked, so it must stay the same file.
 	return os.WriteFile(name, []byte("stop\n"), 0o600)
 }
 
-// StopsAfterUse tells which of them was said.
+// StopsAfterUse reports the value that StopAfterUse recorded.
 func (s Store) StopsAfterUse(id string) bool {
 	info, err := os.Stat(filepath.Join(s.Dir(id), runsName))
 	return err == nil && info.Size() > 0
 }
 
-// LastOut reports whether nobody uses the prison, and keeps others from it until done is called: [ErrBusy].
+// LastOut checks that no command uses the prison, and keeps others from using it until done is called. If one uses
+// it, it returns [ErrBusy].
 func (s Store) LastOut(id string) (done func(), err error) {
 	return lock(atOnce, filepath.Join(s.Dir(id), runsName), os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
 }

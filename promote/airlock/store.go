@@ -16,7 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 )
 
-// Store is where the airlocks of one repository are recorded.
+// Store reads and writes the records of a repository's airlocks.
 type Store struct{ repo *gitops.Repository }
 
 // Open returns the store of a repository, seen from one of its worktrees.
@@ -24,14 +24,14 @@ func Open(repo *gitops.Repository) Store { return Store{repo} }
 
 func (s Store) root() string { return filepath.Join(s.repo.CommonDir, "airlock") }
 
-// Ours reports whether there are airlocks, and they are ours.
+// Ours reports whether the repository has airlocks and the current user owns them.
 func (s Store) Ours() bool {
 	info, err := os.Stat(s.root())
 	return err == nil && gitops.OwnedByUs(info)
 }
 
-// Foreign returns the user whose airlocks there are, if it is another one and that matters: root may do everything, others
-// see nothing. (Some file systems say of all files that they are one user's.)
+// Foreign returns the user who owns the airlocks, if that is another user and it matters: root may do everything, and
+// other users cannot read them. (Some file systems report one owner for all files.)
 func (s Store) Foreign() (uid int, yes bool) {
 	var st unix.Stat_t
 	if unix.Stat(s.root(), &st) != nil || int(st.Uid) == os.Geteuid() {
@@ -41,7 +41,7 @@ func (s Store) Foreign() (uid int, yes bool) {
 	return int(st.Uid), os.Geteuid() == 0 || unix.Access(s.root(), all) != nil
 }
 
-// Dir is the host state of one airlock.
+// Dir returns the host state of one airlock.
 func (s Store) Dir(id string) string { return filepath.Join(s.root(), id) }
 
 func (s Store) file(id string) string { return filepath.Join(s.Dir(id), "state.json") }
@@ -59,7 +59,7 @@ func (s Store) List() ([]Record, error) {
 		}
 		r, err := s.Load(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a start that was killed before its first word, or a clear after its last
+			continue // left by a start that was killed before its first write, or by a clear after its last
 		}
 		if err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (s Store) List() ([]Record, error) {
 	return records, nil
 }
 
-// Load reads one record; an error that wraps [fs.ErrNotExist] says that there is none.
+// Load reads one record. The error wraps [fs.ErrNotExist] if there is none.
 func (s Store) Load(id string) (Record, error) {
 	content, err := os.ReadFile(s.file(id))
 	if err != nil {
@@ -78,7 +78,7 @@ func (s Store) Load(id string) (Record, error) {
 	return decode(content, s.file(id))
 }
 
-// Here returns the airlock of this worktree, nil if there is none.
+// Here returns the airlock of this worktree, or nil if there is none.
 func (s Store) Here() (*Record, error) {
 	records, err := s.List()
 	for _, r := range records {
@@ -89,11 +89,11 @@ func (s Store) Here() (*Record, error) {
 	return nil, err
 }
 
-// newSuffix is what files are called before they are renamed into place.
+// newSuffix ends the names of files that are not renamed into place yet.
 const newSuffix = ".new"
 
-// Sweep removes what a start, stop or clear left that was killed between two of its words: folders without a record, and
-// files that were not renamed into place yet. The caller holds Lock.
+// Sweep removes the remains of a start, stop or clear that was killed between two writes: folders without a record,
+// and files that were not renamed into place. The caller holds Lock.
 func (s Store) Sweep() error {
 	entries, err := os.ReadDir(s.root())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (s Store) Sweep() error {
 			}
 		}
 	}
-	// The last one out leaves nothing behind; while there are others this fails, as it should.
+	// This fails while other airlocks exist, as it should. After the last one, nothing is left.
 	_ = os.Remove(s.root())
 	return nil
 }
@@ -129,8 +129,9 @@ func (s Store) Save(r Record) error {
 	return err
 }
 
-// overwrite writes a record in its place, where a full disk has no room for another beside it. One of the same length fits,
-// and differs in a word: of running and stopped no crash makes half of each.
+// overwrite replaces a record in place, for a full disk that has no room for a second file. It only accepts a record
+// of the same length, which differs in one word: "running" and "stopped" have the same length, and a crash cannot
+// leave a mixture of them.
 func (s Store) overwrite(id string, content []byte, cause error) error {
 	f, err := os.OpenFile(s.file(id), os.O_RDWR, 0)
 	if err != nil {
@@ -147,8 +148,8 @@ func (s Store) overwrite(id string, content []byte, cause error) error {
 	return f.Sync()
 }
 
-// Create records a new airlock as starting and hides its workspace from the user's git. The name of the
-// workspace, the id and the phantom are chosen here, so that they are nobody else's.
+// Create records a new airlock as starting, and hides its workspace from the user's git. It chooses the workspace's
+// name, the id and the phantom, so that no other airlock has them.
 func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	refs, err := s.repo.Refs(ctx, "refs/airlock")
 	if err != nil {
@@ -170,7 +171,7 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	if err := os.MkdirAll(s.Dir(r.ID), 0o700); err != nil {
 		return r, err
 	}
-	// The folder above is ours too, whatever the umask and core.sharedRepository would make of it.
+	// The parent folder also gets these permissions, whatever the umask and core.sharedRepository would set.
 	if err := errors.Join(os.Chmod(s.root(), 0o700), os.Chmod(s.Dir(r.ID), 0o700), s.Save(r)); err != nil {
 		return r, err
 	}
@@ -178,7 +179,7 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 	return r, err
 }
 
-// newPhantom prefers the user's own ids also for a container, since the workspace can then be looked into
+// newPhantom prefers one of the user's own ids also for a container, because the host can then read the workspace
 // without the engine.
 func newPhantom(r Record, taken func(uid int) bool) (identity.Phantom, error) {
 	p, err := identity.NewPhantom(taken)
@@ -211,8 +212,8 @@ func (s Store) idTaken(id string, refs map[string]gitops.OID) bool {
 	return len(here) > 0
 }
 
-// Remove removes every trace of an airlock but its workspace: refs, the exclude line, the host state. It can
-// be repeated after it was interrupted; the record goes last. The caller holds Lock.
+// Remove removes every trace of an airlock except its workspace: refs, the exclude line, the host state. It can be
+// repeated after an interruption, because it removes the record last. The caller holds Lock.
 func (s Store) Remove(ctx context.Context, r Record) error {
 	refs, err := s.repo.Refs(ctx, refsOf(r.ID))
 	if err != nil {
@@ -235,7 +236,8 @@ func (s Store) Remove(ctx context.Context, r Record) error {
 	return s.removeState(r.ID)
 }
 
-// removeBusy removes a folder in which others may make a lock yet: who asked a moment ago whether something runs.
+// removeBusy removes a folder in which a process may just be creating a lock file: one that checks whether something
+// runs.
 func removeBusy(dir string) (err error) {
 	for range 20 {
 		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {

@@ -6,54 +6,55 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Request is what commits are built from.
+// Request describes the commits to build.
 type Request struct {
 	Plan    *history.Plan
 	Format  string        // object format of both repositories
-	Part    bool          // the snapshot left files out
-	User    identity.User // author and committer of what is built
+	Partial bool          // the snapshot left files out
+	User    identity.User // author and committer of the built commits
 	Sign    bool          // sign each commit with the user's key
-	ByPatch bool          // git format-patch and git am must come to the same trees
+	ByPatch bool          // require that git format-patch and git am make the same trees
 	Onto    gitops.OID    // the branch's tip, or the last landed commit if the branch is gone
-	// Before is where the pending commits were built, and whether that was apart from the user's own.
+	// Before describes how the pending commits were built.
 	Before Place
-	// Again tries a conflict again although neither side has changed.
+	// Again retries a conflict although neither side has changed.
 	Again bool
 
 	Repo   *gitops.Repository
-	Bridge *gitops.Bridge
-	Inside *gitops.Inspector // of the quarantine
-	Across *gitops.Inspector // of the bridge
-	// Progress receives how many of all commits have been built. Required.
+	Bridge *quarantine.Bridge
+	Inside *quarantine.Inspector // of the quarantine
+	Across *quarantine.Inspector // of the bridge
+	// Progress receives the number of commits built so far and of all commits. Required.
 	Progress func(done, all int)
-	// Fetch fetches what a partial clone lacks, and reports whether there is more to read now. Required.
+	// Fetch fetches objects that a partial clone lacks, and reports whether more objects can be read now. Required.
 	Fetch func(context.Context) bool
 }
 
-// Place is what pending commits are built on.
+// Place describes what pending commits are built on.
 type Place struct {
-	Onto  gitops.OID // the branch's tip at that time
-	Apart bool       // without the user's own commits, which conflict
+	Onto  gitops.OID // the branch's tip when they were built
+	Apart bool       // built without the user's commits, because they conflict
 }
 
-// Built is the result: all that waits from now on.
+// Built is the result of building: the commits that wait from now on.
 type Built struct {
 	Place
 	Pending []ledger.Pair // oldest first
-	Fresh   []Fresh       // those of Pending that are new, the last of them
-	Gone    []ledger.Pair // were pending and are not any more
-	Outside []gitops.OID  // outer commits that Fresh builds on
-	Stopped []Conflict    // why not all was built, or not on the branch
-	Same    bool          // the conflict of the last cycle holds as it did: nothing has changed
-	Late    bool          // merging took long: the rest is left to the next cycle
+	Fresh   []Fresh       // the new ones of Pending, which are its last ones
+	Gone    []ledger.Pair // pairs that were pending and are not pending any more
+	Outside []gitops.OID  // outer commits that are parents of Fresh
+	Stopped []Conflict    // why some commits were not built, or not on the branch
+	Same    bool          // the conflict of the last cycle still exists: nothing has changed
+	Late    bool          // merging took long, and the next cycle builds the rest
 }
 
-// Fresh is a new pair and what its note needs.
+// Fresh is a new pair and the data for its note.
 type Fresh struct {
 	ledger.Pair
 	Author string // name and address of the inner author, at most 8 KiB
@@ -61,12 +62,12 @@ type Fresh struct {
 
 // Conflict is a commit that could not be built on the branch.
 type Conflict struct {
-	Paths   []string        // at which the merge is not clean
-	Refused string          // what the patch engine reported, instead of paths
-	Lacking *ledger.Dropped // the commit does not apply without dropped ones
+	Paths   []string        // the paths with conflicts
+	Refused string          // the patch engine's message, in place of Paths
+	Lacking *ledger.Dropped // set if the commit does not apply without dropped ones
 }
 
-// Commits builds what the plan lists and is not pending yet: on the branch if that is possible, else apart.
+// Commits builds the commits of the plan that are not pending yet: on the branch if possible, and apart otherwise.
 func Commits(ctx context.Context, r Request) (Built, error) {
 	before := r.Plan.Ledger.Tail
 	if len(r.Plan.Chain) == 0 {
@@ -82,9 +83,9 @@ func Commits(ctx context.Context, r Request) (Built, error) {
 	case r.Before.Apart && len(tail) > 0:
 		built, err = r.rejoin(ctx, tail)
 	case r.Before.Onto != r.Onto:
-		built, err = r.together(ctx, nil)
+		built, err = r.onBranch(ctx, nil)
 	default:
-		built, err = r.together(ctx, tail)
+		built, err = r.onBranch(ctx, tail)
 	}
 	built.Gone = slices.DeleteFunc(slices.Clone(before), func(t ledger.Pair) bool {
 		return slices.ContainsFunc(built.Pending, func(p ledger.Pair) bool { return p.Outer == t.Outer })
@@ -92,8 +93,8 @@ func Commits(ctx context.Context, r Request) (Built, error) {
 	return built, err
 }
 
-// together builds on the branch what is not pending yet.
-func (r Request) together(ctx context.Context, tail []ledger.Pair) (Built, error) {
+// onBranch builds the commits that are not pending yet on the branch.
+func (r Request) onBranch(ctx context.Context, tail []ledger.Pair) (Built, error) {
 	onBranch := Built{Place: Place{Onto: r.Onto}, Pending: tail}
 	links := r.Plan.After(tail)
 	if len(links) == 0 {
@@ -109,7 +110,7 @@ func (r Request) together(ctx context.Context, tail []ledger.Pair) (Built, error
 	return b.result(onBranch), nil
 }
 
-// rejoin tries to build on the branch what was built apart: it may not conflict any more.
+// rejoin tries to build the commits that were built apart on the branch, because the conflict may be gone.
 func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) {
 	if r.Before.Onto == r.Onto && len(r.Plan.After(tail)) == 0 && !r.Again {
 		return Built{Place: r.Before, Pending: tail, Same: true}, nil
@@ -121,11 +122,12 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 	if b.conflicts() && b.newestWhole() == "" {
 		return r.apart(ctx, tail, b.conflict())
 	}
-	return r.together(ctx, nil)
+	return r.onBranch(ctx, nil)
 }
 
-// apart builds what is not pending yet without the user's commits: on what landed last, or, if that has changes of
-// the user's with which the agent's conflict, on the newest landed commit that has none.
+// apart builds the commits that are not pending yet without the user's commits. It builds on the last landed commit.
+// If that commit contains user changes with which the agent's conflict, apart builds on the newest landed commit
+// without such changes.
 func (r Request) apart(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
 	apart := Built{Place: Place{Onto: r.Onto, Apart: true}, Pending: tail, Stopped: []Conflict{why}}
 	links := r.Plan.After(tail)
@@ -148,7 +150,7 @@ func (r Request) apart(ctx context.Context, tail []ledger.Pair, why Conflict) (B
 	return b.result(apart), nil
 }
 
-// result adds what was built. Where a merge stopped, that is the commits before it.
+// result adds the built commits. If a merge stopped, these are the commits before it.
 func (b *builder) result(built Built) Built {
 	if b.stopped != nil {
 		built.Stopped = append(built.Stopped, b.conflict())

@@ -8,67 +8,69 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// treatment is how the trees of a chain are made.
+// treatment selects how the trees of a chain are made.
 type treatment int
 
 const (
-	asTheyAre  treatment = iota // the agent's
-	merged                      // merged with what is in the commit they land on
-	inPortions                  // merged, and if that takes long, only so many that they can land first
+	asTheyAre  treatment = iota // the agent's trees
+	merged                      // merged with the tree of the commit they land on
+	inPortions                  // merged, but if merging takes long, only a first portion that can land
 )
 
-// portionTime is how long merging may take before what is built lands: with each commit that the user makes
-// meanwhile, all of it has to be built again.
+// portionTime is the time that merging may take before the commits built so far land. Without portions, each commit
+// that the user makes meanwhile would make everything start again.
 const portionTime = 500 * time.Millisecond
 
-// authorKept bounds the bytes of an inner author that are kept for the note.
+// authorKept bounds the bytes of an inner author that are stored in the note.
 const authorKept = 8 << 10
 
 // builder builds one chain of commits.
 type builder struct {
 	request Request
 	plan    *history.Plan
-	onto    gitops.OID // what the first new commit lands on: the image of the last landed one
+	onto    gitops.OID // the parent of the first new commit: the image of the last landed one
 	how     treatment
 	now     time.Time
 
 	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
-	trees   map[gitops.OID]gitops.OID  // by commit; of inner ones complete, and without dropped changes
+	trees   map[gitops.OID]gitops.OID  // by commit; trees of inner commits are complete, and without dropped changes
 	taken   map[gitops.OID]bool        // names of outer commits that are in use
 	outside map[gitops.OID]bool        // parents that are not built here
 	fresh   []Fresh
-	// stopped are the paths at which a merge conflicted; what was built before that stays.
+	// stopped lists the paths at which a merge conflicted. The commits built before stay.
 	stopped []string
-	refused string // why the patch engine stopped there
+	refused string // the patch engine's message, if it stopped the building
 	merging bool   // trees had to be merged, which takes time
-	late    bool   // it took too long: what was built by then is whole, the rest is left out
-	// raw are the agent's own trees of built commits from which the changes of dropped ones were taken.
+	late    bool   // merging took too long: the commits built so far are complete, the rest is left out
+	// raw maps built commits to the agent's own trees, where the changes of dropped commits were taken out of them.
 	raw map[gitops.OID]gitops.OID
-	// overlay holds what was left out of the snapshot; nil for a whole one.
-	overlay *gitops.Overlay
-	// stands holds, by inner commit, what the branch has in the place of landed commits that are not on it any more.
-	stands map[gitops.OID]gitops.OID
-	// lacking is what does not apply without dropped commits, if that is why it stopped.
+	// overlay holds the files that the snapshot left out, or nil if it left out none.
+	overlay *quarantine.Overlay
+	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
+	replaced map[gitops.OID]gitops.OID
+	// lacking is set if a commit does not apply without dropped commits.
 	lacking *ledger.Dropped
 }
 
-// build builds links on top of what is pending already.
-func (r Request) build(ctx context.Context, links []gitops.Link, pending []ledger.Pair, onto gitops.OID, how treatment) (*builder, error) {
+// build builds links on top of the pending commits.
+func (r Request) build(ctx context.Context, links []quarantine.Link, pending []ledger.Pair, onto gitops.OID, how treatment) (*builder, error) {
 	b := &builder{request: r, plan: r.Plan, onto: onto, how: how, raw: map[gitops.OID]gitops.OID{}, now: time.Now(), done: map[gitops.OID]ledger.Pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
 	for _, t := range pending {
 		b.done[t.Inner], b.taken[t.Outer] = t, true
 	}
-	if r.Part {
-		if err := b.cover(ctx); err != nil {
+	if r.Partial {
+		if err := b.findExcluded(ctx); err != nil {
 			return b, err
 		}
 	}
-	if err := b.stand(ctx, links); err != nil {
+	if err := b.findReplacements(ctx, links); err != nil {
 		return b, err
 	}
 	whole := b.lastOnto(links)
@@ -82,7 +84,7 @@ func (r Request) build(ctx context.Context, links []gitops.Link, pending []ledge
 			return b, err
 		}
 		if b.how == inPortions && b.merging && i >= whole && time.Since(b.now) > portionTime && slices.Contains(b.plan.Chain, l.Commit) {
-			b.late = true // all that a commit reaches was built before it
+			b.late = true // everything that a commit reaches was built before it
 			b.keep(l.Commit)
 		}
 		if b.stopped != nil || b.late {
@@ -92,9 +94,9 @@ func (r Request) build(ctx context.Context, links []gitops.Link, pending []ledge
 	return b, nil
 }
 
-// lastOnto counts the links up to the last one that has the newest landed commit as a parent. That parent's image is
-// the branch as it is now, and is another one once a portion has landed.
-func (b *builder) lastOnto(links []gitops.Link) int {
+// lastOnto returns the number of links up to the last one that has the newest landed commit as a parent. The image of
+// that parent is the branch's current tip, and changes once a portion has landed.
+func (b *builder) lastOnto(links []quarantine.Link) int {
 	for i, l := range slices.Backward(links) {
 		if slices.Contains(l.Parents, b.plan.Last.Inner) {
 			return i + 1
@@ -103,7 +105,7 @@ func (b *builder) lastOnto(links []gitops.Link) int {
 	return 0
 }
 
-// conflicts reports whether the user's commits are why building stopped.
+// conflicts reports whether building stopped because of the user's commits.
 func (b *builder) conflicts() bool { return b.stopped != nil && b.lacking == nil }
 
 func (b *builder) conflict() Conflict {
@@ -111,15 +113,15 @@ func (b *builder) conflict() Conflict {
 }
 
 // commit builds one commit.
-func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit) error {
+func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Commit) error {
 	parents, err := b.parents(l)
 	if err != nil {
 		return err
 	}
-	if inner.Tree, err = b.complete(ctx, inner.Tree); err != nil {
+	if inner.Tree, err = b.restoreExcluded(ctx, inner.Tree); err != nil {
 		return err
 	}
-	theirs, err := b.without(ctx, l, inner)
+	theirs, err := b.withoutDropped(ctx, l, inner)
 	if err != nil || b.stopped != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (b *builder) commit(ctx context.Context, l gitops.Link, inner gitops.Commit
 }
 
 // parents returns the images of a commit's parents, each once.
-func (b *builder) parents(l gitops.Link) ([]gitops.OID, error) {
+func (b *builder) parents(l quarantine.Link) ([]gitops.OID, error) {
 	var outer []gitops.OID
 	add := func(o gitops.OID, built bool) {
 		if !slices.Contains(outer, o) {
@@ -163,22 +165,22 @@ func (b *builder) parents(l gitops.Link) ([]gitops.OID, error) {
 			b.outside[o] = true
 		}
 	}
-	inner := l.Parents
+	inside := l.Parents
 	if l.Commit == b.plan.Chain[0] {
 		add(b.onto, false)
-		inner = inner[min(1, len(inner)):]
+		inside = inside[min(1, len(inside)):]
 	}
-	for _, i := range inner {
+	for _, i := range inside {
 		p, ok := b.image(i)
 		if !ok {
-			return nil, &gitops.Invalid{Reason: fmt.Sprintf("commit %s names the parent %s, which is no commit of this workspace", l.Commit, i)}
+			return nil, &inner.Invalid{Reason: fmt.Sprintf("commit %s names the parent %s, which is not a commit of this workspace", l.Commit, i)}
 		}
 		add(p.Outer, b.trees[p.Outer] != "" && p.Outer != b.onto)
 	}
 	return outer, nil
 }
 
-// image returns the pair of an inner commit; the image of the last landed one is where the branch stands.
+// image returns the pair of an inner commit. The image of the last landed commit is the branch's tip.
 func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 	for {
 		if p, ok = b.done[inner]; ok {
@@ -190,8 +192,8 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 		if p, ok = b.plan.Ledger.Image(inner); ok {
 			if inner == b.plan.Last.Inner {
 				p.Outer = b.onto
-			} else if stands := b.stands[inner]; stands != "" {
-				p.Outer = stands
+			} else if id := b.replaced[inner]; id != "" {
+				p.Outer = id
 			}
 			return p, true
 		}
@@ -203,8 +205,8 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 	}
 }
 
-// standIn returns the image of a dropped commit: its first parent's, or where the branch stands.
-func (b *builder) standIn(l gitops.Link) ledger.Pair {
+// standIn returns the image of a dropped commit: the image of its first parent, or the branch's tip.
+func (b *builder) standIn(l quarantine.Link) ledger.Pair {
 	p := ledger.Pair{Outer: b.onto, Merged: b.plan.Last.Merged}
 	if len(l.Parents) > 0 {
 		p, _ = b.image(l.Parents[0])
@@ -212,8 +214,8 @@ func (b *builder) standIn(l gitops.Link) ledger.Pair {
 	return ledger.Pair{Inner: l.Commit, Outer: p.Outer, Merged: p.Merged}
 }
 
-// date gives a commit its committer. Two inner commits that differ in nothing but what stays inside (the ghost's
-// committer date, say) would become one; a second later they are two.
+// date sets the committer of a commit. Two inner commits that differ only in data that stays inside, such as the
+// ghost's committer date, would become the same outer commit. date keeps them distinct by adding seconds to the date.
 func (b *builder) date(c gitops.Commit, user string) gitops.Commit {
 	for at := b.now; ; at = at.Add(time.Second) {
 		c.Committer = fmt.Sprintf("%s %d %s", user, at.Unix(), at.Format("-0700"))
@@ -233,7 +235,7 @@ func (b *builder) make(ctx context.Context, c gitops.Commit) (gitops.OID, error)
 	return b.request.Bridge.Make("commit", c.Bytes()), nil
 }
 
-// newestWhole returns the newest commit of the chain that was built with all it reaches; empty if there is none.
+// newestWhole returns the newest commit of the chain that was built together with everything it reaches, or empty.
 func (b *builder) newestWhole() gitops.OID {
 	return b.plan.Whole(func(inner gitops.OID) bool {
 		_, built := b.done[inner]
@@ -241,7 +243,7 @@ func (b *builder) newestWhole() gitops.OID {
 	})
 }
 
-// keep leaves out what was built and is not reached by a commit.
+// keep discards the built commits that a commit does not reach.
 func (b *builder) keep(commit gitops.OID) {
 	wanted := map[gitops.OID]bool{}
 	for _, l := range b.plan.Reach(commit) {

@@ -1,9 +1,10 @@
-// Package build makes outer-ready commits of what a plan lists: the messages and author dates of the inner commits,
-// the user's identity, parents mapped one by one, and trees that are the inner ones or three-way merges with the
-// user's own changes. Everything is made in a bridge, so that nothing is visible and all of it can be thrown away.
+// Package build makes outer commits of the commits that a plan lists. An outer commit has the message and the author
+// date of the inner commit and the user's identity. Its parents are the images of the inner parents. Its tree is the
+// inner tree, or a three-way merge with the user's own changes. Everything is made in a bridge, so that nothing is
+// visible and all of it can be discarded.
 //
-// With p1 the first parent of an inner commit c and p1' its image, the tree of c's image is
-// merge(tree(p1); tree(p1'), tree(c)); equal parents give tree(c) itself, without a merge. An unclean merge ends
-// the building there: [Built.Stopped]. If nothing could be built on the branch, the commits are built apart from the
-// user's own, for the user to merge.
+// Let p1 be the first parent of an inner commit c, and p1' the image of p1. The tree of c's image is
+// merge(base: tree(p1), ours: tree(p1'), theirs: tree(c)). If the trees of p1 and p1' are equal, it is tree(c) itself,
+// without a merge. A merge with conflicts ends the building there: [Built.Stopped]. If nothing could be built on the
+// branch, the commits are built apart from the user's own commits, for the user to merge.
 package build

@@ -6,14 +6,16 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// stand finds the images of landed commits that the branch does not have any more and that the links name as parents: the
-// commit that the user has in the place of such a commit, or else the image of its parent. The user may rebase landed
-// commits, or take some off the branch. A commit that builds on one of those must not bring it back as an ancestor: a
-// secret that the user has removed would be pushed again.
-func (b *builder) stand(ctx context.Context, links []gitops.Link) error {
+// findReplacements finds replacements for landed commits that are parents of the links and that the branch does not contain any
+// more. The replacement is the user's commit in the place of the landed one, or else the image of its parent. The
+// user may rebase landed commits, or remove some from the branch. A commit that builds on a removed one must not make
+// it an ancestor of the branch again: a secret that the user has removed would be pushed again.
+func (b *builder) findReplacements(ctx context.Context, links []quarantine.Link) error {
 	var inner, outer []gitops.OID
 	for _, l := range links {
 		for _, parent := range l.Parents {
@@ -47,10 +49,10 @@ func (b *builder) stand(ctx context.Context, links []gitops.Link) error {
 	if err != nil {
 		return err
 	}
-	b.stands = map[gitops.OID]gitops.OID{}
+	b.replaced = map[gitops.OID]gitops.OID{}
 	for _, id := range inner {
 		if undone(image(id)) {
-			if b.stands[id], err = b.instance(ctx, id, undone, rewritten); err != nil {
+			if b.replaced[id], err = b.replacement(ctx, id, undone, rewritten); err != nil {
 				return err
 			}
 		}
@@ -58,7 +60,7 @@ func (b *builder) stand(ctx context.Context, links []gitops.Link) error {
 	return nil
 }
 
-// sameChange is what a rebase does not change.
+// sameChange holds the parts of a commit that a rebase does not change.
 type sameChange struct{ written, message string }
 
 func changeOf(c gitops.Commit) sameChange {
@@ -66,10 +68,10 @@ func changeOf(c gitops.Commit) sameChange {
 	return sameChange{written, string(c.Message)}
 }
 
-// rewrittenRead bounds the commits of the branch that are read.
+// rewrittenRead bounds the number of the branch's commits that are read.
 const rewrittenRead = 10_000
 
-// rewritten returns the commits of the branch since the base by what a rebase does not change.
+// rewritten returns the commits of the branch since the base, by the parts that a rebase does not change.
 func (b *builder) rewritten(ctx context.Context) (map[sameChange]gitops.OID, error) {
 	ids, err := b.request.Repo.Unreached(ctx, []gitops.OID{b.onto}, []gitops.OID{b.plan.Ledger.Base.Outer})
 	if err != nil {
@@ -86,17 +88,17 @@ func (b *builder) rewritten(ctx context.Context) (map[sameChange]gitops.OID, err
 	return found, nil
 }
 
-// instance returns the commit of the branch that stands for a landed commit which the branch does not have.
-func (b *builder) instance(ctx context.Context, inner gitops.OID, undone func(ledger.Pair) bool, rewritten map[sameChange]gitops.OID) (gitops.OID, error) {
+// replacement returns the commit of the branch in the place of a landed commit that the branch does not contain.
+func (b *builder) replacement(ctx context.Context, inside gitops.OID, undone func(ledger.Pair) bool, rewritten map[sameChange]gitops.OID) (gitops.OID, error) {
 	for {
-		p, landed := b.plan.Ledger.Image(inner)
+		p, landed := b.plan.Ledger.Image(inside)
 		if landed && !undone(p) {
-			if inner == b.plan.Ledger.Base.Inner || b.request.Repo.IsAncestor(ctx, p.Outer, b.onto) {
+			if inside == b.plan.Ledger.Base.Inner || b.request.Repo.IsAncestor(ctx, p.Outer, b.onto) {
 				return p.Outer, nil
 			}
 		}
-		c, err := b.request.Inside.Commit(ctx, inner)
-		var invalid *gitops.Invalid
+		c, err := b.request.Inside.Commit(ctx, inside)
+		var invalid *inner.Invalid
 		if err != nil && !errors.As(err, &invalid) {
 			return "", err
 		}
@@ -106,6 +108,6 @@ func (b *builder) instance(ctx context.Context, inner gitops.OID, undone func(le
 		if len(c.Parents) == 0 {
 			return b.plan.Ledger.Base.Outer, nil
 		}
-		inner = c.Parents[0]
+		inside = c.Parents[0]
 	}
 }

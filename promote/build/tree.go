@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// tree returns the tree of an outer commit: the three-way merge of what the agent changed since the first parent,
-// and what the first parent's image has.
-func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
+// tree returns the tree of an outer commit: the three-way merge of the agent's changes since the first parent with
+// the tree of the first parent's image.
+func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
 	first := b.before(l)
 	if first == "" || b.how == asTheyAre || b.equal(first, parents[0]) {
 		return theirs, nil
@@ -30,7 +31,7 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 		return ours, nil
 	}
 	b.merging = true
-	merge := gitops.Merge{Base: base, Ours: ours, Theirs: theirs}
+	merge := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}
 	tree, conflicts, err := b.request.Bridge.Merge(ctx, merge)
 	if err != nil && b.request.Fetch(ctx) {
 		tree, conflicts, err = b.request.Bridge.Merge(ctx, merge)
@@ -39,9 +40,9 @@ func (b *builder) tree(ctx context.Context, l gitops.Link, theirs gitops.OID, pa
 	return tree, err
 }
 
-// before returns the inner commit from which a commit's changes count: its first parent, or for the first one to
-// land what landed last. It is empty for a history of its own that was merged.
-func (b *builder) before(l gitops.Link) gitops.OID {
+// before returns the inner commit from which a commit's changes count: its first parent, or, for the first commit to
+// land, the commit that landed last. It returns empty for a root commit that was merged in.
+func (b *builder) before(l quarantine.Link) gitops.OID {
 	switch {
 	case l.Commit == b.plan.Chain[0]:
 		return b.plan.Since
@@ -51,7 +52,7 @@ func (b *builder) before(l gitops.Link) gitops.OID {
 	return l.Parents[0]
 }
 
-// equal reports, without reading a tree, that an inner commit and an image have the same one.
+// equal reports whether an inner commit and an image are known to have the same tree, without reading a tree.
 func (b *builder) equal(inner, image gitops.OID) bool {
 	if inner == image {
 		return true // a commit of the branch
@@ -72,9 +73,9 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 	return c.Tree, err
 }
 
-// baseTree returns the tree from which the changes of a commit count: that of the commit before, and for a commit that
-// goes back behind landed ones, merged with what the agent has done since.
-func (b *builder) baseTree(ctx context.Context, l gitops.Link) (gitops.OID, error) {
+// baseTree returns the tree from which the changes of a commit count: the tree of the commit before it. If the commit
+// goes back behind landed commits, that tree is merged with the agent's later landed changes.
+func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, error) {
 	base, err := b.innerTree(ctx, b.before(l))
 	if err != nil || b.plan.Fork == "" || l.Commit != b.plan.Chain[0] {
 		return base, err
@@ -87,17 +88,17 @@ func (b *builder) baseTree(ctx context.Context, l gitops.Link) (gitops.OID, erro
 	if err != nil {
 		return "", err
 	}
-	tree, conflicts, err := b.request.Bridge.Merge(ctx, gitops.Merge{Base: fork, Ours: base, Theirs: landed})
+	tree, conflicts, err := b.request.Bridge.Merge(ctx, quarantine.Merge{Base: fork, Ours: base, Theirs: landed})
 	if conflicts != nil {
 		return landed, err
 	}
 	return tree, err
 }
 
-// without returns the tree of an inner commit without what dropped commits before it changed. A dropped commit has
-// the tree of its first parent, as if it had changed nothing; what follows is merged so that it brings only its own
-// changes.
-func (b *builder) without(ctx context.Context, l gitops.Link, inner gitops.Commit) (gitops.OID, error) {
+// withoutDropped returns the tree of an inner commit without the changes of dropped commits before it. A dropped commit gets
+// the tree of its first parent, as if it had changed nothing. The commits after it are merged, so that they bring
+// only their own changes.
+func (b *builder) withoutDropped(ctx context.Context, l quarantine.Link, inner gitops.Commit) (gitops.OID, error) {
 	if len(l.Parents) == 0 || b.plan.Dropped == 0 {
 		return inner.Tree, nil
 	}
@@ -113,7 +114,7 @@ func (b *builder) without(ctx context.Context, l gitops.Link, inner gitops.Commi
 	if !changed {
 		return inner.Tree, nil
 	}
-	tree, conflicts, err := b.request.Bridge.Merge(ctx, gitops.Merge{Base: raw, Ours: b.trees[first], Theirs: inner.Tree})
+	tree, conflicts, err := b.request.Bridge.Merge(ctx, quarantine.Merge{Base: raw, Ours: b.trees[first], Theirs: inner.Tree})
 	if err != nil {
 		return "", err
 	}
@@ -127,9 +128,9 @@ func (b *builder) without(ctx context.Context, l gitops.Link, inner gitops.Commi
 	return tree, nil
 }
 
-// cover finds the files that the snapshot left out (airlock.exclude). The agent's trees lack them; they are put back
-// into every tree before anything is made of it, so that the agent can neither remove nor replace them.
-func (b *builder) cover(ctx context.Context) error {
+// findExcluded finds the files that the snapshot left out (airlock.exclude). The agent's trees lack these files. They are
+// put back into every tree before it is used, so that the agent can neither remove nor replace them.
+func (b *builder) findExcluded(ctx context.Context) error {
 	base := b.plan.Ledger.Base
 	whole, err := b.request.Across.Commit(ctx, base.Outer)
 	if err != nil {
@@ -143,15 +144,15 @@ func (b *builder) cover(ctx context.Context) error {
 	return err
 }
 
-// complete puts back what the snapshot left out.
-func (b *builder) complete(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
+// restoreExcluded puts the files that the snapshot left out back into a tree.
+func (b *builder) restoreExcluded(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
 	if b.overlay == nil {
 		return tree, nil
 	}
 	return b.overlay.Apply(ctx, tree)
 }
 
-// innerTree returns the tree of an inner commit, complete.
+// innerTree returns the tree of an inner commit, including the files that the snapshot left out.
 func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
 	if tree, ok := b.trees[commit]; ok {
 		return tree, nil
@@ -163,13 +164,13 @@ func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID,
 	if b.plan.Brought[commit] || commit == b.plan.Last.Outer {
 		return c.Tree, nil // commits of the user's branch have all files
 	}
-	b.trees[commit], err = b.complete(ctx, c.Tree)
+	b.trees[commit], err = b.restoreExcluded(ctx, c.Tree)
 	return b.trees[commit], err
 }
 
-// patch has git format-patch and git am make the tree of a commit as well, if the request wants that, and stops
-// where they come to another one. A mail can carry neither a merge nor an empty commit.
-func (b *builder) patch(ctx context.Context, l gitops.Link, theirs gitops.OID, parents []gitops.OID, want gitops.OID) error {
+// patch checks, if the request asks for it, that git format-patch and git am make the same tree of a commit, and
+// stops the building otherwise. A mail can carry neither a merge nor an empty commit.
+func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID, want gitops.OID) error {
 	if !b.request.ByPatch || b.how == asTheyAre || len(parents) != 1 {
 		return nil
 	}
@@ -182,14 +183,14 @@ func (b *builder) patch(ctx context.Context, l gitops.Link, theirs gitops.OID, p
 		return err
 	}
 	tree, err := b.request.Bridge.Patch(ctx, base, theirs, ours)
-	var refused *gitops.RefusedPatch
+	var refused *quarantine.RefusedPatch
 	switch {
 	case errors.As(err, &refused):
-		b.refused = fmt.Sprintf("git am does not take commit %.12s: %s", l.Commit, refused.Said)
+		b.refused = fmt.Sprintf("git am does not apply commit %.12s: %s", l.Commit, refused.Said)
 	case err != nil:
 		return err
 	case tree != want:
-		b.refused = fmt.Sprintf("git am makes another tree of commit %.12s than its own", l.Commit)
+		b.refused = fmt.Sprintf("git am makes a tree for commit %.12s that differs from its own", l.Commit)
 	}
 	if b.refused != "" {
 		b.stopped = []string{}

@@ -14,23 +14,24 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Config is what a daemon runs with.
+// Config is the configuration of a daemon.
 type Config struct {
 	Engine *promote.Engine // required
 	Log    *log.Logger     // required
 	// Ready is called once the daemon holds its lock. May be nil.
 	Ready func()
-	// Guard runs beside the cycles, until its context ends. May be nil.
+	// Guard runs in parallel to the cycles until its context ends. May be nil.
 	Guard func(context.Context)
-	// News sends when a cycle should be made for what Guard found. May be nil.
+	// News receives when Guard has found a reason for a cycle. May be nil.
 	News <-chan struct{}
 }
 
-// Run makes promotion cycles whenever something has changed inside or outside, until ctx ends or the airlock is gone
-// from where it was: [ErrMoved]. If another daemon holds the airlock's daemon lock, it returns [airlock.ErrBusy].
+// Run makes promotion cycles whenever something has changed inside or outside. It returns when ctx ends. It returns
+// [ErrMoved] if the airlock is no longer where it was, and [airlock.ErrBusy] if another daemon holds the airlock's
+// daemon lock.
 func Run(ctx context.Context, c Config) error {
 	e := c.Engine
-	// A process that asks whether a daemon runs holds the lock for an instant.
+	// A process that checks whether a daemon runs holds the lock for an instant.
 	waiting, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	unlock, err := e.Store.LockFile(waiting, e.Record.ID, lockName)
@@ -69,27 +70,27 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// daemon is a daemon at work.
+// daemon is the state of a running daemon.
 type daemon struct {
 	engine  *promote.Engine
 	log     *log.Logger
 	news    <-chan struct{}
 	outer   *outerWatch
 	last    ledger.Outcome
-	failure string        // of the last cycle, logged once
-	failing time.Duration // to wait before the next try, longer each time
+	failure string        // error of the last cycle, logged once
+	failing time.Duration // pause before the next try, doubled after each failure
 	inner   <-chan struct{}
 	seen    string // signature of the outer files before the last cycle
 }
 
-// inPlace reports whether the airlock is where it was.
+// inPlace reports whether the airlock is still where it was.
 func (d *daemon) inPlace() bool {
 	_, err := os.Lstat(filepath.Join(d.engine.Dir(), lockName))
 	return err == nil && d.engine.Repo.InPlace()
 }
 
-// failedPoll is how long the daemon waits after a cycle that could not be made; after the next one twice as long,
-// up to failedPollMax: what failed may ask the user for a passphrase.
+// failedPoll is the pause after a failed cycle. It doubles with each further failure, up to failedPollMax, because a
+// failing cycle may ask the user for a passphrase each time.
 const (
 	failedPoll    = time.Second
 	failedPollMax = 32 * time.Second
@@ -97,11 +98,11 @@ const (
 
 func (d *daemon) cycle(ctx context.Context) {
 	if d.inner == nil {
-		d.inner, _ = d.engine.Watch(ctx) // without an exporter, the cycle will say why there is none
+		d.inner, _ = d.engine.Watch(ctx) // if there is no exporter, the cycle reports why
 	}
 	d.seen = d.outer.signature(d.last.Holds)
 	outcome, err := d.engine.Cycle(ctx, promote.Options{})
-	d.outer.policy = d.engine.PolicyFile() // a new one is watched from the next cycle on
+	d.outer.policy = d.engine.PolicyFile() // a new file is watched from the next cycle on
 	if ctx.Err() != nil {
 		return
 	}
@@ -112,7 +113,7 @@ func (d *daemon) cycle(ctx context.Context) {
 		d.failure = err.Error()
 		d.failing = min(max(2*d.failing, failedPoll), failedPollMax)
 		if !d.engine.Writable() {
-			d.failing = failedPoll // nothing else is tried before that has changed
+			d.failing = failedPoll // nothing else is tried until the repository is writable again
 		}
 		d.last.Retry = d.failing
 		return
@@ -124,13 +125,14 @@ func (d *daemon) cycle(ctx context.Context) {
 	}
 	d.record(outcome)
 	if len(outcome.Holds) != len(d.last.Holds) {
-		// Files in the way are watched from now on; a change between the cycle and this line is found by the next one.
+		// Files in the way are watched from now on. The next cycle finds a change between the last cycle and this
+		// line.
 		d.seen = ""
 	}
 	d.last = outcome
 }
 
-// record logs what changed.
+// record logs the changes since the last outcome.
 func (d *daemon) record(o ledger.Outcome) {
 	if o.Landed > 0 {
 		d.log.Printf("landed %d commits", o.Landed)
@@ -143,13 +145,14 @@ func (d *daemon) record(o ledger.Outcome) {
 }
 
 const (
-	// poll is how often the outer files are checked whatever inotify reports; it costs a few stat calls.
+	// poll is the interval at which the outer files are checked even without an event from inotify. A check costs a
+	// few stat calls.
 	poll = time.Second
-	// heldPoll is the same while something holds: a file in the way gives no other sign when it goes.
+	// heldPoll is the interval while there is a hold, because no event reports that a file in the way is gone.
 	heldPoll = 250 * time.Millisecond
 )
 
-// wait returns when there may be something to do.
+// wait returns when a cycle may have something to do.
 func (d *daemon) wait(ctx context.Context) {
 	pause := poll
 	if len(d.last.Holds) > 0 {
@@ -167,11 +170,11 @@ func (d *daemon) wait(ctx context.Context) {
 			return
 		case _, open := <-d.inner:
 			if !open {
-				// The exporter has ended; the next cycle opens another.
+				// The exporter has ended. The next cycle opens a new one.
 				d.inner = nil
 				_ = d.engine.Close()
 				if d.failing > 0 {
-					continue // as long as a cycle fails, another exporter may end at once as well
+					continue // while cycles fail, a new exporter may end at once as well
 				}
 			}
 			return

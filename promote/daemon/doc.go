@@ -1,18 +1,18 @@
-// Package daemon decides when promotion cycles are made: whenever something has changed inside or outside. It wakes on
-// inotify of the workspace's refs and of the outer HEAD, refs and index, and checks the latter once a second whatever
-// inotify reports. An idle daemon starts no process.
+// Package daemon decides when promotion cycles are made: whenever something has changed inside or outside. It waits
+// for inotify events on the workspace's refs and on the outer HEAD, refs and index. It also checks the outer files
+// once a second, because inotify can miss changes. An idle daemon starts no process.
 //
-// One daemon runs for each airlock. It holds an flock on a file of the host state for its life. The number in that file helps
-// people; the lock is the truth. stop opens a pidfd for the number, checks the lock again, and signals
-// through the descriptor. There is no socket, since nothing has to be asked: results are in refs,
-// notes and one file, and promote and clear run the same code in the foreground under the same lock. A
-// socket would be another protocol, with a path of at most 108 bytes, and would stay behind after kill
-// -9.
+// One daemon runs for each airlock. It holds an flock on a file of the host state for its life. The process id in
+// that file is only a hint, and the lock decides. To stop a daemon, stop opens a pidfd for the process id, checks the
+// lock again, and signals through the descriptor. The daemon has no socket, because no process has to ask it
+// anything. Its results are in refs, notes and one file, and promote and clear run the same code in the foreground
+// under the same lock. A socket would need another protocol and a path of at most 108 bytes, and would stay behind
+// after kill -9.
 //
-// A new daemon reads the record once more under the lock, and ends if the airlock is stopped; stop
-// looks for a daemon before and after it writes the record. So no daemon stays that a status at the
-// same time brought back.
+// A new daemon reads the record again under the lock, and ends if the airlock is stopped. stop looks for a daemon
+// before and after it writes the record. So no daemon survives that a concurrent status has started.
 //
-// Files that a hold names, and the settings, are checked as well: some file systems are silent. The guard of the
-// prison (package watch) has a clock and an exporter of its own, since the agent decides how long a cycle takes.
+// The daemon also polls the settings and the files that a hold names, because some file systems send no events. The
+// guard of the prison (package watch) has its own clock and its own exporter, since the agent decides how long a
+// cycle takes.
 package daemon

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// inode tells files apart that were renamed into place within one tick of the clock.
+// inode distinguishes files that were renamed into place within one tick of the clock.
 func inode(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

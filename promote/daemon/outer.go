@@ -17,15 +17,15 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// outerWatch notices what the user does in the repository. inotify is a hint, the signature the truth.
+// outerWatch detects the user's changes in the repository. An inotify event is only a hint. The signature decides.
 type outerWatch struct {
-	watcher *fsnotify.Watcher // nil where the system gives no more of them
+	watcher *fsnotify.Watcher // nil if the system has no more inotify instances
 	repo    *gitops.Repository
 	files   []string
-	policy  string // the user's own policy, as the last cycle read it
+	policy  string // the user's own policy file, as the last cycle read it
 }
 
-// watchOuter watches where HEAD, the index, the branch, operations in progress and settings are kept.
+// watchOuter watches HEAD, the index, the branch, operations in progress and the settings.
 func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 	w := &outerWatch{repo: repo}
 	for _, name := range []string{"HEAD", "index", "index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
@@ -42,7 +42,7 @@ func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 	}
 	w.watcher = watcher
 	go func() {
-		for range watcher.Errors { // too many events at once, say: nobody who listens, no more events
+		for range watcher.Errors { // such as too many events at once; the watcher blocks unless somebody receives its errors
 		}
 	}()
 	dirs := map[string]bool{repo.GitDir: true, repo.CommonDir: true, filepath.Dir(filepath.Join(repo.CommonDir, r.Branch)): true}
@@ -52,7 +52,7 @@ func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 	return w
 }
 
-// userConfigFiles are where git looks for the user's configuration (git-config(1), FILES).
+// userConfigFiles returns the files in which git looks for the user's configuration (git-config(1), FILES).
 func userConfigFiles() []string {
 	files := []string{os.Getenv("GIT_CONFIG_GLOBAL")}
 	if home, err := os.UserHomeDir(); err == nil {
@@ -64,8 +64,9 @@ func userConfigFiles() []string {
 	return files
 }
 
-// Watch sends when the result of [promote.Engine.State] may have changed, until ctx ends: the daemon has written something down,
-// or the user has done something outside. It sends never where the system gives no more watchers.
+// Watch sends when the result of [promote.Engine.State] may have changed, until ctx ends: the daemon has written to
+// the host state, or the user has changed something outside. It never sends if the system has no more inotify
+// instances.
 func Watch(ctx context.Context, repo *gitops.Repository, store airlock.Store, r airlock.Record) <-chan struct{} {
 	changes := make(chan struct{}, 1)
 	w := watchOuter(repo, r)
@@ -84,7 +85,7 @@ func Watch(ctx context.Context, repo *gitops.Repository, store airlock.Store, r 
 				}
 				select {
 				case changes <- struct{}{}:
-				default: // one is waiting
+				default: // a change is already waiting
 				}
 			}
 		}
@@ -92,7 +93,7 @@ func Watch(ctx context.Context, repo *gitops.Repository, store airlock.Store, r 
 	return changes
 }
 
-// events is a channel that never sends where there is no inotify.
+// events returns a channel that never sends if there is no inotify.
 func (w *outerWatch) events() <-chan fsnotify.Event {
 	if w.watcher == nil {
 		return nil
@@ -106,7 +107,8 @@ func (w *outerWatch) close() {
 	}
 }
 
-// signature says what the files look like, those that a hold names among them, and what room there is if one says that there is none.
+// signature describes the state of the outer files and of the files that a hold names. While a hold reports a full
+// disk, it also includes whether there is room.
 func (w *outerWatch) signature(holds []ledger.Hold) string {
 	var b strings.Builder
 	for _, name := range w.files {
@@ -123,7 +125,7 @@ func (w *outerWatch) signature(holds []ledger.Hold) string {
 			sign(&b, filepath.Join(w.repo.Top, p))
 		}
 		if h.Reason == ledger.DiskFull {
-			// Others write to the disk as well: a little more or less room is nothing new.
+			// Other programs write to the disk as well, so that small changes of its free space do not matter.
 			fmt.Fprintln(&b, promote.DiskFull(w.repo.CommonDir), unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}

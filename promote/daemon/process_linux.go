@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a pidfd (pidfd_open(2)): it keeps the process's number from being given to somebody else between a
-// look and a signal. -1 stands for a process that has ended.
+// process is a pidfd (pidfd_open(2)). It keeps the process id from being reused between a check and a signal. The
+// value -1 stands for a process that has ended.
 type process struct{ fd int }
 
 func openProcess(pid int) (process, error) {
@@ -37,7 +37,7 @@ func (p process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// ended waits a while for the process to end, which makes its descriptor readable.
+// ended waits up to within for the process to end. A pidfd becomes readable when its process ends.
 func (p process) ended(within time.Duration) (bool, error) {
 	if p.fd < 0 {
 		return true, nil
@@ -55,7 +55,7 @@ func holds(pid int, file string) bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	descriptors, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*") // of a process that has ended there are none
+	descriptors, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*") // a process that has ended has none
 	for _, d := range descriptors {
 		if info, err := os.Stat(d); err == nil && os.SameFile(info, want) {
 			return true
@@ -64,8 +64,9 @@ func holds(pid int, file string) bool {
 	return false
 }
 
-// lockHolder asks the kernel who has locked a file by flock(2), see proc_locks(5); 0 if it does not say. Devices are told
-// otherwise there than by stat(2) on some file systems, so that only the inode counts, and that the file is open.
+// lockHolder returns the process that has locked a file by flock(2), as proc_locks(5) lists it, or 0 if it lists
+// none. On some file systems that list and stat(2) report different devices. Therefore only the inode is compared,
+// and the process must have the file open.
 func lockHolder(file string) int {
 	info, err := os.Stat(file)
 	if err != nil {

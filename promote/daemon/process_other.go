@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// process is known by its number where there are no pidfds. The daemon's lock is looked at right before the signal,
-// which leaves the number an instant to change its owner.
+// process is a process id, on systems without pidfds. The daemon's lock is checked right before the signal, so that
+// the process id can be reused only within an instant.
 type process struct{ pid int }
 
 func openProcess(pid int) (process, error) { return process{pid}, nil }
@@ -24,7 +24,7 @@ func (p process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// ended waits a while for the process to end.
+// ended waits up to within for the process to end.
 func (p process) ended(within time.Duration) (bool, error) {
 	err := syscall.Kill(p.pid, 0)
 	if err == nil {
@@ -37,7 +37,7 @@ func (p process) ended(within time.Duration) (bool, error) {
 	return false, err
 }
 
-// holds takes the word of whoever wrote the number.
+// holds cannot check which files a process has open here, and trusts the process id in the file.
 func holds(pid int, _ string) bool { return pid > 0 }
 
 func lockHolder(string) int { return 0 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,83 +13,103 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
 // lockName is the file of the host state that a daemon locks for its life.
 const lockName = "daemon.lock"
 
-// ErrElsewhere says that the daemon of an airlock lives where this process cannot see it: in another container, or on
-// another host that has the repository's disk.
+// ErrElsewhere reports that this process cannot see the daemon of an airlock: it runs in another container, or on
+// another host that shares the repository's disk.
 var ErrElsewhere = errors.New("the daemon runs in another container or on another host")
 
-// ErrMoved says that the host state or the worktree of an airlock is not where it was.
+// ErrMoved reports that the host state or the worktree of an airlock is no longer where it was.
 var ErrMoved = errors.New("the worktree is not where it was")
 
 const (
-	// stopTime is how long a daemon may take to end a cycle.
+	// stopTime is the time that a process has to end its cycle.
 	stopTime = 20 * time.Second
 	killTime = 5 * time.Second
 )
 
-// Stop ends the daemon of an airlock, if one runs, and returns when it has ended. The cycle it is at
-// is broken off between two of its steps; a daemon that does not answer is killed, and its journal
-// is for the next cycle.
+// Stop ends the daemon of an airlock, if one runs, and returns when it has ended. The current cycle is broken off
+// between two of its steps. A daemon that does not react is killed, and the next cycle recovers from its journal. When ctx
+// ends it is killed at once, so that an interruption leaves nothing half stopped.
 func Stop(ctx context.Context, store airlock.Store, id string) error {
+	if _, err := endHolder(ctx, store, id, lockName); err != nil {
+		return fmt.Errorf("stop the daemon of airlock %s: %w", id, err)
+	}
+	return nil
+}
+
+// EndCycle ends, in the same way, another command whose cycle holds the airlock's cycle lock. It returns the process id
+// of that command, or 0 if there is none.
+func EndCycle(ctx context.Context, store airlock.Store, id string) (pid int, err error) {
+	if pid, err = endHolder(ctx, store, id, promote.CycleLock); err != nil {
+		return pid, fmt.Errorf("end the cycle of airlock %s: %w", id, err)
+	}
+	return pid, nil
+}
+
+// endHolder ends the process that holds a lock of an airlock. It returns its process id, or 0 if none holds the lock.
+func endHolder(ctx context.Context, store airlock.Store, id, name string) (pid int, err error) {
 	for _, try := range []struct {
 		signal syscall.Signal
 		within time.Duration
-	}{{syscall.SIGTERM, stopTime}, {syscall.SIGKILL, killTime}} {
-		ended, err := signalDaemon(ctx, store, id, try.signal, try.within)
+		ctx    context.Context
+	}{{syscall.SIGTERM, stopTime, ctx}, {syscall.SIGKILL, killTime, context.WithoutCancel(ctx)}} {
+		found, ended, err := signalHolder(try.ctx, store, id, name, try.signal, try.within)
+		pid = cmp.Or(pid, found)
 		if err != nil || ended {
-			return err
+			return pid, err
 		}
 	}
-	return fmt.Errorf("the daemon of airlock %s does not end", id)
+	return pid, fmt.Errorf("process %d does not end", pid)
 }
 
-// signalDaemon signals the process that holds the lock and no other. It reports whether the process has
-// ended by the deadline; that it lets go of the lock is not enough, since it has more to close.
-func signalDaemon(ctx context.Context, store airlock.Store, id string, signal syscall.Signal, within time.Duration) (ended bool, err error) {
-	pid, err := PID(store, id)
+// signalHolder signals the process that holds the lock, and no other. It reports whether the process has ended by the
+// deadline. It does not return when the lock is released, since the process has more to close then.
+func signalHolder(ctx context.Context, store airlock.Store, id, name string, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
+	pid, err = holder(store, id, name)
 	if err != nil || pid == 0 {
-		return err == nil, err
+		return 0, err == nil, err
 	}
 	p, err := openProcess(pid)
 	if err != nil {
-		return false, fmt.Errorf("find the daemon %d: %w", pid, err)
+		return pid, false, fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer p.close()
-	if still, err := PID(store, id); err != nil || still != pid {
-		return still == 0, err
+	if still, err := holder(store, id, name); err != nil || still != pid {
+		return pid, still == 0, err
 	}
 	if err := p.signal(signal); err != nil {
-		return false, fmt.Errorf("signal the daemon %d: %w", pid, err)
+		return pid, false, fmt.Errorf("signal process %d: %w", pid, err)
 	}
-	for end := time.Now().Add(within); time.Now().Before(end); {
-		ended, err := p.ended(endPoll)
-		if err != nil {
-			return false, fmt.Errorf("wait for the daemon %d: %w", pid, err)
-		}
-		if ended || ctx.Err() != nil {
-			return ended, ctx.Err()
-		}
+	for end := time.Now().Add(within); time.Now().Before(end) && ctx.Err() == nil && !ended && err == nil; {
+		ended, err = p.ended(endPoll)
 	}
-	return false, nil
+	if err != nil {
+		err = fmt.Errorf("wait for process %d: %w", pid, err)
+	}
+	return pid, ended, err
 }
 
-// endPoll is how long one look at whether a process has ended may take.
+// endPoll bounds one wait for the process to end.
 const endPoll = 50 * time.Millisecond
 
-// PID returns the process id of the daemon of an airlock, 0 if none runs. The lock is the truth, the number in it a
-// help: without a process of that number, [ErrElsewhere].
-func PID(store airlock.Store, id string) (int, error) {
-	file := filepath.Join(store.Dir(id), lockName)
+// PID returns the process id of the daemon of an airlock, or 0 if none runs. The lock decides whether a daemon runs.
+// Its file contains the process id. If no process here has that id and the file open, PID returns [ErrElsewhere].
+func PID(store airlock.Store, id string) (int, error) { return holder(store, id, lockName) }
+
+// holder returns the process id of the holder of an airlock's lock, or 0 if the lock is free.
+func holder(store airlock.Store, id, name string) (int, error) {
+	file := filepath.Join(store.Dir(id), name)
 	none, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
 	said, before := "", 0
 	for range 20 {
-		unlock, err := store.LockFile(none, id, lockName)
+		unlock, err := store.LockFile(none, id, name)
 		if err == nil {
 			unlock()
 			return 0, nil
@@ -104,8 +125,8 @@ func PID(store airlock.Store, id string) (int, error) {
 		if pid, err := strconv.Atoi(said); err == nil && holds(pid, file) {
 			return pid, nil
 		}
-		// A daemon that has just begun has not written its number yet, and the one that is there may be anybody's by now.
-		// Others who ask hold the lock for an instant only.
+		// A daemon that has just started has not written its process id yet, and the id in the file may already
+		// belong to another process. Other processes that check the lock hold it only for an instant.
 		pid := lockHolder(file)
 		if pid != 0 && pid == before {
 			return pid, nil

@@ -1,8 +1,9 @@
-// Package history decides which inner commits are built, on what, and in the place of which. A [Plan] follows from
-// values alone: the commits that have not landed, the ledger, the user's decisions, and two graphs that say which
-// commits reach which. Nothing here reads an object, a ref or a file, so that random histories test it without git.
+// Package history decides which inner commits are built, on which commits, and which commits they replace. A [Plan]
+// depends only on values: the commits that have not landed, the ledger, the user's decisions, and two graphs that
+// report which commits reach which. The package reads no object, ref or file, so that tests can plan random histories
+// without git.
 //
-// Let F be the newest commit of the inner first-parent history that has landed (else the root). The commits after F
-// are new. If F is not the last one that landed, the agent has rewritten its history: the first new commit then
-// goes on top of the last landed one all the same, and supersedes the landed commits that it undoes.
+// Let F be the newest landed commit of the inner first-parent history, or the root if none of its commits has landed.
+// The commits after F are new. If F is not the commit that landed last, the agent has rewritten its history. The
+// first new commit then still goes on top of the last landed one, and supersedes the landed commits that it undoes.
 package history

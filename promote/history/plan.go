@@ -8,39 +8,40 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Graph reports which commits reach which; *[gitops.Git] is one.
+// Graph reports which commits reach which. *[gitops.Git] implements it.
 type Graph interface {
-	// Unreached returns the commits that tips reach and others do not, children before parents. Commits that are
-	// missing reach nothing.
+	// Unreached returns the commits that tips reach and others do not reach, children before parents. Missing commits
+	// reach nothing.
 	Unreached(ctx context.Context, tips, others []gitops.OID) ([]gitops.OID, error)
 }
 
-// Facts are what a plan follows from.
+// Facts is the input of a plan.
 type Facts struct {
-	Tip       gitops.OID          // the inner commit to be promoted
-	Links     []gitops.Link       // what Tip reaches, without landed commits and those of Brought; parents first
-	Brought   map[gitops.OID]bool // inner commits that are commits of the user's branch: an agent can fetch them
+	Tip       gitops.OID          // the inner commit to promote
+	Links     []quarantine.Link   // the commits that Tip reaches, parents first, without landed commits and without the commits of Brought
+	Brought   map[gitops.OID]bool // inner commits that are commits of the user's branch, because the agent can fetch them
 	Ledger    *ledger.Ledger
 	Decisions ledger.Decisions
 }
 
-// Plan lists what is built, and what it lands on.
+// Plan lists the commits to build, and the commit to build them on.
 type Plan struct {
 	Facts
 	Chain      []gitops.OID // new commits of the first-parent history, oldest first, without dropped ones
-	Last       ledger.Pair  // the newest landed pair, which the first commit of Chain goes on
-	Since      gitops.OID   // the commit from which the changes of Chain[0] count: Last's inner one, or one of Brought
-	Fork       gitops.OID   // if Since is older than Last: the newest landed inner commit that Since has; else empty
-	Dropped    int          // new commits that are left out
-	Waits      int          // new commits that are built
+	Last       ledger.Pair  // the newest landed pair, the parent of the first commit of Chain
+	Since      gitops.OID   // the commit from which the changes of Chain[0] count: Last.Inner, or a commit of Brought
+	Fork       gitops.OID   // if Since is older than Last, the newest landed inner commit that Since reaches; empty otherwise
+	Dropped    int          // number of new commits that are left out
+	Waits      int          // number of new commits that are built
 	Supersedes []gitops.OID // landed outer commits that Chain[0] undoes, oldest first
 }
 
-// New makes a plan. The links of the result are ordered so that each commit of Chain comes right after what it
-// reaches beside the commits before it: what lands with a commit is what comes before it.
+// New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
+// to the commits before it. The commits that land with a commit of Chain are therefore the links before it.
 func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	p := &Plan{Facts: f, Last: f.Ledger.Last()}
 	p.Since = p.Last.Inner
@@ -55,8 +56,8 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	return p, p.supersede(ctx, inner, outer)
 }
 
-// follow lists the new commits of a commit's first-parent history, oldest first, and returns the commit before
-// them: the root if the history is another than the root's.
+// follow lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.
+// If the history ends in a root of its own, that is the airlock's root.
 func (p *Plan) follow(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {
 	parents := map[gitops.OID][]gitops.OID{}
 	for _, l := range p.Links {
@@ -73,8 +74,8 @@ func (p *Plan) follow(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {
 	return chain, found
 }
 
-// arrange orders the links along the chain. A dropped merge is like its first parent: what only its other parents
-// reach is left out.
+// arrange orders the links along the chain. A dropped merge counts as its first parent, so that the commits that only
+// its other parents reach are left out.
 func (p *Plan) arrange(chain []gitops.OID) {
 	all := p.along(chain)
 	p.Links = slices.Clone(all)
@@ -93,14 +94,14 @@ func (p *Plan) arrange(chain []gitops.OID) {
 	p.Dropped = len(all) - p.Waits
 }
 
-// along returns the links that the commits of a chain reach, each right before the first of them that reaches it,
-// parents first.
-func (p *Plan) along(chain []gitops.OID) []gitops.Link {
-	waiting := map[gitops.OID]gitops.Link{}
+// along returns the links that the commits of a chain reach, parents first. Each link comes right before the first
+// commit of the chain that reaches it.
+func (p *Plan) along(chain []gitops.OID) []quarantine.Link {
+	waiting := map[gitops.OID]quarantine.Link{}
 	for _, l := range p.Links {
 		waiting[l.Commit] = l
 	}
-	var links []gitops.Link
+	var links []quarantine.Link
 	for _, id := range chain {
 		for todo := []gitops.OID{id}; len(todo) > 0; {
 			l := waiting[todo[len(todo)-1]]
@@ -114,7 +115,7 @@ func (p *Plan) along(chain []gitops.OID) []gitops.Link {
 				continue // its parents first
 			}
 			todo = todo[:before-1]
-			if l.Commit != "" { // else it was another commit's parent, too
+			if l.Commit != "" { // empty if it also was a parent of another commit
 				links = append(links, l)
 				delete(waiting, l.Commit)
 			}
@@ -126,9 +127,9 @@ func (p *Plan) along(chain []gitops.OID) []gitops.Link {
 // Drops reports whether the user leaves an inner commit out.
 func (p *Plan) Drops(inner gitops.OID) bool { return p.Decisions.DropOf(inner) != nil }
 
-// goOnFrom plans for a first new commit on top of a commit of the user's branch: its changes count from that one. If
-// that one is older than the last landed commit, the first new commit also undoes what of the agent's has landed
-// since then, and nothing else.
+// goOnFrom plans a first new commit on top of a commit of the user's branch. The changes of the new commit count from
+// the branch's commit. If the branch's commit is older than the last landed commit, the new commit also undoes the
+// agent's commits that have landed since then, and nothing else.
 func (p *Plan) goOnFrom(ctx context.Context, outer Graph, found gitops.OID) error {
 	p.Since = found
 	landed := p.Last.Outer
@@ -149,8 +150,8 @@ func (p *Plan) goOnFrom(ctx context.Context, outer Graph, found gitops.OID) erro
 	return err
 }
 
-// landedBefore returns the inner commit of the newest landed one that a commit of the branch has; the root if it
-// has none.
+// landedBefore returns the inner commit of the newest landed commit that a commit of the branch reaches, or the root
+// if it reaches none.
 func (p *Plan) landedBefore(ctx context.Context, outer Graph, commit gitops.OID) (gitops.OID, error) {
 	var landed []gitops.OID
 	for _, l := range p.Ledger.Landed {
@@ -169,8 +170,8 @@ func (p *Plan) landedBefore(ctx context.Context, outer Graph, commit gitops.OID)
 	return p.Ledger.Base.Inner, err
 }
 
-// supersede lists the landed commits that the first new one undoes. Those that the agent still has by way of a
-// commit of the user's branch are not undone.
+// supersede lists the landed commits that the first new commit undoes. A landed commit is not undone if the agent
+// still has it through a commit of the user's branch.
 func (p *Plan) supersede(ctx context.Context, inner, outer Graph) error {
 	undone, err := inner.Unreached(ctx, []gitops.OID{p.Last.Inner}, p.Chain[:1])
 	if err != nil {
@@ -194,10 +195,10 @@ func (p *Plan) supersede(ctx context.Context, inner, outer Graph) error {
 	return err
 }
 
-// Reach returns the links that a commit reaches, itself included, in their order.
-func (p *Plan) Reach(commit gitops.OID) []gitops.Link {
+// Reach returns the links that a commit reaches, including itself, in the order of Links.
+func (p *Plan) Reach(commit gitops.OID) []quarantine.Link {
 	wanted := map[gitops.OID]bool{commit: true}
-	var reached []gitops.Link
+	var reached []quarantine.Link
 	for _, l := range slices.Backward(p.Links) { // children before parents
 		if !wanted[l.Commit] {
 			continue
@@ -211,7 +212,7 @@ func (p *Plan) Reach(commit gitops.OID) []gitops.Link {
 	return reached
 }
 
-// Whole returns the newest commit of the chain that is done with all that it reaches; empty if there is none.
+// Whole returns the newest commit of the chain that is done together with everything it reaches, or empty.
 func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	whole := gitops.OID("")
 	for _, id := range p.Chain {
@@ -225,8 +226,8 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	return whole
 }
 
-// Keeps reports whether the pending pairs are still part of the plan, with the same first commit on the branch: that
-// commit is unlike the others, which have the images of their own parents.
+// Keeps reports whether the pending pairs are still part of the plan and their first commit on the branch is still
+// the same. Only that first commit has another parent than the image of its own.
 func (p *Plan) Keeps(tail []ledger.Pair) bool {
 	waiting := map[gitops.OID]bool{}
 	for _, l := range p.Links {
@@ -242,13 +243,13 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 	return len(chain) > 0 && chain[0] == p.Chain[0]
 }
 
-// After returns the links that are not pending yet; none if all of those are dropped.
-func (p *Plan) After(tail []ledger.Pair) []gitops.Link {
+// After returns the links that are not pending yet, or none if all of them are dropped.
+func (p *Plan) After(tail []ledger.Pair) []quarantine.Link {
 	pending := map[gitops.OID]bool{}
 	for _, t := range tail {
 		pending[t.Inner] = true
 	}
-	var links []gitops.Link
+	var links []quarantine.Link
 	fresh := false
 	for _, l := range p.Links {
 		if !pending[l.Commit] {
@@ -262,25 +263,26 @@ func (p *Plan) After(tail []ledger.Pair) []gitops.Link {
 	return links
 }
 
-// ErrNotPending says that a commit is not one of those that wait on the line that lands.
+// ErrNotPending reports that a commit is not a pending commit of the line that lands.
 var ErrNotPending = errors.New("not one of the pending commits")
 
-// leastDigits is the shortest abbreviation of an inner commit.
+// leastDigits is the length of the shortest accepted abbreviation of an inner commit.
 const leastDigits = 7
 
-// Digits reports whether a name can be an inner commit's.
+// Digits reports whether a name can be an abbreviation of an inner commit.
 func Digits(name string) bool {
 	return len(name) >= leastDigits && strings.Trim(strings.ToLower(name), "0123456789abcdef") == ""
 }
 
-// Find returns the one waiting commit that a name stands for, and its outer name if it has one. The name is at
-// least seven digits of the inner commit, or a revision that git resolves to the outer one (empty if it does not).
-func (p *Plan) Find(name string, revision gitops.OID) (gitops.Link, gitops.OID, error) {
+// Find returns the one waiting commit that a name stands for, and its outer commit if it has been built. The name is
+// at least seven digits of the inner commit, or a revision that git resolves to the outer commit. revision is empty
+// if git cannot resolve the name.
+func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.OID, error) {
 	outer := map[gitops.OID]gitops.OID{}
 	for _, t := range p.Ledger.Tail {
 		outer[t.Inner] = t.Outer
 	}
-	var found []gitops.Link
+	var found []quarantine.Link
 	for _, l := range p.Links {
 		o := outer[l.Commit]
 		if o != "" && o == revision || Digits(name) && strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
@@ -288,13 +290,14 @@ func (p *Plan) Find(name string, revision gitops.OID) (gitops.Link, gitops.OID, 
 		}
 	}
 	if len(found) != 1 || p.Drops(found[0].Commit) {
-		return gitops.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Escape(name), ErrNotPending)
+		return quarantine.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Escape(name), ErrNotPending)
 	}
 	return found[0], outer[found[0].Commit], nil
 }
 
-// Target returns the inner commit that a landing ends with: pending, new or landed. A name stands for it as in
-// [Plan.Find], unless an earlier cycle has found it already. [ErrNotPending] says that no landing can end there.
+// Target returns the inner commit at which a landing ends. It can be pending, new or landed. If found is set, an
+// earlier cycle has resolved the name already. Otherwise the name is resolved as in [Plan.Find]. The error wraps
+// [ErrNotPending] if no landing can end at that commit.
 func (p *Plan) Target(name string, revision, found gitops.OID) (gitops.OID, error) {
 	for _, pairs := range [][]ledger.Pair{p.Ledger.Tail, p.Ledger.Landed} {
 		i := slices.IndexFunc(pairs, func(l ledger.Pair) bool { return l.Outer == revision })
@@ -318,7 +321,7 @@ func (p *Plan) Target(name string, revision, found gitops.OID) (gitops.OID, erro
 	return found, nil
 }
 
-// landedAs returns the only landed inner commit with an abbreviation; empty if there is none or several.
+// landedAs returns the landed inner commit with an abbreviation, or empty if there are none or several.
 func (p *Plan) landedAs(name string) gitops.OID {
 	found := gitops.OID("")
 	if !Digits(name) {

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// graph is a history in memory: the parents of each commit.
+// graph is a history in memory. It maps each commit to its parents.
 type graph map[gitops.OID][]gitops.OID
 
-// reach returns all commits that some reach, themselves included.
+// reach returns all commits that some commits reach, including themselves.
 func (g graph) reach(tips ...gitops.OID) map[gitops.OID]bool {
 	reached := map[gitops.OID]bool{}
 	for todo := slices.Clone(tips); len(todo) > 0; {
@@ -56,7 +57,7 @@ func (g graph) sorted(reached map[gitops.OID]bool) []gitops.OID {
 	return out
 }
 
-// Unreached is that of [history.Graph].
+// Unreached implements [history.Graph].
 func (g graph) Unreached(_ context.Context, tips, others []gitops.OID) ([]gitops.OID, error) {
 	reached := g.reach(tips...)
 	for id := range g.reach(others...) {
@@ -70,7 +71,7 @@ func (g graph) Unreached(_ context.Context, tips, others []gitops.OID) ([]gitops
 // name makes a commit's name.
 func name(prefix byte, n int) gitops.OID { return gitops.OID(fmt.Sprintf("%c%039d", prefix, n)) }
 
-// model is a random inner history, of which a part has landed.
+// model is a random inner history of which a part has landed.
 type model struct {
 	inner, outer graph
 	facts        history.Facts
@@ -92,7 +93,7 @@ func newModel(t *testing.T, r *rand.Rand) model {
 				if other := all[r.IntN(len(all)-1)]; other != m.inner[id][0] {
 					m.inner[id] = append(m.inner[id], other)
 				}
-			case r.IntN(25) == 0: // a history of its own
+			case r.IntN(25) == 0: // a separate history
 				m.inner[id] = nil
 			}
 			all = append(all, id)
@@ -104,7 +105,7 @@ func newModel(t *testing.T, r *rand.Rand) model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What tip reaches lands, in order.
+	// Everything that tip reaches lands, in order.
 	var landed []ledger.Pair
 	onto := base
 	for i, id := range m.inner.sorted(m.inner.reach(tip)) {
@@ -118,7 +119,7 @@ func newModel(t *testing.T, r *rand.Rand) model {
 	}
 	l.SetTail(landed)
 	l.Land(onto)
-	// The agent goes on, from the tip or from anywhere before it.
+	// The agent continues from the tip or from any commit before it.
 	from := tip
 	if r.IntN(3) == 0 {
 		all := m.inner.sorted(m.inner.reach(tip))
@@ -129,7 +130,7 @@ func newModel(t *testing.T, r *rand.Rand) model {
 		if l.Has(id) {
 			continue
 		}
-		m.facts.Links = append(m.facts.Links, gitops.Link{Commit: id, Parents: m.inner[id]})
+		m.facts.Links = append(m.facts.Links, quarantine.Link{Commit: id, Parents: m.inner[id]})
 		if r.IntN(8) == 0 {
 			d := ledger.Dropped{Commit: id}
 			if len(m.inner[id]) > 0 {
@@ -141,7 +142,7 @@ func newModel(t *testing.T, r *rand.Rand) model {
 	return m
 }
 
-// TestAnyHistoryIsPlanned makes random histories and compares their plans with what the package's doc promises.
+// TestAnyHistoryIsPlanned plans random histories and checks the plans against the rules in the package documentation.
 func TestAnyHistoryIsPlanned(t *testing.T) {
 	t.Parallel()
 	cases := 5000
@@ -155,8 +156,8 @@ func TestAnyHistoryIsPlanned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.EqualFunc(before, m.facts.Links, func(a, b gitops.Link) bool { return a.Commit == b.Commit && slices.Equal(a.Parents, b.Parents) }) {
-			t.Fatalf("seed %d: the plan writes its facts", seed)
+		if !slices.EqualFunc(before, m.facts.Links, func(a, b quarantine.Link) bool { return a.Commit == b.Commit && slices.Equal(a.Parents, b.Parents) }) {
+			t.Fatalf("seed %d: the plan changes its facts", seed)
 		}
 		m.checkChain(t, seed, p)
 		m.checkLinks(t, seed, p)
@@ -184,7 +185,8 @@ func (m model) checkChain(t *testing.T, seed int, p *history.Plan) {
 	}
 }
 
-// checkLinks compares the links with what the chain reaches where dropped commits are like their first parents.
+// checkLinks compares the links with the commits that the chain reaches when dropped commits count as their first
+// parents.
 func (m model) checkLinks(t *testing.T, seed int, p *history.Plan) {
 	t.Helper()
 	thinned := graph{}
@@ -204,7 +206,7 @@ func (m model) checkLinks(t *testing.T, seed int, p *history.Plan) {
 	waits := 0
 	for i, l := range p.Links {
 		if !want[l.Commit] {
-			t.Fatalf("seed %d: %s is built, and the chain does not reach it", seed, l.Commit)
+			t.Fatalf("seed %d: %s is built although the chain does not reach it", seed, l.Commit)
 		}
 		at[l.Commit] = i
 		for _, parent := range l.Parents {
@@ -219,7 +221,7 @@ func (m model) checkLinks(t *testing.T, seed int, p *history.Plan) {
 	if len(p.Links) != len(want) || p.Waits != waits || p.Waits+p.Dropped != len(m.facts.Links) {
 		t.Fatalf("seed %d: %d links of %d, %d wait, %d dropped", seed, len(p.Links), len(want), p.Waits, p.Dropped)
 	}
-	for i, id := range p.Chain { // what comes before a commit of the chain is what it and those before it reach
+	for i, id := range p.Chain { // each commit of the chain follows exactly the commits that it and those before it reach
 		reached := thinned.reach(p.Chain[:i+1]...)
 		for _, l := range p.Links[:at[id]+1] {
 			if !reached[l.Commit] {
@@ -229,7 +231,7 @@ func (m model) checkLinks(t *testing.T, seed int, p *history.Plan) {
 	}
 }
 
-// checkSuperseded compares what is undone with what the agent has no more.
+// checkSuperseded compares the undone commits with the landed commits that the agent has lost.
 func (m model) checkSuperseded(t *testing.T, seed int, p *history.Plan) {
 	t.Helper()
 	var want []gitops.OID

@@ -19,8 +19,9 @@ type attributeLine struct {
 	states  []string
 }
 
-// parseAttributes reads a .gitattributes file as git does (attr.c, parse_attr_line); top reports that it lies at the top of the
-// tree, where alone macros can be defined. Lines that git does not obey are left out, except those that are only too long.
+// parseAttributes reads a .gitattributes file as git does (attr.c, parse_attr_line). top reports that the file is at
+// the top of the tree, because only that file can define macros. Lines that git ignores are left out, except lines
+// that it ignores because of their length.
 func parseAttributes(content []byte, top bool) []attributeLine {
 	var lines []attributeLine
 	n := 0
@@ -34,7 +35,7 @@ func parseAttributes(content []byte, top bool) []attributeLine {
 	return lines
 }
 
-// parseAttributeLine reads one line; ok is false if git would obey nothing of it.
+// parseAttributeLine reads one line. ok is false if git ignores the line.
 func parseAttributeLine(text string) (l attributeLine, ok bool) {
 	text, _, _ = strings.Cut(text, "\x00")
 	text = strings.TrimLeft(text, attributeSpace)
@@ -43,7 +44,7 @@ func parseAttributeLine(text string) (l attributeLine, ok bool) {
 	}
 	first, rest := firstWord(text)
 	l.pattern, l.states = first, strings.FieldsFunc(rest, isAttributeSpace)
-	if macro, found := strings.CutPrefix(first, macroMark); found && macro != "" { // alone, the mark is a pattern
+	if macro, found := strings.CutPrefix(first, macroMark); found && macro != "" { // without a name, the mark is a pattern
 		macro, _, _ = strings.Cut(macro, "\x00")
 		macro, _ = firstWordPlain(strings.TrimLeft(macro, attributeSpace))
 		l.pattern, l.macro = "", macro
@@ -61,10 +62,10 @@ func parseAttributeLine(text string) (l attributeLine, ok bool) {
 	return l, ok
 }
 
-// macroMark is what the definition of a macro begins with.
+// macroMark begins the definition of a macro.
 const macroMark = "[attr]"
 
-// isAttributeName reports whether git takes a word for the name of an attribute (attr.c, attr_name_valid).
+// isAttributeName reports whether git accepts a word as the name of an attribute (attr.c, attr_name_valid).
 func isAttributeName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -79,7 +80,8 @@ const attributeSpace = " \t\r\n"
 
 func isAttributeSpace(r rune) bool { return strings.ContainsRune(attributeSpace, r) }
 
-// firstWord splits a line after its pattern, which may be quoted as in C. What is not quoted well is a word like others.
+// firstWord splits a line after its pattern, which may be quoted as in C. A pattern with invalid quotes is an
+// ordinary word.
 func firstWord(line string) (word, rest string) {
 	if word, rest, ok := unquote(line); ok {
 		return word, rest
@@ -87,7 +89,7 @@ func firstWord(line string) (word, rest string) {
 	return firstWordPlain(line)
 }
 
-// firstWordPlain splits a line at its first blank.
+// firstWordPlain splits a line at its first space.
 func firstWordPlain(line string) (word, rest string) {
 	if i := strings.IndexAny(line, attributeSpace); i >= 0 {
 		return line[:i], line[i:]
@@ -95,10 +97,10 @@ func firstWordPlain(line string) (word, rest string) {
 	return line, ""
 }
 
-// escapes are the letters that C has for bytes.
+// escapes are C's escape letters and their bytes.
 var escapes = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '"': '"'}
 
-// unquote reads the quoted text that a line begins with, as git's unquote_c_style does.
+// unquote reads a quoted text at the beginning of a line, as git's unquote_c_style does.
 func unquote(line string) (text, rest string, ok bool) {
 	if line == "" || line[0] != '"' {
 		return "", "", false
@@ -127,21 +129,22 @@ func unquote(line string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// text is what a line says, whatever its blanks.
+// text returns the content of a line without its spaces.
 func (l attributeLine) text() string {
 	return strings.Join(slices.Concat([]string{l.pattern, l.macro}, l.states), "\x00")
 }
 
-// attributeChange is a file of attributes as it was and as it is.
+// attributeChange is an attribute file before and after the commit.
 type attributeChange struct {
 	old, content  []byte
 	before, after []attributeLine
-	macros        macros          // those that it may use
-	there         map[string]bool // what the lines said before
-	defined       map[string]int  // the lines that defined a macro before
+	macros        macros          // the macros that the file may use
+	there         map[string]bool // the texts of the previous lines
+	defined       map[string]int  // the number of previous definitions of each macro
 }
 
-// attributeLines reads a change of a file of attributes; nothing of one that is too long to be read, which is reported.
+// attributeLines reads a change of an attribute file. If the file is too long to be read, it reports that and returns
+// no lines.
 func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *report) (a attributeChange, err error) {
 	old, content, whole, err := in.rewritten(ctx, c, r)
 	if err != nil || !whole {
@@ -157,12 +160,13 @@ func (in *inspection) attributeLines(ctx context.Context, c gitops.Change, r *re
 	return a, err
 }
 
-// added are the lines that there were not before, wherever.
+// added returns the lines whose text is new in the file.
 func (a *attributeChange) added() []attributeLine {
 	return slices.DeleteFunc(slices.Clone(a.after), func(l attributeLine) bool { return a.there[l.text()] })
 }
 
-// redefines reports whether a line defines what git, or another line of before, defines as well. Only the last of them counts.
+// redefines reports whether a line defines a macro that git or another previous line also defines. Only the last
+// definition counts.
 func (a *attributeChange) redefines(l attributeLine) bool {
 	others := a.defined[l.macro]
 	if a.there[l.text()] {
@@ -179,13 +183,13 @@ func texts(lines []attributeLine) map[string]bool {
 	return texts
 }
 
-// attributeLineLimit is from how many bytes on git ignores a line.
+// attributeLineLimit is the length in bytes from which git ignores a line.
 const attributeLineLimit = 2048
 
 var byteOrderMark = []byte("\ufeff")
 
-// misread tells why git sees less in a file of attributes than is written there; empty if it does not. What it reads
-// from the index ends at a NUL.
+// misread returns the reason why git reads less of an attribute file than it contains, or empty. Git stops reading a
+// file from the index at a NUL.
 func misread(content []byte) string {
 	if bytes.IndexByte(content, 0) >= 0 {
 		return "it has a NUL, where git may stop"
@@ -197,4 +201,94 @@ func misread(content []byte) string {
 		}
 	}
 	return ""
+}
+
+// macros maps the names of attribute macros to the states that they set.
+type macros map[string][]string
+
+// saying is a state that a line sets for paths, or takes back.
+type saying struct {
+	state string
+	back  bool
+}
+
+// attribute returns the name and the value of the attribute in a state.
+func (s saying) attribute() (name, value string) {
+	name, value, _ = strings.Cut(s.state, "=")
+	if name != "" && (name[0] == '-' || name[0] == '!') {
+		return name[1:], ""
+	}
+	return name, value
+}
+
+// use returns the macro that a state uses. A macro that is negated, or has a value, takes its states back.
+func (s saying) use() saying {
+	name, _ := s.attribute()
+	return saying{name, s.back != (name != s.state)}
+}
+
+// leading returns the uses of macros that lead to a state for which found is true. Each use is examined once, however
+// the macros use each other.
+func (m macros) leading(found func(saying) bool) map[saying]bool {
+	users := map[saying][]saying{} // uses of a macro by other macros
+	reached := map[saying]bool{}
+	var todo []saying
+	reach := func(use saying) {
+		if !reached[use] {
+			reached[use] = true
+			todo = append(todo, use)
+		}
+	}
+	for name, states := range m {
+		for _, use := range []saying{{name, false}, {name, true}} {
+			for _, state := range states {
+				s := saying{state, use.back}
+				if found(s) {
+					reach(use)
+				}
+				if next := s.use(); m[next.state] != nil {
+					users[next] = append(users[next], use)
+				}
+			}
+		}
+	}
+	for len(todo) > 0 {
+		use := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, user := range users[use] {
+			reach(user)
+		}
+	}
+	return reached
+}
+
+// macros returns git's own macros and those of the top of the tree, before and after the commit. Only the top can
+// define macros.
+func (in *inspection) macros(ctx context.Context) (macros, error) {
+	all := macros{"binary": {"-diff", "-merge", "-text"}}
+	for _, w := range []*walker{in.parent, in.tree} {
+		top, err := w.at(ctx, "")
+		if err != nil || top == nil {
+			return all, err
+		}
+		content, err := in.content(ctx, top.entries[".gitattributes"])
+		if err != nil {
+			return nil, err
+		}
+		for name, states := range macrosOf(parseAttributes(content, true)) {
+			all[name] = append(all[name], states...)
+		}
+	}
+	return all, nil
+}
+
+// macrosOf collects the macros that lines define.
+func macrosOf(lines []attributeLine) macros {
+	all := macros{}
+	for _, l := range lines {
+		if l.macro != "" {
+			all[l.macro] = l.states
+		}
+	}
+	return all
 }

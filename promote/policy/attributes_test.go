@@ -12,15 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
-// attributeGrammar makes lines of attributes.
+// attributeGrammar generates attribute lines.
 type attributeGrammar struct{ *rand.Rand }
 
 func (g attributeGrammar) pick(of ...string) string { return of[g.IntN(len(of))] }
 
-// few are the names that lines and macros use, so that they meet.
+// name returns one of a few names, so that lines and macros use the same ones.
 func (g attributeGrammar) name() string {
 	return g.pick("filter", "diff", "merge", "text", "binary", "m1", "m2", "m3", "m4", "a.b", "A-_9")
 }
@@ -39,7 +39,7 @@ func (g attributeGrammar) state() string {
 	return g.name()
 }
 
-// pattern is what a line begins with; many match one of the paths.
+// pattern returns a pattern. Many patterns match one of the paths.
 func (g attributeGrammar) pattern() string {
 	p := g.pick("*", "*", "a", "a", "*.x", "/a", "d/*", "d/**", "**/b", "[a-c]", "d/", "b.x", "?", "[attr]", "[attr]", "attr", "t", "\\a", "!a", "\\!a", "a\\ b", "d/e/**", "d**", "d/b**",
 		"é", "[[:space:]]", "#", "\\#", "\"", "*\x01", "**/**")
@@ -52,7 +52,7 @@ func (g attributeGrammar) pattern() string {
 	return p
 }
 
-// quoted writes a text as in C, some of it in octal.
+// quoted writes a text quoted as in C, some of its bytes in octal.
 func (g attributeGrammar) quoted(text string) string {
 	out := `"`
 	for _, c := range []byte(text) {
@@ -86,10 +86,10 @@ func (g attributeGrammar) line() string {
 	return out + g.pick("", "", "", " ", "\r", "\x00", "\x00 filter=lfs")
 }
 
-// attributePaths are those that are asked about, in each of the folders.
+// attributePaths are the paths to check, in each of the folders.
 var attributePaths = []string{"a", "b.x", "d/b", "d/e/a", "t", "d/bc/a", "a b", "é", "#", "!a", "[attr]", "\xef\xbb\xbfa"}
 
-// attributeFile is a file at the top or in the folder d.
+// file returns a file for the top or for the folder d.
 func (g attributeGrammar) file() string {
 	text := g.pick("", "", "", "", "", "\ufeff")
 	for range 1 + g.IntN(6) {
@@ -101,7 +101,7 @@ func (g attributeGrammar) file() string {
 	return text
 }
 
-// resolve is what our reader of files, from the top down, makes of a path.
+// resolve returns the attributes of a path according to our parser, reading the files from the top down.
 func resolve(files map[string]string, name string) map[string]string {
 	type placed struct {
 		attributeLine
@@ -113,7 +113,7 @@ func resolve(files map[string]string, name string) map[string]string {
 			continue
 		}
 		text := []byte(files[dir])
-		var long []int // git ignores them: misread reports such a file
+		var long []int // lines that git ignores because of their length: misread reports such a file
 		n := 0
 		for line := range strings.Lines(strings.TrimPrefix(files[dir], "\ufeff")) {
 			n++
@@ -157,7 +157,7 @@ func resolve(files map[string]string, name string) map[string]string {
 		}
 	}
 	for _, l := range slices.Backward(lines) {
-		if l.macro == "" && gitops.AttributeMatches(l.pattern, strings.TrimPrefix(name, l.below)) {
+		if l.macro == "" && ignore.AttributeMatches(l.pattern, strings.TrimPrefix(name, l.below)) {
 			fill(l.states)
 		}
 	}
@@ -169,7 +169,7 @@ func resolve(files map[string]string, name string) map[string]string {
 	return found
 }
 
-// TestAttributesAreGits compares what our reader makes of files of attributes with git check-attr.
+// TestAttributesAreGits compares our parser with git check-attr.
 func TestAttributesAreGits(t *testing.T) {
 	t.Parallel()
 	wanted := 10_000
@@ -213,8 +213,8 @@ func TestAttributesAreGits(t *testing.T) {
 	t.Logf("%d cases, %d attributes", wanted, answered)
 }
 
-// TestMacrosAreLookedAtOnce wants every state of every macro to be looked at once as it is and once taken back, however they use each
-// other, and what is reached to be what following each by itself reaches.
+// TestMacrosAreLookedAtOnce checks that every state of every macro is examined once as it is and once negated,
+// however the macros use each other. The result must be the same as when each use is followed separately.
 func TestMacrosAreLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	g := attributeGrammar{rand.New(rand.NewPCG(7, 7))}

@@ -9,44 +9,44 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// The gate counts the work that a commit makes it do: bytes that it reads and searches, entries of folders, steps along links.
-// A commit with more of that than a limit is held by the rule "budget". Work is the same on every machine, so that the same
-// commits are held everywhere. Time is the last resort, for work that nobody counts.
+// The gate counts its work for each commit: bytes that it reads and searches, entries of folders, steps along links. The
+// rule "budget" holds a commit that causes more work than the limit. The amount of work is the same on every machine, so
+// that the same commits are held everywhere. The limit on time is only for work that is not counted.
 
 const (
 	// workKey and timeKey are the settings of the limits.
 	workKey = "airlock.limit.work"
 	timeKey = "airlock.limit.check"
-	// defaultWork is what a commit of 200 MB of new text takes, about half a minute.
+	// defaultWork is the work for a commit with 200 MB of new text, which takes about half a minute.
 	defaultWork = 2 << 30
-	// defaultTime is far more than defaultWork takes.
+	// defaultTime is far longer than defaultWork takes.
 	defaultTime = 300
-	// cycleShare is how many commits of the largest size one cycle looks at, and landing waits for.
+	// cycleShare is the number of commits of the largest size that one cycle checks before landing.
 	cycleShare = 4
 )
 
-// Costs, in bytes that are read in the same time.
+// Costs, in bytes that can be read in the same time.
 const (
-	objectCost = 1 << 10 // of finding an object
-	entryCost  = 64      // of an entry of a folder
-	searchCost = 8       // of a byte that is searched for secrets
-	stepCost   = 256     // of following a link by one component
-	changeCost = 1 << 10 // of a change that all rules look at, beside its path
+	objectCost = 1 << 10 // to find an object
+	entryCost  = 64      // for an entry of a folder
+	searchCost = 8       // for a byte that is searched for secrets
+	stepCost   = 256     // to follow a link by one component
+	changeCost = 1 << 10 // for a change that all rules check, in addition to its path
 )
 
-// budget is a rule that finds nothing by itself: the gate reports by it that others did not come to their end.
+// budget is a rule without findings of its own. The gate uses it to report that the other rules could not finish.
 type budget struct{}
 
 const budgetID = "budget"
 
 func (budget) describe() Description {
-	return documented(budgetID, Hold, "a commit that takes more work to check than "+workKey+" allows, or more time than "+timeKey+"; what is left of it is not checked")
+	return documented(budgetID, Hold, "a commit whose check takes more work than "+workKey+" allows, or more time than "+timeKey+"; the rest of the commit is not checked")
 }
 
 func (budget) change(context.Context, *inspection, gitops.Change, *report) error { return nil }
 func (budget) commit(context.Context, *inspection, *report) error                { return nil }
 
-// Work is how much work one commit may take.
+// Work returns the work that one commit may cause.
 func (s Settings) Work() int64 {
 	if s.work == 0 {
 		return defaultWork
@@ -54,7 +54,7 @@ func (s Settings) Work() int64 {
 	return s.work
 }
 
-// Time is how long one commit may take, whatever it does.
+// Time returns the time that checking one commit may take.
 func (s Settings) Time() time.Duration {
 	if s.seconds == 0 {
 		return defaultTime * time.Second
@@ -62,10 +62,10 @@ func (s Settings) Time() time.Duration {
 	return time.Duration(s.seconds) * time.Second
 }
 
-// errSpent says that the work of a commit is used up.
+// errSpent reports that the work of a commit is used up.
 var errSpent = errors.New("the budget is spent")
 
-// meter counts the work of one commit.
+// meter counts the work for one commit.
 type meter struct{ left int64 }
 
 func (m *meter) spend(work int64) error {
@@ -75,7 +75,7 @@ func (m *meter) spend(work int64) error {
 	return nil
 }
 
-// metered are objects, reading which is work.
+// metered are objects that count the work of reading them.
 type metered struct {
 	Objects
 	meter *meter
@@ -87,7 +87,7 @@ func (o metered) Blob(ctx context.Context, id gitops.OID, limit int64) ([]byte, 
 	}
 	head, size, err := o.Objects.Blob(ctx, id, limit)
 	if err == nil {
-		err = o.meter.spend(size) // all of it was passed over
+		err = o.meter.spend(size) // git reads all of the object
 	}
 	return head, size, err
 }
@@ -103,25 +103,25 @@ func (o metered) Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, e
 	return entries, err
 }
 
-// over reports that the work or the time for a commit ran out, and where.
+// over returns the finding that the work or the time for a commit ran out, with the rule and the path.
 func (g *Gate) over(c Commit, rule, path, reason string) Finding {
 	action := g.settings.Action(budgetID)
 	if action == Off {
-		action = Flag // never silently
+		action = Flag // never without a finding
 	}
 	r := &report{rule: budgetID, action: action, accepted: c.accepts}
 	where := ""
 	if rule != "" {
 		where = " at the rule " + rule
 	}
-	r.at(path, "%s%s; what is left of the commit is not checked", reason, where)
+	r.at(path, "%s%s; the rest of the commit is not checked", reason, where)
 	return r.findings()[0]
 }
 
-// TooLong is what is found in a commit that took more time than it may.
+// TooLong returns the finding for a commit whose check took longer than allowed.
 func (g *Gate) TooLong(c Commit) []Finding {
 	return []Finding{g.over(c, "", "", fmt.Sprintf("checking it takes longer than %s allows (%d seconds)", timeKey, int64(g.settings.Time()/time.Second)))}
 }
 
-// Later reports that the commits checked so far are enough for one cycle.
+// Later reports that the commits checked so far used up the work of one cycle.
 func (g *Gate) Later() bool { return g.spent > cycleShare*g.settings.Work() }

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// workOf is the work that a commit makes the gate do.
+// workOf returns the work that a commit causes.
 func workOf(t testing.TB, s *store, c Commit) int64 {
 	t.Helper()
 	g := New(Settings{work: 1 << 50}, testFacts, s)
@@ -20,7 +20,7 @@ func workOf(t testing.TB, s *store, c Commit) int64 {
 	return g.spent
 }
 
-// hostile commits, each of a size.
+// hostile commits, each with a size.
 var hostile = map[string]func(n int) (before, after files){
 	"names alike": func(n int) (before, after files) {
 		after = files{}
@@ -91,7 +91,7 @@ var hostile = map[string]func(n int) (before, after files){
 	},
 }
 
-// TestGrowth wants the work for a commit of twice the size to be no more than twice as much: work is counted, not time.
+// TestGrowth checks that a commit of twice the size causes at most twice the work. Work is counted, and not time.
 func TestGrowth(t *testing.T) {
 	for name, made := range hostile {
 		var work [2]int64
@@ -106,7 +106,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// BenchmarkHostile prints what each kind of hostile commit takes, by its size.
+// BenchmarkHostile measures each kind of hostile commit, by size.
 func BenchmarkHostile(b *testing.B) {
 	for name, made := range hostile {
 		for _, n := range []int{1_000, 10_000, 100_000, 200_000} {
@@ -122,7 +122,8 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// A commit beyond its budget is held, with what was found by then; accepted, it passes.
+// TestBudget checks that a commit beyond its budget is held together with the findings so far, and passes once it is
+// accepted.
 func TestBudget(t *testing.T) {
 	s := newStore()
 	c := s.commit(testBase, testBase.with(files{".envrc": "x", "z/large": strings.Repeat("text\n", 1<<14)}), "m")
@@ -151,7 +152,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// endless objects end the context while they are read.
+// endless are objects that end the context while they are read.
 type endless struct {
 	*store
 	end context.CancelFunc

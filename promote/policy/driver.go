@@ -3,27 +3,29 @@ package policy
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// userDriver looks for files of the tree that the user's own configuration executes, and for attributes that hand
-// files to a driver of the user's.
+// userDriver finds files of the tree that the user's configuration executes, and attributes that pass files to one of
+// the user's drivers.
 type userDriver struct {
 	changesOnly
-	programs programs
+	programs hostgit.Programs
 }
 
-// State returns which paths of the tree the user's side executes or reads settings from: equal for equal ones. What it is can
-// change without a setting, by a link that leads elsewhere.
-func (f Facts) State() string { return fmt.Sprint(newUserDriver(f).programs.files) }
+// State returns the paths of the tree that the user's side executes or reads settings from, as a text that is equal
+// for equal paths. The paths can change without a setting, when a link changes its target.
+func (f Facts) State() string { return newUserDriver(f).programs.State() }
 
 func newUserDriver(f Facts) userDriver {
-	u := userDriver{programs: readPrograms(f.Config, f.Top)}
-	u.programs.host(f.Host, f.Top)
-	return u
+	return userDriver{programs: hostgit.Read(f.Config, f.Host, f.Top)}
 }
 
 func (userDriver) describe() Description {
@@ -31,36 +33,22 @@ func (userDriver) describe() Description {
 }
 
 func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	for _, p := range u.programs.files {
-		if p.concerns(c.Path) {
-			r.at(c.Path, "%s names it", p.key)
-			break
-		}
+	for _, why := range u.programs.Reasons(c) {
+		r.at(c.Path, "%s", why)
 	}
-	for _, d := range u.programs.doubts {
-		switch {
-		case !d.concerns(c):
-			continue
-		case d.blind:
-			r.at(c.Path, "landing it may run %s, of which cannot be told what it executes", d.key)
-		default:
-			r.at(c.Path, "%s may run it", d.key)
-		}
-		break
-	}
-	if plain(c.Path) == ".lfsconfig" {
+	if pathname.Plain(c.Path) == ".lfsconfig" {
 		r.at(c.Path, "git-lfs is told by it where to fetch from and send to")
 	}
-	if !means(base(c.Path), ".gitattributes") {
+	if !pathname.Means(pathname.Base(c.Path), ".gitattributes") {
 		return nil
 	}
-	if err := encodings(ctx, in, c, r); err != nil || len(u.programs.drivers) == 0 {
+	if err := encodings(ctx, in, c, r); err != nil || !u.programs.HasDrivers() {
 		return err
 	}
 	return u.attributes(ctx, in, c, r)
 }
 
-// attributes looks at the lines that a file of attributes did not have before, and at those that kept files from a driver.
+// attributes checks the new lines of an attribute file, and the removed lines that kept files from a driver.
 func (u userDriver) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
 	w := u.routing(&a)
@@ -71,16 +59,17 @@ func (u userDriver) attributes(ctx context.Context, in *inspection, c gitops.Cha
 			r.at(c.Path, "line %d hands files to your driver %s", l.number, d)
 		}
 		if gives, _ := w.line(l); gives && names == nil {
-			r.at(c.Path, "line %d undoes what keeps files from a driver of yours", l.number)
+			r.at(c.Path, "line %d removes the exclusion of files from one of your drivers", l.number)
 		}
 	}
 	if l, ok := w.released(); ok {
-		r.at(c.Path, "it no longer keeps files from a driver of yours as line %d did", l.number)
+		r.at(c.Path, "the exclusion of files from one of your drivers on line %d is removed", l.number)
 	}
 	return err
 }
 
-// unread reports a file in which git does not see all lines, or did not: the rest of the rule takes them for said.
+// unread reports a file, before or after the commit, of which git does not read all lines. The other checks assume
+// that git reads all of them.
 func (w *routing) unread(path string, r *report) {
 	for _, f := range []struct {
 		content []byte
@@ -91,7 +80,7 @@ func (w *routing) unread(path string, r *report) {
 			r.at(path, "%s%s", f.when, why)
 			return
 		}
-		// In the index, git takes the mark for a part of the first line's pattern.
+		// In a file from the index, git takes the mark for a part of the first line's pattern.
 		if len(f.lines) > 0 && f.lines[0].number == 1 && bytes.HasPrefix(f.content, byteOrderMark) {
 			if gives, takes := w.line(f.lines[0]); gives || takes {
 				r.at(path, "%sgit may not know line 1 behind the byte order mark", f.when)
@@ -101,8 +90,9 @@ func (w *routing) unread(path string, r *report) {
 	}
 }
 
-// released finds the line that keeps files from a driver and is gone, or the one that hands them to it and came before. Of what
-// several lines say the last counts, and another file may say what this one spoke against.
+// released returns a removed line that kept files from a driver, or a line that passes files to a driver and comes
+// after removed lines. If several lines apply to a file, the last one counts, and another file may contain the
+// opposite of a removed line.
 func (w *routing) released() (attributeLine, bool) {
 	left := slices.DeleteFunc(slices.Clone(w.after), func(l attributeLine) bool {
 		gives, takes := w.line(l)
@@ -123,11 +113,11 @@ func (w *routing) released() (attributeLine, bool) {
 	return attributeLine{}, false
 }
 
-// routing is what lines of attributes, and the macros that they use, say about the user's drivers.
+// routing describes the effect of attribute lines, and of the macros that they use, on the user's drivers.
 type routing struct {
 	*attributeChange
-	programs            programs
-	hands, gives, takes map[saying]bool // the uses of macros that lead to it
+	programs            hostgit.Programs
+	hands, gives, takes map[saying]bool // the uses of macros that have this effect
 }
 
 func (u userDriver) routing(a *attributeChange) *routing {
@@ -141,21 +131,22 @@ func (u userDriver) routing(a *attributeChange) *routing {
 // handsOver reports whether a state names one of the user's drivers.
 func (w *routing) handsOver(s saying) bool {
 	name, value := s.attribute()
-	return !s.back && w.programs.drivers[name+"."+value]
+	return !s.back && w.programs.Drives(name, value)
 }
 
-// about reports whether a state by itself hands files to one of the user's drivers, and whether it takes them from one.
+// about reports whether a state by itself passes files to one of the user's drivers, and whether it takes files away
+// from one.
 func (w *routing) about(s saying) (gives, takes bool) {
 	name, value := s.attribute()
-	if !w.programs.kinds[name] {
+	if !w.programs.DrivesBy(name) {
 		return false, false
 	}
-	hands := w.programs.drivers[name+"."+value] != s.back
+	hands := w.programs.Drives(name, value) != s.back
 	return hands, !hands
 }
 
-// line reports the same of a line. A macro that is negated, or defined anew, takes back what it said: that hands over what it
-// kept.
+// line reports the same for a line. A macro that is negated or redefined reverses its effect: if it kept files from a
+// driver, the driver now gets them.
 func (w *routing) line(l attributeLine) (gives, takes bool) {
 	say := func(s saying) {
 		g, t := w.about(s)
@@ -170,7 +161,7 @@ func (w *routing) line(l attributeLine) (gives, takes bool) {
 	return gives, takes
 }
 
-// named returns how a line names drivers of the user's, each with its kind; empty if it does not.
+// named returns the user's drivers that a line names, each with its kind.
 func (w *routing) named(l attributeLine) (names []string) {
 	macro := false
 	for _, state := range l.states {
@@ -184,4 +175,28 @@ func (w *routing) named(l attributeLine) (names []string) {
 		return []string{"that a macro names"}
 	}
 	return names
+}
+
+// encodingAttribute makes git convert a file with iconv(3), which loads a module of the C library with the given
+// name.
+const encodingAttribute = "working-tree-encoding="
+
+// charsets matches the common charsets, without their hyphens and underscores.
+var charsets = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:utf(?:7|8|16|32)(?:le|be)?(?:bom)?|ucs[24](?:le|be)?|(?:us)?ascii|iso8859\d{1,2}|latin\d{1,2}|(?:windows|cp|ibm)\d{3,5}|` +
+		`shiftjis|sjis|euc(?:jp|kr|tw|cn)|iso2022(?:jp|kr|cn)\d?|gbk|gb2312|gb18030|big5(?:hkscs)?|koi8[rut]|tis620|macintosh|viscii)$`)
+})
+
+// encodings reports attributes with an uncommon charset.
+func encodings(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	a, err := in.attributeLines(ctx, c, r)
+	for _, l := range a.added() {
+		for _, state := range l.states { // the definition of a macro with that state is also a line
+			name, has := strings.CutPrefix(state, encodingAttribute)
+			if has && !charsets().MatchString(strings.NewReplacer("-", "", "_", "").Replace(name)) {
+				r.at(c.Path, "line %d makes git load a converter for the charset %q", l.number, name)
+			}
+		}
+	}
+	return err
 }

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// pathLimit bounds the paths that one finding names, and pathBytes what they have together.
+	// pathLimit bounds the number of paths of one finding, and pathBytes their total length.
 	pathLimit = 100
 	pathBytes = 16 << 10
-	// detailLimit bounds the reasons that one finding gives, and their length.
+	// detailLimit bounds the number of reasons of one finding, and detailBytes their length.
 	detailLimit = 5
 	detailBytes = 500
 )
 
-// Finding is what one rule found in one commit.
+// Finding is the result of one rule for one commit.
 type Finding struct {
 	Rule   string `json:"rule"`
 	Action Action `json:"action"` // Hold or Flag
-	// Paths are some of those concerned, escaped; none if it is the commit's message.
+	// Paths lists some of the paths concerned, escaped. It is empty if the finding is about the commit's message.
 	Paths []string `json:"paths"`
-	More  bool     `json:"more,omitempty"` // not all of them
-	// Detail says what was found, escaped.
+	More  bool     `json:"more,omitempty"` // there are more paths
+	// Detail describes the finding, escaped.
 	Detail string `json:"detail"`
-	// Accepted tells that the rule would have held this, had the user not let it through.
+	// Accepted reports that the rule would hold the commit if the user had not accepted the finding.
 	Accepted bool `json:"accepted,omitempty"`
 }
 
-// Covers reports whether a path of the finding is accepted, or may be since not all are known.
+// Covers reports whether an acceptance covers a path of the finding, or may cover one that is not listed.
 func (f Finding) Covers(a Acceptance) bool {
 	if a.Rule != f.Rule {
 		return false
@@ -38,12 +38,12 @@ func (f Finding) Covers(a Acceptance) bool {
 	return a.Path == "" || f.More || slices.ContainsFunc(f.Paths, func(p string) bool { return a.covers(f.Rule, p) })
 }
 
-// report takes what one rule finds in one commit.
+// report collects the findings of one rule in one commit.
 type report struct {
 	rule     string
 	action   Action
 	accepted func(rule, path string) bool
-	heaps    [3]heap // what holds, what is flagged, what was accepted
+	results  [3]resultSet // by kind: holding, flagging, accepting
 }
 
 const (
@@ -52,19 +52,19 @@ const (
 	accepting
 )
 
-// heap is what becomes one finding.
-type heap struct {
+// resultSet collects the hits that become one finding.
+type resultSet struct {
 	hits    int
 	paths   []string
-	bytes   int // of paths
+	bytes   int // total length of paths
 	more    bool
 	details []string
 }
 
-// at reports a path; an empty one stands for the message. The reason follows fmt.Sprintf.
+// at reports a path. An empty path stands for the message. reason and args are a format of fmt.Sprintf.
 func (r *report) at(path, reason string, args ...any) { r.add(r.action, path, reason, args...) }
 
-// mention reports what is never worse than a flag.
+// mention reports a hit that is at most flagged.
 func (r *report) mention(path, reason string, args ...any) {
 	r.add(atMost(r.action, Flag), path, reason, args...)
 }
@@ -79,7 +79,7 @@ func (r *report) add(action Action, path, reason string, args ...any) {
 	case action == Hold:
 		kind = holding
 	}
-	h := &r.heaps[kind]
+	h := &r.results[kind]
 	h.hits++
 	if path != "" {
 		h.name(gitops.Escape(path))
@@ -93,10 +93,10 @@ func (r *report) add(action Action, path, reason string, args ...any) {
 	}
 }
 
-// findings are what was reported, what holds first.
+// findings returns the findings, the holding one first.
 func (r *report) findings() []Finding {
 	var found []Finding
-	for kind, h := range r.heaps {
+	for kind, h := range r.results {
 		if h.hits == 0 {
 			continue
 		}
@@ -109,8 +109,8 @@ func (r *report) findings() []Finding {
 	return found
 }
 
-// name adds a path, if there is room for it.
-func (h *heap) name(path string) {
+// name adds a path if there is room for it.
+func (h *resultSet) name(path string) {
 	switch n := len(h.paths); {
 	case n > 0 && h.paths[n-1] == path:
 	case n == pathLimit || h.bytes+len(path) > pathBytes:
@@ -121,7 +121,7 @@ func (h *heap) name(path string) {
 	}
 }
 
-func (h heap) detail() string {
+func (h resultSet) detail() string {
 	text := strings.Join(h.details, "; ")
 	if len(text) > detailBytes {
 		text = strings.ToValidUTF8(text[:detailBytes], "") + "..."
@@ -130,4 +130,51 @@ func (h heap) detail() string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
+}
+
+// Acceptance accepts the findings of a rule: everywhere, at one path, or below a folder if the path ends in a slash.
+type Acceptance struct {
+	Rule string `json:"rule"`
+	Path string `json:"path,omitempty"`
+}
+
+// ParseAcceptance reads "<rule>" or "<rule>:<path>".
+func ParseAcceptance(text string) (Acceptance, error) {
+	id, path, pathed := strings.Cut(text, ":")
+	a := Acceptance{Rule: id, Path: path}
+	switch d, known := describe(id); {
+	case !known:
+		return a, fmt.Errorf("%q is not a rule; the rules are %s", gitops.Escape(id), strings.Join(ruleIDs(), ", "))
+	case d.Key == "":
+		return a, fmt.Errorf("findings of %s cannot be accepted", id)
+	case pathed && path == "":
+		return a, fmt.Errorf("%q names no path after the colon", gitops.Escape(text))
+	}
+	return a, nil
+}
+
+func (a Acceptance) String() string {
+	if a.Path == "" {
+		return a.Rule
+	}
+	return a.Rule + ":" + a.Path
+}
+
+// covers reports whether a path of a rule's finding is accepted. A user can only type a path in the form in which it
+// was shown.
+func (a Acceptance) covers(rule, path string) bool {
+	if a.Rule != rule {
+		return false
+	}
+	if a.Path == "" {
+		return true
+	}
+	if path == "" {
+		return false
+	}
+	shown := gitops.Escape(path)
+	if strings.HasSuffix(a.Path, "/") {
+		return strings.HasPrefix(path, a.Path) || strings.HasPrefix(shown, a.Path)
+	}
+	return path == a.Path || shown == a.Path
 }

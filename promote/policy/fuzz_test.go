@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// modes are what an entry of a tree can be.
+// modes are the possible modes of a tree entry.
 var modes = []string{"", runs, linkTo, gitlink}
 
-// FuzzGate lets a commit add anything anywhere beside what was there.
+// FuzzGate checks commits that add any entry at any path.
 func FuzzGate(f *testing.F) {
 	for _, cases := range ruleCases {
 		for _, c := range cases {
@@ -32,7 +32,7 @@ func FuzzGate(f *testing.F) {
 		change := files{path: modes[int(mode)%len(modes)] + content}
 		c := objects.commit(testBase, testBase.with(change), message)
 		found, err := New(Settings{}, testFacts, objects).Check(t.Context(), c)
-		var refused *gitops.Invalid
+		var refused *inner.Invalid
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func hasEmpty(path string) bool {
 	return false
 }
 
-// FuzzParseAttributes looks for lines that would be read twice, or beyond their end.
+// FuzzParseAttributes looks for lines that are parsed twice, or beyond their end.
 func FuzzParseAttributes(f *testing.F) {
 	f.Add([]byte("*.bin filter=lfs -text\n\"a \\\"b\\101\" diff=x\n[attr]m x\n"))
 	f.Add([]byte("\"\\"))

@@ -5,47 +5,49 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote/policy/hostgit"
 )
 
-// Commit is what a rule looks at. All of it was written by an agent.
+// Commit is the input of a rule. An agent wrote all of it.
 type Commit struct {
 	ID         gitops.OID
 	Tree       gitops.OID
-	ParentTree gitops.OID // the first parent's; empty for none
+	ParentTree gitops.OID // the tree of the first parent; empty if there is none
 	Message    []byte
-	Encoding   string          // that the message says it has; empty for UTF-8
+	Encoding   string          // the encoding in the commit's header; empty for UTF-8
 	Changes    []gitops.Change // against the first parent, in git's order
-	Accepted   []Acceptance    // what the user lets through of this commit
+	Accepted   []Acceptance    // the user's acceptances for this commit
 }
 
 func (c Commit) accepts(rule, path string) bool {
 	return slices.ContainsFunc(c.Accepted, func(a Acceptance) bool { return a.covers(rule, path) })
 }
 
-// Facts are what rules have to know of the user's side.
+// Facts are the user's data that rules need.
 type Facts struct {
 	Workspace string         // name of the workspace's folder at the top of the work tree; empty if it is elsewhere
 	Ghost     identity.Ghost // the agent's invented author
 	Top       string         // the work tree, as an absolute path
-	Config    gitops.Config  // the user's configuration, for what it executes
-	Scratch   string         // a folder of the host's in which git is asked about files; empty for the system's
-	Recipe    []string       // paths that the recipe names, beside its own
-	Ignores   Ignores        // nil if nobody can be asked
-	Host      HostFiles      // from where git takes the configuration
+	Config    gitops.Config  // the user's configuration, which names programs
+	Scratch   string         // a folder of the host for git's temporary files; empty for the system's default
+	Recipe    []string       // paths that the recipe names, in addition to its own
+	Ignores   Ignores        // nil if ignore rules cannot be read
+	Host      hostgit.Files  // the sources of the configuration
 }
 
-// Objects is what a gate reads of git's objects; *[gitops.Inspector] is one.
+// Objects is the gate's access to git's objects. *[quarantine.Inspector] implements it.
 type Objects interface {
-	// Blob reads the first limit bytes of a blob; size is what the whole has.
+	// Blob reads the first limit bytes of a blob. size is the size of the whole blob.
 	Blob(ctx context.Context, id gitops.OID, limit int64) (head []byte, size int64, err error)
 	// Tree reads the entries of one tree object.
 	Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error)
 }
 
-// Gate looks at commits, one after the other. It is not for use by several goroutines.
+// Gate checks commits one after the other. It must not be used by several goroutines.
 type Gate struct {
 	settings Settings
 	rules    []rule
@@ -64,8 +66,8 @@ func New(s Settings, f Facts, objects Objects) *Gate {
 	return g
 }
 
-// Check looks at a commit and returns what the rules find, in the order of [Rules]. A *[gitops.Invalid] says that
-// no commit may look like this.
+// Check checks a commit and returns the findings, in the order of [Rules]. The error is an *[inner.Invalid] if no
+// commit may have this content.
 func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	m := &meter{left: g.settings.Work()}
 	in := newInspection(c, metered{g.objects, m})
@@ -91,9 +93,9 @@ func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	return found, nil
 }
 
-// look lets the rules look at a commit. With an error it returns the rule and the path at which it stopped.
+// look runs the rules on a commit. With an error, it returns the rule and the path at which it stopped.
 func (g *Gate) look(ctx context.Context, in *inspection, reports []*report) (rule, path string, err error) {
-	// Change by change, not rule by rule: what the rules read of a file is read once and let go.
+	// All rules check one change before the next, so that each file is read once and then released.
 	for _, change := range in.Changes {
 		err := errors.Join(ctx.Err(), in.meter.spend(changeCost+int64(len(change.Path))))
 		for n := 0; n < len(g.rules) && err == nil; n++ {
@@ -111,3 +113,92 @@ func (g *Gate) look(ctx context.Context, in *inspection, reports []*report) (rul
 	}
 	return "", "", nil
 }
+
+// rule checks commits for one kind of harm.
+type rule interface {
+	describe() Description
+	// change checks one changed path.
+	change(context.Context, *inspection, gitops.Change, *report) error
+	// commit checks the commit as a whole, after all changes.
+	commit(context.Context, *inspection, *report) error
+}
+
+// Description describes a rule for the user.
+type Description struct {
+	ID      string
+	Default Action
+	Key     string // the rule's setting; empty if it has none
+	Doc     string // one line
+}
+
+// documented returns the description of a rule with a setting.
+func documented(id string, action Action, doc string) Description {
+	return Description{ID: id, Default: action, Key: keyPrefix + id, Doc: doc}
+}
+
+// newRules makes the rules, in the order in which they are shown.
+func newRules(s Settings, f Facts) []rule {
+	return []rule{
+		gitPath{},
+		newSymlinkEscape(f),
+		workspaceExposed{f.Workspace, f.Scratch},
+		submodule{},
+		newUserDriver(f),
+		embeddedRepo{},
+		oddPath{},
+		caseCollision{},
+		secret{},
+		largeFile{s.MaxFileSize(), s.sizeFrom},
+		agentConfig{},
+		hostExec{},
+		hiddenText{},
+		newRecipe(f),
+		newGhostLeak(f.Ghost),
+		protectedPath{s.protected},
+		ignoredPath{f.Ignores},
+		budget{},
+	}
+}
+
+// Rules describes every rule with its default.
+func Rules() []Description { return Settings{}.Rules() }
+
+// Rules describes every rule as it is set.
+func (s Settings) Rules() []Description {
+	var all []Description
+	for _, r := range newRules(s, Facts{}) {
+		all = append(all, r.describe())
+	}
+	return all
+}
+
+var described = sync.OnceValue(func() map[string]Description {
+	all := map[string]Description{}
+	for _, d := range Rules() {
+		all[d.ID] = d
+	}
+	return all
+})
+
+func describe(id string) (Description, bool) {
+	d, known := described()[id]
+	return d, known
+}
+
+func ruleIDs() []string {
+	var ids []string
+	for _, d := range Rules() {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+// changesOnly is embedded in rules that only check changes one by one.
+type changesOnly struct{}
+
+func (changesOnly) commit(context.Context, *inspection, *report) error { return nil }
+
+// commitOnly is embedded in rules that only check commits as a whole.
+type commitOnly struct{}
+
+func (commitOnly) change(context.Context, *inspection, gitops.Change, *report) error { return nil }

@@ -52,7 +52,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// gitKey is a key as git lists it.
+// gitKey returns a key in the form in which git lists it.
 func gitKey(key string) string {
 	if key == maxFileSizeKey {
 		return "airlock.maxfilesize"
@@ -129,7 +129,7 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 	guard, err := ParseTeam([]byte("version = 1\n[[paths]]\npatterns = [\"x\"]\naction = \"hold\"\n"))
 	check(t, err)
 	if off.With(guard).Action("protected-path") != Hold {
-		t.Error("a user can switch off what the team guards")
+		t.Error("a user can switch off a rule that the team requires")
 	}
 }
 
@@ -144,12 +144,12 @@ func TestTeamIsRefused(t *testing.T) {
 		if err == nil {
 			t.Errorf("%.60q: no error", text)
 		} else if strings.ContainsAny(err.Error(), "\x1b\n") {
-			t.Errorf("%.60q: %q is not fit to be shown", text, err)
+			t.Errorf("%.60q: %q contains control characters", text, err)
 		}
 	}
 }
 
-// What rules find is shown: escaped, and bounded whatever a commit holds.
+// TestFindingsAreBounded checks that findings are escaped, and bounded whatever a commit contains.
 func TestFindingsAreBounded(t *testing.T) {
 	change := files{}
 	for n := range 1000 {
@@ -166,7 +166,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 }
 
-// What has only moved is not read, and equal binary contents are read once.
+// TestReadsAreFew checks that moved files are not read, and that equal binary contents are read once.
 func TestReadsAreFew(t *testing.T) {
 	objects := newStore()
 	before, change := files{}, files{}
@@ -217,7 +217,8 @@ func TestActionText(t *testing.T) {
 	}
 }
 
-// Links that lead through each other over long ways are given up, and said to be too many, before they take minutes.
+// TestLongLinksEnd checks that links which lead through each other over long ways are given up early, and reported as
+// too many.
 func TestLongLinksEnd(t *testing.T) {
 	objects, change := newStore(), files{}
 	for n := range 64 {

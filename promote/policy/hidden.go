@@ -4,20 +4,22 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// hiddenText looks for what keeps people from reading what there is: characters that turn the direction of text or do not
-// show, and attributes that have git show no diff of it.
+// hiddenText finds content that people cannot see: characters that change the direction of text or are invisible, and
+// attributes that make git show no diff.
 type hiddenText struct{}
 
 func (hiddenText) describe() Description {
-	return documented("hidden-text", Flag, "invisible characters, or ones that turn the direction of text, in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text; a .mailmap")
+	return documented("hidden-text", Flag, "invisible or bidirectional control characters in an added line, a name or the message; a message in an uncommon encoding; attributes that hide the diff of text files; a .mailmap")
 }
 
 func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
@@ -26,13 +28,13 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 			r.at(c.Path, "the name has %s", char)
 		}
 	}
-	if c.New.Mode != 0 && means(base(c.Path), ".gitattributes") {
+	if c.New.Mode != 0 && pathname.Means(pathname.Base(c.Path), ".gitattributes") {
 		if err := diffless(ctx, in, c, r); err != nil {
 			return err
 		}
 	}
-	if c.New.Mode != 0 && means(c.Path, ".mailmap") {
-		r.at(c.Path, "git shows other names and addresses by it")
+	if c.New.Mode != 0 && pathname.Means(c.Path, ".mailmap") {
+		r.at(c.Path, "git shows other names and addresses because of it")
 	}
 	f, err := in.read(ctx, c)
 	if err != nil || f.binary {
@@ -41,7 +43,7 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 	for _, added := range f.runs {
 		text := added.text
 		if added.line == 1 {
-			text = bytes.TrimPrefix(text, byteOrderMark) // it says only that this is UTF-8
+			text = bytes.TrimPrefix(text, byteOrderMark) // the mark only identifies the encoding as UTF-8
 		}
 		if line, char := findHidden(text, false); char != "" {
 			r.at(c.Path, "line %d has %s", added.line+line, char)
@@ -51,21 +53,21 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 	return nil
 }
 
-// plainEncodings are those in which the bytes of a message show what is hidden in it.
+// plainEncodings are the encodings in which the bytes of a message show its hidden characters.
 var plainEncodings = []string{"", "utf-8", "utf8", "ascii", "us-ascii"}
 
-// latinEncodings have a character for each byte. The values tell whether most from 0x80 to 0x9f are letters and not control
-// characters, as Windows has it.
+// latinEncodings have one character for each byte. The value reports whether most bytes from 0x80 to 0x9f are letters
+// instead of control characters, as on Windows.
 var latinEncodings = map[string]bool{"iso-8859-1": false, "iso8859-1": false, "latin1": false, "latin-1": false, "iso-8859-15": false, "windows-1252": true, "cp1252": true}
 
 func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
 	encoding := strings.ToLower(in.Encoding)
 	windows, latin := latinEncodings[encoding]
 	if !latin && !slices.Contains(plainEncodings, encoding) {
-		r.at("", "the message says that it is in %s, and may show other characters than were looked at", gitops.Escape(in.Encoding))
+		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Escape(in.Encoding))
 	}
 	line, char := findHidden(in.Message, true)
-	if char == "" && latin { // git shows the bytes where it cannot convert them, which is why both are looked at
+	if char == "" && latin { // git shows the bytes if it cannot convert them, so both forms are checked
 		line, char = findHidden(fromLatin(in.Message, windows), true)
 	}
 	if char != "" {
@@ -74,8 +76,9 @@ func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
 	return nil
 }
 
-// fromLatin turns bytes into characters one by one. Those that differ between the Latin encodings can be seen in all of them:
-// any letter stands for those of Windows. Of what that has no letter for, some make control characters.
+// fromLatin converts bytes to characters one by one. The characters in which the Latin encodings differ are visible
+// in all of them, so one letter stands for all letters of Windows. Bytes without a letter on Windows can become
+// control characters.
 func fromLatin(text []byte, windows bool) []byte {
 	var out []byte
 	for _, b := range text {
@@ -88,8 +91,8 @@ func fromLatin(text []byte, windows bool) []byte {
 	return out
 }
 
-// findHidden returns the first hidden character of a text, named, and the number of lines before it. Control
-// characters count if controls says so: in files they are too common to tell anything.
+// findHidden returns the name of the first hidden character of a text, and the number of lines before it. Control
+// characters count only if controls is set: in files they are too common to mean anything.
 func findHidden(text []byte, controls bool) (line int, char string) {
 	before := rune(0)
 	for i := 0; i < len(text); {
@@ -109,25 +112,25 @@ func findHidden(text []byte, controls bool) (line int, char string) {
 	return 0, ""
 }
 
-// wanted reports whether a hidden character is part of how its neighbours are written.
+// wanted reports whether a hidden character belongs to the spelling of its neighbours.
 func wanted(before, r rune, after []byte) bool {
 	switch {
-	case '\u200b' <= r && r <= '\u200d' || r == '\u034f': // joiners, and where words end that no space divides
+	case '\u200b' <= r && r <= '\u200d' || r == '\u034f': // joiners, and word separators of scripts without spaces
 		next, _ := utf8.DecodeRune(after)
 		return joined(before) || joined(next)
-	case r == '\u200e' || r == '\u200f' || r == '\u061c': // marks of direction
+	case r == '\u200e' || r == '\u200f' || r == '\u061c': // direction marks
 		next, _ := utf8.DecodeRune(after)
 		return rightToLeft(before) || rightToLeft(next)
 	case unicode.Is(unicode.Variation_Selector, r):
 		return joined(before)
-	case '\U000e0020' <= r && r <= '\U000e007f': // a flag, spelled
+	case '\U000e0020' <= r && r <= '\U000e007f': // the letters of a flag
 		return before == '\U0001f3f4' || '\U000e0020' <= before && before <= '\U000e007f'
 	}
 	return false
 }
 
-// joined reports whether a character is of a script whose letters are joined, or an emoji. The scripts that
-// programs are written in are not.
+// joined reports whether a character is an emoji or belongs to a script with joined letters. The scripts of programs
+// have none.
 func joined(r rune) bool {
 	if unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic) {
 		return false
@@ -138,3 +141,32 @@ func joined(r rune) bool {
 func rightToLeft(r rune) bool {
 	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
 }
+
+// diffless reports new attribute lines that make git show no diff of changed text.
+func diffless(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	a, err := in.attributeLines(ctx, c, r)
+	hides := func(s saying) bool { return !s.back && s.state == "-diff" }
+	through := a.macros.leading(hides)
+	hiding := func(state string) bool {
+		s := saying{state, false}
+		return hides(s) || through[s.use()]
+	}
+	for _, l := range a.added() {
+		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.ContainsFunc(l.states, hiding) {
+			r.at(c.Path, "line %d has git show no diff of %s", l.number, l.pattern)
+		}
+	}
+	return err
+}
+
+// binaryNames are the extensions of files that people do not read.
+var binaryNames = func() map[string]bool {
+	names := map[string]bool{}
+	for end := range strings.FieldsSeq(`
+		7z a aac apk avi avif bin bmp br bz2 class cur dat db deb dex dll doc docx dylib eot exe flac gif gz heic ico icns jar jks jpeg jpg
+		keystore lib m4a m4v mkv mov mp3 mp4 mpeg mpg npy npz o odp ods odt ogg onnx otf parquet pb pdf pkl png ppt pptx psd pt pyc
+		rar rpm safetensors so sqlite sqlite3 tar tflite tgz tif tiff ttc ttf wasm wav webm webp whl wmv woff woff2 xls xlsx xz zip zst`) {
+		names["."+end] = true
+	}
+	return names
+}()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
 )
 
@@ -21,11 +23,11 @@ var (
 	historyLimit = flag.Int("commits", 1000, "how many commits of each")
 )
 
-// tolerated is how many of a hundred ordinary commits a rule may hold.
+// tolerated is the accepted number of held commits in a hundred ordinary ones.
 const tolerated = 1.0
 
-// TestHistory counts false alarms: what the rules, as they are by default, would do to the commits of public
-// repositories. scripts/alarms runs it.
+// TestHistory counts false alarms: the findings of the default rules in the commits of public repositories.
+// scripts/alarms runs it.
 func TestHistory(t *testing.T) {
 	if *historyOf == "" {
 		t.Skip("no -history: scripts/alarms gives some")
@@ -47,7 +49,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// alarms are what the rules said about one repository.
+// alarms are the findings in one repository.
 type alarms struct {
 	name          string
 	commits       int
@@ -65,17 +67,17 @@ func countAlarms(t *testing.T, dir string, limit int) *alarms {
 	if err != nil {
 		t.Fatalf("%s: %v", dir, err)
 	}
-	look := gitops.OpenQuarantine(dir, "sha1").Inspect(t.Context())
-	defer look.Close()
-	// What many users have in their configuration.
+	inspector := quarantine.Open(dir, "sha1").Inspect(t.Context())
+	defer inspector.Close()
+	// Settings that many users have.
 	config := gitops.Config{"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
 		"filter.lfs.process": "git-lfs filter-process", "core.pager": "delta", "core.editor": "vim"}
 	gate := New(Settings{}, Facts{Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"},
-		Top: "/home/user/project", Config: config}, look)
+		Top: "/home/user/project", Config: config}, inspector)
 	begin := time.Now()
 	for _, id := range strings.Fields(string(out)) {
 		a.commits++
-		found, err := checkObject(t.Context(), gate, look, gitops.OID(id))
+		found, err := checkObject(t.Context(), gate, inspector, gitops.OID(id))
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 			continue
@@ -86,21 +88,21 @@ func countAlarms(t *testing.T, dir string, limit int) *alarms {
 	return a
 }
 
-// checkObject looks at a commit of a repository as promotion does at one that was built.
-func checkObject(ctx context.Context, gate *Gate, look *gitops.Inspector, id gitops.OID) ([]Finding, error) {
-	commit, err := look.Commit(ctx, id)
+// checkObject checks a commit of a repository as promotion checks a built one.
+func checkObject(ctx context.Context, gate *Gate, inspector *quarantine.Inspector, id gitops.OID) ([]Finding, error) {
+	commit, err := inspector.Commit(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	c := Commit{ID: id, Tree: commit.Tree, Message: commit.Message, Encoding: commit.Encoding}
 	if len(commit.Parents) > 0 {
-		parent, err := look.Commit(ctx, commit.Parents[0])
+		parent, err := inspector.Commit(ctx, commit.Parents[0])
 		if err != nil {
 			return nil, err
 		}
 		c.ParentTree = parent.Tree
 	}
-	if c.Changes, err = look.Diff(ctx, c.ParentTree, c.Tree, gitops.DefaultLimits); err != nil {
+	if c.Changes, err = inspector.Diff(ctx, c.ParentTree, c.Tree, inner.DefaultLimits); err != nil {
 		return nil, err
 	}
 	return gate.Check(ctx, c)
@@ -129,7 +131,7 @@ func (a *alarms) add(t *testing.T, id string, found []Finding) {
 	}
 }
 
-// printAlarms prints a table: for each rule and repository the commits held, and those only flagged.
+// printAlarms prints a table of the commits held, and of those only flagged, for each rule and repository.
 func printAlarms(all []*alarms) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()

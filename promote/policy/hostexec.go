@@ -10,60 +10,63 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/bounded"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// hostExec looks for files that something runs without being told to. What runs on this machine by itself is reported each time
-// that it changes: an editor opens the folder, a shell enters it, a package manager installs, a git hook or an extension of
-// git's takes it up. What runs elsewhere, or only when the user builds or tests, changes in one of ten ordinary commits: it is
-// reported when it is new, and not when it is edited. What runs only when the user asks for it by name (a Makefile, a script)
-// is left to the user's eyes.
+// hostExec finds files that run without a command of the user. A file that runs on this machine by itself is reported
+// at each change: an editor opens the folder, a shell enters it, a package manager installs, or a git hook or an
+// extension of git uses the file. A file that runs elsewhere, or only when the user builds or tests, changes in one
+// of ten ordinary commits. It is reported when it is new, and not when it changes. A file that runs only when the
+// user names it (a Makefile, a script) is not reported.
 type hostExec struct{ changesOnly }
 
 func (hostExec) describe() Description {
-	return documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run by themselves; a new one that CI, builds or tests run")
+	return documented("host-exec", Flag, "a file that editors, shells, package managers or git hooks run without asking; a new file that CI, builds or tests run")
 }
 
-// runWhenNew tells of files that run elsewhere, or in what the user begins: a new one is something new that runs.
-var runWhenNew = newPathTable(
-	group{"CI runs it, and it is new", fields(`
+// runWhenNew lists files that run elsewhere, or when the user builds or tests. Only new ones are reported.
+var runWhenNew = pathname.NewTable(
+	pathname.Named("CI runs it, and it is new", `
 		.github/workflows/ .github/actions/ action.yml action.yaml .gitlab-ci.yml .gitlab/ci/ jenkinsfile .circleci/ .travis.yml
 		azure-pipelines.yml .azure-pipelines/ appveyor.yml .appveyor.yml .drone.yml .woodpecker.yml .woodpecker/
 		bitbucket-pipelines.yml .buildkite/ .cirrus.yml .forgejo/workflows/ .gitea/workflows/ .teamcity/ buildspec.yml
-		cloudbuild.yaml .semaphore/ wercker.yml codefresh.yml .builds/ .build.yml`)},
-	group{"builds and tests run it, and it is new", fields(`setup.py conftest.py`)},
+		cloudbuild.yaml .semaphore/ wercker.yml codefresh.yml .builds/ .build.yml`),
+	pathname.Named("builds and tests run it, and it is new", `setup.py conftest.py`),
 )
 
-var runByItself = newPathTable(
-	group{"editors run it", fields(`
+var runByItself = pathname.NewTable(
+	pathname.Named("editors run it", `
 		.vscode/tasks.json .vscode/settings.json .vscode/launch.json .vscode/extensions.json *.code-workspace .idea/ .fleet/
 		.devcontainer/ devcontainer.json .devcontainer.json .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el
 		.dir-locals-2.el .gdbinit .lldbinit .sublime-project *.sublime-project
 		eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts .eslintrc.js .eslintrc.cjs
 		prettier.config.js prettier.config.mjs prettier.config.cjs .prettierrc.js .prettierrc.mjs .prettierrc.cjs
-		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets .rubocop.yml`)},
-	group{"shells run it on entering the folder", fields(`
+		.helix/languages.toml .helix/config.toml .vim/coc-settings.json directory.build.props directory.build.targets .rubocop.yml`),
+	pathname.Named("shells run it on entering the folder", `
 		.envrc .mise.toml mise.toml .mise.local.toml mise.local.toml .config/mise/ .mise/ .tool-versions .python-version .autoenv .autoenv.zsh .in .out shell.nix flake.nix
-		devenv.nix .devenv/ .bashrc .zshrc .profile`)},
-	group{"package managers run it", fields(`
+		devenv.nix .devenv/ .bashrc .zshrc .profile`),
+	pathname.Named("package managers run it", `
 		.npmrc package.yaml .yarnrc .yarnrc.yml .yarn/releases/ .yarn/plugins/ .pnpmfile.cjs pnpmfile.js .pnp.cjs .pnp.loader.mjs binding.gyp
 		build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain gradle/wrapper/ .mvn/ init.gradle
-		pip.conf .condarc .bazelrc tools/bazel nuget.config`)},
-	group{"git hooks call it", fields(`
+		pip.conf .condarc .bazelrc tools/bazel nuget.config`),
+	pathname.Named("git hooks call it", `
 		.husky/ .githooks/ .git-hooks/ git-hooks/ .hooks/ lefthook.yml lefthook.yaml .lefthook.yml .lefthook/
-		.pre-commit-config.yaml .pre-commit-hooks.yaml .overcommit.yml .lintstagedrc .lintstagedrc.js lint-staged.config.js`)},
-	group{"git lfs sends files to the server that it names", fields(`.lfsconfig`)},
-	group{"test runners and interpreters run it", fields(`
-		sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs`)},
+		.pre-commit-config.yaml .pre-commit-hooks.yaml .overcommit.yml .lintstagedrc .lintstagedrc.js lint-staged.config.js`),
+	pathname.Named("git lfs sends files to the server that it names", `.lfsconfig`),
+	pathname.Named("test runners and interpreters run it", `
+		sitecustomize.py usercustomize.py *.pth .pdbrc .rspec .noserc .mocharc.js .mocharc.cjs`),
 )
 
-// packagePart is a part of a file of which only some parts are run.
+// packagePart is a part of a file of which only some parts run.
 type packagePart struct {
 	name string
-	// entries are those that run by themselves, nil for all of them. Of others, a new one is reported, and no edit.
+	// entries are the entries that run by themselves, or nil for all entries. Of the other entries, only new ones are
+	// reported.
 	entries []string
 }
 
-// packageFiles are files of which only a part is run. npm runs the scripts of a life cycle when it installs, others by name.
+// packageFiles are files of which only a part runs. npm runs life cycle scripts when it installs, and other scripts
+// by name.
 var packageFiles = map[string][]packagePart{
 	"package.json": {
 		{"scripts", fields(`preinstall install postinstall preprepare prepare postprepare prepublish dependencies pnpm:devpreinstall`)},
@@ -78,17 +81,17 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 		return nil
 	}
 	link := c.New.Mode == gitops.ModeLink
-	if why := runByItself.find(c.Path, link); why != "" {
+	if why := runByItself.Find(c.Path, link); why != "" {
 		r.at(c.Path, "%s", why)
 		return nil
 	}
-	if why := runWhenNew.find(c.Path, link); why != "" {
-		if c.Old.Mode != c.New.Mode { // a link or a program where a file was is new, too
+	if why := runWhenNew.Find(c.Path, link); why != "" {
+		if c.Old.Mode != c.New.Mode { // a link or a program that replaces a file is also new
 			r.at(c.Path, "%s", why)
 		}
 		return nil
 	}
-	parts := packageFiles[plain(base(c.Path))]
+	parts := packageFiles[pathname.Plain(pathname.Base(c.Path))]
 	if parts == nil {
 		return nil
 	}
@@ -101,17 +104,17 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 		return err
 	}
 	if part, known := changedPart(old, content, parts); !known || !c.New.Regular() {
-		r.at(c.Path, "what package managers run of it cannot be told")
+		r.at(c.Path, "package managers may run any part of it")
 	} else if part != "" {
-		r.at(c.Path, "package managers run what is under %q", part)
+		r.at(c.Path, "package managers run the commands under %q", part)
 	}
 	return nil
 }
 
-// packageLimits bound a file that package managers read.
+// packageLimits bound the files of package managers.
 var packageLimits = bounded.Limits{Bytes: textLimit, Depth: 64, Keys: 100_000}
 
-// members reads a JSON object; ok is false for what is none, or too much to be read.
+// members reads a JSON object. ok is false if the text is not one, or exceeds the limits.
 func members(text []byte) (all map[string]json.RawMessage, ok bool) {
 	text = withoutMark(text)
 	if packageLimits.JSON(text) != nil {
@@ -121,8 +124,8 @@ func members(text []byte) (all map[string]json.RawMessage, ok bool) {
 	return all, err == nil
 }
 
-// changedPart names the first part of a JSON file that runs and is not as it was; empty if all are. What is no JSON to us may be
-// some to others: that is not known.
+// changedPart returns the first part of a JSON file that runs and has changed, or empty. If the text is not JSON for
+// this program, another program may still accept it, so known is false.
 func changedPart(old, new []byte, parts []packagePart) (part string, known bool) {
 	before, _ := members(old)
 	after, ok := members(new)
@@ -137,7 +140,7 @@ func changedPart(old, new []byte, parts []packagePart) (part string, known bool)
 	return "", true
 }
 
-// changed reports whether a part has something else that runs than before.
+// changed reports whether entries that run have changed.
 func (p packagePart) changed(before, after json.RawMessage) bool {
 	if sameValue(before, after) {
 		return false
@@ -158,11 +161,55 @@ func (p packagePart) changed(before, after json.RawMessage) bool {
 	return false
 }
 
-// sameValue compares two values of JSON, nil for none.
+// sameValue compares two JSON values. nil means that there is none.
 func sameValue(a, b json.RawMessage) bool {
 	var left, right any
 	return (a == nil) == (b == nil) && json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// withoutMark leaves out a byte order mark, as package managers do.
+// withoutMark removes a byte order mark, as package managers do.
 func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+
+// agentConfig finds files that another agent, run by the user outside, would execute or obey. Files that configure
+// servers, hooks and plugins hold. Texts with instructions are flagged.
+type agentConfig struct{ changesOnly }
+
+func (agentConfig) describe() Description {
+	return documented("agent-config", Hold, "settings of coding agents that start programs (MCP servers, hooks, plugins); their instructions are flagged")
+}
+
+var executedByAgents = pathname.NewTable(
+	pathname.Named("coding agents start the servers that it names", `.mcp.json mcp.json mcp_config.json .vscode/mcp.json`),
+	pathname.Named("a coding agent obeys it", `
+		.claude/settings.json .claude/settings.local.json .claude/hooks/ .claude/plugins/ .claude-plugin/
+		.codex/config.toml .codex/hooks.json .codex/hooks/ .codex/rules/
+		.gemini/settings.json .gemini/hooks/ .gemini/extensions/ .qwen/settings.json
+		.cursor/hooks.json .cursor/hooks/ .cursor/environment.json .cursor/cli.json .cursor/permissions.json
+		.windsurf/hooks.json .kiro/hooks/ .kiro/settings/ .amazonq/cli-agents/ .github/hooks/
+		.opencode/plugin/ .opencode/plugins/ .opencode/tool/ .opencode/tools/ opencode.json opencode.jsonc
+		.aider.conf.yml .crush.json crush.json .factory/settings.json .factory/hooks/ .continue/mcpservers/
+		.zed/settings.json .zed/tasks.json .goosehints.d/ .augment/settings.json .vibe/config.toml`),
+)
+
+var readByAgents = pathname.NewTable(
+	pathname.Named("coding agents take it for instructions", `
+		agents.md agent.md claude.md claude.local.md gemini.md qwen.md .cursorrules .windsurfrules .clinerules .goosehints
+		.clinerules/ .cursor/ .windsurf/ .claude/ .codex/ .gemini/ .opencode/ .roo/ .roomodes .kiro/ .amazonq/ .junie/
+		.continue/ .factory/ .agents/ .github/copilot-instructions.md .github/instructions/ .github/prompts/
+		.github/agents/ .github/chatmodes/`),
+)
+
+// fields splits a list that is written over several lines.
+func fields(text string) []string { return strings.Fields(text) }
+
+func (agentConfig) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == 0 {
+		return nil
+	}
+	if why := executedByAgents.Find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
+		r.at(c.Path, "%s", why)
+	} else if why := readByAgents.Find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
+		r.mention(c.Path, "%s", why)
+	}
+	return nil
+}

@@ -8,19 +8,19 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Ignores reads the user's ignore rules; *[gitops.Ignores] is one.
+// Ignores reads the user's ignore rules. *[ignore.Rules] implements it.
 type Ignores interface {
-	// Ignored returns those paths that the rules cover and the user does not track, each with the rule.
+	// Ignored returns the paths that a rule covers and that the user does not track, each with its rule.
 	Ignored(ctx context.Context, paths []string) (map[string]string, error)
 	Close() error
 }
 
-// IgnoredPath is the id of the rule on new files in folders that the user ignores.
+// IgnoredPath is the id of the rule about new files in ignored folders.
 const IgnoredPath = "ignored-path"
 
-// ignoredPath looks for new files in folders that the user ignores: environments, installed packages, what is built.
-// Nobody commits there in good faith, nobody sees what lies there, and programs are started from there. A single ignored
-// file in another folder is no such place: if the user has one of that name, the landing collides with it.
+// ignoredPath finds new files in folders that the user ignores: environments, installed packages, build results.
+// Nobody commits there in good faith, the files there are not visible, and programs are started from there. A single
+// ignored file in another folder is not reported: if the user has a file of that name, the landing collides with it.
 type ignoredPath struct{ ignores Ignores }
 
 func (ignoredPath) describe() Description {
@@ -45,7 +45,7 @@ func (p ignoredPath) commit(ctx context.Context, in *inspection, r *report) erro
 	}
 	for _, c := range added {
 		switch rule, covered := rules[c.Path]; {
-		case err != nil: // what an agent wrote must not keep the gate from an answer
+		case err != nil: // an agent's file must not prevent a verdict
 			r.at(c.Path, "git cannot say whether your ignore rules cover it: %v", err)
 		case covered:
 			r.at(c.Path, "you ignore it (%s)", rule)
@@ -57,8 +57,8 @@ func (p ignoredPath) commit(ctx context.Context, in *inspection, r *report) erro
 // anyFile is a name that only rules for whole folders cover.
 const anyFile = "/0d41f7b6c2e95a38"
 
-// below returns the paths that lie in a folder which is covered as a whole, each with the rule. A link stands for a
-// folder, too. Files that the user tracks are left out.
+// below returns the paths in a folder that a rule covers as a whole, each with the rule. A link counts as a folder.
+// Files that the user tracks are left out.
 func (p ignoredPath) below(ctx context.Context, added []gitops.Change) (map[string]string, error) {
 	var probes, inside []string
 	asked := map[string]bool{}

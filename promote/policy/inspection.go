@@ -1,43 +1,47 @@
 package policy
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"hash/maphash"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
 const (
-	// textLimit bounds what is read of one file.
+	// textLimit bounds the bytes that are read of one file.
 	textLimit = 4 << 20
-	// textBudget bounds what is searched in one commit: minutes of work would be a way to stop landings.
+	// textBudget bounds the bytes that are searched in one commit. Otherwise an agent could stop landings with
+	// minutes of work.
 	textBudget = 32 << 20
 )
 
-// inspection is one look at a commit. It keeps what several rules ask for, and of files only the one that is
-// being looked at.
+// inspection is the check of one commit. It caches data that several rules need, and of files only the current one.
 type inspection struct {
 	Commit
 	objects Objects
 	meter   *meter
 	tree    *walker
 	parent  *walker
-	had     map[gitops.OID]bool // contents that the parent has at a path that changed
+	had     map[gitops.OID]bool // contents of the changed paths in the parent
 	seen    map[gitops.OID]file // contents that were read, without their bytes
-	left    int64               // of textBudget
+	left    int64               // the rest of textBudget
 	file    file
 }
 
-// file is what was read for one change.
+// file is the data of one change.
 type file struct {
 	change gitops.Change
 	size   int64
 	head   []byte // the first textLimit bytes
-	old    []byte // those of the former content
-	runs   []run  // what was added to a text
-	binary bool   // it is no text
+	old    []byte // the first textLimit bytes of the previous content
+	runs   []run  // the added lines of a text
+	binary bool   // the content is not text
 }
 
-// cut reports whether the file is longer than what is read of one.
+// cut reports whether the file is longer than the part that is read.
 func (f *file) cut() bool { return f.size > textLimit }
 
 func newInspection(c Commit, objects Objects) *inspection {
@@ -51,9 +55,9 @@ func newInspection(c Commit, objects Objects) *inspection {
 	return in
 }
 
-// content reads a file's first bytes, whether or not its content is new; nil for what is no file.
+// content reads a file's first bytes, whether or not its content is new. It returns nil for other entries.
 func (in *inspection) content(ctx context.Context, e gitops.Entry) ([]byte, error) {
-	// Of a link named .gitattributes git obeys the target as if it were the text.
+	// Git obeys the target of a link named .gitattributes as if it were the text.
 	if !e.Regular() && e.Mode != gitops.ModeLink {
 		return nil, nil
 	}
@@ -61,7 +65,8 @@ func (in *inspection) content(ctx context.Context, e gitops.Entry) ([]byte, erro
 	return head, err
 }
 
-// read reads what a change brings, unless it was only moved. The file is good until the next change is read.
+// read reads the new content of a change, unless it was only moved. The result is valid until the next change is
+// read.
 func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) {
 	if in.file.change == c {
 		return &in.file, nil
@@ -83,7 +88,7 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 	f.binary = isBinary(f.head)
 	in.seen[c.New.OID] = file{size: f.size, binary: f.binary}
 	if !f.binary {
-		// The same text at another path is looked at again: what it is there may be another matter.
+		// The same text is checked again at another path, because the path can change the result.
 		if err := in.compare(ctx, &f); err != nil {
 			return nil, err
 		}
@@ -92,7 +97,7 @@ func (in *inspection) read(ctx context.Context, c gitops.Change) (*file, error) 
 	return &in.file, nil
 }
 
-// compare finds what was added to a text.
+// compare finds the added lines of a text.
 func (in *inspection) compare(ctx context.Context, f *file) error {
 	if f.change.Old.Regular() {
 		var err error
@@ -101,7 +106,7 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 		}
 	}
 	if isBinary(f.old) {
-		f.old = nil // nobody has looked at it
+		f.old = nil // the previous content was not searched
 	}
 	f.runs = addedRuns(f.old, f.head)
 	for _, r := range f.runs {
@@ -113,8 +118,8 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 	return nil
 }
 
-// rewritten reads a file of ignore rules or attributes as it was and as it is. What a new one says that is too long to be
-// read is not known: that is reported, and whole is false.
+// rewritten reads an ignore or attribute file before and after the commit. If the new content is too long to be read,
+// it reports that, and whole is false.
 func (in *inspection) rewritten(ctx context.Context, c gitops.Change, r *report) (old, content []byte, whole bool, err error) {
 	if old, err = in.content(ctx, c.Old); err != nil {
 		return nil, nil, false, err
@@ -123,8 +128,88 @@ func (in *inspection) rewritten(ctx context.Context, c gitops.Change, r *report)
 		return nil, nil, false, err
 	}
 	if len(content) == textLimit {
-		r.at(c.Path, "too long to be read as %s", base(c.Path))
+		r.at(c.Path, "too long to be read as %s", pathname.Base(c.Path))
 		return nil, nil, false, nil
 	}
 	return old, content, true, nil
+}
+
+// run is a sequence of consecutive lines that a commit added.
+type run struct {
+	line int // number of the first line, counted from 1
+	at   int // offset of the first line
+	text []byte
+}
+
+// addedRuns lists the lines of a file that its previous content does not contain. Lines that moved within the changed
+// part, or whose ending changed between LF and CRLF, do not count as added. It needs eight bytes a line of that part,
+// and does not search for the shortest difference.
+func addedRuns(old, new []byte) []run {
+	begin, end := inCommon(old, new)
+	before, after := old[begin:len(old)-end], new[begin:len(new)-end]
+	if len(after) == 0 {
+		return nil
+	}
+	first := 1 + bytes.Count(new[:begin], []byte("\n"))
+	if len(before) == 0 {
+		return []run{{first, begin, after}}
+	}
+	seed := maphash.MakeSeed()
+	had := make(map[uint64]struct{}, 1+bytes.Count(before, []byte("\n")))
+	for line := range bytes.Lines(before) {
+		had[maphash.Bytes(seed, trimEnd(line))] = struct{}{}
+	}
+	var runs []run
+	number, offset, begun := first-1, 0, -1
+	for line := range bytes.Lines(after) {
+		number++
+		if _, known := had[maphash.Bytes(seed, trimEnd(line))]; known {
+			begun = -1
+		} else {
+			if begun < 0 {
+				begun = offset
+				runs = append(runs, run{line: number, at: begin + begun})
+			}
+			runs[len(runs)-1].text = after[begun : offset+len(line)]
+		}
+		offset += len(line)
+	}
+	return runs
+}
+
+// word is the number of bytes that are compared at once.
+const word = 8
+
+// inCommon returns the number of bytes that two contents have in common at the beginning and at the end, in whole
+// lines.
+func inCommon(old, new []byte) (begin, end int) {
+	shorter := min(len(old), len(new))
+	for begin+word <= shorter && binary.LittleEndian.Uint64(old[begin:]) == binary.LittleEndian.Uint64(new[begin:]) {
+		begin += word
+	}
+	for begin < shorter && old[begin] == new[begin] {
+		begin++
+	}
+	begin = bytes.LastIndexByte(new[:begin], '\n') + 1
+	for end+word <= shorter-begin && binary.LittleEndian.Uint64(old[len(old)-end-word:]) == binary.LittleEndian.Uint64(new[len(new)-end-word:]) {
+		end += word
+	}
+	for end < shorter-begin && old[len(old)-1-end] == new[len(new)-1-end] {
+		end++
+	}
+	tail := new[len(new)-end:]
+	// The common part begins with a whole line only after a line break.
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 {
+		return begin, len(tail) - i - 1
+	}
+	return begin, 0
+}
+
+func trimEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+}
+
+// isBinary reports whether git would treat content as binary: there is a NUL near its beginning.
+func isBinary(content []byte) bool {
+	return bytes.IndexByte(content[:min(len(content), 8000)], 0) >= 0
 }

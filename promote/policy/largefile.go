@@ -6,10 +6,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// largeFile looks for files that would stay in everyone's clone for ever.
+// largeFile finds files that would stay in everyone's clone for ever.
 type largeFile struct {
 	limit int64
-	from  Source // of the limit
+	from  Source // the source of the limit
 }
 
 func (l largeFile) describe() Description {
@@ -23,7 +23,7 @@ func (l largeFile) change(ctx context.Context, in *inspection, c gitops.Change, 
 	f, err := in.read(ctx, c)
 	if err == nil && f.size > l.limit {
 		by := maxFileSizeKey
-		if l.from == FromTeam { // which the user's own setting would not change
+		if l.from == FromTeam { // the user's own setting would not change it
 			by = "the team's policy"
 		}
 		r.at(c.Path, "%d bytes, more than %s allows (%d)", f.size, by, l.limit)

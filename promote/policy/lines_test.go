@@ -33,8 +33,8 @@ func TestAddedRuns(t *testing.T) {
 	}
 }
 
-// Whatever the two contents are: a line that the old one does not have is in a run, and a run is what stands in the
-// new one at its number.
+// TestAddedRunsMissNothing compares random contents. Each line that the old content does not contain must be in a
+// run, and each run must be at its place in the new content.
 func TestAddedRunsMissNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	text := func() []byte {

@@ -3,12 +3,11 @@ package policy
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/identity"
 )
 
@@ -381,7 +380,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What a message says that it is written in, git shows it in.
+// TestMessageEncoding checks messages in other encodings: git decodes a message by the encoding in its header.
 func TestMessageEncoding(t *testing.T) {
 	for _, c := range []struct {
 		encoding, message string
@@ -437,44 +436,9 @@ func TestGitPath(t *testing.T) {
 	} {
 		s := newStore()
 		_, err := New(Settings{}, testFacts, s).Check(t.Context(), s.commit(testBase, testBase.with(files{path: "x"}), ""))
-		var invalid *gitops.Invalid
+		var invalid *inner.Invalid
 		if errors.As(err, &invalid) != bad || !bad && err != nil {
 			t.Errorf("%q: %v, want refused %t", path, err, bad)
 		}
 	}
-}
-
-// Programs are the work tree's by whatever name the user calls the way to it: from a home that is a link, say.
-func TestProgramsBelowTheHome(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	check(t, err)
-	check(t, os.MkdirAll(filepath.Join(dir, "disk", "app"), 0o755))
-	home := filepath.Join(dir, "home")
-	check(t, os.Symlink("disk", home))
-	t.Setenv("HOME", home)
-	for value, want := range map[string]string{
-		"~/app/tools/hooks":        "tools/hooks",
-		home + "/app/tools/hooks":  "tools/hooks",
-		"~/other/hooks":            "",
-		filepath.Join(dir, "disk"): "",
-	} {
-		p := readPrograms(gitops.Config{"core.hookspath": value}, filepath.Join(dir, "disk", "app"))
-		if got := pathsOf(p); got != want {
-			t.Errorf("core.hooksPath %s: %q, want %q", value, got, want)
-		}
-	}
-	for _, value := range []string{"!$HOME/app/tools/x", "!\"${HOME}/app/tools/x\"", "!~/app/tools/x"} {
-		p := readPrograms(gitops.Config{"alias.x": value}, filepath.Join(dir, "disk", "app"))
-		if got := pathsOf(p); got != "tools/x" {
-			t.Errorf("alias.x %s: %q, want tools/x", value, got)
-		}
-	}
-}
-
-func pathsOf(p programs) string {
-	var paths []string
-	for _, f := range p.files {
-		paths = append(paths, f.path)
-	}
-	return strings.Join(paths, " ")
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 )
 
-// secret looks for keys and tokens in what a commit adds. What is known by its own form holds; what only
-// stands beside a word like "password" is right too seldom for that, and is flagged.
+// secret finds keys and tokens in the added lines of a commit. A secret with a known form holds. A value that is only
+// next to a word like "password" is rarely a secret, and is flagged.
 type secret struct{}
 
 func (secret) describe() Description {
-	return documented("secret", Hold, "a private key or token in an added line or the message; what only looks like a password is flagged")
+	return documented("secret", Hold, "a private key or token in an added line or the message; a value that only looks like a password is flagged")
 }
 
 func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
@@ -48,10 +48,11 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 	return nil
 }
 
-// around is how many bytes beside what was added are searched with it: of a key, the first and the last line may have been there.
+// around is the number of bytes around added lines that are searched with them, because the first and the last line
+// of a key may have existed before.
 const around = 8 << 10
 
-// surrounded is the text around the first of some runs, and around those that are near to it, which are so many.
+// surrounded returns the text around the first runs that are near to each other, and the number of these runs.
 func surrounded(text []byte, runs []run) (part run, among int) {
 	from := bytes.LastIndexByte(text[:max(0, runs[0].at-around)], '\n') + 1
 	to := 0
@@ -68,7 +69,7 @@ func surrounded(text []byte, runs []run) (part run, among int) {
 	return run{runs[0].line - bytes.Count(text[from:runs[0].at], []byte("\n")), from, text[from:to]}, among
 }
 
-// touching tells, by the first and the last of some lines, whether one of them is in a run.
+// touching returns a function that reports whether one of the lines from first to last is in a run.
 func touching(runs []run) func(first, last int) bool {
 	ends := make([]int, len(runs))
 	for i, r := range runs {
@@ -88,9 +89,9 @@ func (secret) commit(_ context.Context, in *inspection, r *report) error {
 }
 
 func reportSecret(r *report, path string, line int, m secrets.Match) {
-	tell, where := r.at, "line %d: %s"
+	add, where := r.at, "line %d: %s"
 	if m.Guess {
-		tell = r.mention
+		add = r.mention
 	}
 	if path == "" {
 		where = "message, line %d: %s"
@@ -98,5 +99,5 @@ func reportSecret(r *report, path string, line int, m secrets.Match) {
 	if m.Encoded {
 		where += " in Base64"
 	}
-	tell(path, where, line, m.Rule)
+	add(path, where, line, m.Rule)
 }

@@ -11,44 +11,44 @@ import (
 const (
 	// keyPrefix begins the setting of each rule.
 	keyPrefix = "airlock.policy."
-	// maxFileSizeKey is the setting of what counts as a large file.
+	// maxFileSizeKey is the setting of the size from which a file is large.
 	maxFileSizeKey = "airlock.maxFileSize"
-	// defaultMaxFileSize is the size from which common hosts of repositories warn.
+	// defaultMaxFileSize is the size from which common hosting services warn.
 	defaultMaxFileSize = 50 << 20
 )
 
-// Settings say what each rule does. The zero Settings are the defaults.
+// Settings are the settings of the rules. The zero Settings are the defaults.
 type Settings struct {
 	actions     map[string]Action // of the rules that are not at their default
-	sources     map[string]Source // of those
+	sources     map[string]Source // the sources of actions
 	maxFileSize int64
-	sizeFrom    Source // FromTeam where a team's policy bounds the size
+	sizeFrom    Source // FromTeam if a team's policy bounds the size
 	protected   []protection
 	work        int64 // for one commit; 0 is the default
 	seconds     int64 // for one commit; 0 is the default
 }
 
-// Source is where a rule's setting is from. The zero Source is the default.
+// Source is the source of a rule's setting. The zero Source is the default.
 type Source string
 
-// The sources beside the default.
+// The sources other than the default.
 const (
 	FromConfig Source = "config" // the user's git configuration
 	FromTeam   Source = "team"   // a policy that is stricter
 )
 
-// Source tells where the setting of a rule is from.
+// Source returns the source of a rule's setting.
 func (s Settings) Source(id string) Source { return s.sources[id] }
 
-// SettingError says that a setting cannot be read.
+// SettingError reports that a setting cannot be read.
 type SettingError struct{ Key, Value, Want string }
 
 func (e *SettingError) Error() string {
 	return fmt.Sprintf("setting %s: %q is not %s", gitops.Escape(e.Key), gitops.Escape(e.Value), e.Want)
 }
 
-// ReadSettings reads airlock.policy.<rule> and airlock.maxFileSize. A rule that does not exist is an error: the
-// wish for a "hold" that is misspelled must not be lost.
+// ReadSettings reads airlock.policy.<rule> and airlock.maxFileSize. An unknown rule is an error, because a misspelled
+// "hold" must not be ignored.
 func ReadSettings(c gitops.Config) (Settings, error) {
 	s := Settings{actions: map[string]Action{}, sources: map[string]Source{}}
 	for _, key := range c.Keys() {
@@ -76,7 +76,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	return s, nil
 }
 
-// Action is what a rule does.
+// Action returns the action of a rule.
 func (s Settings) Action(id string) Action {
 	if a, set := s.actions[id]; set {
 		return a
@@ -85,7 +85,7 @@ func (s Settings) Action(id string) Action {
 	return d.Default
 }
 
-// MaxFileSize is the largest file that is not a large one.
+// MaxFileSize returns the size in bytes above which a file is large.
 func (s Settings) MaxFileSize() int64 {
 	if s.maxFileSize == 0 {
 		return defaultMaxFileSize
@@ -106,7 +106,7 @@ func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
 	return size, nil
 }
 
-// SizeText prints a number of bytes the way it is given.
+// SizeText formats a number of bytes as settings write it.
 func SizeText(n int64) string {
 	for bits, suffix := 30, "gmk"; suffix != ""; bits, suffix = bits-10, suffix[1:] {
 		if n>>bits<<bits == n {
@@ -131,3 +131,42 @@ func parseSize(text string) (int64, bool) {
 	}
 	return n << shift, true
 }
+
+// Action is the consequence of a finding for its commit. The zero Action is the strictest.
+type Action int
+
+// The actions, strictest first.
+const (
+	Hold Action = iota // the commit waits, and so do the commits that build on it
+	Flag               // the commit lands, and its note names the rule
+	Off                // the rule is switched off
+)
+
+var actionNames = map[Action]string{Hold: "hold", Flag: "flag", Off: "off"}
+
+func (a Action) String() string { return actionNames[a] }
+
+// ParseAction reads "hold", "flag" or "off".
+func ParseAction(text string) (Action, error) {
+	for a, name := range actionNames {
+		if text == name {
+			return a, nil
+		}
+	}
+	return Hold, fmt.Errorf("%q is not hold, flag or off", gitops.Escape(text))
+}
+
+// MarshalText writes the action as [ParseAction] reads it.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads the action as [ParseAction] does.
+func (a *Action) UnmarshalText(text []byte) (err error) {
+	*a, err = ParseAction(string(text))
+	return err
+}
+
+// stricter returns the stricter of two actions.
+func stricter(a, b Action) Action { return min(a, b) }
+
+// atMost returns a, but at most as strict as limit.
+func atMost(a, limit Action) Action { return max(a, limit) }

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// store holds objects in memory.
+// store is an object store in memory.
 type store struct {
 	blobs map[gitops.OID]string
 	trees map[gitops.OID][]gitops.TreeEntry
@@ -40,7 +40,7 @@ func (s *store) Tree(_ context.Context, id gitops.OID) ([]gitops.TreeEntry, erro
 	return entries, nil
 }
 
-// files are a tree: paths and contents. A content may begin with one of the marks below.
+// files is a tree: contents by path. A content may begin with one of the marks below.
 type files map[string]string
 
 const (
@@ -87,7 +87,7 @@ func (s *store) tree(f files) gitops.OID {
 	return id
 }
 
-// commit is a commit that turns one set of files into another. Nil is "no parent".
+// commit returns a commit that turns one set of files into another. If before is nil, the commit has no parent.
 func (s *store) commit(before, after files, message string) Commit {
 	c := Commit{ID: "c0ffee", Tree: s.tree(after), Message: []byte(message)}
 	if before != nil {
@@ -113,7 +113,7 @@ func (s *store) commit(before, after files, message string) Commit {
 	return c
 }
 
-// with returns the files and others; empty content removes one.
+// with returns the files with others added. An empty content removes a file.
 func (f files) with(others files) files {
 	all := maps.Clone(f)
 	maps.Copy(all, others)

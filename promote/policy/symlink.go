@@ -6,34 +6,35 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
 const (
-	// targetLimit is longer than any system lets a link's target be.
+	// targetLimit is longer than the target of a link can be on any system.
 	targetLimit = 4096
 	// hopLimit is more links than any system follows for one path.
 	hopLimit = 64
 	// stepBudget bounds the work for the links of one commit.
 	stepBudget = 5_000_000
-	// stepBytes are the bytes of a path that take as long to look up as a step.
+	// stepBytes is the number of bytes of a path whose lookup takes as long as a step.
 	stepBytes = 64
-	// knownEntries bounds the links and folders that are remembered, and the trees that they are of.
+	// knownEntries bounds the number of cached links, folders and trees.
 	knownEntries = 200_000
 )
 
-// symlinkEscape looks for links that lead out of the repository, into .git or into the workspace, when they
-// are followed through the other links of the tree. One link can change where another one leads, so that as
-// soon as a commit touches a link, all of them are looked at.
+// symlinkEscape finds links that lead out of the repository, into .git or into the workspace when they are followed
+// through the other links of the tree. One link can change where another one leads, so that a commit which touches a
+// link makes the rule check all links.
 type symlinkEscape struct {
 	workspace string
 	known     map[gitops.OID]*linkTree
-	held      int // of knownEntries
+	held      int // entries counted by knownEntries
 }
 
-// linkTree is what a tree object holds of links.
+// linkTree lists the links of a tree object.
 type linkTree struct {
 	links   []gitops.TreeEntry
-	folders []gitops.TreeEntry // those with links somewhere below
+	folders []gitops.TreeEntry // folders with links somewhere below
 }
 
 func newSymlinkEscape(f Facts) *symlinkEscape {
@@ -96,9 +97,9 @@ type linkMap struct {
 	workspace string
 	paths     []string
 	own       map[string]string // targets by path
-	targets   map[string]string // by path as file systems see it
-	several   map[string]bool   // those of which there are several, with other targets
-	left      int               // of stepBudget
+	targets   map[string]string // targets by the path in the form of [pathname.Same]
+	several   map[string]bool   // paths in that form with several different targets
+	left      int               // the rest of stepBudget
 }
 
 // links collects the links of a tree.
@@ -113,8 +114,8 @@ func (s *symlinkEscape) links(ctx context.Context, in *inspection, tree gitops.O
 	return m, s.collect(ctx, in.objects, m, "", tree)
 }
 
-// survey finds out which folders of a tree have links. Trees that were looked at once are remembered, so that
-// the next commit costs what it changed.
+// survey finds the folders of a tree that have links. It caches the trees, so that the next commit costs only its
+// changes.
 func (s *symlinkEscape) survey(ctx context.Context, objects Objects, tree gitops.OID) (*linkTree, error) {
 	if t, ok := s.known[tree]; ok {
 		return t, nil
@@ -143,7 +144,7 @@ func (s *symlinkEscape) survey(ctx context.Context, objects Objects, tree gitops
 	return t, nil
 }
 
-// alone is an entry that does not hold the text of its whole tree.
+// alone returns a copy of an entry that does not keep the text of its whole tree in memory.
 func alone(e gitops.TreeEntry) gitops.TreeEntry {
 	return gitops.TreeEntry{Name: strings.Clone(e.Name), Entry: gitops.Entry{Mode: e.Mode, OID: gitops.OID(strings.Clone(string(e.OID)))}}
 }
@@ -155,24 +156,24 @@ func (s *symlinkEscape) collect(ctx context.Context, objects Objects, m *linkMap
 		if err != nil {
 			return err
 		}
-		path := join(dir, l.Name)
-		target, _, _ = bytes.Cut(target, []byte{0}) // where symlink(2) ends it
+		path := pathname.Join(dir, l.Name)
+		target, _, _ = bytes.Cut(target, []byte{0}) // symlink(2) ends it at a NUL
 		m.paths = append(m.paths, path)
 		m.own[path] = string(target)
-		if other, there := m.targets[same(path)]; there && other != string(target) {
-			m.several[same(path)] = true
+		if other, there := m.targets[pathname.Same(path)]; there && other != string(target) {
+			m.several[pathname.Same(path)] = true
 		}
-		m.targets[same(path)] = string(target)
+		m.targets[pathname.Same(path)] = string(target)
 	}
 	for _, f := range t.folders {
-		if err := s.collect(ctx, objects, m, join(dir, f.Name), f.OID); err != nil {
+		if err := s.collect(ctx, objects, m, pathname.Join(dir, f.Name), f.OID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// escapes says where a link leads that it must not; empty if it leads nowhere bad.
+// escapes returns the forbidden place to which a link leads, or empty.
 func (m *linkMap) escapes(path string) string {
 	target := m.own[path]
 	if why := m.follow(path, target); why != "" || !strings.Contains(target, `\`) {
@@ -181,14 +182,14 @@ func (m *linkMap) escapes(path string) string {
 	return m.follow(path, strings.ReplaceAll(target, `\`, "/")) // as Windows reads it
 }
 
-// follow goes a link's way as the kernel does. What the tree does not have is taken for a plain folder: the user
-// may have one there.
+// follow follows a link as the kernel does. A path that the tree does not contain is treated as a plain folder,
+// because the user may have one there.
 func (m *linkMap) follow(path, target string) string {
-	at := splitPath(folderOf(path))
+	at := splitPath(pathname.Folder(path))
 	if absolute(target) {
 		return "is absolute"
 	}
-	todo, length := splitPath(target), len(folderOf(path))
+	todo, length := splitPath(target), len(pathname.Folder(path))
 	for hops := 0; len(todo) > 0; {
 		if m.left--; m.left < 0 {
 			return ""
@@ -205,17 +206,17 @@ func (m *linkMap) follow(path, target string) string {
 			length -= len(at[len(at)-1]) + 1
 			at = at[:len(at)-1]
 			continue
-		case isGit(name):
+		case pathname.IsGit(name):
 			return "leads into .git"
-		case len(at) == 0 && m.workspace != "" && plain(name) == plain(m.workspace):
+		case len(at) == 0 && m.workspace != "" && pathname.Plain(name) == pathname.Plain(m.workspace):
 			return "leads into the workspace"
 		}
 		at, length = append(at, name), length+len(name)+1
-		if length > 2*targetLimit { // no link is there
+		if length > 2*targetLimit { // no link can have such a path
 			continue
 		}
 		m.left -= length / stepBytes
-		key := same(strings.Join(at, "/"))
+		key := pathname.Same(strings.Join(at, "/"))
 		next, link := m.targets[key]
 		if !link {
 			continue
@@ -224,7 +225,7 @@ func (m *linkMap) follow(path, target string) string {
 			return "leads through names that are one where case does not count"
 		}
 		if hops++; hops > hopLimit {
-			return "" // nothing can follow it
+			return "" // no system follows so many links
 		}
 		if absolute(next) {
 			return "leads through an absolute link"
@@ -236,7 +237,7 @@ func (m *linkMap) follow(path, target string) string {
 	return ""
 }
 
-// absolute reports whether a target starts at a root, on some system.
+// absolute reports whether a target is absolute on some system.
 func absolute(target string) bool {
 	if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
 		return true

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,9 +12,10 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/bounded"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
-// TeamRef is where a team keeps its policy: a commit or tree that holds the file [TeamFile], or the file alone.
+// TeamRef names a team's policy: a commit or tree with the file [TeamFile], or the file itself.
 const (
 	TeamRef  = "refs/airlock/policy"
 	TeamFile = "policy.toml"
@@ -22,7 +24,7 @@ const (
 // TeamLimit bounds the size of a policy.
 const TeamLimit = 1 << 20
 
-// Team is a policy for everyone who works on a repository. It can only add to what holds or flags.
+// Team is a policy for everyone who works on a repository. It can only make rules stricter.
 //
 //	version = 1
 //	maxFileSize = "10m"
@@ -40,9 +42,9 @@ type Team struct {
 	protected   []protection
 }
 
-// protection is a set of paths that a team guards.
+// protection is a set of paths that a team protects.
 type protection struct {
-	patterns []*gitops.Pattern
+	patterns []*ignore.Pattern
 	action   Action
 	reason   string
 }
@@ -58,8 +60,8 @@ type teamFile struct {
 	} `toml:"paths"`
 }
 
-// ParseTeam reads a team's policy. What it does not know is an error, for a policy that is only half obeyed
-// would be taken for one that is obeyed.
+// ParseTeam reads a team's policy. An unknown key or rule is an error. Otherwise the team would believe that a rule
+// is enforced which is not.
 func ParseTeam(content []byte) (Team, error) {
 	if err := bounded.Usual.TOML(content); err != nil {
 		var limit *bounded.Error
@@ -79,7 +81,7 @@ func ParseTeam(content []byte) (Team, error) {
 	for _, id := range slices.Sorted(maps.Keys(f.Rules)) {
 		action, err := teamAction(f.Rules[id])
 		if d, known := describe(id); !known || d.Key == "" {
-			return Team{}, fmt.Errorf("team policy: rules: %q is no rule that can be set", gitops.Escape(id))
+			return Team{}, fmt.Errorf("team policy: rules: %q is not a rule that can be set", gitops.Escape(id))
 		} else if err != nil {
 			return Team{}, fmt.Errorf("team policy: rules: %s: %w", id, err)
 		}
@@ -111,7 +113,7 @@ func newProtection(patterns []string, action, reason string) (protection, error)
 		return p, errors.New("patterns: none")
 	}
 	for _, text := range patterns {
-		compiled, ok := gitops.ParsePattern(text)
+		compiled, ok := ignore.Parse(text)
 		if !ok || compiled.Negative {
 			return p, fmt.Errorf("patterns: %q is not a pattern as in gitignore(5) without \"!\"", gitops.Escape(text))
 		}
@@ -120,7 +122,7 @@ func newProtection(patterns []string, action, reason string) (protection, error)
 	return p, nil
 }
 
-// teamAction reads an action that a team may ask for: "off" would be looser than anything.
+// teamAction reads an action of a team's policy. "off" is refused, because it cannot be stricter than any setting.
 func teamAction(text string) (Action, error) {
 	action, err := ParseAction(text)
 	if err != nil || action == Off {
@@ -129,7 +131,7 @@ func teamAction(text string) (Action, error) {
 	return action, nil
 }
 
-// tomlError says where a TOML file is wrong, in one line and escaped.
+// tomlError describes where a TOML file is wrong, in one line and escaped.
 func tomlError(err error) error {
 	var strict *toml.StrictMissingError
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
@@ -144,7 +146,7 @@ func tomlError(err error) error {
 	return errors.New(gitops.Escape(err.Error()))
 }
 
-// With returns the settings as a team's policy makes them: each rule does the stricter of both.
+// With returns the settings together with a team's policy. Each rule gets the stricter action of both.
 func (s Settings) With(t Team) Settings {
 	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, work: s.work, seconds: s.seconds, protected: slices.Concat(s.protected, t.protected),
 		actions: map[string]Action{}, sources: map[string]Source{}}
@@ -163,4 +165,45 @@ func (s Settings) With(t Team) Settings {
 		w.maxFileSize, w.sizeFrom = t.maxFileSize, FromTeam
 	}
 	return w
+}
+
+// protectedPath finds changes of paths that a team protects.
+type protectedPath struct{ guards []protection }
+
+func (protectedPath) describe() Description {
+	return documented("protected-path", Hold, "a path that the team's policy ("+TeamRef+") protects")
+}
+
+func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change, r *report) error {
+	for _, g := range p.guards {
+		if err := in.meter.spend(int64(len(g.patterns) * len(c.Path))); err != nil {
+			return err
+		}
+		if g.covers(c.Path) || c.New.Mode == gitops.ModeLink && g.covers(c.Path+"/x") { // a link counts as a folder
+			add := r.at
+			if g.action == Flag {
+				add = r.mention
+			}
+			add(c.Path, "protected by the team's policy: %s", g.why())
+		}
+	}
+	return nil
+}
+
+func (protectedPath) commit(context.Context, *inspection, *report) error { return nil }
+
+func (g protection) covers(path string) bool {
+	for _, p := range g.patterns {
+		if p.Matches(path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g protection) why() string {
+	if g.reason == "" {
+		return "no reason given"
+	}
+	return g.reason
 }

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
-// walker reads the folders of a tree along paths that come in git's order, so that each is read once and only
-// those above the present path are kept.
+// walker reads the folders of a tree for paths in git's order. Each folder is read once, and only the folders above
+// the current path are kept.
 type walker struct {
 	objects Objects
 	root    gitops.OID
@@ -20,15 +21,15 @@ type walker struct {
 type folder struct {
 	path    string
 	entries map[string]gitops.Entry
-	names   map[string]*alikes // by what is the same to some file system
+	names   map[string]*alikes // by the form of [pathname.Same]
 }
 
 func newWalker(objects Objects, root gitops.OID) *walker {
 	return &walker{objects: objects, root: root}
 }
 
-// at returns the folder at a path, empty for the top; nil if there is none. Asking for a folder above the
-// present one keeps the present one.
+// at returns the folder at a path, or nil if there is none. An empty path is the top. A request for a folder above
+// the current one keeps the current one.
 func (w *walker) at(ctx context.Context, path string) (*folder, error) {
 	for n := len(w.stack) - 1; n >= 0; n-- {
 		above := w.stack[n].path
@@ -51,7 +52,7 @@ func (w *walker) at(ctx context.Context, path string) (*folder, error) {
 	return w.down(ctx, path)
 }
 
-// down goes from the last folder of the stack to one below it.
+// down goes from the last folder of the stack to a folder below it.
 func (w *walker) down(ctx context.Context, path string) (*folder, error) {
 	for {
 		here := w.stack[len(w.stack)-1]
@@ -64,7 +65,7 @@ func (w *walker) down(ctx context.Context, path string) (*folder, error) {
 		if !entry.Folder() {
 			return nil, nil
 		}
-		next, err := w.read(ctx, join(here.path, name), entry.OID)
+		next, err := w.read(ctx, pathname.Join(here.path, name), entry.OID)
 		if err != nil {
 			return nil, err
 		}
@@ -84,19 +85,19 @@ func (w *walker) read(ctx context.Context, path string, id gitops.OID) (*folder,
 	return f, nil
 }
 
-// alikes are the names of a folder that some file system takes for one.
+// alikes are names of a folder that some file system treats as the same name.
 type alikes struct {
 	names []string // sorted
-	old   *bool    // what allIn found
+	old   *bool    // the result of allIn
 }
 
-// alike returns the names of a folder that some file system takes for the same as a name. All of them are found in one pass,
-// and kept.
+// alike returns the names of a folder that some file system treats as the same name. The first call groups all names
+// of the folder, and keeps the groups.
 func (f *folder) alike(name string) *alikes {
 	if f.names == nil {
 		f.names = make(map[string]*alikes, len(f.entries))
 		for other := range f.entries {
-			key := same(other)
+			key := pathname.Same(other)
 			if f.names[key] == nil {
 				f.names[key] = &alikes{}
 			}
@@ -106,14 +107,14 @@ func (f *folder) alike(name string) *alikes {
 			slices.Sort(a.names)
 		}
 	}
-	if a := f.names[same(name)]; a != nil {
+	if a := f.names[pathname.Same(name)]; a != nil {
 		return a
 	}
 	return &alikes{}
 }
 
-// allIn reports whether a folder has all of the names. It is always asked about the same folder, which is looked through once. A
-// folder that is not there has none.
+// allIn reports whether a folder has all of the names. A missing folder has none. All calls must pass the same
+// folder, because the result is cached.
 func (a *alikes) allIn(f *folder) bool {
 	if a.old == nil {
 		all := f != nil

@@ -2,14 +2,14 @@ package scan
 
 import "bytes"
 
-// archive is how a kind of file that holds other files begins.
+// archive is the signature of an archive format.
 type archive struct {
 	at    int
 	magic string
 }
 
-// archives are the kinds that people commit. None is looked into: to unpack what a stranger packed is no business of a
-// search that goes on before anything was trusted.
+// archives are common formats. Archives are not unpacked: this search runs before anything is trusted, and must not
+// run decompressors on a stranger's bytes.
 var archives = []archive{
 	{0, "PK\x03\x04"}, {0, "PK\x05\x06"}, // zip, and so jar, whl, docx
 	{0, "\x1f\x8b\x08"}, {4, "1AY&SY"}, {0, "\xfd7zXZ\x00"}, {0, "\x28\xb5\x2f\xfd"}, {0, "\x04\x22\x4d\x18"}, // gzip, bzip2, xz, zstd, lz4
@@ -17,7 +17,7 @@ var archives = []archive{
 	{257, "ustar"},
 }
 
-// isArchive reports whether a content holds files of its own.
+// isArchive reports whether a file is an archive.
 func isArchive(content []byte) bool {
 	for _, a := range archives {
 		if len(content) > a.at && bytes.HasPrefix(content[a.at:], []byte(a.magic)) {

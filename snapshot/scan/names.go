@@ -8,37 +8,37 @@ import (
 	"sync"
 )
 
-// known is a kind of file that is known for holding secrets.
+// known is a kind of file that is known to contain secrets.
 type known struct {
 	rule  string
 	what  string
-	files []string // names; with a slash, the end of a path; with a star first, the end of a name
-	// value finds what the file would give away, in its last group; nil: being there is enough.
-	value *regexp.Regexp
-	sure  Severity // with such a value
-	maybe Severity // without, if told
-	told  bool
+	files []string // file names; with a slash, the end of a path; with a leading star, the end of a name
+	// value matches a secret in its last group. If it is nil, the file itself counts as the secret.
+	value  *regexp.Regexp
+	sure   Severity // severity if value matches
+	maybe  Severity // severity without a match, if always is set
+	always bool     // report the file also without a match
 }
 
-// knownFiles are looked through from the top; the first that fits counts. Its expressions are
-// compiled when a tree is searched, and not by each command.
+// knownFiles are tried in order, and the first kind that fits counts. The expressions are compiled when a tree is
+// searched, so that other commands do not pay for them.
 var knownFiles = sync.OnceValue(func() []known {
-	// finds variables that are named like secrets
+	// matches variables with names of secrets
 	envValue := regexp.MustCompile(`(?im)^[ \t]*(?:export[ \t]+)?[A-Z0-9_.]*(?:SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)[A-Z0-9_]*[ \t]*[=:][ \t]*["']?([^\s"'#]{6,})`)
 	return []known{
 		{rule: "ssh-key-file", what: "a private key of SSH by its name", files: []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "*.ppk"}, sure: High},
 		{rule: "key-store", what: "a store of private keys", files: []string{"*.p12", "*.pfx", "*.jks", "*.keystore", "*.bks", "*.kdbx", "*.pkcs12"}, sure: High},
 		{rule: "gcloud-credentials", what: "credentials of Google's cloud", files: []string{"application_default_credentials.json", "access_tokens.db", "gcloud/credentials.db"},
-			value: regexp.MustCompile(`"(?:refresh_token|private_key|client_secret)"\s*:\s*"([^"]{8,})"`), sure: High, maybe: Medium, told: true},
+			value: regexp.MustCompile(`"(?:refresh_token|private_key|client_secret)"\s*:\s*"([^"]{8,})"`), sure: High, maybe: Medium, always: true},
 		{rule: "aws-credentials", what: "credentials of Amazon's cloud", files: []string{".aws/credentials"},
-			value: regexp.MustCompile(`(?im)^\s*aws_(?:secret_access_key|session_token)\s*=\s*(\S{16,})`), sure: High, maybe: Medium, told: true},
+			value: regexp.MustCompile(`(?im)^\s*aws_(?:secret_access_key|session_token)\s*=\s*(\S{16,})`), sure: High, maybe: Medium, always: true},
 		{rule: "azure-credentials", what: "credentials of Microsoft's cloud", files: []string{".azure/accessTokens.json", ".azure/msal_token_cache.json"}, sure: High},
 		{rule: "terraform-state", what: "a state of Terraform, which holds what it made in plain text", files: []string{"*.tfstate", "*.tfstate.backup"},
-			value: regexp.MustCompile(`"resources"\s*:\s*\[\s*\{\s*"(\w+)`), sure: High, maybe: Low, told: true},
+			value: regexp.MustCompile(`"resources"\s*:\s*\[\s*\{\s*"(\w+)`), sure: High, maybe: Low, always: true},
 		{rule: "terraform-credentials", what: "a token of Terraform", files: []string{".terraformrc", "terraform.rc", "credentials.tfrc.json"},
 			value: regexp.MustCompile(`(?i)"?token"?\s*[=:]\s*"([^"]{8,})"`), sure: High},
 		{rule: "kubeconfig", what: "credentials of a cluster", files: []string{"kubeconfig", "*.kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kube/config"},
-			value: regexp.MustCompile(`(?m)^[ \t-]*(?:client-key-data|token|password)\s*:\s*["']?([^\s"']{8,})`), sure: High, maybe: Low, told: true},
+			value: regexp.MustCompile(`(?m)^[ \t-]*(?:client-key-data|token|password)\s*:\s*["']?([^\s"']{8,})`), sure: High, maybe: Low, always: true},
 		{rule: "docker-credentials", what: "credentials of a registry", files: []string{".docker/config.json", ".dockercfg", ".dockerconfigjson"},
 			value: regexp.MustCompile(`"(?:auth|identitytoken)"\s*:\s*"([A-Za-z0-9+/=._-]{8,})"`), sure: High},
 		{rule: "npm-credentials", what: "a token of a package registry", files: []string{".npmrc", "npmrc"},
@@ -46,7 +46,7 @@ var knownFiles = sync.OnceValue(func() []known {
 		{rule: "yarn-credentials", what: "a token of a package registry", files: []string{".yarnrc.yml"},
 			value: regexp.MustCompile(`(?m)^\s*npmAuth(?:Token|Ident)\s*:\s*["']?([^\s"']{6,})`), sure: High},
 		{rule: "pypi-credentials", what: "a password of a package registry", files: []string{".pypirc"},
-			value: regexp.MustCompile(`(?im)^\s*password\s*[=:]\s*(\S{6,})`), sure: High, maybe: Low, told: true},
+			value: regexp.MustCompile(`(?im)^\s*password\s*[=:]\s*(\S{6,})`), sure: High, maybe: Low, always: true},
 		{rule: "gem-credentials", what: "a key of a package registry", files: []string{".gem/credentials", ".bundle/config"},
 			value: regexp.MustCompile(`(?im)^\s*(?::\w*api_key|BUNDLE_\w*__\w*)\s*:\s*["']?([^\s"']{8,})`), sure: High},
 		{rule: "cargo-credentials", what: "a token of a package registry", files: []string{".cargo/credentials", ".cargo/credentials.toml"},
@@ -54,7 +54,7 @@ var knownFiles = sync.OnceValue(func() []known {
 		{rule: "maven-credentials", what: "a password of a package registry", files: []string{".m2/settings.xml", "settings-security.xml"},
 			value: regexp.MustCompile(`<(?:password|master|passphrase)>([^<\s]{6,})<`), sure: High},
 		{rule: "netrc", what: "passwords of hosts", files: []string{".netrc", "_netrc"},
-			value: regexp.MustCompile(`(?m)\bpassword\s+(\S{4,})`), sure: High, maybe: Low, told: true},
+			value: regexp.MustCompile(`(?m)\bpassword\s+(\S{4,})`), sure: High, maybe: Low, always: true},
 		{rule: "git-credentials", what: "passwords of git's hosts", files: []string{".git-credentials"},
 			value: regexp.MustCompile(`(?m)^\w+://[^:/\s]+:([^@\s]{4,})@`), sure: High},
 		{rule: "database-password", what: "a password of a database", files: []string{".pgpass", "pgpass.conf"},
@@ -69,13 +69,13 @@ var knownFiles = sync.OnceValue(func() []known {
 			value: regexp.MustCompile(`(?m)secret_(?:key_base|token)\s*[:=]\s*["']?([0-9a-f]{30,})`), sure: Medium},
 		{rule: "htpasswd", what: "hashes of passwords", files: []string{".htpasswd", "htpasswd"},
 			value: regexp.MustCompile(`(?m)^[^:\s]+:(?:\$\w+\$)?([^\s:]{8,})`), sure: Medium},
-		{rule: "env-file", what: "variables of an environment", files: []string{".env.development", ".env.dev", ".env.ci", ".env.defaults"}, value: envValue, sure: Medium, maybe: Low, told: true},
-		{rule: "env-file", what: "variables of an environment", files: []string{".env", "*.env", ".env.*"}, value: envValue, sure: High, maybe: Medium, told: true},
+		{rule: "env-file", what: "variables of an environment", files: []string{".env.development", ".env.dev", ".env.ci", ".env.defaults"}, value: envValue, sure: Medium, maybe: Low, always: true},
+		{rule: "env-file", what: "variables of an environment", files: []string{".env", "*.env", ".env.*"}, value: envValue, sure: High, maybe: Medium, always: true},
 		{rule: "env-file", what: "variables of an environment", files: []string{".envrc"}, value: envValue, sure: High},
 	}
 })
 
-// fits reports whether a path is of this kind.
+// fits reports whether a file is of this kind.
 func (k known) fits(p, name string) bool {
 	for _, f := range k.files {
 		end, starred := strings.CutPrefix(f, "*")
@@ -91,8 +91,8 @@ func (k known) fits(p, name string) bool {
 	return false
 }
 
-// judgeName judges a file by its name and by whether it holds a value that such a file should not. Where the text was
-// found to hold a secret, that a file might have one says nothing more.
+// judgeName rates a file by its name, and by a secret value in it. more reports that the text has other findings:
+// then a possible secret is not reported in addition.
 func judgeName(p string, at place, text []byte, more bool) (Finding, bool) {
 	name := path.Base(p)
 	lower := strings.ToLower(p)
@@ -107,7 +107,7 @@ func judgeName(p string, at place, text []byte, more bool) (Finding, bool) {
 				f.Severity = k.maybe
 				f.Reason = k.what + ", with no secret to be seen" + at.where()
 			}
-			if !found && (!k.told || more || at == template) {
+			if !found && (!k.always || more || at == template) {
 				return Finding{}, false
 			}
 		}
@@ -122,7 +122,7 @@ func judgeName(p string, at place, text []byte, more bool) (Finding, bool) {
 	return Finding{}, false
 }
 
-// find looks for a value that is no placeholder, and returns its line.
+// find looks for a value that is not a placeholder, and returns its line.
 func (k known) find(text []byte) (line int, found bool) {
 	for _, at := range k.value.FindAllSubmatchIndex(text, 1000) {
 		from, to := at[len(at)-2], at[len(at)-1]
@@ -134,15 +134,15 @@ func (k known) find(text []byte) (line int, found bool) {
 	return 0, false
 }
 
-// placeholderWords stand in values that somebody is to replace.
+// placeholderWords are parts of values that a user is expected to replace.
 var placeholderWords = []string{"example", "changeme", "change_me", "change-me", "change-this", "changethis", "placeholder", "dummy", "replace", "insert",
 	"todo", "fixme", "your", "xxx", "...", "***", "not-a-real", "notreal", "redacted", "fill", "sample"}
 
-// stockValues are what everybody writes who has no secret to keep.
+// stockValues are common values that are not secret.
 var stockValues = set("password passwd secret token root admin postgres mysql guest user test testing develop development none null true false empty default " +
 	"secretkey supersecret localhost rootpassword userpassword mypassword postgrespassword test1234 password1 password123")
 
-// placeholder tells values that give nothing away: references to somewhere else, and what is to be filled in.
+// placeholder reports whether a value reveals nothing: a reference to another place, or a text to replace.
 func placeholder(value string) bool {
 	lower := strings.ToLower(strings.Trim(value, `"'`))
 	if stockValues[lower] || strings.Trim(lower, lower[:min(1, len(lower))]) == "" {

@@ -5,27 +5,27 @@ import (
 	"unicode"
 )
 
-// place is what the path of a file says about the secrets in it.
+// place is the role of a file, derived from its path.
 type place int
 
 const (
 	ordinary place = iota
-	template       // meant to be copied and filled in
-	trial          // of tests, examples and documentation
-	foreign        // somebody else's, copied in
+	template       // to be copied and filled in
+	trial          // tests, examples and documentation
+	foreign        // copied from another project
 )
 
-// trialFolders hold what is tried and shown: "t" is where Perl and git keep their tests.
+// trialFolders contain tests and documentation. Perl and git keep their tests in "t".
 var trialFolders = set("t doc docs documentation man manual")
 
-// trialWords are parts of names that tell tests and examples.
+// trialWords are parts of the names of tests and examples.
 var trialWords = set("test tests testing tested testdata testdir testcase testcases testutil testutils testsuite tester fixture fixtures " +
 	"spec specs mock mocks mocked e2e snapshot snapshots example examples sample samples demo demos dummy fake playground")
 
-// foreignFolders hold what others wrote.
+// foreignFolders contain third-party code.
 var foreignFolders = set("vendor node_modules third_party third-party thirdparty godeps bower_components")
 
-// templateWords are parts of file names that tell templates; those of templateEnds do so behind another part.
+// templateWords are parts of the names of templates. Those of templateEnds count only after another part.
 var (
 	templateWords = set("example examples sample samples template")
 	templateEnds  = set("tmpl tpl dist default defaults skel")
@@ -39,7 +39,7 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// placeOf looks at each component of a path.
+// placeOf derives the role from the components of a path.
 func placeOf(path string) place {
 	components := strings.Split(path, "/")
 	name := components[len(components)-1]
@@ -66,7 +66,7 @@ func placeOf(path string) place {
 	return ordinary
 }
 
-// isTemplate tells the names of templates: ".env.example", "config.sample.yml", "settings.dist".
+// isTemplate reports whether a name is a template's: ".env.example", "config.sample.yml", "settings.dist".
 func isTemplate(name string) bool {
 	lower := strings.ToLower(name)
 	for i, part := range strings.Split(lower, ".") {
@@ -82,7 +82,7 @@ func isTemplate(name string) bool {
 	return false
 }
 
-// wordsOf splits a name at what is no letter or digit, and where a capital begins a word.
+// wordsOf splits a name at characters that are neither letters nor digits, and before a capital letter.
 func wordsOf(name string) []string {
 	var words []string
 	var word strings.Builder
@@ -109,7 +109,7 @@ func wordsOf(name string) []string {
 	return words
 }
 
-// severity is that of a match in a text.
+// severity returns the severity of a match in a text.
 func (p place) severity(guess bool) Severity {
 	s := High
 	if guess {
@@ -121,7 +121,7 @@ func (p place) severity(guess bool) Severity {
 	return s
 }
 
-// reason says in words why a match has its severity.
+// reason describes why a match has its severity.
 func (p place) reason(m Match) string {
 	text := "has the form of a secret"
 	switch {

@@ -17,12 +17,12 @@ import (
 
 var publicOf = flag.String("public", "", "repositories, separated by commas, whose newest commit is searched")
 
-// tolerated is how many high findings a thousand files of public repositories may have: each is somebody who has to
-// type a line before their first start.
+// tolerated is the accepted number of high findings in a thousand files of public repositories. For each of them, a
+// user has to type a line before the first start.
 const tolerated = 0.5
 
-// TestPublic counts what is found in public repositories, whose owners know what they have published, and what of the
-// planted secrets is. scripts/alarms runs it.
+// TestPublic counts the findings in public repositories, whose owners know what they have published, and the planted
+// secrets that are found. scripts/alarms runs it.
 func TestPublic(t *testing.T) {
 	if *publicOf == "" {
 		t.Skip("no -public: scripts/alarms gives some")
@@ -67,7 +67,7 @@ func certain(path string, text []byte) []Match {
 	return found
 }
 
-// borrowed makes a repository that has the newest commit of another, bare or not.
+// borrowed makes a repository with the newest commit of another one, bare or not.
 func borrowed(t *testing.T, dir string) (*gitops.Repository, gitops.Head) {
 	t.Helper()
 	git := func(in string, args ...string) string {

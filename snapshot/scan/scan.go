@@ -10,18 +10,20 @@ import (
 	"sync/atomic"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// textLimit bounds what is searched of one file.
+// textLimit bounds the bytes of one file that are searched.
 const textLimit = 4 << 20
 
 // Match is a place in a text that a [Detector] found.
 type Match struct {
 	Rule  string
 	Line  int  // counted from 1
-	Last  int  // the line in which it ends
-	Guess bool // the words around speak for a secret, not its own form
-	// Encoded tells that the secret is in Base64, which begins on the line.
+	Last  int  // the line in which the match ends
+	Guess bool // the words around indicate a secret, not the form of the value
+	// Encoded reports that the secret is in Base64 that begins on the line.
 	Encoded bool
 }
 
@@ -31,7 +33,7 @@ type Detector func(path string, text []byte) []Match
 // Severity ranks findings.
 type Severity int
 
-// The severities. High is what nobody should take in without having looked at it.
+// The severities. Nobody should take in a high finding without having looked at it.
 const (
 	Low Severity = iota
 	Medium
@@ -45,34 +47,34 @@ func (s Severity) String() string { return severities[s] }
 // MarshalText writes a severity as a word.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// lowered is the severity one step below.
+// lowered returns the severity one step below.
 func (s Severity) lowered() Severity { return max(s-1, Low) }
 
-// raised is the severity one step above.
+// raised returns the severity one step above.
 func (s Severity) raised() Severity { return min(s+1, High) }
 
 // Finding is one place that may hold a secret.
 type Finding struct {
 	Path     string
-	Line     int // 0: the file as such
+	Line     int // 0 means the whole file
 	Rule     string
 	Severity Severity
 	Reason   string // in words
-	Ignored  bool   // an ignore file names it: it was not meant to be committed
-	Loose    bool   // it is not committed, and goes in because the user wants it
-	Allowed  string // why the user lets it be; empty if they do not
+	Ignored  bool   // an ignore file names the path: it was not meant to be committed
+	Loose    bool   // the file is not committed, and goes in because the user wants it
+	Allowed  string // the user's reason to allow it; empty if it is not allowed
 	guess    bool
 }
 
-// Report is what was found in a tree.
+// Report is the result of a search.
 type Report struct {
 	Files    int
 	Excluded int // files that the snapshot leaves out
 	Bytes    int64
 	Findings []Finding // the worst first
-	Partial  []string  // paths of files of which only the first part was searched
-	Archives []string  // paths of files that hold files, which are not searched
-	// Cursory tells that not all files were searched for what can only be guessed.
+	Partial  []string  // paths of files whose first part alone was searched
+	Archives []string  // paths of archives, which are not searched
+	// Cursory reports that the guessing rules were not applied to all files.
 	Cursory bool
 }
 
@@ -87,7 +89,7 @@ func (r Report) Count(s Severity) int {
 	return n
 }
 
-// Allowed counts the findings that the user lets be.
+// Allowed counts the findings that the user allows.
 func (r Report) Allowed() int {
 	n := 0
 	for _, f := range r.Findings {
@@ -101,14 +103,14 @@ func (r Report) Allowed() int {
 // Scanner searches trees of a repository.
 type Scanner struct {
 	Repo     *gitops.Repository
-	Objects  *gitops.Git // what the files are read from; nil: Repo
+	Objects  *gitops.Git // the source of the files; nil means Repo
 	Detect   Detector
 	Settings Settings
-	Exclude  gitops.Patterns     // what the snapshot leaves out
-	Include  []gitops.UserFile   // what goes in beside it, though it is not committed
+	Exclude  ignore.Patterns     // files that the snapshot leaves out
+	Include  []inner.UserFile    // files that are not committed and go in as well
 	Progress func(done, all int) // may be nil
-	// Certain is a Detector that does not guess, and is quicker for it: it takes over once Guessing bytes were
-	// searched. Without it there is no such bound.
+	// Certain is a Detector without the guessing rules, which is faster. It replaces Detect after Guessing bytes of
+	// text. If it is nil, Detect searches everything.
 	Certain  Detector
 	Guessing int64
 }
@@ -128,7 +130,7 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 	}
 	r := &search.report
 	r.Cursory = s.Certain != nil && search.searched.Load() > s.Guessing
-	if err := s.weigh(ctx, r); err != nil {
+	if err := s.applySettings(ctx, r); err != nil {
 		return Report{}, err
 	}
 	slices.Sort(r.Partial)
@@ -139,14 +141,14 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 	return *r, nil
 }
 
-// weigh looks at what ignore files and the user say about the findings.
-func (s Scanner) weigh(ctx context.Context, r *Report) error {
+// applySettings applies ignore files and the user's settings to the findings.
+func (s Scanner) applySettings(ctx context.Context, r *Report) error {
 	var paths []string
 	for _, f := range r.Findings {
 		paths = append(paths, f.Path)
 	}
 	slices.Sort(paths)
-	ignored, err := s.Repo.Ignored(ctx, slices.Compact(paths))
+	ignored, err := ignore.Named(ctx, s.Repo, slices.Compact(paths))
 	if err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func (s Scanner) weigh(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// job is one content, with the paths at which the tree has it.
+// job is one content, with the paths of the files that have it.
 type job struct {
 	paths []string
 	text  []byte
@@ -179,7 +181,7 @@ type search struct {
 	searched atomic.Int64 // bytes of text
 }
 
-// run reads contents in one goroutine and searches them in several: reading takes the smaller part of the time.
+// run reads contents in one goroutine and searches them in several, because searching takes most of the time.
 func (s *search) run(ctx context.Context, files []gitops.File) error {
 	var ids []gitops.OID
 	paths := map[gitops.OID][]string{}
@@ -209,7 +211,7 @@ func (s *search) run(ctx context.Context, files []gitops.File) error {
 	return err
 }
 
-// take searches one content at each of its paths: what a text is depends on where it is.
+// take searches one content for each of its paths, because the severity depends on the path.
 func (s *search) take(j job) {
 	var found []Finding
 	text := asText(j.text)
@@ -241,7 +243,8 @@ func (s *search) take(j job) {
 	}
 }
 
-// file judges one file by its text, nil for what is none, and its name. Of what is found in one line the worst counts.
+// file searches one file: its text, which is nil for a binary file, and its name. Of several findings in one line,
+// the worst counts.
 func (s Scanner) file(path string, text []byte) []Finding {
 	at := placeOf(path)
 	var found []Finding
@@ -251,7 +254,7 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	found = append(found, passwordsInURLs(path, at, text)...)
 	found = append(found, s.Settings.custom(path, text)...)
 	if f, ok := judgeName(path, at, text, len(found) > 0); ok {
-		if text == nil { // what its name says twice
+		if text == nil { // a guess would only repeat the finding by name
 			found = slices.DeleteFunc(found, func(f Finding) bool { return f.guess })
 		}
 		found = append(found, f)
@@ -262,7 +265,7 @@ func (s Scanner) file(path string, text []byte) []Finding {
 	return slices.CompactFunc(found, func(a, b Finding) bool { return a.Line == b.Line })
 }
 
-// asText returns the text of a content: nil if it is none. Editors on Windows write UTF-16, too.
+// asText returns the text of a content, or nil for a binary file. Editors on Windows also write UTF-16.
 func asText(content []byte) []byte {
 	if text, ok := fromUTF16(content); ok {
 		return text

@@ -17,7 +17,7 @@ func detect(path string, text []byte) []Match {
 	return found
 }
 
-// key makes a private key of a kind; put together here, so that this file holds none for others to find.
+// key makes a private key. The text is put together here, so that this file itself has no finding.
 func key(kind string) string {
 	const line = "MIIEpAIBAAKCAQEA0zxYQ8Jr5vN2kW7bT4mD9cF1hL6pS3gXuE8aR\n"
 	return "-----BEGIN " + kind + "PRIVATE " + "KEY-----\n" + strings.Repeat(line, 4) + "-----END " + kind + "PRIVATE " + "KEY-----\n"
@@ -30,14 +30,14 @@ const (
 	chance          = "q7Vx2Kp9" + "Lm4Rt8Wz3Nb6Yc1Hd5Gf0JsA"
 )
 
-// planted are files with what should be found in them. Those marked as missed hold a secret that is not found: they are
-// here so that the count stays honest.
+// planted are files with the expected findings. A file marked as missed contains a secret that is not found. Such
+// files keep the count honest.
 var planted = []struct {
 	path, text string
 	want       Severity
 	missed     bool
 }{
-	// Private keys, by what they hold.
+	// Private keys, by content.
 	{path: "deploy/key.pem", text: key("RSA "), want: High},
 	{path: "deploy/id_ed25519", text: key("OPENSSH "), want: High},
 	{path: "deploy/ec.key", text: key("EC "), want: High},
@@ -47,14 +47,14 @@ var planted = []struct {
 	{path: "crlf.pem", text: strings.ReplaceAll(key("RSA "), "\n", "\r\n"), want: High},
 	{path: "cert.pem", text: "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", want: none},
 	{path: "id_rsa.pub", text: "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQC7 a@b\n", want: none},
-	// By their names.
+	// By name.
 	{path: "home/id_rsa", text: "\x00\x01", want: High},
 	{path: "store.p12", text: "\x30\x82\x00", want: High},
 	{path: "app.jks", text: "\xfe\xed\xfe\xed\x00", want: High},
 	{path: "putty.ppk", text: "PuTTY-User-Key-File-3: ssh-ed25519\n", want: High},
 	{path: "passwords.kdbx", text: "\x03\xd9\xa2\x9a\x00", want: High},
 	{path: "test/fixtures/store.p12", text: "\x30\x82\x00", want: Medium},
-	// Cloud.
+	// Cloud credentials.
 	{path: "app.py", text: `aws_key = "AKIA` + `QYLPMN5HHHFPZAM2"`, want: High},
 	{path: ".aws/credentials", text: "[default]\naws_access_key_id = AKIA" + "QYLPMN5HHHFPZAM2\naws_secret_access_key = wJalrXUtnFEMIbPxRfiCYq7Vx2Kp9Lm4Rt8Wz3N\n", want: High},
 	{path: "gcp.json", text: `{"type": "service_account", "private_key": "` + strings.ReplaceAll(key(""), "\n", `\n`) + `"}`, want: High},
@@ -68,7 +68,7 @@ var planted = []struct {
 	{path: "hub.sh", text: "KEY=" + azure[:33] + "+AE" + "hBq7Vx2=\n", want: High},
 	{path: "ast.go", text: "x := a+ast.Node + \"" + strings.Repeat("A", 76) + "+ASt" + "AAAAAA==\"\n", want: none},
 	{path: "do.tf", text: `token = "do` + `p_v1_` + strings.Repeat("8b1f3c5d", 8) + `"`, want: High},
-	// Tokens of hosts and packages.
+	// Tokens of hosts and package registries.
 	{path: "ci.sh", text: "curl -H 'Authorization: token " + github + "'\n", want: High},
 	{path: "a.yml", text: "token: gl" + "pat-5TFmJ2hUz0wNXNeiqfXA\n", want: High},
 	{path: "slack.js", text: `const t = "xo` + `xb-781236542736-2364535789652-GkwFDQoHqzXDVsC6GzqYUypD"`, want: High},
@@ -125,14 +125,14 @@ var planted = []struct {
 	{path: "words.txt", text: base64.StdEncoding.EncodeToString([]byte(`api_key = "`+chance+`"`)) + "\n", want: none},
 	{path: "logo.svg", text: "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n\x00"+github)), want: none},
 	{path: "archive.zip", text: "PK\x03\x04\x00" + github, want: High, missed: true},
-	// Nothing of these.
+	// Without a secret.
 	{path: "a.go", text: "package a\n\nvar token = os.Getenv(\"TOKEN\")\n", want: none},
 	{path: "go.sum", text: "example.com/m v1.0.0 h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n", want: none},
 	{path: "pub.pem", text: "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A\n-----END PUBLIC KEY-----\n", want: none},
 	{path: "doc.md", text: "export AWS_ACCESS_KEY_ID=AKIAIOSFODNN7" + "EXAMPLE\n", want: none},
 	{path: "a.html", text: "<input type=\"password\" name=\"password\" autocomplete=\"current-password\">\n", want: none},
 	{path: "img.png", text: "\x89PNG\r\n\x1a\n\x00" + strings.Repeat("k", 100), want: none},
-	// The same among tests, in code of others, in templates.
+	// The same among tests, in third-party code, in templates.
 	{path: "pkg/testdata/key.pem", text: key("RSA "), want: Medium},
 	{path: "src/FooTests/key.pem", text: key("RSA "), want: Medium},
 	{path: "t/lib/key.pem", text: key("RSA "), want: Medium},
@@ -142,7 +142,7 @@ var planted = []struct {
 	{path: "contest/key.pem", text: key("RSA "), want: High},
 }
 
-// wrap is what the program base64 makes of a text, indented as in YAML.
+// wrap returns a text as the program base64 encodes it, indented as in YAML.
 func wrap(text string) string {
 	encoded := base64.StdEncoding.EncodeToString([]byte(text))
 	var b strings.Builder
@@ -152,7 +152,7 @@ func wrap(text string) string {
 	return b.String()
 }
 
-// utf16le is a text as editors on Windows write it.
+// utf16le returns a text as editors on Windows write it.
 func utf16le(text string) string {
 	var b strings.Builder
 	b.WriteString("\xff\xfe")
@@ -184,7 +184,7 @@ func TestPlanted(t *testing.T) {
 		}
 		for _, f := range found {
 			if strings.Contains(f.Reason, chance) || strings.Contains(f.Reason, github) {
-				t.Errorf("%s: the finding tells the secret: %+v", p.path, f)
+				t.Errorf("%s: the finding contains the secret: %+v", p.path, f)
 			}
 		}
 	}

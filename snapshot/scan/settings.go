@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
 // The settings, each of which may be given any number of times.
@@ -17,21 +18,21 @@ const (
 	FileKey    = "airlock.scan.file"    // SEVERITY NAME PATTERN
 )
 
-// Settings are what the user adds to a search. The zero Settings allow nothing.
+// Settings are the user's additions to a search. The zero Settings allow nothing.
 type Settings struct {
 	allow    []allowance
 	patterns []ownPattern
 	files    []ownFile
 }
 
-// allowance lets findings of one rule, or of all, be in the files that a pattern matches.
+// allowance allows findings of one rule, or of all rules, in the files that a pattern matches.
 type allowance struct {
 	rule    string // empty: all
-	pattern *gitops.Pattern
+	pattern *ignore.Pattern
 	reason  string
 }
 
-// ownPattern is an expression of the user's, ownFile a pattern of file names.
+// ownPattern is an expression of the user, and ownFile is a pattern of file names.
 type (
 	ownPattern struct {
 		severity Severity
@@ -41,18 +42,18 @@ type (
 	ownFile struct {
 		severity Severity
 		name     string
-		pattern  *gitops.Pattern
+		pattern  *ignore.Pattern
 	}
 )
 
-// SettingError says that a setting cannot be read.
+// SettingError reports that a setting cannot be read.
 type SettingError struct{ Key, Value, Want string }
 
 func (e *SettingError) Error() string {
 	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Escape(e.Value), e.Want)
 }
 
-// ReadSettings reads the settings of a repository, whose configuration tells which there are.
+// ReadSettings reads the settings of a repository. config shows which settings exist.
 func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) (Settings, error) {
 	var s Settings
 	for _, read := range []struct {
@@ -84,7 +85,7 @@ var ruleName = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*|\*):`)
 func (s *Settings) addAllowance(value string) bool {
 	i := strings.LastIndex(value, " # ")
 	if i < 0 || strings.TrimSpace(value[i+3:]) == "" {
-		return false // without a reason nobody will know later
+		return false // without a reason, nobody would remember why
 	}
 	a := allowance{reason: strings.TrimSpace(value[i+3:])}
 	text := value[:i]
@@ -93,7 +94,7 @@ func (s *Settings) addAllowance(value string) bool {
 		a.rule = strings.TrimPrefix(a.rule, "*")
 	}
 	var ok bool
-	a.pattern, ok = gitops.ParsePattern(text)
+	a.pattern, ok = ignore.Parse(text)
 	s.allow = append(s.allow, a)
 	return ok && !a.pattern.Negative
 }
@@ -110,7 +111,7 @@ func (s *Settings) addPattern(value string) bool {
 
 func (s *Settings) addFile(value string) bool {
 	severity, name, text, ok := parseOwn(value)
-	pattern, parsed := gitops.ParsePattern(text)
+	pattern, parsed := ignore.Parse(text)
 	if !ok || !parsed || pattern.Negative {
 		return false
 	}
@@ -130,7 +131,7 @@ func parseOwn(value string) (Severity, string, string, bool) {
 	return 0, "", "", false
 }
 
-// allowed returns the reason why the user lets a finding be, empty if they do not.
+// allowed returns the user's reason to allow a finding, or empty if it is not allowed.
 func (s Settings) allowed(f Finding) string {
 	for _, a := range s.allow {
 		if (a.rule == "" || a.rule == f.Rule) && a.pattern.Matches(f.Path) {
@@ -140,15 +141,15 @@ func (s Settings) allowed(f Finding) string {
 	return ""
 }
 
-// AllowanceFor is the value of [AllowKey] that allows a finding and no other of another rule or file.
+// AllowanceFor returns the value of [AllowKey] that allows a finding, and no finding of another rule or file.
 func AllowanceFor(f Finding) string {
-	return f.Rule + ":" + gitops.PatternOf(f.Path) + " # "
+	return f.Rule + ":" + ignore.Exactly(f.Path) + " # "
 }
 
-// ownLimit bounds what one expression of the user's finds in one text.
+// ownLimit bounds the matches of one user expression in one text.
 const ownLimit = 100
 
-// custom applies the user's own expressions and names.
+// custom applies the user's expressions and file patterns.
 func (s Settings) custom(path string, text []byte) []Finding {
 	var found []Finding
 	for _, p := range s.patterns {

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// urlPassword matches what follows the scheme of a URL that has a password in it.
+// urlPassword matches the part after the scheme of a URL with a password.
 var urlPassword = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[^\s:/@"'<>{}$%|()\\]{0,100}:([^\s:/@"'<>{}|()\\]{6,100})@[A-Za-z0-9\[]`)
 })
 
-// urlReach is how far a password can be behind the scheme.
+// urlReach bounds the distance of a password from the scheme.
 const urlReach = 256
 
-// passwordsInURLs looks for addresses such as those of databases, which hold the password: the rules of others have none
-// for them. Addresses in documentation have one as well, so it is a guess.
+// passwordsInURLs finds passwords in URLs, such as those of databases, which the detector's rules do not cover. URLs
+// in documentation have passwords as well, so that a match is only a guess.
 func passwordsInURLs(path string, at place, text []byte) (found []Finding) {
 	scheme := []byte("://")
 	for from, line := 0, 1; len(found) < ownLimit; {
@@ -34,7 +34,7 @@ func passwordsInURLs(path string, at place, text []byte) (found []Finding) {
 	return found
 }
 
-// random tells values that nobody made up to be read: letters and digits, most of them different.
+// random reports whether a value looks random: letters and digits, most of them different.
 func random(value []byte) bool {
 	letters := bytes.ContainsAny(bytes.ToLower(value), "abcdefghijklmnopqrstuvwxyz")
 	different := slices.Clone(value)

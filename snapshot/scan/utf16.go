@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// fromUTF16 decodes a content that begins with UTF-16's byte order mark.
+// fromUTF16 decodes a content that begins with a byte order mark of UTF-16.
 func fromUTF16(content []byte) ([]byte, bool) {
 	if len(content) < 2 {
 		return nil, false

@@ -11,27 +11,27 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
-// consentKey is the setting, of any number of values, that holds the digests of what the user consented to. One that
-// begins with an exclamation mark was refused. It is in the repository's own configuration, which no agent reaches.
+// consentKey is the setting with the digests of the recipes that the user consented to. It can have several values. A value that
+// begins with an exclamation mark was refused. The setting is in the outer repository's configuration, which no agent can write.
 const consentKey = "airlock.consent"
 
-// Wishes are what a setup asks for that only the user can give: whoever commits can write a setup, the agent too.
+// Wishes returns the requests of a setup that need the user's consent. Everybody who commits can write a setup, including the agent.
 func (s Setup) Wishes(container bool) (wishes []string) {
 	if s.Devcontainer() {
 		wishes = append(wishes, "the environment is made as "+s.File+" says")
 	}
-	// Who consents to the one has seen the other: their digest is the same.
+	// Both requests are shown together, because consent to their common digest covers both.
 	if s.OS.Dockerfile != "" && (container || len(s.Env.Pass) > 0) {
 		wishes = append(wishes, "an image is built from "+gitops.Escape(s.OS.Dockerfile))
 	}
 	if len(s.Env.Pass) > 0 {
-		wishes = append(wishes, "these variables of yours are passed in: "+strings.Join(s.Env.Pass, ", "))
+		wishes = append(wishes, "your variables are passed to the agent: "+strings.Join(s.Env.Pass, ", "))
 	}
 	return wishes
 }
 
-// Consents reports whether the user consents to the wishes of a setup: once, and again when what it is made of has
-// changed. On a terminal they are asked.
+// Consents reports whether the user consents to the wishes of a setup. On a terminal it asks the user, once, and again when the
+// setup has changed.
 func (b Builder) Consents(ctx context.Context, s Setup, wishes []string) (bool, error) {
 	if len(wishes) == 0 {
 		return true, nil
@@ -54,23 +54,23 @@ func (b Builder) Consents(ctx context.Context, s Setup, wishes []string) (bool, 
 	return yes, b.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", consentKey, answer}})
 }
 
-// refused reports whether the user has said no.
+// refused reports whether the user has refused consent.
 func (b Builder) refused(ctx context.Context, s Setup) (bool, error) {
 	given, err := b.Repo.Values(ctx, consentKey)
 	return slices.Contains(given, "!"+s.Digest), err
 }
 
-// consentHint is the command by which the user consents.
+// consentHint returns the command that gives consent.
 func (s Setup) consentHint() string { return "git config --add " + consentKey + " " + s.Digest }
 
-// noConsent refuses to go on.
+// noConsent returns the error for missing consent.
 func (s Setup) noConsent(wishes []string) error {
 	return &Refusal{fmt.Sprintf("%s needs your consent: %s", s.File, strings.Join(wishes, "; ")),
 		[]string{s.consentHint(), "git airlock start --no-recipe"}}
 }
 
-// Obey reads the setup of a tree. A devcontainer was written for other programs: if it cannot be used, or the user does
-// not consent to it, there is no setup. With insist, missing consent is an error: nothing else says what to make.
+// Obey reads the setup of a tree. A devcontainer was written for other programs. If it cannot be used, or if the user does not
+// consent to it, the setup is empty. With insist, missing consent is an error, because the caller needs a setup.
 func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup, error) {
 	s, err := b.Read(ctx, tree)
 	var wrong recipe.Errors
@@ -106,7 +106,7 @@ func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup,
 	return Setup{}, nil
 }
 
-// Agree makes sure of the consent to what a setup asks for.
+// Agree returns an error unless the user consents to the wishes of a setup.
 func (b Builder) Agree(ctx context.Context, s Setup, container bool) error {
 	wishes := s.Wishes(container)
 	yes, err := b.Consents(ctx, s, wishes)

@@ -1,4 +1,4 @@
-// Package environment makes what the agent works in: it reads the setup of a commit (its recipe, or what stands in for it), gets
-// the user's consent to what only they can give, builds images, checks that tools are there, reads the files that go in
-// beside the snapshot, and runs the commands of the startup.
+// Package environment prepares the agent's environment. It reads the setup of a commit, which is its recipe or a replacement for
+// it. It gets the user's consent, builds images, checks that tools are present, reads untracked files for the workspace, and runs
+// startup commands.
 package environment

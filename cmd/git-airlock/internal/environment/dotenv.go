@@ -4,24 +4,18 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/hostenv"
 )
 
-// DotenvName is a file at the top of the work tree with the user's variables. Only those that are named go in.
+// DotenvName is a file at the top of the work tree with the user's variables. Only the variables that are named are passed on.
 const DotenvName = ".env"
 
-// maxDotenv bounds what is read of it.
+// maxDotenv bounds the bytes that are read from the file.
 const maxDotenv = 1 << 20
 
-// Dotenv reads the file; without one there are no variables.
+// Dotenv reads the file. A missing file has no variables.
 func Dotenv(top string) (map[string]string, error) {
 	name := filepath.Join(top, DotenvName)
 	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
@@ -36,40 +30,52 @@ func Dotenv(top string) (map[string]string, error) {
 	return parseDotenv(string(content)), err
 }
 
-// parseDotenv reads lines NAME=VALUE, with an optional "export" and quotes: in single ones all is as it is, in double
-// ones backslashes escape. Lines that are none are skipped: the file is written for other programs.
+// parseDotenv reads lines NAME=VALUE, with an optional "export" and quotes. Single quotes keep all characters, and in double quotes
+// a backslash escapes the next one. As in the dotenv libraries of Node and Python, a quoted value may have several lines, as keys do,
+// and a quote that is never closed is a character of the value. Other lines are skipped, because the file is written for other programs.
 func parseDotenv(content string) map[string]string {
 	vars := map[string]string{}
-	for line := range strings.Lines(content) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
-		name, value, ok := strings.Cut(line, "=")
+	for rest := strings.ReplaceAll(content, "\r\n", "\n"); rest != ""; {
+		line, after, _ := strings.Cut(rest, "\n")
+		name, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
 		if name = strings.TrimSpace(name); !ok || !VariableName.MatchString(name) {
+			rest = after
 			continue
 		}
-		vars[name] = dotenvValue(strings.TrimSpace(value))
+		_, value, _ := strings.Cut(rest, "=")
+		vars[name], rest = dotenvValue(strings.TrimLeft(value, " \t"))
 	}
 	return vars
 }
 
-func dotenvValue(text string) string {
-	if rest, ok := strings.CutPrefix(text, "'"); ok {
-		value, _, _ := strings.Cut(rest, "'")
-		return value
+// dotenvValue reads the value at the beginning of a text, and returns the lines that follow it.
+func dotenvValue(text string) (value, rest string) {
+	closed := false
+	switch {
+	case strings.HasPrefix(text, "'"):
+		value, rest, closed = strings.Cut(text[1:], "'")
+	case strings.HasPrefix(text, `"`):
+		value, rest, closed = doubleQuoted(text[1:])
 	}
-	if rest, ok := strings.CutPrefix(text, `"`); ok {
-		return doubleQuoted(rest)
+	if closed {
+		_, rest, _ = strings.Cut(rest, "\n")
+		return value, rest
 	}
-	if i := strings.Index(text, " #"); i >= 0 {
-		text = text[:i]
+	value, rest, _ = strings.Cut(text, "\n")
+	if i := strings.Index(value, " #"); i >= 0 {
+		value = value[:i]
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(value), rest
 }
 
 // doubleQuoted reads up to the closing quote.
-func doubleQuoted(text string) string {
+func doubleQuoted(text string) (value, rest string, closed bool) {
 	var b strings.Builder
-	for i := 0; i < len(text) && text[i] != '"'; i++ {
-		if text[i] != '\\' || i+1 == len(text) {
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			return b.String(), text[i+1:], true
+		case text[i] != '\\' || i+1 == len(text):
 			b.WriteByte(text[i])
 			continue
 		}
@@ -86,42 +92,5 @@ func doubleQuoted(text string) string {
 			b.WriteByte(text[i])
 		}
 	}
-	return b.String()
-}
-
-// HostVariable returns one of the user's variables: from the environment, else from their .env file.
-func HostVariable(name string, file map[string]string) (string, bool) {
-	if value, set := hostenv.Original(name); set {
-		return value, true
-	}
-	value, set := file[name]
-	return value, set
-}
-
-// VariableName matches the names of variables.
-var VariableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// Variables returns the environment that a setup asks for, as NAME=VALUE: what it sets, and what it passes in of the user's
-// own variables or of their .env file.
-func (b Builder) Variables(s Setup, dotenv map[string]string) (env []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.Env.Set)) {
-		env = append(env, name+"="+s.Env.Set[name])
-	}
-	for _, name := range s.Env.Pass {
-		if value, set := HostVariable(name, dotenv); set {
-			env = append(env, name+"="+value)
-		} else {
-			b.Report.Say("%s: %s is not set here and not passed", s.File, name)
-		}
-	}
-	return env
-}
-
-// WarnUnused says what of a setup a backend without images does not give.
-func (b Builder) WarnUnused(s Setup) {
-	for _, from := range []string{s.OS.Base, s.OS.Dockerfile} {
-		if from != "" {
-			b.Report.Say("%s: %s is not used: a native prison has this machine's system", s.File, gitops.Escape(from))
-		}
-	}
+	return "", "", false
 }

@@ -2,15 +2,15 @@ package environment
 
 import "fmt"
 
-// Refusal is what waits for the user to act.
+// Refusal is an error that needs an action of the user.
 type Refusal struct {
 	Text string
-	Next []string // commands to type
+	Next []string // the next commands
 }
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Advised is an error with what to type next.
+// Advised is an error with the next commands.
 type Advised struct {
 	Err  error
 	Next []string
@@ -20,10 +20,10 @@ func (e *Advised) Error() string { return e.Err.Error() }
 
 func (e *Advised) Unwrap() error { return e.Err }
 
-// Advise adds to an error what to type next.
+// Advise adds the next commands to an error.
 func Advise(err error, next ...string) error { return &Advised{err, next} }
 
-// count is a number of things: "1 commit", "2 commits".
+// count formats a number of things: "1 commit", "2 commits".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
-// Image is the image of a setup, which is built if nothing that goes into it was built into one before.
+// Image returns the name of a setup's image. It builds the image unless one exists with the same ingredients.
 func (b Builder) Image(ctx context.Context, s Setup) (name string, err error) {
 	base := ""
 	if s.OS.Dockerfile != "" {
@@ -24,8 +24,8 @@ func (b Builder) Image(ctx context.Context, s Setup) (name string, err error) {
 	return b.built(ctx, image.Build{Dockerfile: s.Dockerfile(base)})
 }
 
-// plannedBuild completes a build by the network it uses and a digest of what goes in: the steps, the files, the images
-// it starts from as they are on this machine.
+// plannedBuild adds to a build its network and the digest of its ingredients: the steps, the files, and this machine's versions of
+// the base images.
 func (b Builder) plannedBuild(ctx context.Context, w image.Build) (image.Build, error) {
 	w.Network = b.Config.String("airlock.buildNetwork", "")
 	list := Digest(w.Dockerfile) + "\n"
@@ -43,10 +43,10 @@ func (b Builder) plannedBuild(ctx context.Context, w image.Build) (image.Build, 
 	return w, nil
 }
 
-// imageOwner stands for this repository in the names of images.
+// imageOwner returns the part of image names that identifies this repository.
 func (b Builder) imageOwner() string { return Digest([]byte(b.Repo.CommonDir))[:8] }
 
-// built is the image of a build.
+// built returns the name of a build's image, and builds the image if it is missing.
 func (b Builder) built(ctx context.Context, w image.Build) (name string, err error) {
 	if err := b.fetchBases(ctx, w.Dockerfile); err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func (b Builder) built(ctx context.Context, w image.Build) (name string, err err
 	return w.Name, nil
 }
 
-// fetchBases downloads the images that a build starts from and that are not here.
+// fetchBases downloads missing base images of a build.
 func (b Builder) fetchBases(ctx context.Context, dockerfile []byte) error {
 	for _, ref := range recipe.BasesOf(dockerfile) {
 		id, err := b.Containers.ImageID(ctx, ref)
@@ -104,32 +104,32 @@ func (b Builder) fetchBases(ctx context.Context, dockerfile []byte) error {
 	return nil
 }
 
-// noBase says what can be done about an image that cannot be had.
+// noBase returns the error for a base image that cannot be downloaded, with the next commands.
 func noBase(ref string, err error) error {
 	var lacking *prison.Unavailable
 	if errors.As(err, &lacking) && len(lacking.Mend) == 0 {
-		return Advise(err, "docker pull "+gitops.Pasteable(ref)+"  # where it takes a login",
+		return Advise(err, "docker pull "+gitops.Pasteable(ref)+"  # if it needs a login",
 			"git airlock start --backend native  # with this machine's own tools")
 	}
 	return err
 }
 
-// stepped shows the steps of an engine.
+// stepped converts the steps of an engine for step.
 func stepped(step func(what string, number, of int, said string)) func(image.Step) {
 	return func(s image.Step) { step(s.What, s.Number, s.Of, s.Said) }
 }
 
-// ImageState is version 1 of an image in what image list --json prints.
+// ImageState is version 1 of an image in image list --json.
 type ImageState struct {
 	Name    string `json:"name"`
 	ID      string `json:"id"`
 	Size    int64  `json:"size"`
 	Created string `json:"created"`
-	Used    bool   `json:"used"`    // a container is made of it
+	Used    bool   `json:"used"`    // a container uses it
 	Current bool   `json:"current"` // what is committed here asks for it
 }
 
-// Images lists what was built, and which of it the setup that is committed here asks for.
+// Images lists the built images, and marks those that the setup here needs. With all, it includes those of other repositories.
 func (b Builder) Images(ctx context.Context, here Setup, all bool) ([]ImageState, error) {
 	built, err := b.Containers.Images(ctx)
 	if err != nil {
@@ -146,7 +146,7 @@ func (b Builder) Images(ctx context.Context, here Setup, all bool) ([]ImageState
 	return list, nil
 }
 
-// currentImages are those that a setup asks for, as far as that can be told.
+// currentImages returns the images that a setup needs, if they can be determined.
 func (b Builder) currentImages(ctx context.Context, s Setup) map[string]bool {
 	current := map[string]bool{}
 	if s.File == "" {

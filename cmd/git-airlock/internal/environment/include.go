@@ -13,21 +13,22 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
 const (
-	// IncludeName is a file at the top of the work tree whose patterns let files in that are not committed.
+	// IncludeName is a file at the top of the work tree. Its patterns match untracked files to copy into the workspace.
 	IncludeName = ".worktreeinclude"
-	// maxIncluded bounds what they have together: they are passed on through memory.
+	// maxIncluded bounds the total size of these files, because they are passed on through memory.
 	maxIncluded = 64 << 20
-	// maxIncludeLines bounds the patterns, each of which git holds against each file that it does not track.
+	// maxIncludeLines bounds the patterns, because git matches each pattern against each untracked file.
 	maxIncludeLines = 1000
 )
 
-// Include returns the files that are not committed and go in all the same. Whoever commits can write the list, so it takes
-// the user's consent, and again when it has changed; without it none goes in.
-func (b Builder) Include(ctx context.Context) ([]gitops.UserFile, error) {
+// Include returns the untracked files to copy into the workspace. Everybody who commits can write the list, so it needs the user's
+// consent, and again after each change. Without consent there are no files.
+func (b Builder) Include(ctx context.Context) ([]inner.UserFile, error) {
 	list, err := b.ReadOwn(IncludeName)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -44,7 +45,7 @@ func (b Builder) Include(ctx context.Context) ([]gitops.UserFile, error) {
 		return nil, err
 	}
 	s := Setup{File: IncludeName, Digest: Digest([]byte(sumLine(list, IncludeName)))}
-	wish := fmt.Sprintf("%s of yours that git does not track are copied in, such as %s", count(len(files), "file"), gitops.Escape(files[0].Path))
+	wish := fmt.Sprintf("%s are copied into the workspace, such as %s", count(len(files), "untracked file"), gitops.Escape(files[0].Path))
 	yes, err := b.Consents(ctx, s, []string{wish})
 	if err != nil || yes {
 		return files, err
@@ -52,13 +53,13 @@ func (b Builder) Include(ctx context.Context) ([]gitops.UserFile, error) {
 	if no, err := b.refused(ctx, s); err != nil || no {
 		return nil, err
 	}
-	b.Report.Say("%s is not obeyed without your consent: %s", IncludeName, wish)
+	b.Report.Say("%s is not used without your consent: %s", IncludeName, wish)
 	b.Report.Hint(s.consentHint())
 	return nil, nil
 }
 
-// readIncluded reads regular files. A ".env" stays out: what of it goes in is named one by one.
-func (b Builder) readIncluded(names []string) (files []gitops.UserFile, err error) {
+// readIncluded reads regular files. A ".env" file is left out, because its variables are passed by name.
+func (b Builder) readIncluded(names []string) (files []inner.UserFile, err error) {
 	root, err := os.OpenRoot(b.Repo.Top)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (b Builder) readIncluded(names []string) (files []gitops.UserFile, err erro
 	left := int64(maxIncluded)
 	for _, name := range names {
 		if path.Base(name) == DotenvName {
-			b.Report.Say("%s: %s stays outside; pass what the agent needs by --env or the recipe's [env]", IncludeName, gitops.Escape(name))
+			b.Report.Say("%s: %s stays outside; pass variables with --env or the recipe's [env]", IncludeName, gitops.Escape(name))
 			continue
 		}
 		info, err := root.Lstat(name)
@@ -75,7 +76,7 @@ func (b Builder) readIncluded(names []string) (files []gitops.UserFile, err erro
 			return nil, err
 		}
 		if err != nil || !info.Mode().IsRegular() || strings.ContainsRune(name, '\n') {
-			continue // a link leads elsewhere, a folder is a repository of its own
+			continue // a link may lead elsewhere, and a folder here is another repository
 		}
 		if left -= info.Size(); left < 0 {
 			return nil, fmt.Errorf("%s: the files that match have more than %d MB", IncludeName, maxIncluded>>20)
@@ -84,7 +85,7 @@ func (b Builder) readIncluded(names []string) (files []gitops.UserFile, err erro
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, gitops.UserFile{Path: name, Executable: info.Mode()&0o100 != 0, Content: content})
+		files = append(files, inner.UserFile{Path: name, Executable: info.Mode()&0o100 != 0, Content: content})
 	}
 	return files, nil
 }
@@ -98,7 +99,7 @@ func readWithin(root *os.Root, name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// ReadOwn reads a file at the top of the work tree that init may write; nil if there is none.
+// ReadOwn reads a file at the top of the work tree that init may write. It returns nil if the file is missing.
 func (b Builder) ReadOwn(name string) ([]byte, error) {
 	path := filepath.Join(b.Repo.Top, name)
 	info, err := os.Lstat(path)
@@ -108,7 +109,7 @@ func (b Builder) ReadOwn(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() || info.Size() > recipe.MaxSize:
-		return nil, fmt.Errorf("%s is no file that can be added to", name)
+		return nil, fmt.Errorf("%s is not a file that can be appended to", name)
 	}
 	content, err := os.ReadFile(path)
 	return append([]byte{}, content...), err

@@ -15,22 +15,22 @@ import (
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
-// missing collects what a setup asks for and a prison does not have, with the way to get it.
+// missing collects the requirements of a setup that a prison does not have, and the commands that install them.
 type missing struct {
 	what []string
-	apt  []string // packages that would bring it
-	mise []string // what mise would bring
+	apt  []string // Debian packages to install
+	mise []string // tools to install with mise
 }
 
-// System is where the system of a prison comes from.
+// System is the source of a prison's system.
 type System struct {
 	Image  string // a container image
-	Built  bool   // the image was built of the setup
-	Rootfs string // a folder; with neither, it is the host's own
-	Images bool   // the backend makes prisons of images
+	Built  bool   // the image was built from the setup
+	Rootfs string // a folder; without image and folder, it is the host's system
+	Images bool   // the backend makes prisons from images
 }
 
-// Check refuses a prison in which something is not there that has to be. open connects to the prison.
+// Check returns an error if a prison does not have the requirements of a setup. open connects to the prison.
 func Check(ctx context.Context, open func(context.Context) (prison.Prison, error), from System, s Setup) error {
 	if err := checkRoot(ctx, open, from); err != nil {
 		return err
@@ -38,7 +38,7 @@ func Check(ctx context.Context, open func(context.Context) (prison.Prison, error
 	return checkTools(ctx, open, from, s)
 }
 
-// checkRoot refuses a system that was given and lacks what every prison needs.
+// checkRoot returns an error if an image or a rootfs does not have the programs that every prison needs.
 func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, error), r System) error {
 	if r.Rootfs == "" {
 		return nil
@@ -50,7 +50,7 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 	defer box.Close()
 	for _, program := range []string{"sh", "git"} {
 		probe := prison.Process{Argv: []string{program, "--version"}, Env: []string{"PATH=" + systemPath}, Dir: "/"}
-		if program == "sh" { // not every shell knows options that are words
+		if program == "sh" { // some shells have no long options
 			probe.Argv = []string{"sh", "-c", ":"}
 		}
 		status, err := box.Exec(ctx, probe)
@@ -65,11 +65,11 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 	return nil
 }
 
-// systemPath is where systems have their programs.
+// systemPath is the PATH of system programs.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// checkTools refuses a prison whose system was not made for the setup and lacks what that asks for. It is asked inside:
-// what counts is what the agent finds.
+// checkTools returns an error if a prison does not have the tools of a setup, unless its image was built from the setup. It runs
+// the checks inside, because the agent must find the tools.
 func checkTools(ctx context.Context, open func(context.Context) (prison.Prison, error), r System, s Setup) error {
 	if r.Built || !s.WantsTools() {
 		return nil
@@ -98,7 +98,7 @@ func checkTools(ctx context.Context, open func(context.Context) (prison.Prison, 
 // check runs one program inside.
 func (l *missing) check(ctx context.Context, box prison.Prison, n recipe.Need) error {
 	out := prison.Capped{Max: maxSaid}
-	argv := append([]string{"/bin/sh", "-c", `exec 2>&1 "$@"`, "sh"}, n.Check...) // some say their version on standard error
+	argv := append([]string{"/bin/sh", "-c", `exec 2>&1 "$@"`, "sh"}, n.Check...) // some programs print their version on standard error
 	status, err := box.Exec(ctx, prison.Process{Argv: argv, Dir: "/", Stdout: &out})
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (l *missing) check(ctx context.Context, box prison.Prison, n recipe.Need) e
 	return nil
 }
 
-// packages looks for Debian's packages in the list that a system keeps of them.
+// packages checks for Debian packages in the system's package database.
 func (l *missing) packages(root string, wanted []string) error {
 	if len(wanted) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (l *missing) packages(root string, wanted []string) error {
 	return err
 }
 
-// refuse says what is missing and how to get it.
+// refuse returns the error that lists the missing requirements, and the commands that install them.
 func (l *missing) refuse(r System, s Setup) error {
 	if len(l.what) == 0 {
 		return nil
@@ -162,7 +162,7 @@ func (l *missing) refuse(r System, s Setup) error {
 	case r.Rootfs != "":
 		where = r.Rootfs
 	}
-	e := &Refusal{Text: fmt.Sprintf("%s asks for what %s lacks: %s", s.File, where, strings.Join(l.what, ", "))}
+	e := &Refusal{Text: fmt.Sprintf("%s asks for tools that %s does not have: %s", s.File, where, strings.Join(l.what, ", "))}
 	if packages := slices.Compact(slices.Sorted(slices.Values(l.apt))); len(packages) > 0 && r.Image == "" {
 		command := "sudo apt-get install "
 		if r.Rootfs != "" {
@@ -185,5 +185,5 @@ func (l *missing) refuse(r System, s Setup) error {
 	return e
 }
 
-// maxSaid bounds what is kept of what a short command inside says.
+// maxSaid bounds the output that is kept of a short command inside.
 const maxSaid = 4096

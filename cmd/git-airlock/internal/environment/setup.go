@@ -14,33 +14,34 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/prison/docker/image"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
-// Setup is what a commit says that an environment is made of: its recipe, or what stands in for a missing one.
+// Setup is the description of an environment in a commit: its recipe, or a replacement for a missing one.
 type Setup struct {
 	recipe.Recipe
-	File       string // where it is from; empty if there is none
-	Digest     string // SHA-256 of that and of all that it names, which consent is bound to
+	File       string // the path of its file; empty if there is none
+	Digest     string // SHA-256 of the file and of all files that it names; consent is bound to it
 	plain      string // SHA-256 of the file alone, with git's line ends
-	dockerfile []byte // the one it names
+	dockerfile []byte // the content of the Dockerfile that it names
 	context    []image.File
 	Names      []string // paths that it names, for the gate
-	Ignored    []string // what it says that nothing is made of
+	Ignored    []string // its fields that are ignored
 }
 
-// Devcontainer reports whether a description of a development container stands in for the recipe.
+// Devcontainer reports whether a devcontainer.json replaces the recipe.
 func (s Setup) Devcontainer() bool { return s.File == recipe.DevcontainerName }
 
-// Read reads the setup of a commit's tree. Only what is committed counts: that is what the workspace has.
+// Read reads the setup of a commit's tree. Uncommitted changes are ignored, because the workspace does not have them either.
 func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
-	if b.Config.Partial() { // what is not checked out may not be here yet; the snapshot will want it, too
+	if b.Config.Partial() { // objects may be missing here; the snapshot needs them, too
 		if _, err := b.Repo.FetchPromised(ctx, tree, ""); err != nil {
-			return Setup{}, fmt.Errorf("fetch what is to be snapshotted: %w", err)
+			return Setup{}, fmt.Errorf("fetch the objects for the snapshot: %w", err)
 		}
 	}
-	look := b.Repo.Inspect(ctx)
+	look := quarantine.Inspect(ctx, b.Repo.Git)
 	defer look.Close()
 	t := treeFiles{ctx, look, tree}
 	s := Setup{File: recipe.FileName}
@@ -72,24 +73,25 @@ func (b Builder) Read(ctx context.Context, tree gitops.OID) (Setup, error) {
 
 func unixLines(content []byte) []byte { return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")) }
 
-// Digest returns the SHA-256 of a content, in hexadecimal digits.
+// Digest returns the SHA-256 of content, in hexadecimal digits.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// sumLine is the line of sha256sum(1) for a file.
+// sumLine returns the line of sha256sum(1) for a file.
 func sumLine(content []byte, name string) string {
 	return fmt.Sprintf("%s  %s\n", Digest(content), name)
 }
 
-// maxContext bounds what a Dockerfile may copy from the repository.
+// maxContext bounds the bytes that a Dockerfile may copy from the repository.
 const maxContext = 256 << 20
 
-// maxCompared bounds the bytes of paths times the bytes of patterns that they are held against: a minute's work.
+// maxCompared bounds the product of the bytes of paths and the bytes of patterns, to about a minute of matching.
 const maxCompared = 20_000_000_000
 
-// readDockerfile reads the Dockerfile and what it copies. The digest then is one of a list as of sha256sum(1).
+// readDockerfile reads the Dockerfile and the files that it copies. The setup's digest is then the digest of a list in the form of
+// sha256sum(1).
 func (s *Setup) readDockerfile(t treeFiles) (err error) {
 	if s.dockerfile, err = t.read(s.OS.Dockerfile); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 	return err
 }
 
-// ignored reads what is kept out of the context of a Dockerfile.
+// ignored reads the patterns of files that a Dockerfile cannot copy.
 func (t treeFiles) ignored(o recipe.OS) (recipe.Ignored, error) {
 	for _, name := range recipe.IgnoredFiles(o.Dockerfile, o.Context) {
 		content, err := t.read(name)
@@ -157,8 +159,8 @@ func (t treeFiles) ignored(o recipe.OS) (recipe.Ignored, error) {
 	return recipe.Ignored{}, nil
 }
 
-// named are the paths from the top that a Dockerfile is built from, as far as it names them: a change of any file
-// cannot be held because all are copied.
+// named returns the paths from the top that a Dockerfile copies by name. If it copies all files, they are not listed, because the
+// gate cannot hold every change.
 func named(o recipe.OS, sources recipe.Sources) []string {
 	names := []string{o.Dockerfile}
 	if len(sources) > 0 {
@@ -178,11 +180,11 @@ func named(o recipe.OS, sources recipe.Sources) []string {
 // treeFiles reads the files of a commit's tree.
 type treeFiles struct {
 	ctx  context.Context
-	look *gitops.Inspector
+	look *quarantine.Inspector
 	tree gitops.OID
 }
 
-// entry finds what is at a path.
+// entry returns the tree entry at a path.
 func (t treeFiles) entry(name string) (found gitops.TreeEntry, ok bool, err error) {
 	found.OID, found.Mode = t.tree, gitops.ModeFolder
 	for part := range strings.SplitSeq(name, "/") {
@@ -202,14 +204,14 @@ func (t treeFiles) entry(name string) (found gitops.TreeEntry, ok bool, err erro
 	return found, true, nil
 }
 
-// read reads a small file; nil says that there is none.
+// read reads a small file. It returns nil if the file is missing.
 func (t treeFiles) read(name string) ([]byte, error) {
 	e, ok, err := t.entry(name)
 	if err != nil || !ok {
 		return nil, err
 	}
 	if !e.Regular() {
-		return nil, fmt.Errorf("%s is no plain file", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	content, _, err := t.look.Blob(t.ctx, e.OID, recipe.MaxSize+1)
 	if err == nil && len(content) > recipe.MaxSize {
@@ -218,7 +220,7 @@ func (t treeFiles) read(name string) ([]byte, error) {
 	return append([]byte{}, content...), err
 }
 
-// walk visits the files below a folder; empty is the top.
+// walk visits the files below a folder. An empty folder is the top.
 func (t treeFiles) walk(folder string, visit func(name string, e gitops.TreeEntry) error) error {
 	at := gitops.TreeEntry{Entry: gitops.Entry{Mode: gitops.ModeFolder, OID: t.tree}}
 	if folder != "" {
@@ -253,7 +255,7 @@ func (t treeFiles) below(folder string, tree gitops.OID, visit func(name string,
 	return nil
 }
 
-// WarnUncommitted says when the recipe in the work tree is not the one that is used.
+// WarnUncommitted prints a message if the recipe in the work tree differs from the committed one.
 func (b Builder) WarnUncommitted(s Setup) {
 	file, err := os.Open(filepath.Join(b.Repo.Top, recipe.FileName))
 	if err != nil {
@@ -269,9 +271,9 @@ func (b Builder) WarnUncommitted(s Setup) {
 		return
 	}
 	if s.File == recipe.FileName {
-		b.Report.Say("%s is used as it is committed; your changes to it are not", recipe.FileName)
+		b.Report.Say("the committed %s is used, without your uncommitted changes", recipe.FileName)
 		return
 	}
-	b.Report.Say("%s is not used, as it is not committed", recipe.FileName)
+	b.Report.Say("%s is not used because it is not committed", recipe.FileName)
 	b.Report.Hint(fmt.Sprintf("git add %[1]s && git commit -m %[1]s", recipe.FileName))
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// serviceLogs is where the services of [prestart] print to, in the agent's home.
+// serviceLogs is the folder for the output of [prestart] services, in the agent's home.
 const serviceLogs = ".cache/services"
 
-// serviceScript starts its arguments as services, each with a log of its own. It fails if one of them ends at once with
-// an error, and says which one on standard output, and on standard error what that had to say.
+// serviceScript starts its arguments as services, each with its own log. It fails if a service ends at once with an error. Then it
+// prints the number of that service on standard output, and its log on standard error.
 const serviceScript = `
 folder=$HOME/` + serviceLogs + `
 mkdir -p "$folder" || exit
@@ -52,7 +52,7 @@ func (e *CommandError) Error() string {
 	return fmt.Sprintf("%s command %d, %q, ended with exit status %d", e.kind, e.number, e.command, e.status)
 }
 
-// RunStartup runs the startup commands one after the other, and stops at the first that fails.
+// RunStartup runs the startup commands one after the other, up to the first that fails.
 func (b Builder) RunStartup(ctx context.Context, box prison.Prison, commands []string) error {
 	for i, command := range commands {
 		b.Report.Say("startup %d of %d: %s", i+1, len(commands), gitops.Escape(command))
@@ -67,7 +67,7 @@ func (b Builder) RunStartup(ctx context.Context, box prison.Prison, commands []s
 	return nil
 }
 
-// inShell runs a command as the agent and shows what it prints, as text of the agent's.
+// inShell runs a command as the agent, and prints its output escaped.
 func (b Builder) inShell(ctx context.Context, box prison.Prison, command string) (status int, err error) {
 	out, flush := b.Report.Quoted()
 	defer flush()
@@ -76,10 +76,10 @@ func (b Builder) inShell(ctx context.Context, box prison.Prison, command string)
 	})
 }
 
-// Serve starts services.
+// Serve starts the services of [prestart].
 func (b Builder) Serve(ctx context.Context, box prison.Prison, commands []string) error {
 	b.Report.Say("starting %s", count(len(commands), "service"))
-	which := prison.Capped{Max: maxSaid} // a service may write there, too
+	which := prison.Capped{Max: maxSaid} // a service may write to it, too
 	out, flush := b.Report.Quoted()
 	defer flush()
 	status, err := box.Exec(ctx, prison.Process{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,14 +14,15 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// DiscardFlag is the option of the command that clears with Clear's discard, as hints name it.
+// DiscardFlag is the option that sets Clear's discard. Hints name it.
 const DiscardFlag = "discard-pending"
 
-// Clear removes the airlock of this worktree once nothing of it would be lost, or with discard in any case. Without an airlock
-// it removes what is left of those whose worktrees are gone, and fails with [ErrNoAirlock].
+// Clear removes the airlock of this worktree if no work would be lost, or with discard in any case. Without an airlock it removes
+// the remains of airlocks whose worktrees are gone, and fails with [ErrNoAirlock].
 func (s *Session) Clear(ctx context.Context, discard bool) error {
 	r, err := s.Store.Here()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Session) Clear(ctx context.Context, discard bool) error {
 		return err
 	}
 	defer unlock()
-	return errors.Join(ErrNoAirlock, s.sweepOrphans(ctx))
+	return errors.Join(ErrNoAirlock, s.binding().sweepOrphans(ctx))
 }
 
 func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) error {
@@ -44,7 +44,11 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		s.Report.Say("would remove airlock %s on %s with its workspace %s", r.ID, gitops.Escape(r.BranchName()), r.Workspace)
 		return nil
 	}
-	unlock, err := s.lock(ctx)
+	lock := s.lock
+	if discard {
+		lock = func(ctx context.Context) (func(), error) { return s.lockToDiscard(ctx, r) }
+	}
+	unlock, err := lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,30 +64,34 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		}
 	}
 	r.Phase = airlock.Clearing
-	if err := s.save(r); err != nil {
+	if err := save(s.Store, r); err != nil {
 		return err
 	}
-	if err := s.erase(context.WithoutCancel(ctx), r); err != nil {
+	if err := s.Prisons().Erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
 	}
-	s.Report.Say("%s is cleared; what landed on %s stays", r.ID, gitops.Escape(r.BranchName()))
+	s.Report.Say("%s is cleared; landed commits stay on %s", r.ID, gitops.Escape(r.BranchName()))
 	return nil
 }
 
-// save writes down how far clearing has come, unless there is no room: what takes it may be the workspace.
-func (s *Session) save(r airlock.Record) error {
-	if err := s.Store.Save(r); !gitops.NoRoom(err) {
+// save writes the progress of clearing to the record. It ignores a full disk, because the workspace may be what fills it.
+func save(store airlock.Store, r airlock.Record) error {
+	if err := store.Save(r); !gitops.NoRoom(err) {
 		return err
 	}
 	return nil
 }
 
-// letGo stops an airlock of which nothing would be lost, or may be; else it refuses and changes nothing.
+// letGo stops an airlock if no work would be lost, or if discard is set. Otherwise it refuses and changes nothing.
 func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) error {
-	firm := context.WithoutCancel(ctx) // nothing is half stopped
 	if discard {
-		s.landFirst(ctx, *r)
-		if err := errors.Join(ctx.Err(), s.halt(firm, *r)); err != nil {
+		l := s.landing(*r)
+		l.landFirst(ctx)
+		l.engine.Close()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.haltSoon(ctx, *r); err != nil {
 			return err
 		}
 		return s.mendHalf(ctx, r)
@@ -91,62 +99,121 @@ func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) er
 	if err := errors.Join(s.losses(ctx, *r), ctx.Err()); err != nil {
 		return err
 	}
-	if err := s.halt(firm, *r); err != nil {
+	if err := s.Prisons().Halt(ctx, *r); err != nil {
 		return err
 	}
-	// The agent may have gone on until a moment ago.
+	// The agent may have committed until a moment ago.
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		if err := s.save(*r); err != nil {
+		if err := save(s.Store, *r); err != nil {
 			return err
 		}
 		err := errors.Join(s.losses(ctx, *r), ctx.Err())
 		if err != nil {
-			s.Report.Say("%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
+			s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, gitops.Escape(r.BranchName()))
 		}
 		return err
 	}
 	return nil
 }
 
-// landFirstTime bounds what is tried of a workspace that is to be thrown away: it may be why it is.
-const landFirstTime = 2 * time.Second
+// The user may discard because a promotion cycle hangs, so a clear that discards does not wait for cycles without a limit. These
+// are the limits.
+const (
+	// landFirstTime bounds the landing of pending commits.
+	landFirstTime = 2 * time.Second
+	// cycleTime bounds the wait for another process to end its cycle after a signal.
+	cycleTime = 3 * time.Second
+	// lockTime bounds each wait for another start, stop or clear in the repository.
+	lockTime = 3 * time.Second
+	// mendTime bounds finishing or rolling back an interrupted landing, for which git may run the user's filters.
+	mendTime = 10 * time.Second
+)
 
-// landFirst lands what can land, and says what goes with the rest. Whatever hinders it is no reason to keep what is not wanted.
-func (s *Session) landFirst(ctx context.Context, r airlock.Record) {
+// lockToDiscard is lock for a clear that discards. It ends commands that hold the lock during a cycle of this airlock, and waits
+// only a limited time for others.
+func (s *Session) lockToDiscard(ctx context.Context, r airlock.Record) (func(), error) {
+	for tries := 3; ; tries-- {
+		unlock, err := s.lockWithin(ctx, lockTime)
+		if tries == 0 || !errors.Is(err, airlock.ErrBusy) {
+			return unlock, err
+		}
+		if err := s.endCycle(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Session) lockWithin(ctx context.Context, patience time.Duration) (func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return s.lock(ctx)
+}
+
+// haltSoon is Halt without long waits for cycles of the daemon and of other commands.
+func (s *Session) haltSoon(ctx context.Context, r airlock.Record) error {
+	soon, cancel := context.WithTimeout(ctx, cycleTime)
+	defer cancel()
+	if err := s.Prisons().Halt(soon, r); err != nil {
+		return err
+	}
+	return s.endCycle(ctx, r)
+}
+
+// endCycle ends another command that runs a cycle of an airlock that is discarded.
+func (s *Session) endCycle(ctx context.Context, r airlock.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, cycleTime)
+	defer cancel()
+	pid, err := daemon.EndCycle(ctx, s.Store, r.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another command has cleared it
+	}
+	if err == nil && pid != 0 {
+		s.Report.Say("process %d was promoting commits of %s; it was ended", pid, r.ID)
+	}
+	return err
+}
+
+// landFirst lands pending commits if possible, and prints what is discarded. Its errors do not stop the clear, because the user
+// has asked to discard the rest.
+func (l landing) landFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, landFirstTime)
 	defer cancel()
-	engine := s.Engine(r)
-	defer engine.Close()
-	outcome, err := s.drain(ctx, engine, promote.Options{})
-	if err != nil {
+	outcome, err := l.drain(ctx, promote.Options{})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
+		l.report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
+	case err != nil:
 		return
 	}
 	var lost []string
 	if outcome.Pending > 0 {
 		lost = append(lost, count(outcome.Pending, "pending commit"))
 	}
-	if state, err := engine.State(ctx); err == nil {
+	if err != nil { // the state cannot be read
+	} else if state, err := l.engine.State(ctx); err == nil {
 		if state.Uncommitted > 0 {
 			lost = append(lost, count(state.Uncommitted, "change")+" not committed")
 		}
-		for _, w := range state.Waiting {
+		for _, w := range state.OtherRefs {
 			lost = append(lost, count(w.Commits, "commit")+" on "+w.Ref)
 		}
 	}
 	if len(lost) > 0 {
-		s.Report.Say("discarded: %s", strings.Join(lost, ", "))
+		l.report.Say("discarded: %s", strings.Join(lost, ", "))
 	}
 }
 
-// mendHalf sees to it that no landing is half done, which nobody could finish or take back once its journal is removed.
+// mendHalf finishes or rolls back an interrupted landing. This is impossible after its journal is removed.
 func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 	engine := s.Engine(*r)
 	defer engine.Close()
-	hold, err := engine.RecoverOrHold(ctx)
-	if gitops.NoRoom(err) { // what takes it may be the workspace, which goes in any case
-		if err = s.wipe(ctx, *r); err == nil {
-			hold, err = engine.RecoverOrHold(ctx)
+	soon, cancel := context.WithTimeout(ctx, mendTime)
+	defer cancel()
+	hold, err := engine.RecoverOrHold(soon)
+	if gitops.NoRoom(err) { // the workspace, which is removed in any case, may be what fills the disk
+		if err = s.Prisons().Wipe(ctx, *r); err == nil {
+			hold, err = engine.RecoverOrHold(soon)
 		}
 	}
 	var refused *environment.Refusal
@@ -157,55 +224,56 @@ func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 		return nil
 	case err == nil:
 		refused = &environment.Refusal{Text: hold.Message, Next: hold.Next}
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		refused = &environment.Refusal{Text: fmt.Sprintf("it can be neither finished nor taken back in %s", mendTime),
+			Next: []string{"git config --get-regexp '^filter[.]'  # a filter that does not end?"}}
 	case ctx.Err() == nil && !errors.Is(err, airlock.ErrBusy):
-		refused = s.hindered(err)
+		refused = hindered(s.Repo, err)
 	}
 	if refused != nil {
-		err = &environment.Refusal{Text: "half a landing would stay: " + refused.Text, Next: append(refused.Next, "git airlock clear --"+DiscardFlag)}
+		err = &environment.Refusal{Text: "an unfinished landing would be left behind: " + refused.Text, Next: append(refused.Next, "git airlock clear --"+DiscardFlag)}
 	}
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		s.Report.Say("%s on %s is stopped; nothing of it is removed", r.ID, gitops.Escape(r.BranchName()))
+		s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, gitops.Escape(r.BranchName()))
 	}
-	return errors.Join(err, s.save(*r))
+	return errors.Join(err, save(s.Store, *r))
 }
 
-// hindered says what to do about what keeps half a landing from being finished or taken back.
-func (s *Session) hindered(err error) *environment.Refusal {
+// hindered returns the refusal for an interrupted landing that cannot be finished or rolled back, with the next commands.
+func hindered(repo *gitops.Repository, err error) *environment.Refusal {
 	if gitops.NoRoom(err) {
-		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(s.Repo.CommonDir)}}
+		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(repo.CommonDir)}}
 	}
 	return &environment.Refusal{Text: gitops.Escape(err.Error())}
 }
 
-// losses lands what can land and returns an [environment.Refusal] that says what would be lost.
-func (s *Session) losses(ctx context.Context, r airlock.Record) error {
+// losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.
+func (l landing) losses(ctx context.Context) error {
 	discard := "git airlock clear --" + DiscardFlag + "  # loses it"
-	engine := s.Engine(r)
-	defer engine.Close()
-	outcome, err := s.drain(ctx, engine, promote.Options{})
+	outcome, err := l.drain(ctx, promote.Options{})
 	var state promote.State
 	if err == nil {
-		state, err = engine.State(ctx) // of a workspace that is gone it says nothing: there is nothing to lose
+		state, err = l.engine.State(ctx) // a missing workspace is no error, because it has nothing to lose
 	}
 	var refused *environment.Refusal
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
 	case err != nil:
-		return &environment.Refusal{Text: "what is in the workspace cannot be seen: " + err.Error(), Next: []string{discard}}
+		return &environment.Refusal{Text: "the workspace cannot be read: " + err.Error(), Next: []string{discard}}
 	case errors.As(heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
 	case state.Uncommitted > 0:
 		hints := []string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard}
-		if r.Phase != airlock.Running {
+		if l.engine.Record.Phase != airlock.Running {
 			hints = append([]string{"git airlock start"}, hints...)
 		}
-		return &environment.Refusal{Text: count(state.Uncommitted, "change") + " in the workspace would be lost: not committed", Next: hints}
-	case len(state.Waiting) > 0:
-		w, hints := state.Waiting[0], []string{MergeCommand(state.Waiting[0]), discard}
-		if r.Phase != airlock.Running {
+		return &environment.Refusal{Text: count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost", Next: hints}
+	case len(state.OtherRefs) > 0:
+		w, hints := state.OtherRefs[0], []string{MergeCommand(state.OtherRefs[0]), discard}
+		if l.engine.Record.Phase != airlock.Running {
 			hints = append([]string{"git airlock start"}, hints...)
 		}
 		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref), Next: hints}
@@ -213,54 +281,17 @@ func (s *Session) losses(ctx context.Context, r airlock.Record) error {
 	return nil
 }
 
+// losses returns the losses of an airlock in its present state.
+func (s *Session) losses(ctx context.Context, r airlock.Record) error {
+	l := s.landing(r)
+	defer l.engine.Close()
+	return l.losses(ctx)
+}
+
 func heldIn(o ledger.Outcome) error {
 	o.Holds = slices.DeleteFunc(slices.Clone(o.Holds), func(h ledger.Hold) bool { return h.Reason == ledger.WorkspaceFull })
 	if len(o.Holds) == 0 && o.Pending == 0 {
-		return nil // a workspace that is too large is no loss
+		return nil // stopping a workspace that is too large loses no work
 	}
 	return held(o)
-}
-
-// erase removes whatever there is of an airlock. It can be repeated after an interruption.
-func (s *Session) erase(ctx context.Context, r airlock.Record) error {
-	if _, err := os.Lstat(s.Store.Dir(r.ID)); errors.Is(err, fs.ErrNotExist) {
-		return nil // it is the first thing made, and the last removed
-	}
-	if err := s.halt(ctx, r); err != nil {
-		return err
-	}
-	if err := s.wipe(ctx, r); err != nil {
-		return err
-	}
-	err := s.Store.Remove(ctx, r)
-	if errors.Is(err, context.Canceled) { // the terminal's ^C meant for us has killed a git of ours
-		err = s.Store.Remove(ctx, r)
-	}
-	return err
-}
-
-// wipe removes the workspace of a prison that does not run, and all that the prison has.
-func (s *Session) wipe(ctx context.Context, r airlock.Record) error {
-	_, end := s.Report.Begin("removing the workspace")
-	defer end()
-	return s.prisons().wipe(ctx, r)
-}
-
-// finishClearing removes what an interrupted clear left, unless another command is at it.
-func (s *Session) finishClearing(ctx context.Context, r airlock.Record) error {
-	if s.Dry {
-		return nil
-	}
-	unlock, err := s.Store.TryLock()
-	if errors.Is(err, airlock.ErrBusy) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if again, err := s.Store.Load(r.ID); err != nil || again.Phase != airlock.Clearing {
-		return nil
-	}
-	return s.erase(ctx, r)
 }

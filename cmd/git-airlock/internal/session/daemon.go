@@ -12,16 +12,17 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/git-airlock/git-airlock/promote/daemon"
-
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
-	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/watch"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Daemon promotes what is committed in an airlock until it is told to stop. reopen opens the repository anew, after it was
-// moved. Nothing is wrong if another daemon does so already.
+// Daemon promotes the commits of an airlock until a signal ends it. reopen opens the repository again after it was moved. It is
+// no error if another daemon runs already.
 func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, reopen func() (*Session, error)) error {
 	logger := log.New(boundedLog{out}, "", log.LstdFlags|log.LUTC)
 	ready := os.NewFile(readyDescriptor, "ready")
@@ -44,11 +45,11 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 	if errors.Is(err, airlock.ErrBusy) {
 		return nil
 	}
-	return errors.Join(err, s.sweepDeserted(ctx, r))
+	return errors.Join(err, s.Prisons().SweepDeserted(ctx, r))
 }
 
-// follow finds where an airlock has moved to while its daemon ran, whose working folder moved along. If it is not
-// to be found its worktree is gone, or was copied elsewhere, and the prison ends, too: what it works in is nobody's.
+// follow finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with
+// it. If the airlock is not found, its worktree is gone or was copied elsewhere. Then the prison ends, too.
 func (s *Session) follow(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (*Session, airlock.Record, error) {
 	moved, err := reopen()
 	if err == nil && moved.Repo.InPlace() {
@@ -57,7 +58,7 @@ func (s *Session) follow(ctx context.Context, r airlock.Record, reopen func() (*
 		}
 	}
 	if s.Repo.Replaced() {
-		return nil, r, nil // what is there now is none of ours
+		return nil, r, nil // another repository is there now
 	}
 	unlock, err := s.Store.Lock(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,38 +76,25 @@ func (s *Session) follow(ctx context.Context, r airlock.Record, reopen func() (*
 		return nil, now, err
 	}
 	if folder, err := workingFolder(); err == nil {
-		now.Top = folder // the workspace may still be there
+		now.Top = folder // the workspace may still exist
 	}
-	return nil, now, s.abandon(ctx, &now)
-}
-
-// sweepDeserted ends the prison of an airlock that somebody has removed with its repository, where the prison outlives that:
-// nobody else remembers that there is one.
-func (s *Session) sweepDeserted(ctx context.Context, r airlock.Record) error {
-	sweeper, ok := s.prisons().backend(r).(prison.Sweeper)
-	if !ok {
-		return nil
-	}
-	if _, err := os.Lstat(s.Store.Dir(r.ID)); !errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return sweeper.SweepDeserted(context.WithoutCancel(ctx))
+	return nil, now, s.binding().abandon(ctx, &now)
 }
 
 const (
-	// readyDescriptor is where the daemon says that it holds its lock: the first of exec.Cmd's ExtraFiles.
+	// readyDescriptor is the descriptor on which the daemon reports that it holds its lock: the first of exec.Cmd's ExtraFiles.
 	readyDescriptor = 3
 	readyTime       = 10 * time.Second
-	// logLimit is the size at which a daemon's log starts anew.
+	// logLimit is the size in bytes at which a daemon's log is emptied.
 	logLimit = 1 << 20
 )
 
-// startDaemon starts the daemon of an airlock, if none runs, and returns once it holds its lock. It is a
-// session of its own, so that it outlives the terminal.
-func (s *Session) startDaemon(r airlock.Record) error {
-	pid, err := daemon.PID(s.Store, r.ID)
+// startDaemon starts the daemon of an airlock, if none is running, and returns when it holds its lock. The daemon has its own
+// process session, so that it outlives the terminal.
+func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.Time, r airlock.Record) error {
+	pid, err := daemon.PID(store, r.ID)
 	if errors.Is(err, daemon.ErrElsewhere) {
-		return nil // it does there what there is to do
+		return nil // it is running there, which is enough
 	}
 	if err != nil || pid != 0 {
 		return err
@@ -115,7 +103,7 @@ func (s *Session) startDaemon(r airlock.Record) error {
 	if err != nil {
 		return err
 	}
-	logFile, err := openLog(promote.LogFile(s.Store.Dir(r.ID)))
+	logFile, err := openLog(promote.LogFile(store.Dir(r.ID)))
 	if err != nil {
 		return err
 	}
@@ -126,7 +114,7 @@ func (s *Session) startDaemon(r airlock.Record) error {
 	}
 	defer ready.Close()
 	cmd := exec.Command(self, "daemon") //nolint:forbidigo,noctx // it outlives this command
-	cmd.Dir, cmd.Env = s.Repo.Top, s.Repo.Environment()
+	cmd.Dir, cmd.Env = repo.Top, repo.Environment()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = logFile, logFile, []*os.File{said}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
@@ -135,14 +123,14 @@ func (s *Session) startDaemon(r airlock.Record) error {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
 	defer func() { _ = cmd.Process.Release() }()
-	_ = ready.SetReadDeadline(s.Now().Add(readyTime))
+	_ = ready.SetReadDeadline(now().Add(readyTime))
 	if text, _ := io.ReadAll(ready); string(text) == "ready" {
 		return nil
 	}
-	if pid, err := daemon.PID(s.Store, r.ID); err == nil && pid != 0 {
-		return nil // another command was quicker
+	if pid, err := daemon.PID(store, r.ID); err == nil && pid != 0 {
+		return nil // another command has started it
 	}
-	if now, err := s.Store.Load(r.ID); err == nil && now.Phase != airlock.Running {
+	if later, err := store.Load(r.ID); err == nil && later.Phase != airlock.Running {
 		return nil // another command has stopped it meanwhile
 	}
 	return fmt.Errorf("the daemon did not start; its log is %q", logFile.Name())
@@ -153,15 +141,15 @@ func (s *Session) Heal(_ context.Context, r airlock.Record) error {
 	if s.Dry || r.Phase != airlock.Running {
 		return nil
 	}
-	return s.startDaemon(r)
+	return startDaemon(s.Repo, s.Store, s.Now, r)
 }
 
-// boundedLog is a log that starts anew when it is full: an agent has a say in how often there is something to be logged.
+// boundedLog is a log that is emptied when it is full. It must be bounded, because an agent can cause log messages.
 type boundedLog struct{ *os.File }
 
 func (l boundedLog) Write(p []byte) (int, error) {
 	if info, err := l.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > logLimit {
-		_ = l.Truncate(0) // it is open for appending
+		_ = l.Truncate(0) // the file is open for appending
 	}
 	return l.File.Write(p)
 }
@@ -172,4 +160,30 @@ func openLog(name string) (*os.File, error) {
 		flags |= os.O_TRUNC
 	}
 	return os.OpenFile(name, flags, 0o600)
+}
+
+// daemonConfig returns the configuration of an airlock's daemon: an engine, and a guard of its prison.
+func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Config {
+	e := s.Engine(r)
+	g := watch.New(s.Prisons().Guarded(r), logger)
+	e.Guard = diskGuard{g}
+	return daemon.Config{Engine: e, Log: logger, Guard: g.Run, News: g.News()}
+}
+
+// diskGuard converts the findings of a guard to holds.
+type diskGuard struct{ *watch.Guard }
+
+func (g diskGuard) Full() *ledger.Hold {
+	full := g.Guard.Full()
+	if full == nil {
+		return nil
+	}
+	next := "df -h " + gitops.Pasteable(full.Disk)
+	switch {
+	case full.Enough > 0:
+		next = fmt.Sprintf("git config airlock.maxWorkspace %dg", full.Enough)
+	case full.Inodes:
+		next = "df -i " + gitops.Pasteable(full.Disk)
+	}
+	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: full.Message, Next: []string{next, "git airlock start"}}
 }

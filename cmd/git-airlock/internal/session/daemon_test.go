@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A daemon's log is bounded while the daemon runs, and keeps what came last.
+// TestDaemonLogIsBounded checks that a daemon's log is bounded while the daemon runs, and keeps the latest messages.
 func TestDaemonLogIsBounded(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "log")

@@ -2,9 +2,9 @@ package session
 
 import "golang.org/x/sys/unix"
 
-// KeepDescriptors keeps what our caller has open beside the standard streams from the processes that we start: a daemon that
-// outlives us would hold a lock of the caller's, or the pipe by which somebody waits for our end. What is refused by kernels
-// before 5.11 is not worth an error.
+// KeepDescriptors closes the caller's descriptors, except the standard streams, in processes that this one starts. A daemon that
+// outlives this process would otherwise hold a lock of the caller, or the pipe with which another process waits for the end of
+// this one. Kernels before 5.11 refuse this, which is ignored.
 func KeepDescriptors() {
 	unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) //nolint:errcheck // see above
 }

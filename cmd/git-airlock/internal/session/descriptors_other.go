@@ -4,8 +4,9 @@ package session
 
 import "syscall"
 
-// KeepDescriptors keeps what our caller has open beside the standard streams from the processes that we start: a daemon that
-// outlives us would hold a lock of the caller's, or the pipe by which somebody waits for our end.
+// KeepDescriptors closes the caller's descriptors, except the standard streams, in processes that this one starts. A daemon that
+// outlives this process would otherwise hold a lock of the caller, or the pipe with which another process waits for the end of
+// this one.
 func KeepDescriptors() {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)

@@ -5,28 +5,26 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/git-airlock/git-airlock/promote/daemon"
-
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/selftest"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
 var (
-	// ErrNoAirlock says that there is no airlock in this worktree.
+	// ErrNoAirlock reports that there is no airlock in this worktree.
 	ErrNoAirlock = errors.New("no airlock here")
-	// ErrCleared says that there is none any more.
+	// ErrCleared reports that another command has cleared the airlock meanwhile.
 	ErrCleared = fmt.Errorf("%w: another command has cleared it", ErrNoAirlock)
 
-	errInside = errors.New("this is the workspace of an airlock; git airlock works from outside")
+	errInside = errors.New("this is the workspace of an airlock; run git airlock outside of it")
 )
 
-// RequestError is a request that cannot be met anywhere, as one that names an image for a backend without images.
+// RequestError is an invalid request, such as one with an image for a backend without images.
 type RequestError struct{ Text string }
 
 func (e *RequestError) Error() string { return e.Text }
@@ -35,12 +33,7 @@ func requestErrorf(format string, args ...any) error {
 	return &RequestError{fmt.Sprintf(format, args...)}
 }
 
-// BrokenPromise is a prison that does not keep what it promises.
-type BrokenPromise struct{ Report selftest.Report }
-
-func (e *BrokenPromise) Error() string { return "the prison does not keep its promises" }
-
-// Next returns what to type next after an error, nil if there is nothing to say.
+// Next returns the commands to type after an error, nil if there are none.
 func Next(err error) []string {
 	var refused *environment.Refusal
 	var advised *environment.Advised
@@ -82,7 +75,7 @@ func Next(err error) []string {
 	return nil
 }
 
-// nextAfter are the errors without values of their own; the first that fits counts.
+// nextAfter lists errors without a type of their own, with the next commands. The first match counts.
 var nextAfter = []struct {
 	err  error
 	next []string
@@ -101,5 +94,3 @@ var nextAfter = []struct {
 	{syscall.EROFS, []string{"findmnt --target ."}},
 	{airlock.ErrBusy, []string{"git airlock status"}},
 }
-
-func escape(text string) string { return gitops.Escape(text) }

@@ -8,92 +8,112 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-airlock/git-airlock/promote/history"
-	"github.com/git-airlock/git-airlock/promote/ledger"
-
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// Promotion is what somebody wants promoted.
+// Promotion is a request to promote commits.
 type Promotion struct {
 	Options promote.Options
-	Rescue  bool                // first commit, as the agent, what it has not committed
-	Accept  []policy.Acceptance // let pass what these rules hold
+	Rescue  bool                // first commit the agent's uncommitted changes, as the agent
+	Accept  []policy.Acceptance // accept the commits that these rules hold
 	Drop    []string            // leave these commits out
 }
 
-// Promote lands what can land. An [environment.Refusal] says what is held.
+// Promote lands pending commits. An [environment.Refusal] describes the hold, if there is one.
 func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) error {
 	before, err := ledger.TotalLanded(s.Store.Dir(r.ID))
 	if err != nil {
 		return err
 	}
 	rescued := ""
-	if p.Rescue {
-		if rescued, err = s.rescue(ctx, r); err != nil {
+	switch {
+	case p.Rescue && s.Dry:
+		s.Report.Say("would commit the uncommitted changes in the workspace")
+	case p.Rescue:
+		if rescued, err = rescue(ctx, s.Prisons(), r); err != nil {
 			return err
 		}
 	}
-	if err := s.decide(ctx, r, p.Accept, p.Drop); err != nil {
+	l := s.landing(r)
+	defer l.engine.Close()
+	if err := l.decide(ctx, p.Accept, p.Drop); err != nil {
 		return err
 	}
-	return s.addElsewhere(ctx, r, rescued, s.land(ctx, r, p.Options, before))
+	return l.addElsewhere(ctx, rescued, l.land(ctx, p.Options, before))
 }
 
-// land makes cycles until nothing more can land, and says how many have landed since there were so many before: the daemon may
-// be quicker.
-func (s *Session) land(ctx context.Context, r airlock.Record, options promote.Options, before int) error {
-	engine := s.Engine(r)
-	defer engine.Close()
-	if s.Dry {
-		state, err := engine.State(ctx)
-		s.Report.Say("would promote %s to %s", count(state.Pending, "commit"), gitops.Escape(r.BranchName()))
+// landing promotes the commits of an airlock and prints the result.
+type landing struct {
+	engine *promote.Engine // the caller closes it
+	store  airlock.Store
+	dry    bool
+	report Reporter
+}
+
+func (s *Session) landing(r airlock.Record) landing {
+	return landing{s.Engine(r), s.Store, s.Dry, s.Report}
+}
+
+// land runs cycles until no more commits can land, and prints the number of commits landed since before. It counts them, because
+// the daemon may have landed some of them.
+func (l landing) land(ctx context.Context, options promote.Options, before int) error {
+	if l.dry {
+		state, err := l.engine.State(ctx)
+		l.report.Say("would promote %s to %s", count(state.Pending, "commit"), gitops.Escape(l.engine.Record.BranchName()))
 		return err
 	}
-	outcome, err := s.drain(ctx, engine, options)
+	outcome, err := l.drain(ctx, options)
 	if err != nil {
 		return adviseOnPending(err)
 	}
-	return s.tellLanded(r, outcome, before)
+	return l.tellLanded(outcome, before)
 }
 
-// drain promotes what can land, and reports how far that is.
-func (s *Session) drain(ctx context.Context, engine *promote.Engine, options promote.Options) (ledger.Outcome, error) {
-	step, end := s.Report.Begin("looking for commits")
+// drain promotes all commits that can land, and returns the outcome.
+func (l landing) drain(ctx context.Context, options promote.Options) (ledger.Outcome, error) {
+	step, end := l.report.Begin("looking for commits")
 	defer end()
-	engine.Progress = step
-	return engine.Drain(ctx, options)
+	l.engine.Progress = step
+	return l.engine.Drain(ctx, options)
 }
 
-// tellLanded says what has landed since there were so many before. An [environment.Refusal] says what has not.
-func (s *Session) tellLanded(r airlock.Record, o ledger.Outcome, before int) error {
-	branch, landed := gitops.Escape(r.BranchName()), o.Total-before
+// tellLanded prints the number of commits landed since before. An [environment.Refusal] describes those that have not landed.
+func (l landing) tellLanded(o ledger.Outcome, before int) error {
+	branch, landed := gitops.Escape(l.engine.Record.BranchName()), o.Total-before
 	if landed > 0 {
-		s.Report.Say("landed %s on %s", count(landed, "commit"), branch)
+		l.report.Say("landed %s on %s", count(landed, "commit"), branch)
 	}
-	s.HintAtNotes(r, o.Total)
+	hintAtNotes(l.store, l.report, l.engine.Record.ID, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
-			s.Report.Say("nothing is left to land on %s", branch)
+			l.report.Say("nothing is left to land on %s", branch)
 		}
 		return nil
 	}
 	return held(o)
 }
 
-// HintAtNotes tells the user once, after the first commit of an airlock has landed, where its notes are shown.
+// HintAtNotes prints once, after the first commit of an airlock has landed, how to show its notes.
 func (s *Session) HintAtNotes(r airlock.Record, landed int) {
-	if landed > 0 && s.Store.Tell(r.ID) {
-		s.Report.Hint("git log --notes=airlock  # shows where landed commits came from")
+	hintAtNotes(s.Store, s.Report, r.ID, landed)
+}
+
+func hintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
+	if landed > 0 && store.MarkHintShown(id) {
+		report.Hint("git log --notes=airlock  # shows the origin of landed commits")
 	}
 }
 
-// held returns the refusal of an outcome that holds.
+// held returns the refusal for an outcome with a hold.
 func held(o ledger.Outcome) error {
 	if len(o.Holds) == 0 {
 		return &environment.Refusal{Text: count(o.Pending, "commit") + " still pending", Next: []string{"git airlock promote"}}
@@ -106,18 +126,18 @@ func held(o ledger.Outcome) error {
 	return &environment.Refusal{Text: text, Next: h.Next}
 }
 
-// ResolveConflict hands the user the conflict that is held. They finish it as they finish any merge.
+// ResolveConflict starts a merge of the held commit with the conflict. The user finishes it like any merge.
 func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	if s.Dry {
 		s.Report.Say("would start a merge of the first commit that conflicts into %s", gitops.Escape(r.BranchName()))
 		return nil
 	}
-	engine := s.Engine(r)
-	defer engine.Close()
-	if _, err := s.drain(ctx, engine, promote.Options{}); err != nil {
+	l := s.landing(r)
+	defer l.engine.Close()
+	if _, err := l.drain(ctx, promote.Options{}); err != nil {
 		return err
 	}
-	commit, err := engine.Resolve(ctx)
+	commit, err := l.engine.Resolve(ctx)
 	if errors.Is(err, promote.ErrNoConflict) {
 		s.Report.Say("%s", err)
 		return nil
@@ -126,47 +146,45 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	return &environment.Refusal{
-		Text: fmt.Sprintf("merging %.12s into %s; resolve what conflicts and commit, then landing goes on", commit, gitops.Escape(r.BranchName())),
+		Text: fmt.Sprintf("merging %.12s into %s; resolve the conflicts and commit, then landing continues", commit, gitops.Escape(r.BranchName())),
 		Next: []string{"git status", "git commit", "git merge --abort"}}
 }
 
-// decide writes down what the user wants done with commits that a rule holds.
-func (s *Session) decide(ctx context.Context, r airlock.Record, accept []policy.Acceptance, drop []string) error {
-	if s.Dry {
+// decide records the user's decisions on commits that a rule holds.
+func (l landing) decide(ctx context.Context, accept []policy.Acceptance, drop []string) error {
+	if l.dry {
 		for _, w := range accept {
-			s.Report.Say("would let pass what %s holds", gitops.Escape(w.String()))
+			l.report.Say("would accept the commits that %s holds", gitops.Escape(w.String()))
 		}
 		for _, name := range drop {
-			s.Report.Say("would leave out %s", gitops.Escape(name))
+			l.report.Say("would leave out %s", gitops.Escape(name))
 		}
 		return nil
 	}
-	engine := s.Engine(r)
-	defer engine.Close()
 	if len(accept) > 0 {
-		passed, err := engine.Accept(ctx, accept)
+		passed, err := l.engine.Accept(ctx, accept)
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
-		s.tellDecided("accepted", passed)
+		l.tellDecided("accepted", passed)
 	}
 	if len(drop) > 0 {
-		left, err := engine.Drop(ctx, drop)
+		left, err := l.engine.Drop(ctx, drop)
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
-		s.tellDecided("dropped", left)
+		l.tellDecided("dropped", left)
 	}
 	return nil
 }
 
-func (s *Session) tellDecided(what string, commits []promote.Decided) {
+func (l landing) tellDecided(what string, commits []promote.Decided) {
 	for _, d := range commits {
-		s.Report.Say("%s: %.12s %s", what, d.Commit, d.Subject)
+		l.report.Say("%s: %.12s %s", what, d.Commit, d.Subject)
 	}
 }
 
-// adviseOnPending says where to look for the commits that can be decided on.
+// adviseOnPending adds commands that list the held commits to an error.
 func adviseOnPending(err error) error {
 	if errors.Is(err, promote.ErrNotHeld) || errors.Is(err, history.ErrNotPending) {
 		return environment.Advise(err, "git airlock policy", "git airlock status")
@@ -174,26 +192,23 @@ func adviseOnPending(err error) error {
 	return err
 }
 
-// rescueScript commits everything, with no hook of the workspace's, and prints where the commit is.
+// rescueScript commits all changes without running a hook of the workspace, and prints the ref of the commit.
 var rescueScript = []string{"sh", "-c", `git -c core.hooksPath=/dev/null add -A >&2 &&
 if ! git diff --cached --quiet; then
 git -c core.hooksPath=/dev/null commit -q --no-verify -m 'Uncommitted work' >&2 && { git symbolic-ref -q HEAD || echo HEAD; }
 fi`}
 
 const (
-	// maxSaid bounds what is kept of what a short command inside says.
+	// maxSaid bounds the output that is kept of a short command inside.
 	maxSaid = 4096
-	// rescueTime bounds the commit that git makes in the workspace, where it may meet anything.
+	// rescueTime bounds the time of the commit in the workspace, whose content may make git slow.
 	rescueTime = time.Minute
 )
 
-// rescue makes one commit of what the agent has not committed, and returns the ref that it is on, by the workspace's word.
-func (s *Session) rescue(ctx context.Context, r airlock.Record) (ref string, err error) {
-	if s.Dry {
-		s.Report.Say("would commit what is not committed in the workspace")
-		return "", nil
-	}
-	box, err := s.prisons().attach(ctx, r)
+// rescue commits the agent's uncommitted changes, and returns the ref of the commit. The workspace reports the ref, so it is not
+// trusted.
+func rescue(ctx context.Context, in prisons.Prisons, r airlock.Record) (ref string, err error) {
+	box, err := in.Attach(ctx, r)
 	if err != nil {
 		return "", err
 	}
@@ -203,50 +218,48 @@ func (s *Session) rescue(ctx context.Context, r airlock.Record) (ref string, err
 	defer cancel()
 	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &where, Stderr: &said})
 	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
-		return "", fmt.Errorf("commit what is not committed: git in the workspace did not end within %s", rescueTime)
+		return "", fmt.Errorf("commit the agent's uncommitted changes: git in the workspace did not end within %s", rescueTime)
 	}
 	if err != nil {
 		return "", err
 	}
 	if status != 0 {
-		return "", fmt.Errorf("commit what is not committed: %s", gitops.Escape(said.String()))
+		return "", fmt.Errorf("commit the agent's uncommitted changes: %s", gitops.Escape(said.String()))
 	}
 	return strings.TrimSpace(where.String()), nil
 }
 
-// addElsewhere adds to the result of promoting, nil or an [environment.Refusal], that the commit a rescue made on a ref does
-// not land: only main does. Where ref is empty the rescue made none.
-func (s *Session) addElsewhere(ctx context.Context, r airlock.Record, ref string, promoted error) error {
+// addElsewhere adds to the result of promoting, nil or an [environment.Refusal], that a rescued commit on another ref than main
+// does not land. An empty ref means that the rescue made no commit.
+func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) error {
 	var held *environment.Refusal
-	if ref == "" || ref == gitops.InnerMain || promoted != nil && !errors.As(promoted, &held) {
+	if ref == "" || ref == inner.Main || promoted != nil && !errors.As(promoted, &held) {
 		return promoted
 	}
-	engine := s.Engine(r)
-	defer engine.Close()
-	state, err := engine.State(ctx)
+	state, err := l.engine.State(ctx)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(state.Waiting, func(w promote.Waiting) bool { return w.Name == ref })
-	if i < 0 { // of many refs not each is told
-		i = slices.IndexFunc(state.Waiting, func(w promote.Waiting) bool { return w.Name == "" })
+	i := slices.IndexFunc(state.OtherRefs, func(w promote.OtherRef) bool { return w.Name == ref })
+	if i < 0 { // not every ref is listed if there are many
+		i = slices.IndexFunc(state.OtherRefs, func(w promote.OtherRef) bool { return w.Name == "" })
 	}
 	if i < 0 {
-		return promoted // it has landed all the same, with --from
+		return promoted // it has landed, with --from
 	}
 	if held != nil {
-		s.Report.Say("%s", held.Text)
-		s.Report.Hint(held.Next...)
+		l.report.Say("%s", held.Text)
+		l.report.Hint(held.Next...)
 	}
-	w := state.Waiting[i]
+	w := state.OtherRefs[i]
 	return &environment.Refusal{
-		Text: fmt.Sprintf("what was not committed is on %s now, which does not land by itself: %s", w.Ref, count(w.Commits, "commit")),
+		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, count(w.Commits, "commit")),
 		Next: []string{MergeCommand(w)}}
 }
 
-// MergeCommand returns the command that merges the commits of an inner ref into main, where they land, wherever the agent's
-// HEAD is.
-func MergeCommand(w promote.Waiting) string {
+// MergeCommand returns the command that merges the commits of an inner ref into main, so that they land. It works with any inner
+// HEAD.
+func MergeCommand(w promote.OtherRef) string {
 	from := gitops.ShellQuote(w.Name)
 	switch w.Name {
 	case "":

@@ -3,18 +3,23 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
-	"github.com/git-airlock/git-airlock/promote/daemon"
-	"github.com/git-airlock/git-airlock/promote/ledger"
-
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/snapshot"
 )
 
-// resume makes a stopped or broken airlock run again.
-func (s *Session) resume(ctx context.Context, r airlock.Record, c resolved) (airlock.Record, error) {
+// resume starts a stopped or broken airlock again.
+func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record, error) {
+	s := c.session
 	word := "already runs"
 	if !c.runs {
 		word = "runs again"
@@ -25,11 +30,11 @@ func (s *Session) resume(ctx context.Context, r airlock.Record, c resolved) (air
 	}
 	if !c.runs {
 		r = c.onto(r)
-		if err := s.restart(ctx, &r, c); err != nil {
+		if err := c.restart(ctx, &r); err != nil {
 			return r, err
 		}
 	}
-	if r.Phase != airlock.Running { // a start was killed before it was written down
+	if r.Phase != airlock.Running { // a start was killed before it wrote the record
 		r.Phase = airlock.Running
 		if err := s.Store.Save(r); err != nil {
 			return r, err
@@ -42,41 +47,43 @@ func (s *Session) resume(ctx context.Context, r airlock.Record, c resolved) (air
 	case err != nil:
 		return r, err
 	case shown:
-		s.Report.Say("the workspace %s was not in info/exclude any more; it is again", r.Workspace)
+		s.Report.Say("the workspace %s was missing from info/exclude; it is added again", r.Workspace)
 	}
 	s.Report.Say("%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
 	if c.runs {
-		s.tooLate(r, c.Request)
+		c.tooLate(s.Report, r)
 	}
 	if c.runs && c.changed(r.Setup) {
-		s.Report.Say("%s has changed; the prison is as it was", c.setup.File)
+		s.Report.Say("%s has changed; the running prison was made from its earlier version", c.setup.File)
 		s.Report.Hint("git airlock stop && git airlock start")
 	}
 	return r, nil
 }
 
 // restart starts the prison of a workspace again.
-func (s *Session) restart(ctx context.Context, r *airlock.Record, c resolved) error {
-	spec, err := s.prisons().spec(*r)
+func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
+	s := c.session
+	spec, err := s.Prisons().Spec(*r)
 	if err != nil {
 		return err
 	}
-	b := s.prisons().backend(*r)
-	if err := b.Stop(ctx, spec); err != nil { // what a crash left
+	spec.Env = c.environ()
+	b := s.Prisons().Backend(*r)
+	if err := b.Stop(ctx, spec); err != nil { // the remains of a crash
 		return err
 	}
 	if s.Store.WorkspaceGone(*r) {
-		err = s.rebuild(ctx, r)
+		err = c.rebuild(ctx, r, spec)
 	} else {
 		var isolation prison.Isolation
 		isolation, err = b.Start(ctx, spec)
-		setIsolation(r, isolation)
+		prisons.SetIsolation(r, isolation)
 	}
 	if err == nil {
-		err = s.checkInside(ctx, *r, c.setup)
+		err = s.Prisons().CheckInside(ctx, *r, c.setup)
 	}
 	if err == nil && c.Selftest {
-		err = s.prove(ctx, *r)
+		err = s.Prisons().Prove(ctx, *r)
 	}
 	if err != nil {
 		return errors.Join(err, b.Stop(context.WithoutCancel(ctx), spec))
@@ -85,31 +92,89 @@ func (s *Session) restart(ctx context.Context, r *airlock.Record, c resolved) er
 	return s.Store.Save(*r)
 }
 
-// renewDaemon makes sure that a daemon runs. One whose work fails makes place for another: what it lacks may be in its
-// environment, which is that of the command that started it.
+// renewDaemon makes sure that a daemon is running. It replaces a daemon whose promotion fails: the cause may be the daemon's
+// environment, which it has from the command that started it.
 func (s *Session) renewDaemon(ctx context.Context, r airlock.Record) error {
 	failing, err := ledger.Failing(s.Store.Dir(r.ID))
 	if err == nil && failing {
 		err = daemon.Stop(ctx, s.Store, r.ID)
 	}
 	if errors.Is(err, daemon.ErrElsewhere) {
-		err = nil // it does there what there is to do
+		err = nil // it is running there, which is enough
 	}
 	if err != nil {
 		return err
 	}
-	return s.startDaemon(r)
+	return startDaemon(s.Repo, s.Store, s.Now, r)
 }
 
-// tooLate says that options come too late for a prison that runs.
-func (s *Session) tooLate(r airlock.Record, q Request) {
+// tooLate reports the options that a running prison ignores.
+func (q Request) tooLate(report Reporter, r airlock.Record) {
 	if len(q.Given) == 0 {
 		return
 	}
-	s.Report.Say("the prison is as it was started; not obeyed: %s", strings.Join(q.Given, ", "))
+	report.Say("the prison keeps running with its earlier options; ignored: %s", strings.Join(q.Given, ", "))
 	end := "stop"
-	if q.BackendGiven && q.Backend != "auto" && q.Backend != r.Backend { // which stays as long as the airlock
+	if q.BackendGiven && q.Backend != "auto" && q.Backend != r.Backend { // only clear ends an airlock's backend
 		end = "clear"
 	}
-	s.Report.Hint("git airlock " + end + " && git airlock start " + strings.Join(q.Typed, " "))
+	report.Hint("git airlock " + end + " && git airlock start " + strings.Join(q.Typed, " "))
+}
+
+// rebuild makes a removed workspace again, from the inner main at its last export, and starts its prison, which is stopped.
+func (c resolved) rebuild(ctx context.Context, r *airlock.Record, spec prison.Spec) error {
+	s := c.session
+	// A daemon that has found the workspace missing does not find a new one.
+	if err := daemon.Stop(ctx, s.Store, r.ID); err != nil {
+		return err
+	}
+	tip, err := ledger.LastExported(s.Store.Dir(r.ID))
+	if err != nil {
+		return err
+	}
+	if tip == "" {
+		tip = r.Root
+	}
+	snap, err := snapshot.Restore(ctx, quarantine.Open(s.Prisons().Quarantine(*r), r.Format), tip, r.Ghost)
+	if err != nil {
+		return fmt.Errorf("rebuild the workspace: %w", err)
+	}
+	b := s.Prisons().Backend(*r)
+	isolation, err := s.Prisons().Start(ctx, b, spec)
+	if err == nil {
+		prisons.SetIsolation(r, isolation)
+		r.Top = s.Repo.Top
+		err = prisons.Making{Backend: b, Spec: spec, Report: s.Report}.Fill(ctx, snap, nil)
+	}
+	if err != nil {
+		// An incomplete workspace would look like the agent's work.
+		after := context.WithoutCancel(ctx)
+		return errors.Join(fmt.Errorf("rebuild the workspace: %w", err), b.Stop(after, spec), b.Wipe(after, spec))
+	}
+	s.Report.Say("the workspace was gone; it is rebuilt from the agent's commits on main")
+	return c.includeAgain(ctx, *r)
+}
+
+// includeAgain copies the untracked files of .worktreeinclude into a rebuilt workspace, with their present content. It keeps files
+// that the agent has committed at these paths.
+func (c resolved) includeAgain(ctx context.Context, r airlock.Record) error {
+	s := c.session
+	loose, err := s.Environment().Include(ctx)
+	if err != nil || len(loose) == 0 {
+		return err
+	}
+	box, err := s.Prisons().Attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	all, err := prisons.WorkspaceIn(box).PlaceBeside(ctx, loose)
+	if err := errors.Join(err, box.Close()); err != nil {
+		return err
+	}
+	but := ""
+	if !all {
+		but = ", except where the agent has a file of the same name"
+	}
+	s.Report.Say("copied %s into the workspace again (%s)%s", count(len(loose), "untracked file"), environment.IncludeName, but)
+	return nil
 }

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/git-airlock/git-airlock/promote/ledger"
-
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// Run starts an airlock if none runs, lets execute run a command in it, promotes, and stops what it started. ran is the error of
-// the command, held that of promoting: whatever became of the command, what it committed is promoted.
+// Run starts an airlock if none is running, calls execute to run a command in it, promotes, and stops the airlock if it started it.
+// ran is the error of the command, and held the error of promoting. Commits are promoted even if the command fails.
 func (s *Session) Run(ctx context.Context, request Request, execute func(context.Context, airlock.Record) error) (ran, held error) {
 	r, leave, err := s.ensure(ctx, request)
 	if ctx.Err() != nil && r.ID != "" && s.Store.StopsAfterUse(r.ID) {
@@ -36,10 +35,10 @@ func (s *Session) Run(ctx context.Context, request Request, execute func(context
 	return ran, s.goOut(context.WithoutCancel(ctx), r, before)
 }
 
-// goOut stops what a run has started, if nobody else runs anything in it, and promotes in any case.
+// goOut promotes, and stops an airlock that a run has started, if no other command is running in it.
 func (s *Session) goOut(ctx context.Context, r airlock.Record, before int) error {
 	if !s.Store.StopsAfterUse(r.ID) {
-		return s.land(ctx, r, promote.Options{}, before)
+		return s.land(ctx, r, before)
 	}
 	unlock, err := s.Store.Lock(ctx)
 	if err != nil {
@@ -51,17 +50,29 @@ func (s *Session) goOut(ctx context.Context, r airlock.Record, before int) error
 	case errors.Is(err, fs.ErrNotExist):
 		return ErrCleared
 	case errors.Is(err, airlock.ErrBusy):
-		s.Report.Say("%s on %s goes on: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
+		s.Report.Say("%s on %s keeps running: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
 		unlock()
-		return s.land(ctx, r, promote.Options{}, before)
+		return s.land(ctx, r, before)
 	case err != nil:
 		return err
 	}
-	defer done()
-	return s.stopLocked(ctx, r, before)
+	r, err = s.stopLocked(ctx, r)
+	done()
+	unlock()
+	if err != nil {
+		return err
+	}
+	return s.landRest(ctx, r, before)
 }
 
-// ensure returns the running airlock, or starts one. Until leave is called no other run stops it.
+// land lands pending commits, and prints the number of commits landed since before.
+func (s *Session) land(ctx context.Context, r airlock.Record, before int) error {
+	l := s.landing(r)
+	defer l.engine.Close()
+	return l.land(ctx, promote.Options{}, before)
+}
+
+// ensure returns the running airlock, or starts it. No other run stops it until leave is called.
 func (s *Session) ensure(ctx context.Context, request Request) (r airlock.Record, leave func(), err error) {
 	for tries := 3; ; tries-- {
 		if r, err = s.running(ctx, request); err != nil || s.Dry {
@@ -71,7 +82,7 @@ func (s *Session) ensure(ctx context.Context, request Request) (r airlock.Record
 			return r, nil, err
 		}
 		if err == nil {
-			runs, err := s.prisons().runs(ctx, r)
+			runs, err := s.Prisons().Runs(ctx, r)
 			if err == nil && (runs || tries == 0) {
 				return r, leave, nil
 			}
@@ -79,23 +90,23 @@ func (s *Session) ensure(ctx context.Context, request Request) (r airlock.Record
 			if err != nil {
 				return r, nil, err
 			}
-			// The last one out has just stopped it.
+			// The last run in it has just stopped it.
 		} else if tries == 0 {
 			return r, nil, ErrCleared
 		}
 	}
 }
 
-// running returns the running airlock, or starts one, which is then stopped by the last one out.
+// running returns the running airlock, or starts it. The last run in it then stops it.
 func (s *Session) running(ctx context.Context, request Request) (airlock.Record, error) {
 	before, err := s.Store.Here()
 	if err != nil {
 		return airlock.Record{}, err
 	}
 	if before != nil && before.Phase == airlock.Running {
-		runs, err := s.prisons().runs(ctx, *before)
+		runs, err := s.Prisons().Runs(ctx, *before)
 		if runs {
-			s.tooLate(*before, request)
+			request.tooLate(s.Report, *before)
 		}
 		if err != nil || runs {
 			return *before, errors.Join(err, s.Heal(ctx, *before))

@@ -7,77 +7,80 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
-// Scan searches what a snapshot of the commit that is checked out would take in. It returns the commit with what was found.
+// Scan searches for secrets in the files that a snapshot of the checked-out commit would contain. It returns the commit and the
+// findings.
 func (s *Session) Scan(ctx context.Context) (gitops.Head, scan.Report, error) {
-	head, err := s.base(ctx)
+	o := s.source()
+	head, err := o.base(ctx)
 	if err != nil {
 		return head, scan.Report{}, err
 	}
-	include, err := s.Environment().Include(ctx)
+	include, err := o.env.Include(ctx)
 	if err != nil {
 		return head, scan.Report{}, err
 	}
-	report, err := s.scan(ctx, head, scan.Scanner{Include: include})
+	report, err := o.scan(ctx, head, scan.Scanner{Include: include})
 	return head, report, err
 }
 
-// scan searches what a snapshot of a commit takes in, as the scanner says.
-func (s *Session) scan(ctx context.Context, head gitops.Head, with scan.Scanner) (scan.Report, error) {
+// scan searches the files of a commit's snapshot with a scanner.
+func (o source) scan(ctx context.Context, head gitops.Head, with scan.Scanner) (scan.Report, error) {
 	var err error
-	if with.Settings, err = scan.ReadSettings(ctx, s.Repo, s.Config); err != nil {
+	if with.Settings, err = scan.ReadSettings(ctx, o.env.Repo, o.env.Config); err != nil {
 		return scan.Report{}, err
 	}
-	if with.Exclude, err = s.excluded(ctx); err != nil {
+	if with.Exclude, err = o.excluded(ctx); err != nil {
 		return scan.Report{}, err
 	}
-	if with.Objects == nil && s.Config.Partial() { // all at once what would be fetched one by one
-		if _, err := s.Repo.FetchPromised(ctx, head.Commit, ""); err != nil {
+	if with.Objects == nil && o.env.Config.Partial() { // fetch all objects at once instead of one by one
+		if _, err := o.env.Repo.FetchPromised(ctx, head.Commit, ""); err != nil {
 			return scan.Report{}, err
 		}
 	}
-	step, end := s.Report.Begin("searching for secrets")
+	step, end := o.env.Report.Begin("searching for secrets")
 	defer end()
 	with.Progress = func(done, all int) { step("searching for secrets", done, all) }
-	with.Repo, with.Detect = s.Repo, detectorOf(secrets.Default().Find)
+	with.Repo, with.Detect = o.env.Repo, detectorOf(secrets.Default().Find)
 	return with.Tree(ctx, head.Tree)
 }
 
-// guessAtStart bounds the text that a start searches for what only looks like a password, which is never refused: most
+// guessAtStart bounds the text that start searches for values that only look like passwords. These are never refused, and most
 // repositories are smaller.
 const guessAtStart = 16 << 20
 
-// screening is the search of what a new airlock takes in.
+// screening is the search for secrets in the files of a new airlock.
 type screening struct {
 	result  func() (scan.Report, error)
-	objects *gitops.Git // what the files are read from; nil: the repository
+	objects *gitops.Git // the source of the files; nil for the repository
 	allow   bool
 	told    sync.Once
 }
 
-// screen prepares to search what a start takes in, which begins when somebody asks for the verdict, or with [screening.begin].
-func (s *Session) screen(ctx context.Context, head gitops.Head, include []gitops.UserFile, allow bool) *screening {
-	go secrets.Default() // the rules are made ready meanwhile
+// screen prepares the search of a start. The search begins with a call of verdict or [screening.begin].
+func (o source) screen(ctx context.Context, head gitops.Head, include []inner.UserFile, allow bool) *screening {
+	go secrets.Default() // prepares the rules in the background
 	found := &screening{allow: allow}
 	found.result = sync.OnceValues(func() (scan.Report, error) {
-		return s.scan(ctx, head, scan.Scanner{Objects: found.objects, Include: include, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
+		return o.scan(ctx, head, scan.Scanner{Objects: found.objects, Include: include, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
 	})
 	return found
 }
 
-// begin searches the snapshot that was taken: what goes in is what was looked at, and is read from one pack, where the
-// repository may have a file for each object.
-func (s *screening) begin(taken *gitops.Quarantine) {
+// begin searches the finished snapshot, so that exactly the files of the workspace are searched. They are read from one pack, while
+// the repository may have loose objects.
+func (s *screening) begin(taken *quarantine.Store) {
 	s.objects = taken.Git
 	go s.result() //nolint:errcheck // asked for again by who waits
 }
 
-// verdict waits for the end of the search, names what was found, once, and refuses what is high, unless that was allowed.
-// A nil screening has nothing to say.
+// verdict waits for the end of the search, prints the findings, once, and refuses those of severity high, unless secrets are
+// allowed. A nil screening has no findings.
 func (s *screening) verdict(report Reporter) error {
 	if s == nil {
 		return nil
@@ -93,10 +96,10 @@ func (s *screening) verdict(report Reporter) error {
 	return RefuseSecrets(found)
 }
 
-// tellFindings names what was found, the worst one by one.
+// tellFindings prints the findings: the worst one by one, and the numbers of the others.
 func tellFindings(to Reporter, report scan.Report) {
 	if report.Excluded > 0 {
-		to.Say("%s left out of the snapshot (%s); landed commits keep yours", count(report.Excluded, "file"), ExcludeKey)
+		to.Say("%s left out of the snapshot (%s); landed commits keep your files", count(report.Excluded, "file"), ExcludeKey)
 	}
 	shown := 0
 	for _, f := range report.Findings {
@@ -117,7 +120,7 @@ func tellFindings(to Reporter, report scan.Report) {
 	}
 }
 
-// detectorOf lends the rules of the policy gate to the search, which knows of no gate.
+// detectorOf passes the rules of the policy gate to the search, whose package may not import the gate.
 func detectorOf(find func(path string, text []byte) []secrets.Match) scan.Detector {
 	return func(path string, text []byte) []scan.Match {
 		var found []scan.Match
@@ -128,16 +131,16 @@ func detectorOf(find func(path string, text []byte) []secrets.Match) scan.Detect
 	}
 }
 
-// hintsShown bounds the findings of a refusal that are named one by one.
+// hintsShown bounds the findings with a hint of their own in a refusal.
 const hintsShown = 5
 
-// RefuseSecrets is the refusal of what is high, nil if nothing is.
+// RefuseSecrets returns the refusal for findings of severity high, nil if there are none.
 func RefuseSecrets(r scan.Report) error {
 	n := r.Count(scan.High)
 	if n == 0 {
 		return nil
 	}
-	refused := &environment.Refusal{Text: "a snapshot would take secrets in: " + count(n, "finding") + " of severity high"}
+	refused := &environment.Refusal{Text: "the snapshot would contain secrets: " + count(n, "finding") + " of severity high"}
 	lines := map[string]bool{}
 	for _, f := range r.Findings {
 		line := gitops.Pasteable(scan.AllowanceFor(f) + "why it may be there")
@@ -154,7 +157,7 @@ func RefuseSecrets(r scan.Report) error {
 	return refused
 }
 
-// PlaceOfFinding returns the file of a finding, with the line if there is one.
+// PlaceOfFinding returns the file of a finding, with its line if there is one.
 func PlaceOfFinding(f scan.Finding) string {
 	if f.Line == 0 {
 		return gitops.Escape(f.Path)
@@ -162,24 +165,9 @@ func PlaceOfFinding(f scan.Finding) string {
 	return fmt.Sprintf("%s:%d", gitops.Escape(f.Path), f.Line)
 }
 
-// AllowSecretsFlag is the option that sets [Request.AllowSecrets], as hints name it.
+// AllowSecretsFlag is the option that sets [Request.AllowSecrets]. Hints name it.
 const AllowSecretsFlag = "allow-secrets"
 
-// ExcludeKey is the setting, given any number of times, of what is left out of snapshots. Landed trees keep it.
+// ExcludeKey is the setting with patterns of files to leave out of snapshots. It can have several values. Landed trees keep the
+// user's versions of these files.
 const ExcludeKey = "airlock.exclude"
-
-// excluded reads what is left out of a snapshot.
-func (s *Session) excluded(ctx context.Context) (gitops.Patterns, error) {
-	if !s.Config.Has(ExcludeKey) {
-		return nil, nil
-	}
-	lines, err := s.Repo.Values(ctx, ExcludeKey)
-	if err != nil {
-		return nil, err
-	}
-	out, wrong, ok := gitops.ParsePatterns(lines)
-	if !ok {
-		return nil, &promote.SettingError{Key: ExcludeKey, Value: wrong, Want: "a pattern as in gitignore(5)"}
-	}
-	return out, nil
-}

@@ -1,3 +1,17 @@
+/*
+Package session is the workflow: what it takes to start an airlock on a branch, to resume, run in, promote from, stop and clear
+it. It prints nothing and knows no command line. Each call takes values and returns values, or an error of a type that says
+what is wrong: an [environment.Refusal] for what waits for the user, a [RequestError] for what nobody could give. What
+happens meanwhile is told to a [Reporter].
+
+# The data path
+
+	Request -> resolved -> snapshot.Take -> prison.Backend.Start -> daemon
+
+[Session.Start] resolves a request for the situation that it finds, takes the snapshot while the prison starts, fills the
+workspace, and starts the daemon, which promotes what the agent commits. A situation that has changed by the time the
+repository is locked is resolved anew.
+*/
 package session
 
 import (
@@ -13,6 +27,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/identity"
@@ -21,7 +36,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// Reporter is told what happens during a call, and asks the user.
+// Reporter prints events during a call, and asks the user questions.
 type Reporter = environment.Reporter
 
 // Session is the work of one caller in one repository.
@@ -29,26 +44,26 @@ type Session struct {
 	Repo   *gitops.Repository
 	Store  airlock.Store
 	Config gitops.Config
-	Dry    bool // only say what would be done
+	Dry    bool // only print the actions
 	Report Reporter
 	Now    func() time.Time
-	// Terminal is what a launched command gets: one like the caller's.
+	// Terminal describes the terminal of a launched command. It is like the caller's.
 	Terminal *prison.Terminal
 }
 
-// Options say how a session is opened.
+// Options are the options of a session.
 type Options struct {
 	Dry      bool
 	Report   Reporter
 	Now      func() time.Time
 	Terminal *prison.Terminal // for a launched command
-	Sudo     int              // the user on whose behalf root acts; 0 for nobody
+	Sudo     int              // the uid of the user who called sudo; 0 for none
 }
 
-// Open opens the repository of the current folder, and finishes there what was interrupted.
+// Open opens the repository of the current folder, and finishes interrupted work there.
 func Open(ctx context.Context, with Options) (*Session, error) {
 	version := make(chan error, 1)
-	go func() { version <- gitops.CheckVersion(ctx) }() // meanwhile, as every command waits for it
+	go func() { version <- gitops.CheckVersion(ctx) }() // in the background, because every command needs the result
 	cwd, err := workingFolder()
 	if err != nil {
 		return nil, err
@@ -77,17 +92,17 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 		return nil, err
 	}
 	KeepEnvironment(s.Config)
-	if err := s.bind(ctx); err != nil {
+	if err := s.binding().bind(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.recover(ctx)
 }
 
-// KeepEnvironment gives programs of the host the variables that the user's configuration names.
+// KeepEnvironment passes the variables that the user's configuration names to programs on the host.
 func KeepEnvironment(c gitops.Config) { hostenv.Keep(strings.Fields(c.String("airlock.keepEnv", ""))) }
 
-// Peek opens the repository of the current folder without changing or finishing anything there; nil if there is none that
-// git may look into.
+// Peek opens the repository of the current folder without changing anything there. It returns nil if there is none that git may
+// read.
 func Peek(ctx context.Context, with Options) *Session {
 	cwd, err := workingFolder()
 	if err != nil || insideWorkspace(ctx, cwd) {
@@ -105,10 +120,10 @@ func Peek(ctx context.Context, with Options) *Session {
 	return s
 }
 
-// CurrentConfig returns the configuration that git would obey in the current folder, in a repository or not; none where it
-// cannot be read.
+// CurrentConfig returns the configuration that git would use in the current folder, inside or outside of a repository. It is empty
+// if it cannot be read.
 func CurrentConfig(ctx context.Context) gitops.Config {
-	ctx = context.WithoutCancel(ctx) // an interrupted command still speaks
+	ctx = context.WithoutCancel(ctx) // an interrupted command still prints messages
 	cwd, err := workingFolder()
 	if err != nil || insideWorkspace(ctx, cwd) {
 		cwd = "/" // what an agent configures is obeyed nowhere
@@ -120,11 +135,11 @@ func CurrentConfig(ctx context.Context) gitops.Config {
 	return config
 }
 
-// workingFolder returns the current folder, without the links over which we came.
+// workingFolder returns the current folder, with links resolved.
 func workingFolder() (string, error) {
 	cwd, err := os.Getwd()
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", environment.Advise(errors.New("the folder we are in is gone"), "cd <folder>")
+		return "", environment.Advise(errors.New("the current folder does not exist any more"), "cd <folder>")
 	}
 	if err != nil {
 		return "", err
@@ -132,8 +147,8 @@ func workingFolder() (string, error) {
 	return filepath.EvalSymlinks(cwd)
 }
 
-// insideWorkspace reports whether a folder is in a workspace, without running git there: what git would obey in
-// it was written by an agent.
+// insideWorkspace reports whether a folder is in a workspace. It does not run git there, because git would obey configuration that
+// an agent wrote.
 func insideWorkspace(ctx context.Context, dir string) bool {
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		id, ok := identity.ParseWorkspaceName(filepath.Base(dir))
@@ -141,9 +156,9 @@ func insideWorkspace(ctx context.Context, dir string) bool {
 			continue
 		}
 		if info, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && !gitops.OwnedByUs(info) {
-			return true // one whose worktree is gone may be left alone
+			return true // the workspace of a removed worktree may remain
 		}
-		state := filepath.Dir(dir) // host state, if the workspace is there
+		state := filepath.Dir(dir) // the host state, if the workspace is in it
 		if repo, err := gitops.Open(ctx, state); err == nil {
 			state = airlock.Open(repo).Dir(id)
 		}
@@ -154,8 +169,8 @@ func insideWorkspace(ctx context.Context, dir string) bool {
 	return false
 }
 
-// ownProgram refuses to go on if this program lies in a work tree of the repository: its daemon starts it again, and the user
-// starts it next time.
+// ownProgram returns an error if this program is in a work tree of the repository: an agent's commit could replace it, and the
+// daemon and the user would run it later.
 func ownProgram() error {
 	if _, err := hostenv.Self(); errors.Is(err, hostenv.ErrOwnProgram) {
 		return &environment.Refusal{Text: err.Error(), Next: []string{"scripts/install  # or copy it to a folder outside of the repository, and start that one"}}
@@ -163,7 +178,7 @@ func ownProgram() error {
 	return nil
 }
 
-// recover finishes or takes back a landing that was killed half-way: whatever command comes next does.
+// recover finishes or rolls back a landing that was killed. Every command does this first.
 func (s *Session) recover(ctx context.Context) error {
 	r, err := s.Store.Here()
 	if err != nil || r == nil || s.Dry || r.Phase != airlock.Running && r.Phase != airlock.Stopped {
@@ -172,8 +187,8 @@ func (s *Session) recover(ctx context.Context) error {
 	return s.Engine(*r).Recover(ctx)
 }
 
-// Here returns the airlock of this worktree, finishing a clear that was interrupted first. It fails with [ErrNoAirlock] if
-// there is none.
+// Here returns the airlock of this worktree. It first finishes an interrupted clear. It fails with [ErrNoAirlock] if there is no
+// airlock.
 func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 	r, err := s.Store.Here()
 	if err != nil {
@@ -183,13 +198,13 @@ func (s *Session) Here(ctx context.Context) (airlock.Record, error) {
 		return airlock.Record{}, ErrNoAirlock
 	}
 	if r.Phase == airlock.Clearing {
-		return airlock.Record{}, errors.Join(ErrNoAirlock, s.finishClearing(ctx, *r))
+		return airlock.Record{}, errors.Join(ErrNoAirlock, s.binding().finishClearing(ctx, *r))
 	}
 	return *r, nil
 }
 
-// Current returns the record of an airlock as it is by now: another command may have changed it while we waited. It fails with
-// [ErrCleared] if another command has cleared it.
+// Current reads the record of an airlock again, because another command may have changed it meanwhile. It fails with [ErrCleared]
+// if another command has cleared it.
 func (s *Session) Current(r airlock.Record) (airlock.Record, error) {
 	now, err := s.Store.Load(r.ID)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now.Phase == airlock.Clearing {
@@ -198,7 +213,7 @@ func (s *Session) Current(r airlock.Record) (airlock.Record, error) {
 	return now, err
 }
 
-// lock keeps other starts, stops and clears in this repository out, and sweeps up after those that were killed.
+// lock takes the lock of starts, stops and clears in this repository, and removes the remains of killed ones.
 func (s *Session) lock(ctx context.Context) (func(), error) {
 	if s.Dry {
 		return func() {}, nil
@@ -214,49 +229,32 @@ func (s *Session) lock(ctx context.Context) (func(), error) {
 	return unlock, nil
 }
 
+// Prisons returns the prisons of the airlocks of this repository.
+func (s *Session) Prisons() prisons.Prisons {
+	return prisons.Prisons{Repo: s.Repo, Store: s.Store, Config: s.Config, Report: s.Report}
+}
+
 // Engine returns the engine that promotes the commits of an airlock. It must be closed.
 func (s *Session) Engine(r airlock.Record) *promote.Engine {
 	return &promote.Engine{Repo: s.Repo, Store: s.Store, Record: r,
-		Open: func(ctx context.Context) (promote.Exporter, error) { return s.prisons().openExporter(ctx, r) }}
+		Open: func(ctx context.Context) (promote.Exporter, error) { return s.Prisons().OpenExporter(ctx, r) }}
 }
 
-// Environment returns what makes the environments of this repository's commits.
+// Environment returns the builder of the environments for this repository's commits.
 func (s *Session) Environment() environment.Builder {
-	return environment.Builder{Repo: s.Repo, Config: s.Config, Dry: s.Dry, Containers: containers, Report: s.Report, Now: s.Now}
+	return environment.Builder{Repo: s.Repo, Config: s.Config, Dry: s.Dry, Containers: prisons.Containers(), Report: s.Report, Now: s.Now}
 }
 
-// CommittedSetup returns the setup of the commit that is checked out.
+// CommittedSetup returns the setup of the checked-out commit.
 func (s *Session) CommittedSetup(ctx context.Context) (environment.Setup, error) {
-	head, err := s.base(ctx)
+	head, err := s.source().base(ctx)
 	if err != nil {
 		return environment.Setup{}, err
 	}
 	return s.Environment().Read(ctx, head.Tree)
 }
 
-// base returns what is checked out, if a snapshot can be taken of it.
-func (s *Session) base(ctx context.Context) (gitops.Head, error) {
-	head, err := s.Repo.Head(ctx)
-	switch {
-	case err != nil:
-		return head, err
-	case head.Branch == "":
-		return head, gitops.ErrDetached
-	case head.Commit == "":
-		if n, err := s.Repo.Changes(ctx); err == nil && n > 0 {
-			return head, environment.Advise(gitops.ErrUnborn, "git add . && git commit -m 'Initial commit'")
-		}
-		return head, gitops.ErrUnborn
-	}
-	if target, err := s.Repo.SymbolicRef(ctx, head.Branch); err != nil || target != "" {
-		return head, errors.Join(err, environment.Advise(
-			fmt.Errorf("%s is another name of %s, which commits would not land on", gitops.Escape(head.Branch), gitops.Escape(target)),
-			"git symbolic-ref HEAD "+gitops.Pasteable(target)))
-	}
-	return head, nil
-}
-
-// count is a number of things: "1 commit", "2 commits".
+// count formats a number of things: "1 commit", "2 commits".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -264,7 +262,8 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// checkOwner refuses to work on what is another user's: root can, and would leave files there that lock its owner out.
+// checkOwner returns an error if the repository belongs to another user. Root could work on it, but would leave files there that
+// its owner cannot use.
 func checkOwner(repo *gitops.Repository, store airlock.Store, sudo int) error {
 	owner, ok := store.Foreign()
 	if ok {
@@ -276,7 +275,7 @@ func checkOwner(repo *gitops.Repository, store airlock.Store, sudo int) error {
 	if info, err := os.Stat(repo.CommonDir); err != nil || !gitops.OwnedBy(info, sudo) {
 		return nil
 	}
-	return environment.Advise(fmt.Errorf("this repository belongs to %s: an airlock of root's would lock them out", userName(sudo)),
+	return environment.Advise(fmt.Errorf("this repository belongs to %s, who could not use an airlock that root makes", userName(sudo)),
 		"git airlock start  # without sudo")
 }
 
@@ -287,7 +286,7 @@ func userName(uid int) string {
 	return "uid " + strconv.Itoa(uid)
 }
 
-// asUser is how somebody else's airlock is reached.
+// asUser returns the commands that reach another user's airlock.
 func asUser(uid int) []string {
 	if uid == 0 {
 		return []string{"sudo git airlock list", "sudo git airlock clear"}

@@ -10,15 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// checkInside refuses a prison in which something is not there that has to be.
-func (s *Session) checkInside(ctx context.Context, r airlock.Record, setup environment.Setup) error {
-	open := func(ctx context.Context) (prison.Prison, error) { return s.prisons().attach(ctx, r) }
-	from := environment.System{Image: r.Image, Built: r.Built, Rootfs: r.Rootfs, Images: s.prisons().traits(r).Images}
-	return environment.Check(ctx, open, from, setup)
-}
-
-// runStartup runs what a setup wants run in a prison: the services if it was just started, and the startup commands unless
-// these have run to their end in this airlock already.
+// runStartup runs the services of a setup if the prison was just started, and its startup commands unless they have completed in
+// this airlock already.
 func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup environment.Setup, started bool) error {
 	if s.Dry || len(setup.Prestart)+len(setup.Startup) == 0 {
 		return nil
@@ -28,7 +21,7 @@ func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup enviro
 		return err
 	}
 	defer unlock()
-	box, err := s.prisons().attach(ctx, r)
+	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -59,14 +52,14 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, command []string
 		return err
 	}
 	defer unlock()
-	running, err := s.prisons().launched(ctx, r)
+	running, err := s.Prisons().Launched(ctx, r)
 	if err != nil {
 		return err
 	}
 	if running != nil && !running.Exited {
 		return &environment.Refusal{Text: fmt.Sprintf("the prison is running %q already", running.Argv), Next: []string{"git airlock status", "git airlock stop"}}
 	}
-	box, err := s.prisons().attach(ctx, r)
+	box, err := s.Prisons().Attach(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -6,37 +6,37 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/git-airlock/git-airlock/promote/daemon"
-
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
-// Broken is the state of an airlock that ought to run and does not.
+// Broken is the state of an airlock that should be running but is not.
 const Broken = "broken"
 
-// Status is what is known of an airlock.
+// Status is the state of an airlock.
 type Status struct {
 	Record    airlock.Record
 	State     string // running, stopped or [Broken]
 	Promotion promote.State
 	Command   *prison.Launched // nil if none was launched
-	Daemon    bool             // whether it runs
-	DaemonPID int              // 0 if it is not to be seen from here
-	Lost      string           // the workspace, if somebody has removed it
+	Daemon    bool             // whether the daemon is running
+	DaemonPID int              // 0 if it cannot be seen from here
+	Lost      string           // the workspace, if it was removed
 }
 
-// Status looks at an airlock of this worktree, and heals its daemon. What another command has changed meanwhile is
-// looked at again.
+// Status returns the status of this worktree's airlock, and restarts a dead daemon. If another command changes the airlock
+// meanwhile, it reads the status again.
 func (s *Session) Status(ctx context.Context, r airlock.Record) (Status, error) {
 	for tries := 3; ; tries-- {
 		there, later := *s, &delayed{Reporter: s.Report}
 		there.Report = later
 		d, err := there.statusNow(ctx, r)
 		if d.State == Broken {
-			s.letFinish(ctx) // it may be on its way down
+			letFinish(ctx, s.Store) // another command may be stopping it
 		}
 		now, gone := s.Current(r)
 		if gone != nil {
@@ -50,7 +50,7 @@ func (s *Session) Status(ctx context.Context, r airlock.Record) (Status, error) 
 	}
 }
 
-// delayed is a [Reporter] whose messages wait until they are true for sure.
+// delayed is a [Reporter] that keeps messages until they are known to be true.
 type delayed struct {
 	Reporter
 	messages []func()
@@ -71,11 +71,11 @@ func (d *delayed) tell() {
 }
 
 // letFinish waits a moment for another start, stop or clear.
-func (s *Session) letFinish(ctx context.Context) {
+func letFinish(ctx context.Context, store airlock.Store) {
 	const moment = 2 * time.Second
 	waiting, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
-	if unlock, err := s.Store.Lock(waiting); err == nil {
+	if unlock, err := store.Lock(waiting); err == nil {
 		unlock()
 	}
 }
@@ -87,7 +87,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 	}
 	if s.Store.WorkspaceGone(r) {
 		d.Lost = r.Workspace
-	} else if err := s.warnTracked(ctx, r); err != nil {
+	} else if err := warnTracked(ctx, s.Repo, s.Report, r); err != nil {
 		return d, err
 	}
 	pid, err := daemon.PID(s.Store, r.ID)
@@ -96,19 +96,20 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 		return d, err
 	}
 	d.Daemon, d.DaemonPID = pid != 0 || far, pid
-	if err := s.prisonStatus(ctx, &d); err != nil {
+	if err := d.seePrison(ctx, s.Prisons()); err != nil {
 		return d, err
 	}
 	if d.Lost != "" || s.Store.Orphan(r) {
 		d.State = Broken
 	}
-	return d, s.promotionStatus(ctx, &d)
+	err = d.seePromotion(ctx, s.Engine(r), s.Report)
+	return d, err
 }
 
-// prisonStatus fills in what is known of the prison and its command. One whose engine does not answer is broken, for
-// all one can see; that is said, and keeps nothing else from being shown.
-func (s *Session) prisonStatus(ctx context.Context, d *Status) error {
-	runs, err := s.prisons().runs(ctx, d.Record)
+// seePrison fills in the state of the prison and its command. If its engine does not answer, the state is broken, with a message.
+// The rest of the status is still shown.
+func (d *Status) seePrison(ctx context.Context, in prisons.Prisons) error {
+	runs, err := in.Runs(ctx, d.Record)
 	switch {
 	case errors.Is(err, prison.ErrFrozen): // it runs, if nothing in it does
 	case d.Record.Phase == airlock.Running && !runs:
@@ -117,48 +118,47 @@ func (s *Session) prisonStatus(ctx context.Context, d *Status) error {
 		d.State = string(airlock.Running)
 	}
 	if err == nil {
-		d.Command, err = s.prisons().launched(ctx, d.Record)
+		d.Command, err = in.Launched(ctx, d.Record)
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) || errors.Is(err, prison.ErrFrozen) {
-		s.Report.Say("look at the prison: %s", gitops.Escape(err.Error()))
-		s.Report.Hint(Next(err)...)
+		in.Report.Say("read the state of the prison: %s", gitops.Escape(err.Error()))
+		in.Report.Hint(Next(err)...)
 		return nil
 	}
 	return err
 }
 
-// promotionStatus fills in what is known of landing. That the workspace cannot be looked into is said, and
-// keeps nothing else from being shown.
-func (s *Session) promotionStatus(ctx context.Context, d *Status) (err error) {
-	engine := s.Engine(d.Record)
+// seePromotion fills in the state of promotion. If the workspace cannot be read, it prints a message, and the rest of the status
+// is still shown.
+func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, report Reporter) error {
 	defer engine.Close()
 	state, err := engine.State(ctx)
 	if err != nil && state.Promoted == "" {
 		return err
 	}
 	if err != nil {
-		s.Report.Say("look into the workspace: %s", gitops.Escape(err.Error()))
+		report.Say("read the workspace: %s", gitops.Escape(err.Error()))
 	}
 	d.Promotion = state
 	return nil
 }
 
-// warnTracked says that the user's git was made to add the workspace: from then on it looks into a repository that an
-// agent writes.
-func (s *Session) warnTracked(ctx context.Context, r airlock.Record) error {
-	if !r.Inside || r.Worktree != s.Repo.WorktreeID() {
+// warnTracked prints a warning if the user has added the workspace to the index. Git then reads a repository that an agent
+// writes.
+func warnTracked(ctx context.Context, repo *gitops.Repository, report Reporter, r airlock.Record) error {
+	if !r.Inside || r.Worktree != repo.WorktreeID() {
 		return nil
 	}
-	tracked, err := s.Repo.Tracks(ctx, r.Workspace)
+	tracked, err := repo.Tracks(ctx, r.Workspace)
 	if tracked {
-		s.Report.Say("the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
-		s.Report.Hint("git rm -r -f -q --cached " + r.Workspace)
+		report.Say("the workspace %s was added to the index: git status now runs git inside it", r.Workspace)
+		report.Hint("git rm -r -f -q --cached " + r.Workspace)
 	}
 	return err
 }
 
-// List looks at every airlock of this repository, each from its own worktree.
+// List returns the status of every airlock of this repository, each from its own worktree.
 func (s *Session) List(ctx context.Context) ([]Status, error) {
 	records, err := s.Store.List()
 	if err != nil {
@@ -178,20 +178,20 @@ func (s *Session) List(ctx context.Context) ([]Status, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look at %s: %w", r.ID, err)
+			return nil, fmt.Errorf("read the status of %s: %w", r.ID, err)
 		}
 		all = append(all, d)
 	}
 	return all, nil
 }
 
-// statusFrom looks at an airlock from its worktree. One whose worktree is nil, as it is not to be found, is seen as stopped,
-// whatever is written.
+// statusFrom returns the status of an airlock from its worktree. If the worktree was not found and is nil, the airlock counts as
+// stopped, whatever its record says.
 func (s *Session) statusFrom(ctx context.Context, worktree *Session, r airlock.Record) (Status, error) {
 	if worktree != nil {
 		return worktree.Status(ctx, r)
 	}
-	if err := s.tellLost(ctx, &r); err != nil {
+	if err := s.binding().tellLost(ctx, &r); err != nil {
 		return Status{}, err
 	}
 	d, err := s.statusNow(ctx, r)
@@ -199,7 +199,7 @@ func (s *Session) statusFrom(ctx context.Context, worktree *Session, r airlock.R
 	return d, err
 }
 
-// worktrees opens the repository's worktrees, by their ids, those too that were moved without git knowing.
+// worktrees opens the repository's worktrees, by their ids, including those that were moved without git.
 func (s *Session) worktrees(ctx context.Context, records []airlock.Record) (map[string]*Session, error) {
 	paths, err := s.Repo.Worktrees(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Session) worktrees(ctx context.Context, records []airlock.Record) (map[
 	for _, path := range paths {
 		repo, err := gitops.Open(ctx, path)
 		if err != nil || repo.CommonDir != s.Repo.CommonDir || all[repo.WorktreeID()] != nil {
-			continue // not there, or not ours any more
+			continue // missing, or part of another repository
 		}
 		if s.Dry {
 			repo.DryRun()

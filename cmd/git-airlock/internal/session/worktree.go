@@ -6,42 +6,51 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/git-airlock/git-airlock/promote/daemon"
-	"github.com/git-airlock/git-airlock/promote/ledger"
-
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/snapshot"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// bind makes sure that the airlock of this worktree knows where it is. An airlock whose worktree is gone goes on in
-// the next one that has its branch checked out.
-func (s *Session) bind(ctx context.Context) error {
-	r, err := s.Store.Here()
-	if err != nil || s.Dry {
+// binding connects the airlocks of a repository to its worktrees, which the user may move, copy and remove.
+type binding struct {
+	repo    *gitops.Repository
+	store   airlock.Store
+	prisons prisons.Prisons
+	report  Reporter
+	dry     bool
+}
+
+func (s *Session) binding() binding { return binding{s.Repo, s.Store, s.Prisons(), s.Report, s.Dry} }
+
+// bind makes sure that the record of this worktree's airlock has its present path. An airlock whose worktree is gone continues in
+// the next worktree that has its branch checked out.
+func (b binding) bind(ctx context.Context) error {
+	r, err := b.store.Here()
+	if err != nil || b.dry {
 		return err
 	}
 	if r == nil {
-		branch, err := s.Repo.Branch(ctx)
+		branch, err := b.repo.Branch(ctx)
 		if err != nil || branch == "" {
 			return err
 		}
-		if r, err = s.Store.OrphanOn(branch); err != nil || r == nil {
+		if r, err = b.store.OrphanOn(branch); err != nil || r == nil {
 			return err
 		}
-		return s.change(*r, func(now *airlock.Record) error { return s.adopt(ctx, now) })
+		return b.change(*r, func(now *airlock.Record) error { return b.adopt(ctx, now) })
 	}
-	if err := s.notCopied(ctx, *r); err != nil || r.Home == s.Repo.Identity() && (r.Top == s.Repo.Top || !s.holdsWorkspace(*r)) {
+	if err := b.notCopied(ctx, *r); err != nil || !r.Stale && r.RepoID == b.repo.Identity() && (r.Top == b.repo.Top || !b.holdsWorkspace(*r)) {
 		return err
 	}
-	return s.change(*r, s.locate)
+	return b.change(*r, b.locate)
 }
 
-// change changes the record of an airlock as it is by now, unless another command is at work; then a later one does it.
-func (s *Session) change(r airlock.Record, how func(*airlock.Record) error) error {
-	unlock, err := s.Store.TryLock()
+// change changes the present record of an airlock, unless another command holds the lock. Then a later command does it.
+func (b binding) change(r airlock.Record, how func(*airlock.Record) error) error {
+	unlock, err := b.store.TryLock()
 	if errors.Is(err, airlock.ErrBusy) {
 		return nil
 	}
@@ -49,195 +58,172 @@ func (s *Session) change(r airlock.Record, how func(*airlock.Record) error) erro
 		return err
 	}
 	defer unlock()
-	now, err := s.Store.Load(r.ID)
+	now, err := b.store.Load(r.ID)
 	if err != nil || now.Worktree != r.Worktree {
 		return err
 	}
 	if err := how(&now); err != nil {
 		return err
 	}
-	if err := s.Store.Save(now); !gitops.NoRoom(err) && !errors.Is(err, syscall.EROFS) {
+	if err := b.store.Save(now); !gitops.NoRoom(err) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
-	return nil // what it was for works all the same, or says by itself what it lacks
+	return nil // the command works without this change, or reports its own error
 }
 
 // holdsWorkspace reports whether the workspace of an airlock is where it belongs in this worktree.
-func (s *Session) holdsWorkspace(r airlock.Record) bool {
-	return !s.Store.WorkspaceGone(r) && s.Store.Workspace(r) == s.Store.WorkspaceHere(r)
+func (b binding) holdsWorkspace(r airlock.Record) bool {
+	return !b.store.WorkspaceGone(r) && b.store.Workspace(r) == b.store.WorkspaceHere(r)
 }
 
-// locate takes note of where the worktree is.
-func (s *Session) locate(r *airlock.Record) error {
-	r.Home = s.Repo.Identity()
-	if s.holdsWorkspace(*r) {
-		r.Top = s.Repo.Top
+// locate records the path of the worktree.
+func (b binding) locate(r *airlock.Record) error {
+	r.RepoID = b.repo.Identity()
+	if b.holdsWorkspace(*r) {
+		r.Top = b.repo.Top
 	}
 	return nil
 }
 
 // adopt takes over an airlock whose worktree is gone.
-func (s *Session) adopt(ctx context.Context, r *airlock.Record) error {
-	if err := s.abandon(ctx, r); err != nil {
+func (b binding) adopt(ctx context.Context, r *airlock.Record) error {
+	if err := b.abandon(ctx, r); err != nil {
 		return err
 	}
-	if err := ledger.Forget(s.Store.Dir(r.ID)); err != nil {
+	if err := ledger.Forget(b.store.Dir(r.ID)); err != nil {
 		return err
 	}
-	r.Worktree = s.Repo.WorktreeID()
-	s.Report.Say("%s on %s: its worktree is gone; it goes on in this one", r.ID, gitops.Escape(r.BranchName()))
-	return s.locate(r)
+	r.Worktree = b.repo.WorktreeID()
+	b.report.Say("%s on %s: its worktree is gone; the airlock continues in this one", r.ID, gitops.Escape(r.BranchName()))
+	return b.locate(r)
 }
 
-// notCopied refuses an airlock that came here with a copy of its repository: prison and workspace are those of the
-// original, and every command here would be meant for them. A repository in another place than before is the original if it
-// is the very same one; one that came from elsewhere (a backup, another disk) goes on with it if nobody else does.
-func (s *Session) notCopied(ctx context.Context, r airlock.Record) error {
-	if r.Home == s.Repo.Identity() {
+// notCopied returns an error for an airlock that came here with a copy of its repository. Its prison and workspace belong to the
+// original, and every command here would change them. A moved repository is the original, and is recognized by its inode. A
+// restored one (from a backup, or on another disk) continues with the airlock if no other repository uses it.
+func (b binding) notCopied(ctx context.Context, r airlock.Record) error {
+	if r.RepoID == b.repo.Identity() {
 		return nil
 	}
 	where := ""
-	if original, err := gitops.Open(ctx, r.Top); err == nil && original.CommonDir != s.Repo.CommonDir {
+	if original, err := gitops.Open(ctx, r.Top); err == nil && original.CommonDir != b.repo.CommonDir {
 		if its, err := airlock.Open(original).Load(r.ID); err == nil && its.Session == r.Session {
 			where = "in " + gitops.Escape(r.Top)
 		}
 	}
-	if where == "" && r.Home != "" {
-		if runs, err := s.prisons().answers(ctx, r); runs || errors.Is(err, prison.ErrElsewhere) {
+	if where == "" && r.RepoID != "" {
+		if runs, err := b.prisons.Answers(ctx, r); runs || errors.Is(err, prison.ErrElsewhere) {
 			where = "in a repository that is no longer here"
 		}
 	}
 	if where == "" {
 		return nil
 	}
-	return environment.Advise(fmt.Errorf("airlock %s is at work %s, of which this repository is a copy", r.ID, where),
-		"rm -rf "+gitops.Pasteable(s.Store.Dir(r.ID))+" "+gitops.Pasteable(s.Store.WorkspaceHere(r))+"  # forgets it here",
+	return environment.Advise(fmt.Errorf("this repository is a copy; its airlock %s is in use %s", r.ID, where),
+		"rm -rf "+gitops.Pasteable(b.store.Dir(r.ID))+" "+gitops.Pasteable(b.store.WorkspaceHere(r))+"  # removes its files from the copy",
 		"git for-each-ref --format='delete %(refname)' refs/airlock/"+r.ID+" | git update-ref --stdin",
 	)
 }
 
-// abandon stops an airlock whose worktree is gone: nothing can land, and nobody sees its prison. What waits, waits. The
-// caller holds the store's lock.
-func (s *Session) abandon(ctx context.Context, r *airlock.Record) error {
+// abandon stops an airlock whose worktree is gone, because no commit can land and the user does not see its prison. Pending commits
+// are kept. The caller holds the store's lock.
+func (b binding) abandon(ctx context.Context, r *airlock.Record) error {
 	if r.Phase != airlock.Running {
 		return nil
 	}
-	if err := s.halt(ctx, *r); err != nil {
+	if err := b.prisons.Halt(ctx, *r); err != nil {
 		return err
 	}
 	r.Phase = airlock.Stopped
-	return s.Store.Save(*r)
+	return b.store.Save(*r)
 }
 
-// tellLost says of an airlock whose worktree is not to be found how it can go on. One whose worktree is gone for good
-// is stopped; the record is seen as stopped in any case.
-func (s *Session) tellLost(ctx context.Context, r *airlock.Record) error {
+// tellLost prints how an airlock can continue whose worktree is not found. It stops the airlock if git has no such worktree any
+// more. In r it is stopped in any case.
+func (b binding) tellLost(ctx context.Context, r *airlock.Record) error {
 	branch := gitops.Escape(r.BranchName())
-	if !s.Store.Orphan(*r) {
-		s.Report.Say("%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
-		s.Report.Hint("git worktree repair <path>", "git worktree prune")
+	if !b.store.Orphan(*r) {
+		b.report.Say("%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
+		b.report.Hint("git worktree repair <path>", "git worktree prune")
 		r.Phase = airlock.Stopped
 		return nil
 	}
-	if !s.Dry {
-		unlock, err := s.Store.Lock(ctx)
+	if !b.dry {
+		unlock, err := b.store.Lock(ctx)
 		if err != nil {
 			return err
 		}
 		defer unlock()
-		if err := s.abandon(ctx, r); err != nil {
+		if err := b.abandon(ctx, r); err != nil {
 			return err
 		}
 	}
-	s.Report.Say("%s on %s: its worktree is gone; it goes on where its branch is checked out", r.ID, branch)
-	s.Report.Hint("git worktree add <path> " + gitops.Pasteable(r.BranchName()))
+	b.report.Say("%s on %s: its worktree is gone; the airlock continues where its branch is checked out", r.ID, branch)
+	b.report.Hint("git worktree add <path> " + gitops.Pasteable(r.BranchName()))
 	r.Phase = airlock.Stopped
 	return nil
 }
 
-// sweepOrphans clears the airlocks whose worktree and workspace are gone, if nothing of theirs waits. Only a clear does
-// so: a folder that was moved away with both may come back.
-func (s *Session) sweepOrphans(ctx context.Context) error {
-	records, err := s.Store.List()
+// sweepOrphans clears airlocks whose worktree and workspace are gone, if no commit is pending. Only clear does this, because a
+// folder that was moved away with both may come back.
+func (b binding) sweepOrphans(ctx context.Context) error {
+	records, err := b.store.List()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if s.Dry || !s.Store.Orphan(r) || !s.Store.WorkspaceGone(r) {
+		if b.dry || !b.store.Orphan(r) || !b.store.WorkspaceGone(r) {
 			continue
 		}
-		pending, err := s.Repo.Ref(ctx, r.Ref("pending"))
+		pending, err := b.repo.Ref(ctx, r.Ref("pending"))
 		if err != nil {
 			return err
 		}
 		if pending != "" {
 			continue
 		}
-		if err := s.erase(ctx, r); err != nil {
+		if err := b.prisons.Erase(ctx, r); err != nil {
 			return err
 		}
-		s.Report.Say("%s on %s: its worktree and workspace are gone, and nothing waits; it is cleared", r.ID, gitops.Escape(r.BranchName()))
+		b.report.Say("%s on %s: its worktree and workspace are gone, and no commit is pending; the airlock is cleared", r.ID, gitops.Escape(r.BranchName()))
 	}
 	return nil
 }
 
-// rebuild makes a workspace that somebody has removed anew, of what the inner main had when it was last exported. The
-// prison is stopped.
-func (s *Session) rebuild(ctx context.Context, r *airlock.Record) error {
-	// A daemon that has seen it gone does not look for another.
-	if err := daemon.Stop(ctx, s.Store, r.ID); err != nil {
-		return err
+// living returns the airlock of this worktree. It returns nil if there is none, or only the remains of one.
+func (b binding) living() (*airlock.Record, error) {
+	r, err := b.store.Here()
+	if r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
+		return nil, err
 	}
-	tip, err := ledger.LastExported(s.Store.Dir(r.ID))
-	if err != nil {
-		return err
-	}
-	if tip == "" {
-		tip = r.Root
-	}
-	snap, err := snapshot.Restore(ctx, gitops.OpenQuarantine(s.prisons().quarantine(*r), r.Format), tip, r.Ghost)
-	if err != nil {
-		return fmt.Errorf("make the workspace anew: %w", err)
-	}
-	spec, err := s.prisons().spec(*r)
-	if err != nil {
-		return err
-	}
-	b := s.prisons().backend(*r)
-	isolation, err := s.prisons().start(ctx, b, spec)
-	if err == nil {
-		setIsolation(r, isolation)
-		r.Top = s.Repo.Top
-		err = newBox{b, spec, s.Report}.fill(ctx, snap, nil)
-	}
-	if err != nil {
-		// Half a workspace would be taken for the agent's.
-		after := context.WithoutCancel(ctx)
-		return errors.Join(fmt.Errorf("make the workspace anew: %w", err), b.Stop(after, spec), b.Wipe(after, spec))
-	}
-	s.Report.Say("the workspace was gone; it is made anew of what the agent had committed on main")
-	return s.includeAgain(ctx, *r)
+	return r, err
 }
 
-// includeAgain puts into a workspace that was made anew what is not committed and goes in all the same, as it is now. What
-// the agent has committed at such a path stays.
-func (s *Session) includeAgain(ctx context.Context, r airlock.Record) error {
-	loose, err := s.Environment().Include(ctx)
-	if err != nil || len(loose) == 0 {
-		return err
+// swept is like living, but takes the lock and removes the remains of an airlock.
+func (b binding) swept(ctx context.Context) (*airlock.Record, error) {
+	r, err := b.store.Here()
+	if err == nil && r != nil && (r.Phase == airlock.Starting || r.Phase == airlock.Clearing) {
+		// The lock was free, so the command that was doing this was interrupted.
+		return nil, b.prisons.Erase(ctx, *r)
 	}
-	box, err := s.prisons().attach(ctx, r)
+	return r, err
+}
+
+// finishClearing finishes an interrupted clear, unless another command holds the lock.
+func (b binding) finishClearing(ctx context.Context, r airlock.Record) error {
+	if b.dry {
+		return nil
+	}
+	unlock, err := b.store.TryLock()
+	if errors.Is(err, airlock.ErrBusy) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	all, err := workspaceIn(box).PlaceBeside(ctx, loose)
-	if err := errors.Join(err, box.Close()); err != nil {
-		return err
+	defer unlock()
+	if again, err := b.store.Load(r.ID); err != nil || again.Phase != airlock.Clearing {
+		return nil
 	}
-	but := ""
-	if !all {
-		but = ", but for those in whose place the agent has its own"
-	}
-	s.Report.Say("%s that git does not track went in again (%s)%s", count(len(loose), "file"), environment.IncludeName, but)
-	return nil
+	return b.prisons.Erase(ctx, r)
 }

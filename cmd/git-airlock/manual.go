@@ -91,7 +91,7 @@ func options(flags []cli.Flag) []manual.Option {
 	return all
 }
 
-// unquote takes the word between backticks out of a flag's usage: it stands for the value.
+// unquote returns the placeholder of a flag's value, which is between backticks in its usage, and the usage without backticks.
 func unquote(usage string) (value, text string) {
 	before, rest, _ := strings.Cut(usage, "`")
 	value, after, quoted := strings.Cut(rest, "`")
@@ -101,7 +101,7 @@ func unquote(usage string) (value, text string) {
 	return value, before + value + after
 }
 
-// helpCommand prints what -h prints.
+// helpCommand prints the same text as -h.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "help", Usage: "explain a command",
@@ -122,7 +122,7 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// pageOf describes the command that a context is of.
+// pageOf describes the command of a context.
 func pageOf(c *cli.Context) manual.Page {
 	if c.Command == nil || c.Command.HelpName == "" || c.Command.HelpName == c.App.Name {
 		return appPage(c.App)
@@ -130,7 +130,7 @@ func pageOf(c *cli.Context) manual.Page {
 	return commandPage(strings.TrimSuffix(strings.TrimSuffix(c.Command.HelpName, c.Command.Name), " "), c.Command)
 }
 
-// manualOf is the manual of the program.
+// manualOf returns the manual of the program.
 func manualOf(program manual.Page) manual.Book {
 	b := manual.Book{Program: program, Version: versionText(), Date: manualDate()}
 	for _, reason := range ledger.Reasons {
@@ -151,11 +151,11 @@ func manualCommand() *cli.Command {
 	return &cli.Command{
 		Name: "manual", Usage: "print a page of the manual, or write all of them",
 		UsageText: "git airlock manual [--markdown] [PAGE]\ngit airlock manual [--markdown] --dir DIRECTORY",
-		Description: "Pages are in troff, such as \"git-airlock-start\" (default: \"git-airlock\"); man -l shows them. " +
-			"With SOURCE_DATE_EPOCH they are of that date.",
+		Description: "Prints a page in troff, which man -l shows. PAGE is a name such as \"git-airlock-start\" (default: \"git-airlock\").\n" +
+			"SOURCE_DATE_EPOCH sets the date of the pages.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "dir", Usage: "write all pages below the `DIRECTORY`, into man1 and man7"},
-			&cli.BoolFlag{Name: "markdown", Usage: "write Markdown, into the directory itself"},
+			&cli.StringFlag{Name: "dir", Usage: "write all pages into man1 and man7 in the `DIRECTORY`"},
+			&cli.BoolFlag{Name: "markdown", Usage: "write Markdown; with --dir, into the DIRECTORY itself"},
 		},
 		Hidden: true,
 		Action: func(c *cli.Context) error {
@@ -177,12 +177,12 @@ func manualCommand() *cli.Command {
 					return err
 				}
 			}
-			return ui.Usagef("manual: there is no page %q", name)
+			return ui.Usagef("manual: no page %q", name)
 		},
 	}
 }
 
-// writePages writes the pages for man(1) into folders by their volumes, others into the directory itself.
+// writePages writes pages for man(1) into a folder for each section, and other pages into dir.
 func writePages(dir string, pages map[string]string) error {
 	for name, text := range pages {
 		folder := dir
@@ -199,7 +199,7 @@ func writePages(dir string, pages map[string]string) error {
 	return nil
 }
 
-// manualDate is the date of a page: of the release, else of the commit, else none.
+// manualDate returns the date of the pages: the date of the release, or else of the commit. It is empty if both are unknown.
 func manualDate() string {
 	if seconds, err := strconv.ParseInt(ui.Variable("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly)

@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// look takes note of what has come to the branch. What the program did is compared with what it should do.
-func (s *steps) look(program bool, before gitops.OID) {
+// recordLanded records the new commits of the branch. If the program made them, it compares them with the expected ones.
+func (s *steps) recordLanded(program bool, before gitops.OID) {
 	s.t.Helper()
 	tip := s.tip()
 	if program && tip != before {
@@ -19,7 +19,7 @@ func (s *steps) look(program bool, before gitops.OID) {
 			s.t.Errorf("the branch went from %s to %s", before, tip)
 		}
 	}
-	past := strings.Fields(s.git("rev-list", "--walk-reflogs", s.record.Branch)) // the user may have taken something and amended it at once
+	past := strings.Fields(s.git("rev-list", "--walk-reflogs", s.record.Branch)) // the user may have taken a commit and amended it at once
 	notes := map[gitops.OID]string(nil)
 	for line := range strings.Lines(s.git(append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip)}, past...)...) + "\n") {
 		fields := strings.Fields(line)
@@ -66,8 +66,8 @@ func first(list []string) string {
 	return list[0]
 }
 
-// compare compares the names in the tree of what landed: what the agent added or removed since the inner first parent,
-// on what the outer one has.
+// compare compares the names in the tree of a landed commit with the expected names: those of the outer first parent,
+// with the agent's additions and removals since the inner first parent.
 func (s *steps) compare(inner, outer, onto gitops.OID) {
 	s.t.Helper()
 	theirs := s.names(s.inner, string(inner))
@@ -94,8 +94,9 @@ func (s *steps) compare(inner, outer, onto gitops.OID) {
 	s.t.Errorf("%s landed as %s with %v on %v, and has %v", inner, outer, got, ours, theirs)
 }
 
-// bases are the names since which a commit's changes may count: those of its first parent, and for the first to land those of what
-// landed last, which may be any; where it goes on from a commit of the branch, the user's are that one's.
+// bases returns the sets of names since which a commit's changes may count. Usually that is the first parent. For the
+// first commit to land, it can be any last landed commit. If the commit continues from a commit of the branch, that
+// is the base.
 func (s *steps) bases(inner gitops.OID) []map[string]bool {
 	none := map[string]bool{}
 	bases := []map[string]bool{none, s.names(s.inner, string(s.record.Root))}
@@ -136,7 +137,8 @@ func (s *steps) names(dir, commit string) map[string]bool {
 	return names
 }
 
-// waiting are the inner commits that are to land. With a merge that was dropped, what it merged is left out.
+// waiting returns the inner commits that must land. If a merge was dropped, the commits that only it reaches are left
+// out.
 func (s *steps) waiting() []gitops.OID {
 	parents := map[gitops.OID][]string{}
 	for line := range strings.Lines(git(s.t, s.inner, "rev-list", "--parents", "main") + "\n") {
@@ -164,7 +166,7 @@ func (s *steps) waiting() []gitops.OID {
 	return list
 }
 
-// end lets all land that is left.
+// end lets all remaining commits land.
 func (s *steps) end() {
 	s.t.Helper()
 	s.abort()
@@ -193,7 +195,7 @@ func (s *steps) end() {
 	s.nothingLeft()
 }
 
-// resolve ends a conflict as the hold says.
+// resolve ends a conflict in the way that the hold describes.
 func (s *steps) resolve(h ledger.Hold) {
 	s.t.Helper()
 	if dropped := strings.TrimPrefix(h.Next[0], "git airlock promote --drop "); dropped != h.Next[0] {
@@ -217,5 +219,5 @@ func (s *steps) resolve(h ledger.Hold) {
 		s.out("add", "-A")
 		s.out("commit", "-q", "--allow-empty", "-m", "resolved")
 	}
-	s.look(false, "")
+	s.recordLanded(false, "")
 }

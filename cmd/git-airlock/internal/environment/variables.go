@@ -1,0 +1,85 @@
+package environment
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
+)
+
+// Variable is an environment variable for a prison. Its value is written down nowhere: it can be a secret.
+type Variable struct {
+	Name  string
+	From  string // the source of the value
+	Value string
+}
+
+// ListedVariables parses the entries of an option or setting. An entry NAME=VALUE gives a value, and an entry NAME takes the
+// value of the user's variable. The last entry of a name counts, and an empty entry drops all entries before it. unset are the
+// names that have no value in the user's environment or .env file. listedBy names the option or setting in errors, and from
+// becomes [Variable.From] of the entries NAME=VALUE. Values appear in no error.
+func ListedVariables(listedBy, from string, listed []string, dotenv map[string]string) (all []Variable, unset []string, err error) {
+	for i, entry := range listed {
+		if entry == "" {
+			all, unset = nil, nil
+			continue
+		}
+		name, value, valued := strings.Cut(entry, "=")
+		if !VariableName.MatchString(name) {
+			return nil, nil, fmt.Errorf("%s: number %d does not begin with the name of a variable: letters, digits and _", listedBy, i+1)
+		}
+		all = slices.DeleteFunc(all, func(v Variable) bool { return v.Name == name })
+		unset = slices.DeleteFunc(unset, func(other string) bool { return other == name })
+		v := Variable{name, from, value}
+		if !valued {
+			var set bool
+			if v.Value, v.From, set = HostVariable(name, dotenv); !set {
+				unset = append(unset, name)
+				continue
+			}
+		}
+		all = append(all, v)
+	}
+	return all, unset, nil
+}
+
+// HostVariable returns the value of a user's variable and its origin, which is "environment" or the name of the .env file.
+func HostVariable(name string, file map[string]string) (value, from string, set bool) {
+	if value, set := hostenv.Original(name); set {
+		return value, "environment", true
+	}
+	value, set = file[name]
+	return value, DotenvName, set
+}
+
+// VariableName matches the names of variables.
+var VariableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Variables returns the environment of a setup, as NAME=VALUE: the variables that it sets, and those that it passes from the user's
+// environment or .env file.
+func (b Builder) Variables(s Setup, dotenv map[string]string) (env []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Env.Set)) {
+		env = append(env, name+"="+s.Env.Set[name])
+	}
+	for _, name := range s.Env.Pass {
+		if value, _, set := HostVariable(name, dotenv); set {
+			env = append(env, name+"="+value)
+		} else {
+			b.Report.Say("%s: %s is not set here and not passed", s.File, name)
+		}
+	}
+	return env
+}
+
+// WarnUnused lists the parts of a setup that a backend without images does not use.
+func (b Builder) WarnUnused(s Setup) {
+	for _, from := range []string{s.OS.Base, s.OS.Dockerfile} {
+		if from != "" {
+			b.Report.Say("%s: %s is not used: a native prison has this machine's system", s.File, gitops.Escape(from))
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package prisons
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/watch"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// exporter is a second prison beside the agent's, with the workspace read-only. Git runs there as the phantom. The inner
+// repository's configuration can do no harm there.
+type exporter struct {
+	inner.Workspace
+	box  prison.Prison
+	home func(context.Context) (prison.Prison, error) // opens a prison whose workspace is the agent's home
+}
+
+// OpenExporter opens a second prison beside the agent's, in which git reads the workspace of an airlock.
+func (p Prisons) OpenExporter(ctx context.Context, r airlock.Record) (promote.Exporter, error) {
+	spec, err := p.exporterSpec(r)
+	if err != nil {
+		return nil, err
+	}
+	box, err := p.openReadOnly(ctx, r, spec)
+	if err != nil {
+		return nil, err
+	}
+	home := func(ctx context.Context) (prison.Prison, error) { return p.Backend(r).OpenHome(ctx, spec) }
+	return exporter{WorkspaceIn(box), box, home}, nil
+}
+
+// exporterSpec describes the exporter's prisons.
+func (p Prisons) exporterSpec(r airlock.Record) (prison.Spec, error) {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return spec, err
+	}
+	spec.ReadOnly, spec.Network = true, prison.NetworkNone
+	spec.Limits.Memory, err = promote.ReadSize(p.Config.With(r.Settings), "airlock.limit.memory", inner.DefaultLimits.Memory)
+	return spec, err
+}
+
+// openReadOnly opens a prison for the exporter. It uses no image if possible, because such a prison opens in a tenth of a
+// container's time and needs no engine. If the agent's runtime has its own kernel, the exporter uses that runtime, too: git obeys
+// the agent's configuration there, which must not reach this machine's kernel.
+func (p Prisons) openReadOnly(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
+	own, traits := p.Backend(r), p.Traits(r)
+	if !traits.HostKernel {
+		return own.Open(ctx, spec)
+	}
+	without := spec
+	without.Image, without.Runtime = "", ""
+	box, err := Plain().Open(ctx, without)
+	if err == nil || !traits.Images || ctx.Err() != nil {
+		return box, err
+	}
+	inside, ownErr := own.Open(ctx, spec)
+	if ownErr != nil {
+		return nil, errors.Join(ownErr, err)
+	}
+	return inside, nil
+}
+
+// Usage measures the workspace and the agent's home, which may be on another disk. The agent's files in both outlive the prison.
+func (x exporter) Usage(ctx context.Context) (inner.Usage, error) {
+	u, err := x.Workspace.Usage(ctx)
+	if err != nil {
+		return u, err
+	}
+	box, err := x.home(ctx)
+	if errors.Is(err, prison.ErrNoHome) {
+		return u, nil
+	}
+	var home inner.Usage // the measurement is incomplete
+	if err == nil {
+		defer box.Close()
+		home, err = WorkspaceIn(box).Usage(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("in the agent's home: %w", err)
+	}
+	return u.With(home), err
+}
+
+// watched lists the paths that change when an inner ref changes.
+var watched = []string{".git", ".git/HEAD", ".git/packed-refs", ".git/refs", ".git/refs/heads", ".git/refs/heads/main", ".git/reftable"}
+
+func (x exporter) Watch(ctx context.Context) (<-chan struct{}, error) {
+	paths := make([]string, len(watched))
+	for i, p := range watched {
+		paths[i] = path.Join(prison.Workspace, p)
+	}
+	return x.box.Watch(ctx, paths)
+}
+
+func (x exporter) Close() error { return x.box.Close() }
+
+// WorkspaceIn lets gitops run git inside a prison.
+func WorkspaceIn(box prison.Prison) inner.Workspace {
+	return inner.Workspace{Dir: prison.Workspace, Run: func(ctx context.Context, p inner.Process) (int, error) {
+		return box.Exec(ctx, prison.Process{Argv: p.Argv, Env: p.Env, Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr})
+	}}
+}
+
+// Guarded returns the description of an airlock's prison for a guard.
+func (p Prisons) Guarded(r airlock.Record) watch.Prison {
+	dir := p.Store.Dir(r.ID)
+	w := watch.Prison{
+		Workspace: p.Store.Workspace(r),
+		Measure:   func(ctx context.Context) (watch.Usage, error) { return p.measure(ctx, r) },
+		Exported:  func() int64 { return quarantine.Open(promote.QuarantineDir(dir), r.Format).Size() },
+		Halt:      func(ctx context.Context) error { return p.stop(ctx, r) },
+		Close:     func(ctx context.Context) (bool, error) { return p.fixWorkspaceMode(ctx, r) },
+	}
+	if spec, err := p.Spec(r); err == nil {
+		w.Others = append(w.Others, watch.Folder{Path: p.Backend(r).HomeDisk(spec), Of: "the agent's home"})
+	}
+	w.Others = append(w.Others, watch.Folder{Path: dir, Of: "the repository"})
+	return w
+}
+
+// measure measures workspace and home with its own exporter, because the agent can keep another one busy.
+func (p Prisons) measure(ctx context.Context, r airlock.Record) (watch.Usage, error) {
+	exporter, err := p.OpenExporter(ctx, r)
+	if err != nil {
+		return watch.Usage{}, err
+	}
+	defer exporter.Close()
+	u, err := exporter.Usage(ctx)
+	return watch.Usage{Bytes: u.Bytes, Inodes: u.Inodes, Beside: u.Beside, Whole: u.Whole, Took: u.Took}, err
+}

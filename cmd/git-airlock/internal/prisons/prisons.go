@@ -1,0 +1,289 @@
+// Package prisons manages the prisons of a repository's airlocks: the backend of an airlock, the specification of its prison, and
+// the exporter's prisons, in which git reads the workspace.
+package prisons
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+	_ "github.com/git-airlock/git-airlock/prison/egress" // the other end of a native prison's network
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
+)
+
+// containers is the docker backend, with one connection for all callers.
+var containers = docker.New(docker.Options{})
+
+// Containers returns the docker backend.
+func Containers() *docker.Backend { return containers }
+
+// Backends returns all backends. The first is the one that "auto" prefers without an image.
+func Backends() []prison.Backend { return []prison.Backend{native.New(), containers} }
+
+// Plain returns the backend that makes prisons without images.
+func Plain() prison.Backend { return native.New() }
+
+// Named returns the backend with a name, nil if there is none.
+func Named(name string) prison.Backend {
+	for _, b := range Backends() {
+		if b.Name() == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// Prisons are the prisons of a repository's airlocks.
+type Prisons struct {
+	Repo   *gitops.Repository
+	Store  airlock.Store
+	Config gitops.Config
+	Report environment.Reporter
+}
+
+// Backend returns the backend of an airlock.
+func (p Prisons) Backend(r airlock.Record) prison.Backend {
+	if b := Named(r.Backend); b != nil {
+		return b
+	}
+	return Plain()
+}
+
+// Traits returns the properties of an airlock's prison.
+func (p Prisons) Traits(r airlock.Record) prison.Traits {
+	runtime := r.Runtime
+	if runtime == "" {
+		runtime = r.Isolation.Runtime
+	}
+	return p.Backend(r).Traits(runtime)
+}
+
+// Spec returns the specification of an airlock's prison, without the values of its variables, which the caller of a start adds.
+func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
+	network, err := prison.ParseNetwork(r.Isolation.Network)
+	tools := make([]prison.Tool, len(r.Tools))
+	for i, t := range r.Tools {
+		tools[i] = prison.Tool(t)
+	}
+	return prison.Spec{
+		ID: r.ID, Dir: filepath.Join(p.Store.Dir(r.ID), "prison"), Workspace: p.Store.Workspace(r),
+		UID: r.Phantom.UID, GID: r.Phantom.GID, User: r.Ghost.Login(), Hostname: r.Ghost.Hostname(),
+		Name: r.Workspace + "-" + p.Repo.Name(), Image: r.Image, Runtime: r.Runtime,
+		Tools: tools, Root: r.Rootfs, Network: network, Limits: prison.Limits(r.Isolation.Limits),
+	}, err
+}
+
+// Quarantine returns the folder of an airlock's quarantine.
+func (p Prisons) Quarantine(r airlock.Record) string { return promote.QuarantineDir(p.Store.Dir(r.ID)) }
+
+// Attach connects to the running prison of an airlock. It fails if the workspace is gone.
+func (p Prisons) Attach(ctx context.Context, r airlock.Record) (prison.Prison, error) {
+	if p.Store.WorkspaceGone(r) {
+		return nil, fmt.Errorf("the workspace %s is gone: %w", r.Workspace, prison.ErrNotRunning)
+	}
+	return p.attachAnyway(ctx, r)
+}
+
+func (p Prisons) attachAnyway(ctx context.Context, r airlock.Record) (prison.Prison, error) {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.Backend(r).Attach(ctx, spec)
+}
+
+// Runs reports whether the prison of an airlock answers, and has a workspace.
+func (p Prisons) Runs(ctx context.Context, r airlock.Record) (bool, error) {
+	if p.Store.WorkspaceGone(r) {
+		return false, nil
+	}
+	return p.Answers(ctx, r)
+}
+
+// Answers reports whether the prison of an airlock answers.
+func (p Prisons) Answers(ctx context.Context, r airlock.Record) (bool, error) {
+	box, err := p.attachAnyway(ctx, r)
+	if errors.Is(err, prison.ErrNotRunning) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, box.Close()
+}
+
+// Start makes the workspace's folder and starts the prison around it.
+func (p Prisons) Start(ctx context.Context, b prison.Backend, spec prison.Spec) (prison.Isolation, error) {
+	if err := b.Prepare(ctx, spec); err != nil {
+		return prison.Isolation{}, err
+	}
+	return b.Start(ctx, spec)
+}
+
+// stop ends the prison of an airlock.
+func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return err
+	}
+	return p.Backend(r).Stop(ctx, spec)
+}
+
+// Wipe removes the workspace and all other files of a stopped prison.
+func (p Prisons) Wipe(ctx context.Context, r airlock.Record) error {
+	_, end := p.Report.Begin("removing the workspace")
+	defer end()
+	spec, err := p.Spec(r)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(spec.Dir); err != nil {
+		return nil //nolint:nilerr // there is no prison
+	}
+	if err := p.Backend(r).Wipe(ctx, spec); err != nil {
+		return fmt.Errorf("remove workspace %q: %w", spec.Workspace, err)
+	}
+	return nil
+}
+
+// Halt ends daemon and prison. If ctx ends, it stops waiting for the daemon's cycle, but still ends both.
+func (p Prisons) Halt(ctx context.Context, r airlock.Record) error {
+	_, end := p.Report.Begin("stopping")
+	defer end()
+	if err := daemon.Stop(ctx, p.Store, r.ID); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := p.stop(ctx, r); err != nil {
+		return err
+	}
+	if _, err := p.fixWorkspaceMode(ctx, r); err != nil {
+		p.Report.Say("the workspace %s is open to other users of this host, or closed to the agent: %s", r.Workspace, gitops.Escape(err.Error()))
+	}
+	return nil
+}
+
+// SweepDeserted ends the prison of an airlock whose repository was removed, if the prison outlives it. There is no other record of
+// such a prison.
+func (p Prisons) SweepDeserted(ctx context.Context, r airlock.Record) error {
+	sweeper, ok := p.Backend(r).(prison.Sweeper)
+	if !ok {
+		return nil
+	}
+	if _, err := os.Lstat(p.Store.Dir(r.ID)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return sweeper.SweepDeserted(context.WithoutCancel(ctx))
+}
+
+// Erase removes all parts of an airlock. It can be repeated after an interruption.
+func (p Prisons) Erase(ctx context.Context, r airlock.Record) error {
+	if _, err := os.Lstat(p.Store.Dir(r.ID)); errors.Is(err, fs.ErrNotExist) {
+		return nil // the host state is created first and removed last
+	}
+	if err := p.Halt(ctx, r); err != nil {
+		return err
+	}
+	if err := p.Wipe(ctx, r); err != nil {
+		return err
+	}
+	err := p.Store.Remove(ctx, r)
+	if errors.Is(err, context.Canceled) { // the terminal's ^C also ended a git process
+		err = p.Store.Remove(ctx, r)
+	}
+	return err
+}
+
+// Launched returns the state of the launched command, nil if there was none.
+func (p Prisons) Launched(ctx context.Context, r airlock.Record) (*prison.Launched, error) {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.Backend(r).Launched(ctx, spec)
+}
+
+// Shown returns the latest output of the launched command.
+func (p Prisons) Shown(ctx context.Context, r airlock.Record) (io.ReadCloser, error) {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.Backend(r).Shown(ctx, spec)
+}
+
+const (
+	// modeTime bounds a short command inside.
+	modeTime = 10 * time.Second
+	// workspaceMode is the mode of a workspace. Only its owner, the agent, has access.
+	workspaceMode = 0o700
+)
+
+// fixWorkspaceMode restores the mode of a workspace, and reports whether it was changed. The agent may have given other users of
+// the host access, or removed its own access, so that no command can start there and no commit can come out. Only the owner and
+// root can restore the mode. For an ordinary user it is done in the prison.
+func (p Prisons) fixWorkspaceMode(ctx context.Context, r airlock.Record) (changed bool, err error) {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return false, err
+	}
+	info, err := os.Lstat(spec.Workspace)
+	if err != nil || !info.IsDir() || info.Mode().Perm() == workspaceMode {
+		return false, nil //nolint:nilerr // what is not there is not open
+	}
+	if os.Geteuid() == 0 {
+		err := os.Chmod(spec.Workspace, workspaceMode) // the parent folder belongs to the user, so the agent cannot replace the workspace by a link
+		if closed := info.Mode().Perm()&workspaceMode != workspaceMode; err != nil || !closed {
+			return true, err
+		}
+		// A prison with an overlay keeps the mode that was set in the overlay.
+	}
+	ctx, cancel := context.WithTimeout(ctx, modeTime)
+	defer cancel()
+	box, err := p.attachAnyway(ctx, r)
+	if errors.Is(err, prison.ErrNotRunning) {
+		box, err = p.Backend(r).Open(ctx, spec)
+	}
+	if err != nil {
+		return true, err
+	}
+	defer box.Close()
+	status, err := box.Exec(ctx, prison.Process{Argv: []string{"chmod", strconv.FormatInt(workspaceMode, 8), prison.Workspace}, Dir: "/"})
+	if err == nil && status != 0 {
+		err = fmt.Errorf("chmod: exit status %d", status)
+	}
+	return true, err
+}
+
+// SetIsolation writes a prison's isolation into the record.
+func SetIsolation(r *airlock.Record, i prison.Isolation) {
+	r.Isolation.Runtime, r.Isolation.Weaker = i.Runtime, nil
+	for _, w := range i.Weaker {
+		r.Isolation.Weaker = append(r.Isolation.Weaker, airlock.Weakness{Kind: string(w.Kind), Text: w.Text})
+	}
+}
+
+// isolationOf returns the isolation from the record.
+func isolationOf(r airlock.Record) prison.Isolation {
+	i := prison.Isolation{Runtime: r.Isolation.Runtime}
+	for _, w := range r.Isolation.Weaker {
+		i.Weaker = append(i.Weaker, prison.Weakness{Kind: prison.Missing(w.Kind), Text: w.Text})
+	}
+	return i
+}
+
+// IsBackend reports whether a name is a backend's name or "auto".
+func IsBackend(name string) bool { return name == "auto" || Named(name) != nil }

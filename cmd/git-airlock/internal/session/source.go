@@ -1,0 +1,64 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// source is what a snapshot is taken of: what is checked out in a repository, and what is left out or goes in beside.
+type source struct{ env environment.Builder }
+
+func (s *Session) source() source { return source{s.Environment()} }
+
+// base returns what is checked out, if a snapshot can be taken of it.
+func (o source) base(ctx context.Context) (gitops.Head, error) {
+	head, err := o.env.Repo.Head(ctx)
+	switch {
+	case err != nil:
+		return head, err
+	case head.Branch == "":
+		return head, gitops.ErrDetached
+	case head.Commit == "":
+		if n, err := o.env.Repo.Changes(ctx); err == nil && n > 0 {
+			return head, environment.Advise(gitops.ErrUnborn, "git add . && git commit -m 'Initial commit'")
+		}
+		return head, gitops.ErrUnborn
+	}
+	if target, err := o.env.Repo.SymbolicRef(ctx, head.Branch); err != nil || target != "" {
+		return head, errors.Join(err, environment.Advise(
+			fmt.Errorf("%s is a symbolic ref to %s, and commits cannot land on it", gitops.Escape(head.Branch), gitops.Escape(target)),
+			"git symbolic-ref HEAD "+gitops.Pasteable(target)))
+	}
+	return head, nil
+}
+
+// treeOf returns what a branch holds, empty if there is none of that name any more.
+func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops.OID, error) {
+	tip, err := repo.Ref(ctx, branch)
+	if err != nil || tip == "" {
+		return "", err
+	}
+	return repo.Tree(ctx, tip)
+}
+
+// excluded reads what is left out of a snapshot.
+func (o source) excluded(ctx context.Context) (ignore.Patterns, error) {
+	if !o.env.Config.Has(ExcludeKey) {
+		return nil, nil
+	}
+	lines, err := o.env.Repo.Values(ctx, ExcludeKey)
+	if err != nil {
+		return nil, err
+	}
+	out, wrong, ok := ignore.ParseAll(lines)
+	if !ok {
+		return nil, &promote.SettingError{Key: ExcludeKey, Value: wrong, Want: "a pattern as in gitignore(5)"}
+	}
+	return out, nil
+}

@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
+)
+
+// workspaceExposed finds files that would make git enter the agent's folder. The repository's exclude file ignores
+// that folder, but a .gitignore file takes precedence: gitignore(5).
+type workspaceExposed struct {
+	folder  string
+	scratch string // a folder for git's temporary files
+}
+
+func (workspaceExposed) describe() Description {
+	return documented("workspace-exposed", Hold, "an ignore or attribute file, or a path, that would make git look into the workspace")
+}
+
+func (w workspaceExposed) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if w.folder == "" {
+		return nil
+	}
+	first, rest, deep := strings.Cut(c.Path, "/")
+	switch {
+	case pathname.Plain(first) == pathname.Plain(w.folder):
+		r.at(c.Path, "the path leads into the workspace")
+	case deep && rest != "":
+	case pathname.Means(first, ".gitignore"):
+		return w.ignore(ctx, in, c, r)
+	case pathname.Means(first, ".gitattributes"):
+		return w.attributes(ctx, in, c, r)
+	}
+	return nil
+}
+
+func (workspaceExposed) commit(context.Context, *inspection, *report) error { return nil }
+
+// ignore lets git evaluate the new and the old ignore file for the folder, with and without case, because
+// core.ignoreCase may be set or not.
+func (w workspaceExposed) ignore(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == gitops.ModeLink {
+		r.at(c.Path, "is a link, which git does not follow here and other programs do")
+	}
+	old, content, whole, err := in.rewritten(ctx, c, r)
+	if err != nil || !whole || len(content) == 0 {
+		return err
+	}
+	for _, folded := range []bool{false, true} {
+		line, exposed, err := ignore.ShowsFolder(ctx, w.scratch, w.folder, content, folded)
+		if exposed {
+			var before bool
+			_, before, err = ignore.ShowsFolder(ctx, w.scratch, w.folder, old, folded)
+			exposed = !before
+		}
+		switch {
+		case errors.Is(err, ignore.ErrUnanswered):
+			r.at(c.Path, "%s: your own git might hang on it", err)
+			return nil
+		case err != nil:
+			return err
+		case exposed:
+			r.at(c.Path, "line %d makes git look into the workspace", line)
+			return nil
+		}
+	}
+	return nil
+}
+
+// attributes finds lines about the workspace's folder.
+func (w workspaceExposed) attributes(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	_, content, whole, err := in.rewritten(ctx, c, r)
+	if err != nil || !whole {
+		return err
+	}
+	_, id, _ := strings.Cut(w.folder, "-")
+	for _, l := range parseAttributes(content, true) {
+		if id != "" && l.pattern != "" && strings.Contains(pathname.Same(l.pattern), pathname.Same(id)) && w.isAbout(l.pattern) {
+			r.at(c.Path, "line %d is about the workspace", l.number)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w workspaceExposed) isAbout(text string) bool {
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, "/"), "/")
+	return ignore.AttributeMatches(strings.ToLower(text), strings.ToLower(w.folder))
+}
+
+// recipePath is the path of a repository's recipe. devcontainerPath is the path of the file that replaces a missing
+// recipe.
+const (
+	recipePath       = "coding-environment.toml"
+	devcontainerPath = ".devcontainer/devcontainer.json"
+)
+
+// recipe finds changes of the files from which the next airlock would be built.
+type recipe struct {
+	changesOnly
+	paths []string // in the form of [pathname.Same]
+}
+
+func newRecipe(f Facts) recipe {
+	r := recipe{paths: []string{recipePath, devcontainerPath}}
+	for _, p := range f.Recipe {
+		r.paths = append(r.paths, pathname.Same(p))
+	}
+	return r
+}
+
+func (recipe) describe() Description {
+	return documented("recipe", Hold, "a change of "+recipePath+" or of a file that it names")
+}
+
+func (rule recipe) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+	path := pathname.Same(c.Path)
+	for _, p := range rule.paths {
+		// A file that replaces a folder above counts as well.
+		if pathname.Below(path, p) || pathname.Below(p, path) {
+			r.at(c.Path, "the environment is built from it")
+			return nil
+		}
+	}
+	return nil
+}
+
+// ghostLeak finds the agent's invented author in messages, which land unchanged.
+type ghostLeak struct {
+	commitOnly
+	names []string
+}
+
+func newGhostLeak(g identity.Ghost) ghostLeak {
+	var l ghostLeak
+	for _, name := range []string{g.Name, g.Mail} {
+		if name != "" {
+			l.names = append(l.names, strings.ToLower(name))
+		}
+	}
+	if g.Name != "" {
+		// The address that git derives from login and host if none is configured.
+		l.names = append(l.names, g.Login()+"@"+g.Hostname())
+	}
+	return l
+}
+
+func (ghostLeak) describe() Description {
+	return documented("ghost-leak", Flag, "the agent's invented name or address in a message")
+}
+
+func (l ghostLeak) commit(_ context.Context, in *inspection, r *report) error {
+	message := bytes.ToLower(in.Message)
+	for _, name := range l.names {
+		if bytes.Contains(message, []byte(name)) {
+			r.at("", "the message names %s", name)
+		}
+	}
+	return nil
+}

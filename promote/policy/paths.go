@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
+)
+
+// oddPath finds names that a terminal, another tool or another file system would treat as other names.
+type oddPath struct{ changesOnly }
+
+func (oddPath) describe() Description {
+	return documented("odd-path", Hold, "a name with control or invisible characters or a backslash, or that Windows reserves or treats as another name; a name that Windows refuses is flagged")
+}
+
+func (oddPath) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == 0 || c.Old.Mode != 0 {
+		return nil // the user already has this name
+	}
+	pathname.Components(c.Path, func(_, name string) bool {
+		if why := odd(name); why != "" {
+			r.at(c.Path, "%s", why)
+			return false
+		}
+		if why := nowhereElse(name); why != "" {
+			r.mention(c.Path, "%s", why)
+		}
+		return true
+	})
+	return nil
+}
+
+// nowhereElse returns the reason why a name cannot be used on some system, or empty. Such a name cannot be confused
+// with another one.
+func nowhereElse(name string) string {
+	switch {
+	case !utf8.ValidString(name):
+		return "a name that is not UTF-8, which macOS refuses"
+	case strings.ContainsAny(name, `<>"|?*`):
+		return "a character that Windows refuses"
+	}
+	return ""
+}
+
+// odd returns what is unusual about a name, or empty.
+func odd(name string) string {
+	device, short := windowsNames()
+	switch {
+	case strings.IndexFunc(name, gitops.Hidden) >= 0:
+		return "a name with a control or invisible character"
+	case strings.Contains(name, `\`):
+		return "a backslash, which is a slash on Windows"
+	case strings.Contains(name, ":"):
+		return "a colon, which is part of a drive or a hidden stream on Windows"
+	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+		return "a dot or space at the end, which Windows leaves out"
+	case device.MatchString(name):
+		return "the name of a device on Windows"
+	case short.MatchString(name):
+		return "a name that Windows gives to another file"
+	}
+	return ""
+}
+
+// windowsNames matches the device names that Windows reserves in every folder, with any extension, and the short
+// names that it makes for long names, as in "GIT~1".
+var windowsNames = sync.OnceValues(func() (device, short *regexp.Regexp) {
+	return regexp.MustCompile(`(?i)^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9¹²³]) *(?:\.|$)`),
+		regexp.MustCompile(`^[^~.]{1,6}~[1-9][0-9]{0,4}(?:\.[^.]{0,3})?$`)
+})
+
+// gitPath refuses paths that lead into a repository's .git folder on some file system. The quarantine already refuses
+// the paths that git knows. This rule covers more file systems.
+type gitPath struct{ changesOnly }
+
+func (gitPath) describe() Description {
+	return Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; refused as inner-invalid"}
+}
+
+func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *report) error {
+	if c.New.Mode == 0 {
+		return nil
+	}
+	var bad string
+	pathname.Components(c.Path, func(_, name string) bool {
+		switch {
+		case name == "" || name == "." || name == "..":
+			bad = "has a component that is not a name"
+		case pathname.IsGit(name):
+			bad = "is .git on some file system"
+		}
+		return bad == ""
+	})
+	if bad == "" {
+		return nil
+	}
+	return &inner.Invalid{Reason: "commit " + string(in.ID) + ": the path \"" + gitops.Escape(c.Path) + "\" " + bad}
+}
+
+// caseCollision finds names that differ only in case or in the composition of accents. On some file systems, such
+// files are the same file, and the one that is written last wins.
+type caseCollision struct{ changesOnly }
+
+func (caseCollision) describe() Description {
+	return documented("case-collision", Hold, "a name that differs from another name in its folder only in case or in the composition of accents")
+}
+
+func (caseCollision) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == 0 || c.Old.Mode != 0 {
+		return nil
+	}
+	var failed error
+	pathname.Components(c.Path, func(dir, name string) bool {
+		here, err := in.tree.at(ctx, dir)
+		if err != nil || here == nil {
+			failed = err
+			return false
+		}
+		group := here.alike(name)
+		if len(group.names) < 2 {
+			return true
+		}
+		before, err := in.parent.at(ctx, dir)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if group.allIn(before) {
+			return true // they collided before the commit
+		}
+		other := group.names[0]
+		if other == name {
+			other = group.names[1]
+		}
+		r.at(c.Path, "%q and %q are one on some file systems", pathname.Join(dir, name), pathname.Join(dir, other))
+		return false
+	})
+	return failed
+}

@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/policy/pathname"
+)
+
+// embeddedRepo finds folders that git takes for a repository. In such a folder, every git command obeys the
+// configuration in it, including the one that a shell's prompt runs.
+type embeddedRepo struct{ changesOnly }
+
+func (embeddedRepo) describe() Description {
+	return documented("embedded-repo", Hold, "a folder that git would treat as a repository, or the configuration or hooks of a repository")
+}
+
+// makesRepository are the entries that make a folder a repository (is_git_directory in git's setup.c), and obeyed the
+// entries that git obeys in it.
+var (
+	makesRepository = map[string]bool{"head": true, "objects": true, "refs": true, "commondir": true}
+	obeyed          = map[string]bool{"config": true, "config.worktree": true, "hooks": true}
+)
+
+func (embeddedRepo) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if c.New.Mode == 0 {
+		return nil
+	}
+	var failed error
+	pathname.Components(c.Path, func(dir, name string) bool {
+		key := pathname.Plain(name)
+		if !makesRepository[key] && !obeyed[key] {
+			return true
+		}
+		is, err := isRepository(ctx, in.tree, dir)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if !is {
+			return true
+		}
+		was, err := isRepository(ctx, in.parent, dir)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if was && !obeyed[key] && key != "commondir" {
+			return true // objects and refs of a repository that the user already has
+		}
+		r.at(c.Path, "git takes the folder %q for a repository", dir+"/")
+		return false
+	})
+	return failed
+}
+
+// isRepository reports whether git would take a folder for a repository, on any file system. It does not read HEAD.
+func isRepository(ctx context.Context, w *walker, dir string) (bool, error) {
+	f, err := w.at(ctx, dir)
+	if err != nil || f == nil {
+		return false, err
+	}
+	has := func(name string) bool { return len(f.alike(name).names) > 0 }
+	return has("HEAD") && (has("objects") && has("refs") || has("commondir")), nil
+}
+
+// submodule finds repositories that git would enter or fetch. Even "git status" runs git in each of them.
+type submodule struct{ changesOnly }
+
+func (submodule) describe() Description {
+	return documented("submodule", Hold, "a submodule added, moved or removed, or any change of a .gitmodules file")
+}
+
+func (submodule) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
+	switch {
+	case c.New.Mode == gitops.ModeGitlink:
+		r.at(c.Path, "a submodule")
+	case c.Old.Mode == gitops.ModeGitlink:
+		r.at(c.Path, "a submodule is removed")
+	case pathname.Means(pathname.Base(c.Path), ".gitmodules"):
+		r.at(c.Path, "defines where submodules come from")
+	}
+	return nil
+}
