@@ -1,6 +1,8 @@
 package gitops
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,8 +11,8 @@ import (
 	"syscall"
 )
 
-// WriteFile replaces a file atomically and durably: a new file, synced, renamed over the old
-// one, the folder synced.
+// WriteFile replaces a file atomically and durably. It writes and syncs a new file, renames it to the name of the
+// old one, and syncs the folder.
 func WriteFile(name string, content []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
 	if err != nil {
@@ -26,7 +28,7 @@ func WriteFile(name string, content []byte, mode os.FileMode) error {
 	return SyncPath(filepath.Dir(name))
 }
 
-// SyncPath makes a file's content, or a folder's entries, survive a power loss.
+// SyncPath makes a file's content or a folder's entries survive a power loss.
 func SyncPath(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -35,10 +37,11 @@ func SyncPath(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// syncEach is the number of files up to which each is synced by itself; beyond it the whole file system is.
+// syncEach is the number of files up to which each file is synced separately. For more files the whole file system
+// is synced.
 const syncEach = 16
 
-// SyncFiles syncs the content of the files below dir that changes name.
+// SyncFiles syncs the content of the named files below dir.
 func SyncFiles(dir string, names []string) error {
 	if len(names) > syncEach {
 		return SyncFileSystem(dir)
@@ -62,7 +65,7 @@ func OtherDevice(a, b string) bool {
 	return syscall.Stat(a, &x) == nil && syscall.Stat(b, &y) == nil && x.Dev != y.Dev
 }
 
-// CopyFile makes a new file or link like another one, durably.
+// CopyFile creates a durable copy of a file or symbolic link.
 func CopyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil {
@@ -88,7 +91,7 @@ func CopyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Unless returns nil for an expected error, and any other as it is.
+// Unless returns err, or nil if err is the expected error.
 func Unless(err, expected error) error {
 	if errors.Is(err, expected) {
 		return nil
@@ -96,7 +99,37 @@ func Unless(err, expected error) error {
 	return err
 }
 
-// GlobQuote takes the meaning from the characters that [filepath.Glob] knows.
+// GlobQuote quotes the special characters of [filepath.Glob].
 func GlobQuote(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
+
+// Token returns a random text that is chosen once for each directory of host state and stored there. Our lock file
+// on an index contains the token, which shows after a crash at any moment that the lock is ours.
+func Token(dir string) (string, error) {
+	content, err := os.ReadFile(TokenPath(dir))
+	if err == nil && len(content) > 0 {
+		return string(content), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	text := "airlock " + hex.EncodeToString(b[:]) + "\n"
+	return text, WriteFile(TokenPath(dir), []byte(text), 0o600)
+}
+
+// TokenPath returns the file that contains the token of a directory.
+func TokenPath(dir string) string { return filepath.Join(dir, "token") }
+
+// HasJournal reports whether a landing of this host state is unfinished.
+func HasJournal(dir string) bool {
+	_, err := os.Lstat(JournalPath(dir))
+	return err == nil
+}
+
+// JournalPath returns the path of a landing's journal.
+func JournalPath(dir string) string { return filepath.Join(dir, "journal") }

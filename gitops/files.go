@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,15 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
-// File is what a tree has at a path: a file, a symbolic link, or a submodule.
+// File is an entry of a tree at a path: a file, a symbolic link, or a submodule.
 type File struct {
 	Path string
 	Entry
 }
 
-// Files lists what is in a tree and the folders below it, in git's order.
+// Files lists the entries of a tree and of the folders below it, in git's order.
 func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
 	records, err := g.Records(ctx, Call{Args: []string{"ls-tree", "-r", "-z", string(tree)}})
 	if err != nil {
@@ -38,8 +40,8 @@ func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
 	return files, nil
 }
 
-// Blobs calls each with the first limit bytes of every named blob, in order, and with the size of the whole. One
-// git process reads them all; what is only promised to be there it fetches.
+// Blobs calls each for every named blob in order, with the first limit bytes of the blob and its full size. One git
+// process reads all blobs, and fetches those that are only promised.
 func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int, head []byte, size int64) error) error {
 	if len(ids) == 0 {
 		return nil
@@ -53,11 +55,11 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 		for _, id := range ids {
 			fmt.Fprintf(&ask, "contents %s\n", id)
 		}
-		// git ends when its input does: held open until all is read, it does not end with answers on the way, which are
-		// given up after a while (Git.command). each may take its time.
+		// git ends when its input ends. The input stays open until all blobs are read: after git's end, answers
+		// that are still unread would be dropped after a while (Git.command), and each may take longer.
 		in := io.MultiReader(strings.NewReader(ask.String()+"flush\n"), openUntil{ctx})
 		call := Call{Args: []string{"cat-file", "--batch-command", "--buffer"}, Stdin: in, Stdout: w, Limit: math.MaxInt64}
-		w.CloseWithError(g.Configured(streamed).With("GIT_NO_LAZY_FETCH=0").Look(ctx, call))
+		w.CloseWithError(g.Configured(StreamLarge).With("GIT_NO_LAZY_FETCH=0").Look(ctx, call))
 	}()
 	out := bufio.NewReaderSize(r, 64<<10)
 	for n, id := range ids {
@@ -72,7 +74,7 @@ func (g *Git) Blobs(ctx context.Context, ids []OID, limit int64, each func(n int
 	return nil
 }
 
-// openUntil is an input that says nothing and ends with its context.
+// openUntil is an input without content that ends when its context does.
 type openUntil struct{ context.Context }
 
 func (o openUntil) Read([]byte) (int, error) {
@@ -80,7 +82,7 @@ func (o openUntil) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// readHead reads the first limit bytes of a blob that git cat-file answers with, and passes over the rest.
+// readHead reads the first limit bytes of a blob from the output of git cat-file, and skips the rest.
 func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err error) {
 	line, err := out.ReadString('\n')
 	if err != nil {
@@ -98,8 +100,8 @@ func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err erro
 	return head, size, err
 }
 
-// Lstat looks at a path of the working tree and follows no link on the way, as git does: below a
-// link there is nothing.
+// Lstat returns information about a path of the working tree. Like git it follows no symbolic link in the path:
+// below a link nothing exists.
 func (r *Repository) Lstat(name string) (fs.FileInfo, error) {
 	for i, char := range name {
 		if char != '/' {
@@ -116,8 +118,36 @@ func (r *Repository) Lstat(name string) (fs.FileInfo, error) {
 	return os.Lstat(filepath.Join(r.Top, name))
 }
 
-// There reports whether something is at a path of the working tree.
+// There reports whether a path of the working tree exists.
 func (r *Repository) There(name string) bool {
 	_, err := r.Lstat(name)
 	return err == nil
+}
+
+// File reads a file of a commit or tree. The file may not be longer than limit bytes. If the object is a blob, it
+// is the file itself.
+func (g *Git) File(ctx context.Context, id OID, path string, limit int64) ([]byte, error) {
+	kind, err := g.Output(ctx, "cat-file", "-t", string(id))
+	if err != nil {
+		return nil, err
+	}
+	name := string(id)
+	if kind != "blob" {
+		name += ":" + path
+	}
+	var out bytes.Buffer
+	if err := g.Look(ctx, Call{Args: []string{"cat-file", "blob", name}, Stdout: &out, Limit: limit}); err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	return out.Bytes(), nil
+}
+
+// untrackedTime limits how long git may match patterns against the files of a work tree.
+const untrackedTime = 2 * time.Minute
+
+// Untracked lists the files of the work tree that git does not track and that match the patterns in a file. It does
+// not list files of nested repositories. Since the patterns may come from an agent, git has only untrackedTime to
+// match them.
+func (r *Repository) Untracked(ctx context.Context, patterns string) ([]string, error) {
+	return r.Records(ctx, Call{Args: []string{"ls-files", "--others", "--ignored", "-z", "--exclude-from=" + patterns}, For: untrackedTime})
 }

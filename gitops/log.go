@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Log shows git log in dir, with everything escaped that is no plain text. Where colour is wanted, git's own
-// colours are let through.
+// Log writes the output of git log in dir, and escapes everything that is not plain text. If colour is true, git's
+// own colour sequences are passed on.
 func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour bool, args ...string) error {
 	want := "--color=never"
 	if colour {
@@ -27,12 +27,12 @@ func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour 
 		err = flushErr
 	}
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
-		return nil // the reader has seen enough
+		return nil // the reader has closed the output
 	}
 	return err
 }
 
-// Pager is the command that git would page with, as git-var(1) resolves it.
+// Pager returns the command that git would use as pager, as git-var(1) resolves it.
 func (r *Repository) Pager(ctx context.Context) (string, error) {
 	if pager, set := os.LookupEnv("GIT_PAGER"); set {
 		return pager, nil
@@ -52,17 +52,17 @@ func (r *Repository) Worktrees(ctx context.Context) ([]string, error) {
 	return paths, err
 }
 
-// Colour says when text is to be coloured.
+// Colour is a setting for when text is coloured.
 type Colour int
 
-// The values of git's colour settings. A boolean is one of the first two.
+// The values of git's colour settings. True means auto, and false means never.
 const (
-	ColourAuto Colour = iota // on a terminal
+	ColourAuto Colour = iota // if the output is a terminal
 	ColourNever
 	ColourAlways
 )
 
-// Colour reads the first of some colour settings that is set, git-config(1).
+// Colour returns the first of some colour settings that is set, see git-config(1).
 func (c Config) Colour(keys ...string) (Colour, error) {
 	for _, key := range keys {
 		value, set := c[canonical(key)]
@@ -86,7 +86,7 @@ func (c Config) Colour(keys ...string) (Colour, error) {
 	return ColourAuto, nil
 }
 
-// lineLimit caps the length of a line of a log.
+// lineLimit is the maximum length of a line of a log.
 const lineLimit = 16 << 10
 
 // escapingWriter escapes text line by line.
@@ -132,7 +132,7 @@ func (e *escapingWriter) end(newline string) error {
 	return err
 }
 
-// escape escapes one line, tabs and git's colours excepted.
+// escape escapes one line, except tabs and git's colours.
 func (e *escapingWriter) escape(line string) string {
 	var b strings.Builder
 	for line != "" {
@@ -156,8 +156,8 @@ func (e *escapingWriter) escape(line string) string {
 	return b.String()
 }
 
-// colourSequence returns the colour (SGR, ECMA-48) that text starts with, if it is one that cannot hide what
-// follows: "conceal" (8) can.
+// colourSequence returns the colour sequence (SGR, ECMA-48) at the start of text. It returns none if the sequence
+// can hide the text after it, as "conceal" (8) does.
 func colourSequence(text string) string {
 	body, ok := strings.CutPrefix(text, "\x1b[")
 	if !ok {

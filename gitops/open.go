@@ -14,29 +14,30 @@ import (
 )
 
 var (
-	// ErrNoRepository says that a directory is in no git repository's work tree.
+	// ErrNoRepository means that a directory is not in the work tree of a git repository.
 	ErrNoRepository = errors.New("not inside the work tree of a git repository")
-	// ErrBare says that the repository has no work tree.
+	// ErrBare means that the repository has no work tree.
 	ErrBare = errors.New("the repository is bare: it has no work tree")
-	// ErrTwoRepositories says that git's variables name another repository or work tree than the one around the folder.
+	// ErrTwoRepositories means that git's variables name a repository or work tree other than the one around the
+	// folder.
 	ErrTwoRepositories = errors.New("GIT_DIR or GIT_WORK_TREE names another repository than the one of this folder")
 )
 
-// ForeignError says that the repository at Path belongs to another user, and that git therefore refuses it
-// (safe.directory in git-config(1)).
+// ForeignError means that the repository at Path belongs to another user, so that git refuses it (safe.directory in
+// git-config(1)).
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the repository %s belongs to another user", Escape(e.Path))
 }
 
-// The variables by which git is told where a repository is.
+// The variables that tell git where a repository is.
 const (
 	gitDirVariable   = "GIT_DIR"
 	workTreeVariable = "GIT_WORK_TREE"
 )
 
-// Open finds the repository whose work tree holds dir, whatever the environment says.
+// Open finds the repository whose work tree contains dir, and ignores git's variables in the environment.
 func Open(ctx context.Context, dir string) (*Repository, error) {
 	place, err := locate(ctx, newUserGit(dir), dir)
 	if err != nil {
@@ -47,10 +48,10 @@ func Open(ctx context.Context, dir string) (*Repository, error) {
 	return place, nil
 }
 
-// OpenCurrent finds the repository that git would work on in dir, in this environment. Hooks and aliases set
-// GIT_DIR to what is there anyway, and mean the work tree around dir; together with GIT_WORK_TREE it
-// can put the two in different places, which nobody could find by looking around. What else of the variables is of
-// the moment, such as GIT_INDEX_FILE, is not obeyed.
+// OpenCurrent finds the repository that git would use in dir, in this environment. Hooks and aliases set GIT_DIR to
+// the repository that git would find anyway, and mean the work tree around dir. Together with GIT_WORK_TREE,
+// GIT_DIR can also name a repository that cannot be found from dir. Other variables, such as GIT_INDEX_FILE, are
+// only for the current command, and are ignored.
 func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	gitDir, workTree := os.Getenv(gitDirVariable), os.Getenv(workTreeVariable)
 	around, err := Open(ctx, dir)
@@ -69,7 +70,7 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 		return nil, namedErr
 	}
 	if workTree == "" {
-		// Without either git takes any folder for the work tree.
+		// Without GIT_WORK_TREE and core.worktree, git uses any folder as the work tree.
 		workTree, _ = g.Output(ctx, "config", "core.worktree")
 	}
 	switch {
@@ -84,8 +85,9 @@ func OpenCurrent(ctx context.Context, dir string) (*Repository, error) {
 	return named, nil
 }
 
-// Environment is the caller's for a process that is to live longer than the caller's command: without what git
-// says for the moment, with what it takes to find this repository from its work tree.
+// Environment returns the caller's environment for a process that outlives the caller's command. It leaves out
+// git's variables for the current command, and adds those that git needs to find this repository from its work
+// tree.
 func (r *Repository) Environment() []string {
 	var env []string
 	for _, v := range callerEnvironment() {
@@ -96,16 +98,17 @@ func (r *Repository) Environment() []string {
 	return append(env, r.Place...)
 }
 
-// Identity tells the repository from every other, a copy of it among them, wherever it is moved.
+// Identity returns a string that distinguishes the repository from every other, including its copies, and that
+// stays the same when the repository is moved.
 func (r *Repository) Identity() string { return r.identity }
 
-// Replaced reports whether there is another repository by now where it was found.
+// Replaced reports whether the path of the repository now contains another repository.
 func (r *Repository) Replaced() bool {
 	now := identityOf(r.CommonDir)
 	return now != "" && now != r.identity
 }
 
-// InPlace reports whether the work tree and its git directory are still where they were found.
+// InPlace reports whether the work tree and its git directory are still at their paths.
 func (r *Repository) InPlace() bool {
 	if r.Replaced() || identityOf(r.Top) != r.top {
 		return false
@@ -123,11 +126,11 @@ func sameDir(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// places are the questions whose answers make a Repository, in the order of its fields.
+// places are the options of git rev-parse for the fields of a Repository, in the order of the fields.
 var places = []string{"--absolute-git-dir", "--git-common-dir", "--show-object-format", "--show-toplevel"}
 
-// locate asks git where its repository is. The answers are lines; if there are more than questions, a path has a line
-// break in it, and each is asked for by itself.
+// locate uses git to find the repository. Each answer is a line. If there are more lines than options, a path
+// contains a line break, and locate runs git separately for each option.
 func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	var out bytes.Buffer
 	args := append([]string{"rev-parse", "--path-format=absolute", "--is-bare-repository"}, places...)
@@ -165,7 +168,7 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	return r, nil
 }
 
-// noRepository tells a repository that is none of the caller's from none at all.
+// noRepository returns the error for a folder without a repository, or for a repository of another user.
 func noRepository(cause error, dir string) error {
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")
@@ -182,7 +185,7 @@ func noRepository(cause error, dir string) error {
 	return fmt.Errorf("%w: %s", ErrNoRepository, reason(cause))
 }
 
-// OwnedByUs reports whether a file belongs to the user this process runs as.
+// OwnedByUs reports whether a file belongs to the user of this process.
 func OwnedByUs(info os.FileInfo) bool { return OwnedBy(info, os.Geteuid()) }
 
 // OwnedBy reports whether a file belongs to a user.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fetchTime bounds a fetch of what is promised.
+// fetchTime limits the time for fetching promised objects.
 const fetchTime = time.Minute
 
 // partial reports whether a remote only promises some of the repository's objects (partialclone in git's technical
@@ -17,7 +17,7 @@ func (r *Repository) partial(ctx context.Context) (bool, error) {
 	return err == nil && config.Partial(), err
 }
 
-// Partial tells the same of the repository that the configuration is of.
+// Partial reports whether a repository with this configuration is a partial clone.
 func (c Config) Partial() bool {
 	for _, key := range c.Keys() {
 		if strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".promisor") {
@@ -27,8 +27,8 @@ func (c Config) Partial() bool {
 	return c["extensions.partialclone"] != ""
 }
 
-// FetchPromised fetches what the tree of a commit has, and that of another, if there is one, has not, as far as it is only
-// promised. It reports whether there can be such objects.
+// FetchPromised fetches promised objects of a commit's tree, except those that are also in the tree of the commit
+// besides, if there is one. It reports whether the repository can have such objects.
 func (r *Repository) FetchPromised(ctx context.Context, commit, besides OID) (bool, error) {
 	partial, err := r.partial(ctx)
 	if err != nil || !partial {
@@ -38,7 +38,7 @@ func (r *Repository) FetchPromised(ctx context.Context, commit, besides OID) (bo
 	if besides != "" {
 		revs += "^" + string(besides) + "^{tree}\n"
 	}
-	// Whoever packs objects has to have them, and git fetches them all at once then.
+	// pack-objects needs all objects, and fetches the missing ones in a single request.
 	return true, r.With("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--stdout", "--window=0"},
 		Stdin: strings.NewReader(revs), Stdout: io.Discard, For: fetchTime,

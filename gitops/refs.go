@@ -11,29 +11,29 @@ import (
 	"syscall"
 )
 
-// ErrRefMoved says that a ref was not at the value a change was decided on, or is locked.
+// ErrRefMoved means that a ref did not have the expected old value, or is locked.
 var ErrRefMoved = errors.New("a ref moved meanwhile")
 
-// LockedError says which lock keeps refs from being changed. It is an [ErrRefMoved].
+// LockedError names the lock that prevents a change of refs. It is an [ErrRefMoved].
 type LockedError struct {
-	Lock string // its file
+	Lock string // path of the lock file
 	err  error
 }
 
 // Error implements error.
 func (e *LockedError) Error() string { return e.err.Error() }
 
-// Unwrap returns what git said.
+// Unwrap returns git's error.
 func (e *LockedError) Unwrap() error { return e.err }
 
-// RefUpdate moves one ref from a known value to another. An empty Old means that the ref
-// must not exist, an empty New that it is deleted.
+// RefUpdate moves a ref from a known value to another. An empty Old means that the ref must not exist. An empty New
+// deletes the ref.
 type RefUpdate struct {
 	Ref      string // full name; required
 	Old, New OID
 }
 
-// line is the update as git-update-ref(1) reads it with -z.
+// line returns the update in the format of git-update-ref(1) with -z.
 func (u RefUpdate) line(zero OID) string {
 	switch {
 	case u.New == "" && u.Old == "":
@@ -46,13 +46,13 @@ func (u RefUpdate) line(zero OID) string {
 	return "update " + u.Ref + "\x00" + string(u.New) + "\x00" + string(u.Old) + "\x00"
 }
 
-// Ref reads a ref; empty if it does not exist.
+// Ref returns the value of a ref, empty if the ref does not exist.
 func (r *Repository) Ref(ctx context.Context, ref string) (OID, error) {
 	refs, err := r.Refs(ctx, ref)
 	return refs[ref], err
 }
 
-// Refs reads the refs with the given full names or below the given prefixes ("refs/airlock/7f3a").
+// Refs returns the refs with the given full names or below the given prefixes ("refs/airlock/7f3a").
 func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error) {
 	text, err := g.Output(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
 	if err != nil {
@@ -84,8 +84,8 @@ type Transaction struct {
 	stderr *Stderr
 }
 
-// PrepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] says that
-// one is elsewhere or locked by somebody else.
+// PrepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] means that a ref has another
+// value, or is locked by another process.
 func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpdate) (*Transaction, error) {
 	if g.Dry {
 		return nil, ErrDryRun
@@ -94,10 +94,10 @@ func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpda
 		return nil, err
 	}
 	t := &Transaction{stderr: &Stderr{}}
-	// Whoever cancels in the middle gets the transaction ended, not git killed with the refs locked: git sees
-	// the end of its input. In a process group of its own it outlives an interrupt at the terminal, too.
+	// If the context is cancelled, git sees the end of its input and ends the transaction, instead of being killed
+	// with the refs locked. A process group of its own also protects git from an interrupt at the terminal.
 	args := []string{"update-ref", "--no-deref", "-z", "--stdin"}
-	if message != "" { // git refuses an empty one
+	if message != "" { // git refuses an empty message
 		args = append(args, "-m", message)
 	}
 	t.Cmd = g.Durable().command(context.WithoutCancel(ctx), Call{Args: args})
@@ -130,13 +130,13 @@ func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpda
 		lines.WriteString(u.line(zero))
 	}
 	err = t.say(lines.String()+"prepare\x00", "prepare: ok")
-	if err != nil && !NoRoom(err) { // a lock that cannot be made is nobody else's
+	if err != nil && !NoRoom(err) { // without room, git could not create its own lock
 		err = refused(err)
 	}
 	return t, err
 }
 
-// refused is the error of a transaction that git would not prepare.
+// refused returns the error of a transaction that git did not prepare.
 func refused(err error) error {
 	var failed *Error
 	moved := fmt.Errorf("%w: %w", ErrRefMoved, err)
@@ -157,7 +157,7 @@ func (t *Transaction) say(words, answer string) error {
 	return nil
 }
 
-// end waits for git and returns what it had to say, or cause if it said nothing.
+// end waits for git and returns its error message, or cause if there is none.
 func (t *Transaction) end(cause error) error {
 	t.in.Close()
 	var exit *exec.ExitError
@@ -175,5 +175,5 @@ func (t *Transaction) Commit() error {
 	return t.end(nil)
 }
 
-// Abort leaves the refs where they are and unlocks them.
+// Abort unlocks the refs and leaves their values unchanged.
 func (t *Transaction) Abort() { _ = t.end(nil) }

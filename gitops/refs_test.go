@@ -1,4 +1,4 @@
-package gitops
+package gitops_test
 
 import (
 	"context"
@@ -7,86 +7,89 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 func TestUpdateRefsIsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.commit(files{"a": "1"}), w.commit(files{"a": "2"})
+	w := gitopstest.New(t)
+	a, b := w.CommitAll(gitopstest.Files{"a": "1"}), w.CommitAll(gitopstest.Files{"a": "2"})
 	set := func() {
-		w.git("update-ref", "refs/t/is", string(a))
-		w.git("update-ref", "-d", "refs/t/new")
+		w.Run("update-ref", "refs/t/is", string(a))
+		w.Run("update-ref", "-d", "refs/t/new")
 	}
 	for name, c := range map[string]struct {
-		update RefUpdate
-		want   OID // empty: refused
+		update gitops.RefUpdate
+		want   gitops.OID // empty: refused
 		ok     bool
 	}{
-		"create":             {RefUpdate{"refs/t/new", "", b}, b, true},
-		"update":             {RefUpdate{"refs/t/is", a, b}, b, true},
-		"update to the same": {RefUpdate{"refs/t/is", a, a}, a, true},
-		"delete":             {RefUpdate{"refs/t/is", a, ""}, "", true},
-		"verify absent":      {RefUpdate{"refs/t/new", "", ""}, "", true},
-		"create what is":     {RefUpdate{"refs/t/is", "", b}, a, false},
-		"update from other":  {RefUpdate{"refs/t/is", b, a}, a, false},
-		"update what is not": {RefUpdate{"refs/t/new", a, b}, "", false},
-		"delete other":       {RefUpdate{"refs/t/is", b, ""}, a, false},
-		"delete what is not": {RefUpdate{"refs/t/new", a, ""}, "", false},
-		"verify what is":     {RefUpdate{"refs/t/is", "", ""}, a, false},
-		"no such object":     {RefUpdate{"refs/t/is", a, OID(strings.Repeat("ab", 20))}, a, false},
-		"below a ref":        {RefUpdate{"refs/t/is/below", "", b}, "", false},
-		"bad name":           {RefUpdate{"refs/t/..", "", b}, "", false},
+		"create":             {gitops.RefUpdate{Ref: "refs/t/new", Old: "", New: b}, b, true},
+		"update":             {gitops.RefUpdate{Ref: "refs/t/is", Old: a, New: b}, b, true},
+		"update to the same": {gitops.RefUpdate{Ref: "refs/t/is", Old: a, New: a}, a, true},
+		"delete":             {gitops.RefUpdate{Ref: "refs/t/is", Old: a, New: ""}, "", true},
+		"verify absent":      {gitops.RefUpdate{Ref: "refs/t/new", Old: "", New: ""}, "", true},
+		"create what is":     {gitops.RefUpdate{Ref: "refs/t/is", Old: "", New: b}, a, false},
+		"update from other":  {gitops.RefUpdate{Ref: "refs/t/is", Old: b, New: a}, a, false},
+		"update what is not": {gitops.RefUpdate{Ref: "refs/t/new", Old: a, New: b}, "", false},
+		"delete other":       {gitops.RefUpdate{Ref: "refs/t/is", Old: b, New: ""}, a, false},
+		"delete what is not": {gitops.RefUpdate{Ref: "refs/t/new", Old: a, New: ""}, "", false},
+		"verify what is":     {gitops.RefUpdate{Ref: "refs/t/is", Old: "", New: ""}, a, false},
+		"no such object":     {gitops.RefUpdate{Ref: "refs/t/is", Old: a, New: gitops.OID(strings.Repeat("ab", 20))}, a, false},
+		"below a ref":        {gitops.RefUpdate{Ref: "refs/t/is/below", Old: "", New: b}, "", false},
+		"bad name":           {gitops.RefUpdate{Ref: "refs/t/..", Old: "", New: b}, "", false},
 	} {
 		set()
-		before := w.git("for-each-ref")
-		err := w.UpdateRefs(t.Context(), "test", RefUpdate{"refs/t/first", "", b}, c.update, RefUpdate{"refs/t/last", "", b})
+		before := w.Run("for-each-ref")
+		err := w.UpdateRefs(t.Context(), "test", gitops.RefUpdate{Ref: "refs/t/first", Old: "", New: b}, c.update, gitops.RefUpdate{"refs/t/last", "", b})
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !c.ok {
-			if !errors.Is(err, ErrRefMoved) {
+			if !errors.Is(err, gitops.ErrRefMoved) {
 				t.Errorf("%s: %v, want ErrRefMoved", name, err)
 			}
-			if after := w.git("for-each-ref"); after != before {
+			if after := w.Run("for-each-ref"); after != before {
 				t.Errorf("%s: refs are\n%s\nwere\n%s", name, after, before)
 			}
 			continue
 		}
-		if got := w.ref(c.update.Ref); got != c.want {
+		if got := w.At(c.update.Ref); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		check(t, w.UpdateRefs(t.Context(), "test", RefUpdate{"refs/t/first", b, ""}, RefUpdate{"refs/t/last", b, ""}))
+		gitopstest.Check(t, w.UpdateRefs(t.Context(), "test", gitops.RefUpdate{Ref: "refs/t/first", Old: b, New: ""}, gitops.RefUpdate{"refs/t/last", b, ""}))
 	}
-	w.nothingLeft()
+	w.NothingLeft()
 }
 
 func TestUpdateRefsOfPackedRefsAndReflog(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "--object-format=sha256")
-	a, b := w.commit(files{"a": "1"}), w.commit(files{"a": "2"})
-	w.git("update-ref", "refs/t/x", string(a))
-	w.git("pack-refs", "--all")
-	check(t, w.UpdateRefs(t.Context(), "why it moved", RefUpdate{"refs/t/x", a, ""}, RefUpdate{"refs/heads/main", b, a}))
-	if got := w.ref("refs/t/x"); got != "" {
+	w := gitopstest.New(t, "--object-format=sha256")
+	a, b := w.CommitAll(gitopstest.Files{"a": "1"}), w.CommitAll(gitopstest.Files{"a": "2"})
+	w.Run("update-ref", "refs/t/x", string(a))
+	w.Run("pack-refs", "--all")
+	gitopstest.Check(t, w.UpdateRefs(t.Context(), "why it moved", gitops.RefUpdate{Ref: "refs/t/x", Old: a, New: ""}, gitops.RefUpdate{"refs/heads/main", b, a}))
+	if got := w.At("refs/t/x"); got != "" {
 		t.Errorf("refs/t/x is at %s", got)
 	}
-	if log := w.git("reflog", "-1", "main"); !strings.HasSuffix(log, "why it moved") {
+	if log := w.Run("reflog", "-1", "main"); !strings.HasSuffix(log, "why it moved") {
 		t.Errorf("reflog says %q", log)
 	}
-	if log := w.git("reflog", "-1", "HEAD"); !strings.HasSuffix(log, "why it moved") {
+	if log := w.Run("reflog", "-1", "HEAD"); !strings.HasSuffix(log, "why it moved") {
 		t.Errorf("HEAD's reflog says %q", log)
 	}
 }
 
 func TestUpdateRefsWithManyRefs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.commit(files{"a": "1"})
-	var updates []RefUpdate
+	w := gitopstest.New(t)
+	a := w.CommitAll(gitopstest.Files{"a": "1"})
+	var updates []gitops.RefUpdate
 	for i := range 1000 {
-		updates = append(updates, RefUpdate{Ref: fmt.Sprintf("refs/t/%064d", i), New: a})
+		updates = append(updates, gitops.RefUpdate{Ref: fmt.Sprintf("refs/t/%064d", i), New: a})
 	}
-	check(t, w.UpdateRefs(t.Context(), "", updates...))
+	gitopstest.Check(t, w.UpdateRefs(t.Context(), "", updates...))
 	refs, err := w.Refs(t.Context(), "refs/t")
 	if err != nil || len(refs) != len(updates) {
 		t.Errorf("%d refs, %v", len(refs), err)
@@ -96,40 +99,40 @@ func TestUpdateRefsWithManyRefs(t *testing.T) {
 // Whoever cancels leaves no ref locked.
 func TestCancelledTransactionUnlocks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.commit(files{"a": "1"}), w.commit(files{"a": "2"})
+	w := gitopstest.New(t)
+	a, b := w.CommitAll(gitopstest.Files{"a": "1"}), w.CommitAll(gitopstest.Files{"a": "2"})
 	ctx, cancel := context.WithCancel(t.Context())
-	tx, err := w.PrepareRefs(ctx, "", []RefUpdate{{"refs/heads/main", b, a}})
-	check(t, err)
+	tx, err := w.PrepareRefs(ctx, "", []gitops.RefUpdate{{"refs/heads/main", b, a}})
+	gitopstest.Check(t, err)
 	cancel()
-	check(t, tx.Commit())
-	if got := w.ref("refs/heads/main"); got != a {
+	gitopstest.Check(t, tx.Commit())
+	if got := w.At("refs/heads/main"); got != a {
 		t.Errorf("main is at %s, want %s", got, a)
 	}
-	w.nothingLeft()
-	if err := w.UpdateRefs(ctx, "", RefUpdate{"refs/heads/main", a, b}); !errors.Is(err, context.Canceled) {
+	w.NothingLeft()
+	if err := w.UpdateRefs(ctx, "", gitops.RefUpdate{Ref: "refs/heads/main", Old: a, New: b}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled before: %v", err)
 	}
-	tx, err = w.PrepareRefs(t.Context(), "", []RefUpdate{{"refs/heads/main", a, b}})
-	check(t, err)
+	tx, err = w.PrepareRefs(t.Context(), "", []gitops.RefUpdate{{"refs/heads/main", a, b}})
+	gitopstest.Check(t, err)
 	tx.Abort()
-	w.nothingLeft()
+	w.NothingLeft()
 }
 
 func TestRefs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.commit(files{"a": "1"})
+	w := gitopstest.New(t)
+	a := w.CommitAll(gitopstest.Files{"a": "1"})
 	for _, ref := range []string{"refs/t/a", "refs/t/b/c", "refs/tt/x", "refs/t/*"} {
 		if ref != "refs/t/*" {
-			w.git("update-ref", ref, string(a))
+			w.Run("update-ref", ref, string(a))
 		}
 	}
 	got, err := w.Refs(t.Context(), "refs/t")
-	if want := map[string]OID{"refs/t/a": a, "refs/t/b/c": a}; err != nil || !maps.Equal(got, want) {
+	if want := map[string]gitops.OID{"refs/t/a": a, "refs/t/b/c": a}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("Refs: %v, %v, want %v", got, err, want)
 	}
-	if got := w.ref("refs/t/b"); got != "" {
+	if got := w.At("refs/t/b"); got != "" {
 		t.Errorf("refs/t/b is %s: a folder is no ref", got)
 	}
 }

@@ -1,4 +1,4 @@
-package gitops
+package gitops_test
 
 import (
 	"errors"
@@ -6,22 +6,25 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.commit(files{"sub/deep/a": "1"})
+	w := gitopstest.New(t)
+	w.CommitAll(gitopstest.Files{"sub/deep/a": "1"})
 	linked := filepath.Join(t.TempDir(), "linked")
-	w.git("worktree", "add", "-q", linked)
+	w.Run("worktree", "add", "-q", linked)
 	odd := filepath.Join(t.TempDir(), "new\nline")
-	command(t, "", nil, "init", "-q", odd)
+	gitopstest.Command(t, "", nil, "init", "-q", odd)
 	bare := filepath.Join(t.TempDir(), "bare.git")
-	command(t, "", nil, "init", "-q", "--bare", bare)
+	gitopstest.Command(t, "", nil, "init", "-q", "--bare", bare)
 	link := filepath.Join(t.TempDir(), "link")
-	check(t, os.Symlink(w.Top, link))
+	gitopstest.Check(t, os.Symlink(w.Top, link))
 	separate := filepath.Join(t.TempDir(), "separate")
-	command(t, "", nil, "init", "-q", "--separate-git-dir="+filepath.Join(t.TempDir(), "elsewhere"), separate)
+	gitopstest.Command(t, "", nil, "init", "-q", "--separate-git-dir="+filepath.Join(t.TempDir(), "elsewhere"), separate)
 	for name, c := range map[string]struct {
 		dir, top string
 		err      error
@@ -31,13 +34,13 @@ func TestOpen(t *testing.T) {
 		"linked worktree": {linked, linked, nil},
 		"through a link":  {link, w.Top, nil},
 		"separate":        {separate, separate, nil},
-		"outside":         {t.TempDir(), "", ErrNoRepository},
-		"in .git":         {w.GitDir, "", ErrNoRepository},
-		"in .git/refs":    {filepath.Join(w.GitDir, "refs"), "", ErrNoRepository},
-		"bare":            {bare, "", ErrBare},
+		"outside":         {t.TempDir(), "", gitops.ErrNoRepository},
+		"in .git":         {w.GitDir, "", gitops.ErrNoRepository},
+		"in .git/refs":    {filepath.Join(w.GitDir, "refs"), "", gitops.ErrNoRepository},
+		"bare":            {bare, "", gitops.ErrBare},
 		"line break":      {odd, odd, nil},
 	} {
-		r, err := Open(t.Context(), c.dir)
+		r, err := gitops.Open(t.Context(), c.dir)
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", name, err, c.err)
 		}
@@ -48,38 +51,38 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	r, err := Open(t.Context(), linked)
-	check(t, err)
+	r, err := gitops.Open(t.Context(), linked)
+	gitopstest.Check(t, err)
 	if r.CommonDir != w.GitDir || r.WorktreeID() != "linked" || w.WorktreeID() != "" {
 		t.Errorf("linked worktree: common %q, ids %q and %q", r.CommonDir, r.WorktreeID(), w.WorktreeID())
 	}
-	if _, err := Open(t.Context(), filepath.Join(w.Top, "not there")); err == nil {
+	if _, err := gitops.Open(t.Context(), filepath.Join(w.Top, "not there")); err == nil {
 		t.Error("a folder that is not there: no error")
 	}
 }
 
 func TestHead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	is := func(name, branch string, commit OID) {
+	w := gitopstest.New(t)
+	is := func(name, branch string, commit gitops.OID) {
 		t.Helper()
 		h, err := w.Head(t.Context())
 		if err != nil || h.Branch != branch || h.Commit != commit {
 			t.Errorf("%s: %+v, %v", name, h, err)
 		}
-		if commit != "" && h.Tree != OID(w.git("rev-parse", "HEAD^{tree}")) {
+		if commit != "" && h.Tree != gitops.OID(w.Run("rev-parse", "HEAD^{tree}")) {
 			t.Errorf("%s: tree %s", name, h.Tree)
 		}
 	}
 	is("unborn", "refs/heads/main", "")
-	a := w.commit(files{"a": "1"})
+	a := w.CommitAll(gitopstest.Files{"a": "1"})
 	is("branch", "refs/heads/main", a)
-	w.git("checkout", "-q", "--detach")
+	w.Run("checkout", "-q", "--detach")
 	is("detached", "", a)
-	w.git("checkout", "-q", "--orphan", "feat/x")
+	w.Run("checkout", "-q", "--orphan", "feat/x")
 	is("orphan", "refs/heads/feat/x", "")
-	w.git("checkout", "-q", "-f", "main")
-	check(t, os.WriteFile(filepath.Join(w.GitDir, "refs/heads/main"), []byte(strings.Repeat("ab", 20)+"\n"), 0o644))
+	w.Run("checkout", "-q", "-f", "main")
+	gitopstest.Check(t, os.WriteFile(filepath.Join(w.GitDir, "refs/heads/main"), []byte(strings.Repeat("ab", 20)+"\n"), 0o644))
 	if h, err := w.Head(t.Context()); err == nil {
 		t.Errorf("a branch that names no commit: %+v", h)
 	}
@@ -87,36 +90,36 @@ func TestHead(t *testing.T) {
 
 func TestOperation(t *testing.T) {
 	t.Parallel()
-	for want, do := range map[string]func(w *world){
-		"":       func(*world) {},
-		"merge":  func(w *world) { _, _ = tryCommand(w.Top, nil, "merge", "-q", "side") },
-		"rebase": func(w *world) { _, _ = tryCommand(w.Top, nil, "rebase", "-q", "side") },
-		"rebase apply": func(w *world) {
-			_, _ = tryCommand(w.Top, nil, "rebase", "-q", "--apply", "side")
+	for want, do := range map[string]func(w *gitopstest.Repo){
+		"":       func(*gitopstest.Repo) {},
+		"merge":  func(w *gitopstest.Repo) { _, _ = gitopstest.TryCommand(w.Top, nil, "merge", "-q", "side") },
+		"rebase": func(w *gitopstest.Repo) { _, _ = gitopstest.TryCommand(w.Top, nil, "rebase", "-q", "side") },
+		"rebase apply": func(w *gitopstest.Repo) {
+			_, _ = gitopstest.TryCommand(w.Top, nil, "rebase", "-q", "--apply", "side")
 		},
-		"cherry-pick": func(w *world) { _, _ = tryCommand(w.Top, nil, "cherry-pick", "side") },
-		"revert":      func(w *world) { _, _ = tryCommand(w.Top, nil, "revert", "--no-edit", "HEAD~1") },
-		"bisect":      func(w *world) { w.git("bisect", "start") },
-		"am": func(w *world) {
+		"cherry-pick": func(w *gitopstest.Repo) { _, _ = gitopstest.TryCommand(w.Top, nil, "cherry-pick", "side") },
+		"revert":      func(w *gitopstest.Repo) { _, _ = gitopstest.TryCommand(w.Top, nil, "revert", "--no-edit", "HEAD~1") },
+		"bisect":      func(w *gitopstest.Repo) { w.Run("bisect", "start") },
+		"am": func(w *gitopstest.Repo) {
 			mail := filepath.Join(w.GitDir, "mail")
-			check(w.t, os.WriteFile(mail, []byte(w.git("format-patch", "-1", "--stdout", "side")), 0o600))
-			_, _ = tryCommand(w.Top, nil, "am", "-q", mail)
+			gitopstest.Check(w.T, os.WriteFile(mail, []byte(w.Run("format-patch", "-1", "--stdout", "side")), 0o600))
+			_, _ = gitopstest.TryCommand(w.Top, nil, "am", "-q", mail)
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.commit(files{"a": "1"})
-			w.git("branch", "side")
-			w.commit(files{"a": "2"})
-			w.commit(files{"a": "3"})
-			w.git("checkout", "-q", "side")
-			w.commit(files{"a": "4"})
-			w.git("checkout", "-q", "main")
+			w := gitopstest.New(t)
+			w.CommitAll(gitopstest.Files{"a": "1"})
+			w.Run("branch", "side")
+			w.CommitAll(gitopstest.Files{"a": "2"})
+			w.CommitAll(gitopstest.Files{"a": "3"})
+			w.Run("checkout", "-q", "side")
+			w.CommitAll(gitopstest.Files{"a": "4"})
+			w.Run("checkout", "-q", "main")
 			do(w)
 			word, _, _ := strings.Cut(want, " ")
 			if got := w.Operation(); got != word {
-				t.Errorf("%q, want %q; git status says\n%s", got, word, w.git("status"))
+				t.Errorf("%q, want %q; git status says\n%s", got, word, w.Run("status"))
 			}
 		})
 	}
@@ -124,12 +127,12 @@ func TestOperation(t *testing.T) {
 
 func TestOperationOfALinkedWorktree(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.commit(files{"a": "1"})
+	w := gitopstest.New(t)
+	w.CommitAll(gitopstest.Files{"a": "1"})
 	linked := filepath.Join(t.TempDir(), "linked")
-	w.git("worktree", "add", "-q", linked)
-	w.git("bisect", "start")
-	l := openWorld(t, linked)
+	w.Run("worktree", "add", "-q", linked)
+	w.Run("bisect", "start")
+	l := gitopstest.Open(t, linked)
 	if got := l.Operation(); got != "" {
 		t.Errorf("the main worktree's bisect counts here: %q", got)
 	}
@@ -139,20 +142,20 @@ func TestOperationOfALinkedWorktree(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	w := newWorld(t)
-	w.git("config", "airlock.memory", "first")
-	w.git("config", "--add", "airlock.memory", "last\nline")
-	w.git("config", "core.hooksPath", ".husky")
-	w.git("config", "filter.LFS.smudge", "x")
-	w.git("config", "airlock.backend", "native")
-	check(t, os.WriteFile(filepath.Join(w.GitDir, "more"), []byte("[airlock]\n\tincluded\n\tempty =\n\tn = 0\n\todd = maybe\n\tbackend = docker\n"), 0o600))
-	w.git("config", "include.path", "more")
+	w := gitopstest.New(t)
+	w.Run("config", "airlock.memory", "first")
+	w.Run("config", "--add", "airlock.memory", "last\nline")
+	w.Run("config", "core.hooksPath", ".husky")
+	w.Run("config", "filter.LFS.smudge", "x")
+	w.Run("config", "airlock.backend", "native")
+	gitopstest.Check(t, os.WriteFile(filepath.Join(w.GitDir, "more"), []byte("[airlock]\n\tincluded\n\tempty =\n\tn = 0\n\todd = maybe\n\tbackend = docker\n"), 0o600))
+	w.Run("config", "include.path", "more")
 	// This is how git gives -c to the commands that it runs.
 	t.Setenv("GIT_CONFIG_PARAMETERS", `'airlock.cpus'='2' 'airlock.autoland'='false'`)
-	r, err := Open(t.Context(), w.Top)
-	check(t, err)
+	r, err := gitops.Open(t.Context(), w.Top)
+	gitopstest.Check(t, err)
 	c, err := r.Config(t.Context())
-	check(t, err)
+	gitopstest.Check(t, err)
 	for key, want := range map[string]string{"airlock.memory": "last\nline", "airlock.cpus": "2", "Airlock.CPUs": "2", "airlock.backend": "docker",
 		"core.hooksPath": ".husky", "filter.LFS.smudge": "x", "filter.lfs.smudge": "none", "airlock.none": "none", "airlock.empty": "", "core.fsmonitor": "none"} {
 		if got := c.String(key, "none"); got != want {
@@ -180,12 +183,24 @@ func TestConfig(t *testing.T) {
 
 func TestChangesAndVersion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.commit(files{"a": "1", "b": "1"})
-	w.write(files{"a": "2", "new\nline": "x", "c": "y"})
-	w.git("add", "c")
+	w := gitopstest.New(t)
+	w.CommitAll(gitopstest.Files{"a": "1", "b": "1"})
+	w.Write(gitopstest.Files{"a": "2", "new\nline": "x", "c": "y"})
+	w.Run("add", "c")
 	if n, err := w.Changes(t.Context()); err != nil || n != 3 {
 		t.Errorf("Changes: %d, %v, want 3", n, err)
 	}
-	check(t, CheckVersion(t.Context()))
+	gitopstest.Check(t, gitops.CheckVersion(t.Context()))
+}
+
+func TestHashObjectIsGits(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		w := gitopstest.New(t, "--object-format="+format)
+		for _, content := range []string{"", "x", "\x00\xff\n", strings.Repeat("\x00a line\n", 10_000)} {
+			if got, want := gitops.HashObject(format, "blob", []byte(content)), w.Blob(content); got != want {
+				t.Errorf("%s of %d bytes: %s, git says %s", format, len(content), got, want)
+			}
+		}
+	}
 }

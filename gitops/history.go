@@ -3,13 +3,14 @@ package gitops
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 )
 
-// MergeBase is the best common ancestor of two commits, empty if there is none.
+// MergeBase returns the best common ancestor of two commits, empty if there is none.
 func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
 	text, err := g.Output(ctx, "merge-base", string(a), string(b))
 	if Status(err) == 1 {
@@ -18,24 +19,25 @@ func (g *Git) MergeBase(ctx context.Context, a, b OID) (OID, error) {
 	return OID(text), err
 }
 
-// Steps lists the first-parent history from one commit, excluded, to a descendant, included, oldest first. With
-// paths it lists only those steps that change one of them or what lies below.
+// Steps lists the first-parent history from one commit (excluded) to a descendant (included), oldest first. With
+// paths, it lists only commits that change one of the paths or something below it.
 func (g *Git) Steps(ctx context.Context, from, to OID, paths ...string) ([]OID, error) {
 	args := []string{"rev-list", "--first-parent", "--reverse", string(from) + ".." + string(to), "--"}
 	text, err := g.Output(ctx, append(args, paths...)...)
 	return oids(text), err
 }
 
-// reflogRead bounds how far back a reflog is read.
+// reflogRead is the largest number of reflog entries that are read.
 const reflogRead = 1000
 
-// Past lists where a branch was, newest first, as far as its reflog tells.
+// Past lists the previous commits of a branch from its reflog, newest first.
 func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
 	text, err := r.Output(ctx, "rev-list", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), branch, "--")
 	return oids(text), err
 }
 
-// Unreached lists what some commits reach and none of others does, children first. Those of either that are gone reach nothing.
+// Unreached lists the commits that are reachable from tips but not from others, children first. Commits in either
+// list that no longer exist are ignored.
 func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) {
 	var revisions strings.Builder
 	for _, t := range tips {
@@ -50,7 +52,7 @@ func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) 
 	return oids(out.String()), err
 }
 
-// Present lists those of some commits that are there.
+// Present returns those of the commits that exist.
 func (g *Git) Present(ctx context.Context, commits []OID) ([]OID, error) {
 	var names strings.Builder
 	for _, c := range commits {
@@ -68,7 +70,7 @@ func (g *Git) Present(ctx context.Context, commits []OID) ([]OID, error) {
 	return there, err
 }
 
-// oids are the names in the lines of what git prints.
+// oids returns the object names in the lines of git's output.
 func oids(text string) []OID {
 	var list []OID
 	for line := range strings.Lines(text) {
@@ -77,8 +79,8 @@ func oids(text string) []OID {
 	return list
 }
 
-// StartMerge merges a commit into the checked-out branch, as far as that goes without the user: up to the conflict
-// they are to resolve, or the commit they are to make.
+// StartMerge merges a commit into the checked-out branch. It stops where the user must continue: at a conflict, or
+// before the commit.
 func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
 	err := r.Change(ctx, Call{Args: []string{"merge", "--no-ff", "--no-commit", string(commit)}, Stdout: io.Discard})
 	if r.Operation() == "merge" {
@@ -87,7 +89,10 @@ func (r *Repository) StartMerge(ctx context.Context, commit OID) error {
 	return err
 }
 
-// Commit is the commit that a revision stands for.
+// ErrNoCommit means that a name does not resolve to a commit.
+var ErrNoCommit = errors.New("no such commit")
+
+// Commit returns the commit that a revision resolves to.
 func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 	text, err := r.Output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if Status(err) == 1 {
@@ -99,11 +104,48 @@ func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 	return ParseOID(text)
 }
 
-// PathspecLimit is the number of paths up to which git is told them; git matches each index
-// entry against each pathspec, so that beyond it asking for everything is cheaper.
+// PathspecLimit is the number of paths up to which they are passed to git. Git matches each index entry against
+// each pathspec, so for more paths it is cheaper to request everything.
 const PathspecLimit = 100
 
 // IsAncestor reports whether a commit is reachable from another.
 func (g *Git) IsAncestor(ctx context.Context, ancestor, of OID) bool {
 	return g.Look(ctx, Call{Args: []string{"merge-base", "--is-ancestor", string(ancestor), string(of)}}) == nil
+}
+
+// Tree returns the tree of a commit.
+func (g *Git) Tree(ctx context.Context, commit OID) (OID, error) {
+	tree, err := g.Output(ctx, "rev-parse", "--verify", "-q", string(commit)+"^{tree}")
+	return OID(tree), err
+}
+
+// Summary is a commit or branch in one line, safe to show.
+type Summary struct {
+	Name    string // abbreviated
+	Subject string
+}
+
+// Summaries lists at most a certain number of the commits in some revisions, newest first.
+func (r *Repository) Summaries(ctx context.Context, most int, revisions ...string) ([]Summary, error) {
+	args := append([]string{"log", "-z", "--no-show-signature", "--no-notes", fmt.Sprintf("--max-count=%d", most), "--format=%h%x09%s"}, revisions...)
+	return r.summaries(ctx, append(args, "--"))
+}
+
+// RefNames lists at most a certain number of the refs below a prefix such as "refs/heads", the most recently used
+// first, by their short names. It leaves out names that would have to be escaped.
+func (r *Repository) RefNames(ctx context.Context, most int, below string) ([]Summary, error) {
+	return r.summaries(ctx, []string{"for-each-ref", "--sort=-committerdate", fmt.Sprintf("--count=%d", most),
+		"--format=%(refname:short)%09%(contents:subject)%00", below})
+}
+
+func (r *Repository) summaries(ctx context.Context, args []string) ([]Summary, error) {
+	records, err := r.Records(ctx, Call{Args: args})
+	var all []Summary
+	for _, record := range records {
+		name, subject, _ := strings.Cut(strings.TrimPrefix(record, "\n"), "\t")
+		if name != "" && Escape(name) == name {
+			all = append(all, Summary{name, Escape(subject)})
+		}
+	}
+	return all, err
 }

@@ -1,0 +1,206 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Config is a repository's configuration as git resolved it at one moment.
+type Config map[string]string
+
+// Config reads the configuration. For a key with several values the last one counts, as for git. The result does
+// not include the configuration that this package sets for its own commands.
+func (r *Repository) Config(ctx context.Context) (Config, error) {
+	own := *r.Git
+	own.config = nil
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	if err != nil {
+		return nil, err
+	}
+	c := make(Config, len(records))
+	for _, rec := range records {
+		c.add(rec)
+	}
+	return c, nil
+}
+
+// CurrentConfig reads the configuration that git would use in dir in this environment, whether or not dir is in a
+// repository.
+func CurrentConfig(ctx context.Context, dir string) (Config, error) {
+	g := newUserGit(dir)
+	if gitDir := os.Getenv(gitDirVariable); gitDir != "" {
+		g = g.With(gitDirVariable + "=" + gitDir)
+	}
+	return (&Repository{Git: g}).Config(ctx)
+}
+
+// Values returns all values of a setting that may have several. As in git, an empty value removes the values before
+// it.
+func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
+	own := *r.Git
+	own.config = nil
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	if err != nil {
+		return nil, err
+	}
+	var values []string
+	for _, rec := range records {
+		name, value, _ := strings.Cut(rec, "\n")
+		switch {
+		case canonical(name) != canonical(key):
+		case value == "":
+			values = nil
+		default:
+			values = append(values, value)
+		}
+	}
+	return values, nil
+}
+
+// CommandConfig reads the configuration that was given for this one command with "git -c".
+func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
+	c := Config{}
+	if os.Getenv(configParameters) == "" {
+		return c, nil
+	}
+	own := r.With("GIT_CONFIG_COUNT=0") // configuration from the environment has the same scope as "git -c"
+	own.config = nil
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--show-scope"}})
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(records); i += 2 {
+		if records[i] == "command" {
+			c.add(records[i+1])
+		}
+	}
+	maps.DeleteFunc(c, func(key, _ string) bool { return strings.Contains(key, earlier) })
+	return c, nil
+}
+
+// add adds a key and its value as "git config -z" lists them.
+func (c Config) add(record string) {
+	key, value, valued := strings.Cut(record, "\n")
+	if !valued {
+		value = "true" // a key without "=" is a true boolean, git-config(1)
+	}
+	if before, again := c[key]; again && before != value {
+		c[key+earlier+before] = before
+	}
+	c[key] = value
+}
+
+// earlier separates a key from an earlier value of the key. It does not occur in git's keys.
+const earlier = "\x00"
+
+// All returns all keys with each of their values, since git uses all values of some keys.
+func (c Config) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for key, value := range c {
+			key, _, _ := strings.Cut(key, earlier)
+			if !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+// Keys returns the keys in alphabetical order.
+func (c Config) Keys() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c)), func(key string) bool { return strings.Contains(key, earlier) })
+}
+
+// With returns the configuration with other values for some keys. The keys must have the form in which git lists
+// them.
+func (c Config) With(others map[string]string) Config {
+	all := maps.Clone(c)
+	maps.Copy(all, others)
+	return all
+}
+
+// canonical returns a key in the form in which git lists it: section and name in lower case, and the subsection
+// between them unchanged.
+func canonical(key string) string {
+	first, last := strings.Index(key, "."), strings.LastIndex(key, ".")
+	if first < 0 {
+		return strings.ToLower(key)
+	}
+	return strings.ToLower(key[:first]) + key[first:last] + strings.ToLower(key[last:])
+}
+
+// Bool returns the value of a boolean setting, parsed as git does, or otherwise if the key is not set.
+func (c Config) Bool(key string, otherwise bool) (bool, error) {
+	value, ok := c[canonical(key)]
+	if !ok {
+		return otherwise, nil
+	}
+	switch strings.ToLower(value) {
+	case "true", "yes", "on":
+		return true, nil
+	case "false", "no", "off", "":
+		return false, nil
+	}
+	if n, err := strconv.Atoi(value); err == nil {
+		return n != 0, nil
+	}
+	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
+}
+
+// Has reports whether a key is set.
+func (c Config) Has(key string) bool { _, ok := c[canonical(key)]; return ok }
+
+// String returns the value of a setting, or otherwise if the key is not set.
+func (c Config) String(key, otherwise string) string {
+	if value, ok := c[canonical(key)]; ok {
+		return value
+	}
+	return otherwise
+}
+
+// Setting is one value of the configuration and its origin.
+type Setting struct {
+	Scope string // system, global, local, worktree or command
+	File  string // empty if it does not come from a file; relative to the top of the work tree
+	Key   string
+	Value string
+}
+
+// Settings reads the configuration with the file of each value, in git's order. The result does not include the
+// configuration that this package sets for its own commands.
+func (r *Repository) Settings(ctx context.Context) ([]Setting, error) {
+	own := *r.Git
+	own.config = nil
+	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes", "--show-scope", "--show-origin"}})
+	if err != nil {
+		return nil, err
+	}
+	var settings []Setting
+	for i := 0; i+2 < len(records); i += 3 {
+		s := Setting{Scope: records[i]}
+		s.File, _ = strings.CutPrefix(records[i+1], "file:")
+		if s.File == records[i+1] {
+			s.File = ""
+		}
+		var valued bool
+		if s.Key, s.Value, valued = strings.Cut(records[i+2], "\n"); !valued {
+			s.Value = "true" // a key without "=" is a true boolean, git-config(1)
+		}
+		settings = append(settings, s)
+	}
+	return settings, nil
+}
+
+// ConfigOf returns settings as a Config.
+func ConfigOf(settings []Setting) Config {
+	c := make(Config, len(settings))
+	for _, s := range settings {
+		c.add(s.Key + "\n" + s.Value)
+	}
+	return c
+}
