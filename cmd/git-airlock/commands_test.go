@@ -19,10 +19,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// world is what the commands of one script remember.
+// world is the state that the commands of one script share.
 type world struct {
-	kept     map[string]string // path to a description of what was there
-	excludes map[string]string // a repository's git directory to its info/exclude before the first start
+	kept     map[string]string // maps a path to a description of its content
+	excludes map[string]string // maps a git directory to its info/exclude before the first start
 	airlocks []remembered
 }
 
@@ -30,16 +30,16 @@ type worldKey struct{}
 
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
-// patience is how long a script waits for what should come; on a loaded machine that can take long.
+// patience is the time that a script waits for an expected change. On a busy machine a change can take long.
 const patience = 20 * time.Second
 
-// rest is how long a script rests before it looks again, having begun to at a time and within what it may take: ever longer,
-// since who looks keeps the processors from what is looked for.
+// rest returns the pause of a script before it checks again. begun is the time of the first check, and within the time limit. Pauses
+// get longer, because checking takes processor time from the program under test.
 func rest(begun time.Time, within time.Duration) {
 	time.Sleep(min(max(time.Since(begun)/4, 10*time.Millisecond), within/100))
 }
 
-// scriptCommands are the words that the scripts add to testscript's.
+// scriptCommands are the commands that the scripts have in addition to testscript's.
 var scriptCommands map[string]func(ts *testscript.TestScript, neg bool, args []string)
 
 func init() {
@@ -83,7 +83,7 @@ func usage(ts *testscript.TestScript, wrong bool, text string) {
 	}
 }
 
-// succeed runs a program; "!" wants it to fail.
+// succeed runs a program that must succeed, or with "!" must fail.
 func succeed(ts *testscript.TestScript, neg bool, program string, args ...string) {
 	err := ts.Exec(program, args...)
 	if (err != nil) != neg {
@@ -110,7 +110,7 @@ func cmdAgent(ts *testscript.TestScript, neg bool, args []string) {
 	succeed(ts, neg, "git", append([]string{"airlock", "visit", "--", "sh", "-euc", prelude + args[0], "sh"}, args[1:]...)...)
 }
 
-// exits STATUS PROGRAM ARGS wants exactly that exit status.
+// exits STATUS PROGRAM ARGS checks the exit status of a program.
 func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) < 2, "exits STATUS PROGRAM [ARGS]")
 	want, err := strconv.Atoi(args[0])
@@ -128,7 +128,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repo DIR makes a repository of what the archive has put there, and goes into it.
+// repo DIR makes a repository from the archive's files in a folder, and changes to it.
 func cmdRepo(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "repo DIR")
 	dir := ts.MkAbs(args[0])
@@ -151,7 +151,7 @@ func readOr(name, otherwise string) string {
 	return string(content)
 }
 
-// start ARGS is git airlock start, and remembers the airlock, and what was there before the first.
+// start ARGS runs git airlock start, and remembers the airlock and the state before the first start.
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg, "start ARGS")
 	if _, started := worldOf(ts).excludes[commonDir(ts)]; !started {
@@ -163,7 +163,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprint(ts.Stderr(), stderr)
 }
 
-// document runs status --json, whose status must be 0 or 4.
+// statusDocument runs status --json, whose exit status must be 0 or 4.
 func statusDocument(ts *testscript.TestScript) any {
 	cmd := exec.Command("git", "airlock", "status", "--json")
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
@@ -181,7 +181,7 @@ func statusDocument(ts *testscript.TestScript) any {
 	return d
 }
 
-// environ is the script's environment, as far as the program looks at it.
+// environ returns the variables of the script's environment that the program reads.
 func environ(ts *testscript.TestScript) []string {
 	env := os.Environ()
 	for _, name := range []string{"HOME", "PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES", "LC_ALL",
@@ -193,7 +193,7 @@ func environ(ts *testscript.TestScript) []string {
 	return env
 }
 
-// field follows a path such as hold.next.0 through a document; "len" is a length. What is not there is "none".
+// field returns the value at a path such as hold.next.0 in a document. "len" is a length. A missing value is "none".
 func field(document any, path string) string {
 	for _, key := range strings.Split(path, ".") {
 		switch d := document.(type) {
@@ -223,7 +223,7 @@ func field(document any, path string) string {
 	return string(text)
 }
 
-// mismatch says which of PATH VALUE pairs a document does not have.
+// mismatch returns the first of the PATH VALUE pairs that a document does not have.
 func mismatch(document any, pairs []string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := field(document, pairs[i]); got != pairs[i+1] {
@@ -290,21 +290,21 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// landed N waits until the outer branch has exactly N commits since the base, by git alone: nobody but the
-// daemon may be needed for it. The index is locked for some moments after the branch has moved.
+// landed N waits until the outer branch has exactly N commits since the base. It checks with git alone, because the daemon must land
+// them without another command. The index is locked for a moment after the branch has moved.
 func cmdLanded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "landed N")
 	cmdWaitFor(ts, false, []string{`n=$(git rev-list --count "$1..$2"); echo "$n landed"; test "$n" = "$3"; not test -e "$(git rev-parse --git-path index.lock)"`,
 		ts.Getenv("BASE"), "refs/heads/" + ts.Getenv("BRANCH"), args[0]})
 }
 
-// settled waits until nothing is being written: no lock is held on the index or a ref.
+// settled waits until no lock is held on the index or a ref.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "settled")
 	cmdWaitFor(ts, false, []string{`test -z "$(find "$1" -name '*.lock' ! -path "$1/airlock/*")"`, commonDir(ts)})
 }
 
-// keep PATHS remembers what is there: bytes, modes, links, everything below a folder.
+// keep PATHS remembers the content of paths: bytes, modes, links, and everything below a folder.
 func cmdKeep(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0, "keep PATH...")
 	clear(worldOf(ts).kept)
@@ -313,7 +313,7 @@ func cmdKeep(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// kept wants all that to be as it was.
+// kept checks that the kept paths are unchanged.
 func cmdKept(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "kept")
 	for path, before := range worldOf(ts).kept {
@@ -323,7 +323,7 @@ func cmdKept(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// describe tells what is at a path, a file or a tree.
+// describe returns a description of a file or a folder tree.
 func describe(path string) string {
 	var b strings.Builder
 	err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
@@ -350,7 +350,7 @@ func describe(path string) string {
 	return b.String()
 }
 
-// next runs what the first hold says to type next, through a shell as if it was pasted.
+// next runs the next commands of the first hold in a shell, as if they were pasted.
 func cmdNext(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) > 1, "next [N]")
 	n := "0"
@@ -383,7 +383,7 @@ func cmdFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// help PROGRAM ARGS wants a help text on standard output that lists the exit statuses.
+// help PROGRAM ARGS checks that a program prints a help text with the exit statuses on standard output.
 func cmdHelp(ts *testscript.TestScript, neg bool, args []string) {
 	succeed(ts, neg, args[0], args[1:]...)
 	out := ts.ReadFile("stdout")
@@ -392,7 +392,7 @@ func cmdHelp(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// refused PROGRAM ARGS wants a failure that is told in the program's voice on standard error and nowhere else.
+// refused PROGRAM ARGS checks that a program fails, with a message only on standard error, prefixed as all messages are.
 func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
 	succeed(ts, true, args[0], args[1:]...)
 	if !strings.HasPrefix(ts.ReadFile("stderr"), "airlock: ") || ts.ReadFile("stdout") != "" {
@@ -400,7 +400,7 @@ func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// hinted PROGRAM ARGS wants a failure that says what to type next.
+// hinted PROGRAM ARGS checks that a program fails with a hint.
 func cmdHinted(ts *testscript.TestScript, neg bool, args []string) {
 	_ = ts.Exec(args[0], args[1:]...)
 	if said := ts.ReadFile("stderr"); !strings.HasPrefix(said, "airlock: ") || neg == strings.Contains(said, "\nhint: ") {
@@ -408,10 +408,10 @@ func cmdHinted(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unhinted PROGRAM ARGS wants a failure that does not.
+// unhinted PROGRAM ARGS checks that a program fails without a hint.
 func cmdUnhinted(ts *testscript.TestScript, _ bool, args []string) { cmdHinted(ts, true, args) }
 
-// absent PATTERN FILE wants no match, and shows what there is.
+// absent PATTERN FILE checks that a file has no match, and otherwise prints the matches.
 func cmdAbsent(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 2, "absent PATTERN FILE")
 	pattern, err := regexp.Compile(args[0])
@@ -423,7 +423,7 @@ func cmdAbsent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// mounted DIR [OPTIONS] mounts a file system in memory at a folder; it goes with the script, whatever became of that.
+// mounted DIR [OPTIONS] mounts a file system in memory on a folder. It is unmounted at the end of the script in any case.
 func cmdMounted(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0, "mounted DIR [OPTIONS]")
 	dir := ts.MkAbs(args[0])

@@ -24,8 +24,8 @@ func TestCompletion(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/shells", Setup: setup(t), Cmds: scriptCommands, Condition: condition})
 }
 
-// shellSetups make a shell complete a line, insert all there is to offer at "insert", and show the line between guillemets
-// at "show".
+// shellSetups configure a shell so that the key sequence "insert" inserts all completions of a line, and "show" prints the line
+// between guillemets.
 var shellSetups = map[string]struct {
 	argv         []string
 	setup        string
@@ -43,8 +43,8 @@ show() { print -rn -- "«$BUFFER»"; BUFFER=; }; zle -N show; bindkey '^Xs' show
 `, "\x18a", "\x18s"},
 }
 
-// offers SHELL TABLE completes the lines of a table, "LINE => WORD..." and wants each word among what is offered, but those
-// after "!".
+// offers SHELL TABLE completes the lines of a table, "LINE => WORD...". It checks that each word is offered, and that words after "!"
+// are not.
 func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 2, "offers SHELL TABLE")
 	complete := completeInFish
@@ -68,7 +68,7 @@ func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
 				continue
 			}
 			word = strings.ReplaceAll(word, "␣", " ")
-			// The last word of the line may begin in front of what is replaced.
+			// The last word of the line may begin before the replaced part.
 			pattern := regexp.MustCompile(`(^|[\s=:])` + regexp.QuoteMeta(word) + `/?($|\s)`)
 			if pattern.MatchString(strings.ReplaceAll(got, `\`, "")) != wanted {
 				ts.Fatalf("%s: completing %q: %q among what is offered: want %v; offered: %q", args[0], line, word, wanted, got)
@@ -77,7 +77,7 @@ func cmdOffers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// completeInFish asks fish, which can be asked.
+// completeInFish uses fish's own command for completions.
 func completeInFish(ts *testscript.TestScript, line string) string {
 	home := ts.Getenv("HOME")
 	confd := filepath.Join(home, ".local/share/fish/vendor_conf.d")
@@ -130,7 +130,7 @@ func (s *shellSession) close() {
 	s.terminal.Close()
 }
 
-// complete types a line, has all inserted there is to offer, and returns the line that this makes.
+// complete types a line, inserts all completions, and returns the resulting line.
 func (s *shellSession) complete(ts *testscript.TestScript, line string) string {
 	from := len(s.screen.String())
 	_, err := s.terminal.WriteString(line + shellSetups[s.name].insert + shellSetups[s.name].show)

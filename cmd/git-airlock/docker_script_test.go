@@ -19,7 +19,7 @@ import (
 	"github.com/docker/docker/client"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/prison/docker"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -30,7 +30,7 @@ func init() {
 	scriptCommands["paused"] = cmdPaused
 }
 
-// testImage is an image with git and a shell in it that tests may use.
+// testImage returns the name of an image with git and a shell for tests.
 func testImage() string {
 	if image := os.Getenv("AIRLOCK_TEST_IMAGE"); image != "" {
 		return image
@@ -40,39 +40,38 @@ func testImage() string {
 
 func needDocker(t *testing.T) {
 	t.Helper()
-	err := session.Containers().Probe(t.Context())
+	err := prisons.Containers().Probe(t.Context())
 	if err == nil {
-		err = session.Containers().CheckImage(t.Context(), testImage())
+		err = prisons.Containers().CheckImage(t.Context(), testImage())
 	}
 	prisontest.Need(t, "docker", err)
 }
 
-// TestDocker runs the scripts about containers, which choose backend and image themselves.
+// TestDocker runs the scripts about containers, which choose their backend and image.
 func TestDocker(t *testing.T) {
 	needDocker(t)
 	testscript.Run(t, testscript.Params{Dir: "testdata/script/docker", Setup: withImage(setup(t)), Cmds: scriptCommands,
 		Condition: condition, RequireUniqueNames: true})
 }
 
-// elsewhere are the scripts that are about the native prison or about none, and the one that looks for the
-// workspace's path, which a container shows. What selftest says of containers, [TestOtherEngines] asks, and what the watchdog does to one,
-// home-full.
-var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "network",
+// elsewhere lists the scripts about the native prison or about none, and the script that searches for the workspace's path, which a
+// container shows. [TestOtherEngines] tests selftest in containers, and home-full tests the watchdog.
+var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "network", "network-own",
 	"no-range", "none", "partial", "progress", "read-only", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
 
-// landing begins the names of scripts about what happens outside when the commits are there, whatever they came out of and whoever lands them.
+// landing lists the prefixes of scripts about landing, which is the same for all backends and users.
 var landing = []string{"brought", "clear-refuses", "drain", "engine-", "exact-", "exclude", "hold-", "hygiene", "identity", "include", "init", "kill-daemon", "kill-promote", "list", "log",
 	"names", "policy-", "recipe", "rescue", "rewritten", "scan", "second-worktree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-json", "upto", "user-"}
 
-// again are those that an ordinary user runs in containers, too: what has to do with whose things are.
-var again = []string{"again", "attach", "basic", "clear-discards", "home-full", "kill-start", "run", "stop-start", "worktrees"}
+// again lists the scripts that depend on file owners. An ordinary user runs them in containers, too.
+var again = []string{"again", "attach", "basic", "clear-discards", "home-full", "kill-start", "run", "stop-start", "values", "worktrees"}
 
-// isLanding reports whether a script is one of landing.
+// isLanding reports whether a script is about landing.
 func isLanding(file string) bool {
 	return slices.ContainsFunc(landing, func(prefix string) bool { return strings.HasPrefix(filepath.Base(file), prefix) })
 }
 
-// TestScriptInContainers runs the general scripts once more, with the user's settings asking for session.Containers().
+// TestScriptInContainers runs the general scripts once more, with the user's settings asking for prisons.Containers().
 func TestScriptInContainers(t *testing.T) {
 	needDocker(t)
 	files := slices.DeleteFunc(scripts(t), func(file string) bool {
@@ -83,7 +82,7 @@ func TestScriptInContainers(t *testing.T) {
 	testscript.Run(t, testscript.Params{Files: files, Setup: withImage(setup(t, config)), Cmds: scriptCommands, Condition: condition})
 }
 
-// TestOtherEngines lives a life with each of what people have beside Docker's own runtime.
+// TestOtherEngines runs the lifecycle with other runtimes and engines than Docker's default.
 func TestOtherEngines(t *testing.T) {
 	for _, c := range []struct{ name, host, runtime, config string }{
 		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc", "\truntime = runsc\n"},
@@ -106,13 +105,13 @@ func TestOtherEngines(t *testing.T) {
 	}
 }
 
-// usable tells what is missing to make prisons on an engine.
+// usable returns an error if prisons cannot be made on an engine.
 func usable(t *testing.T, host, runtime string) error {
 	b := docker.New(docker.Options{Host: host})
 	return errors.Join(b.CheckRuntime(t.Context(), runtime), b.CheckImage(t.Context(), testImage()))
 }
 
-// withImage tells scripts the image.
+// withImage adds the image to the environment of scripts.
 func withImage(setup func(*testscript.Env) error) func(*testscript.Env) error {
 	return func(env *testscript.Env) error {
 		env.Setenv("IMAGE", testImage())
@@ -121,8 +120,8 @@ func withImage(setup func(*testscript.Env) error) func(*testscript.Env) error {
 	}
 }
 
-// onengine [-soon] N wants N containers, volumes and networks of the airlock that was started last, beside the container of an
-// exporter that could not be native.
+// onengine [-soon] N checks that the last started airlock has N containers, volumes and networks. The container of an exporter, which
+// is used if a native one is not possible, does not count.
 func cmdOnEngine(ts *testscript.TestScript, neg bool, args []string) {
 	within := time.Duration(0)
 	if len(args) == 2 && args[0] == "-soon" {
@@ -148,7 +147,7 @@ func cmdOnEngine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// paused pauses the containers of the airlock that was started last, ! paused lets them go on.
+// paused pauses the containers of the last started airlock. "! paused" unpauses them.
 func cmdPaused(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, len(args) != 0, "[!] paused")
 	airlocks := worldOf(ts).airlocks
@@ -174,7 +173,7 @@ func engineClient(ts *testscript.TestScript) *client.Client {
 	return c
 }
 
-// onEngine finds what an airlock has there.
+// onEngine returns the containers of an airlock, and the number of its volumes and networks.
 func onEngine(ts *testscript.TestScript, r remembered) (boxes []container.Summary, others int) {
 	if !r.container {
 		return nil, 0

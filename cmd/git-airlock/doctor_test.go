@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// ill is a backend at which examining fails.
+// ill is a backend whose Examine fails.
 type ill struct {
 	prison.Backend
 	name string
@@ -22,7 +22,7 @@ func (b ill) Name() string                                      { return b.name 
 func (b ill) Traits(string) prison.Traits                       { return prison.Traits{} }
 func (b ill) Examine(context.Context) ([]prison.Finding, error) { return nil, b.err }
 
-// TestDiagnoseOthers has a backend at which something fails that nobody foresaw: it is shown, and so is the next one.
+// TestDiagnoseOthers checks that doctor shows an unexpected error of a backend, and the next backend.
 func TestDiagnoseOthers(t *testing.T) {
 	d, err := diagnose(t.Context(), []prison.Backend{ill{name: "first", err: errors.New("500 \x1b[31m")}, ill{name: "second"}}, "")
 	if err != nil {

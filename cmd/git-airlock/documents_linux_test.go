@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// TestDocumentsAreShort keeps the README and DESIGN.md to what somebody reads at once; details belong to the manual and to packages.
+// TestDocumentsAreShort bounds the length of README.md and DESIGN.md. Details belong in the manual and in package documentation.
 func TestDocumentsAreShort(t *testing.T) {
 	for name, most := range map[string]int{"README.md": 180, "DESIGN.md": 300} {
 		text := read(t, filepath.Join("../..", name))
@@ -21,7 +21,7 @@ func TestDocumentsAreShort(t *testing.T) {
 	}
 }
 
-// TestReadmeLinks wants what the README points to: files, scripts, and pages of the manual.
+// TestReadmeLinks checks that the files, scripts and manual pages exist that the README names.
 func TestReadmeLinks(t *testing.T) {
 	text := string(read(t, "../../README.md"))
 	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)|(scripts/[a-z-]+)`).FindAllStringSubmatch(text, -1) {
@@ -48,7 +48,7 @@ func TestReadmeLinks(t *testing.T) {
 	}
 }
 
-// TestMarkdownManual wants the same pages on the web, each rule explained, and links that lead somewhere.
+// TestMarkdownManual checks that the Markdown manual has the same pages, explains each rule, and has no dead links.
 func TestMarkdownManual(t *testing.T) {
 	book := manualOf(appPage(newCLI(nil)))
 	pages := book.Markdown()

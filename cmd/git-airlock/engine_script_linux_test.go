@@ -22,7 +22,7 @@ import (
 
 func init() { scriptCommands["engine"] = cmdEngine }
 
-// ownEngine is a Docker Engine of a script's own, which it may kill.
+// ownEngine is a Docker Engine that belongs to a script, which may kill it.
 type ownEngine struct {
 	dir     string
 	options []string
@@ -33,7 +33,7 @@ type engineKey struct{}
 
 func (e *ownEngine) host() string { return "unix://" + e.dir + "/socket" }
 
-// remapped is a user that an engine can take the ids of; nobody's files are touched for it.
+// remapped returns a user whose subordinate ids an engine can use. No file of that user is changed.
 func remapped() (string, error) {
 	for line := range strings.Lines(readOr("/etc/subuid", "")) {
 		name, _, _ := strings.Cut(line, ":")
@@ -44,7 +44,7 @@ func remapped() (string, error) {
 	return "", errors.New("nobody has a range in /etc/subuid and /etc/subgid")
 }
 
-// TestEngine runs the scripts that stop, kill and freeze a Docker Engine, and start it otherwise.
+// TestEngine runs the scripts that stop, kill and freeze a Docker Engine, and start it with other options.
 func TestEngine(t *testing.T) {
 	needDocker(t)
 	if os.Geteuid() != 0 {
@@ -64,7 +64,7 @@ func TestEngine(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// An engine that maps ids must come down to its data as somebody else.
+			// An engine that maps ids must reach its data as another user.
 			if err := os.Chmod(dir, 0o711); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func TestEngine(t *testing.T) {
 		}})
 }
 
-// engine start|stop|kill|freeze|thaw does that to the script's own engine. It can be started with options.
+// engine start|stop|kill|freeze|thaw controls the script's own engine. start takes options.
 func cmdEngine(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0 || len(args) > 1 && args[0] != "start", "engine start [options]|stop|kill|freeze|thaw")
 	e := ts.Value(engineKey{}).(*ownEngine)
@@ -107,7 +107,7 @@ func (e *ownEngine) start() error {
 		return err
 	}
 	defer log.Close()
-	// It has a network of its own: without a bridge it would remove the machine's.
+	// The engine has its own network. Without a bridge it would remove the machine's bridge.
 	e.process = exec.Command("dockerd", append([]string{"--host", e.host(), "--data-root", in("data"), "--exec-root", in("run"),
 		"--pidfile", in("pid"), "--bridge", "none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"}, e.options...)...)
 	e.process.Stdout, e.process.Stderr = log, log
@@ -130,7 +130,7 @@ func (e *ownEngine) start() error {
 	}
 }
 
-// giveImage copies the tests' image from the machine's engine, the first time.
+// giveImage copies the tests' image from the machine's engine on first use.
 func (e *ownEngine) giveImage(c *client.Client) error {
 	ctx := context.Background()
 	if _, err := c.ImageInspect(ctx, testImage()); err == nil {
@@ -151,7 +151,7 @@ func (e *ownEngine) giveImage(c *client.Client) error {
 		return err
 	}
 	defer said.Body.Close()
-	if _, err := io.Copy(io.Discard, said.Body); err != nil { // it is loaded when that ends
+	if _, err := io.Copy(io.Discard, said.Body); err != nil { // the image is loaded at the end of the body
 		return err
 	}
 	_, err = c.ImageInspect(ctx, testImage())
@@ -165,15 +165,15 @@ func (e *ownEngine) end(s syscall.Signal) error {
 	err := e.process.Process.Signal(s)
 	_ = e.process.Wait()
 	e.process = nil
-	// The engine's helper dies with it, but some machines' first process is slow to reap it, and the next engine
-	// would go by its number.
+	// containerd dies with the engine. On some machines the first process is slow to reap it, and the next engine would find its
+	// pid still in use.
 	_ = os.Remove(filepath.Join(e.dir, "run", "containerd", "containerd.pid"))
 	return err
 }
 
 // remove ends the engine, which ends its containers, and removes its files.
 func (e *ownEngine) remove(t *testing.T) {
-	if e.process == nil { // only a living one ends what a killed one left
+	if e.process == nil { // only a running engine can end the containers of a killed one
 		if err := e.start(); err != nil {
 			t.Error(err)
 		}

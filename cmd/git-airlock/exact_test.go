@@ -12,13 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// rawCommit is a commit object taken apart, nothing decoded.
+// rawCommit is a parsed commit object, without decoding of its values.
 type rawCommit struct {
 	tree              string
 	parents           []string
 	author, committer string
 	encoding          string
-	other             []string // headers that are none of these
+	other             []string // other headers
 	message           string
 }
 
@@ -45,7 +45,7 @@ func parseCommit(content string) (c rawCommit) {
 	return c
 }
 
-// identity splits "Name <mail> 1234 +0100" before the time.
+// splitAuthor splits "Name <mail> 1234 +0100" before the time.
 func splitAuthor(ident string) (who, when string) {
 	i := strings.LastIndex(ident, "> ")
 	if i < 0 {
@@ -54,7 +54,7 @@ func splitAuthor(ident string) (who, when string) {
 	return ident[:i+1], ident[i+2:]
 }
 
-// gitOutput runs git where the script is, in the prison or outside.
+// gitOutput runs git in the script's folder, in the prison or outside.
 func gitOutput(ts *testscript.TestScript, inside bool, stdin string, args ...string) string {
 	argv := append([]string{"git"}, args...)
 	if inside {
@@ -89,10 +89,10 @@ func commits(ts *testscript.TestScript, inside bool, ids []string) map[string]ra
 	return found
 }
 
-// noteKeys are the keys of version 1, in their order; "Supersedes" may follow, any number of times.
+// noteKeys lists the keys of version 1, in their order. "Supersedes" may follow several times.
 var noteKeys = []string{"Version", "Commit", "Session", "Inner-Commit", "Inner-Author", "Base", "Backend", "Isolation", "Tree", "Policy", "Landed-At"}
 
-// noteValues are what some of them must look like.
+// noteValues has patterns for the values of some keys.
 var noteValues = map[string]*regexp.Regexp{
 	"Version":   regexp.MustCompile(`^1$`),
 	"Session":   regexp.MustCompile(`^\d{8}T\d{6}Z-[0-9a-f]{4}$`),
@@ -130,9 +130,9 @@ func readNote(ts *testscript.TestScript, id string) map[string]string {
 	return values
 }
 
-// exact [N] compares each landed commit with the inner commit that its note names, object by object: tree,
-// message, encoding and author date byte for byte, the parents' images, the user's name and nobody
-// else's. Every commit of the inner main must have landed; N is how many have.
+// exact [N] compares each landed commit with the inner commit that its note names: tree, message, encoding and author date byte for
+// byte, the parents' images, and the user's name as the only name. Every commit of the inner main must have landed. N is their
+// number.
 func cmdExact(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) > 1, "exact [N]")
 	landed := strings.Fields(gitOutput(ts, false, "", "rev-list", "--reverse", "--topo-order", ts.Getenv("BASE")+"..refs/heads/"+ts.Getenv("BRANCH")))
@@ -149,7 +149,7 @@ func cmdExact(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, id := range strings.Fields(gitOutput(ts, true, "", "rev-list", "--max-parents=0", "refs/heads/main", "--")) {
 		if images[id] == "" {
-			images[id] = ts.Getenv("BASE") // the first commit; others are of the agent's making
+			images[id] = ts.Getenv("BASE") // the inner root; the agent made the others
 		}
 	}
 	for _, id := range strings.Fields(gitOutput(ts, true, "", "rev-list", "refs/heads/main", "--")) {
@@ -166,7 +166,7 @@ func cmdExact(ts *testscript.TestScript, neg bool, args []string) {
 	gitOutput(ts, false, "", "fsck", "--no-progress", "--no-dangling", "--strict")
 }
 
-// compare says in what a landed commit is not what it should be.
+// compare returns the difference between a landed commit and the expected one.
 func compare(ts *testscript.TestScript, outer, inner rawCommit, images, note map[string]string) string {
 	user := ts.Getenv("LANDED_BY")
 	if user == "" {
@@ -182,7 +182,7 @@ func compare(ts *testscript.TestScript, outer, inner rawCommit, images, note map
 		}
 	}
 	if note["Supersedes"] != "" {
-		parents, outer.parents = parents[1:], outer.parents[1:] // the first is what had landed last
+		parents, outer.parents = parents[1:], outer.parents[1:] // the first parent is the previously landed commit
 	}
 	switch {
 	case outer.tree != inner.tree:

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// rotFilter is a filter as gitattributes(5) has them, under "Long Running Filter Process": it rotates letters, and
-// answers as late as git lets it, as those for large files do.
+// rotFilter is a filter of the protocol in gitattributes(5), "Long Running Filter Process". It rotates letters, and answers as late as
+// git allows, as filters for large files do.
 func rotFilter() {
 	in, out := bufio.NewReader(os.Stdin), bufio.NewWriter(os.Stdout)
 	readPackets(in)
@@ -61,7 +61,7 @@ func value(packets []string, key string) string {
 	return ""
 }
 
-// rot rotates the letters of a text by half the alphabet, in pieces that fit into a packet.
+// rot rotates the letters of a text by half the alphabet. It returns pieces that fit into a packet.
 func rot(text string) (pieces []string) {
 	turned := strings.Map(func(r rune) rune {
 		switch {
@@ -79,7 +79,7 @@ func rot(text string) (pieces []string) {
 	return pieces
 }
 
-// readPackets reads up to the next flush packet; nil is the end of the input.
+// readPackets reads up to the next flush packet. It returns nil at the end of the input.
 func readPackets(in *bufio.Reader) []string {
 	packets := []string{}
 	for {

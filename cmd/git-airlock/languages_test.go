@@ -19,8 +19,8 @@ func init() {
 	scriptCommands["pruned"] = cmdPruned
 }
 
-// TestLanguages runs the script about languages once more, with images that are built of Debian's packages; where it is to
-// be brief, Python's alone.
+// TestLanguages runs the script about languages again, with images that are built from Debian packages. A brief run builds only the
+// image for Python.
 func TestLanguages(t *testing.T) {
 	needDocker(t)
 	brief := prisontest.Required("languages-brief")
@@ -43,7 +43,7 @@ func TestLanguages(t *testing.T) {
 		}})
 }
 
-// hasLanguages reports whether this machine has the toolchains of the repositories that tests work on.
+// hasLanguages reports whether this machine has the toolchains that the test repositories need.
 func hasLanguages() bool {
 	for _, program := range []string{"python3", "node"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -53,8 +53,8 @@ func hasLanguages() bool {
 	return true // these tests are written in Go
 }
 
-// published NAME publishes a repository, clones it, and has an agent in a prison mend what its tests find. Where the
-// tests have an image, the recipe starts from that.
+// published NAME publishes a repository, clones it, and lets an agent in a prison fix the failures of its tests. If the tests have an
+// image, the recipe uses it as its base.
 func cmdPublished(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "published NAME")
 	origin, clone := ts.MkAbs("published/"+args[0]), ts.MkAbs("cloned/"+args[0])
@@ -65,12 +65,12 @@ func cmdPublished(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmdShell(ts, false, []string{`cd "$1"; git init -q; git add .; git commit -qm base; git clone -q "$1" "$2"`, origin, clone})
 	runAgent(ts, clone)
-	// It landed, by the user, and as it was committed inside.
+	// The commit has landed, with the user as author and the inner tree.
 	cmdShell(ts, false, []string{`cd "$1"; test "$(git log -1 --format=%an:%s)" = "Ursula User:$(cd "$1"; git log -1 --format=%s)"
 		test "$(git rev-list --count HEAD)" = 2; git diff --quiet HEAD; not git diff --quiet HEAD~1; not git airlock status >/dev/null`, clone})
 }
 
-// again NAME begins again in that clone: nothing is built.
+// again NAME starts again in that clone. No image is built.
 func cmdAgain(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "again NAME")
 	clone := ts.MkAbs("cloned/" + args[0])
@@ -82,14 +82,14 @@ func cmdAgain(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// pruned NAME removes the image that was built for that clone.
+// pruned NAME removes the image of that clone.
 func cmdPruned(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "pruned NAME")
 	cmdShell(ts, false, []string{`cd "$1"; git rm -q coding-environment.toml; git commit -qm none; git airlock image prune; test -z "$(git airlock image list)"`,
 		ts.MkAbs("cloned/" + args[0])})
 }
 
-// runAgent is the one command, and the clean-up after it.
+// runAgent runs the one command, and cleans up after it.
 func runAgent(ts *testscript.TestScript, clone string) {
 	before := ts.MkAbs(".")
 	ts.Check(ts.Chdir(clone))

@@ -24,7 +24,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// needPrograms skips a test, or fails it where CI promised them, if a program is not there.
+// needPrograms skips a test if a program is missing, or fails it if CI requires the programs.
 func needPrograms(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -37,7 +37,7 @@ func needPrograms(t *testing.T, names ...string) {
 	}
 }
 
-// TestManual lets the programs that show manuals look at each page, and wants no complaint.
+// TestManual checks that man and mandoc show each page without a warning.
 func TestManual(t *testing.T) {
 	needPrograms(t, "man", "mandoc")
 	t.Setenv("SOURCE_DATE_EPOCH", "1750000000")
@@ -64,7 +64,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestManualIsComplete wants a page for each command and each option, setting and hold explained.
+// TestManualIsComplete checks that each command has a page, and that each option and hold is explained.
 func TestManualIsComplete(t *testing.T) {
 	app := newCLI(nil)
 	pages := manualOf(appPage(app)).Pages()
@@ -94,7 +94,7 @@ func TestManualIsComplete(t *testing.T) {
 	}
 }
 
-// TestSettingsAreExplained wants every setting that the code reads in the manual.
+// TestSettingsAreExplained checks that the manual has every setting that the code reads.
 func TestSettingsAreExplained(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range slices.Concat(manual.Settings, manual.GitSettings) {
@@ -113,7 +113,7 @@ func TestSettingsAreExplained(t *testing.T) {
 	}
 }
 
-// TestPagesNameTheirSettings wants the settings that options go before, also where their names are not the same.
+// TestPagesNameTheirSettings checks that pages have the settings of their options, also if their names differ.
 func TestPagesNameTheirSettings(t *testing.T) {
 	pages := manualOf(appPage(newCLI(nil))).Pages()
 	for command, keys := range map[string][]string{
@@ -133,7 +133,7 @@ func TestPagesNameTheirSettings(t *testing.T) {
 	}
 }
 
-// TestDocumentIsExplained wants each field of status --json in the manual, in its order, with those within it.
+// TestDocumentIsExplained checks that the manual has each field of status --json in its order, with the nested fields.
 func TestDocumentIsExplained(t *testing.T) {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[ui.Document]()) {
@@ -146,7 +146,7 @@ func TestDocumentIsExplained(t *testing.T) {
 		}
 		for _, within := range namesWithin(f.Type) {
 			if e := manual.StatusFields[len(names)-1]; name != "hold" && !strings.Contains(e.Text, "`"+within+"`") {
-				t.Errorf("%s: %q does not tell of %s", e.Word, e.Text, within)
+				t.Errorf("%s: %q does not name %s", e.Word, e.Text, within)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func TestDocumentIsExplained(t *testing.T) {
 	}
 }
 
-// words are what is explained.
+// words returns the explained words.
 func words(of []manual.Explained) (words []string) {
 	for _, e := range of {
 		words = append(words, e.Word)
@@ -163,13 +163,13 @@ func words(of []manual.Explained) (words []string) {
 	return words
 }
 
-// jsonName is what a field is called in a document, empty if it is not there.
+// jsonName returns the name of a field in a document, or an empty string if it is not in the document.
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return strings.Trim(name, "-")
 }
 
-// namesWithin are the fields of what a field holds, and of what those hold.
+// namesWithin returns the names of all nested fields of a type.
 func namesWithin(held reflect.Type) (names []string) {
 	for held.Kind() == reflect.Pointer || held.Kind() == reflect.Slice {
 		held = held.Elem()
@@ -186,7 +186,7 @@ func namesWithin(held reflect.Type) (names []string) {
 	return names
 }
 
-// literals are the texts in the code below a folder, with where they are.
+// literals returns the string literals in the code below a folder, by their positions.
 func literals(t *testing.T, top string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -7,7 +7,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 )
 
-// TestHelpFitsTheTerminal looks at all help texts on terminals of some widths. How a command is typed stays one line.
+// TestHelpFitsTheTerminal checks all help texts on terminals of several widths. Each synopsis stays on one line.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	app := newCLI(nil)
 	app.Setup()

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// example is a command that the README or a topic of the manual shows, with its output there.
+// example is a command in the README or in a topic of the manual, with its output.
 type example struct {
 	section, command string
 	output           []string
 }
 
-// Commands are lines of indented blocks: those after "$ ", or, in these sections, all of a block that is no
-// file of its own.
+// Commands are the lines of indented blocks that begin with "$ ". In these sections, they are all lines of a block that is not the
+// content of a file.
 var unprompted = []string{"See it, test it", "Install", "Aliases and hooks"}
 
 // examplesOf returns all examples of a file, and the blocks that are files, by their first lines.
@@ -67,8 +67,7 @@ func uncommented(command string) string {
 	return strings.TrimRight(regexp.MustCompile(`\s{2,}# .*$`).ReplaceAllString(command, ""), " ")
 }
 
-// coveredBy says which test does what an example shows, where that takes more than the README shows: a file, and what it has
-// in it.
+// coveredBy maps examples that need more setup than the README shows to the test that covers them: a file, and a text in it.
 var coveredBy = map[string][2]string{
 	"scripts/demo":                {"../../.ci/run", "scripts/demo --yes </dev/null"},
 	"scripts/test":                {"../../.ci/run", "scripts/test </dev/null"},
@@ -77,22 +76,22 @@ var coveredBy = map[string][2]string{
 	"go install github.com/git-airlock/git-airlock/cmd/git-airlock@latest": {"../../scripts/common", "./cmd/git-airlock"},
 	"git airlock visit --attach":                           {"testdata/script/attach.txtar", "git airlock visit --attach"},
 	"cat coding-environment.toml":                          {"testdata/script/recipe-tools.txtar", "coding-environment.toml"},
-	"git airlock start --backend native":                   {"testdata/script/recipe-tools.txtar", "asks for what this system lacks"},
+	"git airlock start --backend native":                   {"testdata/script/recipe-tools.txtar", "asks for tools that this system does not have"},
 	"git airlock init --yes --package make --pass API_KEY": {"testdata/script/init.txtar", "git airlock init --yes --package make"},
-	"Secrets in a snapshot: git airlock start":             {"testdata/script/scan-start.txtar", "a snapshot would take secrets in"},
+	"Secrets in a snapshot: git airlock start":             {"testdata/script/scan-start.txtar", "the snapshot would contain secrets"},
 	"git airlock start --image my-image":                   {"testdata/script/docker/choice.txtar", "git airlock start --image $IMAGE"},
 }
 
-// reader follows the README: it types what stands there, in a world as it describes.
+// reader runs the commands of the README in the environment that it describes.
 type reader struct {
 	*testing.T
 	env  []string
 	dir  string
-	ids  map[string]string // the README's short commit ids, and those here
-	seen map[string]bool   // commands that were typed
+	ids  map[string]string // maps the README's short commit ids to the ones here
+	seen map[string]bool   // the commands that have run
 }
 
-// TestReadme does all that the README and the manual's topics show, in their order, and compares the output.
+// TestReadme runs all examples of the README and the manual's topics, in their order, and compares the output.
 func TestReadme(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "bash", "zsh")
@@ -108,7 +107,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// followAll does what a file shows, in a world of its own.
+// followAll runs the examples of a file in a new environment.
 func followAll(t *testing.T, file string) {
 	examples, blocks := examplesOf(t, file)
 	r := newReader(t)
@@ -132,7 +131,7 @@ func followAll(t *testing.T, file string) {
 		switch {
 		case e.section == "Aliases and hooks":
 			r.prepareAliases()
-		case e.section == "Example": // what it says depends on the machine
+		case e.section == "Example": // the output depends on the machine
 			r.run(e.command)
 			continue
 		case filepath.Base(file) == "policy.md":
@@ -146,7 +145,7 @@ func followAll(t *testing.T, file string) {
 	}
 }
 
-// inside leaves out of an example the network, which not every machine gives; other tests open it.
+// inside removes the network from an example, because not every machine supports it. Other tests open a network.
 func (e example) inside() example {
 	command := strings.Replace(e.command, "--network open ", "", 1)
 	if command != e.command {
@@ -156,7 +155,7 @@ func (e example) inside() example {
 	return e
 }
 
-// newReader makes the shop, with an agent in its owner's home.
+// newReader makes the shop repository, with an agent in its owner's home.
 func newReader(t *testing.T) *reader {
 	home := t.TempDir()
 	r := &reader{T: t, dir: filepath.Join(home, "shop"), ids: map[string]string{}, seen: map[string]bool{}}
@@ -173,7 +172,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// try runs a shell script in the shop.
+// try runs a shell script in the shop repository.
 func (r *reader) try(script string) (string, error) {
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir, cmd.Env = r.dir, r.env
@@ -190,7 +189,7 @@ func (r *reader) run(script string) string {
 	return out
 }
 
-// follow types a command. What is to be seen may take a moment where looking changes nothing.
+// follow runs a command and compares its output. A command that changes nothing is repeated until its output matches.
 func (r *reader) follow(e example) {
 	r.Helper()
 	for readmes, ours := range r.ids {
@@ -212,7 +211,7 @@ func (r *reader) follow(e example) {
 	}
 }
 
-// varies is what another time or machine shows differently.
+// varies matches output that depends on the time or the machine.
 var varies = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -237,8 +236,8 @@ func alike(line string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// matches compares what is shown with what the README shows, "..." standing for any lines, and learns what the
-// README's commits are called here. What is weaker on a machine is left out.
+// matches compares output with the README, where "..." stands for any lines. It records the ids of the README's commits here. Lines
+// about weaker isolation are ignored.
 func (r *reader) matches(want, got []string) bool {
 	weaker := func(line string) bool {
 		return strings.HasPrefix(line, "weaker") || strings.HasPrefix(line, "airlock: weaker")
@@ -266,14 +265,14 @@ func (r *reader) matches(want, got []string) bool {
 	return len(got) == 0
 }
 
-// preparePolicy makes what the example is about.
+// preparePolicy makes the commits of the example.
 func (r *reader) preparePolicy(e example) {
 	switch {
 	case e.command == "git airlock status" && !r.seen["secret"]:
 		r.seen["secret"] = true
 		r.run(`git airlock visit -- sh -euc 'mkdir -p keys; printf "ghp_%s\n" 1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZa >"keys/a b"; git add .; git commit -qm "two, with a key"'`)
 	case e.command == "cat policy.toml":
-		// What the status before had to say next, as it is pasted.
+		// Paste the next command of the previous status.
 		next := regexp.MustCompile(`(?m)^next +(git airlock promote --accept .*)$`).FindStringSubmatch(r.run("git airlock status"))
 		if next == nil {
 			r.Fatal("nothing says how to accept the secret")
@@ -289,7 +288,7 @@ func (r *reader) preparePolicy(e example) {
 	}
 }
 
-// prepareAliases lands a commit to look at.
+// prepareAliases lands a commit for the examples.
 func (r *reader) prepareAliases() {
 	if !r.seen["aliases"] {
 		r.seen["aliases"] = true
@@ -297,7 +296,7 @@ func (r *reader) prepareAliases() {
 	}
 }
 
-// aliases uses what the section on aliases and hooks has set.
+// aliases uses the aliases and hooks of the section.
 func (r *reader) aliases(blocks map[string]string) {
 	for _, c := range []struct{ command, want string }{
 		{"git al status", "stopped"},
@@ -340,7 +339,7 @@ func (r *reader) aliases(blocks map[string]string) {
 	}
 }
 
-// prompt has two shells show the prompt, when nothing waits and when something does.
+// prompt checks the prompt of two shells, without and with pending commits.
 func (r *reader) prompt(blocks map[string]string) {
 	code := ""
 	for first, text := range blocks {

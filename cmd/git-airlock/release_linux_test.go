@@ -16,7 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestInstall installs, upgrades and removes what runs this test.
+// TestInstall installs, upgrades and removes the program under test.
 func TestInstall(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "man", "fish")
@@ -33,8 +33,8 @@ func TestInstall(t *testing.T) {
 
 const testVersion = "1.2.3-rc1"
 
-// TestRelease makes a release for one platform twice, the second time as somebody else would, and uses what came out.
-// `scripts/release --check` does so for all platforms, and with nothing built before.
+// TestRelease makes a release for one platform twice, the second time as another user would, and uses the result.
+// `scripts/release --check` does so for all platforms, with an empty build cache.
 func TestRelease(t *testing.T) {
 	if onceMore() {
 		t.Skip("what is made is the same for every user")
@@ -67,7 +67,7 @@ func release(t *testing.T, top, out string, env ...string) {
 	}
 }
 
-// copySources copies what is built from, with other times and modes.
+// copySources copies the sources, with other times and modes.
 func copySources(t *testing.T, to string) {
 	t.Helper()
 	script := `mkdir -p "$0" && tar -C ../.. -c --exclude=./.git --exclude='./.*-[0-9a-f][0-9a-f][0-9a-f][0-9a-f]' . | (umask 077; tar -x -m --no-same-permissions -C "$0")`
@@ -156,8 +156,8 @@ func lookIntoArchive(t *testing.T, dir string) {
 	}
 }
 
-// TestPackage installs the Debian package on this machine, uses it, and removes it. scripts/test runs it alone: what is in
-// /usr meanwhile, with this program's name, can be seen in every prison.
+// TestPackage installs the Debian package on this machine, uses it, and removes it. scripts/test runs it alone, because the package's
+// files in /usr have this program's name and are readable in every prison.
 func TestPackage(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root installs packages")
@@ -169,7 +169,7 @@ func TestPackage(t *testing.T) {
 	made := t.TempDir()
 	release(t, "../..", made)
 	file := filepath.Join(made, "git-airlock_"+testVersion+"_amd64.deb")
-	dpkg(t, "--path-include=/usr/share/man/*", "--install", file) // containers leave manuals out
+	dpkg(t, "--path-include=/usr/share/man/*", "--install", file) // containers exclude manuals
 	defer dpkg(t, "--purge", "git-airlock")
 	installed := strings.Fields(output(t, "dpkg-query", "--listfiles", "git-airlock"))
 	dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// dpkg runs dpkg, once others on this machine have done with it.
+// dpkg runs dpkg when no other process on this machine uses it.
 func dpkg(t *testing.T, args ...string) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {

@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// remembered is an airlock that a script has started, with all that must be gone after clear.
+// remembered is an airlock that a script has started, with everything that must be gone after clear.
 type remembered struct {
 	id, uid, workspace string
 	container          bool
@@ -26,7 +26,7 @@ type remembered struct {
 	cgroups            []string
 }
 
-// process is a process, told apart from a later one with the same number.
+// process identifies a process, as opposed to a later one with the same pid.
 type process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"`
@@ -34,7 +34,7 @@ type process struct {
 
 func (p process) alive() bool { return p.PID > 0 && startTime(p.PID) == p.Start }
 
-// startTime is field 22 of proc_pid_stat(5), counted after the name, which may hold anything.
+// startTime returns field 22 of proc_pid_stat(5), counted after the name, which may contain any text.
 func startTime(pid int) string {
 	stat := readOr("/proc/"+strconv.Itoa(pid)+"/stat", "")
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -44,7 +44,7 @@ func startTime(pid int) string {
 	return fields[19]
 }
 
-// remember notes the airlock here, and gives the script ID, WS, AGENTUID, BASE, BRANCH and DAEMON.
+// remember records the airlock here, and sets the variables ID, WS, AGENTUID, BASE, BRANCH and DAEMON.
 func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "remember")
 	d := statusDocument(ts)
@@ -67,7 +67,7 @@ func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// topOf is the top of the work tree: the nearest folder above with a .git.
+// topOf returns the top of the work tree, the nearest folder above with a .git.
 func topOf(ts *testscript.TestScript) string {
 	dir := ts.MkAbs(".")
 	for dir != "/" {
@@ -80,17 +80,17 @@ func topOf(ts *testscript.TestScript) string {
 	return ""
 }
 
-// commonDir is the repository's own git directory.
+// commonDir returns the repository's common git directory.
 func commonDir(ts *testscript.TestScript) string {
 	return strings.TrimSuffix(gitOutput(ts, false, "", "rev-parse", "--path-format=absolute", "--git-common-dir"), "\n")
 }
 
-// excludeOf is what the user's exclude file holds.
+// excludeOf returns the content of the user's exclude file.
 func excludeOf(ts *testscript.TestScript) string {
 	return readOr(filepath.Join(commonDir(ts), "info", "exclude"), "missing")
 }
 
-// noairlock wants no trace of an airlock here but what landed.
+// noairlock checks that no trace of an airlock is left here, except landed commits.
 func cmdNoAirlock(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "noairlock")
 	top := topOf(ts)
@@ -146,8 +146,8 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 	return append(found, processesAndMounts(ts, top, state)...)
 }
 
-// processesAndMounts looks through all of /proc for the phantoms, and for anything that holds on to the
-// repository's host state or a workspace. What runs in passing (another script's child) gets a moment to end.
+// processesAndMounts searches /proc for processes of phantoms, and for processes and mounts that use the repository's host state or a
+// workspace. Short-lived processes, such as another script's child, get a moment to end.
 func processesAndMounts(ts *testscript.TestScript, top, state string) (found []string) {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		found = nil
@@ -192,7 +192,7 @@ func holds(ts *testscript.TestScript, dir, top, state string) string {
 	return ""
 }
 
-// killprison kills the prison that was started last, from outside.
+// killprison kills the last started prison from outside.
 func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "killprison")
 	airlocks := worldOf(ts).airlocks
@@ -209,7 +209,7 @@ func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
 	cmdDead(ts, false, []string{strconv.Itoa(keeper.PID)})
 }
 
-// ended waits until nothing of the airlock that was started last runs any more.
+// ended waits until all processes of the last started airlock have ended.
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "ended")
 	last := worldOf(ts).airlocks[len(worldOf(ts).airlocks)-1]
@@ -228,7 +228,7 @@ func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// dead PID waits until a process has ended; whether its parent has noticed is not our matter.
+// dead PID waits until a process has ended. A zombie counts as ended.
 func cmdDead(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "dead PID")
 	pid, err := strconv.Atoi(args[0])
@@ -240,7 +240,7 @@ func cmdDead(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// plain FILE wants text in which nothing is hidden and nothing moves the cursor.
+// plain FILE checks that a text has no hidden characters and no control sequences.
 func cmdPlain(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "plain FILE")
 	text := ts.ReadFile(args[0])
@@ -254,8 +254,8 @@ func cmdPlain(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// keys FILE PATH... wants a JSON document with these fields. The fields at its top must be those that are named,
-// in their order.
+// keys FILE PATH... checks that a JSON document has these fields. Its top-level fields must be exactly the named ones, in their
+// order.
 func cmdKeys(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) < 2, "keys FILE PATH...")
 	text := ts.ReadFile(args[0])

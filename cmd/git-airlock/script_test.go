@@ -15,24 +15,24 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/git-airlock/git-airlock/prison/docker"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// TestMain makes this test binary the program under test as well: linked as git-airlock on PATH it is main,
-// so that "git airlock" in a script goes all the way through git.
+// TestMain also makes this test binary the program under test. It runs main if it is linked as git-airlock on PATH, so that
+// "git airlock" in a script goes through git.
 func TestMain(m *testing.M) {
-	docker.Reexec() // the prison's own processes are this binary, too
+	inside.Reexec() // processes of a prison run this binary, too
 	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
 }
 
-// hearing runs the tests with no signal ignored: whoever ran them may ignore some (nohup(1), a shell's background, many
-// a CI runner), and a script's shell cannot undo that. A handler ends with execve(2), so commands of scripts get the default.
+// hearing runs the tests without ignored signals. The caller may ignore some (nohup(1), a shell's background job, many CI runners),
+// and a script's shell cannot undo that. execve(2) resets handlers, so commands of scripts get the default action.
 type hearing struct{ m *testing.M }
 
 func (h hearing) Run() int {
-	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // those that the runtime leaves ignored
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} { // the signals that the Go runtime leaves ignored
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
@@ -40,10 +40,10 @@ func (h hearing) Run() int {
 	return h.m.Run()
 }
 
-// onceMore says that root has run these tests before, and that this is the ordinary user's turn.
+// onceMore reports whether this is the second run of the tests, as the ordinary user after root.
 func onceMore() bool { return os.Getenv("AIRLOCK_TEST_ORDINARY") != "" }
 
-// scripts are those in testdata/script.
+// scripts returns the scripts in testdata/script.
 func scripts(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -53,7 +53,7 @@ func scripts(t *testing.T) []string {
 	return files
 }
 
-// forRoot reports whether a script is for root or not for root, in part at least.
+// forRoot reports whether a part of a script depends on running as root.
 func forRoot(t *testing.T, file string) bool {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -63,7 +63,7 @@ func forRoot(t *testing.T, file string) bool {
 	return bytes.Contains(content, []byte("root]"))
 }
 
-// TestScript runs the scripts, each in a world of its own. Once more it leaves out those for which it does not matter who they are run by.
+// TestScript runs the scripts, each in its own environment. The second run leaves out scripts that do not depend on the user.
 func TestScript(t *testing.T) {
 	needNative(t)
 	files := scripts(t)
@@ -86,13 +86,13 @@ func TestPromptly(t *testing.T) {
 	}
 }
 
-// needNative skips a test, or fails it where CI promised the machine for it, if there can be no prison here.
+// needNative skips a test if a native prison cannot be made here, or fails it if CI requires native prisons.
 func needNative(t *testing.T) {
 	t.Helper()
 	prisontest.Need(t, "native", native.New().Probe(t.Context()))
 }
 
-// userConfig is the configuration of the scripts' user. Their names must not turn up inside.
+// userConfig is the configuration of the scripts' user. The user's name must not be readable inside.
 const userConfig = `[user]
 	name = Ursula User
 	email = ursula@host.example
@@ -104,7 +104,7 @@ const userConfig = `[user]
 	detachedHead = false
 `
 
-// setup gives a script a home, an identity, more configuration, and nothing of the caller's git.
+// setup gives a script a home, an identity and more configuration, but none of the caller's git configuration.
 func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 	return func(env *testscript.Env) error {
 		home := filepath.Join(env.WorkDir, "home")
@@ -128,7 +128,7 @@ func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 	}
 }
 
-// clearAll ends what a script left running: the prisons and daemons of its own repositories.
+// clearAll ends the prisons and daemons that a script left running in its repositories.
 func clearAll(t *testing.T, workDir string, vars []string) {
 	program, err := exec.LookPath("git-airlock")
 	if err != nil {
@@ -179,11 +179,9 @@ func condition(name string) (bool, error) {
 
 // openNetwork reports whether the native prison can have an open network here.
 func openNetwork() bool {
-	_, slirp := exec.LookPath("slirp4netns")
-	_, pasta := exec.LookPath("pasta")
 	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
-	return tun.Close() == nil && (slirp == nil || pasta == nil)
+	return tun.Close() == nil
 }

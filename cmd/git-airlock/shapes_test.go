@@ -12,12 +12,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// personal are the shapes in which it matters who runs git; a second run, as an ordinary user, takes these.
+// personal lists the shapes that depend on the user who runs git. The second run, as an ordinary user, uses only these.
 var personal = []string{"bare-worktree.txtar", "filters.txtar", "linked-worktree.txtar", "odd-path.txtar", "plain.txtar",
 	"separate-git-dir.txtar", "shared.txtar", "sparse-index.txtar", "submodule.txtar", "symlinked.txtar"}
 
-// TestShapes takes every shape of repository in testdata/shapes through one lifecycle: each script there is continued
-// with testdata/lifecycle.txtar.
+// TestShapes tests the lifecycle with every shape of repository in testdata/shapes. Each script there is continued with
+// testdata/lifecycle.txtar.
 func TestShapes(t *testing.T) {
 	needNative(t)
 	lifecycle, err := txtar.ParseFile("testdata/lifecycle.txtar")
@@ -46,7 +46,7 @@ func TestShapes(t *testing.T) {
 	testscript.Run(t, testscript.Params{Files: names, Setup: setup(t), Cmds: scriptCommands, Condition: condition, RequireUniqueNames: true})
 }
 
-// hasReftable reports whether git knows the other storage for refs.
+// hasReftable reports whether git supports reftables.
 var hasReftable = sync.OnceValue(func() bool {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

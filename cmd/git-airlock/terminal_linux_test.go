@@ -33,11 +33,11 @@ func openTerminal() (ours, theirs *os.File, err error) {
 	return ours, theirs, err
 }
 
-// screen collects what a terminal shows.
+// screen collects the output of a terminal.
 type screen struct {
 	mu    sync.Mutex
 	shown bytes.Buffer
-	seen  int // up to where an expectation has read
+	seen  int // the end of the last expected text
 }
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -46,7 +46,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.shown.Write(p)
 }
 
-// passes reports whether a text is shown after what was seen before, and then sees it.
+// passes reports whether a text is shown after the last expected text, and then moves the end behind it.
 func (s *screen) passes(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	dialogue := ts.ReadFile(args[0])
 	if first, rest, _ := strings.Cut(dialogue, "\n"); strings.HasPrefix(first, "size ") {
-		ts.Check(converse(ours, nil, first)) // before the program looks
+		ts.Check(converse(ours, nil, first)) // before the program starts
 		dialogue = rest
 	}
 	show := &screen{}
@@ -105,7 +105,7 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// readFrom ends with the terminal (EIO).
+// readFrom reads until the terminal closes (EIO).
 func (s *screen) readFrom(f *os.File) (int64, error) {
 	var n int64
 	buffer := make([]byte, 4096)

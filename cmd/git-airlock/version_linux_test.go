@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestVersion builds as a newcomer does: in a clone, where Go notes the commit, and in sources without a repository.
+// TestVersion builds the program as a newcomer does: in a clone, where Go records the commit, and in sources without a repository.
 func TestVersion(t *testing.T) {
 	if out, err := exec.Command("git", "rev-parse", "--verify", "HEAD").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: these sources are not in a repository: %s", out)
