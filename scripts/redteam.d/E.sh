@@ -429,7 +429,7 @@ E29() {
 	git clean -q -ffdx -e .env >"$said" 2>&1
 	if [ ! -d "$workspace" ]; then
 		git airlock status >"$said" 2>&1
-		expected 'status says what happened, start makes it anew'
+		expected 'status says what happened, start rebuilds it'
 		grep -q 'is gone' "$said" || surprised "status says: $(cat "$said")"
 		git airlock start >"$said" 2>&1 || surprised "start: $(tail -n 1 "$said")"
 		inside 'test -e more && cp -a .git /tmp/good' || surprised 'what the agent had committed is gone'

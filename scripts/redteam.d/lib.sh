@@ -1,8 +1,8 @@
-# What the cases of scripts/redteam are made of.
+# Functions for the cases of scripts/redteam.
 #
-# A case is a function called as its row of the catalogue. It says what it tries (tries), has the agent do it (attack), and
-# says what has to come of it (lands, held, seen, ...). With --prove the same attack is made to a workspace without an airlock;
-# there "plainly" does what a user or a tool would do with plain git, and that has to succeed.
+# A case is a function with the name of its row in the catalogue. It describes the attack (tries), lets the agent run it
+# (attack), and checks the result (lands, held, seen, ...). With --prove it attacks a workspace without an airlock. There
+# "plainly" acts like a user or a tool with plain git, and the attack must succeed.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 tried=0 surprises=0 untried=0 missing=0
@@ -21,7 +21,7 @@ begin() {
 	settle 0
 }
 
-# settle N makes the world of a job: a home for a user, a place for repositories, a secret of the host.
+# settle N makes the environment of a job: a home for a user, a folder for repositories, a secret of the host.
 settle() {
 	work=$base/$1
 	mkdir "$work" "$work/home" "$work/canaries"
@@ -39,7 +39,7 @@ settle() {
 	cd "$work" || exit 1
 }
 
-# possible ends where there can be no prison of the backend.
+# possible exits if the backend does not work here.
 possible() {
 	git airlock doctor >"$said" 2>&1
 	if grep -q "^$backend: works" "$said"; then return; fi
@@ -49,7 +49,7 @@ possible() {
 	exit 77
 }
 
-# finish ends jobs that still run, and waits until they have cleared their airlocks.
+# finish ends running jobs, and waits until they have cleared their airlocks.
 finish() {
 	local running
 	running=$(jobs -p)
@@ -59,16 +59,16 @@ finish() {
 	cd / && rm -rf "$base"
 }
 
-# required NEED tells whether AIRLOCK_TEST_REQUIRE promises something.
+# required NEED reports whether AIRLOCK_TEST_REQUIRE names a feature.
 required() { case ,${AIRLOCK_TEST_REQUIRE-}, in *,"$1",*) true ;; *) false ;; esac; }
 
 # The table.
 
-# cell TEXT prints a text as one cell of a table, whatever it holds.
+# cell TEXT prints any text as one cell of a table.
 cell() { printf %s "$1" | tr '\n|\t' ' / ' | LC_ALL=C tr -d '\000-\037\177' | cut -c1-300; }
 
-# has tells whether its input has a line, and reads it to the end: whoever writes to a grep -q that has seen enough is
-# killed, which pipefail takes for a no.
+# has reports whether its input has a matching line. It reads the input to the end: grep -q ends early, which kills the
+# writer, and pipefail makes that a failure.
 has() { grep "$@" >/dev/null; }
 
 tries() { title=$1; }
@@ -76,9 +76,9 @@ expected() { want=${want:+$want; }$1; }
 seen() { sight=${sight:+$sight; }$1; }
 surprised() { surprise=1 sight=${sight:+$sight; }"**$1**"; }
 
-# untriable NEED REASON says that a case cannot be tried here. It succeeds, so that a case can end with it.
+# untriable NEED REASON reports that a case cannot be tried here. It succeeds, so that a case can end with it.
 untriable() { why_not=$2 need=$1; }
-# no_plain REASON ends a case that is to be proved, where the attack has nothing to attack in plain git.
+# no_plain REASON ends a case of --prove whose attack has no target in plain git.
 no_plain() { [ -n "$proving" ] && why_not="nothing to prove it on: $1" need=-; }
 
 # run_case ID runs a case and prints its row.
@@ -109,7 +109,7 @@ row() {
 	printf '| %s | %s | %s | %s |\n' "$id" "$(cell "$title")" "$(cell "$want")" "$(cell "$sight")"
 }
 
-# detail prints what may tell why a case was a surprise.
+# detail prints output that may explain a surprise.
 detail() {
 	printf '%s: %s\n' "$id" "$sight"
 	[ ! -s "$work/agent.err" ] || tail -n 5 "$work/agent.err" | cat -v | sed 's/^/    agent: /'
@@ -117,9 +117,9 @@ detail() {
 	[ ! -s "$said" ] || tail -n 5 "$said" | cat -v | sed 's/^/    said: /'
 }
 
-# The stage.
+# Setup.
 
-# outer_repository makes $outer: the user's, with secrets beside the branch that a snapshot takes.
+# outer_repository makes $outer, the user's repository, with secrets outside of the snapshot's branch.
 outer_repository() {
 	stages=$((stages + 1))
 	outer=$work/r$stages
@@ -136,13 +136,13 @@ outer_repository() {
 	echo 'the user says' >.env
 }
 
-# stage makes a repository with an airlock, unless the last case has left one.
+# stage makes a repository with an airlock, unless the previous case left one.
 stage() {
 	[ -z "$staged" ] || return 0
 	outer_repository && begin_airlock
 }
 
-# fresh SETUP [git init options] is for cases that want a repository of their own; SETUP is done before the start.
+# fresh SETUP [git init options] makes a new repository for a case, and runs SETUP before the start.
 fresh() {
 	raze
 	fresh_stage=1
@@ -160,12 +160,12 @@ begin_airlock() {
 	inside 'cp -a .git /tmp/good'
 }
 
-# learn reads what the airlock is called and where it is.
+# learn reads the id and the workspace of the airlock.
 learn() {
 	workspace=$(field workspace) uid=$(field uid) airlock=$(field id)
 }
 
-# raze ends the stage.
+# raze removes the airlock and the repository.
 raze() {
 	if [ -n "$staged" ] && cd "$outer"; then
 		timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || { cat "$said" >&2 && surprises=$((surprises + 1)); }
@@ -181,7 +181,7 @@ raze() {
 	fi
 }
 
-# plain_stage makes a repository with a workspace that a tool without care would make.
+# plain_stage makes a repository with the workspace of a careless tool.
 plain_stage() { outer_repository && plain_workspace; }
 plain_workspace() {
 	workspace=.plain-0000
@@ -195,13 +195,13 @@ plain_workspace() {
 
 # The agent.
 
-# agent_words are what attacks are made of. The payload of each is to make a file that is nowhere to be found inside.
+# agent_words are shell functions for attacks. The payload of each attack creates a file that does not exist inside.
 agent_words() {
 	printf 'id=%q canary=%q outer=%q secret_file=%q workspace=%q private=%q\n' "$id" "$canary" "$outer" "$work/secret" "$workspace" "$private"
 	cat <<'TEXT'
 not() { ! "$@"; }
 fire="touch '$canary' 2>/dev/null;"
-# payload FILE... writes programs that fire.
+# payload FILE... writes programs that run the payload.
 payload() {
 	for file; do
 		mkdir -p "$(dirname "$file")"
@@ -213,15 +213,14 @@ told() {
 	echo "tree $(git rev-parse 'main^{tree}')"
 	echo "message $(git cat-file commit main | sed '1,/^$/d' | sha256sum | cut -d' ' -f1)"
 }
-# work commits something that is nowhere else.
+# work makes a commit with unique content.
 work() {
 	echo "$id $$ $(date +%s%N)" >>work
 	git add work
 	git commit -q -m "$id"
 	told
 }
-# prepared makes a commit, $next, that main is not moved to before it is said to be (published): what lands in the moment
-# between a commit and its damage is not damaged.
+# prepared makes a commit, $next. published later moves main to it. Otherwise the commit could land before it is damaged.
 prepared() {
 	echo "$id $$ $(date +%s%N)" >>work
 	git add work
@@ -232,9 +231,9 @@ published() {
 	echo "next $next"
 	echo "tree $(git rev-parse "$next^{tree}" 2>/dev/null || :)"
 }
-# file_of prints where a loose object is.
+# file_of prints the path of a loose object.
 file_of() { git rev-parse "$1" | sed 's|^..|.git/objects/&/|'; }
-# raw writes a tree with the one entry MODE NAME OBJECT, checked by nobody.
+# raw writes a tree with the one entry MODE NAME OBJECT, without any check.
 raw() { perl -e 'print "$ARGV[0] $ARGV[1]\0", pack("H*", $ARGV[2])' "$1" "$2" "$3" | git hash-object -t tree -w --stdin --literally; }
 blob() { printf %s "${1-x}" | git hash-object -w --stdin; }
 # becomes TREE makes main a commit of that tree.
@@ -249,7 +248,7 @@ TEXT
 inside() { timeout 100 git airlock visit -- sh -euc "$(agent_words)
 $1" >"$work/agent.out" 2>"$work/agent.err" </dev/null; }
 
-# attack TEXT has the agent do its worst. The id of the tree that main has then is $tree, if it says so.
+# attack TEXT runs an attack as the agent. If the attack prints the id of the resulting tree of main, it is in $tree.
 attack() {
 	[ -z "$surprise" ] || return 1
 	before=$(outside)
@@ -263,13 +262,13 @@ $1" >"$work/agent.out" 2>"$work/agent.err" </dev/null)
 	heard
 }
 
-# attack_may_end is an attack in the middle of which the agent itself may be ended.
+# attack_may_end is an attack during which the agent itself may be ended.
 attack_may_end() {
 	attack "$1"
 	case $surprise$sight in 1'**the attack could not be made'*) surprise='' sight='' ;; esac
 }
 
-# heard takes what the agent said of its commit.
+# heard reads the agent's output about its commit.
 heard() {
 	tree=$(sed -n 's/^tree //p' "$work/agent.out" | tail -n 1)
 	message=$(sed -n 's/^message //p' "$work/agent.out" | tail -n 1)
@@ -277,16 +276,16 @@ heard() {
 }
 message_of() { git cat-file commit "$1" | sed '1,/^$/d' | sha256sum | cut -d' ' -f1; }
 
-# restored puts the inner repository back to how it began.
+# restored restores the initial state of the inner repository.
 restored() {
 	inside 'cd /workspace; chmod -R u+rwX . 2>/dev/null || :
 		find . -mindepth 1 -maxdepth 1 -exec rm -rf {} + ; cp -a /tmp/good .git; git reset -q --hard'
 }
 
-# What came of it.
+# Results.
 
-# slowness is by how much all that is measured here is allowed to take longer, on a machine that has other things to do:
-# other jobs for certain, and what its load tells, which is late.
+# slowness is the factor by which all time limits are extended on a busy machine. It is computed from the number of jobs
+# and the load, which reacts late.
 slowness() { awk -v cores="$(nproc)" -v jobs="$jobs" '{ n = int($1 / cores); if (n < jobs / cores) n = int((jobs + cores - 1) / cores); if (n < 1) n = 1; if (n > 8) n = 8; print n }' /proc/loadavg; }
 now() { date +%s%N; }
 since() { echo $((($(now) - $1) / 1000000)); }
@@ -302,12 +301,12 @@ await() {
 
 # field NAME prints a field of the status document.
 field() { timeout 60 git airlock status --json 2>/dev/null | sed -n "s/^ *\"$1\": \"*\([^\",]*\)\"*,*\$/\1/p" | sed -n 1p; }
-# hold prints the reason of the first hold and what is said of it.
+# hold prints the reason and the message of the first hold.
 hold() { timeout 60 git airlock status --json 2>/dev/null | sed -n '/^  "hold": {/,/^  }/p' | sed -n 's/^ *"\(reason\|message\)": "\(.*\)",*$/\2/p' | paste -s -d ' '; }
 held_by() { hold | has -E -e "^($1) .*${2-}"; }
 free() { [ "$(field pending)" = 0 ] && [ -z "$(hold)" ]; }
 
-# outside describes all of the user's that an attack must leave alone.
+# outside describes everything of the user that an attack must not change.
 outside() {
 	git -C "$outer" for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags refs/stash
 	git -C "$outer" symbolic-ref -q HEAD
@@ -315,10 +314,10 @@ outside() {
 		find . -path ./.git -prune -o -name "${workspace:-.none}" -prune -o -type f -print0 | sort -z | xargs -0 sha256sum)
 }
 
-# is_landed tells whether the tree that the agent made is the branch's, and the landing is over.
+# is_landed reports whether the branch has the agent's tree, and the landing is complete.
 is_landed() { [ "$(git rev-parse 'main^{tree}')" = "$tree" ] && [ ! -e "$outer/.git/index.lock" ]; }
 
-# lands wants what the agent committed to land as it is, soon.
+# lands checks that the agent's commit lands unchanged within a moment.
 lands() {
 	expected 'it lands as it is'
 	if [ -n "$surprise" ]; then return; fi
@@ -333,8 +332,8 @@ lands() {
 	user_looks
 }
 
-# held REASON [PATTERN] wants landing to wait for that reason within five seconds, in words that match, and all of
-# the user's to be as it was.
+# held REASON [PATTERN] checks that the hold REASON, with a matching message, appears within five seconds, and that nothing
+# of the user has changed.
 held() {
 	expected "held: $1${2:+ ($2)}"
 	if [ -n "$surprise" ]; then return; fi
@@ -347,17 +346,17 @@ held() {
 	[ "$(outside)" = "$before" ] || surprised 'something of the user changed'
 }
 
-# held_somehow REASONS wants one of these reasons.
+# held_somehow REASONS checks for one of these hold reasons.
 held_somehow() { held "$1"; }
 
-# flagged RULE wants what landed last to be marked with the rule, in its note and in status.
+# flagged RULE checks that the last landed commit is flagged with the rule, in its note and in status.
 flagged() {
 	expected "flagged: $1"
 	if ! git notes --ref=airlock show main 2>/dev/null | has "^Airlock-Policy: .*$1"; then surprised 'its note does not say so'; fi
 	if git airlock status | has -F -e "$1"; then seen "flagged: $1"; else surprised 'status does not say so'; fi
 }
 
-# mends wants the hold to end by itself once the agent has mended it: with TEXT, or by going back to how it began.
+# mends checks that the hold ends by itself when the agent repairs its cause: with TEXT, or by restoring the initial state.
 mends() {
 	expected 'mending it inside ends the hold'
 	if [ -n "$surprise" ]; then return; fi
@@ -368,8 +367,8 @@ mends() {
 	if await 10000 is_landed; then seen "mended after $(since "$begun_at") ms"; else surprised "mending does not help: $(hold)"; fi
 }
 
-# user_looks does what a user would do now; nothing of it may hang, run what the agent wrote, show what the host keeps to itself, or
-# print anything raw.
+# user_looks runs the usual commands of a user. None may hang, run the agent's code, show a secret of the host, or print raw
+# characters.
 user_looks() {
 	local command began
 	[ -z "$brief" ] || return 0
@@ -389,7 +388,7 @@ user_looks() {
 	hygienic "$said"
 }
 
-# hygienic FILE wants no raw character in what was printed, and nothing that only the host knows.
+# hygienic FILE checks that the output contains no raw character and no secret of the host.
 hygienic() {
 	if LC_ALL=C grep -q -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]' "$1"; then
 		surprised "a raw character is printed: $(LC_ALL=C grep -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xaa-\xae]' "$1" | head -n 1 | cat -v)"
@@ -401,7 +400,7 @@ hygienic() {
 in_progress() { find "$outer/.git" -maxdepth 1 '(' -name rebase-apply -o -name index.lock -o -name MERGE_HEAD ')'; }
 tidy() { [ -z "$(in_progress)" ]; }
 ran() { [ -e "$canary" ]; }
-# quiet wants that nothing of the agent's ran on the host, and that nothing private came to where it reads or lands.
+# quiet checks that none of the agent's code ran on the host, and that no secret reached the agent or a landed commit.
 quiet() {
 	expected 'nothing runs'
 	if ran; then surprised 'the payload ran on the host'; else seen 'nothing ran'; fi
@@ -412,20 +411,20 @@ quiet() {
 	await 2000 tidy || surprised "left in .git: $(in_progress)"
 }
 
-# clean_up leaves the stage as it began.
+# clean_up restores the initial state of the repository.
 clean_up() {
 	[ -z "$fresh_stage" ] || return 0
 	restored || { surprised 'the workspace could not be restored' && return; }
 	git airlock promote >"$said" 2>&1 || surprised "something is still held: $(tail -n 1 "$said")"
 }
 
-# mailed is the naive way to land: by mail.
+# mailed lands commits by format-patch and am.
 # shellcheck disable=SC2016
 plain_words='mailed() { git -C "$plain" format-patch -q --stdout "$(git -C "$plain" rev-list --max-parents=0 main | tail -n 1)..main" | git am -q; }
 '
 
-# plainly COMMANDS [SUCCESS] does with plain git what a user or a tool without care would do, and wants the attack to succeed.
-# Without --prove it fails, so that the case goes on.
+# plainly COMMANDS [SUCCESS] acts like a careless user or tool with plain git, and checks that the attack succeeds. Without
+# --prove it fails, so that the case continues.
 plainly() {
 	[ -n "$proving" ] || return 1
 	expected 'plain git falls for it'
@@ -434,7 +433,7 @@ plainly() {
 	if eval "${2:-ran}"; then seen "it did: ${2:-the payload ran}"; else surprised "it did not: ${2:-the payload did not run}"; fi
 }
 
-# bounded wants the daemon to have taken no more memory than 256 MiB.
+# bounded checks that the daemon has used at most 256 MiB of memory.
 bounded() {
 	local pid peak
 	pid=$(field pid)
