@@ -9,7 +9,6 @@ require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-git/go-git/v5 v5.19.3
 	github.com/google/licensecheck v0.3.1
-	github.com/klauspost/compress v1.20.3
 	github.com/libgit2/git2go/v34 v34.0.0
 	github.com/moby/patternmatcher v0.6.1
 	github.com/moby/profiles/seccomp v0.2.4
