@@ -33,16 +33,16 @@ const (
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "identity", "snapshot", "prison", "prison/docker/image", "prison/docker/inside", "prison/recipe", "promote"},
+	command:         {uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/docker/image", "prison/docker/inside", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
-	sessionRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/recipe", "promote"},
+	sessionRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	"gitops":        nil,
 	"identity":      {"gitops"},
 	"snapshot":      {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},
-	"prison": {"prison/native/wire", "prison/native/walls", "prison/native/usernet", "prison/native/inside",
+	"prison": {"prison/egress/control", "prison/egress/ledger", "prison/native/wire", "prison/native/walls", "prison/native/usernet", "prison/native/inside",
 		"prison/docker/dialect", "prison/docker/image", "prison/docker/inside"},
 	"promote": {"gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "gitops/bounded", "promote/policy/pathname"},
 
@@ -55,9 +55,11 @@ var rooms = map[string][]string{
 
 	"promote/policy/pathname": {"gitops"},
 
+	"prison/egress/control": {"prison"},
+	"prison/egress/ledger":  {"prison", "prison/egress/control"},
 	"prison/native/wire":    {"prison"},
 	"prison/native/walls":   {"prison", "prison/native/wire"},
-	"prison/native/usernet": {"prison", "prison/native/wire", "prison/native/walls"},
+	"prison/native/usernet": {"prison", "prison/egress/control", "prison/egress/ledger", "prison/native/wire", "prison/native/walls"},
 	"prison/native/inside":  {"prison", "prison/native/wire", "prison/native/walls", "prison/native/usernet"},
 	"prison/docker/dialect": {"prison"},
 	"prison/docker/image":   {"prison", "prison/docker/dialect"},

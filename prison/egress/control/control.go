@@ -1,0 +1,128 @@
+// Package control describes how a running network of a prison is steered from the host, and what it reports.
+//
+// The network of a prison is a process without files (package egress). The process that holds the prison, such as the
+// keeper of a native prison, steers it over a socket and does everything with files in its place. Commands and this
+// holder meet in three files in the prison's folder on the host ([prison.Spec.Dir]):
+//
+//   - [RulesFile] contains [Rules]. A command that starts a prison writes the file before it starts the prison, and a
+//     command that changes a rule replaces the file with a greater [Rules.Generation] while it holds the airlock's lock.
+//     The holder notices the new file, and the network uses the new rules at once: within a second, connections end that
+//     the new rules do not allow. The holder never writes the file. Without the file nothing is allowed.
+//   - [StateFile] contains [State]. Only the holder writes the file, at most twice a second and only after a change.
+//     [State.Generation] acknowledges the rules that are in force. [State.Error] says why newer ones are not.
+//   - [LedgerFile] contains one [Record] a line. Only the holder appends to it. A network whose records cannot be written
+//     makes no connection.
+//
+// This package has no parser of rules, which package egress has: a native prison's keeper begins before the packages for
+// addresses are initialised (package wire).
+package control
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
+)
+
+// Names of the files in a prison's folder on the host.
+const (
+	RulesFile  = "network.json"
+	StateFile  = "network-state.json"
+	LedgerFile = "egress.jsonl"
+)
+
+// Version is the value of the fields V.
+const Version = 1
+
+// Rules is a set of rules as it travels from a command to the network.
+type Rules struct {
+	V int `json:"v"`
+	// Generation increases with each change. A network ignores rules that are older than its own.
+	Generation uint64 `json:"generation"`
+	// Lockdown refuses all connections and names, and ends all connections.
+	Lockdown bool `json:"lockdown,omitempty"`
+	// Learn allows every public host that no rule denies.
+	Learn bool   `json:"learn,omitempty"`
+	Allow []Rule `json:"allow,omitempty"`
+	Deny  []Rule `json:"deny,omitempty"` // a denial counts for more than any permission
+}
+
+// Rule is a rule with its origin.
+type Rule struct {
+	// Text is the rule as package egress parses it. A set has been replaced by its members.
+	Text string `json:"text"`
+	// Source is where people find the rule, such as "/home/me/.gitconfig:12", "@npm" or "git airlock net allow".
+	Source string `json:"source,omitempty"`
+	// Until is when the rule ends; zero means never.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// ReadRules reads the rules in a prison's folder. Without the file, nothing is allowed and the generation is 0.
+func ReadRules(dir string) (r Rules, err error) {
+	err = hostfile.Read(filepath.Join(dir, RulesFile), &r)
+	if errors.Is(err, os.ErrNotExist) {
+		return Rules{V: Version}, nil
+	}
+	if err == nil && r.V != Version {
+		err = fmt.Errorf("%s has version %d, want %d", RulesFile, r.V, Version)
+	}
+	return r, err
+}
+
+// WriteRules replaces the rules in a prison's folder, and sets the version. The caller has increased the generation, and
+// holds a lock that keeps others from doing the same.
+func WriteRules(dir string, r Rules) error {
+	r.V = Version
+	return hostfile.Write(filepath.Join(dir, RulesFile), r)
+}
+
+// State describes a running network.
+type State struct {
+	V int `json:"v"`
+	// Generation is that of the rules in force.
+	Generation uint64 `json:"generation"`
+	// Error says why newer rules are not in force; the network then keeps the old ones.
+	Error string `json:"error,omitempty"`
+	// Ledger says why records cannot be written: no connection is made meanwhile.
+	Ledger string `json:"ledger,omitempty"`
+	// PID is the network's process, Since its start. Starts is how many such processes there were.
+	PID    int       `json:"pid"`
+	Since  time.Time `json:"since,omitzero"`
+	Starts int       `json:"starts"`
+	// Flows are the connections at this moment, oldest first.
+	Flows []Flow `json:"flows,omitempty"`
+	// Names is how many names have an address inside.
+	Names int `json:"names"`
+	// Admitted and Refused count connections and requests since Since.
+	Admitted uint64 `json:"admitted"`
+	Refused  uint64 `json:"refused"`
+}
+
+// Flow is a connection from inside to the world.
+type Flow struct {
+	ID      uint64    `json:"id"`
+	Begun   time.Time `json:"begun"`
+	Proto   string    `json:"proto"`
+	Name    string    `json:"name,omitempty"`
+	Port    uint16    `json:"port"`
+	Address string    `json:"address,omitempty"`
+	Rule    string    `json:"rule,omitempty"`
+	Source  string    `json:"source,omitempty"` // of the rule
+	Sent    int64     `json:"sent"`             // bytes from inside
+	Got     int64     `json:"received"`
+}
+
+// ReadState reads the state in a prison's folder. Without the file, the network has not run.
+func ReadState(dir string) (s State, err error) {
+	err = hostfile.Read(filepath.Join(dir, StateFile), &s)
+	return s, err
+}
+
+// WriteState replaces the state in a prison's folder, and sets the version.
+func WriteState(dir string, s State) error {
+	s.V = Version
+	return hostfile.Write(filepath.Join(dir, StateFile), s)
+}

@@ -1,0 +1,48 @@
+package control
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestRulesAreKept(t *testing.T) {
+	dir := t.TempDir()
+	if r, err := ReadRules(dir); err != nil || r.Generation != 0 || r.Allow != nil || r.Learn {
+		t.Errorf("without a file: %+v, %v", r, err)
+	}
+	want := Rules{
+		V: Version, Generation: 7, Lockdown: true, Learn: true,
+		Allow: []Rule{{Text: "*.a.test:22", Source: "config:3", Until: time.Unix(1<<31, 0).UTC()}}, Deny: []Rule{{Text: "b.test"}},
+	}
+	if err := WriteRules(dir, want); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := ReadRules(dir); err != nil || !reflect.DeepEqual(r, want) {
+		t.Errorf("%+v, %v; want %+v", r, err, want)
+	}
+	for _, content := range []string{`{"v":2}`, `{`, ``} {
+		if err := os.WriteFile(filepath.Join(dir, RulesFile), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := ReadRules(dir); err == nil {
+			t.Errorf("%q is %+v", content, r)
+		}
+	}
+}
+
+func TestStateIsKept(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadState(dir); !os.IsNotExist(err) {
+		t.Errorf("without a file: %v", err)
+	}
+	want := State{V: Version, Generation: 3, PID: 9, Flows: []Flow{{ID: 1, Name: "a.test", Port: 443}}}
+	if err := WriteState(dir, want); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := ReadState(dir); err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("%+v, %v; want %+v", s, err, want)
+	}
+}
