@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// followPause is how often a followed ledger is looked at.
+const followPause = 200 * time.Millisecond
+
+// Follow calls each for every record after the one with the number last, until ctx ends or each fails.
+func Follow(ctx context.Context, dir string, last uint64, each func(control.Record) error) error {
+	f := follower{dir: dir, last: last}
+	defer f.close()
+	tick := time.NewTicker(followPause)
+	defer tick.Stop()
+	for {
+		if err := f.poll(each); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// follower reads what is appended to the newest file of a ledger.
+type follower struct {
+	dir  string
+	last uint64
+	file *os.File
+	at   int64 // how much of the file was read
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		f.file.Close()
+	}
+}
+
+// poll reads what is new, first in a file that has been rotated.
+func (f *follower) poll(each func(control.Record) error) error {
+	if err := f.read(each); err != nil {
+		return err
+	}
+	newest, err := os.Open(filepath.Join(f.dir, control.LedgerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if f.file != nil && sameFile(f.file, newest) {
+		return newest.Close()
+	}
+	if err := f.read(each); err != nil { // what was written between both
+		newest.Close()
+		return err
+	}
+	f.close()
+	f.file, f.at = newest, 0
+	return f.read(each)
+}
+
+func (f *follower) read(each func(control.Record) error) (err error) {
+	if f.file == nil {
+		return nil
+	}
+	lineErr := eachLine(io.NewSectionReader(f.file, f.at, 1<<62), func(line []byte, size int64) bool {
+		f.at += size
+		if r, broken := decode(line); broken == nil && r.Seq > f.last {
+			f.last = r.Seq
+			err = each(r)
+		}
+		return err == nil
+	})
+	return errors.Join(err, lineErr)
+}
+
+func sameFile(a, b *os.File) bool {
+	x, err := a.Stat()
+	y, err2 := b.Stat()
+	return err == nil && err2 == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,84 @@
+// Package ledger records what a prison has reached through its network, and what was refused.
+//
+// The ledger is a file of JSON lines, one [control.Record] each, in a folder that only its owner reads. Each line carries
+// the SHA-256 of the line before it, so that a line which is changed, removed or inserted later is found ([Verify]). Whoever
+// can write the folder can also write all of it anew: the chain shows accidents and careless changes, and more if its
+// newest hash is kept elsewhere.
+//
+// Files are rotated: the newest is [control.LedgerFile], and older ones have a number behind that name. A ledger has at most
+// 50 MiB. Names and paths in it are the words of programs inside: escape them for a terminal.
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+const (
+	// maxText bounds each text of a record, in bytes. JSON writes a byte with six at most.
+	maxText = 1 << 10
+	// maxLine is more than the longest line that a Writer writes.
+	maxLine = 96 << 10
+)
+
+// kinds are those that this version knows. A ledger of a later version may have others.
+var kinds = []string{control.KindFlow, control.KindRequest, control.KindRefusal, control.KindPolicy, control.KindAlarm, "credential"}
+
+// encode returns the line of a record with its end. Texts are shortened and made UTF-8, and a path loses its query.
+func encode(r control.Record) ([]byte, error) {
+	for _, text := range []*string{&r.Session, &r.Kind, &r.Via, &r.Proto, &r.Name, &r.Address, &r.Verdict, &r.Rule, &r.Reason, &r.Seen,
+		&r.Method, &r.Path, &r.Credential} {
+		*text = clip(*text)
+	}
+	r.Path, _, _ = strings.Cut(r.Path, "?")
+	r.V, r.Time = control.Version, r.Time.UTC().Truncate(time.Millisecond)
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(r)
+	return line.Bytes(), err
+}
+
+// decode reads a line without its end.
+func decode(line []byte) (control.Record, error) {
+	var r control.Record
+	if len(line) > maxLine {
+		return r, errors.New("a line is too long")
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return control.Record{}, err
+	}
+	if r.V != control.Version || !slices.Contains(kinds, r.Kind) {
+		return control.Record{}, fmt.Errorf("a record of version %d and kind %q", r.V, clip(r.Kind))
+	}
+	return r, nil
+}
+
+// hash returns what the line after this one carries. The line is without its end.
+func hash(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}
+
+// clip shortens a text and replaces what is not UTF-8.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - len("...")
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}
