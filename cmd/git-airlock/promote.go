@@ -19,15 +19,15 @@ func promoteCommand(inside []string) *cli.Command {
 	return command(&cli.Command{
 		Name: "promote", Usage: "land pending commits now",
 		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
-		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). Exit status 3 if\n" +
-			"a commit is held.",
+		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). With --accept or\n" +
+			"--drop, commits that wait for a review keep waiting. Exit status 3 if a commit is held.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
 			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` instead of main"},
 			&cli.BoolFlag{Name: "rescue", Usage: "first commit the agent's uncommitted changes, as the agent"},
 			engineFlag,
 			&cli.StringSliceFlag{Name: "accept", Usage: "accept the commits that `RULE[:PATH]` holds now, and record it in their notes; a PATH that ends in / is a folder"},
-			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out, and land the commits that apply without it"},
+			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out; the commits that apply without it land, or wait for their review"},
 			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first conflicting commit, which you then finish"},
 		},
 		Action: onAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
@@ -53,7 +53,7 @@ func promoteCommand(inside []string) *cli.Command {
 // promotionOf reads the options of promote.
 func promotionOf(c *cli.Context, s *session.Session) (p session.Promotion, err error) {
 	p = session.Promotion{Rescue: c.Bool("rescue"), Drop: c.StringSlice("drop"),
-		Options: promote.Options{Land: true, From: c.String("from"), UpTo: c.String("upto")}}
+		Options: promote.Options{From: c.String("from"), UpTo: c.String("upto")}}
 	for _, text := range c.StringSlice("accept") {
 		w, err := policy.ParseAcceptance(text)
 		if err != nil {
@@ -61,6 +61,8 @@ func promotionOf(c *cli.Context, s *session.Session) (p session.Promotion, err e
 		}
 		p.Accept = append(p.Accept, w)
 	}
+	// A decision on one commit is not a review of the others.
+	p.Options.Land = len(p.Accept)+len(p.Drop) == 0 || p.Options.UpTo != ""
 	if _, err := s.Repo.Commit(c.Context, p.Options.UpTo); err != nil && p.Options.UpTo != "" && !history.Digits(p.Options.UpTo) {
 		return p, ui.Usagef("--upto: %s", err)
 	}
