@@ -33,7 +33,7 @@ func (g *Git) Files(ctx context.Context, tree OID) ([]File, error) {
 		_, id, found := strings.Cut(rest, " ")
 		e, err := entry(mode, id)
 		if !found || err != nil {
-			return nil, fmt.Errorf("git ls-tree answered %q", Escape(r))
+			return nil, fmt.Errorf("git ls-tree answered %q", Text(r))
 		}
 		files = append(files, File{path, e})
 	}
@@ -90,7 +90,7 @@ func readHead(out *bufio.Reader, limit int64) (head []byte, size int64, err erro
 	}
 	var name, kind string
 	if n, _ := fmt.Sscanf(line, "%s %s %d", &name, &kind, &size); n != 3 || kind != "blob" {
-		return nil, 0, fmt.Errorf("cat-file answered %q", Escape(strings.TrimSpace(line)))
+		return nil, 0, fmt.Errorf("cat-file answered %q", Text(strings.TrimSpace(line)))
 	}
 	head = make([]byte, min(size, limit))
 	if _, err := io.ReadFull(out, head); err != nil {

@@ -143,8 +143,8 @@ func (r *Repository) summaries(ctx context.Context, args []string) ([]Summary, e
 	var all []Summary
 	for _, record := range records {
 		name, subject, _ := strings.Cut(strings.TrimPrefix(record, "\n"), "\t")
-		if name != "" && Escape(name) == name {
-			all = append(all, Summary{name, Escape(subject)})
+		if name != "" && Text(name).Plain() {
+			all = append(all, Summary{name, Text(subject).String()})
 		}
 	}
 	return all, err

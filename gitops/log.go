@@ -150,7 +150,7 @@ func (e *escapingWriter) escape(line string) string {
 		for end < len(line) && line[end] != '\t' && line[end] != '\x1b' {
 			end++
 		}
-		b.WriteString(escapeWhole(line[:end]))
+		b.WriteString(escape(line[:end]))
 		line = line[end:]
 	}
 	return b.String()

@@ -19,7 +19,7 @@ func ParseOID(text string) (OID, error) {
 			return OID(text), nil
 		}
 	}
-	return "", fmt.Errorf("%q is not an object name", Escape(text))
+	return "", fmt.Errorf("%q is not an object name", Text(text))
 }
 
 // Zero returns the name of "no object" in the same object format as o.
@@ -123,5 +123,5 @@ func SplitIdent(ident string) (who, when string) {
 // Subject returns the first line of the message, escaped for display.
 func (c Commit) Subject() string {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(c.Message, "\n"), []byte("\n"))
-	return Escape(string(line))
+	return Text(string(line)).String()
 }

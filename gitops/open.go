@@ -28,7 +28,7 @@ var (
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("the repository %s belongs to another user", Escape(e.Path))
+	return fmt.Sprintf("the repository %s belongs to another user", Text(e.Path))
 }
 
 // The variables that tell git where a repository is.
@@ -158,7 +158,7 @@ func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 		}
 	}
 	if len(answers) != len(places) {
-		return nil, fmt.Errorf("git rev-parse answered %q", Escape(out.String()))
+		return nil, fmt.Errorf("git rev-parse answered %q", Text(out.String()))
 	}
 	r := &Repository{GitDir: answers[0], CommonDir: answers[1], Format: answers[2], Top: answers[3]}
 	r.identity, r.top = identityOf(r.CommonDir), identityOf(r.Top)

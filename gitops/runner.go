@@ -384,7 +384,7 @@ func (h *Stderr) Write(p []byte) (int, error) {
 func (h *Stderr) Lines() []string {
 	lines := strings.Split(strings.TrimSpace(string(h.head)+string(h.tail)), "\n")
 	for i := range lines {
-		lines[i] = Escape(lines[i])
+		lines[i] = Text(lines[i]).String()
 	}
 	return lines
 }

@@ -10,17 +10,34 @@ import (
 // escapeLimit is the maximum length of a text that is shown.
 const escapeLimit = 4096
 
-// Escape makes text from a workspace safe to show. Control, bidirectional and invisible characters, newlines, tabs,
-// and bytes that are not UTF-8 become backslash escapes. Text longer than 4,096 bytes is cut.
-func Escape(text string) string {
-	cut := ""
-	if len(text) > escapeLimit {
-		text, cut = text[:escapeLimit], "..."
+// Text is text that an agent may have written: a name, a path, a message, or output. It is escaped wherever it is
+// shown, with any verb of package fmt and in JSON. Control, bidirectional and invisible characters, newlines, tabs, and
+// bytes that are not UTF-8 become backslash escapes. Text longer than 4,096 bytes is cut.
+type Text string
+
+// String returns the escaped text.
+func (t Text) String() string {
+	if len(t) > escapeLimit {
+		return escape(string(t[:escapeLimit])) + "..."
 	}
-	return escapeWhole(text) + cut
+	return escape(string(t))
 }
 
-func escapeWhole(text string) string {
+// Format implements [fmt.Formatter]: every verb formats the escaped text.
+func (t Text) Format(state fmt.State, verb rune) {
+	fmt.Fprintf(state, fmt.FormatString(state, verb), t.String())
+}
+
+// MarshalText implements [encoding.TextMarshaler] with the escaped text.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// Raw returns the bytes as they were read. They must not be shown.
+func (t Text) Raw() string { return string(t) }
+
+// Plain reports whether the text is shown as it is.
+func (t Text) Plain() bool { return t.String() == string(t) }
+
+func escape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
@@ -69,10 +86,11 @@ func ShellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Pasteable quotes a word that is shown for pasting into a POSIX shell. Invisible characters become escapes of
+// Pasteable quotes a word or a [Text] that is shown for pasting into a POSIX shell. Invisible characters become escapes of
 // printf(1), which the shell decodes. Since a command substitution drops trailing newlines, a pattern replaces
 // these.
-func Pasteable(word string) string {
+func Pasteable[Word ~string](text Word) string {
+	word := string(text)
 	visible := strings.TrimRight(word, "\n")
 	if visible == word && utf8.ValidString(word) && strings.IndexFunc(word, Hidden) < 0 {
 		return ShellQuote(word)

@@ -43,12 +43,12 @@ func TestNamesAreKeptAsJSON(t *testing.T) {
 	}
 }
 
-func FuzzEscape(f *testing.F) {
+func FuzzText(f *testing.F) {
 	for _, seed := range []string{"plain", "\x1b[31m", "a\u202eb", "\u200b", "\xff\xfe", "é\u0301", "\U000e0041", "\ufe0f", "\u3164", "\u00ad", "\r\n\t\x00", strings.Repeat("é", 3000)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		out := Escape(text)
+		out := Text(text).String()
 		if !utf8.ValidString(out) {
 			t.Fatalf("%q gives %q: not UTF-8", text, out)
 		}
@@ -63,7 +63,7 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-func TestEscape(t *testing.T) {
+func TestText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain ü 漢 ❤\ufe0f":       "plain ü 漢 ❤\ufe0f",
@@ -76,7 +76,7 @@ func TestEscape(t *testing.T) {
 		"\u0085\u2028":            `\u0085\u2028`,
 		strings.Repeat("x", 5000): strings.Repeat("x", escapeLimit) + "...",
 	} {
-		if got := Escape(text); got != want {
+		if got := Text(text).String(); got != want {
 			t.Errorf("%.40q: %.200q, want %.200q", text, got, want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestQuotedWordsThroughTheShell(t *testing.T) {
 	for n := range 255 {
 		words = append(words, "x"+string([]byte{byte(n + 1)})+"y")
 	}
-	for name, quote := range map[string]func(string) string{"ShellQuote": ShellQuote, "Pasteable": Pasteable} {
+	for name, quote := range map[string]func(string) string{"ShellQuote": ShellQuote, "Pasteable": Pasteable[string]} {
 		t.Run(name, func(t *testing.T) { throughTheShell(t, words, quote) })
 	}
 	throughTheShell(t, []string{"\n", "a\nb\n"}, ShellQuote)
@@ -98,7 +98,7 @@ func TestQuotedWordsThroughTheShell(t *testing.T) {
 func TestPasteableShowsAll(t *testing.T) {
 	t.Parallel()
 	for _, w := range []string{"a\x1b[2J", "\u202e", "\xff", "a\nb", "a\n", "\u200b", "\x7f"} {
-		if got := Pasteable(w); Escape(got) != got {
+		if got := Pasteable(w); !Text(got).Plain() {
 			t.Errorf("%q is shown as %q", w, got)
 		}
 	}
@@ -137,3 +137,26 @@ func throughTheShell(t *testing.T, words []string, quote func(string) string) {
 }
 
 // Names that are kept of a commit must not keep the megabyte of its headers.
+
+// TestTextIsEscapedByEveryVerb formats a text in each way in which code shows one.
+func TestTextIsEscapedByEveryVerb(t *testing.T) {
+	t.Parallel()
+	hostile := Text("a\x1b[2J")
+	list := struct {
+		Name Text
+		List []Text
+	}{hostile, []Text{hostile}}
+	inJSON, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shown := range []string{hostile.String(), fmt.Sprint(hostile), fmt.Sprintf("%s %v %q %+v %x %.3s %d", hostile, hostile, hostile, hostile, hostile, hostile, hostile),
+		fmt.Sprintf("%v %+v %#v", list, list, list), fmt.Errorf("%w", fmt.Errorf("read %s", hostile)).Error(), string(inJSON)} {
+		if strings.Contains(shown, "\x1b") || strings.Contains(shown, "u001b[") && !strings.Contains(shown, `\u001b[`) {
+			t.Errorf("%q is shown as %q", hostile.Raw(), shown)
+		}
+	}
+	if got, want := fmt.Sprintf("%q", hostile), `"a\\u001b[2J"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

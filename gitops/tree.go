@@ -165,7 +165,7 @@ func (g *Git) Diff(ctx context.Context, old, new OID) ([]Change, error) {
 	for i := 0; i+1 < len(records); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(records[i], ":"))
 		if len(f) != 5 {
-			return nil, fmt.Errorf("diff-tree answered %q", Escape(records[i]))
+			return nil, fmt.Errorf("diff-tree answered %q", Text(records[i]))
 		}
 		before, err := entry(f[0], f[2])
 		if err != nil {
@@ -187,7 +187,7 @@ func entry(mode, id string) (Entry, error) {
 	}
 	m, ok := ParseMode(mode)
 	if !ok {
-		return Entry{}, fmt.Errorf("git printed %q as a mode", Escape(mode))
+		return Entry{}, fmt.Errorf("git printed %q as a mode", Text(mode))
 	}
 	return Entry{m, OID(id)}, nil
 }

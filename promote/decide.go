@@ -77,7 +77,7 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 			}
 		}
 		if len(a.Commits) == 0 {
-			return nil, fmt.Errorf("%q: %w", gitops.Escape(w.String()), ErrNotHeld)
+			return nil, fmt.Errorf("%q: %w", gitops.Text(w.String()), ErrNotHeld)
 		}
 		decisions.Accepted = append(decisions.Accepted, a)
 	}
@@ -102,7 +102,7 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		revision, _ := e.Repo.Commit(ctx, name)
 		link, outer, err := p.Find(name, revision)
 		if err == nil && slices.ContainsFunc(decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == link.Commit }) {
-			err = fmt.Errorf("commit %q: %w", gitops.Escape(name), history.ErrNotPending)
+			err = fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
 		}
 		if err != nil {
 			return nil, err

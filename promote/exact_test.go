@@ -115,7 +115,7 @@ func (m *model) away(a *agent, rewrites bool) {
 			m.t.Error("landed while another branch was checked out")
 		}
 	}
-	m.git("checkout", "-q", m.record.BranchName())
+	m.git("checkout", "-q", m.record.BranchName().Raw())
 }
 
 // TestHistoryGrowsWhileItLands lets a daemon land a history while it grows. The result must be the same as of one

@@ -28,7 +28,7 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 	}
 	back := []string{"git checkout " + gitops.Pasteable(branch)}
 	if tip == "" {
-		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", gitops.Escape(branch)),
+		holds = append(holds, ledger.Hold{Reason: ledger.BranchDeleted, Message: fmt.Sprintf("branch %s does not exist any more", branch),
 			Next: []string{"git branch " + gitops.Pasteable(branch) + " " + string(promoted)}})
 	}
 	there, err := repo.Branch(ctx)
@@ -40,10 +40,10 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 		twice, err := elsewhere(ctx, repo, r)
 		return append(holds, twice...), err
 	case "":
-		return append(holds, ledger.Hold{Reason: ledger.DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", gitops.Escape(branch)), Next: back}), nil
+		return append(holds, ledger.Hold{Reason: ledger.DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", branch), Next: back}), nil
 	}
 	return append(holds, ledger.Hold{Reason: ledger.BranchSwitched, Next: back,
-		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Escape(strings.TrimPrefix(there, "refs/heads/")), gitops.Escape(branch))}), nil
+		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Text(strings.TrimPrefix(there, "refs/heads/")), branch)}), nil
 }
 
 // elsewhere returns a hold if another worktree also has the branch checked out. A landing here would leave that
@@ -53,7 +53,7 @@ func elsewhere(ctx context.Context, repo *gitops.Repository, r airlock.Record) (
 	if err != nil || len(tops) == 0 {
 		return nil, err
 	}
-	h := ledger.Hold{Reason: ledger.BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", gitops.Escape(r.BranchName()), gitops.Escape(tops[0]))}
+	h := ledger.Hold{Reason: ledger.BranchSwitched, Message: fmt.Sprintf("%s is checked out in %s as well", r.BranchName(), gitops.Text(tops[0]))}
 	for _, top := range tops {
 		h.Next = append(h.Next, "git -C "+gitops.Pasteable(top)+" checkout --detach")
 	}
@@ -84,7 +84,7 @@ func quoted(paths []string) string {
 func escaped(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = gitops.Escape(p)
+		out[i] = gitops.Text(p).String()
 	}
 	return out
 }
@@ -141,11 +141,11 @@ func (e *Engine) interrupted(ctx context.Context, paths []string) ledger.Hold {
 // conflict returns the hold of a commit that changes the same lines as the user's commits, that git am does not
 // apply, or that needs a dropped commit.
 func (e *Engine) conflict(ctx context.Context, at refs, c build.Conflict) ledger.Hold {
-	switch branch := gitops.Escape(e.Record.BranchName()); {
+	switch branch := e.Record.BranchName(); {
 	case c.Lacking != nil:
 		return notApplied(*c.Lacking, c.Paths)
 	case c.Refused != "":
-		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Escape(c.Refused), Next: []string{"git airlock promote --engine tree"}}
+		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
 	case at.tip != at.promoted && e.Repo.IsAncestor(ctx, at.tip, at.promoted):
 		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git merge " + e.Record.Ref("pending") + "  # brings them back"},
 			Message: fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)}
@@ -195,7 +195,7 @@ func innerMain(names []inner.Ref) remarks {
 	h := ledger.Hold{Reason: ledger.InnerMain, Message: "the inner repository has no branch main"}
 	var shown []string
 	for _, r := range names[:min(len(names), 10)] {
-		shown = append(shown, gitops.Escape(r.Name))
+		shown = append(shown, gitops.Text(r.Name).String())
 	}
 	if len(shown) == 0 {
 		h.Message += ", and no other ref"
@@ -268,7 +268,7 @@ func brief(subject string) string {
 
 // teamUnreadable returns a hold of all commits. Otherwise the user would believe that the team's policy is enforced.
 func teamUnreadable(cause error) ledger.Hold {
-	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Escape(cause.Error())}
+	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Text(cause.Error()).String()}
 	var broken *PolicyError
 	if errors.As(cause, &broken) {
 		h.Next = broken.Next

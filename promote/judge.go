@@ -167,7 +167,7 @@ func (e *Engine) inTheWay(v ledger.Verdict) []string {
 			continue
 		}
 		for _, p := range f.Paths {
-			if _, err := os.Lstat(filepath.Join(e.Repo.Top, filepath.FromSlash(p))); err == nil && gitops.Escape(p) == p {
+			if _, err := os.Lstat(filepath.Join(e.Repo.Top, filepath.FromSlash(p))); err == nil && gitops.Text(p).Plain() {
 				there = append(there, p)
 			}
 		}

@@ -199,7 +199,7 @@ func (u *worker) work() {
 	time.Sleep(time.Duration(u.r.IntN(400)) * time.Millisecond)
 }
 
-func (u *worker) comeBack() { u.must("checkout", "-q", u.record.BranchName()) }
+func (u *worker) comeBack() { u.must("checkout", "-q", u.record.BranchName().Raw()) }
 
 func (u *worker) write(name string) {
 	u.files[name] = plain(name + "\n")

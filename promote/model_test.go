@@ -187,7 +187,7 @@ func (m *model) imageOf(c *commit, l landing) image {
 func (m *model) compareNote(c *commit, l landing, id gitops.OID, note string, exact bool) {
 	m.t.Helper()
 	want := map[string]string{"Version": "1", "Commit": string(id), "Session": m.record.Session, "Inner-Commit": string(c.id),
-		"Inner-Author": gitops.Escape(c.author), "Base": string(m.record.Base), "Tree": "merged"}
+		"Inner-Author": gitops.Text(c.author).String(), "Base": string(m.record.Base), "Tree": "merged"}
 	if exact {
 		want["Tree"] = "exact"
 	}

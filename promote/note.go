@@ -26,7 +26,7 @@ func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict
 		{"Commit", p.Outer},
 		{"Session", r.Session},
 		{"Inner-Commit", p.Inner},
-		{"Inner-Author", gitops.Escape(innerAuthor)},
+		{"Inner-Author", gitops.Text(innerAuthor)},
 		{"Base", r.Base},
 		{"Backend", r.Backend},
 		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},

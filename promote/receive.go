@@ -155,7 +155,7 @@ const objectsTraced = 3
 func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *inner.Invalid) *inner.Invalid {
 	for _, object := range objectName.FindAllString(why.Reason, objectsTraced) {
 		if name, err := exporter.PathOf(ctx, commit, gitops.OID(object)); err == nil && name != "" {
-			return why.In(fmt.Sprintf("commit %s, %s", commit, gitops.Escape(name)))
+			return why.In(fmt.Sprintf("commit %s, %s", commit, gitops.Text(name)))
 		}
 	}
 	return why.In(fmt.Sprintf("commit %s", commit))

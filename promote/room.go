@@ -42,7 +42,7 @@ type UnwritableError struct {
 
 // Error implements error.
 func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("nothing can be written to %s: %s", gitops.Escape(e.Path), e.cause)
+	return fmt.Sprintf("nothing can be written to %s: %s", gitops.Text(e.Path), e.cause)
 }
 
 // Unwrap returns the cause, a [syscall.Errno].
@@ -149,7 +149,7 @@ func (e *Engine) diskFull(cause error) ledger.Hold {
 		h.Next = []string{"df -i " + gitops.Pasteable(e.Repo.CommonDir)}
 	}
 	if cause != nil {
-		h.Message += ": " + gitops.Escape(cause.Error())
+		h.Message += ": " + gitops.Text(cause.Error()).String()
 	}
 	return h
 }

@@ -53,7 +53,7 @@ func (e *Engine) State(ctx context.Context) (State, error) {
 	}
 	// A cycle that cannot write could not record its failure either.
 	if err := e.unwritable(); err != nil {
-		s.Failure = gitops.Escape(err.Error())
+		s.Failure = gitops.Text(err.Error()).String()
 	}
 	holds := withoutPosition(s.Holds)
 	if h := e.room(); h != nil && s.Pending > 0 && !holdsFor(holds, ledger.DiskFull) {
@@ -183,7 +183,7 @@ func otherRefsOf(ctx context.Context, exporter Exporter, have []string) ([]Other
 			return list, err
 		}
 		if n > 0 {
-			list = append(list, OtherRef{gitops.Escape(r.Name), n, r.Name})
+			list = append(list, OtherRef{gitops.Text(r.Name).String(), n, r.Name})
 			counted = append(counted, string(r.Commit))
 		}
 	}

@@ -206,7 +206,7 @@ func (s *steps) userStep() {
 			s.userCommits()
 		}
 		s.promote(promote.Options{})
-		s.out("checkout", "-q", s.record.BranchName())
+		s.out("checkout", "-q", s.record.BranchName().Raw())
 		if s.r.IntN(2) == 0 {
 			s.out("merge", "-q", "-X", "ours", "--no-edit", "elsewhere")
 		}

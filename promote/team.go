@@ -105,14 +105,14 @@ func ReadPolicy(ctx context.Context, repo *gitops.Repository, config gitops.Conf
 func readPolicyFile(name string) ([]byte, error) {
 	name = atHome(name)
 	if !filepath.IsAbs(name) {
-		return nil, fmt.Errorf("%q is not an absolute path", gitops.Escape(name))
+		return nil, fmt.Errorf("%q is not an absolute path", gitops.Text(name))
 	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > policy.TeamLimit {
-		return nil, fmt.Errorf("%q is not a regular file of at most %d bytes", gitops.Escape(name), policy.TeamLimit)
+		return nil, fmt.Errorf("%q is not a regular file of at most %d bytes", gitops.Text(name), policy.TeamLimit)
 	}
 	return os.ReadFile(name)
 }

@@ -66,7 +66,7 @@ func (k *known) held() []manual.Candidate {
 	seen := map[string]bool{}
 	add := func(text, about string) {
 		// An escaped path cannot be typed in this form.
-		if !seen[text] && gitops.Escape(text) == text {
+		if !seen[text] && gitops.Text(text).Plain() {
 			all = append(all, manual.Candidate{Text: text, About: about})
 		}
 		seen[text] = true
@@ -127,7 +127,7 @@ func (k *known) inner() []manual.Candidate {
 	}
 	var all []manual.Candidate
 	for _, w := range state.OtherRefs {
-		if w.Name != "" && gitops.Escape(w.Name) == w.Name {
+		if w.Name != "" && gitops.Text(w.Name).Plain() {
 			all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: ui.Count(w.Commits, "commit")})
 		}
 	}
@@ -178,7 +178,7 @@ func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []man
 		return nil
 	}
 	for _, name := range names[:min(len(names), candidatesShown)] {
-		if gitops.Escape(name) == name {
+		if gitops.Text(name).Plain() {
 			all = append(all, manual.Candidate{Text: name, About: ""})
 		}
 	}

@@ -57,7 +57,7 @@ func finishInterrupted(c *cli.Context) {
 	}
 	if _, err := open(c); err != nil && c.Err() == nil {
 		messages := ui.Reporter{To: c.App.ErrWriter}
-		messages.Say("finish interrupted work of the airlock: %s", gitops.Escape(err.Error()))
+		messages.Say("finish interrupted work of the airlock: %s", err)
 		messages.Hint(session.Next(err)...)
 	}
 }
@@ -177,22 +177,22 @@ func (d diagnosis) print(w io.Writer, p ui.Paint) {
 			fmt.Fprintf(w, "    mend: %s\n", p.Bold(c))
 		}
 	}
-	fmt.Fprintf(w, "git: %s\n", gitops.Escape(d.Git.Version))
+	fmt.Fprintf(w, "git: %s\n", gitops.Text(d.Git.Version))
 	if d.Git.Problem != "" {
-		fmt.Fprintf(w, "  problem: %s\n", gitops.Escape(d.Git.Problem))
+		fmt.Fprintf(w, "  problem: %s\n", gitops.Text(d.Git.Problem))
 	}
 	d.Host.print(w, p)
 	for _, b := range d.Backends {
 		if b.Works {
 			fmt.Fprintf(w, "%s: %s\n", b.Name, p.Green("works"))
 		} else {
-			fmt.Fprintf(w, "%s: %s: %s\n", b.Name, p.Red("does not work"), gitops.Escape(b.Problem))
+			fmt.Fprintf(w, "%s: %s: %s\n", b.Name, p.Red("does not work"), gitops.Text(b.Problem))
 			mend(b.Mend)
 		}
 		for _, f := range b.Facts {
-			fmt.Fprintf(w, "  %s: %s\n", f.Name, gitops.Escape(f.Value))
+			fmt.Fprintf(w, "  %s: %s\n", f.Name, gitops.Text(f.Value))
 			if f.Weaker != "" {
-				fmt.Fprintf(w, "    %s %s\n", p.Yellow("weaker:"), gitops.Escape(f.Weaker))
+				fmt.Fprintf(w, "    %s %s\n", p.Yellow("weaker:"), gitops.Text(f.Weaker))
 			}
 			mend(f.Mend)
 		}
@@ -222,10 +222,10 @@ func readHostSide() hostSide {
 // print prints it as text.
 func (h hostSide) print(w io.Writer, p ui.Paint) {
 	for _, line := range h.LeftOut {
-		fmt.Fprintf(w, "environment: %s\n", p.Yellow(gitops.Escape(line)))
+		fmt.Fprintf(w, "environment: %s\n", p.Yellow(gitops.Text(line).String()))
 	}
 	if len(h.Unknown) > 0 {
-		fmt.Fprintf(w, "environment: not passed to programs on the host: %s\n", gitops.Escape(strings.Join(h.Unknown, " ")))
+		fmt.Fprintf(w, "environment: not passed to programs on the host: %s\n", gitops.Text(strings.Join(h.Unknown, " ")))
 		fmt.Fprintf(w, "    keep: %s\n", p.Bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
 	}
 }
@@ -234,10 +234,10 @@ func (h hostSide) print(w io.Writer, p ui.Paint) {
 func filterLines(config gitops.Config) []string {
 	var lines []string
 	for _, name := range land.WithoutNetwork(config) {
-		lines = append(lines, gitops.Escape(name)+": no network during a landing")
+		lines = append(lines, gitops.Text(name).String()+": no network during a landing")
 	}
 	for _, name := range land.Reaching(config) {
-		lines = append(lines, gitops.Escape(name)+": reaches the network during a landing")
+		lines = append(lines, gitops.Text(name).String()+": reaches the network during a landing")
 	}
 	return lines
 }

@@ -100,7 +100,7 @@ func report(w io.Writer, err error) int {
 		printReport(w, false, escapeReport(broken.Report))
 	}
 	for _, line := range linesOf(err) {
-		ui.Say(w, "%s", gitops.Escape(line))
+		ui.Say(w, "%s", gitops.Text(line))
 	}
 	ui.Hint(w, next(err)...)
 	return exitStatus(err)

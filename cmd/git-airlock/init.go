@@ -156,9 +156,9 @@ func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all [
 		switch known := slices.ContainsFunc(have.Languages, func(l recipe.Language) bool { return l.Name == f.Name }); {
 		case known:
 		case f.Version == "":
-			s.Report.Say("%s needs %s, but names no version; use --language %s=VERSION", gitops.Escape(f.File), f.Name, f.Name)
+			s.Report.Say("%s needs %s, but names no version; use --language %s=VERSION", gitops.Text(f.File), f.Name, f.Name)
 		default:
-			s.Report.Say("found %s %s (%s)", f.Name, f.Version, gitops.Escape(f.File))
+			s.Report.Say("found %s %s (%s)", f.Name, f.Version, gitops.Text(f.File))
 			all = append(all, f.Language)
 		}
 	}
@@ -276,7 +276,7 @@ func configure(ctx context.Context, s *session.Session, p initPlan) error {
 		}
 		command := slices.Concat([]string{"config", "--local"}, more, []string{key, value})
 		if s.Dry {
-			s.Report.Say("would run git %s", gitops.Escape(strings.Join(command, " ")))
+			s.Report.Say("would run git %s", gitops.Text(strings.Join(command, " ")))
 			return nil
 		}
 		return s.Repo.Change(ctx, gitops.Call{Args: command})

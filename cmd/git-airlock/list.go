@@ -41,7 +41,7 @@ func printList(out io.Writer, p ui.Paint, documents []ui.Document) error {
 			hold = ", " + p.Red("held: "+d.Hold.Reason)
 		}
 		_, err := fmt.Fprintf(out, "%s  %-8s %s: %d landed, %d pending%s\n",
-			p.Yellow(d.ID), d.State, p.Bold(gitops.Escape(d.Branch)), d.Landed, d.Pending, hold)
+			p.Yellow(d.ID), d.State, p.Bold(gitops.Text(d.Branch).String()), d.Landed, d.Pending, hold)
 		if err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (d policyDocument) print(out io.Writer, p ui.Paint) error {
 		}
 	}
 	for _, a := range d.Accepted {
-		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Escape(a.String()), ui.Count(len(a.Commits), "commit"))
+		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Text(a.String()), ui.Count(len(a.Commits), "commit"))
 	}
 	for _, x := range d.Dropped {
 		fmt.Fprintf(out, "dropped   %.12s (inner) %s\n", x.Commit, x.Subject)

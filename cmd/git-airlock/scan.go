@@ -78,9 +78,9 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 	d := scanDocument{Version: ui.DocumentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
 		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: escaped(r.Partial), Archives: escaped(r.Archives), Findings: []findingRecord{}}
 	for _, f := range r.Findings {
-		record := findingRecord{Severity: f.Severity, Path: gitops.Escape(f.Path), Line: f.Line, Rule: f.Rule, Reason: gitops.Escape(f.Reason), Ignored: f.Ignored, Committed: !f.Loose}
+		record := findingRecord{Severity: f.Severity, Path: gitops.Text(f.Path).String(), Line: f.Line, Rule: f.Rule, Reason: gitops.Text(f.Reason).String(), Ignored: f.Ignored, Committed: !f.Loose}
 		if f.Allowed != "" {
-			why := gitops.Escape(f.Allowed)
+			why := gitops.Text(f.Allowed).String()
 			record.Allowed = &why
 		}
 		d.Findings = append(d.Findings, record)
@@ -92,7 +92,7 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 func escaped(paths []string) []string {
 	shown := make([]string, len(paths))
 	for i, path := range paths {
-		shown[i] = gitops.Escape(path)
+		shown[i] = gitops.Text(path).String()
 	}
 	return shown
 }
@@ -101,13 +101,13 @@ func escaped(paths []string) []string {
 func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {
-		reason := gitops.Escape(f.Reason)
+		reason := gitops.Text(f.Reason)
 		if f.Ignored {
 			reason += ", though an ignore file names it"
 		}
 		word := severityIn(p, f.Severity)
 		if f.Allowed != nil {
-			word, reason = p.Green("allowed"), gitops.Escape(*f.Allowed)
+			word, reason = p.Green("allowed"), gitops.Text(*f.Allowed)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", word, session.PlaceOfFinding(scan.Finding{Path: f.Path, Line: f.Line}), f.Rule, reason)
 	}

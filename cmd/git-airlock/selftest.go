@@ -55,11 +55,11 @@ type selftestDocument struct {
 // escapeReport escapes the text from inside.
 func escapeReport(r selftest.Report) selftest.Report {
 	for i := range r.Results {
-		r.Results[i].Seen = gitops.Escape(r.Results[i].Seen)
+		r.Results[i].Seen = gitops.Text(r.Results[i].Seen).String()
 	}
 	for _, leaks := range [][]selftest.Leak{r.Leaks.Found, r.Leaks.Known} {
 		for i := range leaks {
-			leaks[i].Seen = gitops.Escape(leaks[i].Seen)
+			leaks[i].Seen = gitops.Text(leaks[i].Seen).String()
 		}
 	}
 	return r

@@ -99,7 +99,7 @@ func typed(c *cli.Context, f cli.Flag) (words []string) {
 	case *cli.StringSliceFlag:
 		for _, value := range c.StringSlice(name) {
 			if variable, _, valued := strings.Cut(value, "="); valued && name == "env" {
-				words = append(words, "--env", gitops.Escape(variable)+"=<value>")
+				words = append(words, "--env", gitops.Text(variable).String()+"=<value>")
 				continue
 			}
 			words = append(words, "--"+name, gitops.Pasteable(value))
@@ -249,7 +249,7 @@ func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, roo
 		}
 		t := airlock.Tool(read)
 		if slices.ContainsFunc(tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
-			return nil, "", ui.Usagef("--tool: two tools are called %q; use NAME=%s to give one another name", t.Name, gitops.Escape(t.Path))
+			return nil, "", ui.Usagef("--tool: two tools are called %q; use NAME=%s to give one another name", t.Name, gitops.Text(t.Path))
 		}
 		tools = append(tools, t)
 	}

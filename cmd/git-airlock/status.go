@@ -68,7 +68,7 @@ func statusCommand(inside []string) *cli.Command {
 func documentOf(config gitops.Config, s session.Status) ui.Document {
 	r, p := s.Record, s.Promotion
 	d := ui.Document{
-		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName(), State: s.State, Backend: r.Backend,
+		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
 		Holds: []ui.Hold{}, Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: []ui.Waiting{},

@@ -101,7 +101,7 @@ func wrongOption(p manual.Page, words []string) error {
 			return noOption(p, word)
 		}
 		if _, err := strconv.ParseBool(value); o.Value == "" && valued && err != nil {
-			return ui.Within(p.CommandName(), ui.Usagef("%s: option %s: %q is not true or false", p.CommandName(), word, gitops.Escape(value)))
+			return ui.Within(p.CommandName(), ui.Usagef("%s: option %s: %q is not true or false", p.CommandName(), word, gitops.Text(value)))
 		}
 		if o.Value == "" || valued {
 			continue
@@ -119,7 +119,7 @@ func noOption(p manual.Page, word string) error {
 	for _, o := range p.Options {
 		names = append(names, o.Names...)
 	}
-	text := "unknown option " + gitops.Escape(word)
+	text := "unknown option " + gitops.Text(word).String()
 	if command := p.CommandName(); command != "" {
 		text = command + ": " + text
 	}
@@ -135,7 +135,7 @@ func ofOption(c *cli.Context, err error) error {
 	var setting *promote.SettingError
 	if errors.As(err, &setting) {
 		if name := strings.TrimPrefix(setting.Key, "airlock."); c.IsSet(name) {
-			return ui.Usagef("--%s: %q is not %s", name, gitops.Escape(setting.Value), setting.Want)
+			return ui.Usagef("--%s: %q is not %s", name, gitops.Text(setting.Value), setting.Want)
 		}
 	}
 	return err
@@ -145,7 +145,7 @@ func ofOption(c *cli.Context, err error) error {
 func engineOption(c *cli.Context) (string, error) {
 	engine := c.String(engineFlag.Name)
 	if engine != "" && !promote.IsEngine(engine) {
-		return "", ui.Usagef("--%s: %q is not tree or patch", engineFlag.Name, gitops.Escape(engine))
+		return "", ui.Usagef("--%s: %q is not tree or patch", engineFlag.Name, gitops.Text(engine))
 	}
 	return engine, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 )
@@ -72,7 +71,7 @@ func (w wizard) line(question, otherwise string, valid func(answer string) error
 		if wrong == nil {
 			return nil
 		}
-		ui.Say(w.message, "%s", gitops.Escape(wrong.Error()))
+		ui.Say(w.message, "%s", wrong)
 	}
 }
 

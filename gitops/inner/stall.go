@@ -61,7 +61,7 @@ func (w Workspace) watchStall(ctx context.Context, out *watchedWriter, cancel co
 		}
 		if name := w.noFile(ctx); name != "" {
 			cancel(&Invalid{Stalled: true, For: name, Reason: fmt.Sprintf(
-				"git waits in the workspace for %s, which is not a file but a FIFO, a socket or a device; remove it", gitops.Escape(name))})
+				"git waits in the workspace for %s, which is not a file but a FIFO, a socket or a device; remove it", gitops.Text(name))})
 			return
 		}
 		if idle++; idle == stallTicks {

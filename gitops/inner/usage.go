@@ -59,7 +59,7 @@ func (w Workspace) Usage(ctx context.Context) (Usage, error) {
 		_, err = fmt.Sscan(string(fields[0])+" "+string(fields[len(fields)-1]), &u.Bytes, &u.Inodes)
 	}
 	if len(fields) < 3 || err != nil {
-		return u, fmt.Errorf("measure the workspace: status %d, %s %s", code, gitops.Escape(out.String()), stderr.String())
+		return u, fmt.Errorf("measure the workspace: status %d, %s %s", code, gitops.Text(out.String()), stderr.String())
 	}
 	u.Bytes, u.Took = u.Bytes<<10, time.Since(begun)
 	return u, nil

@@ -112,7 +112,7 @@ func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]Ref, err
 		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		oid, err := gitops.ParseOID(id)
 		if err != nil {
-			return nil, Invalidf("ref %s: %s", gitops.Escape(name), err)
+			return nil, Invalidf("ref %s: %s", gitops.Text(name), err)
 		}
 		refs = append(refs, Ref{name, oid})
 	}
@@ -174,7 +174,7 @@ func (w Workspace) brokenMain(ctx context.Context) error {
 	_, err := w.Run(ctx, Process{Argv: []string{"sh", "-c", seeMain, "sh", w.Dir}, Env: w.innerEnv(),
 		Stdout: gitops.CapOutput(&out, lookLimit), Stderr: io.Discard})
 	if text := strings.TrimSpace(out.String()); text != "" {
-		return Invalidf("the ref %s is broken: it %s", Main, gitops.Escape(text))
+		return Invalidf("the ref %s is broken: it %s", Main, gitops.Text(text))
 	}
 	return err
 }

@@ -27,7 +27,7 @@ var (
 type CollisionError struct{ Paths []string }
 
 func (e *CollisionError) Error() string {
-	return fmt.Sprintf("%d paths in the way, the first is %s", len(e.Paths), gitops.Escape(e.Paths[0]))
+	return fmt.Sprintf("%d paths in the way, the first is %s", len(e.Paths), gitops.Text(e.Paths[0]))
 }
 
 // Landing moves a checked-out branch, its index and its working tree from one commit to a descendant.
@@ -262,7 +262,7 @@ func (l *landing) unchanged() error {
 	for _, c := range l.changes {
 		info, _ := l.r.Lstat(c.Path)
 		if !sameFile(l.seen[c.Path], info) {
-			return fmt.Errorf("%w: %s changed", ErrUnsettled, gitops.Escape(c.Path))
+			return fmt.Errorf("%w: %s changed", ErrUnsettled, gitops.Text(c.Path))
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func (e *FilterError) Error() string {
 		why = "; .lfsconfig has changed since the airlock began, if git-lfs may go on: git config lfs.url URL"
 	}
 	return fmt.Sprintf("a landing has no network for filter %s (if it needs one: git config %s true%s): %v",
-		gitops.Escape(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
+		gitops.Text(strings.Join(e.Filters, ", ")), landingNetwork, why, e.error)
 }
 
 // filterFault returns the error of a checkout, as a [FilterError] if there are filters.

@@ -103,7 +103,7 @@ func (i *Inspector) question(ctx context.Context, verb string, id gitops.OID) (k
 		if strings.TrimSpace(line) == string(id)+" missing" {
 			return "", 0, fmt.Errorf("object %s: %w", id, errMissing)
 		}
-		return "", 0, fmt.Errorf("object %s: cat-file answered %q", id, gitops.Escape(strings.TrimSpace(line)))
+		return "", 0, fmt.Errorf("object %s: cat-file answered %q", id, gitops.Text(strings.TrimSpace(line)))
 	}
 	return kind, size, nil
 }

@@ -43,7 +43,7 @@ type treeDiff struct {
 // folder compares two folders at a path, of which one may be missing.
 func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID, depth int64) error {
 	if depth > d.limits.Depth {
-		return inner.Invalidf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Escape(path))
+		return inner.Invalidf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Text(path))
 	}
 	before, after, err := d.look.both(ctx, old, new)
 	if err != nil {
@@ -63,11 +63,11 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeE
 	switch {
 	case d.strict && new.RawMode != "" && !gitops.ProperMode(new.RawMode):
 		return inner.Invalidf("the path \"%s\" has the mode %s, which git does not write (it takes it for %s); to write one that it does: git add, git commit",
-			gitops.Escape(path), gitops.Escape(new.RawMode[:min(len(new.RawMode), 20)]), new.Mode)
+			gitops.Text(path), gitops.Text(new.RawMode[:min(len(new.RawMode), 20)]), new.Mode)
 	case old.Entry == new.Entry:
 		return nil
 	case int64(len(path)) > d.limits.Path:
-		return inner.Invalidf("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, gitops.Escape(path))
+		return inner.Invalidf("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, gitops.Text(path))
 	case int64(len(name)) > d.limits.Component:
 		return tooLong(d.limits, d.tree, name)
 	case old.Folder() || new.Folder():
@@ -84,7 +84,7 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeE
 
 // tooLong says that a tree has a name that no file system takes; of it, the beginning.
 func tooLong(l inner.Limits, tree gitops.OID, name string) error {
-	return inner.Invalidf("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, gitops.Escape(name[:min(len(name), 100)]))
+	return inner.Invalidf("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, gitops.Text(name[:min(len(name), 100)]))
 }
 
 // tooManyChanges says that what a tree changes cannot be listed.

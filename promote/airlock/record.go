@@ -116,7 +116,9 @@ type Record struct {
 }
 
 // BranchName returns the outer branch's name without refs/heads/.
-func (r Record) BranchName() string { return strings.TrimPrefix(r.Branch, "refs/heads/") }
+func (r Record) BranchName() gitops.Text {
+	return gitops.Text(strings.TrimPrefix(r.Branch, "refs/heads/"))
+}
 
 // Ref returns the full name of one of the airlock's own refs: base, promoted or pending.
 func (r Record) Ref(name string) string { return refsOf(r.ID) + "/" + name }

@@ -134,5 +134,5 @@ func holder(store airlock.Store, id, name string) (int, error) {
 		before = pid
 		time.Sleep(5 * time.Millisecond)
 	}
-	return 0, fmt.Errorf("%w: %q holds %q, and is none of the processes here", ErrElsewhere, gitops.Escape(said), file)
+	return 0, fmt.Errorf("%w: %q holds %q, and is none of the processes here", ErrElsewhere, gitops.Text(said), file)
 }

@@ -290,7 +290,7 @@ func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.O
 		}
 	}
 	if len(found) != 1 || p.Drops(found[0].Commit) {
-		return quarantine.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Escape(name), ErrNotPending)
+		return quarantine.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Text(name), ErrNotPending)
 	}
 	return found[0], outer[found[0].Commit], nil
 }
@@ -316,7 +316,7 @@ func (p *Plan) Target(name string, revision, found gitops.OID) (gitops.OID, erro
 		found = link.Commit
 	}
 	if !p.Ledger.Has(found) && !slices.Contains(p.Chain, found) {
-		return "", fmt.Errorf("commit %q: %w", gitops.Escape(name), ErrNotPending)
+		return "", fmt.Errorf("commit %q: %w", gitops.Text(name), ErrNotPending)
 	}
 	return found, nil
 }

@@ -75,7 +75,7 @@ const failureLimit = 2000
 // Fail stores the failure of a cycle in o, the outcome of the last cycle that succeeded. An interruption is not a
 // failure.
 func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
-	text := gitops.Escape(cause.Error())
+	text := gitops.Text(cause.Error()).String()
 	text = text[:min(len(text), failureLimit)]
 	if ctx.Err() != nil || text == o.Failure {
 		return nil

@@ -43,7 +43,7 @@ func parse(content string) (entries []Pair, whole bool, err error) {
 		}
 		p, err := parsePair(strings.Fields(text))
 		if err != nil {
-			return nil, false, fmt.Errorf("entry %q: %w", gitops.Escape(text), err)
+			return nil, false, fmt.Errorf("entry %q: %w", gitops.Text(text), err)
 		}
 		entries = append(entries, p)
 	}

@@ -82,12 +82,12 @@ func (r *report) add(action Action, path, reason string, args ...any) {
 	h := &r.results[kind]
 	h.hits++
 	if path != "" {
-		h.name(gitops.Escape(path))
+		h.name(gitops.Text(path).String())
 	}
 	if len(h.details) < detailLimit {
-		text := gitops.Escape(fmt.Sprintf(reason, args...))
+		text := gitops.Text(fmt.Sprintf(reason, args...)).String()
 		if path != "" {
-			text = gitops.Escape(path) + ": " + text
+			text = gitops.Text(path).String() + ": " + text
 		}
 		h.details = append(h.details, text)
 	}
@@ -144,11 +144,11 @@ func ParseAcceptance(text string) (Acceptance, error) {
 	a := Acceptance{Rule: id, Path: path}
 	switch d, known := describe(id); {
 	case !known:
-		return a, fmt.Errorf("%q is not a rule; the rules are %s", gitops.Escape(id), strings.Join(ruleIDs(), ", "))
+		return a, fmt.Errorf("%q is not a rule; the rules are %s", gitops.Text(id), strings.Join(ruleIDs(), ", "))
 	case d.Key == "":
 		return a, fmt.Errorf("findings of %s cannot be accepted", id)
 	case pathed && path == "":
-		return a, fmt.Errorf("%q names no path after the colon", gitops.Escape(text))
+		return a, fmt.Errorf("%q names no path after the colon", gitops.Text(text))
 	}
 	return a, nil
 }
@@ -172,7 +172,7 @@ func (a Acceptance) covers(rule, path string) bool {
 	if path == "" {
 		return false
 	}
-	shown := gitops.Escape(path)
+	shown := gitops.Text(path).String()
 	if strings.HasSuffix(a.Path, "/") {
 		return strings.HasPrefix(path, a.Path) || strings.HasPrefix(shown, a.Path)
 	}

@@ -64,7 +64,7 @@ func (hiddenText) commit(_ context.Context, in *inspection, r *report) error {
 	encoding := strings.ToLower(in.Encoding)
 	windows, latin := latinEncodings[encoding]
 	if !latin && !slices.Contains(plainEncodings, encoding) {
-		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Escape(in.Encoding))
+		r.at("", "the message is encoded in %s, and may contain characters that were not checked", gitops.Text(in.Encoding))
 	}
 	line, char := findHidden(in.Message, true)
 	if char == "" && latin { // git shows the bytes if it cannot convert them, so both forms are checked

@@ -100,7 +100,7 @@ func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *rep
 	if bad == "" {
 		return nil
 	}
-	return &inner.Invalid{Reason: "commit " + string(in.ID) + ": the path \"" + gitops.Escape(c.Path) + "\" " + bad}
+	return &inner.Invalid{Reason: "commit " + string(in.ID) + ": the path \"" + gitops.Text(c.Path).String() + "\" " + bad}
 }
 
 // caseCollision finds names that differ only in case or in the composition of accents. On some file systems, such

@@ -44,7 +44,7 @@ func (s Settings) Source(id string) Source { return s.sources[id] }
 type SettingError struct{ Key, Value, Want string }
 
 func (e *SettingError) Error() string {
-	return fmt.Sprintf("setting %s: %q is not %s", gitops.Escape(e.Key), gitops.Escape(e.Value), e.Want)
+	return fmt.Sprintf("setting %s: %q is not %s", gitops.Text(e.Key), gitops.Text(e.Value), e.Want)
 }
 
 // ReadSettings reads airlock.policy.<rule> and airlock.maxFileSize. An unknown rule is an error, because a misspelled
@@ -153,7 +153,7 @@ func ParseAction(text string) (Action, error) {
 			return a, nil
 		}
 	}
-	return Hold, fmt.Errorf("%q is not hold, flag or off", gitops.Escape(text))
+	return Hold, fmt.Errorf("%q is not hold, flag or off", gitops.Text(text))
 }
 
 // MarshalText writes the action as [ParseAction] reads it.

@@ -81,7 +81,7 @@ func ParseTeam(content []byte) (Team, error) {
 	for _, id := range slices.Sorted(maps.Keys(f.Rules)) {
 		action, err := teamAction(f.Rules[id])
 		if d, known := describe(id); !known || d.Key == "" {
-			return Team{}, fmt.Errorf("team policy: rules: %q is not a rule that can be set", gitops.Escape(id))
+			return Team{}, fmt.Errorf("team policy: rules: %q is not a rule that can be set", gitops.Text(id))
 		} else if err != nil {
 			return Team{}, fmt.Errorf("team policy: rules: %s: %w", id, err)
 		}
@@ -90,7 +90,7 @@ func ParseTeam(content []byte) (Team, error) {
 	if f.MaxFileSize != "" {
 		var ok bool
 		if t.maxFileSize, ok = parseSize(f.MaxFileSize); !ok {
-			return Team{}, fmt.Errorf("team policy: maxFileSize: %q is not a size such as 50m or 100000", gitops.Escape(f.MaxFileSize))
+			return Team{}, fmt.Errorf("team policy: maxFileSize: %q is not a size such as 50m or 100000", gitops.Text(f.MaxFileSize))
 		}
 	}
 	for n, p := range f.Paths {
@@ -115,7 +115,7 @@ func newProtection(patterns []string, action, reason string) (protection, error)
 	for _, text := range patterns {
 		compiled, ok := ignore.Parse(text)
 		if !ok || compiled.Negative {
-			return p, fmt.Errorf("patterns: %q is not a pattern as in gitignore(5) without \"!\"", gitops.Escape(text))
+			return p, fmt.Errorf("patterns: %q is not a pattern as in gitignore(5) without \"!\"", gitops.Text(text))
 		}
 		p.patterns = append(p.patterns, compiled)
 	}
@@ -126,7 +126,7 @@ func newProtection(patterns []string, action, reason string) (protection, error)
 func teamAction(text string) (Action, error) {
 	action, err := ParseAction(text)
 	if err != nil || action == Off {
-		return Hold, fmt.Errorf("%q is not hold or flag", gitops.Escape(text))
+		return Hold, fmt.Errorf("%q is not hold or flag", gitops.Text(text))
 	}
 	return action, nil
 }
@@ -136,14 +136,14 @@ func tomlError(err error) error {
 	var strict *toml.StrictMissingError
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		row, _ := strict.Errors[0].Position()
-		return fmt.Errorf("line %d: unknown key %q", row, gitops.Escape(fmt.Sprint(strict.Errors[0].Key())))
+		return fmt.Errorf("line %d: unknown key %q", row, gitops.Text(fmt.Sprint(strict.Errors[0].Key())))
 	}
 	var decode *toml.DecodeError
 	if errors.As(err, &decode) {
 		row, column := decode.Position()
-		return fmt.Errorf("line %d, column %d: %s", row, column, gitops.Escape(decode.Error()))
+		return fmt.Errorf("line %d, column %d: %s", row, column, gitops.Text(decode.Error()))
 	}
-	return errors.New(gitops.Escape(err.Error()))
+	return errors.New(gitops.Text(err.Error()).String())
 }
 
 // With returns the settings together with a team's policy. Each rule gets the stricter action of both.

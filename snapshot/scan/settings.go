@@ -50,7 +50,7 @@ type (
 type SettingError struct{ Key, Value, Want string }
 
 func (e *SettingError) Error() string {
-	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Escape(e.Value), e.Want)
+	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Text(e.Value), e.Want)
 }
 
 // ReadSettings reads the settings of a repository. config shows which settings exist.

@@ -85,7 +85,7 @@ func (p *Programs) hooks(dir, top string) {
 	p.add("a hook", dir, top, true)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		p.add("the hook "+gitops.Escape(e.Name()), filepath.Join(dir, e.Name()), top, true)
+		p.add("the hook "+gitops.Text(e.Name()).String(), filepath.Join(dir, e.Name()), top, true)
 	}
 }
 

@@ -22,7 +22,7 @@ func (s Setup) Wishes(container bool) (wishes []string) {
 	}
 	// Both requests are shown together, because consent to their common digest covers both.
 	if s.OS.Dockerfile != "" && (container || len(s.Env.Pass) > 0) {
-		wishes = append(wishes, "an image is built from "+gitops.Escape(s.OS.Dockerfile))
+		wishes = append(wishes, "an image is built from "+gitops.Text(s.OS.Dockerfile).String())
 	}
 	if len(s.Env.Pass) > 0 {
 		wishes = append(wishes, "your variables are passed to the agent: "+strings.Join(s.Env.Pass, ", "))
@@ -75,7 +75,7 @@ func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup,
 	s, err := b.Read(ctx, tree)
 	var wrong recipe.Errors
 	if errors.As(err, &wrong) && wrong[0].File == recipe.DevcontainerName {
-		b.Report.Say("%s is not used: %s", recipe.DevcontainerName, gitops.Escape(err.Error()))
+		b.Report.Say("%s is not used: %s", recipe.DevcontainerName, err)
 		return Setup{}, nil
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup,
 		return s, err
 	case yes:
 		if len(s.Ignored) > 0 {
-			b.Report.Say("%s: ignored: %s", s.File, gitops.Escape(strings.Join(s.Ignored, ", ")))
+			b.Report.Say("%s: ignored: %s", s.File, gitops.Text(strings.Join(s.Ignored, ", ")))
 		}
 		return s, nil
 	case insist:

@@ -93,7 +93,7 @@ func (b Builder) fetchBases(ctx context.Context, dockerfile []byte) error {
 		if id != "" || b.Dry {
 			continue
 		}
-		b.Report.Say("downloading image %s", gitops.Escape(ref))
+		b.Report.Say("downloading image %s", gitops.Text(ref))
 		step, end := b.Report.Steps()
 		err = b.Containers.Pull(ctx, ref, stepped(step))
 		end()

@@ -45,7 +45,7 @@ func (b Builder) Include(ctx context.Context) ([]inner.UserFile, error) {
 		return nil, err
 	}
 	s := Setup{File: IncludeName, Digest: Digest([]byte(sumLine(list, IncludeName)))}
-	wish := fmt.Sprintf("%s are copied into the workspace, such as %s", count(len(files), "untracked file"), gitops.Escape(files[0].Path))
+	wish := fmt.Sprintf("%s are copied into the workspace, such as %s", count(len(files), "untracked file"), gitops.Text(files[0].Path))
 	yes, err := b.Consents(ctx, s, []string{wish})
 	if err != nil || yes {
 		return files, err
@@ -68,7 +68,7 @@ func (b Builder) readIncluded(names []string) (files []inner.UserFile, err error
 	left := int64(maxIncluded)
 	for _, name := range names {
 		if path.Base(name) == DotenvName {
-			b.Report.Say("%s: %s stays outside; pass variables with --env or the recipe's [env]", IncludeName, gitops.Escape(name))
+			b.Report.Say("%s: %s stays outside; pass variables with --env or the recipe's [env]", IncludeName, gitops.Text(name))
 			continue
 		}
 		info, err := root.Lstat(name)

@@ -58,7 +58,7 @@ func checkRoot(ctx context.Context, open func(context.Context) (prison.Prison, e
 			return err
 		}
 		if err != nil || status != 0 {
-			return &Refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Escape(r.Rootfs), program),
+			return &Refusal{fmt.Sprintf("%s has no %s that runs, which every prison needs", gitops.Text(r.Rootfs), program),
 				[]string{"git airlock start --rootfs <folder>  # with sh and git in it", "git airlock start --rootfs /  # with this system"}}
 		}
 	}
@@ -112,7 +112,7 @@ func (l *missing) check(ctx context.Context, box prison.Prison, n recipe.Need) e
 	case n.Meets(out.String()):
 		return nil
 	default:
-		found = "it is " + gitops.Escape(n.Printed(out.String()))
+		found = "it is " + gitops.Text(n.Printed(out.String())).String()
 	}
 	want := n.Name
 	if n.Version != recipe.System {
@@ -158,7 +158,7 @@ func (l *missing) refuse(r System, s Setup) error {
 	where := "this system"
 	switch {
 	case r.Image != "":
-		where = "image " + gitops.Escape(r.Image)
+		where = "image " + gitops.Text(r.Image).String()
 	case r.Rootfs != "":
 		where = r.Rootfs
 	}

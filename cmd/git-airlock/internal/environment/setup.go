@@ -112,7 +112,7 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 	err = t.walk(s.OS.Context, func(name string, e gitops.TreeEntry) error {
 		within := strings.TrimPrefix(strings.TrimPrefix(name, s.OS.Context), "/")
 		if compared += len(within) * (sources.Length() + ignored.Length()); compared > maxCompared {
-			return fmt.Errorf("%s and its .dockerignore name too many patterns for a context of so many files (%s)", s.OS.Dockerfile, gitops.Escape(name))
+			return fmt.Errorf("%s and its .dockerignore name too many patterns for a context of so many files (%s)", s.OS.Dockerfile, gitops.Text(name))
 		}
 		if !sources.Has(within) || e.Mode == gitops.ModeGitlink {
 			return nil

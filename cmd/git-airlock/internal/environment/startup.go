@@ -55,7 +55,7 @@ func (e *CommandError) Error() string {
 // RunStartup runs the startup commands one after the other, up to the first that fails.
 func (b Builder) RunStartup(ctx context.Context, box prison.Prison, commands []string) error {
 	for i, command := range commands {
-		b.Report.Say("startup %d of %d: %s", i+1, len(commands), gitops.Escape(command))
+		b.Report.Say("startup %d of %d: %s", i+1, len(commands), gitops.Text(command))
 		status, err := b.inShell(ctx, box, command)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ func Apart(repo *gitops.Repository, path string) error {
 	for _, own := range []string{repo.Top, repo.CommonDir} {
 		if lies(path, own) || lies(own, path) {
 			return fmt.Errorf("%s and the repository's %s overlap; copy the needed files to another place",
-				gitops.Escape(path), gitops.Escape(own))
+				gitops.Text(path), gitops.Text(own))
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func ParseTool(text string) (t prison.Tool, err error) {
 	}
 	for _, folder := range ofKernel {
 		if t.Path == folder || strings.HasPrefix(t.Path, folder+"/") && !strings.HasPrefix(t.Path, "/dev/shm/") {
-			return t, fmt.Errorf("%s is a file of the kernel, not a program", gitops.Escape(t.Path))
+			return t, fmt.Errorf("%s is a file of the kernel, not a program", gitops.Text(t.Path))
 		}
 	}
 	if name == "" || name == "." || name == ".." || name == "/" || strings.ContainsAny(name, ":\n") {
@@ -63,7 +63,7 @@ func ParseTool(text string) (t prison.Tool, err error) {
 func executable(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 {
-		return Advise(fmt.Errorf("%s is not executable", gitops.Escape(path)), "chmod +x "+gitops.Pasteable(path))
+		return Advise(fmt.Errorf("%s is not executable", gitops.Text(path)), "chmod +x "+gitops.Pasteable(path))
 	}
 	return nil // the backend reports other errors
 }

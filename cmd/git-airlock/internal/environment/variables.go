@@ -79,7 +79,7 @@ func (b Builder) Variables(s Setup, dotenv map[string]string) (env []string) {
 func (b Builder) WarnUnused(s Setup) {
 	for _, from := range []string{s.OS.Base, s.OS.Dockerfile} {
 		if from != "" {
-			b.Report.Say("%s: %s is not used: a native prison has this machine's system", s.File, gitops.Escape(from))
+			b.Report.Say("%s: %s is not used: a native prison has this machine's system", s.File, gitops.Text(from))
 		}
 	}
 }

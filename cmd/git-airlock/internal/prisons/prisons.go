@@ -171,7 +171,7 @@ func (p Prisons) Halt(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	if _, err := p.fixWorkspaceMode(ctx, r); err != nil {
-		p.Report.Say("the workspace %s is open to other users of this host, or closed to the agent: %s", r.Workspace, gitops.Escape(err.Error()))
+		p.Report.Say("the workspace %s is open to other users of this host, or closed to the agent: %s", r.Workspace, err)
 	}
 	return nil
 }

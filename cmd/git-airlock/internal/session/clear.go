@@ -41,7 +41,7 @@ func (s *Session) Clear(ctx context.Context, discard bool) error {
 
 func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) error {
 	if s.Dry {
-		s.Report.Say("would remove airlock %s on %s with its workspace %s", r.ID, gitops.Escape(r.BranchName()), r.Workspace)
+		s.Report.Say("would remove airlock %s on %s with its workspace %s", r.ID, r.BranchName(), r.Workspace)
 		return nil
 	}
 	lock := s.lock
@@ -70,7 +70,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 	if err := s.Prisons().Erase(context.WithoutCancel(ctx), r); err != nil {
 		return err
 	}
-	s.Report.Say("%s is cleared; landed commits stay on %s", r.ID, gitops.Escape(r.BranchName()))
+	s.Report.Say("%s is cleared; landed commits stay on %s", r.ID, r.BranchName())
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) er
 		}
 		err := errors.Join(s.losses(ctx, *r), ctx.Err())
 		if err != nil {
-			s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, gitops.Escape(r.BranchName()))
+			s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
 		}
 		return err
 	}
@@ -235,7 +235,7 @@ func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 	}
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
-		s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, gitops.Escape(r.BranchName()))
+		s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
 	}
 	return errors.Join(err, save(s.Store, *r))
 }
@@ -245,7 +245,7 @@ func hindered(repo *gitops.Repository, err error) *environment.Refusal {
 	if gitops.NoRoom(err) {
 		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(repo.CommonDir)}}
 	}
-	return &environment.Refusal{Text: gitops.Escape(err.Error())}
+	return &environment.Refusal{Text: gitops.Text(err.Error()).String()}
 }
 
 // losses lands pending commits if possible, and returns an [environment.Refusal] that lists the work that would be lost.

@@ -68,7 +68,7 @@ func (s *Session) landing(r airlock.Record) landing {
 func (l landing) land(ctx context.Context, options promote.Options, before int) error {
 	if l.dry {
 		state, err := l.engine.State(ctx)
-		l.report.Say("would promote %s to %s", count(state.Pending, "commit"), gitops.Escape(l.engine.Record.BranchName()))
+		l.report.Say("would promote %s to %s", count(state.Pending, "commit"), l.engine.Record.BranchName())
 		return err
 	}
 	outcome, err := l.drain(ctx, options)
@@ -88,7 +88,7 @@ func (l landing) drain(ctx context.Context, options promote.Options) (ledger.Out
 
 // tellLanded prints the number of commits landed since before. An [environment.Refusal] describes those that have not landed.
 func (l landing) tellLanded(o ledger.Outcome, before int) error {
-	branch, landed := gitops.Escape(l.engine.Record.BranchName()), o.Total-before
+	branch, landed := l.engine.Record.BranchName(), o.Total-before
 	if landed > 0 {
 		l.report.Say("landed %s on %s", count(landed, "commit"), branch)
 	}
@@ -129,7 +129,7 @@ func held(o ledger.Outcome) error {
 // ResolveConflict starts a merge of the held commit with the conflict. The user finishes it like any merge.
 func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 	if s.Dry {
-		s.Report.Say("would start a merge of the first commit that conflicts into %s", gitops.Escape(r.BranchName()))
+		s.Report.Say("would start a merge of the first commit that conflicts into %s", r.BranchName())
 		return nil
 	}
 	l := s.landing(r)
@@ -146,7 +146,7 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 		return err
 	}
 	return &environment.Refusal{
-		Text: fmt.Sprintf("merging %.12s into %s; resolve the conflicts and commit, then landing continues", commit, gitops.Escape(r.BranchName())),
+		Text: fmt.Sprintf("merging %.12s into %s; resolve the conflicts and commit, then landing continues", commit, r.BranchName()),
 		Next: []string{"git status", "git commit", "git merge --abort"}}
 }
 
@@ -154,10 +154,10 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 func (l landing) decide(ctx context.Context, accept []policy.Acceptance, drop []string) error {
 	if l.dry {
 		for _, w := range accept {
-			l.report.Say("would accept the commits that %s holds", gitops.Escape(w.String()))
+			l.report.Say("would accept the commits that %s holds", gitops.Text(w.String()))
 		}
 		for _, name := range drop {
-			l.report.Say("would leave out %s", gitops.Escape(name))
+			l.report.Say("would leave out %s", gitops.Text(name))
 		}
 		return nil
 	}
@@ -224,7 +224,7 @@ func rescue(ctx context.Context, in prisons.Prisons, r airlock.Record) (ref stri
 		return "", err
 	}
 	if status != 0 {
-		return "", fmt.Errorf("commit the agent's uncommitted changes: %s", gitops.Escape(said.String()))
+		return "", fmt.Errorf("commit the agent's uncommitted changes: %s", gitops.Text(said.String()))
 	}
 	return strings.TrimSpace(where.String()), nil
 }

@@ -118,7 +118,7 @@ func (c *resolved) compareSetup(ctx context.Context) {
 		c.setup, err = c.session.Environment().Obey(ctx, tree, c.asksForImages() && c.Image == "")
 	}
 	if err != nil && ctx.Err() == nil {
-		c.session.Report.Say("%s", gitops.Escape(err.Error()))
+		c.session.Report.Say("%s", err)
 	}
 	if err != nil {
 		c.setup = environment.Setup{}
@@ -181,7 +181,7 @@ func (c *resolved) chooseBackend(ctx context.Context) error {
 	}
 	err := c.choosePlain(ctx, "no image is requested and namespaces work here")
 	if err == nil && c.Runtime != "" {
-		c.session.Report.Say("runtime %s is not used: no image is requested, and native prisons share the kernel of this machine", gitops.Escape(c.Runtime))
+		c.session.Report.Say("runtime %s is not used: no image is requested, and native prisons share the kernel of this machine", gitops.Text(c.Runtime))
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) && prisons.Containers().Probe(ctx) == nil {
@@ -213,7 +213,7 @@ func (c *resolved) withoutEngine(ctx context.Context, missing error) error {
 	if c.Image == "" {
 		return nil
 	}
-	c.session.Report.Say("image %s is not used: %s", gitops.Escape(c.Image), gitops.Escape(missing.Error()))
+	c.session.Report.Say("image %s is not used: %s", gitops.Text(c.Image), missing)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -25,7 +24,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 		word = "runs again"
 	}
 	if s.Dry {
-		s.Report.Say("%s on %s: would make sure that it runs", r.ID, gitops.Escape(r.BranchName()))
+		s.Report.Say("%s on %s: would make sure that it runs", r.ID, r.BranchName())
 		return r, nil
 	}
 	if !c.runs {
@@ -49,7 +48,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	case shown:
 		s.Report.Say("the workspace %s was missing from info/exclude; it is added again", r.Workspace)
 	}
-	s.Report.Say("%s on %s %s", r.ID, gitops.Escape(r.BranchName()), word)
+	s.Report.Say("%s on %s %s", r.ID, r.BranchName(), word)
 	if c.runs {
 		c.tooLate(s.Report, r)
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -50,7 +49,7 @@ func (s *Session) goOut(ctx context.Context, r airlock.Record, before int) error
 	case errors.Is(err, fs.ErrNotExist):
 		return ErrCleared
 	case errors.Is(err, airlock.ErrBusy):
-		s.Report.Say("%s on %s keeps running: another command runs in it", r.ID, gitops.Escape(r.BranchName()))
+		s.Report.Say("%s on %s keeps running: another command runs in it", r.ID, r.BranchName())
 		unlock()
 		return s.land(ctx, r, before)
 	case err != nil:

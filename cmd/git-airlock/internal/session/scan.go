@@ -104,7 +104,7 @@ func tellFindings(to Reporter, report scan.Report) {
 	shown := 0
 	for _, f := range report.Findings {
 		if f.Severity == scan.High && f.Allowed == "" && shown < hintsShown {
-			to.Say("%s: %s: %s", PlaceOfFinding(f), f.Rule, gitops.Escape(f.Reason))
+			to.Say("%s: %s: %s", PlaceOfFinding(f), f.Rule, gitops.Text(f.Reason))
 			shown++
 		}
 	}
@@ -160,9 +160,9 @@ func RefuseSecrets(r scan.Report) error {
 // PlaceOfFinding returns the file of a finding, with its line if there is one.
 func PlaceOfFinding(f scan.Finding) string {
 	if f.Line == 0 {
-		return gitops.Escape(f.Path)
+		return gitops.Text(f.Path).String()
 	}
-	return fmt.Sprintf("%s:%d", gitops.Escape(f.Path), f.Line)
+	return fmt.Sprintf("%s:%d", gitops.Text(f.Path), f.Line)
 }
 
 // AllowSecretsFlag is the option that sets [Request.AllowSecrets]. Hints name it.

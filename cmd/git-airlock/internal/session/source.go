@@ -32,7 +32,7 @@ func (o source) base(ctx context.Context) (gitops.Head, error) {
 	}
 	if target, err := o.env.Repo.SymbolicRef(ctx, head.Branch); err != nil || target != "" {
 		return head, errors.Join(err, environment.Advise(
-			fmt.Errorf("%s is a symbolic ref to %s, and commits cannot land on it", gitops.Escape(head.Branch), gitops.Escape(target)),
+			fmt.Errorf("%s is a symbolic ref to %s, and commits cannot land on it", gitops.Text(head.Branch), gitops.Text(target)),
 			"git symbolic-ref HEAD "+gitops.Pasteable(target)))
 	}
 	return head, nil

@@ -33,7 +33,7 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 	}
 	if err := s.runStartup(ctx, r, setup, started); err != nil {
 		if len(q.Command) > 0 {
-			s.Report.Say("not launched: %s", gitops.Escape(fmt.Sprintf("%q", q.Command)))
+			s.Report.Say("not launched: %s", gitops.Text(fmt.Sprintf("%q", q.Command)))
 		}
 		return r, started, err
 	}
@@ -111,7 +111,7 @@ func (c resolved) begin(ctx context.Context) (airlock.Record, error) {
 			return r, err
 		}
 		s.Report.Say("would snapshot %s at %.12s and start a %s prison (%s); %s",
-			gitops.Escape(r.BranchName()), r.Base, r.Backend, r.Reason, stayOutside(n))
+			r.BranchName(), r.Base, r.Backend, r.Reason, stayOutside(n))
 		return r, nil
 	}
 	if r, err = s.Store.Create(ctx, r); err == nil {
@@ -215,7 +215,7 @@ func markBase(ctx context.Context, repo *gitops.Repository, r airlock.Record) er
 // announce prints a summary of a new airlock, and anything that the user may not expect.
 func announce(report Reporter, r airlock.Record, included, changes int) {
 	report.Say("%s: snapshot of %s at %.12s in %s, %s prison, network %s",
-		r.ID, gitops.Escape(r.BranchName()), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
+		r.ID, r.BranchName(), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
 	if included > 0 {
 		report.Say("copied %s into the workspace (%s); such files land only if the agent commits them", count(included, "untracked file"), environment.IncludeName)
 	}

@@ -67,6 +67,6 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, command []string
 	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: s.Terminal}); err != nil {
 		return err
 	}
-	s.Report.Say("launched %s", gitops.Escape(fmt.Sprintf("%q", command)))
+	s.Report.Say("launched %s", gitops.Text(fmt.Sprintf("%q", command)))
 	return nil
 }

@@ -122,7 +122,7 @@ func (d *Status) seePrison(ctx context.Context, in prisons.Prisons) error {
 	}
 	var unavailable *prison.Unavailable
 	if errors.As(err, &unavailable) || errors.Is(err, prison.ErrFrozen) {
-		in.Report.Say("read the state of the prison: %s", gitops.Escape(err.Error()))
+		in.Report.Say("read the state of the prison: %s", err)
 		in.Report.Hint(Next(err)...)
 		return nil
 	}
@@ -138,7 +138,7 @@ func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, repor
 		return err
 	}
 	if err != nil {
-		report.Say("read the workspace: %s", gitops.Escape(err.Error()))
+		report.Say("read the workspace: %s", err)
 	}
 	d.Promotion = state
 	return nil

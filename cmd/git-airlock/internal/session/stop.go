@@ -15,7 +15,7 @@ import (
 // airlock is stopped in this case, too.
 func (s *Session) Stop(ctx context.Context, r airlock.Record) error {
 	if s.Dry {
-		s.Report.Say("would stop %s on %s", r.ID, gitops.Escape(r.BranchName()))
+		s.Report.Say("would stop %s on %s", r.ID, r.BranchName())
 		return nil
 	}
 	before, err := ledger.TotalLanded(s.Store.Dir(r.ID))
@@ -49,7 +49,7 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 	}
 	r.Phase = airlock.Stopped
 	if err := s.Store.Save(r); gitops.NoRoom(err) {
-		s.Report.Say("the airlock is stopped, but its state cannot be written: %s", gitops.Escape(err.Error()))
+		s.Report.Say("the airlock is stopped, but its state cannot be written: %s", err)
 		s.Report.Hint(Next(err)...)
 	} else if err != nil {
 		return r, err
@@ -79,7 +79,7 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int) er
 	case state.Uncommitted > 0:
 		s.Report.Say("the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
 	}
-	s.Report.Say("%s on %s is stopped", r.ID, gitops.Escape(r.BranchName()))
+	s.Report.Say("%s on %s is stopped", r.ID, r.BranchName())
 	if err != nil {
 		return err
 	}

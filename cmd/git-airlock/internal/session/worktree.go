@@ -94,7 +94,7 @@ func (b binding) adopt(ctx context.Context, r *airlock.Record) error {
 		return err
 	}
 	r.Worktree = b.repo.WorktreeID()
-	b.report.Say("%s on %s: its worktree is gone; the airlock continues in this one", r.ID, gitops.Escape(r.BranchName()))
+	b.report.Say("%s on %s: its worktree is gone; the airlock continues in this one", r.ID, r.BranchName())
 	return b.locate(r)
 }
 
@@ -108,7 +108,7 @@ func (b binding) notCopied(ctx context.Context, r airlock.Record) error {
 	where := ""
 	if original, err := gitops.Open(ctx, r.Top); err == nil && original.CommonDir != b.repo.CommonDir {
 		if its, err := airlock.Open(original).Load(r.ID); err == nil && its.Session == r.Session {
-			where = "in " + gitops.Escape(r.Top)
+			where = "in " + gitops.Text(r.Top).String()
 		}
 	}
 	if where == "" && r.RepoID != "" {
@@ -141,9 +141,9 @@ func (b binding) abandon(ctx context.Context, r *airlock.Record) error {
 // tellLost prints how an airlock can continue whose worktree is not found. It stops the airlock if git has no such worktree any
 // more. In r it is stopped in any case.
 func (b binding) tellLost(ctx context.Context, r *airlock.Record) error {
-	branch := gitops.Escape(r.BranchName())
+	branch := r.BranchName()
 	if !b.store.Orphan(*r) {
-		b.report.Say("%s on %s: its worktree is not at %s", r.ID, branch, gitops.Escape(r.Top))
+		b.report.Say("%s on %s: its worktree is not at %s", r.ID, branch, gitops.Text(r.Top))
 		b.report.Hint("git worktree repair <path>", "git worktree prune")
 		r.Phase = airlock.Stopped
 		return nil
@@ -185,7 +185,7 @@ func (b binding) sweepOrphans(ctx context.Context) error {
 		if err := b.prisons.Erase(ctx, r); err != nil {
 			return err
 		}
-		b.report.Say("%s on %s: its worktree and workspace are gone, and no commit is pending; the airlock is cleared", r.ID, gitops.Escape(r.BranchName()))
+		b.report.Say("%s on %s: its worktree and workspace are gone, and no commit is pending; the airlock is cleared", r.ID, r.BranchName())
 	}
 	return nil
 }

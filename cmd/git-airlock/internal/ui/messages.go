@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,9 +26,15 @@ func NewMessages(w io.Writer, config func() gitops.Config) *Messages {
 	return &Messages{Writer: w, config: sync.OnceValue(config), screen: w}
 }
 
-// Say prints one message with the prefix "airlock: ".
+// Say prints one message with the prefix "airlock: ". It escapes errors, because an error can quote an agent's text.
 func Say(w io.Writer, format string, args ...any) {
-	fmt.Fprintf(w, "airlock: "+format+"\n", args...)
+	shown := slices.Clone(args)
+	for i, arg := range shown {
+		if err, ok := arg.(error); ok {
+			shown[i] = gitops.Text(err.Error())
+		}
+	}
+	fmt.Fprintf(w, "airlock: "+format+"\n", shown...)
 }
 
 // Hint prints the next commands, unless the user has turned hints off.

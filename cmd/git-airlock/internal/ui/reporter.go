@@ -18,7 +18,7 @@ func (r Reporter) Say(format string, args ...any) { Say(r.To, format, args...) }
 func (r Reporter) Hint(commands ...string) { Hint(r.To, commands...) }
 
 // Quote prints a line of another program's output, indented and escaped.
-func (r Reporter) Quote(line string) { fmt.Fprintf(r.To, "  %s\n", gitops.Escape(line)) }
+func (r Reporter) Quote(line string) { fmt.Fprintf(r.To, "  %s\n", gitops.Text(line)) }
 
 // Quoted returns a writer that quotes its input line by line. flush ends the last line.
 func (r Reporter) Quoted() (out io.Writer, flush func()) {

@@ -51,7 +51,7 @@ func (p *statusText) airlock(d Document) {
 	if t := d.Began; !t.IsZero() {
 		began = ", created " + ago(t, p.now)
 	}
-	p.line("airlock", "%s on %s, %s%s", d.ID, p.paint.Bold(gitops.Escape(d.Branch)), state(d.State), began)
+	p.line("airlock", "%s on %s, %s%s", d.ID, p.paint.Bold(gitops.Text(d.Branch).String()), state(d.State), began)
 	p.line("workspace", "%s, as uid %d", d.Workspace, d.UID)
 	p.line("prison", "%s (%s), network %s, %s memory, %s cpus, %d pids", d.Backend, d.BackendReason,
 		d.Isolation.Network, d.Isolation.Limits.Memory, d.Isolation.Limits.CPUs, d.Isolation.Limits.PIDs)
@@ -137,7 +137,7 @@ func (p *statusText) inside(d Document) {
 		if c.Exit != nil {
 			state = fmt.Sprintf("exited with status %d", *c.Exit)
 		}
-		p.line("command", "%s: %s", gitops.Escape(strings.Join(c.Argv, " ")), state)
+		p.line("command", "%s: %s", gitops.Text(strings.Join(c.Argv, " ")), state)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *steps) show(now quotedStep) {
 	begins := now.what != s.last.what || now.number != s.last.number
 	if !s.terminal {
 		if begins && now.of > 0 {
-			fmt.Fprintf(s.to, "airlock: step %d of %d: %s\n", now.number, now.of, gitops.Escape(short(now.what, 100)))
+			fmt.Fprintf(s.to, "airlock: step %d of %d: %s\n", now.number, now.of, gitops.Text(short(now.what, 100)))
 		}
 		s.last = now
 		return
@@ -64,9 +64,9 @@ func (s *steps) line(now quotedStep, said string) {
 		filled := width * now.number / now.of
 		bar = fmt.Sprintf("[%s%s] %d/%d ", strings.Repeat("#", filled), strings.Repeat(".", width-filled), now.number, now.of)
 	}
-	text := bar + gitops.Escape(short(now.what, 40))
+	text := bar + gitops.Text(short(now.what, 40)).String()
 	if said != "" {
-		text += ": " + gitops.Escape(said)
+		text += ": " + gitops.Text(said).String()
 	}
 	fmt.Fprintf(s.to, "\r\x1b[K%s", short(text, Columns(int(os.Stderr.Fd()))-1))
 }

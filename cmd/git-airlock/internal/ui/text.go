@@ -32,7 +32,7 @@ func PlainText(shown string) string {
 			if i > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(gitops.Escape(cell))
+			b.WriteString(gitops.Text(cell).String())
 		}
 		b.WriteByte('\n')
 	}
@@ -62,7 +62,7 @@ func (t *agentText) Write(p []byte) (int, error) {
 }
 
 func (t *agentText) show() {
-	fmt.Fprintf(t.to, "  %s\n", gitops.Escape(strings.TrimRight(string(t.line), "\r")))
+	fmt.Fprintf(t.to, "  %s\n", gitops.Text(strings.TrimRight(string(t.line), "\r")))
 	t.line = t.line[:0]
 }
 
