@@ -26,7 +26,8 @@ const (
 
 // recentlyChanged reports whether another process may still be removing the paths. git stash removes the untracked
 // files first, and then takes the index lock to restore the rest. A landing between these two steps would make git
-// stash fail half-way.
+// stash fail half-way. On Linux the landing itself finds a git stash (see [land.CommandError]), but not a program that
+// does the same without git.
 func (b *blocker) recentlyChanged(top string, now time.Time) bool {
 	if len(b.paths) == 0 {
 		return false
@@ -47,6 +48,32 @@ func (b *blocker) recentlyChanged(top string, now time.Time) bool {
 	}
 	*b = blocker{}
 	return false
+}
+
+// atWork is a git command of the user that landings wait for. The zero value stands for none.
+type atWork struct {
+	*land.CommandError
+	since time.Time // time of the first landing that waited
+}
+
+// briefCommand is the time that landings wait for a command before a hold names it. Nearly all commands are shorter.
+const briefCommand = time.Second
+
+// after returns the command that made a landing end with err.
+func (a atWork) after(err error, now time.Time) atWork {
+	next := atWork{since: now}
+	if !errors.As(err, &next.CommandError) {
+		return atWork{}
+	}
+	if a.CommandError != nil && *a.CommandError == *next.CommandError {
+		next.since = a.since
+	}
+	return next
+}
+
+// lasts reports whether landings have waited for the command for so long that the user should know.
+func (a atWork) lasts(now time.Time) bool {
+	return a.CommandError != nil && now.Sub(a.since) >= briefCommand
 }
 
 // filterPause limits the number of landings that are tried after one of the user's filters has failed. git-lfs writes

@@ -41,6 +41,7 @@ type Engine struct {
 	fetched   time.Time  // time of the last attempt to fetch promised objects
 	filter    filterPause
 	blocker   blocker // the paths in the way of the last landing
+	command   atWork  // the user's git command that the last landing waited for
 	overtaken bool    // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
 	teams     teams   // the policies as they were read last
 	ledgers   ledger.Cache
@@ -221,7 +222,10 @@ func (e *Engine) recover(ctx context.Context, before ledger.Outcome, now time.Ti
 	_ = os.RemoveAll(e.bridgeDir()) // there may be nothing to build in this cycle
 	err := land.Recover(ctx, e.Repo, e.Dir())
 	var collision *land.CollisionError
+	var command *land.CommandError
 	switch {
+	case errors.As(err, &command):
+		return locking(commandAtWork(command), before, now), nil
 	case errors.As(err, &collision):
 		return remarks{holds: []ledger.Hold{e.interrupted(ctx, collision.Paths)}}, nil
 	case errors.Is(err, land.ErrIndexLocked):

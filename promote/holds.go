@@ -166,6 +166,12 @@ func refLocked(lock string) ledger.Hold {
 		Next: []string{"rm " + gitops.Pasteable(lock)}}
 }
 
+// commandAtWork returns the hold for a git command that a landing would make fail half-way.
+func commandAtWork(c *land.CommandError) ledger.Hold {
+	return ledger.Hold{Reason: ledger.IndexLocked, Message: fmt.Sprintf("git %s runs here as process %d; commits land when it is done", c.Subcommand, c.PID),
+		Next: []string{fmt.Sprintf("ps -o pid,stat,etime,args -p %d  # is it waiting for you?", c.PID)}}
+}
+
 // locking returns a hold for a lock that another command should release in a moment. A lock that stays for several
 // moments was left by a crash.
 func locking(h ledger.Hold, before ledger.Outcome, now time.Time) remarks {

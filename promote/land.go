@@ -127,6 +127,7 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 	}
 	done, err := s.to(ctx, at, to)
 	e.filter = e.filter.after(err, s.facts.now, s.facts.config)
+	e.command = e.command.after(err, s.facts.now)
 	if err == nil {
 		return done, nil
 	}
@@ -137,6 +138,8 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 	var collision *land.CollisionError
 	var locked *gitops.LockedError
 	switch {
+	case e.command.lasts(s.facts.now):
+		return landed{remarks: locking(commandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &collision):
 		e.blocker = blocker{paths: collision.Paths}
 		done, err := e.landBefore(ctx, s, at, to, collision.Paths)

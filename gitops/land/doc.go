@@ -32,6 +32,11 @@
 // so the result of the check stays true. Only git writes refs, with its own locks and reflog, in any
 // ref storage.
 //
+// Some git commands take the lock of the index several times. git stash, for example, first removes untracked files and
+// then restores the index. If a landing took the lock in between, git stash would fail half-way. On Linux a landing
+// therefore looks for such a command in /proc immediately before it takes the lock, and once more afterwards. Without
+// this, every sixth git stash of 200 files beside landings failed half-way.
+//
 // # The journal
 //
 // Before the first visible change a small file is written and synced: the branch, the old and the new

@@ -66,7 +66,7 @@ func (l *landing) next() string   { return filepath.Join(l.scratch, "index") }
 func (l *landing) staged() string { return filepath.Join(l.scratch, "tree") }
 
 // Land makes the landing, or changes nothing and returns the reason: [ErrElsewhere], [ErrRefMoved],
-// [ErrIndexLocked], [ErrUnsettled] or a *[CollisionError]. It builds everything first. Then it locks index and
+// [ErrIndexLocked], [ErrUnsettled], a *[CommandError] or a *[CollisionError]. It builds everything first. Then it locks index and
 // refs, checks everything once more, writes a journal, and makes the swing. After a crash [Recover] finishes the
 // landing or takes it back. The caller must make sure that only one process at a time uses a Dir.
 func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
@@ -175,7 +175,7 @@ func (l *landing) swing(ctx context.Context) error {
 		return err
 	}
 	lock := l.index + ".lock"
-	if err := token.lock(lock); err != nil {
+	if err := token.lock(lock, func() error { return unhindered(l.r) }); err != nil {
 		return err
 	}
 	defer token.unlock(lock)

@@ -24,14 +24,32 @@ func ownToken(dir string) (token, error) {
 // lock takes the lock of an index as git does. The lock file is linked into place, so that it has its content from
 // the first instant. Where the file system has no hard links, a crash in between leaves an empty lock that proves
 // nothing, and the user is told about it as about the lock of any command.
-func (t token) lock(name string) error {
+//
+// free is called immediately before and after. If it returns an error, lock returns this error and takes no lock.
+func (t token) lock(name string, free func() error) error {
 	written := t.file + ".new"
 	// A power failure must not leave the name without the content.
 	if err := errors.Join(os.WriteFile(written, []byte(t.text), 0o600), gitops.SyncPath(written)); err != nil {
 		return err
 	}
-	err := os.Link(written, name)
+	err := free()
+	if err == nil {
+		err = t.place(written, name)
+	}
 	_ = os.Remove(written) // after a failure, sweep removes it with the other prepared files
+	if err != nil {
+		return err
+	}
+	// What has begun in between has not got far, and fails at once if it needs the lock now.
+	if err = free(); err != nil {
+		t.unlock(name)
+	}
+	return err
+}
+
+// place links the written lock to its name, or writes it where the file system has no hard links.
+func (t token) place(written, name string) error {
+	err := os.Link(written, name)
 	if err == nil {
 		return nil
 	}

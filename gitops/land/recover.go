@@ -43,7 +43,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	if err := release(r, j.Holder, j.Locks); err != nil {
 		return err
 	}
-	if err := j.hold(dir, token, lock); err != nil {
+	if err := j.hold(r, dir, token, lock); err != nil {
 		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
 	}
 	rec := &recovery{journal: *j, r: r, scratch: filepath.Join(dir, j.Scratch)}
@@ -62,7 +62,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 
 // hold takes the lock of the index, unless the landing still has it. If the landing has lost it, hold first records
 // that in the journal, since a recovery that is killed leaves a lock that looks like the landing's.
-func (j *journal) hold(dir string, token token, lock string) error {
+func (j *journal) hold(r *gitops.Repository, dir string, token token, lock string) error {
 	if token.owns(lock) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (j *journal) hold(dir string, token token, lock string) error {
 		}
 	}
 	// The user may have changed the index before this lock, but cannot change it afterwards.
-	return token.lock(lock)
+	return token.lock(lock, func() error { return unhindered(r) })
 }
 
 // recovery is the state of one Recover.

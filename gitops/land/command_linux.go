@@ -1,0 +1,103 @@
+package land
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// running returns a command of the user that is in the work tree and takes the index lock several times, or nil. It
+// looks for git processes in /proc (proc_pid_cmdline(5)). Only processes with our user id and in our pid namespace
+// count, since an agent has neither: it must not be able to stop landings. Processes that cannot be read have ended.
+//
+// Git changes to the top of the work tree before such a command does anything.
+func running(top string) *CommandError {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	buffer := make([]byte, 16<<10) // enough arguments to find git's subcommand
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		dir := "/proc/" + name
+		if !isGit(readHead(dir+"/comm", buffer)) {
+			continue
+		}
+		subcommand := severalSteps(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
+		if subcommand != "" && isUsers(dir) && linksTo(dir+"/cwd", top) {
+			return &CommandError{PID: pid, Subcommand: subcommand}
+		}
+	}
+	return nil
+}
+
+// isGit reports whether the name of a process is git's.
+func isGit(name []byte) bool {
+	return string(name) == "git\n" || bytes.HasPrefix(name, []byte("git-"))
+}
+
+// isUsers reports whether a process has our user id and is in our pid namespace.
+func isUsers(dir string) bool {
+	var info syscall.Stat_t
+	if syscall.Stat(dir, &info) != nil || info.Uid != uint32(os.Geteuid()) {
+		return false
+	}
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && linksTo(dir+"/ns/pid", ours)
+}
+
+func linksTo(name, want string) bool {
+	link, err := os.Readlink(name)
+	return err == nil && link == want
+}
+
+// readHead reads the beginning of a file. The package os would need twice the time for the files of all processes.
+func readHead(name string, buffer []byte) []byte {
+	fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer syscall.Close(fd)
+	n, err := syscall.Read(fd, buffer)
+	if err != nil {
+		return nil
+	}
+	return buffer[:n]
+}
+
+// withValue lists the options of git(1) before the subcommand whose value is the next argument.
+var withValue = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"}
+
+// severalSteps returns git's subcommand if it takes the index lock several times, and otherwise an empty string.
+func severalSteps(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	if name, dashed := strings.CutPrefix(filepath.Base(args[0]), "git-"); dashed {
+		args = []string{"git", name}
+	}
+	for i := 1; i < len(args); i++ {
+		switch {
+		case slices.Contains(withValue, args[i]):
+			i++
+		case strings.HasPrefix(args[i], "-"):
+		case slices.Contains(stepwise, args[i]):
+			return args[i]
+		default:
+			return ""
+		}
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package land
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+)
+
+func TestSeveralSteps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"git", "stash"}, "stash"},
+		{[]string{"/usr/bin/git", "--literal-pathspecs", "stash", "push", "--all"}, "stash"},
+		{[]string{"git", "-C", "stash", "-c", "a.b=stash", "--git-dir", "x", "--work-tree=y", "rebase"}, "rebase"},
+		{[]string{"/usr/lib/git-core/git-stash", "push"}, "stash"},
+		{[]string{"git", "log", "stash"}, ""},
+		{[]string{"git", "-C", "stash"}, ""},
+		{[]string{"git", "fsmonitor--daemon", "run"}, ""},
+		{[]string{"git-lfs", "stash"}, ""},
+		{[]string{""}, ""},
+		{nil, ""},
+	} {
+		if got := severalSteps(c.args); got != c.want {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
+// TestLandWaitsForAStash lands while a git stash waits for the user's answer, and after it has ended.
+func TestLandWaitsForAStash(t *testing.T) {
+	t.Parallel()
+	w, other := newWorld(t), newWorld(t)
+	old := w.CommitAll(gitopstest.Files{"a": "1\n", "b": "1\n", "d/x": "1\n"})
+	new := w.Built(old, gitopstest.Files{"a": "1\n", "b": "2\n", "d/x": "1\n"})
+	otherOld := other.CommitAll(gitopstest.Files{"a": "1\n"})
+	w.Write(gitopstest.Files{"a": "mine\n"})
+	cmd := exec.CommandContext(t.Context(), "git", "stash", "push", "--patch")
+	cmd.Dir = filepath.Join(w.Top, "d") // git changes to the top
+	in, err := cmd.StdinPipe()
+	gitopstest.Check(t, err)
+	out, err := cmd.StdoutPipe()
+	gitopstest.Check(t, err)
+	gitopstest.Check(t, cmd.Start())
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it shows the change
+		t.Fatal(err)
+	}
+	rest()
+	before := w.picture()
+	var command *CommandError
+	err = Land(t.Context(), w.Repository, w.landing(old, new))
+	if !errors.As(err, &command) || !errors.Is(err, ErrUnsettled) || *command != (CommandError{cmd.Process.Pid, "stash"}) {
+		t.Errorf("Land: %v, want that git stash %d is at work", err, cmd.Process.Pid)
+	}
+	w.picture().equals(t, before)
+	w.NothingLeft()
+	other.land(otherOld, other.Built(otherOld, gitopstest.Files{"a": "2\n"})) // a stash elsewhere does not matter
+	gitopstest.Check(t, in.Close())
+	_ = cmd.Wait() // without an answer it stashes nothing
+	rest()
+	if err := Land(t.Context(), w.Repository, w.landing(old, new)); err != nil {
+		t.Errorf("Land: %v", err)
+	}
+	w.landed(new)
+}
+
+// TestLandBesideStashes lands one commit after the other while the user stashes files in a loop. No stash may fail after
+// it has changed something. AIRLOCK_TEST_RACES is the number of stashes.
+func TestLandBesideStashes(t *testing.T) {
+	t.Parallel()
+	rounds := 10
+	if text := os.Getenv("AIRLOCK_TEST_RACES"); text != "" {
+		var err error
+		rounds, err = strconv.Atoi(text)
+		gitopstest.Check(t, err)
+	}
+	w := newWorld(t)
+	old := w.CommitAll(gitopstest.Files{"mine": "1\n", "landed": "0\n"})
+	ctx, cancel := context.WithCancel(t.Context())
+	landings, done := make(chan struct{}), make(chan struct{})
+	go func() { defer close(done); w.landUntil(ctx, old, landings) }()
+	defer func() { cancel(); <-done }()
+	for round := range rounds {
+		files := gitopstest.Files{"mine": fmt.Sprint("mine ", round, "\n")}
+		for i := range 200 {
+			files[fmt.Sprint("new ", i)] = fmt.Sprint(round, "\n")
+		}
+		w.Write(files)
+		before := w.At("refs/stash")
+		select { // the next landing is being prepared from now on
+		case <-landings:
+		case <-done:
+			return
+		}
+		out, err := gitopstest.TryCommand(w.Top, nil, "stash", "push", "-q", "--all", "--", ".")
+		if err == nil {
+			continue
+		}
+		// It may fail at once, as any command may while a landing holds the lock. Then nothing has changed.
+		if w.At("refs/stash") != before {
+			t.Fatalf("round %d: git stash failed half-way: %v %s", round, err, out)
+		}
+		for name := range files {
+			if _, err := os.Lstat(filepath.Join(w.Top, name)); err != nil {
+				t.Fatalf("round %d: git stash failed half-way: %v", round, err)
+			}
+		}
+	}
+}
+
+// landUntil lands commits until ctx ends, and sends after each landing.
+func (w *world) landUntil(ctx context.Context, old gitops.OID, landings chan<- struct{}) {
+	for n := 1; ; n++ {
+		new := w.Built(old, gitopstest.Files{"mine": "1\n", "landed": fmt.Sprint(n, "\n")})
+		for {
+			err := Land(ctx, w.Repository, w.landing(old, new))
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrIndexLocked) && !errors.Is(err, gitops.ErrRefMoved) {
+				w.T.Error(err)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		old = new
+		select {
+		case landings <- struct{}{}:
+		case <-ctx.Done():
+			return
+		default: // the user is busy
+		}
+	}
+}
+
+// BenchmarkRunning measures the search for commands of the user among all processes of the machine.
+func BenchmarkRunning(b *testing.B) {
+	for b.Loop() {
+		if running("/") != nil {
+			b.Fatal("a command at work in /")
+		}
+	}
+}
