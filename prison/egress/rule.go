@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/publicsuffix"
 )
@@ -25,9 +26,10 @@ var standardPorts = []uint16{80, 443}
 
 // Rule says which connections it is about: to a name, or, if the name is empty, to the addresses of a prefix.
 //
-// Its text is HOST[:PORT] [=CIDR], with HOST a name, *.NAME (one label before it) or **.NAME (one or more), or CIDR:PORT.
+// Its text is HOST[:PORT] [=CIDR] [ech], with HOST a name, *.NAME (one label before it) or **.NAME (one or more), or CIDR:PORT.
 type Rule struct {
 	text   string
+	source string
 	before wildcard
 	host   string
 	port   uint16 // 0: the standard ones
@@ -35,24 +37,43 @@ type Rule struct {
 	addresses netip.Prefix
 	// shared is a suffix under which many tenants have names, and that the rule covers.
 	shared string
+	// hidden permits TLS clients to encrypt the name of the server.
+	hidden bool
+	until  time.Time // zero: for ever
 }
 
 // ParseRule reads a rule. It refuses one that would cover every name below a public suffix, as in "*" or "*.com".
 func ParseRule(text string) (Rule, error) {
 	fields := strings.Fields(text)
 	r := Rule{text: strings.Join(fields, " ")}
-	if len(fields) == 0 || len(fields) > 2 {
-		return Rule{}, fmt.Errorf("rule %q: want HOST[:PORT] [=CIDR] or CIDR:PORT", clip(text))
+	if len(fields) == 0 {
+		return Rule{}, errors.New("an empty rule: want HOST[:PORT] [=CIDR] [ech] or CIDR:PORT")
 	}
-	if err := r.parseTarget(fields[0]); err != nil {
+	err := r.parseTarget(fields[0])
+	options := fields[1:]
+	if len(options) > 0 && options[0] != encryptedOption && err == nil {
+		err = r.parseAddresses(options[0])
+		options = options[1:]
+	}
+	if err == nil && len(options) > 0 {
+		err = r.parseEncrypted(options)
+	}
+	if err != nil {
 		return Rule{}, fmt.Errorf("rule %q: %w", clip(text), err)
 	}
-	if len(fields) == 2 {
-		if err := r.parseAddresses(fields[1]); err != nil {
-			return Rule{}, fmt.Errorf("rule %q: %w", clip(text), err)
-		}
-	}
 	return r, nil
+}
+
+// encryptedOption permits an encrypted client hello (RFC 9849), whose name nobody on the way can read.
+const encryptedOption = "ech"
+
+// parseEncrypted reads what remains after the addresses.
+func (r *Rule) parseEncrypted(options []string) error {
+	if len(options) != 1 || options[0] != encryptedOption || r.host == "" {
+		return errors.New("want HOST[:PORT] [=CIDR] [ech] or CIDR:PORT")
+	}
+	r.hidden = true
+	return nil
 }
 
 func (r Rule) String() string { return r.text }
@@ -160,35 +181,20 @@ func (r Rule) Addresses(a netip.Addr, port uint16) bool {
 	return r.host == "" && r.hasPort(port) && r.addresses.Contains(a.Unmap())
 }
 
+// about reports whether the rule is about a name at some port.
+func (r Rule) about(name string) bool {
+	port := r.port
+	if port == 0 {
+		port = standardPorts[0]
+	}
+	return r.Names(name, port)
+}
+
 func (r Rule) hasPort(port uint16) bool {
 	if r.port == 0 {
 		return slices.Contains(standardPorts, port)
 	}
 	return r.port == port
-}
-
-// Policy says which names and addresses a prison may connect to. The zero value allows none.
-type Policy struct{ Allow, Deny []Rule }
-
-// Name returns the rule that decides about a canonical name at a port, and whether it allows it. Without a rule the name is
-// refused. A denial counts for more than any permission.
-func (p Policy) Name(name string, port uint16) (r Rule, allowed bool) {
-	return p.decide(func(r Rule) bool { return r.Names(name, port) })
-}
-
-// Address is as Name for an address that no name stands for.
-func (p Policy) Address(a netip.Addr, port uint16) (r Rule, allowed bool) {
-	return p.decide(func(r Rule) bool { return r.Addresses(a, port) })
-}
-
-func (p Policy) decide(about func(Rule) bool) (r Rule, allowed bool) {
-	if i := slices.IndexFunc(p.Deny, about); i >= 0 {
-		return p.Deny[i], false
-	}
-	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
-		return p.Allow[i], true
-	}
-	return Rule{}, false
 }
 
 // Vet returns an error for an address that a name may not lead to: one that is not public, but for those that the rule names.

@@ -1,0 +1,120 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// Policy says which names and addresses a prison may connect to. The zero value allows none.
+type Policy struct {
+	Generation uint64
+	// Open and Learn allow every public name that no rule denies; Open allows public addresses as well.
+	Open, Learn bool
+	// Lockdown refuses everything.
+	Lockdown    bool
+	Allow, Deny []Rule
+}
+
+// maxRules bounds the rules of a policy, since each is compared with every name.
+const maxRules = 10_000
+
+// NewPolicy reads the rules that hold at a time. An error names the rule that cannot be read.
+func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
+	p := Policy{Generation: rules.Generation, Learn: rules.Learn, Lockdown: rules.Lockdown}
+	if n := len(rules.Allow) + len(rules.Deny); n > maxRules {
+		return Policy{}, fmt.Errorf("%d rules: at most %d", n, maxRules)
+	}
+	var err error
+	if p.Allow, err = parseRules(rules.Allow, now); err == nil {
+		p.Deny, err = parseRules(rules.Deny, now)
+	}
+	if err != nil {
+		return Policy{}, err
+	}
+	return p, nil
+}
+
+func parseRules(given []control.Rule, now time.Time) (rules []Rule, err error) {
+	for _, g := range given {
+		if !g.Until.IsZero() && !g.Until.After(now) {
+			continue
+		}
+		r, err := ParseRule(g.Text)
+		if err != nil {
+			return nil, err
+		}
+		r.source, r.until = clip(g.Source), g.Until
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// Changes returns when the first rule ends, zero if none does.
+func (p Policy) Changes() (first time.Time) {
+	for _, r := range slices.Concat(p.Allow, p.Deny) {
+		if !r.until.IsZero() && (first.IsZero() || r.until.Before(first)) {
+			first = r.until
+		}
+	}
+	return first
+}
+
+// Decision is the answer to whether a connection may be made.
+type Decision struct {
+	Allowed bool
+	Rule    Rule   // zero where no rule decided
+	Reason  string // of a refusal
+}
+
+// Decide judges a connection to a name, which is canonical, or to an address where the name is empty. Without a rule it is
+// refused. A denial counts for more than any permission.
+func (p Policy) Decide(name string, to netip.AddrPort) Decision {
+	about := func(r Rule) bool {
+		if name == "" {
+			return r.Addresses(to.Addr(), to.Port())
+		}
+		return r.Names(name, to.Port())
+	}
+	if p.Lockdown {
+		return Decision{Reason: "lockdown"}
+	}
+	if i := slices.IndexFunc(p.Deny, about); i >= 0 {
+		return Decision{Rule: p.Deny[i], Reason: "a rule denies it"}
+	}
+	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
+		return Decision{Allowed: true, Rule: p.Allow[i]}
+	}
+	if p.Open || p.Learn && name != "" {
+		return Decision{Allowed: true}
+	}
+	return Decision{Reason: "no rule allows it"}
+}
+
+// Name returns the rule that decides about a canonical name at a port, and whether the name is allowed.
+func (p Policy) Name(name string, port uint16) (r Rule, allowed bool) {
+	d := p.Decide(name, netip.AddrPortFrom(netip.Addr{}, port))
+	return d.Rule, d.Allowed
+}
+
+// Address is as Name for an address that no name stands for.
+func (p Policy) Address(a netip.Addr, port uint16) (r Rule, allowed bool) {
+	d := p.Decide("", netip.AddrPortFrom(a, port))
+	return d.Rule, d.Allowed
+}
+
+// Covers reports whether a rule allows a name at some port, whatever other rules deny.
+func (p Policy) Covers(name string) bool {
+	return p.Learn || p.Open || slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.about(name) })
+}
+
+// label describes the rule that decided, as records have it.
+func (d Decision) label() string {
+	if d.Rule.text == "" || d.Rule.source == "" {
+		return d.Rule.text
+	}
+	return d.Rule.text + " (" + d.Rule.source + ")"
+}
