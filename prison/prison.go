@@ -61,11 +61,13 @@ type Network int
 const (
 	// NetworkNone is a separate loopback interface and nothing else.
 	NetworkNone Network = iota
+	// NetworkAllowlist reaches the names and addresses that rules allow, see package egress/control.
+	NetworkAllowlist
 	// NetworkOpen reaches public addresses. Some backends also reach the host's own ones, and report it ([HostReachable]).
 	NetworkOpen
 )
 
-var networks = [...]string{NetworkNone: "none", NetworkOpen: "open"}
+var networks = [...]string{NetworkNone: "none", NetworkAllowlist: "allowlist", NetworkOpen: "open"}
 
 func (n Network) String() string { return networks[n] }
 

@@ -74,6 +74,8 @@ var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/native/walls", "prison/prisontest", sessionRoom, uiRoom},
 	"net":                               {"prison/docker/inside", "prison/egress", "prison/prisontest"},
 	"net/":                              nil,
+	"net/http":                          {"prison/egress"},
+	"net/http/httputil":                 {"prison/egress"},
 	"net/netip":                         {"prison/docker/fence", "prison/egress", "prison/prisontest", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect"},
 	"plugin":                            nil,

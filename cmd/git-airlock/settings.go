@@ -29,7 +29,7 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
 		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's default"},
-		&cli.StringFlag{Name: "network", Usage: "network of the prison: `none|open`"},
+		&cli.StringFlag{Name: "network", Usage: "network of the prison: `none|allowlist|open`"},
 		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of processor cores in the prison"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
@@ -176,7 +176,7 @@ func readChoices(options gitops.Config, r *session.Request) error {
 	}
 	r.Isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
 	if _, err := prison.ParseNetwork(r.Isolation.Network); err != nil {
-		return &promote.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none or open"}
+		return &promote.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none, allowlist or open"}
 	}
 	switch place := options.String("airlock.workspace", "inside"); place {
 	case "inside", "gitdir":

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -24,11 +25,14 @@ func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	from := netip.AddrFrom4(id.RemoteAddress.As4())
 	to := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
-	name := e.names.name(to.Addr())
-	if from != e.wire.Inside || !e.world.Datagrams(name, to) {
+	if from != e.wire.Inside {
 		return false
 	}
-	f := &flow{}
+	f := e.newFlow("udp", to)
+	if !e.open || !e.world.Datagrams(f.name, to) {
+		e.note(f, errDatagrams)
+		return false
+	}
 	if !e.add(f) {
 		return true // it will be sent again
 	}
@@ -42,11 +46,13 @@ func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 	go func() {
 		defer e.remove(f)
 		defer near.Close()
-		far, err := e.world.Connect(e.ctx, "udp", name, to)
+		far, err := e.reach(f)
 		if err != nil {
+			e.note(f, err)
 			return
 		}
 		f.exchange(near, far)
+		e.journal.end(f.last())
 	}()
 	return true
 }
@@ -63,7 +69,7 @@ func (f *flow) exchange(near, far net.Conn) {
 	f.stopWith(stop)
 	silent := time.AfterFunc(maxSilence, stop)
 	defer silent.Stop()
-	relay := func(to, from net.Conn) {
+	relay := func(to, from net.Conn, count *atomic.Int64) {
 		defer stop()
 		buf := make([]byte, maxDatagram)
 		for {
@@ -74,11 +80,12 @@ func (f *flow) exchange(near, far net.Conn) {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
 			}
+			count.Add(int64(n))
 			silent.Reset(maxSilence)
 		}
 	}
 	var both sync.WaitGroup
-	both.Go(func() { relay(far, near) })
-	both.Go(func() { relay(near, far) })
+	both.Go(func() { relay(far, near, &f.sent) })
+	both.Go(func() { relay(near, far, &f.received) })
 	both.Wait()
 }

@@ -10,11 +10,16 @@
 // has named the host, and cannot misstate it. The address that the name has in the world is looked up when somebody
 // connects, and never seen inside.
 //
-// What may be reached is for a [World] to say. [Internet] is all that is public: each address is vetted ([Vet]), and the
-// kernel is asked whether it is this machine's own, at the moment of connecting.
+// What may be reached is decided by a [Policy] of rules, by name and port, before anything is looked up. Then the name is looked
+// up once, and each address is vetted ([Vet]): one that is not public, or that the kernel takes for this machine's own at the
+// moment of connecting, spoils the name. In an open network every public address is allowed that no rule denies.
 //
-// A [Policy] of rules decides by name: [ParseRule] reads them, and [ReadHello] finds the name that a TLS client says before
-// anything is encrypted. No network of a prison uses them yet.
+// In a network by names, TLS at port 443 must name the same server ([ReadHello]) and hide no other, and each request at port 80
+// is judged by itself. Clients of both are told about a refusal: by an alert, or by an answer with the status 403. Other
+// connections are refused with a reset, and datagrams with "port unreachable".
+//
+// Records of connections and refusals wait in this process until its holder has written them (package control). While the
+// holder cannot write, no connection is made. New rules end the connections that they do not allow.
 //
 // Everything that comes from inside is an attacker's: frames, questions, names.
 //

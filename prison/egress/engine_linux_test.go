@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+
 	"golang.org/x/net/dns/dnsmessage"
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -40,7 +42,8 @@ type fakeWorld struct {
 	serve   func(net.Conn)
 }
 
-func (w *fakeWorld) Connect(_ context.Context, network, name string, to netip.AddrPort) (net.Conn, error) {
+func (w *fakeWorld) Connect(_ context.Context, target Target) (net.Conn, error) {
+	network, name, to := target.Network, target.Name, target.To
 	if name == "refused.test" || name == "" && to.Addr() != netip.MustParseAddr("192.0.2.1") {
 		return nil, errors.New("refused")
 	}
@@ -66,7 +69,14 @@ func (w *fakeWorld) Connect(_ context.Context, network, name string, to netip.Ad
 		return nil, err
 	}
 	go w.serve(far)
-	return near, nil
+	return elsewhere{near.(*net.TCPConn)}, nil
+}
+
+// elsewhere is a connection to a public address, as far as its user knows.
+type elsewhere struct{ *net.TCPConn }
+
+func (elsewhere) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:80"))
 }
 
 func (*fakeWorld) Datagrams(_ string, to netip.AddrPort) bool { return to.Port() == 123 }
@@ -89,14 +99,25 @@ func echo(c net.Conn) {
 	io.Copy(c, c)
 }
 
-// newPair returns an engine and a stack with the prison's interface, joined by a wire.
+// writable are the first orders of a holder that can write.
+func writable(rules control.Rules) control.Order {
+	return control.Order{Rules: &rules, Written: &control.Written{}}
+}
+
+// newPair returns an engine with an open network and a stack with the prison's interface, joined by a wire.
 func newPair(t testing.TB, world World) (*Engine, *stack.Stack) {
+	t.Helper()
+	return join(t, Settings{World: world, Open: true, First: writable(control.Rules{})})
+}
+
+func join(t testing.TB, settings Settings) (*Engine, *stack.Stack) {
 	t.Helper()
 	const mtu = 16 << 10
 	w := Wire{MTU: mtu, Inside: inside, Gateway: gateway, Resolver: resolves, Bits: 24, MAC: [6]byte{2, 0, 0, 0, 0, 1}}
 	// Packets are handed over in memory: a socket drops some where a real interface waits.
 	near, far := pipe.New(tcpip.LinkAddress(w.MAC[:]), "\x02\x00\x00\x00\x00\x02", mtu)
-	e, err := newEngine(w, ethernet.New(near), world, &memory{})
+	settings.Wire, settings.Names = w, &memory{}
+	e, err := newEngine(settings, ethernet.New(near))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +343,8 @@ func FuzzFrames(f *testing.F) {
 	mac := tcpip.LinkAddress("\x02\x00\x00\x00\x00\x01")
 	frames := channel.New(1024, 16<<10, mac)
 	w := Wire{Inside: inside, Gateway: gateway, Resolver: resolves, Bits: 24}
-	e, err := newEngine(w, ethernet.New(frames), &fakeWorld{serve: echo}, &memory{})
+	settings := Settings{Wire: w, World: &fakeWorld{serve: echo}, Names: &memory{}, Open: true, First: writable(control.Rules{})}
+	e, err := newEngine(settings, ethernet.New(frames))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,39 +1,43 @@
 package egress
 
 import (
-	"errors"
-	"io"
 	"net"
+	"net/netip"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
-	"gvisor.dev/gvisor/pkg/waiter"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
-// maxIdle is how long a connection may be silent both ways.
-const maxIdle = 15 * time.Minute
-
-// end is a connection's end in the stack.
-type end struct {
-	tcpip.Endpoint
-	queue *waiter.Queue
-}
-
-// flow is a connection that leads from a prison to the world.
+// flow is a connection that leads from a prison to the world, or an attempt.
 type flow struct {
-	mu    sync.Mutex
-	ended bool
-	stop  func() // ends both halves at once
+	id       uint64
+	begun    time.Time
+	network  string // "tcp" or "udp"
+	proto    string
+	name     string
+	to       netip.AddrPort // as seen inside
+	sent     atomic.Int64   // bytes from inside
+	received atomic.Int64
+
+	mu       sync.Mutex
+	decision Decision
+	address  netip.Addr // connected to
+	ended    bool
+	closed   string // why a policy ended it
+	stop     func() // ends both halves at once
 }
 
 // abort ends a flow, also one that has not begun.
 func (f *flow) abort() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.end()
+}
+
+// end is abort for a caller that has the lock.
+func (f *flow) end() {
 	f.ended = true
 	if f.stop != nil {
 		f.stop()
@@ -49,128 +53,91 @@ func (f *flow) stopWith(stop func()) {
 	}
 }
 
-// run copies both ways until both are at their end, or one fails.
-func (f *flow) run(n end, near *gonet.TCPConn, far net.Conn) {
-	var once sync.Once
-	stop := func() {
-		once.Do(func() {
-			n.Abort()
-			if c, ok := far.(*net.TCPConn); ok {
-				c.SetLinger(0) //nolint:errcheck // it then ends in a more friendly way
-			}
-			far.Close()
-		})
-	}
-	f.stopWith(stop)
-	idle := time.AfterFunc(maxIdle, stop)
-	defer idle.Stop()
-	active := func() { idle.Reset(maxIdle) }
-	var both sync.WaitGroup
-	both.Go(func() {
-		if copyOut(far, n, active) != nil {
-			stop()
-		}
-	})
-	both.Go(func() {
-		if copyIn(near, far, active) != nil {
-			stop()
-		}
-	})
-	both.Wait()
+// decide judges a flow by the policy of the moment.
+func (f *flow) decide(current func() *Policy) Decision {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.decision = current().Decide(f.name, f.to)
+	return f.decision
 }
 
-// buffers are for one copy each: a connection that is silent has none.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+// connected sets where a flow leads to, and judges it once more: other rules may be in force since it was decided.
+func (f *flow) connected(far net.Addr, current func() *Policy) Decision {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at, err := netip.ParseAddrPort(far.String()); err == nil {
+		f.address = at.Addr().Unmap()
+	}
+	f.decision = f.judge(current())
+	return f.decision
+}
 
-// copyOut copies what comes from the prison until its end, and passes that on.
-func copyOut(far net.Conn, n end, active func()) error {
-	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
-	n.queue.EventRegister(&entry)
-	defer n.queue.EventUnregister(&entry)
-	for {
-		buf := buffers.Get().(*[]byte)
-		w := tcpip.SliceWriter(*buf)
-		result, err := n.Read(&w, tcpip.ReadOptions{})
-		var failed error
-		if result.Count > 0 {
-			_, failed = far.Write((*buf)[:result.Count])
+// judge decides about a flow that leads to an address. The caller has the lock.
+func (f *flow) judge(p *Policy) Decision {
+	d := p.Decide(f.name, f.to)
+	if d.Allowed && f.address.IsValid() {
+		if err := d.Rule.Vet(f.address); err != nil {
+			return Decision{Rule: d.Rule, Reason: err.Error()}
 		}
-		buffers.Put(buf)
-		switch err.(type) {
-		case nil:
-		case *tcpip.ErrWouldBlock:
-			<-ready // also when the endpoint is aborted
-			continue
-		case *tcpip.ErrClosedForReceive:
-			return closeWrite(far)
-		default:
-			return errors.New(err.String())
-		}
-		if failed != nil {
-			return failed
-		}
-		active()
+	}
+	return d
+}
+
+// hold ends an allowed flow that a policy does not allow.
+func (f *flow) hold(p *Policy) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.decision.Allowed || f.ended {
+		return
+	}
+	if d := f.judge(p); !d.Allowed {
+		f.decision, f.closed = d, d.Reason
+		f.end()
 	}
 }
 
-// copyIn copies what comes from the world until its end, and passes that on.
-func copyIn(near *gonet.TCPConn, far net.Conn, active func()) error {
-	for {
-		buf, n, err := readSome(far)
-		var failed error
-		if n > 0 {
-			_, failed = near.Write((*buf)[:n])
-		}
-		buffers.Put(buf)
-		switch {
-		case failed != nil:
-			return failed
-		case errors.Is(err, io.EOF):
-			return near.CloseWrite()
-		case err != nil:
-			return err
-		}
-		active()
+// record describes a flow for the ledger.
+func (f *flow) record(kind, verdict, reason string) control.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	r := control.Record{
+		Kind: kind, Time: now.UTC(), Via: control.ViaTAP, Proto: f.proto, Name: f.name, Port: f.to.Port(), Verdict: verdict,
+		Rule: f.decision.label(), Reason: reason, Sent: f.sent.Load(), Received: f.received.Load(), Millis: now.Sub(f.begun).Milliseconds(),
 	}
-}
-
-func closeWrite(c net.Conn) error {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.New("a connection that cannot end in one direction")
-}
-
-// readSome reads what is there into one of the [buffers]. For a socket it takes the buffer when there is something to read.
-func readSome(c net.Conn) (buf *[]byte, n int, err error) {
-	socket, ok := c.(syscall.Conn)
-	if !ok {
-		buf = buffers.Get().(*[]byte)
-		n, err = c.Read(*buf)
-		return buf, n, err
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return buffers.Get().(*[]byte), 0, err
-	}
-	failed := raw.Read(func(fd uintptr) bool {
-		buf = buffers.Get().(*[]byte)
-		for {
-			if n, err = unix.Read(int(fd), *buf); !errors.Is(err, unix.EINTR) {
-				break
-			}
-		}
-		if errors.Is(err, unix.EAGAIN) {
-			buffers.Put(buf)
-			return false
-		}
-		return true
-	})
 	switch {
-	case failed != nil:
-		return buffers.Get().(*[]byte), 0, failed
-	case err == nil && n == 0:
-		err = io.EOF
+	case f.address.IsValid():
+		r.Address = f.address.String()
+	case f.name == "":
+		r.Address = f.to.Addr().String()
 	}
-	return buf, max(n, 0), err
+	if kind == control.KindFlow {
+		r.Seen = control.SeenOpaque
+	}
+	return r
+}
+
+// last describes the end of a flow that was allowed.
+func (f *flow) last() control.Record {
+	f.mu.Lock()
+	closed := f.closed
+	f.mu.Unlock()
+	if closed != "" {
+		return f.record(control.KindFlow, control.VerdictClosed, closed)
+	}
+	return f.record(control.KindFlow, control.VerdictAllow, "")
+}
+
+// live describes a flow for people; ok is false if it was not allowed.
+func (f *flow) live() (l control.Flow, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l = control.Flow{
+		ID: f.id, Begun: f.begun.UTC(), Proto: f.proto, Name: f.name, Port: f.to.Port(), Rule: f.decision.Rule.text,
+		Source: f.decision.Rule.source, Sent: f.sent.Load(), Got: f.received.Load(),
+	}
+	if f.address.IsValid() {
+		l.Address = f.address.String()
+	}
+	return l, f.decision.Allowed && !f.ended && f.address.IsValid()
 }

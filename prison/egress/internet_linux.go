@@ -24,19 +24,11 @@ const (
 // Internet is every public address. What is local to this machine or to a network is not reached, whatever its name.
 type Internet struct {
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-	check  func(netip.Addr) error // may be connected to
+	check  func(netip.Addr) error // for addresses that this machine keeps to itself at this moment
 }
 
 // NewInternet returns the internet as the resolver and the routes of this machine lead to it.
-func NewInternet() *Internet { return &Internet{lookup: lookup, check: checkAddress} }
-
-// checkAddress returns an error for an address that is not public, or this machine's own at this moment.
-func checkAddress(a netip.Addr) error {
-	if err := Vet(a); err != nil {
-		return err
-	}
-	return checkRoute(a)
-}
+func NewInternet() *Internet { return &Internet{lookup: lookup, check: checkRoute} }
 
 // lookup asks the resolver of this machine for a name that is absolute: nothing is appended to it.
 func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
@@ -51,9 +43,9 @@ func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return found, err
 }
 
-// Exists implements [World]. Names of loopback are every machine's own.
+// Exists implements [World].
 func (n *Internet) Exists(ctx context.Context, name string) error {
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+	if isLoopback(name) {
 		return ErrNoName
 	}
 	_, err := n.lookup(ctx, name)
@@ -65,18 +57,35 @@ func (*Internet) Datagrams(name string, to netip.AddrPort) bool {
 	return name != "" || Vet(to.Addr()) == nil
 }
 
+// A ClosedError is a refusal to connect to an address.
+type ClosedError struct{ cause error }
+
+func (e *ClosedError) Error() string { return e.cause.Error() }
+
+func (e *ClosedError) Unwrap() error { return e.cause }
+
 // Connect implements [World]. It looks a name up once and checks every address; one that is closed spoils the name. Just
 // before it connects, the address is checked again.
-func (n *Internet) Connect(ctx context.Context, network, name string, to netip.AddrPort) (net.Conn, error) {
-	addresses := []netip.Addr{to.Addr()}
-	if name != "" {
+func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
+	addresses := []netip.Addr{t.To.Addr()}
+	if t.Name != "" {
 		var err error
-		if addresses, err = n.lookup(ctx, name); err != nil {
+		if addresses, err = n.lookup(ctx, t.Name); err != nil {
 			return nil, err
 		}
 	}
+	check := func(a netip.Addr) error {
+		err := t.Rule.Vet(a)
+		if err == nil {
+			err = n.check(a)
+		}
+		if err != nil {
+			return &ClosedError{err}
+		}
+		return nil
+	}
 	for _, a := range addresses {
-		if err := n.check(a); err != nil {
+		if err := check(a); err != nil {
 			return nil, err
 		}
 	}
@@ -84,14 +93,15 @@ func (n *Internet) Connect(ctx context.Context, network, name string, to netip.A
 	err := errors.New("no address")
 	for _, a := range addresses {
 		var c net.Conn
-		if c, err = n.dial(ctx, network, netip.AddrPortFrom(a.Unmap(), to.Port())); err == nil {
+		if c, err = dial(ctx, t.Network, netip.AddrPortFrom(a.Unmap(), t.To.Port()), check); err == nil {
 			return c, nil
 		}
 	}
 	return nil, err
 }
 
-func (n *Internet) dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+// dial connects to an address that is checked just before.
+func dial(ctx context.Context, network string, to netip.AddrPort, check func(netip.Addr) error) (net.Conn, error) {
 	d := net.Dialer{
 		Timeout: connectPatience,
 		Control: func(_, address string, _ syscall.RawConn) error {
@@ -99,7 +109,7 @@ func (n *Internet) dial(ctx context.Context, network string, to netip.AddrPort) 
 			if err != nil {
 				return err
 			}
-			return n.check(at.Addr())
+			return check(at.Addr())
 		},
 	}
 	return d.DialContext(ctx, network, to.String())

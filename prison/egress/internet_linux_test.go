@@ -49,10 +49,10 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 				return errors.New("it is ours now")
 			}
 		}
-		return Vet(a)
+		return nil
 	}
 	for _, name := range []string{"private.test", "both.test", "mapped.test", "late.test", "none.test"} {
-		if c, err := n.Connect(t.Context(), "tcp", name, netip.MustParseAddrPort("198.18.0.1:80")); err == nil {
+		if c, err := n.Connect(t.Context(), Target{"tcp", name, netip.MustParseAddrPort("198.18.0.1:80"), Rule{}}); err == nil {
 			c.Close()
 			t.Errorf("%s: connected", name)
 		}
@@ -60,7 +60,7 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 	if dialled != 2 {
 		t.Errorf("an address was checked %d times", dialled)
 	}
-	if c, err := n.Connect(t.Context(), "tcp", "", netip.MustParseAddrPort("198.18.200.200:443")); err == nil {
+	if c, err := n.Connect(t.Context(), Target{"tcp", "", netip.MustParseAddrPort("198.18.200.200:443"), Rule{}}); err == nil {
 		c.Close()
 		t.Error("connected to an address that stands for no name")
 	}

@@ -53,6 +53,11 @@ func checkName(name string) error {
 	return nil
 }
 
+// isLoopback reports whether a name is every machine's own (RFC 6761).
+func isLoopback(name string) bool {
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 func isLabel(label string) bool {
 	if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
 		return false

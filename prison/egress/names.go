@@ -13,11 +13,13 @@ import (
 var synthetic = netip.MustParsePrefix("198.18.0.0/15")
 
 const (
-	maxNames = 1 << 16
+	// maxNames is how many names have addresses that rules allow, maxOthers how many others have.
+	maxNames, maxOthers = 1 << 16, 1 << 12
 	// slotSize holds a name after its length. An address's slot is at the same place in the file as the address in its network.
 	slotSize = 256
-	// firstSlot keeps the network's own address free.
-	firstSlot = 1
+	// firstSlot keeps the network's own address free. The others begin with firstOther.
+	firstSlot  = 1
+	firstOther = firstSlot + maxNames
 )
 
 // A NameFile keeps the names of a process for its successor: programs inside remember addresses. It is read and written as
@@ -27,9 +29,11 @@ type NameFile interface {
 	io.WriterAt
 }
 
-// names gives each name an address of its own, and remembers the [maxNames] that were used last.
+// names gives each name an address of its own, and remembers those that were used last.
 type names struct {
-	file NameFile
+	file  NameFile
+	first int // slot
+	most  int // names
 
 	mu     sync.Mutex
 	byName map[string]*list.Element // of slot numbers
@@ -37,15 +41,18 @@ type names struct {
 	used   *list.List // the number used last is in front
 }
 
-// loadNames reads the names that a process before this one has given addresses to.
-func loadNames(file NameFile) (*names, error) {
-	n := &names{file: file, byName: map[string]*list.Element{}, slots: map[int]string{}, used: list.New()}
+// loadNames reads the names that a process before this one has given addresses to, from a slot on.
+func loadNames(file NameFile, first, most int) (*names, error) {
+	n := &names{file: file, first: first, most: most, byName: map[string]*list.Element{}, slots: map[int]string{}, used: list.New()}
 	buf := make([]byte, slotSize)
-	for slot := firstSlot; slot < firstSlot+maxNames; slot++ {
+	for slot := first; slot < first+most; slot++ {
 		if _, err := file.ReadAt(buf, int64(slot)*slotSize); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("read names: %w", err)
+		}
+		if buf[0] == 0 {
+			break // slots are written one after the other
 		}
 		name := string(buf[1 : 1+min(int(buf[0]), maxName)])
 		if checkName(name) != nil || n.byName[name] != nil {
@@ -68,8 +75,8 @@ func (n *names) address(name string) (netip.Addr, error) {
 		n.used.MoveToFront(e)
 		return slotAddress(e.Value.(int)), nil
 	}
-	slot := firstSlot + n.used.Len()
-	if n.used.Len() >= maxNames {
+	slot := n.first + n.used.Len()
+	if n.used.Len() >= n.most {
 		slot = n.used.Back().Value.(int)
 	}
 	buf := make([]byte, slotSize)
@@ -78,7 +85,7 @@ func (n *names) address(name string) (netip.Addr, error) {
 	if _, err := n.file.WriteAt(buf, int64(slot)*slotSize); err != nil {
 		return netip.Addr{}, fmt.Errorf("remember name: %w", err)
 	}
-	if n.used.Len() >= maxNames {
+	if n.used.Len() >= n.most {
 		delete(n.byName, n.slots[slot])
 		n.used.Remove(n.used.Back())
 	}
@@ -101,6 +108,13 @@ func (n *names) name(a netip.Addr) string {
 		n.used.MoveToFront(e)
 	}
 	return name
+}
+
+// count returns how many names have addresses.
+func (n *names) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.byName)
 }
 
 func slotAddress(slot int) netip.Addr {

@@ -30,7 +30,7 @@ func (m *memory) WriteAt(p []byte, offset int64) (int, error) {
 
 func mustLoad(t *testing.T, file NameFile) *names {
 	t.Helper()
-	n, err := loadNames(file)
+	n, err := loadNames(file, firstSlot, maxNames)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestNamesNotGiven(t *testing.T) {
 
 func FuzzLoadNames(f *testing.F) {
 	whole := &memory{}
-	n, err := loadNames(whole)
+	n, err := loadNames(whole, firstSlot, maxNames)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func FuzzLoadNames(f *testing.F) {
 	n.address("b.test")
 	f.Add(whole.content)
 	f.Fuzz(func(t *testing.T, content []byte) {
-		n, err := loadNames(&memory{content})
+		n, err := loadNames(&memory{content}, firstSlot, maxNames)
 		if err != nil {
 			return // cut
 		}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
@@ -29,7 +30,11 @@ func serve(config []byte, _ int) int {
 	if err != nil {
 		return 1
 	}
-	_, err = newServed(config, files, names)
+	var first control.Order
+	if _, err := link.Recv(&first); err != nil {
+		return 1
+	}
+	e, err := newServed(config, files, names, first)
 	if err == nil {
 		err = confine()
 	}
@@ -40,12 +45,12 @@ func serve(config []byte, _ int) int {
 	if link.Send(wire.Announcement{}) != nil {
 		return 1
 	}
-	<-link.Gone()
+	e.report(link)
 	return 0
 }
 
 // newServed connects the interface that came over the link.
-func newServed(config []byte, files []*os.File, names *os.File) (*Engine, error) {
+func newServed(config []byte, files []*os.File, names *os.File, first control.Order) (*Engine, error) {
 	if len(files) != 1 {
 		return nil, errors.New("the interface did not come")
 	}
@@ -60,9 +65,12 @@ func newServed(config []byte, files []*os.File, names *os.File) (*Engine, error)
 		return nil, err
 	}
 	at := netip.AddrFrom4
-	return NewEngine(Wire{
-		FD: tap, MTU: w.MTU, Inside: at(w.Inside), Gateway: at(w.Gateway), Resolver: at(w.Resolver), Bits: w.Bits, MAC: w.MAC,
-	}, NewInternet(), names)
+	return NewEngine(Settings{
+		Wire: Wire{
+			FD: tap, MTU: w.MTU, Inside: at(w.Inside), Gateway: at(w.Gateway), Resolver: at(w.Resolver), Bits: w.Bits, MAC: w.MAC,
+		},
+		World: NewInternet(), Names: names, Open: w.Open, First: first,
+	})
 }
 
 // confine gives up what only beginning needs.

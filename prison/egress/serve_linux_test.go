@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ func TestInterfaceStaysOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newServed(config, []*os.File{os.NewFile(uintptr(fds[0]), "tap")}, names)
+	e, err := newServed(config, []*os.File{os.NewFile(uintptr(fds[0]), "tap")}, names, control.Order{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestInterfaceStaysOpen(t *testing.T) {
 	if err := unix.Fstat(e.wire.FD, &st); err != nil {
 		t.Errorf("the interface: %v", err)
 	}
-	if _, err := newServed(config, nil, names); err == nil {
+	if _, err := newServed(config, nil, names, control.Order{}); err == nil {
 		t.Error("it serves without an interface")
 	}
 }

@@ -7,6 +7,10 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -41,11 +45,19 @@ type Wire struct {
 	MAC  [6]byte // of this end
 }
 
+// Target is what a connection is to lead to.
+type Target struct {
+	Network string         // "tcp" or "udp"
+	Name    string         // canonical; empty for an address
+	To      netip.AddrPort // as seen inside: the address counts only without a name
+	Rule    Rule           // what allowed it, which may open a private address
+}
+
 // World is what connections and questions lead to.
 type World interface {
-	// Connect connects by TCP or UDP ("tcp", "udp") to a name, or to an address where the name is empty, after it has judged
-	// both. The error is a refusal or a failure; nothing has left the machine after a refusal.
-	Connect(ctx context.Context, network, name string, to netip.AddrPort) (net.Conn, error)
+	// Connect connects to a target. The error is a [*ClosedError] if an address may not be connected to; nothing has been
+	// sent to it then.
+	Connect(ctx context.Context, t Target) (net.Conn, error)
 	// Datagrams reports whether datagrams may be tried. It does not wait.
 	Datagrams(name string, to netip.AddrPort) bool
 	// Exists returns an error that is [ErrNoName] if there is no such name, and any other if that cannot be found out.
@@ -56,35 +68,64 @@ type World interface {
 
 // Engine is a TCP/IP stack at the other end of a prison's interface.
 type Engine struct {
-	wire  Wire
-	world World
-	names *names
-	stack *stack.Stack
-	ctx   context.Context // ends with the engine
-	end   context.CancelFunc
+	wire    Wire
+	world   World
+	open    bool // every public address is allowed
+	policy  atomic.Pointer[Policy]
+	journal *journal
+	dirty   chan struct{} // has room for one: the state has changed
+	known   *names        // that rules allow
+	others  *names
+	stack   *stack.Stack
+	ctx     context.Context // ends with the engine
+	end     context.CancelFunc
 
-	mu    sync.Mutex
-	flows map[*flow]struct{}
+	mu                sync.Mutex
+	flows             map[*flow]struct{}
+	lastFlow          uint64
+	admitted, refused uint64
+	expiry            *time.Timer // when the next rule ends
+	rules             control.Rules
+	failed            string // why newer rules are not in force
 }
 
-// NewEngine connects a prison's interface with the world. Names that were given addresses before are in the file.
-func NewEngine(w Wire, world World, file NameFile) (*Engine, error) {
+// Settings are those of a prison's network.
+type Settings struct {
+	Wire  Wire
+	World World
+	// Names that were given addresses before are in this file.
+	Names NameFile
+	// Open allows every public address. Names are then looked up when a program asks for them.
+	Open bool
+	// First has the first rules, and whether records can be written.
+	First control.Order
+}
+
+// NewEngine connects a prison's interface with the world.
+func NewEngine(s Settings) (*Engine, error) {
 	link, err := fdbased.New(&fdbased.Options{
-		FDs: []int{w.FD}, MTU: w.MTU, EthernetHeader: true, Address: tcpip.LinkAddress(w.MAC[:]),
+		FDs: []int{s.Wire.FD}, MTU: s.Wire.MTU, EthernetHeader: true, Address: tcpip.LinkAddress(s.Wire.MAC[:]),
 		RXChecksumOffload: true, // the kernel wrote what comes, an agent has no raw sockets
 	})
 	if err != nil {
 		return nil, fmt.Errorf("use interface: %w", err)
 	}
-	return newEngine(w, link, world, file)
+	return newEngine(s, link)
 }
 
-func newEngine(w Wire, link stack.LinkEndpoint, world World, file NameFile) (*Engine, error) {
-	names, err := loadNames(file)
-	if err != nil {
+func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
+	e := &Engine{
+		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), flows: map[*flow]struct{}{},
+	}
+	var err error
+	if e.known, err = loadNames(s.Names, firstSlot, maxNames); err != nil {
 		return nil, err
 	}
-	e := &Engine{wire: w, world: world, names: names, flows: map[*flow]struct{}{}}
+	if e.others, err = loadNames(s.Names, firstOther, maxOthers); err != nil {
+		return nil, err
+	}
+	e.policy.Store(&Policy{Open: e.open})
+	e.obey(s.First)
 	e.ctx, e.end = context.WithCancel(context.Background())
 	if e.stack, err = e.newStack(link); err != nil {
 		return nil, err
@@ -150,15 +191,35 @@ func (e *Engine) Close() {
 }
 
 func (e *Engine) resolver() resolver {
-	return resolver{address: e.addressFor, forward: e.world.Forward}
+	if e.open {
+		return resolver{address: e.addressFor, forward: e.world.Forward}
+	}
+	return resolver{address: e.addressFor}
 }
 
-// addressFor returns the address that a name has inside, if there is such a name.
+// addressFor returns the address that a name has inside. In an open network, the name must exist. Otherwise nobody is asked,
+// and every name has an address, so that an attempt to connect says which name it is for.
 func (e *Engine) addressFor(ctx context.Context, name string) (netip.Addr, error) {
-	if err := e.world.Exists(ctx, name); err != nil {
-		return netip.Addr{}, err
+	if e.open {
+		if err := e.world.Exists(ctx, name); err != nil {
+			return netip.Addr{}, err
+		}
 	}
-	return e.names.address(name)
+	if isLoopback(name) {
+		return netip.Addr{}, ErrNoName
+	}
+	if e.policy.Load().Covers(name) {
+		return e.known.address(name)
+	}
+	return e.others.address(name)
+}
+
+// nameOf returns the name that an address inside stands for, empty if there is none.
+func (e *Engine) nameOf(a netip.Addr) string {
+	if name := e.known.name(a); name != "" {
+		return name
+	}
+	return e.others.name(a)
 }
 
 // serveNames answers DNS questions that come as datagrams.
@@ -222,24 +283,19 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 		}
 		return
 	}
-	f := &flow{}
+	f := e.newFlow("tcp", to)
 	if !e.add(f) {
+		e.note(f, errTooMany)
 		r.Complete(true)
 		return
 	}
 	defer e.remove(f)
-	far, err := e.world.Connect(e.ctx, "tcp", e.names.name(to.Addr()), to)
+	far, err := e.reach(f)
 	if err != nil {
-		r.Complete(true)
+		e.refuse(r, f, err)
 		return
 	}
-	defer far.Close()
-	n, near, err := e.accept(r)
-	if err != nil {
-		return
-	}
-	defer near.Close()
-	f.run(n, near, far)
+	e.carry(r, f, far)
 }
 
 // accept takes a connection.
@@ -255,6 +311,21 @@ func (e *Engine) accept(r *tcp.ForwarderRequest) (end, *gonet.TCPConn, error) {
 	return n, gonet.NewTCPConn(n.queue, n.Endpoint), nil
 }
 
+// newFlow describes a connection that is asked for.
+func (e *Engine) newFlow(network string, to netip.AddrPort) *flow {
+	f := &flow{begun: time.Now(), network: network, name: e.nameOf(to.Addr()), to: to, proto: control.ProtoTCP}
+	switch {
+	case network == "udp":
+		f.proto = control.ProtoUDP
+	case e.open || f.name == "":
+	case to.Port() == 443:
+		f.proto = control.ProtoTLS
+	case to.Port() == 80:
+		f.proto = control.ProtoHTTP
+	}
+	return f
+}
+
 // add counts a flow; it reports false if there are too many, or the engine has ended.
 func (e *Engine) add(f *flow) bool {
 	e.mu.Lock()
@@ -262,12 +333,15 @@ func (e *Engine) add(f *flow) bool {
 	if len(e.flows) >= maxFlows || e.ctx.Err() != nil {
 		return false
 	}
+	e.lastFlow++
+	f.id = e.lastFlow
 	e.flows[f] = struct{}{}
 	return true
 }
 
 func (e *Engine) remove(f *flow) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	delete(e.flows, f)
+	e.mu.Unlock()
+	e.changed()
 }

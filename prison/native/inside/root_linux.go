@@ -64,7 +64,7 @@ func (b *builder) buildRoot() error {
 		return err
 	}
 	b.tap = -1
-	if b.Spec.Network == prison.NetworkOpen {
+	if b.Spec.Network != prison.NetworkNone {
 		if b.tap, err = usernet.OpenDevice(); err != nil {
 			return err
 		}

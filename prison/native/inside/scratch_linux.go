@@ -70,10 +70,9 @@ func (b *builder) makeEtc() error {
 	return os.Symlink("/proc/mounts", "etc/mtab")
 }
 
-// resolvers returns the content of resolv.conf(5) inside. It names the open network's own resolver, which asks the
-// host's.
+// resolvers returns the content of resolv.conf(5) inside. It names the network's own resolver.
 func (b *builder) resolvers() string {
-	if b.Spec.Network != prison.NetworkOpen {
+	if b.Spec.Network == prison.NetworkNone {
 		return ""
 	}
 	return usernet.Resolvers()

@@ -22,7 +22,10 @@ const (
 )
 
 // confineConfig is the configuration of [Confine].
-type confineConfig struct{ UID, GID int }
+type confineConfig struct {
+	UID, GID int
+	Open     bool // see [wire.Wiring]
+}
 
 // Confine is the role of the network's process before it carries packets. The process changes to a uid that no account and no
 // prison has, drops its privileges, and executes this program again. Landlock and ids belong to threads, and the program that is
@@ -63,7 +66,7 @@ func (c confineConfig) run() error {
 		return fmt.Errorf("landlock: %w", err)
 	}
 	const inherited = 2 // the link and the names
-	next, err := wire.NewConfig(wire.Egress, wiring(), inherited)
+	next, err := wire.NewConfig(wire.Egress, wiring(c.Open), inherited)
 	if err != nil {
 		return err
 	}

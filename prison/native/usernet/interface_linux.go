@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An open network is an Ethernet interface, tap(4) of this kernel, whose other end is in the hands of a process on
+// A network is an Ethernet interface, tap(4) of this kernel, whose other end is in the hands of a process on
 // the host. These are its addresses, as programs for networks in user space have them by default.
 var (
 	ownAddress     = address{10, 0, 2, 100}
@@ -32,9 +32,9 @@ const (
 )
 
 // wiring describes the interface to the process that gets its other end.
-func wiring() wire.Wiring {
+func wiring(open bool) wire.Wiring {
 	return wire.Wiring{
-		MTU: interfaceMTU, Inside: ownAddress, Gateway: gatewayAddress, Resolver: dnsAddress, Bits: ownNetwork.bits, MAC: gatewayMAC,
+		MTU: interfaceMTU, Inside: ownAddress, Gateway: gatewayAddress, Resolver: dnsAddress, Bits: ownNetwork.bits, MAC: gatewayMAC, Open: open,
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package usernet gives a prison an open network without privileges: an interface inside, and a process on the host that has the
+// Package usernet gives a prison a network without privileges: an interface inside, and a process on the host that has the
 // interface's other end (package egress). The process is one of its own, under a uid that nobody else has, so that whoever
 // looks at the agent's packets holds nothing else.
 package usernet
@@ -24,9 +24,9 @@ const (
 	pause = 500 * time.Millisecond
 )
 
-// Check returns an error for a spec with an open network, if this machine or user cannot have one.
+// Check returns an error for a spec with a network, if this machine or user cannot have one.
 func Check(s prison.Spec) error {
-	if s.Network != prison.NetworkOpen {
+	if s.Network == prison.NetworkNone {
 		return nil
 	}
 	if _, _, err := walls.SecondPhantom(s.UID, s.GID); err != nil {
@@ -36,7 +36,7 @@ func Check(s prison.Spec) error {
 	if err == nil {
 		return f.Close()
 	}
-	reason := "an open network needs " + tunDevice + ": " + err.Error()
+	reason := "a network needs " + tunDevice + ": " + err.Error()
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
 		return walls.Unavailable(reason, "sudo modprobe tun")
@@ -55,13 +55,14 @@ func Finding() prison.Finding {
 	return prison.Finding{Name: name, Value: "public addresses, by a process without privileges"}
 }
 
-// Network is the open network of a prison, held by the process that has started the prison. It keeps a duplicate of the
+// Network is the network of a prison, held by the process that has started the prison. It keeps a duplicate of the
 // interface's other end: while nobody carries packets, none leave, and the interface inside stays as it is.
 type Network struct {
 	spec  prison.Spec
 	note  func(pid int) error
 	names *os.File // what names have which addresses, for a successor
 	tap   *os.File
+	held  *holder
 
 	first chan carrier // the first process, as soon as it can be given the interface
 
@@ -79,16 +80,20 @@ type carrier struct {
 }
 
 // Start starts the process for the network of a prison that is yet to be built. It returns at once, and returns nil for a prison
-// without a network. Note, if not nil, is called with the id of each process that carries packets.
+// without a network. Note, if not nil, is called with the id of each process that carries packets. Its rules, state and ledger are
+// in the prison's folder.
 func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
-	if s.Network != prison.NetworkOpen {
+	if s.Network == prison.NetworkNone {
 		return nil, nil
 	}
 	fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("memory file: %w", err)
 	}
-	n := &Network{spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), first: make(chan carrier, 1), done: make(chan struct{})}
+	n := &Network{
+		spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), held: &holder{dir: s.Dir, session: s.ID},
+		first: make(chan carrier, 1), done: make(chan struct{}),
+	}
 	go func() { n.first <- n.start() }()
 	return n, nil
 }
@@ -100,7 +105,8 @@ func (n *Network) start() carrier {
 		return carrier{err: err}
 	}
 	c := walls.Child{
-		Role: wire.Relay, Env: []string{wire.SparingEnv}, Files: []*os.File{n.names}, Config: confineConfig{UID: uid, GID: gid},
+		Role: wire.Relay, Env: []string{wire.SparingEnv}, Files: []*os.File{n.names},
+		Config: confineConfig{UID: uid, GID: gid, Open: n.spec.Network == prison.NetworkOpen},
 	}
 	if os.Geteuid() != 0 { // only in a user namespace can it become somebody else
 		c.Namespaces = unix.CLONE_NEWUSER
@@ -116,6 +122,9 @@ func (n *Network) give(c carrier) error {
 		return c.err
 	}
 	err := c.link.Send(wire.Announcement{Tap: true}, n.tap)
+	if err == nil {
+		err = c.link.Send(n.held.first())
+	}
 	if err == nil {
 		c.link.SetReadDeadline(time.Now().Add(readyPatience))
 		_, err = wire.AwaitReady(c.link, nil)
@@ -156,6 +165,8 @@ func (n *Network) Connect(tap *os.File) error {
 		return err
 	}
 	n.current = c
+	go n.held.serve(c)
+	go n.held.watch(n.done)
 	go n.replace()
 	return nil
 }
@@ -164,8 +175,11 @@ func (n *Network) Connect(tap *os.File) error {
 func (n *Network) replace() {
 	defer close(n.done)
 	for begun := time.Now(); ; begun = time.Now() {
-		n.current.process.Wait()
+		status, _ := n.current.process.Wait()
 		n.current.link.Close()
+		if !n.hasEnded() {
+			n.held.alarm("the process of the network has ended: " + status.String())
+		}
 		for first := true; ; first = false {
 			if n.hasEnded() {
 				return
@@ -178,6 +192,7 @@ func (n *Network) replace() {
 				continue
 			}
 			if n.take(c) {
+				go n.held.serve(c)
 				break
 			}
 			c.end()
@@ -222,5 +237,6 @@ func (n *Network) End() {
 		}
 		<-n.done
 	}
+	n.held.end()
 	wire.CloseAll([]*os.File{n.names, n.tap})
 }

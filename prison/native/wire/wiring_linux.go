@@ -8,4 +8,5 @@ type Wiring struct {
 	Inside, Gateway, Resolver [4]byte
 	Bits                      int     // the length of the prefix that these addresses share
 	MAC                       [6]byte // MAC address of the other end
+	Open                      bool    // every public address is allowed, where no rule denies it
 }

@@ -1,0 +1,24 @@
+package control
+
+// Report is a message from a network to its holder.
+type Report struct {
+	// State, if set, is the state of the network as far as the network knows it.
+	State *State `json:",omitempty"`
+	// Write asks for the records to be written, of which there may be none. The holder answers with [Order.Written].
+	Write   bool     `json:",omitempty"`
+	Records []Record `json:",omitempty"`
+}
+
+// Order is a message from the holder of a network. The first one has all fields.
+type Order struct {
+	Rules   *Rules   `json:",omitempty"`
+	Written *Written `json:",omitempty"`
+}
+
+// Written is the answer to [Report.Write].
+type Written struct {
+	// Records is how many of the records are in the ledger.
+	Records int `json:",omitempty"`
+	// Error says why no more can be written; the network then makes no connection.
+	Error string `json:",omitempty"`
+}

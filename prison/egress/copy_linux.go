@@ -1,0 +1,157 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+// maxIdle is how long a connection may be silent both ways.
+const maxIdle = 15 * time.Minute
+
+// end is a connection's end in the stack.
+type end struct {
+	tcpip.Endpoint
+	queue *waiter.Queue
+}
+
+// run copies both ways until both are at their end, or one fails.
+func (f *flow) run(n end, near *gonet.TCPConn, far net.Conn, dirty func()) {
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			n.Abort()
+			if c, ok := far.(interface{ SetLinger(int) error }); ok {
+				c.SetLinger(0) //nolint:errcheck // it then ends in a more friendly way
+			}
+			far.Close()
+		})
+	}
+	f.stopWith(stop)
+	idle := time.AfterFunc(maxIdle, stop)
+	defer idle.Stop()
+	active := func(count *atomic.Int64) func(int) {
+		return func(n int) {
+			count.Add(int64(n))
+			idle.Reset(maxIdle)
+			dirty()
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		if copyOut(far, n, active(&f.sent)) != nil {
+			stop()
+		}
+	})
+	both.Go(func() {
+		if copyIn(near, far, active(&f.received)) != nil {
+			stop()
+		}
+	})
+	both.Wait()
+}
+
+// buffers are for one copy each: a connection that is silent has none.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
+
+// copyOut copies what comes from the prison until its end, and passes that on.
+func copyOut(far net.Conn, n end, active func(int)) error {
+	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
+	n.queue.EventRegister(&entry)
+	defer n.queue.EventUnregister(&entry)
+	for {
+		buf := buffers.Get().(*[]byte)
+		w := tcpip.SliceWriter(*buf)
+		result, err := n.Read(&w, tcpip.ReadOptions{})
+		var failed error
+		if result.Count > 0 {
+			active(result.Count)
+			_, failed = far.Write((*buf)[:result.Count])
+		}
+		buffers.Put(buf)
+		switch err.(type) {
+		case nil:
+		case *tcpip.ErrWouldBlock:
+			<-ready // also when the endpoint is aborted
+			continue
+		case *tcpip.ErrClosedForReceive:
+			return closeWrite(far)
+		default:
+			return errors.New(err.String())
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+}
+
+// copyIn copies what comes from the world until its end, and passes that on.
+func copyIn(near *gonet.TCPConn, far net.Conn, active func(int)) error {
+	for {
+		buf, n, err := readSome(far)
+		var failed error
+		if n > 0 {
+			active(n)
+			_, failed = near.Write((*buf)[:n])
+		}
+		buffers.Put(buf)
+		switch {
+		case failed != nil:
+			return failed
+		case errors.Is(err, io.EOF):
+			return near.CloseWrite()
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.New("a connection that cannot end in one direction")
+}
+
+// readSome reads what is there into one of the [buffers]. For a socket it takes the buffer when there is something to read.
+func readSome(c net.Conn) (buf *[]byte, n int, err error) {
+	socket, ok := c.(syscall.Conn)
+	if !ok {
+		buf = buffers.Get().(*[]byte)
+		n, err = c.Read(*buf)
+		return buf, n, err
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return buffers.Get().(*[]byte), 0, err
+	}
+	failed := raw.Read(func(fd uintptr) bool {
+		buf = buffers.Get().(*[]byte)
+		for {
+			if n, err = unix.Read(int(fd), *buf); !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			buffers.Put(buf)
+			return false
+		}
+		return true
+	})
+	switch {
+	case failed != nil:
+		return buffers.Get().(*[]byte), 0, failed
+	case err == nil && n == 0:
+		err = io.EOF
+	}
+	return buf, max(n, 0), err
+}

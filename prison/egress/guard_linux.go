@@ -1,0 +1,228 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+)
+
+var (
+	errTooMany   = errors.New("too many connections at a time")
+	errDatagrams = errors.New("only TCP leaves")
+)
+
+// A deniedError is a refusal by the policy or of an address.
+type deniedError struct {
+	reason string
+	told   string // what the agent hears, if not the reason
+}
+
+func (e *deniedError) Error() string { return e.reason }
+
+func (e *Engine) current() *Policy { return e.policy.Load() }
+
+// reach judges a flow, makes room for its records and connects it to the world. After success, the caller must write its
+// last record with [journal.end].
+func (e *Engine) reach(f *flow) (net.Conn, error) {
+	if f.to.Addr() == e.wire.Gateway || f.to.Addr() == e.wire.Resolver {
+		return nil, &deniedError{reason: "nothing is there"}
+	}
+	if synthetic.Contains(f.to.Addr()) && f.name == "" {
+		return nil, &deniedError{reason: "the address stands for no name"}
+	}
+	if d := f.decide(e.current); !d.Allowed {
+		return nil, &deniedError{reason: d.Reason}
+	}
+	if err := e.journal.admit(); err != nil {
+		return nil, err
+	}
+	far, err := e.dial(e.ctx, f)
+	var denied *deniedError
+	switch {
+	case errors.As(err, &denied):
+		e.journal.release()
+		return nil, err
+	case err != nil:
+		e.journal.end(f.record(control.KindFlow, control.VerdictFailed, clip(err.Error())))
+		return nil, err
+	}
+	e.mu.Lock()
+	e.admitted++
+	e.mu.Unlock()
+	e.changed()
+	return far, nil
+}
+
+// dial connects a flow to the world, and judges it before and after.
+func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
+	d := f.decide(e.current)
+	if !d.Allowed {
+		return nil, &deniedError{reason: d.Reason}
+	}
+	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rule: d.Rule})
+	var closed *ClosedError
+	if errors.As(err, &closed) {
+		return nil, &deniedError{reason: closed.Error(), told: "its address is not open"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d := f.connected(far.RemoteAddr(), e.current); !d.Allowed {
+		far.Close()
+		return nil, &deniedError{reason: d.Reason}
+	}
+	return far, nil
+}
+
+// note writes why a flow was refused. A failure has been written already.
+func (e *Engine) note(f *flow, err error) {
+	var denied *deniedError
+	if !errors.As(err, &denied) && !errors.Is(err, errUnrecorded) && !errors.Is(err, errTooMany) && !errors.Is(err, errDatagrams) {
+		return
+	}
+	r := f.record(control.KindRefusal, control.VerdictDeny, clip(err.Error()))
+	r.Sent, r.Received, r.Millis = 0, 0, 0
+	e.countRefusal(r)
+}
+
+func (e *Engine) countRefusal(r control.Record) {
+	e.mu.Lock()
+	e.refused++
+	e.mu.Unlock()
+	e.journal.refuse(r)
+	e.changed()
+}
+
+// refuse refuses a connection. A client of TLS or HTTP that named its server is told why, others see a reset.
+func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
+	e.note(f, refusal)
+	var tell func(net.Conn)
+	switch f.proto {
+	case control.ProtoTLS:
+		tell = tellTLS
+	case control.ProtoHTTP:
+		tell = func(c net.Conn) { tellHTTP(c, refusal) }
+	}
+	var denied *deniedError
+	if tell == nil || !errors.As(refusal, &denied) && !errors.Is(refusal, errUnrecorded) {
+		r.Complete(true)
+		return
+	}
+	n, near, err := e.accept(r)
+	if err != nil {
+		return
+	}
+	f.stopWith(n.Abort)
+	tell(near)
+	near.Close()
+}
+
+// carry accepts a connection whose other half is made, and copies.
+func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
+	defer func() { e.journal.end(f.last()) }()
+	defer far.Close()
+	n, near, err := e.accept(r)
+	if err != nil {
+		return
+	}
+	defer near.Close()
+	long := time.AfterFunc(control.LongFlow, func() { e.journal.add(f.record(control.KindFlow, control.VerdictBegun, "")) })
+	defer long.Stop()
+	switch f.proto {
+	case control.ProtoTLS:
+		f.stopWith(n.Abort)
+		hello, err := ReadHello(near)
+		if err == nil {
+			err = hello.Check(f.name, f.decision.Rule.hidden)
+		}
+		if err != nil {
+			e.note(f, &deniedError{reason: err.Error()})
+			sayDenied(near)
+			return
+		}
+		if _, err := far.Write(hello.Bytes); err != nil {
+			return
+		}
+		f.sent.Add(int64(len(hello.Bytes)))
+	case control.ProtoHTTP:
+		e.serveHTTP(f, n, near, far)
+		return
+	}
+	f.run(n, near, far, e.changed)
+}
+
+// obey follows an order of the holder.
+func (e *Engine) obey(o control.Order) {
+	if o.Rules != nil {
+		e.use(*o.Rules)
+	}
+	if o.Written != nil {
+		e.journal.written(o.Written.Records, o.Written.Error == "")
+	}
+}
+
+// use puts rules into force, and ends the flows that they do not allow.
+func (e *Engine) use(rules control.Rules) {
+	defer e.changed()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := NewPolicy(rules, time.Now())
+	if err == nil && rules.Generation < e.policy.Load().Generation {
+		err = errors.New("older than the rules in force")
+	}
+	if err != nil {
+		e.failed = err.Error()
+		return
+	}
+	p.Open = e.open
+	e.failed, e.rules = "", rules
+	e.policy.Store(&p)
+	for f := range e.flows {
+		f.hold(&p)
+	}
+	if e.expiry != nil {
+		e.expiry.Stop()
+	}
+	if next := p.Changes(); !next.IsZero() {
+		e.expiry = time.AfterFunc(max(0, time.Until(next)), func() { e.use(e.lastRules()) })
+	}
+}
+
+func (e *Engine) lastRules() control.Rules {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rules
+}
+
+// changed says that the state is another.
+func (e *Engine) changed() {
+	select {
+	case e.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// state describes the network, as far as this process knows it.
+func (e *Engine) state() control.State {
+	e.mu.Lock()
+	s := control.State{Generation: e.policy.Load().Generation, Error: e.failed, Admitted: e.admitted, Refused: e.refused}
+	flows := make([]*flow, 0, len(e.flows))
+	for f := range e.flows {
+		flows = append(flows, f)
+	}
+	e.mu.Unlock()
+	for _, f := range flows {
+		if l, ok := f.live(); ok {
+			s.Flows = append(s.Flows, l)
+		}
+	}
+	slices.SortFunc(s.Flows, func(a, b control.Flow) int { return int(a.ID) - int(b.ID) })
+	s.Names = e.known.count() + e.others.count()
+	return s
+}

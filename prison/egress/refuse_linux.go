@@ -1,0 +1,56 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	// lingering is how long the reader of a refusal may take, maxLingering how much it may send meanwhile.
+	lingering    = 2 * time.Second
+	maxLingering = 64 << 10
+)
+
+// tellTLS reads how a TLS connection begins, and refuses it.
+func tellTLS(c net.Conn) {
+	if _, err := ReadHello(c); err == nil {
+		sayDenied(c)
+	}
+}
+
+// sayDenied sends the alert that a TLS client shows as "access denied". Then it waits for the client to close: what a program
+// has not read is lost when the other end is gone with data unread.
+func sayDenied(c net.Conn) {
+	c.SetDeadline(time.Now().Add(lingering))
+	if _, err := c.Write(accessDenied); err != nil {
+		return
+	}
+	if closeWrite(c) == nil {
+		io.Copy(io.Discard, io.LimitReader(c, maxLingering)) //nolint:errcheck // it is over either way
+	}
+}
+
+// tellHTTP answers requests of plain HTTP with a refusal.
+func tellHTTP(c net.Conn, refusal error) {
+	c.SetDeadline(time.Now().Add(helloPatience))
+	serveRequests(context.Background(), c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, refusal) }))
+}
+
+// answerDenied answers a request with a refusal. The agent does not learn to which address a name leads, nor what the program
+// is called that refuses.
+func answerDenied(w http.ResponseWriter, r *http.Request, refusal error) {
+	text := refusal.Error()
+	var closed *deniedError
+	if errors.As(refusal, &closed) && closed.told != "" {
+		text = closed.told
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Connection", "close")
+	w.WriteHeader(http.StatusForbidden)
+	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, clip(r.Host)) //nolint:errcheck // the client may be gone
+}

@@ -1,0 +1,199 @@
+package usernet
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// rulesPoll is how often the holder checks whether there are other rules.
+	rulesPoll = 150 * time.Millisecond
+	// reserved is how many records the ledger always has room for: at least as many as a network may have to write.
+	reserved = 1024
+)
+
+// holder does what the process that carries packets cannot: it reads rules from a file, and writes the ledger and the state.
+// See package control.
+type holder struct {
+	dir, session string
+
+	mu     sync.Mutex
+	link   wire.Conn // to the current process
+	linked bool
+	rules  control.Rules
+	seen   fileID // of the file with the rules
+	fault  string // why that file cannot be read
+	ledger control.Ledger
+	state  control.State
+}
+
+// fileID changes when a file is replaced.
+type fileID struct {
+	inode, size, changed int64
+}
+
+// identify returns a fileID, zero for a file that is not there.
+func identify(path string) fileID {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return fileID{}
+	}
+	return fileID{int64(st.Ino), st.Size, st.Mtim.Nano()} //nolint:unconvert // some systems have other types
+}
+
+// first returns the orders that a process gets before it carries packets.
+func (h *holder) first() control.Order {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.read()
+	rules, written := h.rules, h.write(nil)
+	return control.Order{Rules: &rules, Written: &written}
+}
+
+// read reads the rules. If the file cannot be read, the rules stay as they were: at first, nothing is allowed.
+func (h *holder) read() {
+	h.seen = identify(filepath.Join(h.dir, control.RulesFile))
+	rules, err := control.ReadRules(h.dir)
+	if err != nil {
+		h.fault = err.Error()
+		return
+	}
+	h.rules, h.fault = rules, ""
+}
+
+// serve writes what a process reports, until the process ends.
+func (h *holder) serve(c carrier) {
+	h.mu.Lock()
+	h.link, h.linked = c.link, true
+	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Generation: h.rules.Generation}
+	h.save()
+	h.mu.Unlock()
+	for {
+		var r control.Report
+		files, err := c.link.Recv(&r)
+		if err != nil {
+			return
+		}
+		wire.CloseAll(files)
+		h.take(c.link, r)
+	}
+}
+
+// take does what a report asks for.
+func (h *holder) take(link wire.Conn, r control.Report) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.State != nil {
+		s := *r.State
+		s.PID, s.Since, s.Starts, s.Ledger = h.state.PID, h.state.Since, h.state.Starts, h.state.Ledger
+		h.state = s
+		h.save()
+	}
+	if r.Write {
+		written := h.write(r.Records)
+		link.Send(control.Order{Written: &written}) //nolint:errcheck // its end is seen elsewhere
+	}
+}
+
+// write appends records to the ledger, and makes room for as many as may follow.
+func (h *holder) write(records []control.Record) (w control.Written) {
+	var err error
+	if h.ledger == nil {
+		h.ledger, err = openLedger(h.dir, h.session)
+	}
+	if err == nil {
+		err = h.ledger.Append(records...)
+	}
+	if err == nil {
+		w.Records = len(records)
+		err = h.ledger.Reserve(reserved)
+	}
+	if err != nil {
+		w.Error = err.Error()
+		h.closeLedger() // it may be whole again when it is opened anew
+	}
+	if h.state.Ledger != w.Error {
+		h.state.Ledger = w.Error
+		h.save()
+	}
+	return w
+}
+
+// openLedger opens the ledger. It returns a nil interface with an error.
+func openLedger(dir, session string) (control.Ledger, error) {
+	w, err := ledger.Open(dir, session)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (h *holder) closeLedger() {
+	if h.ledger != nil {
+		h.ledger.Close() //nolint:errcheck // what was appended can be read
+		h.ledger = nil
+	}
+}
+
+// save writes the state. If that fails, status shows an older one.
+func (h *holder) save() {
+	s := h.state
+	if h.fault != "" {
+		s.Error = h.fault
+	}
+	control.WriteState(h.dir, s) //nolint:errcheck
+}
+
+// alarm writes that something happened which people should look at.
+func (h *holder) alarm(reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.linked = false
+	h.write([]control.Record{{Kind: control.KindAlarm, Time: time.Now().UTC(), Reason: reason}})
+}
+
+// watch passes on rules that replace the old ones, until done is closed.
+func (h *holder) watch(done <-chan struct{}) {
+	poll := time.NewTicker(rulesPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-poll.C:
+			h.refresh()
+		}
+	}
+}
+
+// refresh passes on other rules, if there are any.
+func (h *holder) refresh() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if identify(filepath.Join(h.dir, control.RulesFile)) == h.seen {
+		return
+	}
+	h.read()
+	if h.fault == "" && h.linked {
+		rules := h.rules
+		h.link.Send(control.Order{Rules: &rules}) //nolint:errcheck // its successor gets them first
+	}
+	h.save()
+}
+
+// end closes the ledger, and removes the state: no network runs.
+func (h *holder) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.linked = false
+	h.closeLedger()
+	os.Remove(filepath.Join(h.dir, control.StateFile)) //nolint:errcheck // a later reader sees that no prison runs
+}
