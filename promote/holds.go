@@ -107,23 +107,23 @@ func (e *Engine) collision(ctx context.Context, paths []string) ledger.Hold {
 // the commands that make it take them, and mv for the rest.
 func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 	var next []string
-	stubborn, err := land.FindStubborn(ctx, e.Repo, paths)
+	unstashable, err := land.FindUnstashable(ctx, e.Repo, paths)
 	if err != nil {
-		stubborn = land.Stubborn{} // the same error comes up again when git runs the next time
+		unstashable = land.Unstashable{} // the same error comes up again when git runs the next time
 	}
-	for _, p := range stubborn.Strange {
+	for _, p := range unstashable.NotStored {
 		next = append(next, "mv --"+quoted([]string{p, p + ".mine"}))
 	}
-	if len(stubborn.Skipped) > 0 {
-		next = append(next, "git update-index --no-skip-worktree --"+quoted(stubborn.Skipped))
+	if len(unstashable.Skipped) > 0 {
+		next = append(next, "git update-index --no-skip-worktree --"+quoted(unstashable.Skipped))
 	}
-	if len(stubborn.Assumed) > 0 {
-		next = append(next, "git update-index --no-assume-unchanged --"+quoted(stubborn.Assumed))
+	if len(unstashable.Assumed) > 0 {
+		next = append(next, "git update-index --no-assume-unchanged --"+quoted(unstashable.Assumed))
 	}
-	if len(stubborn.Intended) > 0 {
-		next = append(next, "git --literal-pathspecs rm -q --cached --"+quoted(stubborn.Intended))
+	if len(unstashable.Intended) > 0 {
+		next = append(next, "git --literal-pathspecs rm -q --cached --"+quoted(unstashable.Intended))
 	}
-	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(stubborn.Strange, p) })
+	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(unstashable.NotStored, p) })
 	if len(rest) > 0 {
 		next = append(next, "git --literal-pathspecs stash push --all --"+quoted(rest))
 	}

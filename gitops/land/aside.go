@@ -10,20 +10,20 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Stubborn lists paths that git stash does not save unchanged.
-type Stubborn struct {
+// Unstashable lists paths that git stash does not save unchanged.
+type Unstashable struct {
 	Skipped  []string // skip-worktree, in the index
 	Assumed  []string // assume-unchanged
 	Intended []string // in the index without content (git add -N)
 	// what git does not store: anything but a file or link, a folder without files, another repository
-	Strange []string
+	NotStored []string
 }
 
-// FindStubborn returns which of the paths git stash does not save unchanged.
-func FindStubborn(ctx context.Context, r *gitops.Repository, paths []string) (s Stubborn, err error) {
+// FindUnstashable returns which of the paths git stash does not save unchanged.
+func FindUnstashable(ctx context.Context, r *gitops.Repository, paths []string) (s Unstashable, err error) {
 	for _, p := range paths {
-		if strange(r, p) {
-			s.Strange = append(s.Strange, p)
+		if notStored(r, p) {
+			s.NotStored = append(s.NotStored, p)
 		}
 	}
 	records, err := r.Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-z", "--"}, paths...)})
@@ -44,7 +44,7 @@ func FindStubborn(ctx context.Context, r *gitops.Repository, paths []string) (s 
 	return s, err
 }
 
-func strange(r *gitops.Repository, path string) bool {
+func notStored(r *gitops.Repository, path string) bool {
 	info, err := r.Lstat(path)
 	if err != nil {
 		return false

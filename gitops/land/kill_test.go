@@ -239,7 +239,7 @@ func TestRecoveryFinishesFiles(t *testing.T) {
 
 func TestRecoveryNeverOverwrites(t *testing.T) {
 	t.Parallel()
-	strange := func(paths ...string) func(*killFixture, error) {
+	collides := func(paths ...string) func(*killFixture, error) {
 		return func(k *killFixture, err error) {
 			k.T.Helper()
 			var collision *CollisionError
@@ -262,17 +262,17 @@ func TestRecoveryNeverOverwrites(t *testing.T) {
 		mend    func(*killFixture) // what lets recovery end
 		content map[string]string  // of files in the end
 	}{
-		"changed": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, strange("mod.txt"),
+		"changed": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, collides("mod.txt"),
 			func(k *killFixture) { k.Run("checkout", "--", "mod.txt") }, map[string]string{"mod.txt": "1\n", "rm": "1", "file": "1"}},
-		"changed, then staged": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, strange("mod.txt"),
+		"changed, then staged": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, collides("mod.txt"),
 			func(k *killFixture) { k.Run("add", "mod.txt") }, map[string]string{"mod.txt": "user", "rm": "1"}},
-		"changed, not yet moved": {stepSwing + ":1", func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, strange("mod.txt"),
+		"changed, not yet moved": {stepSwing + ":1", func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user"}) }, collides("mod.txt"),
 			func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "1\n"}) }, map[string]string{"mod.txt": "1\n", "rm": "1"}},
-		"made anew": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"rm": "user"}) }, strange("rm"),
+		"made anew": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"rm": "user"}) }, collides("rm"),
 			func(k *killFixture) { k.Write(gitopstest.Files{"rm": "1"}) }, map[string]string{"rm": "1", "mod.txt": "1\n"}},
-		"deleted": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": gitopstest.Absent}) }, strange("mod.txt"),
+		"deleted": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": gitopstest.Absent}) }, collides("mod.txt"),
 			func(k *killFixture) { k.Run("rm", "-q", "--cached", "mod.txt") }, map[string]string{"rm": "1"}},
-		"new file changed": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"add/deep/f": "user"}) }, strange("add/deep/f"),
+		"new file changed": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"add/deep/f": "user"}) }, collides("add/deep/f"),
 			func(k *killFixture) { k.Write(gitopstest.Files{"add": gitopstest.Absent}) }, map[string]string{"rm": "1"}},
 		"file beside a new one": {stepTree, func(k *killFixture) { k.Write(gitopstest.Files{"add/deep/g": "user"}) }, fine, nil, map[string]string{"add/deep/g": "user", "rm": "1"}},
 		"changed after the refs": {stepRefs, func(k *killFixture) { k.Write(gitopstest.Files{"mod.txt": "user", "add/deep/f": "user2"}) }, fine, nil,

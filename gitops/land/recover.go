@@ -212,19 +212,19 @@ func (c *recovery) back(ctx context.Context) error {
 		return err
 	}
 	var undo []gitops.Change
-	var strange []string
+	var collided []string
 	for _, change := range rest {
 		if landed[change.Path] {
 			undo = append(undo, change)
 		} else if !c.left[change.Path] {
-			strange = append(strange, change.Path)
+			collided = append(collided, change.Path)
 		}
 	}
 	if err := c.move(ctx, c.Old, undo); err != nil {
 		return err
 	}
-	if len(strange) > 0 {
-		return &CollisionError{strange}
+	if len(collided) > 0 {
+		return &CollisionError{collided}
 	}
 	return nil
 }
