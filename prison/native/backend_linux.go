@@ -200,7 +200,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	if err := walls.CheckIDs(s); err != nil {
 		return nil, err
 	}
-	limits := walls.LookLimits(s)
+	limits := walls.ReadOnlyLimits(s)
 	if err := limits.Make(); err != nil {
 		return nil, fmt.Errorf("open prison: %w", err)
 	}

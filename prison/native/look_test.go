@@ -25,9 +25,9 @@ func lookGroups(t *testing.T) []string {
 	return all
 }
 
-// TestLookLimits uses more memory in a read-only prison than its limit, in many processes together, and starts more
+// TestReadOnlyLimits uses more memory in a read-only prison than its limit, in many processes together, and starts more
 // processes than allowed. The control groups must end with the prison.
-func TestLookLimits(t *testing.T) {
+func TestReadOnlyLimits(t *testing.T) {
 	b, s := prepared(t)
 	isolation, err := b.Start(t.Context(), s) // shows whether there are control groups
 	if err != nil {

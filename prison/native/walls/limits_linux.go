@@ -45,24 +45,24 @@ type setting struct {
 	optional    bool // the file does not exist in every kernel
 }
 
-// LookLimits plans the limits of a read-only prison that ends with its caller. Such a prison gets control groups of
+// ReadOnlyLimits plans the limits of a read-only prison that ends with its caller. Such a prison gets control groups of
 // its own beside the agent's, where possible, and a limit for each process.
-func LookLimits(s prison.Spec) *Limits {
+func ReadOnlyLimits(s prison.Spec) *Limits {
 	name := groupName(s) + "-"
-	l := planGroups(s, name+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(looks.Add(1), 10), asked)
+	l := planGroups(s, name+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(readOnly.Add(1), 10), asked)
 	for _, g := range l.groups {
-		sweepLooks(filepath.Join(filepath.Dir(g.dir), name))
+		sweepReadOnly(filepath.Join(filepath.Dir(g.dir), name))
 	}
 	l.Rlimits.Memory, l.Weaker = dataLimit(s.Limits.OrDefault()), nil
 	return l
 }
 
-// looks counts the read-only prisons of this process, which may have several.
-var looks atomic.Uint64
+// readOnly counts the read-only prisons of this process, which may have several.
+var readOnly atomic.Uint64
 
-// sweepLooks removes the groups of read-only prisons whose process was killed. If processes in a group are still
+// sweepReadOnly removes the groups of read-only prisons whose process was killed. If processes in a group are still
 // ending, the group stays (EBUSY) for the next sweep.
-func sweepLooks(prefix string) {
+func sweepReadOnly(prefix string) {
 	left, _ := filepath.Glob(prefix + "*") // there may be none
 	for _, dir := range left {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(dir, prefix), "-")
@@ -218,7 +218,7 @@ func (l *Limits) Remove() (err error) {
 // ClearGroup kills what is left in a group of an ended prison, and removes the group. It also removes the groups of
 // the prison's killed read-only prisons.
 func ClearGroup(dir string) error {
-	defer sweepLooks(dir + "-")
+	defer sweepReadOnly(dir + "-")
 	return removeCgroup(dir)
 }
 
