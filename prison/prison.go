@@ -188,8 +188,8 @@ type Traits struct {
 
 // Sweeper is a backend whose prisons survive the removal of their folders on the host.
 type Sweeper interface {
-	// SweepDeserted ends the prisons whose folders somebody has removed.
-	SweepDeserted(ctx context.Context) error
+	// SweepOrphaned ends the prisons whose folders somebody has removed.
+	SweepOrphaned(ctx context.Context) error
 }
 
 // Backend makes prisons of one kind.

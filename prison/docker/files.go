@@ -27,8 +27,8 @@ func accounts(s prison.Spec) []dialect.Entry {
 // names the resolver of the machine where the image was built.
 var noResolver = dialect.Entry{Name: "resolv.conf", Mode: 0o644, Content: "nameserver 127.0.0.1\n"}
 
-// furnishLate puts accounts and home into a running container, see [dialect.Platform.FillsLate].
-func (e *engine) furnishLate(ctx context.Context, id string, s prison.Spec) error {
+// fillLate puts accounts and home into a running container, see [dialect.Platform.FillsLate].
+func (e *engine) fillLate(ctx context.Context, id string, s prison.Spec) error {
 	etc := accounts(s)
 	if s.Network == prison.NetworkNone {
 		etc = append(etc, noResolver)

@@ -26,8 +26,8 @@ const accountsFolder = "/home/.accounts"
 
 // home is the volume at /home.
 type home struct {
-	source string // its path on the engine's disk; empty if it is filled late, see [engine.furnishLate]
-	bare   bool   // required entries are missing
+	source     string // its path on the engine's disk; empty if it is filled late, see [engine.fillLate]
+	incomplete bool   // required entries are missing
 }
 
 // mountHome mounts the volume without copying from the image. Otherwise an engine gives an empty volume the
@@ -81,7 +81,7 @@ func (e *engine) home(ctx context.Context, p *dialect.Platform, r *record, s pri
 	defer cancel()
 	v, err := e.VolumeInspect(bounded, r.homeVolume())
 	if dialect.Gone(err) {
-		r.Furnished = false
+		r.Filled = false
 		if err := r.write(s.Dir); err != nil {
 			return h, err
 		}
@@ -90,7 +90,7 @@ func (e *engine) home(ctx context.Context, p *dialect.Platform, r *record, s pri
 	if err != nil {
 		return h, e.Failed(ctx, "make volume", err)
 	}
-	return home{source: v.Mountpoint, bare: !r.Furnished || lacks(v.Mountpoint, furniture(s))}, nil
+	return home{source: v.Mountpoint, incomplete: !r.Filled || lacks(v.Mountpoint, requiredEntries(s))}, nil
 }
 
 // lacks reports whether a folder on this machine lacks one of the entries. It returns false for a folder that this
@@ -107,8 +107,8 @@ func lacks(dir string, entries []dialect.Entry) bool {
 
 // emptied reports whether a home that was set up lacks its entries by now, as after cleaning up by hand. It queries
 // the engine, and records the result.
-func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) (bare bool) {
-	if p.FillsLate() || !r.Furnished || ctx.Err() != nil {
+func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) (incomplete bool) {
+	if p.FillsLate() || !r.Filled || ctx.Err() != nil {
 		return false
 	}
 	box := helper{key: r.Key, image: r.Image, argv: []string{inside.Shell}}
@@ -116,14 +116,14 @@ func (e *engine) emptied(ctx context.Context, p *dialect.Platform, r *record, s 
 	e.within(ctx, s, box, func(id string) error { //nolint:errcheck // on an error, the home counts as complete
 		bounded, cancel := dialect.Call(ctx)
 		defer cancel()
-		bare = slices.ContainsFunc(furniture(s), func(f dialect.Entry) bool {
+		incomplete = slices.ContainsFunc(requiredEntries(s), func(f dialect.Entry) bool {
 			_, err := e.ContainerStatPath(bounded, id, path.Join("/home", f.Name))
 			return dialect.Gone(err)
 		})
 		return nil
 	})
-	r.Furnished = r.Furnished && !bare
-	return bare
+	r.Filled = r.Filled && !incomplete
+	return incomplete
 }
 
 // accounts returns mounts for the files of /etc that define the users inside. A volume with a copy of all of /etc
@@ -146,8 +146,8 @@ func homeFolders(s prison.Spec) []dialect.Entry {
 	return []dialect.Entry{dialect.Folder(s.User, 0o700, s.UID, s.GID), dialect.Folder(path.Base(inside.StatusFolder), 0o700, s.UID, s.GID)}
 }
 
-// furniture returns all required entries of the volume.
-func furniture(s prison.Spec) []dialect.Entry {
+// requiredEntries returns all required entries of the volume.
+func requiredEntries(s prison.Spec) []dialect.Entry {
 	entries := append(homeFolders(s), dialect.Folder(path.Base(accountsFolder), 0o755, 0, 0))
 	for _, file := range accounts(s) {
 		file.Name = path.Join(path.Base(accountsFolder), file.Name)
@@ -156,27 +156,27 @@ func furniture(s prison.Spec) []dialect.Entry {
 	return entries
 }
 
-// own makes the phantom the owner of the workspace, and sets up a home that lacks its entries. Root does so on this
+// giveToPhantom makes the phantom the owner of the workspace, and sets up a home that lacks its entries. Root does so on this
 // machine's disk, if the engine's folder is there. For other users the engine does so.
-func (e *engine) own(ctx context.Context, image string, r *record, s prison.Spec, h home) error {
+func (e *engine) giveToPhantom(ctx context.Context, image string, r *record, s prison.Spec, h home) error {
 	if os.Geteuid() != 0 {
-		return e.give(ctx, image, r, s, h, true)
+		return e.setUp(ctx, image, r, s, h, true)
 	}
-	if err := os.Lchown(s.Workspace, s.UID, s.GID); err != nil || !h.bare {
+	if err := os.Lchown(s.Workspace, s.UID, s.GID); err != nil || !h.incomplete {
 		return err
 	}
-	err := lay(h.source, furniture(s))
+	err := createEntries(h.source, requiredEntries(s))
 	if errors.Is(err, fs.ErrNotExist) { // the engine has another disk: Start uses the engine
 		return nil
 	}
-	if r.Furnished = err == nil; !r.Furnished {
+	if r.Filled = err == nil; !r.Filled {
 		return err
 	}
 	return r.write(s.Dir)
 }
 
-// lay creates entries in a folder on this machine that belongs to root.
-func lay(dir string, entries []dialect.Entry) error {
+// createEntries creates entries in a folder on this machine that belongs to root.
+func createEntries(dir string, entries []dialect.Entry) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -199,31 +199,31 @@ func lay(dir string, entries []dialect.Entry) error {
 	return nil
 }
 
-// give makes the engine change the owner of the workspace to the phantom, if requested, and set up a home that
+// setUp makes the engine change the owner of the workspace to the phantom, if requested, and set up a home that
 // lacks its entries. That needs no process: the engine unpacks an archive with only those folders into a container
 // that never runs. Existing folders keep their content.
-func (e *engine) give(ctx context.Context, image string, r *record, s prison.Spec, h home, workspace bool) error {
+func (e *engine) setUp(ctx context.Context, image string, r *record, s prison.Spec, h home, workspace bool) error {
 	box := helper{key: r.Key, made: rand.Text(), image: image, argv: []string{inside.Shell}}
 	var entries []dialect.Entry
 	if workspace {
 		box.mounts = append(box.mounts, bind(s.Workspace, false))
 		entries = append(entries, dialect.Folder(strings.TrimPrefix(prison.Workspace, "/"), 0o700, s.UID, s.GID))
 	}
-	if h.bare {
+	if h.incomplete {
 		labels := r.labels(s, rolePrison)
 		labels[labelMade] = box.made
 		box.mounts = append(box.mounts, r.mountHome(labels))
 		// root owns it, so that the agent cannot rename its entries
 		entries = append(entries, dialect.Folder("home", 0o755, 0, 0))
-		for _, f := range furniture(s) {
+		for _, f := range requiredEntries(s) {
 			f.Name = "home/" + f.Name
 			entries = append(entries, f)
 		}
 	}
 	put := func(id string) error { return e.Put(ctx, id, "/", entries...) }
-	if err := e.within(ctx, s, box, put); err != nil || !h.bare {
+	if err := e.within(ctx, s, box, put); err != nil || !h.incomplete {
 		return err
 	}
-	r.Furnished = true
+	r.Filled = true
 	return r.write(s.Dir)
 }

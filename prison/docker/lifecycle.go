@@ -74,14 +74,14 @@ func (b *Backend) Prepare(ctx context.Context, s prison.Spec) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(e.sweep(ctx), e.sweepDeserted(ctx)); err != nil {
+	if err := errors.Join(e.sweep(ctx), e.sweepOrphaned(ctx)); err != nil {
 		return err
 	}
 	h, err := e.home(ctx, p, r, s)
 	if err != nil {
 		return err
 	}
-	if err := e.own(ctx, i.ID, r, s, h); err != nil {
+	if err := e.giveToPhantom(ctx, i.ID, r, s, h); err != nil {
 		return fmt.Errorf("own workspace: %w", err)
 	}
 	return checkOwner(s)
@@ -132,16 +132,16 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	if err != nil {
 		return i, err
 	}
-	if h.bare {
+	if h.incomplete {
 		old = nil // an existing container must be replaced
 	}
 	plan, err := planner{Platform: p, Spec: s, image: found, record: r, home: h}.prison()
 	if err != nil {
 		return i, err
 	}
-	if h.bare {
-		if err := e.give(ctx, r.Image, r, s, h, false); err != nil {
-			return i, fmt.Errorf("furnish home: %w", err)
+	if h.incomplete {
+		if err := e.setUp(ctx, r.Image, r, s, h, false); err != nil {
+			return i, fmt.Errorf("fill home: %w", err)
 		}
 	}
 	if err := e.renew(ctx, p, r, s, plan, old); err != nil {
@@ -224,7 +224,7 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s pris
 		return err
 	}
 	if p.FillsLate() {
-		if err := e.furnishLate(ctx, r.Container, s); err != nil {
+		if err := e.fillLate(ctx, r.Container, s); err != nil {
 			return err
 		}
 	}

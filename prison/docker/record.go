@@ -26,7 +26,7 @@ type record struct {
 	Image     string `json:"image"`     // id of the image: if the tag moves, the prison keeps its image
 	Shell     string `json:"shell"`     // the best shell in the image
 	Variables bool   `json:"variables"` // whether some were passed in
-	Furnished bool   `json:"furnished"` // whether the home's volume has been filled
+	Filled    bool   `json:"filled"`    // whether the home's volume has been filled
 	Disk      string `json:"disk"`      // the engine's folder that contains the home's volume
 }
 

@@ -18,17 +18,17 @@ import (
 	volumes "github.com/docker/docker/api/types/volume"
 )
 
-// SweepDeserted removes the objects of prisons whose workspace and record were removed while they ran. No stop or clear
+// SweepOrphaned removes the objects of prisons whose workspace and record were removed while they ran. No stop or clear
 // will ever remove these objects.
-func (b *Backend) SweepDeserted(ctx context.Context) error {
+func (b *Backend) SweepOrphaned(ctx context.Context) error {
 	e, err := b.engine(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return e.sweepDeserted(ctx)
+	return e.sweepOrphaned(ctx)
 }
 
-func (e *engine) sweepDeserted(ctx context.Context) error {
+func (e *engine) sweepOrphaned(ctx context.Context) error {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	list, err := e.ContainerList(bounded, container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelRole+"="+rolePrison))})
@@ -36,7 +36,7 @@ func (e *engine) sweepDeserted(ctx context.Context) error {
 		return e.Failed(ctx, "list containers", err)
 	}
 	for _, c := range list {
-		if !isOurs(c.Labels) || !e.deserted(ctx, c) {
+		if !isOurs(c.Labels) || !e.orphaned(ctx, c) {
 			continue
 		}
 		if err := e.removeEverything(ctx, &record{Key: c.Labels[labelKey]}); err != nil {
@@ -46,18 +46,18 @@ func (e *engine) sweepDeserted(ctx context.Context) error {
 	return nil
 }
 
-// desertedScript prints whether a mounted folder was removed; a folder that was only moved does not count. A
+// orphanedScript prints whether a mounted folder was removed; a folder that was only moved does not count. A
 // runtime's own kernel does not show that in mountinfo, so for such a runtime the script prints the owner of the
 // folder.
-const desertedScript = `while read -r _ _ _ _root _at _; do
+const orphanedScript = `while read -r _ _ _ _root _at _; do
 	case $_root:$_at in *//deleted:"$1") echo removed; exit ;; esac
 done </proc/self/mountinfo
 exec stat -c %u:%g "$1"`
 
-// deserted reports whether the workspace of a running container was removed. A missing path is no proof: the
+// orphaned reports whether the workspace of a running container was removed. A missing path is no proof: the
 // repository may have been moved, or have another path in this process. No process inside can make the folder look
 // removed without removing its content.
-func (e *engine) deserted(ctx context.Context, c container.Summary) bool {
+func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	full, err := e.ContainerInspect(bounded, c.ID)
@@ -69,7 +69,7 @@ func (e *engine) deserted(ctx context.Context, c container.Summary) bool {
 			return false
 		}
 	}
-	said, err := e.ask(bounded, c.ID, "0:0", desertedScript)
+	said, err := e.ask(bounded, c.ID, "0:0", orphanedScript)
 	if err != nil || said == "removed" {
 		return err == nil
 	}

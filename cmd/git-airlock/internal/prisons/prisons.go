@@ -176,9 +176,9 @@ func (p Prisons) Halt(ctx context.Context, r airlock.Record) error {
 	return nil
 }
 
-// SweepDeserted ends the prison of an airlock whose repository was removed, if the prison outlives it. There is no other record of
+// SweepOrphaned ends the prison of an airlock whose repository was removed, if the prison outlives it. There is no other record of
 // such a prison.
-func (p Prisons) SweepDeserted(ctx context.Context, r airlock.Record) error {
+func (p Prisons) SweepOrphaned(ctx context.Context, r airlock.Record) error {
 	sweeper, ok := p.Backend(r).(prison.Sweeper)
 	if !ok {
 		return nil
@@ -186,7 +186,7 @@ func (p Prisons) SweepDeserted(ctx context.Context, r airlock.Record) error {
 	if _, err := os.Lstat(p.Store.Dir(r.ID)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return sweeper.SweepDeserted(context.WithoutCancel(ctx))
+	return sweeper.SweepOrphaned(context.WithoutCancel(ctx))
 }
 
 // Erase removes all parts of an airlock. It can be repeated after an interruption.

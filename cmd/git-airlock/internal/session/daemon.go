@@ -45,7 +45,7 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 	if errors.Is(err, airlock.ErrBusy) {
 		return nil
 	}
-	return errors.Join(err, s.Prisons().SweepDeserted(ctx, r))
+	return errors.Join(err, s.Prisons().SweepOrphaned(ctx, r))
 }
 
 // follow finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with
