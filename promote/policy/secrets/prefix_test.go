@@ -7,11 +7,11 @@ import (
 
 func TestBeginnings(t *testing.T) {
 	for rule, want := range map[string]struct {
-		heads, run int // minimum
+		prefixes, run int // minimum
 	}{"github-pat": {1, 40}, "jwt": {1, 19}, "aws-access-token": {2, 4}, "private-key": {1, 10}, "vault-service-token": {2, 26}, "stripe-access-token": {2, 10}} {
 		r := ruleOf(t, rule)
 		b := r.begin()
-		if b == nil || len(b.heads) < want.heads || b.run < want.run {
+		if b == nil || len(b.prefixes) < want.prefixes || b.run < want.run {
 			t.Errorf("%s: %+v, want %+v", rule, b, want)
 		}
 	}

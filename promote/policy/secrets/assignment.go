@@ -58,7 +58,7 @@ func assignedOf(r ruleFile) *assigned {
 
 // hasOneOf reports whether every match of an expression contains one of some words.
 func hasOneOf(re *syntax.Regexp, words []string) bool {
-	if heads, _ := headsOf(re); len(heads) > 0 && !slices.ContainsFunc(heads, func(h head) bool { return !h.hasOneOf(words) }) {
+	if prefixes, _ := prefixesOf(re); len(prefixes) > 0 && !slices.ContainsFunc(prefixes, func(p prefix) bool { return !p.hasOneOf(words) }) {
 		return true
 	}
 	switch re.Op {
@@ -68,8 +68,8 @@ func hasOneOf(re *syntax.Regexp, words []string) bool {
 	return false
 }
 
-func (h head) hasOneOf(words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(h.text), strings.ToLower(w)) })
+func (p prefix) hasOneOf(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(p.text), strings.ToLower(w)) })
 }
 
 // value is the beginning of an assigned value.

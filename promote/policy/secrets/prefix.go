@@ -8,114 +8,114 @@ import (
 // Most rules match tokens by their first characters: "ghp_", "AKIA", "-----BEGIN". If an expression contains such a prefix,
 // it is only tried where a token with that prefix is long enough. A word like "ey" is in every text.
 
-// head is a literal prefix of a match.
-type head struct {
+// prefix is a literal prefix of a match.
+type prefix struct {
 	text string // in lower case if fold is set
 	fold bool
 }
 
 // at reports whether a text begins with the prefix.
-func (h head) at(text []byte) bool {
-	if len(text) < len(h.text) {
+func (p prefix) at(text []byte) bool {
+	if len(text) < len(p.text) {
 		return false
 	}
-	for i := range len(h.text) {
+	for i := range len(p.text) {
 		c := text[i]
-		if h.fold {
+		if p.fold {
 			c = lower(c)
 		}
-		if c != h.text[i] {
+		if c != p.text[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// headsLimit bounds the number of prefixes of one expression.
-const headsLimit = 64
+// prefixLimit bounds the number of prefixes of one expression.
+const prefixLimit = 64
 
-// headsOf lists the prefixes of the matches of an expression, or nil if they can begin with anything. whole reports
+// prefixesOf lists the prefixes of the matches of an expression, or nil if they can begin with anything. whole reports
 // that a match is no longer than its prefix.
-func headsOf(re *syntax.Regexp) (heads []head, whole bool) {
+func prefixesOf(re *syntax.Regexp) (prefixes []prefix, whole bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		h := head{text: string(re.Rune), fold: re.Flags&syntax.FoldCase != 0}
-		if h.fold {
-			h.text = strings.ToLower(h.text)
+		p := prefix{text: string(re.Rune), fold: re.Flags&syntax.FoldCase != 0}
+		if p.fold {
+			p.text = strings.ToLower(p.text)
 		}
-		return []head{h}, true
+		return []prefix{p}, true
 	case syntax.OpCharClass:
-		return headsOfClass(re.Rune), true
+		return classPrefixes(re.Rune), true
 	case syntax.OpQuest:
-		heads, whole = headsOf(re.Sub[0])
-		if heads == nil {
+		prefixes, whole = prefixesOf(re.Sub[0])
+		if prefixes == nil {
 			return nil, false
 		}
-		return append([]head{{}}, heads...), whole
+		return append([]prefix{{}}, prefixes...), whole
 	case syntax.OpCapture:
-		return headsOf(re.Sub[0])
+		return prefixesOf(re.Sub[0])
 	case syntax.OpAlternate:
 		whole = true
 		for _, sub := range re.Sub {
-			more, all := headsOf(sub)
-			if more == nil || len(heads)+len(more) > headsLimit {
+			more, all := prefixesOf(sub)
+			if more == nil || len(prefixes)+len(more) > prefixLimit {
 				return nil, false
 			}
-			heads, whole = append(heads, more...), whole && all
+			prefixes, whole = append(prefixes, more...), whole && all
 		}
-		return heads, whole
+		return prefixes, whole
 	case syntax.OpConcat:
-		return headsInRow(re.Sub)
+		return concatPrefixes(re.Sub)
 	}
 	return nil, false
 }
 
-// headsOfClass returns the characters of a small set as prefixes. The set is given as pairs of first and last
+// classPrefixes returns the characters of a small set as prefixes. The set is given as pairs of first and last
 // characters.
-func headsOfClass(pairs []rune) (heads []head) {
+func classPrefixes(pairs []rune) (prefixes []prefix) {
 	for i := 0; i < len(pairs); i += 2 {
 		for r := pairs[i]; r <= pairs[i+1]; r++ {
-			if len(heads) == 8 {
+			if len(prefixes) == 8 {
 				return nil
 			}
-			heads = append(heads, head{text: string(r)})
+			prefixes = append(prefixes, prefix{text: string(r)})
 		}
 	}
-	return heads
+	return prefixes
 }
 
-// headsInRow returns the prefixes of a concatenation.
-func headsInRow(row []*syntax.Regexp) (heads []head, whole bool) {
-	heads = []head{{}}
+// concatPrefixes returns the prefixes of a concatenation.
+func concatPrefixes(row []*syntax.Regexp) (prefixes []prefix, whole bool) {
+	prefixes = []prefix{{}}
 	begun, ended := false, false
 	for _, sub := range row {
 		if isEmptyWidth(sub) {
 			continue
 		}
-		more, all := headsOf(sub)
-		if more == nil || len(heads)*len(more) > headsLimit {
+		more, all := prefixesOf(sub)
+		if more == nil || len(prefixes)*len(more) > prefixLimit {
 			ended = true
 			break
 		}
-		var joined []head
-		for _, h := range heads {
+		var joined []prefix
+		for _, p := range prefixes {
 			for _, m := range more {
-				joined = append(joined, h.then(m))
+				joined = append(joined, p.then(m))
 			}
 		}
-		heads, begun = joined, true
+		prefixes, begun = joined, true
 		if !all {
-			return heads, false
+			return prefixes, false
 		}
 	}
 	if !begun {
 		return nil, false
 	}
-	return heads, !ended
+	return prefixes, !ended
 }
 
-func (h head) then(next head) head {
-	joined := head{text: h.text + next.text, fold: h.fold || next.fold}
+func (p prefix) then(next prefix) prefix {
+	joined := prefix{text: p.text + next.text, fold: p.fold || next.fold}
 	if joined.fold {
 		joined.text = strings.ToLower(joined.text)
 	}
@@ -213,9 +213,9 @@ func classRun(pairs []rune) (n int, whole bool) {
 
 // beginning describes the beginning of a rule's matches, and where keywords are in it.
 type beginning struct {
-	heads []head
-	ends  [][]int // for each prefix, the ends of the keywords in it
-	run   int     // minimum length of the token
+	prefixes []prefix
+	ends     [][]int // for each prefix, the ends of the keywords in it
+	run      int     // minimum length of the token
 }
 
 // beginningOf returns the beginning of a rule's matches, or nil if it is not known or contains no keyword.
@@ -225,16 +225,16 @@ func beginningOf(expression string, keywords []string) *beginning {
 		return nil
 	}
 	b := &beginning{}
-	b.heads, _ = headsOf(re)
-	if len(b.heads) == 0 {
+	b.prefixes, _ = prefixesOf(re)
+	if len(b.prefixes) == 0 {
 		return nil
 	}
 	b.run, _ = shortest(re)
 	b.run = min(b.run, runLimit)
-	for _, h := range b.heads {
+	for _, p := range b.prefixes {
 		var ends []int
 		for _, k := range keywords {
-			if i := strings.Index(strings.ToLower(h.text), strings.ToLower(k)); i >= 0 {
+			if i := strings.Index(strings.ToLower(p.text), strings.ToLower(k)); i >= 0 {
 				ends = append(ends, i+len(k))
 			}
 		}
@@ -248,9 +248,9 @@ func beginningOf(expression string, keywords []string) *beginning {
 
 // before returns the offset of a match that has a keyword which ends at end, or -1.
 func (b *beginning) before(text []byte, end int) int {
-	for i, h := range b.heads {
+	for i, p := range b.prefixes {
 		for _, e := range b.ends[i] {
-			if from := end - e; from >= 0 && h.at(text[from:]) && tokenRun(text[from:]) >= b.run {
+			if from := end - e; from >= 0 && p.at(text[from:]) && tokenRun(text[from:]) >= b.run {
 				return from
 			}
 		}
