@@ -192,7 +192,7 @@ var byteOrderMark = []byte("\ufeff")
 // file from the index at a NUL.
 func misread(content []byte) string {
 	if bytes.IndexByte(content, 0) >= 0 {
-		return "it has a NUL, where git may stop"
+		return "it contains a NUL byte, where git may stop reading"
 	}
 	n := 0
 	for line := range bytes.Lines(content) {
@@ -206,14 +206,14 @@ func misread(content []byte) string {
 // macros maps the names of attribute macros to the states that they set.
 type macros map[string][]string
 
-// saying is a state that a line sets for paths, or takes back.
-type saying struct {
-	state string
-	back  bool
+// effect is a state that a line sets for paths, or whose setting it reverses.
+type effect struct {
+	state    string
+	reversed bool
 }
 
 // attribute returns the name and the value of the attribute in a state.
-func (s saying) attribute() (name, value string) {
+func (s effect) attribute() (name, value string) {
 	name, value, _ = strings.Cut(s.state, "=")
 	if name != "" && (name[0] == '-' || name[0] == '!') {
 		return name[1:], ""
@@ -221,28 +221,28 @@ func (s saying) attribute() (name, value string) {
 	return name, value
 }
 
-// use returns the macro that a state uses. A macro that is negated, or has a value, takes its states back.
-func (s saying) use() saying {
+// use returns the macro that a state uses. A macro that is negated, or has a value, reverses its states.
+func (s effect) use() effect {
 	name, _ := s.attribute()
-	return saying{name, s.back != (name != s.state)}
+	return effect{name, s.reversed != (name != s.state)}
 }
 
 // leading returns the uses of macros that lead to a state for which found is true. Each use is examined once, however
 // the macros use each other.
-func (m macros) leading(found func(saying) bool) map[saying]bool {
-	users := map[saying][]saying{} // uses of a macro by other macros
-	reached := map[saying]bool{}
-	var todo []saying
-	reach := func(use saying) {
+func (m macros) leading(found func(effect) bool) map[effect]bool {
+	users := map[effect][]effect{} // uses of a macro by other macros
+	reached := map[effect]bool{}
+	var todo []effect
+	reach := func(use effect) {
 		if !reached[use] {
 			reached[use] = true
 			todo = append(todo, use)
 		}
 	}
 	for name, states := range m {
-		for _, use := range []saying{{name, false}, {name, true}} {
+		for _, use := range []effect{{name, false}, {name, true}} {
 			for _, state := range states {
-				s := saying{state, use.back}
+				s := effect{state, use.reversed}
 				if found(s) {
 					reach(use)
 				}

@@ -137,7 +137,7 @@ func resolve(files map[string]string, name string) map[string]string {
 	var fill func(states []string)
 	fill = func(states []string) {
 		for _, state := range slices.Backward(states) {
-			attribute, _ := saying{state, false}.attribute()
+			attribute, _ := effect{state, false}.attribute()
 			if _, known := found[attribute]; known {
 				continue
 			}
@@ -213,9 +213,9 @@ func TestAttributesAreGits(t *testing.T) {
 	t.Logf("%d cases, %d attributes", wanted, answered)
 }
 
-// TestMacrosAreLookedAtOnce checks that every state of every macro is examined once as it is and once negated,
+// TestMacrosAreExaminedOnce checks that every state of every macro is examined once as it is and once negated,
 // however the macros use each other. The result must be the same as when each use is followed separately.
-func TestMacrosAreLookedAtOnce(t *testing.T) {
+func TestMacrosAreExaminedOnce(t *testing.T) {
 	t.Parallel()
 	g := attributeGrammar{rand.New(rand.NewPCG(7, 7))}
 	for range 2000 {
@@ -227,30 +227,30 @@ func TestMacrosAreLookedAtOnce(t *testing.T) {
 			}
 			m[g.name()] = states
 		}
-		looks, states := 0, 0
-		hit := func(s saying) bool { return s.state == "filter=x" && !s.back || s.state == "-diff" && s.back }
-		reached := m.leading(func(s saying) bool { looks++; return hit(s) })
+		examined, states := 0, 0
+		hit := func(s effect) bool { return s.state == "filter=x" && !s.reversed || s.state == "-diff" && s.reversed }
+		reached := m.leading(func(s effect) bool { examined++; return hit(s) })
 		for name := range m {
 			states += len(m[name])
-			for _, use := range []saying{{name, false}, {name, true}} {
-				if want := leads(m, use, hit, map[saying]bool{}); reached[use] != want {
+			for _, use := range []effect{{name, false}, {name, true}} {
+				if want := leads(m, use, hit, map[effect]bool{}); reached[use] != want {
 					t.Fatalf("%v in %q: %v, want %v", use, m, reached[use], want)
 				}
 			}
 		}
-		if looks != 2*states {
-			t.Fatalf("%d looks at %d states", looks, states)
+		if examined != 2*states {
+			t.Fatalf("%d states examined, want %d", examined, 2*states)
 		}
 	}
 }
 
-func leads(m macros, use saying, hit func(saying) bool, seen map[saying]bool) bool {
+func leads(m macros, use effect, hit func(effect) bool, seen map[effect]bool) bool {
 	if seen[use] {
 		return false
 	}
 	seen[use] = true
 	return slices.ContainsFunc(m[use.state], func(state string) bool {
-		s := saying{state, use.back}
+		s := effect{state, use.reversed}
 		return hit(s) || leads(m, s.use(), hit, seen)
 	})
 }

@@ -29,7 +29,7 @@ func newUserDriver(f Facts) userDriver {
 }
 
 func (userDriver) describe() Description {
-	return documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that hands files to one of your drivers")
+	return documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files")
 }
 
 func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
@@ -37,7 +37,7 @@ func (u userDriver) change(ctx context.Context, in *inspection, c gitops.Change,
 		r.at(c.Path, "%s", why)
 	}
 	if pathname.Plain(c.Path) == ".lfsconfig" {
-		r.at(c.Path, "git-lfs is told by it where to fetch from and send to")
+		r.at(c.Path, "git-lfs reads the address of its server from it")
 	}
 	if !pathname.Means(pathname.Base(c.Path), ".gitattributes") {
 		return nil
@@ -56,14 +56,14 @@ func (u userDriver) attributes(ctx context.Context, in *inspection, c gitops.Cha
 	for _, l := range a.added() {
 		names := w.named(l)
 		for _, d := range names {
-			r.at(c.Path, "line %d hands files to your driver %s", l.number, d)
+			r.at(c.Path, "line %d applies your driver %s to files", l.number, d)
 		}
 		if gives, _ := w.line(l); gives && names == nil {
-			r.at(c.Path, "line %d removes the exclusion of files from one of your drivers", l.number)
+			r.at(c.Path, "line %d stops excluding files from one of your drivers", l.number)
 		}
 	}
 	if l, ok := w.released(); ok {
-		r.at(c.Path, "the exclusion of files from one of your drivers on line %d is removed", l.number)
+		r.at(c.Path, "line %d, which excludes files from one of your drivers, is removed or loses its effect", l.number)
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func (w *routing) unread(path string, r *report) {
 		// In a file from the index, git takes the mark for a part of the first line's pattern.
 		if len(f.lines) > 0 && f.lines[0].number == 1 && bytes.HasPrefix(f.content, byteOrderMark) {
 			if gives, takes := w.line(f.lines[0]); gives || takes {
-				r.at(path, "%sgit may not know line 1 behind the byte order mark", f.when)
+				r.at(path, "%sgit may not recognise line 1 after the byte order mark", f.when)
 				return
 			}
 		}
@@ -116,47 +116,47 @@ func (w *routing) released() (attributeLine, bool) {
 // routing describes the effect of attribute lines, and of the macros that they use, on the user's drivers.
 type routing struct {
 	*attributeChange
-	programs            hostgit.Programs
-	hands, gives, takes map[saying]bool // the uses of macros that have this effect
+	programs              hostgit.Programs
+	applies, gives, takes map[effect]bool // the uses of macros that have this effect
 }
 
 func (u userDriver) routing(a *attributeChange) *routing {
 	w := &routing{attributeChange: a, programs: u.programs}
-	w.hands = a.macros.leading(w.handsOver)
-	w.gives = a.macros.leading(func(s saying) bool { gives, _ := w.about(s); return gives })
-	w.takes = a.macros.leading(func(s saying) bool { _, takes := w.about(s); return takes })
+	w.applies = a.macros.leading(w.appliesDriver)
+	w.gives = a.macros.leading(func(s effect) bool { gives, _ := w.about(s); return gives })
+	w.takes = a.macros.leading(func(s effect) bool { _, takes := w.about(s); return takes })
 	return w
 }
 
-// handsOver reports whether a state names one of the user's drivers.
-func (w *routing) handsOver(s saying) bool {
+// appliesDriver reports whether a state names one of the user's drivers.
+func (w *routing) appliesDriver(s effect) bool {
 	name, value := s.attribute()
-	return !s.back && w.programs.Drives(name, value)
+	return !s.reversed && w.programs.Drives(name, value)
 }
 
 // about reports whether a state by itself passes files to one of the user's drivers, and whether it takes files away
 // from one.
-func (w *routing) about(s saying) (gives, takes bool) {
+func (w *routing) about(s effect) (gives, takes bool) {
 	name, value := s.attribute()
 	if !w.programs.DrivesBy(name) {
 		return false, false
 	}
-	hands := w.programs.Drives(name, value) != s.back
-	return hands, !hands
+	applies := w.programs.Drives(name, value) != s.reversed
+	return applies, !applies
 }
 
 // line reports the same for a line. A macro that is negated or redefined reverses its effect: if it kept files from a
 // driver, the driver now gets them.
 func (w *routing) line(l attributeLine) (gives, takes bool) {
-	say := func(s saying) {
+	say := func(s effect) {
 		g, t := w.about(s)
 		gives, takes = gives || g || w.gives[s.use()], takes || t || w.takes[s.use()]
 	}
 	for _, state := range l.states {
-		say(saying{state, false})
+		say(effect{state, false})
 	}
 	if w.redefines(l) {
-		say(saying{l.macro, true})
+		say(effect{l.macro, true})
 	}
 	return gives, takes
 }
@@ -165,14 +165,14 @@ func (w *routing) line(l attributeLine) (gives, takes bool) {
 func (w *routing) named(l attributeLine) (names []string) {
 	macro := false
 	for _, state := range l.states {
-		s := saying{state, false}
-		if name, value := s.attribute(); w.handsOver(s) {
+		s := effect{state, false}
+		if name, value := s.attribute(); w.appliesDriver(s) {
 			names = append(names, name+"."+value)
 		}
-		macro = macro || w.hands[s.use()]
+		macro = macro || w.applies[s.use()]
 	}
 	if names == nil && macro {
-		return []string{"that a macro names"}
+		return []string{"(named by a macro)"}
 	}
 	return names
 }

@@ -29,7 +29,7 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 		}
 	}
 	if c.New.Mode != 0 && pathname.Means(pathname.Base(c.Path), ".gitattributes") {
-		if err := diffless(ctx, in, c, r); err != nil {
+		if err := hiddenDiffs(ctx, in, c, r); err != nil {
 			return err
 		}
 	}
@@ -142,18 +142,18 @@ func rightToLeft(r rune) bool {
 	return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
 }
 
-// diffless reports new attribute lines that make git show no diff of changed text.
-func diffless(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+// hiddenDiffs reports new attribute lines that make git show no diff of changed text.
+func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	a, err := in.attributeLines(ctx, c, r)
-	hides := func(s saying) bool { return !s.back && s.state == "-diff" }
+	hides := func(s effect) bool { return !s.reversed && s.state == "-diff" }
 	through := a.macros.leading(hides)
 	hiding := func(state string) bool {
-		s := saying{state, false}
+		s := effect{state, false}
 		return hides(s) || through[s.use()]
 	}
 	for _, l := range a.added() {
 		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.ContainsFunc(l.states, hiding) {
-			r.at(c.Path, "line %d has git show no diff of %s", l.number, l.pattern)
+			r.at(c.Path, "line %d makes git show no diff of %s", l.number, l.pattern)
 		}
 	}
 	return err

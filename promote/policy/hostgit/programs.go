@@ -52,7 +52,7 @@ func (p Programs) Reasons(c gitops.Change) (why []string) {
 			continue
 		}
 		if d.blind {
-			return append(why, "landing it may run "+d.key+", of which cannot be told what it executes")
+			return append(why, "landing it may run "+d.key+", whose command line does not show which files it executes")
 		}
 		return append(why, d.key+" may run it")
 	}
