@@ -14,22 +14,22 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Bridge is where objects that the quarantine accepted and the user's meet. It sees both stores and keeps what is made of
-// them to itself, in memory or, where git makes it, in a store of its own, of which [Bridge.Give] takes what is wanted
-// and Close throws the rest away, so that neither store gets what it should not have.
+// Bridge builds objects from accepted objects of the quarantine and from the user's objects. It reads both stores.
+// New objects stay in memory, or in a store of the bridge if git creates them. [Bridge.Give] copies the requested
+// ones to the outer repository, and Close removes the others. So neither store gets an object that it must not have.
 type Bridge struct {
 	*gitops.Git
 	dir        string
 	quarantine string
 	outer      *gitops.Repository
 	handover   *Handover
-	merger     merger // nil: every merge is git's
+	merger     merger // nil if git does every merge
 	made       map[gitops.OID]object
-	kept       int // of made, how many are in the store as well
-	held       int // bytes of made
+	kept       int // the number of objects in made that are also in the store
+	held       int // the size of made in bytes
 }
 
-// Bridge makes a bridge between the quarantine and a repository; dir is a folder of its own in the host state.
+// Bridge creates a bridge between the quarantine and a repository. dir is a folder for the bridge in the host state.
 func (q *Store) Bridge(r *gitops.Repository, dir string) (*Bridge, error) {
 	if r.Dry {
 		return nil, gitops.ErrDryRun
@@ -38,7 +38,7 @@ func (q *Store) Bridge(r *gitops.Repository, dir string) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(dir); err != nil { // left by a crash
+	if err := os.RemoveAll(dir); err != nil { // from before a crash
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
@@ -50,12 +50,12 @@ func (q *Store) Bridge(r *gitops.Repository, dir string) (*Bridge, error) {
 	return b, err
 }
 
-// stores are the stores that the bridge sees beside its own.
+// stores returns the stores that the bridge reads in addition to its own.
 func (b *Bridge) stores() []string {
 	return []string{filepath.Join(b.quarantine, "objects"), filepath.Join(b.outer.CommonDir, "objects")}
 }
 
-// environment makes a git read all the stores and write to the bridge's own.
+// environment returns the variables that make git read all the stores and write to the bridge's store.
 func (b *Bridge) environment() []string {
 	var quoted []string
 	for _, store := range b.stores() {
@@ -69,7 +69,7 @@ func quoteStore(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
-// Close throws away what was not given.
+// Close removes the objects that were not given.
 func (b *Bridge) Close() error {
 	var err error
 	if b.merger != nil {
@@ -78,7 +78,7 @@ func (b *Bridge) Close() error {
 	return errors.Join(err, os.RemoveAll(b.dir))
 }
 
-// Make makes an object, kind being commit, tree or blob, and returns its name.
+// Make creates an object of a kind (commit, tree or blob), and returns its name.
 func (b *Bridge) Make(kind string, content []byte) gitops.OID {
 	id := gitops.HashObject(b.outer.Format, kind, content)
 	if b.held+len(content) > madeHeld && b.writeLoose(id, kind, content) == nil {
@@ -89,10 +89,10 @@ func (b *Bridge) Make(kind string, content []byte) gitops.OID {
 	return id
 }
 
-// madeHeld bounds the bytes of what was made that are held in memory: an agent's messages may have a megabyte each.
+// madeHeld bounds the bytes of new objects in memory: each of the agent's messages may have a megabyte.
 const madeHeld = 32 << 20
 
-// writeLoose writes an object to the bridge's store, by itself.
+// writeLoose writes an object to the bridge's store as a loose object.
 func (b *Bridge) writeLoose(id gitops.OID, kind string, content []byte) error {
 	dir := filepath.Join(b.dir, string(id[:2]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,7 +101,7 @@ func (b *Bridge) writeLoose(id gitops.OID, kind string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject(kind, content), 0o600)
 }
 
-// flush writes what was made to the bridge's store, where git finds it.
+// flush writes the new objects to the bridge's store, where git finds them.
 func (b *Bridge) flush(ctx context.Context) error {
 	if b.kept == len(b.made) {
 		return nil
@@ -111,7 +111,8 @@ func (b *Bridge) flush(ctx context.Context) error {
 	return storePack(ctx, b.Git, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= packedHere)
 }
 
-// Inspect returns an inspector of all that the bridge sees. One of the quarantine, if there is one, lends it what it has read.
+// Inspect returns an inspector of all objects that the bridge can read. It starts with the cache of the quarantine's
+// inspector, if there is one.
 func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector {
 	i := Inspect(ctx, b.Git)
 	i.made = b.made
@@ -122,18 +123,18 @@ func (b *Bridge) Inspect(ctx context.Context, quarantine *Inspector) *Inspector 
 	return i
 }
 
-// Merge is a three-way merge of trees.
+// Merge describes a three-way merge of trees.
 type Merge struct{ Base, Ours, Theirs gitops.OID }
 
-// Merge merges trees. It obeys no configuration, attributes or driver of anybody's and touches no working tree. Paths
-// that conflict are named; there is no tree then.
+// Merge merges trees. It uses no configuration, attributes or drivers, and changes no working tree. If paths
+// conflict, it returns these paths and no tree.
 func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts []string, err error) {
 	if b.merger != nil {
 		if tree, err := b.merger.merge(m); err == nil && tree != "" {
 			return tree, nil, nil
-		} // what it cannot read, git may
+		} // git may read what the merger cannot
 	}
-	// git merge-tree 2.39 takes commits only, and finds their merge base by itself.
+	// git merge-tree 2.39 takes only commits, and finds their merge base itself.
 	base, err := b.synthetic(m.Base)
 	if err != nil {
 		return "", nil, err
@@ -159,15 +160,15 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 	return tree, nil, err
 }
 
-// merger merges trees without a git process. git merge-tree is the reference: a merger gives the tree that it would
-// give, or leaves the merge to it.
+// merger merges trees without a git process. git merge-tree is the reference: a merger returns the same tree, or
+// leaves the merge to git.
 type merger interface {
 	// merge returns an empty tree if the merge is left to git.
 	merge(m Merge) (gitops.OID, error)
 	close() error
 }
 
-// synthetic stores a commit that nobody will see, without a process for each: there are three in a merge.
+// synthetic stores a commit that is used only here, without starting a process for it. A merge needs three of them.
 func (b *Bridge) synthetic(tree gitops.OID, parents ...gitops.OID) (gitops.OID, error) {
 	const nobody = "nobody <nobody@localhost> 0 +0000"
 	content := gitops.Commit{Tree: tree, Parents: parents, Author: nobody, Committer: nobody}.Bytes()

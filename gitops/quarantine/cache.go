@@ -7,21 +7,22 @@ import (
 )
 
 const (
-	// readKept bounds the bytes of each of the two generations of objects that an inspector has read, largestRead those of one.
+	// readKept bounds the bytes of each of the two generations of objects that an inspector keeps. largestRead bounds
+	// one object.
 	readKept    = 12 << 20
 	largestRead = 1 << 20
-	// treeEntryHeld is about what an entry of a tree takes in memory beside its name.
+	// treeEntryHeld is the approximate size of a tree entry in memory, without its name.
 	treeEntryHeld = 128
-	// keptBeside is about what keeping a value takes beside it.
+	// keptBeside is the approximate overhead of a value in the cache.
 	keptBeside = 128
 )
 
-// generations keep values up to a size. When they are too many, they become the older ones, and the former older ones are
-// forgotten. What is asked for stays.
+// generations is a cache with a size limit. When the young generation is full, it becomes the old one, and the
+// previous old one is dropped. A value that is read again moves to the young generation.
 type generations[K comparable, V any] struct {
-	most, largest int // bytes of a generation, and of one value that is kept
+	most, largest int // maximum bytes of a generation, and of one value
 	young, old    map[K]sized[V]
-	held          int // bytes of the young ones
+	held          int // bytes of the young generation
 }
 
 type sized[V any] struct {
@@ -33,7 +34,7 @@ func newGenerations[K comparable, V any](most, largest int) *generations[K, V] {
 	return &generations[K, V]{most: most, largest: largest, young: map[K]sized[V]{}}
 }
 
-// keep keeps a value that takes about so many bytes in memory.
+// keep adds a value that has the given approximate size in memory.
 func (g *generations[K, V]) keep(key K, value V, bytes int) {
 	if bytes > g.largest {
 		return
@@ -44,7 +45,7 @@ func (g *generations[K, V]) keep(key K, value V, bytes int) {
 	g.young[key] = sized[V]{value, bytes}
 }
 
-// get returns a value that was kept.
+// get returns a value from the cache.
 func (g *generations[K, V]) get(key K) (V, bool) {
 	v, ok := g.young[key]
 	if !ok {
@@ -55,18 +56,18 @@ func (g *generations[K, V]) get(key K) (V, bool) {
 	return v.value, ok
 }
 
-// readObject is an object that was read: a tree's entries, or the whole of a blob.
+// readObject is an object in the cache: the entries of a tree, or a whole blob.
 type readObject struct {
 	entries []gitops.TreeEntry
 	blob    []byte
 }
 
-// newRead makes the memory of an inspector: the next commit shares most objects, and replaces what was new a few commits ago.
+// newRead creates the cache of an inspector. The next commit shares most objects with the previous one.
 func newRead() *generations[gitops.OID, readObject] {
 	return newGenerations[gitops.OID, readObject](readKept, largestRead)
 }
 
-// Lend copies what an inspector has read to another one, which sees the same objects. The two can be used at the same time
+// Lend copies the cache of an inspector to another inspector of the same objects. Both can be used at the same time
 // afterwards.
 func (i *Inspector) Lend(to *Inspector) {
 	copied := *i.read

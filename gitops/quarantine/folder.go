@@ -23,34 +23,35 @@ import (
 )
 
 const (
-	// storeLimit bounds an object that is read in process; larger ones are git's.
+	// storeLimit bounds an object that is read in process. git reads larger ones.
 	storeLimit = 8 << 20
-	// entriesKept and basesKept bound the bytes of each of the two generations of what a folder of objects remembers: of packs, entries
-	// as they are inflated, and what deltas made of their bases. The versions of a file are a chain, each inflated once while its
-	// entries are kept, where all of them applied would be a hundred times as many bytes. A commit of a thousand files is one chain
-	// after the other, in another order than that of the paths.
+	// entriesKept and basesKept bound the bytes of each of the two generations of cached pack entries and delta
+	// bases. The versions of a file form a chain of deltas. Each entry is inflated once while it is cached, although
+	// all results together would be a hundred times as many bytes. A commit of a thousand files reads one chain after
+	// the other, in another order than that of the paths.
 	entriesKept = 8 << 20
 	basesKept   = 8 << 20
-	// deltaDepth bounds the length of a chain of deltas, deltasHeld the bytes of them all: an agent makes both.
+	// deltaDepth bounds the length of a chain of deltas, and deltasHeld its bytes. The agent chooses both.
 	deltaDepth = 4096
 	deltasHeld = 2 * storeLimit
-	// deltaHead has the two sizes that a delta begins with.
+	// deltaHead is enough for the two sizes at the beginning of a delta.
 	deltaHead = 20
 )
 
-// go-git hashes all that it reads of a pack, and looks for collisions while it does, for a sum that nobody asks for here.
+// go-git hashes everything that it reads from a pack and looks for SHA-1 collisions. The sum is not used here.
 func init() { _ = hash.RegisterHash(crypto.SHA1, sha1.New) }
 
-// errNotHere says that a folder does not have an object, or not in a form that is read here: git may.
+// errNotHere reports that a folder does not have an object in a form that is read here. git may still read it.
 var errNotHere = errors.New("not in this folder")
 
-// objectFolder reads objects in process out of one object folder, loose ones and packs, with go-git. git cat-file stays the
-// reference, and is asked for all that is not found here: what is larger than a limit, what go-git cannot read, and every object
-// named by SHA-256. It trusts the folder as git does: objects are checked when they are written. A panic of go-git's is an error.
+// objectFolder reads loose and packed objects of one object folder in process, with go-git. git cat-file remains the
+// reference. It reads every object that is not found here, is larger than a limit, or cannot be read by go-git, and
+// all objects with SHA-256 names. objectFolder trusts the folder as git does, because objects are checked when they
+// are written. A panic in go-git becomes an error.
 type objectFolder struct {
 	dir    string
 	packs  []*pack
-	listed time.Time // the pack folder's, when packs was made
+	listed time.Time // modification time of the pack folder when packs was listed
 
 	entries *generations[place, inflatedEntry]
 	bases   *generations[place, object]
@@ -63,19 +64,19 @@ type pack struct {
 	scan *packfile.Scanner
 }
 
-// place is where an entry of a pack begins.
+// place is the position of an entry in a pack.
 type place struct {
 	pack   *pack
 	offset int64
 }
 
-// object is the whole of an object.
+// object is a whole object.
 type object struct {
 	kind    string
 	content []byte
 }
 
-// openFolders returns a reader for each object folder, none for a format that go-git does not know.
+// openFolders returns a reader for each object folder, or none for an object format that go-git does not support.
 func openFolders(format string, dirs ...string) (folders []*objectFolder) {
 	for _, dir := range dirs {
 		if format == "sha1" {
@@ -87,7 +88,7 @@ func openFolders(format string, dirs ...string) (folders []*objectFolder) {
 	return folders
 }
 
-// hashSize is the number of bytes of an object's name.
+// hashSize returns the number of bytes of an object name.
 func hashSize(format string) int {
 	if format == "sha256" {
 		return 32
@@ -127,14 +128,14 @@ func (s *objectFolder) forget() {
 	s.bases = newGenerations[place, object](basesKept, basesKept/8)
 }
 
-// contain makes a panic of go-git's an error.
+// contain turns a panic in go-git into an error.
 func contain(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: go-git: %v", errNotHere, r)
 	}
 }
 
-// read returns an object out of a pack, [errNotHere] if there is none that can be read here.
+// read returns an object from a pack, or [errNotHere].
 func (s *objectFolder) read(id gitops.OID) (o object, err error) {
 	defer contain(&err)
 	p, offset := s.find(id)
@@ -147,7 +148,7 @@ func (s *objectFolder) read(id gitops.OID) (o object, err error) {
 	return o, nil
 }
 
-// info returns the type and the size of an object in a pack without reading all of it.
+// info returns the type and size of an object in a pack without reading all of it.
 func (s *objectFolder) info(id gitops.OID) (kind string, size int64, err error) {
 	defer contain(&err)
 	p, offset := s.find(id)
@@ -160,7 +161,7 @@ func (s *objectFolder) info(id gitops.OID) (kind string, size int64, err error) 
 	return kind, size, nil
 }
 
-// find finds the pack that has an object. Packs that have come since they were listed are listed anew.
+// find returns the pack that contains an object. It lists the packs again if the folder has changed.
 func (s *objectFolder) find(id gitops.OID) (*pack, int64) {
 	name, err := hex.DecodeString(string(id))
 	if err != nil || len(name) != sha1.Size {
@@ -170,7 +171,7 @@ func (s *objectFolder) find(id gitops.OID) (*pack, int64) {
 		for i, p := range s.packs {
 			offset, found, err := p.find(name)
 			if err == nil && found {
-				s.packs[0], s.packs[i] = p, s.packs[0] // the next one is likely to be beside it
+				s.packs[0], s.packs[i] = p, s.packs[0] // the next object is probably in the same pack
 				return p, offset
 			}
 		}
@@ -180,7 +181,7 @@ func (s *objectFolder) find(id gitops.OID) (*pack, int64) {
 	}
 }
 
-// list opens the packs, and reports whether they can be others than before.
+// list opens the packs, and reports whether they may have changed.
 func (s *objectFolder) list() bool {
 	folder := filepath.Join(s.dir, "pack")
 	info, err := os.Stat(folder)
@@ -198,7 +199,7 @@ func (s *objectFolder) list() bool {
 	return true
 }
 
-// header reads the head of the entry at an offset, and where what it is based on begins; 0 for an object that is whole.
+// header reads the header of the entry at an offset. base is the offset of its delta base, or 0 for a whole object.
 func (p *pack) header(offset int64) (h *packfile.ObjectHeader, base int64, err error) {
 	if h, err = p.scan.SeekObjectHeader(offset); err != nil {
 		return nil, 0, err
@@ -217,7 +218,7 @@ func (p *pack) header(offset int64) (h *packfile.ObjectHeader, base int64, err e
 	return h, base, err
 }
 
-// packed reads an object of a pack: the chain of deltas down to a whole one, and up again.
+// packed reads an object from a pack. It follows the chain of deltas to a whole object and applies the deltas to it.
 func (s *objectFolder) packed(p *pack, offset int64) (object, error) {
 	var deltas []inflatedEntry
 	var at []place
@@ -258,10 +259,10 @@ func (s *objectFolder) packed(p *pack, offset int64) (object, error) {
 	return o, nil
 }
 
-// inflatedEntry is an entry of a pack with its content.
+// inflatedEntry is an inflated entry of a pack.
 type inflatedEntry struct {
 	kind    string
-	base    int64 // where what it is based on begins; 0 for an object that is whole
+	base    int64 // offset of the delta base; 0 for a whole object
 	content []byte
 }
 
@@ -286,7 +287,7 @@ func (s *objectFolder) entry(at place) (inflatedEntry, error) {
 	return e, nil
 }
 
-// info follows the chain of deltas by their heads alone.
+// info follows the chain of deltas and reads only the headers.
 func (p *pack) info(offset int64) (kind string, size int64, err error) {
 	size = -1
 	for range deltaDepth {
@@ -310,7 +311,7 @@ func (p *pack) info(offset int64) (kind string, size int64, err error) {
 	return "", 0, errPack
 }
 
-// result reads, of the delta whose head was read last, how long what it makes is.
+// result reads the size of the object that a delta makes. The delta's header must have been read last.
 func (p *pack) result() (int64, error) {
 	in, err := p.scan.ReadObject()
 	if err != nil {
@@ -324,7 +325,7 @@ func (p *pack) result() (int64, error) {
 	return deltaResult(head)
 }
 
-// deltaResult returns how long what a delta makes is.
+// deltaResult returns the size of the object that a delta makes.
 func deltaResult(delta []byte) (int64, error) {
 	_, rest, err := deltaSize(delta)
 	if err != nil {
@@ -334,7 +335,7 @@ func deltaResult(delta []byte) (int64, error) {
 	return size, err
 }
 
-// deltaSize reads one of the two sizes that a delta begins with.
+// deltaSize reads one of the two sizes at the beginning of a delta.
 func deltaSize(delta []byte) (size int64, rest []byte, err error) {
 	for shift := 0; len(delta) > 0 && shift < 63; shift += 7 {
 		c := delta[0]
@@ -347,7 +348,7 @@ func deltaSize(delta []byte) (size int64, rest []byte, err error) {
 	return 0, nil, errPack
 }
 
-// openLoose opens an object's own file and reads its head.
+// openLoose opens the file of a loose object and reads its header.
 func (s *objectFolder) openLoose(id gitops.OID) (f *os.File, r *objfile.Reader, kind string, size int64, err error) {
 	if len(id) != 2*sha1.Size {
 		return nil, nil, "", 0, fs.ErrNotExist
@@ -365,7 +366,7 @@ func (s *objectFolder) openLoose(id gitops.OID) (f *os.File, r *objfile.Reader, 
 	return f, r, t.String(), size, err
 }
 
-// infoLoose returns the type and the size of an object with a file of its own.
+// infoLoose returns the type and size of a loose object.
 func (s *objectFolder) infoLoose(id gitops.OID) (kind string, size int64, err error) {
 	defer contain(&err)
 	f, r, kind, size, err := s.openLoose(id)
@@ -375,7 +376,7 @@ func (s *objectFolder) infoLoose(id gitops.OID) (kind string, size int64, err er
 	return kind, size, errors.Join(r.Close(), f.Close())
 }
 
-// readLoose returns an object with a file of its own.
+// readLoose returns a loose object.
 func (s *objectFolder) readLoose(id gitops.OID) (o object, err error) {
 	defer contain(&err)
 	f, r, kind, size, err := s.openLoose(id)

@@ -13,12 +13,13 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// inHand bounds the bytes of objects that are given without a git that packs them.
+// inHand bounds the bytes of objects that are packed in process.
 const inHand = 4 << 20
 
-// Give copies into the outer repository what tip reaches and none of known, outer commits, does, and some more objects of the
-// bridge. Without a tip it is only those. look is an inspector of the bridge. When Give returns, all of these objects are
-// proved to be in the outer store, in a kept pack; see [Handover]. The caller releases it.
+// Give copies objects into the outer repository: those that tip reaches and known, which are outer commits, do not
+// reach, and some more objects of the bridge. Without a tip it copies only the latter. look is an inspector of the
+// bridge. When Give returns, all these objects are verified to be in the outer store, in a kept pack, see [Handover].
+// The caller releases the pack.
 func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID, also ...gitops.OID) error {
 	names, err := b.reached(ctx, look, tip, known)
 	many := errors.Is(err, ErrMany)
@@ -49,8 +50,8 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, know
 	return b.handover.prove(name, names)
 }
 
-// Again copies into the outer repository what it has already: what tip reaches and none of known does. Until [Handover.Release]
-// it does not matter which refs reach it, whatever a git gc that is at work has read of them.
+// Again copies objects into the outer repository that it already has: those that tip reaches and known do not reach.
+// Until [Handover.Release], a running git gc cannot remove them, whichever refs it has read.
 func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID) error {
 	base, err := b.pack(ctx, slices.Concat([]gitops.OID{tip, "--not"}, known), "--revs")
 	if err != nil {
@@ -63,7 +64,8 @@ func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID) 
 	return errors.Join(b.handover.prove(name, []gitops.OID{tip}), connected(ctx, b.outer, []gitops.OID{tip}, known))
 }
 
-// packListed makes a pack of objects, in process if they are few and small, and returns its path without extension.
+// packListed makes a pack of objects, in process if they are few and small. It returns the pack's path without
+// extension.
 func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops.OID) (string, error) {
 	if len(names) > packedHere {
 		return b.pack(ctx, names)
@@ -83,12 +85,12 @@ func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops
 	return base, b.Change(ctx, gitops.Call{Args: []string{"index-pack", base + ".pack"}, Stdout: io.Discard, Apart: true})
 }
 
-// packedHere is the number of objects up to which they are packed in process.
+// packedHere is the maximum number of objects that are packed in process.
 const packedHere = 100
 
-// writeNew writes a file that nobody changes any more, durably.
+// writeNew creates a file that is never changed afterwards, durably.
 func writeNew(name string, content []byte) error {
-	if err := gitops.Unless(os.Remove(name), os.ErrNotExist); err != nil { // left by a crash
+	if err := gitops.Unless(os.Remove(name), os.ErrNotExist); err != nil { // from before a crash
 		return err
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
@@ -99,7 +101,7 @@ func writeNew(name string, content []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// pack has git make a pack of what is listed, objects or with --revs revisions, and returns its path without extension.
+// pack makes git pack the listed objects, or revisions with --revs. It returns the pack's path without extension.
 func (b *Bridge) pack(ctx context.Context, list []gitops.OID, flags ...string) (string, error) {
 	if err := b.flush(ctx); err != nil {
 		return "", err
@@ -111,7 +113,7 @@ func (b *Bridge) pack(ctx context.Context, list []gitops.OID, flags ...string) (
 	return base + "-" + strings.TrimSpace(name.String()), err
 }
 
-// reached lists what tip reaches and none of known does.
+// reached lists the objects that tip reaches and known do not reach.
 func (b *Bridge) reached(ctx context.Context, look *Inspector, tip gitops.OID, known []gitops.OID) (names []gitops.OID, err error) {
 	if tip == "" {
 		return nil, nil
@@ -126,7 +128,7 @@ func (b *Bridge) reached(ctx context.Context, look *Inspector, tip gitops.OID, k
 	return names, look.Walk(ctx, links, WithoutLimits, func(id gitops.OID) { names = append(names, id) })
 }
 
-// small reads objects, as long as they are not too large to be held together.
+// small reads objects, unless they are too large to be held in memory together.
 func (i *Inspector) small(ctx context.Context, names []gitops.OID) ([]object, error) {
 	var objects []object
 	held := int64(0)

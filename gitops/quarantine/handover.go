@@ -18,21 +18,22 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Handover installs packs in the outer repository's object store. A pack arrives together with a .keep file, as git fetch
-// does it (git-index-pack(1), --keep), so that no git gc, repack or prune removes the pack while no ref reaches its objects.
-// [Handover.Release] removes the .keep files once the refs have moved. A repack that is at work at that moment has listed the
-// pack as kept, or has not listed it; one that begins later sees the refs.
+// Handover installs packs in the outer repository's object store. As with git fetch, a pack arrives together with a
+// .keep file (git-index-pack(1), --keep), so that no git gc, repack or prune removes the pack before a ref reaches
+// its objects. [Handover.Release] removes the .keep files once the refs have moved. A repack that runs at that moment
+// has listed the pack as kept, or has not listed it. A later repack sees the refs.
 //
-// The host state has a hard link to each pack, until the outer repository has packed the objects anew and is proved whole.
+// The host state has a hard link to each pack, until the outer repository has repacked the objects and is verified to
+// be complete.
 type Handover struct {
-	state string // the airlock's
-	dir   string // of the hard links
+	state string // the host state of the airlock
+	dir   string // the folder of the hard links
 	outer *gitops.Repository
 	mark  string // content of our .keep files
-	file  string // of the host state, which has that content
+	file  string // a file with that content in the host state
 }
 
-// OpenHandover returns the hand-over of an airlock, whose host state is dir.
+// OpenHandover returns the handover of an airlock with the host state dir.
 func OpenHandover(r *gitops.Repository, dir string) (*Handover, error) {
 	mark, err := gitops.Token(dir)
 	if err != nil {
@@ -48,20 +49,21 @@ func OpenHandover(r *gitops.Repository, dir string) (*Handover, error) {
 	return h, writeNew(h.file, []byte(h.mark))
 }
 
-// installed are the files of a pack, in the order in which they appear: git sees a pack when its index is there.
+// installed lists the files of a pack in the order in which they are created: git sees a pack when its index exists.
 var installed = []string{".pack", ".rev", ".idx"}
 
-// store is the folder of the outer repository's packs.
+// store returns the folder of the outer repository's packs.
 func (h *Handover) store() string { return filepath.Join(h.outer.CommonDir, "objects", "pack") }
 
-// newName returns a name that no pack has or had. A repack that has listed a pack removes by name, so a name must not come back.
+// newName returns a name that no pack has or had. A running repack removes the packs that it has listed by their
+// names, so a name must not be used twice.
 func (h *Handover) newName() string {
 	name := make([]byte, hashSize(h.outer.Format))
 	_, _ = rand.Read(name) // it never fails
 	return "pack-" + hex.EncodeToString(name)
 }
 
-// install puts the pack base, a path in h.dir without extension, into the outer store under a new name, which it returns.
+// install moves the pack base, a path in h.dir without extension, into the outer store and returns its new name.
 func (h *Handover) install(base string) (name string, err error) {
 	name = h.newName()
 	store := h.store()
@@ -87,13 +89,14 @@ func (h *Handover) install(base string) (name string, err error) {
 	return name, gitops.SyncPath(store)
 }
 
-// half is the name of a file of a pack while it is copied; it proves by the token whose it is. Git prune would remove a file
-// whose name begins with tmp_.
+// half returns the name of a pack's file while it is being copied. The token in it proves that the file is ours. The
+// name must not begin with tmp_, because git prune removes such files.
 func (h *Handover) half(name string) string {
 	return filepath.Join(h.store(), strings.ReplaceAll(strings.TrimSpace(h.mark), " ", "-")+"-"+name)
 }
 
-// place makes a file of the host state a file of the outer store, readable by whoever may read the store.
+// place links or copies a file of the host state into the outer store. Everyone who may read the store can read the
+// file.
 func (h *Handover) place(from, to string) error {
 	if err := h.share(from); err != nil {
 		return err
@@ -123,8 +126,8 @@ func (h *Handover) place(from, to string) error {
 	return err
 }
 
-// share gives a pack's file the group and the permissions that a repository shared by a group has (core.sharedRepository in
-// git-config(1)): there the folder hands its group on.
+// share gives a pack's file the group and permissions of a shared repository (core.sharedRepository in
+// git-config(1)), where files inherit the group of the folder.
 func (h *Handover) share(name string) error {
 	folder, err := os.Stat(h.store())
 	if err != nil || folder.Mode()&fs.ModeSetgid == 0 {
@@ -157,8 +160,9 @@ func (h *Handover) prove(name string, ids []gitops.OID) error {
 	return nil
 }
 
-// Release removes our .keep files, and what a crash has left of a pack. It must not run before the refs have moved, nor while
-// another process of the airlock hands objects over. As long as a journal says that a landing must be recovered, it does nothing.
+// Release removes our .keep files, and the rest of a pack that a crash interrupted. It must not run before the refs
+// have moved, nor while another process of the airlock installs packs. While a journal reports that a landing must be
+// recovered, Release does nothing.
 func (h *Handover) Release() error {
 	if gitops.HasJournal(h.state) {
 		return nil
@@ -179,7 +183,7 @@ func (h *Handover) Release() error {
 		if base := strings.TrimSuffix(keep, ".keep"); !there(base + ".idx") {
 			left = append(left, base+".pack", base+".rev")
 		}
-		left = append(left, keep) // the last: it proves that the others are ours
+		left = append(left, keep) // the last one, because it proves that the others are ours
 	}
 	for _, name := range left {
 		errs = append(errs, gitops.Unless(os.Remove(name), fs.ErrNotExist))
@@ -199,8 +203,8 @@ func (h *Handover) kept(name string) bool {
 	return err == nil && string(content) == h.mark
 }
 
-// Heal looks for packs that were handed over and are not in the outer store any more. If all that some refs reach is there
-// without them, the host state forgets them; otherwise they are handed over again, and their number is returned. The caller
+// Heal finds installed packs that the outer store no longer has. If everything that the refs reach is there without
+// them, the host state forgets these packs. Otherwise it installs them again and returns their number. The caller
 // releases them. base is a commit that the outer repository had before.
 func (h *Handover) Heal(ctx context.Context, base gitops.OID, refs ...string) (again int, err error) {
 	gone, err := h.gone()
@@ -224,7 +228,7 @@ func (h *Handover) Heal(ctx context.Context, base gitops.OID, refs ...string) (a
 	return again, nil
 }
 
-// gone lists the packs that were handed over and that the outer store does not have.
+// gone lists the installed packs that the outer store does not have.
 func (h *Handover) gone() (names []string, err error) {
 	entries, err := os.ReadDir(h.dir)
 	if err != nil {
@@ -247,8 +251,8 @@ func (h *Handover) forget(name string) error {
 	return errors.Join(errs...)
 }
 
-// complete reports whether all that some refs reach and base does not is in the repository. What a partial clone has only been
-// promised counts as there.
+// complete reports whether the repository has everything that the refs reach and base does not reach. Promised
+// objects of a partial clone count as present.
 func complete(ctx context.Context, r *gitops.Repository, base gitops.OID, refs []string) (bool, error) {
 	at, err := r.Refs(ctx, refs...)
 	if err != nil {
@@ -272,7 +276,7 @@ func connected(ctx context.Context, r *gitops.Repository, tips, known []gitops.O
 		Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n"), Stdout: io.Discard})
 }
 
-// groupOf returns the group that a file belongs to.
+// groupOf returns the group of a file.
 func groupOf(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Gid)

@@ -8,13 +8,14 @@ import (
 	"os"
 )
 
-// packIndex finds objects of one pack by its index of version 2 (gitformat-pack(5)), of which it reads what it needs. go-git reads
-// all of an index first, 2 ms for 20,000 objects, and none of SHA-256, which [Handover] proves packs of, too.
+// packIndex finds objects of a pack in its index of version 2 (gitformat-pack(5)), and reads only the necessary
+// parts. go-git reads the whole index first, 2 ms for 20,000 objects, and supports no SHA-256 indexes, of which
+// [Handover] also verifies packs.
 type packIndex struct {
 	file   *os.File
-	idx    io.ReaderAt // what is in it
-	hash   int         // bytes of a name
-	asked  int         // how often it was looked into
+	idx    io.ReaderAt // the content
+	hash   int         // length of a name in bytes
+	asked  int         // number of searches
 	fanout [256]uint32
 }
 
@@ -24,12 +25,12 @@ const (
 	idxHead   = 8 // magic and version
 	idxNames  = idxHead + 256*4
 	idxMagic  = "\xfftOc\x00\x00\x00\x02"
-	idxWindow = 16      // names that are read at once
-	idxHeld   = 1 << 20 // bytes of an index up to which it is held in memory
-	idxAsked  = 100     // once it was looked into so often
+	idxWindow = 16      // number of names that are read at once
+	idxHeld   = 1 << 20 // maximum size of an index in memory
+	idxAsked  = 100     // number of searches after which the index is read whole
 )
 
-// openIndex opens an index whose names have a number of bytes.
+// openIndex opens an index with names of the given length in bytes.
 func openIndex(name string, hash int) (*packIndex, error) {
 	p := &packIndex{hash: hash}
 	var err error
@@ -50,7 +51,7 @@ func openIndex(name string, hash int) (*packIndex, error) {
 
 func (p *packIndex) close() { p.file.Close() }
 
-// find returns where in the pack an object begins; not found is no error.
+// find returns the offset of an object in the pack. A missing object is not an error.
 func (p *packIndex) find(name []byte) (offset int64, found bool, err error) {
 	low, high := uint32(0), p.fanout[name[0]]
 	if name[0] > 0 {
@@ -61,7 +62,7 @@ func (p *packIndex) find(name []byte) (offset int64, found bool, err error) {
 	}
 	var buffer [idxWindow * 32]byte
 	for low < high {
-		// Halved until what is left is read in one go.
+		// A binary search, until the remaining names can be read at once.
 		from, n := low, high-low
 		if n > idxWindow {
 			from, n = low+n/2-idxWindow/2, idxWindow
@@ -86,7 +87,7 @@ func (p *packIndex) find(name []byte) (offset int64, found bool, err error) {
 	return 0, false, nil
 }
 
-// hold reads the whole index, if that is not too much: many names are looked for.
+// hold reads the whole index after many searches, if it is not too large.
 func (p *packIndex) hold() {
 	info, err := p.file.Stat()
 	if err != nil || info.Size() > idxHeld {
@@ -98,7 +99,8 @@ func (p *packIndex) hold() {
 	}
 }
 
-// search finds a name among sorted ones: order is 0 if it is there, at where it is or would be.
+// search finds a name in sorted names. order is 0 if the name is there; at is its position or the position where it
+// belongs.
 func search(names, name []byte, hash int) (at, order int) {
 	low, high := 0, len(names)/hash
 	for low < high {
@@ -115,7 +117,7 @@ func search(names, name []byte, hash int) (at, order int) {
 	return low, 1
 }
 
-// offset reads where the n-th object begins.
+// offset reads the offset of the n-th object.
 func (p *packIndex) offset(n uint32) (int64, error) {
 	count := int64(p.fanout[255])
 	offsets := idxNames + count*int64(p.hash) + count*4

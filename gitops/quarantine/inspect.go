@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// treeLimit bounds the bytes of one tree object that is read: a folder of about a million entries.
+	// treeLimit bounds the bytes of a tree object that is read: a folder of about a million entries.
 	treeLimit = 64 << 20
-	// commitLimit bounds a commit object that is read; the quarantine takes in none as large.
+	// commitLimit bounds a commit object that is read. The quarantine accepts only smaller ones.
 	commitLimit = 64 << 20
 )
 
-// WithoutLimits is for what was within the limits when it was looked at first.
+// WithoutLimits is for objects that were within the limits when they were first checked.
 var WithoutLimits = inner.Limits{Pack: math.MaxInt64, Commit: commitLimit, Blob: math.MaxInt64, Path: math.MaxInt64, Component: math.MaxInt64, Paths: math.MaxInt64, Depth: 1 << 20}
 
-// Inspector reads single objects: in process from the stores that it was given, and what they do not have through one git
-// process, which starts with the first such question and lives until Close. It is not for use by several goroutines.
+// Inspector reads single objects. It reads its stores in process. For other objects it starts one git process, which
+// runs until Close. An Inspector must not be used by several goroutines at the same time.
 type Inspector struct {
-	made   map[gitops.OID]object // of a bridge
-	stores []*objectFolder       // asked before git, in this order
+	made   map[gitops.OID]object // new objects of a bridge
+	stores []*objectFolder       // read before git is asked, in this order
 	git    *gitops.Git
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -39,7 +39,7 @@ type Inspector struct {
 	read   *generations[gitops.OID, readObject]
 }
 
-// Inspect returns an inspector. The context bounds its process; Close ends it.
+// Inspect returns an inspector. ctx bounds its process, and Close ends it.
 func Inspect(ctx context.Context, g *gitops.Git) *Inspector {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Inspector{git: g.Configured(gitops.StreamLarge), ctx: ctx, cancel: cancel, read: newRead()}
@@ -80,13 +80,13 @@ func (i *Inspector) start() {
 	i.ask, i.end, i.answer = ask, end, bufio.NewReaderSize(end, 64<<10)
 }
 
-// question asks for one object and reads the first line of the answer.
+// question requests one object and reads the first line of the answer.
 func (i *Inspector) question(ctx context.Context, verb string, id gitops.OID) (kind string, size int64, err error) {
 	if err := errors.Join(ctx.Err(), i.broken); err != nil {
 		return "", 0, err
 	}
 	if _, err := gitops.ParseOID(string(id)); err != nil {
-		return "", 0, err // a line break in a name would be a second question
+		return "", 0, err // a line break in a name would start a second request
 	}
 	if i.ask == nil {
 		i.start()
@@ -108,10 +108,10 @@ func (i *Inspector) question(ctx context.Context, verb string, id gitops.OID) (k
 	return kind, size, nil
 }
 
-// errMissing says that an object is nowhere.
+// errMissing reports that no store has an object.
 var errMissing = errors.New("is missing")
 
-// stored looks into the stores for an object.
+// stored searches the stores for an object.
 func (i *Inspector) stored(id gitops.OID) (object, bool) {
 	if o, ok := i.made[id]; ok {
 		return o, true
@@ -126,7 +126,7 @@ func (i *Inspector) stored(id gitops.OID) (object, bool) {
 	return object{}, false
 }
 
-// info tells the type and the size of an object.
+// info returns the type and size of an object.
 func (i *Inspector) info(ctx context.Context, id gitops.OID) (kind string, size int64, err error) {
 	if err := errors.Join(ctx.Err(), i.broken); err != nil {
 		return "", 0, err
@@ -144,13 +144,13 @@ func (i *Inspector) info(ctx context.Context, id gitops.OID) (kind string, size 
 	return i.question(ctx, "info", id)
 }
 
-// fail remembers that the process is lost: what it would still say belongs to an older question.
+// fail marks the process as unusable, because its next output would belong to an earlier request.
 func (i *Inspector) fail(id gitops.OID, err error) error {
 	i.broken = fmt.Errorf("read object %s: %w", id, err)
 	return i.broken
 }
 
-// contents reads the first limit bytes of an object and passes over the rest.
+// contents reads the first limit bytes of an object and discards the rest.
 func (i *Inspector) contents(ctx context.Context, id gitops.OID, want string, limit int64) ([]byte, int64, error) {
 	if err := errors.Join(ctx.Err(), i.broken); err != nil {
 		return nil, 0, err
@@ -182,7 +182,7 @@ func (i *Inspector) contents(ctx context.Context, id gitops.OID, want string, li
 	return content, size, nil
 }
 
-// whole reads all of an object, whatever its type.
+// whole reads all of an object of any type.
 func (i *Inspector) whole(ctx context.Context, id gitops.OID) (object, error) {
 	if o, ok := i.stored(id); ok {
 		return o, nil
@@ -195,7 +195,7 @@ func (i *Inspector) whole(ctx context.Context, id gitops.OID) (object, error) {
 	return object{kind, content}, err
 }
 
-// Size tells how many bytes a blob has, without reading it.
+// Size returns the number of bytes of a blob without reading it.
 func (i *Inspector) Size(ctx context.Context, id gitops.OID) (int64, error) {
 	kind, size, err := i.info(ctx, id)
 	if err == nil && kind != "blob" {
@@ -208,7 +208,7 @@ func notA(want, kind string, id gitops.OID) error {
 	return inner.Invalidf("object %s is a %s where a %s belongs", id, kind, want)
 }
 
-// Blob reads the first limit bytes of a blob, which are not to be changed. size is what the whole has.
+// Blob reads the first limit bytes of a blob, which the caller must not change. size is the size of the whole blob.
 func (i *Inspector) Blob(ctx context.Context, id gitops.OID, limit int64) (head []byte, size int64, err error) {
 	if k, ok := i.read.get(id); ok && k.blob != nil {
 		return k.blob[:min(limit, int64(len(k.blob)))], int64(len(k.blob)), nil
@@ -236,7 +236,7 @@ func (i *Inspector) Commit(ctx context.Context, id gitops.OID) (gitops.Commit, e
 	return c, nil
 }
 
-// Tree reads the entries of one tree object, in git's order. They are not to be changed.
+// Tree reads the entries of a tree object in git's order. The caller must not change them.
 func (i *Inspector) Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry, error) {
 	if k, ok := i.read.get(id); ok && k.blob == nil {
 		return k.entries, nil

@@ -14,8 +14,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// libgit2 merges trees in process. It looks for no renames and merges lines by another algorithm than git does,
-// so only those merges are its, whose outcome neither can change: nothing was removed, and no path was changed on both sides.
+// libgit2 merges trees in process. It detects no renames and merges lines by another algorithm than git. So it is
+// used only for merges whose result cannot depend on either: nothing was removed, and no path was changed on both
+// sides.
 type libgit2 struct {
 	repo *git.Repository
 	dir  string
@@ -30,8 +31,8 @@ var withoutConfiguration = sync.OnceValue(func() error {
 	return errors.Join(errs...)
 })
 
-// newMerger opens a repository whose store is the bridge's. It returns nil where libgit2 cannot: with SHA-256, and with stores
-// at paths that a file of alternates cannot name, see gitrepository-layout(5).
+// newMerger opens a repository that uses the bridge's store. It returns nil if libgit2 does not support that: with
+// SHA-256, and with stores whose paths a file of alternates cannot contain, see gitrepository-layout(5).
 func (b *Bridge) newMerger() (merger, error) {
 	stores := b.stores()
 	for _, store := range stores {
@@ -46,7 +47,7 @@ func (b *Bridge) newMerger() (merger, error) {
 		return nil, err
 	}
 	dir := b.dir + ".libgit2"
-	if err := os.RemoveAll(dir); err != nil { // left by a crash
+	if err := os.RemoveAll(dir); err != nil { // from before a crash
 		return nil, err
 	}
 	info := filepath.Join(b.dir, "info")
@@ -107,7 +108,7 @@ func (l *libgit2) tree(id gitops.OID) (*git.Tree, error) {
 	return l.repo.LookupTree(oid)
 }
 
-// apart reports whether the two sides removed nothing and changed no path in common.
+// apart reports whether both sides removed nothing, and changed no path in common.
 func (l *libgit2) apart(trees [3]*git.Tree) (bool, error) {
 	ours, err := l.changed(trees[0], trees[1])
 	if ours == nil || err != nil {
@@ -125,7 +126,8 @@ func (l *libgit2) apart(trees [3]*git.Tree) (bool, error) {
 	return true, nil
 }
 
-// changed is the set of paths that were added or changed between two trees; nil if any was removed, or changed its type.
+// changed returns the set of paths that were added or changed between two trees, or nil if a path was removed or
+// changed its type.
 func (l *libgit2) changed(from, to *git.Tree) (map[string]bool, error) {
 	diff, err := l.repo.DiffTreeToTree(from, to, nil)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Note is a text to be attached to a commit; an empty one removes the commit's note.
+// Note is a text for a commit. An empty text removes the commit's note.
 type Note struct {
 	Commit gitops.OID
 	Text   string
 }
 
-// DraftNotes makes the commit that adds notes to those of another notes commit (empty for none), or removes them, in one go,
-// whatever their number, and returns it with all the objects that were made for it. Nothing shows until they are given and
-// the caller moves the ref. What it takes depends on the number of notes that are added, hardly on those that are there.
+// DraftNotes creates a notes commit that adds notes to a previous notes commit (empty for none) or removes them. It
+// returns the commit with all new objects. The notes become visible when the caller has copied the objects and moved
+// the ref. The cost depends on the number of new notes, and hardly on the number of existing ones.
 func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID, who string, notes []Note) (drafted gitops.OID, made []gitops.OID, err error) {
 	d := &notesDraft{bridge: b, look: look}
 	var before gitops.Commit
@@ -54,7 +54,7 @@ func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID
 	return d.make("commit", c.Bytes()), d.made, nil
 }
 
-// notesDraft makes the objects of one DraftNotes.
+// notesDraft creates the objects for one call of DraftNotes.
 type notesDraft struct {
 	bridge *Bridge
 	look   *Inspector
@@ -67,17 +67,17 @@ func (d *notesDraft) make(kind string, content []byte) gitops.OID {
 	return id
 }
 
-// notesFolder is a tree of notes: each is named by its commit, of which the first digits may be the names of folders, two
-// for each (git-notes(1)). Whatever else is in it stays.
+// notesFolder is a tree of notes. A note has the name of its commit. The first digits of the name may be folders,
+// with two digits each (git-notes(1)). Other entries stay as they are.
 type notesFolder struct {
 	draft   *notesDraft
-	tree    gitops.OID // as it was; empty if there was none
+	tree    gitops.OID // the previous tree; empty if there was none
 	entries map[string]gitops.TreeEntry
-	below   map[string]*notesFolder // those that were looked into
+	below   map[string]*notesFolder // the folders that were read
 }
 
-// notesInFolder is the number of notes beyond which those of a folder go into folders below it: each change
-// of a folder writes it anew.
+// notesInFolder is the number of notes in a folder above which they move to folders below it, because each change of
+// a folder writes the whole folder again.
 const notesInFolder = 256
 
 func (d *notesDraft) folder(tree gitops.OID) *notesFolder {
@@ -99,7 +99,7 @@ func (f *notesFolder) load(ctx context.Context) error {
 	return err
 }
 
-// set gives the note of which the name, so far as no folder above says it, is rest, another content; none removes it.
+// set replaces the content of the note whose name below this folder is rest. An empty content removes the note.
 func (f *notesFolder) set(ctx context.Context, rest string, blob gitops.OID) error {
 	if err := f.load(ctx); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (f *notesFolder) set(ctx context.Context, rest string, blob gitops.OID) err
 	return nil
 }
 
-// into is the folder below in which a note belongs; nil if there is none.
+// into returns the folder below for a note, or nil if there is none.
 func (f *notesFolder) into(rest string) *notesFolder {
 	if len(rest) <= 2 {
 		return nil
@@ -130,7 +130,7 @@ func (f *notesFolder) into(rest string) *notesFolder {
 	return f.below[name]
 }
 
-// split moves notes, which have names of so many digits, into folders.
+// split moves notes, whose names have the given number of digits, into folders.
 func (f *notesFolder) split(ctx context.Context, digits int) error {
 	for _, e := range slices.Collect(maps.Values(f.entries)) {
 		if _, err := hex.DecodeString(e.Name); err != nil || len(e.Name) != digits || e.Folder() {
@@ -146,10 +146,10 @@ func (f *notesFolder) split(ctx context.Context, digits int) error {
 	return nil
 }
 
-// write makes the folder's tree, unless nothing is in it.
+// write creates the folder's tree, unless the folder is empty.
 func (f *notesFolder) write() (gitops.OID, error) {
 	if f.entries == nil {
-		return f.tree, nil // nobody looked into it
+		return f.tree, nil // the folder was not read
 	}
 	for name, below := range f.below {
 		tree, err := below.write()

@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// storeTree stores a tree object as a file of an object directory and returns its name.
+// storeTree stores a tree object in a file of an object folder and returns its name.
 func storeTree(dir, format string, entries []gitops.TreeEntry) (gitops.OID, error) {
 	content, err := gitops.TreeBytes(entries)
 	if err != nil {
@@ -26,8 +26,8 @@ func storeTree(dir, format string, entries []gitops.TreeEntry) (gitops.OID, erro
 	return id, gitops.WriteFile(filepath.Join(folder, string(id[2:])), looseObject("tree", content), 0o400)
 }
 
-// Leave makes a tree without the files that match, and stores what is new of it in the quarantine. A folder that has
-// nothing left is left out, too.
+// Leave creates a tree without the files that match, and stores its new objects in the quarantine. A folder that
+// becomes empty is also left out.
 func (q *Store) Leave(ctx context.Context, r *gitops.Repository, tree gitops.OID, out ignore.Patterns) (gitops.OID, error) {
 	if len(out) == 0 {
 		return tree, nil
@@ -42,7 +42,7 @@ func (q *Store) Leave(ctx context.Context, r *gitops.Repository, tree gitops.OID
 	return left, err
 }
 
-// leaving is one making of a tree without something.
+// leaving is the state of one call of Leave.
 type leaving struct {
 	ctx         context.Context
 	look        *Inspector
@@ -87,23 +87,23 @@ func (l *leaving) folder(path string, tree gitops.OID) (left gitops.OID, empty b
 	return left, false, err
 }
 
-// Overlay puts files that were left out of a snapshot into the trees that were made of it.
+// Overlay adds the files that a snapshot left out to trees that were made from the snapshot.
 type Overlay struct {
 	look        *Inspector
 	dir, format string
 	files       *layer
 }
 
-// layer is one folder of an overlay: of each name, a file or a folder.
+// layer is one folder of an overlay. Each name is a file or a folder.
 type layer struct {
-	entry  gitops.Entry // of a file
+	entry  gitops.Entry // the entry, if it is a file
 	inside map[string]*layer
 }
 
-// Overlay is what one tree has and another has not. look is an inspector of the bridge.
+// Overlay returns the files that one tree has and another one does not have. look is an inspector of the bridge.
 func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part gitops.OID) (*Overlay, error) {
 	o := &Overlay{look: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
-	const any = 1 << 40 // the user's own tree
+	const any = 1 << 40 // no limit, because the tree is the user's
 	limits := inner.Limits{Paths: any, Path: any, Component: any, Depth: any}
 	changes, err := o.look.Diff(ctx, part, whole, limits)
 	if err != nil {
@@ -133,12 +133,12 @@ func (l *layer) put(path []string, e gitops.Entry) {
 	next.put(path[1:], e)
 }
 
-// Apply puts the files into a tree, in the place of whatever is there.
+// Apply adds the files to a tree. They replace other entries at their paths.
 func (o *Overlay) Apply(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
 	return o.apply(ctx, o.files, tree)
 }
 
-// apply lays a folder over a tree; an empty name is the empty tree.
+// apply adds a folder to a tree. An empty name is the empty tree.
 func (o *Overlay) apply(ctx context.Context, over *layer, tree gitops.OID) (gitops.OID, error) {
 	var entries []gitops.TreeEntry
 	if tree != "" {

@@ -14,15 +14,16 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// packOf writes objects as one pack (gitformat-pack(5)): the quickest way to store many ready ones, for which git has no
-// command that leaves their bytes alone. They are compressed a little only: the next git gc does it again.
+// packOf writes objects as one pack (gitformat-pack(5)). That is the fastest way to store many finished objects, and
+// git has no command that stores them unchanged. Compression is fast and weak, because the next git gc compresses
+// them again.
 func packOf(format string, objects []object) []byte {
 	var b bytes.Buffer
 	b.WriteString("PACK")
 	_ = binary.Write(&b, binary.BigEndian, [2]uint32{2, uint32(len(objects))})
 	z, _ := zlib.NewWriterLevel(&b, zlib.BestSpeed)
 	for _, o := range objects {
-		// The first byte holds the type and four bits of the size, the others seven each.
+		// The first byte has the type and four bits of the size, the next bytes have seven bits each.
 		size := len(o.content)
 		head := byte(slices.Index(packKinds[:], o.kind)<<4 | size&15)
 		for size >>= 4; size > 0; size >>= 7 {
@@ -42,10 +43,10 @@ func packOf(format string, objects []object) []byte {
 	return h.Sum(b.Bytes())
 }
 
-// packKinds are the types of the entries of a pack that are whole.
+// packKinds are the types of pack entries that are whole objects.
 var packKinds = [8]string{1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 
-// storePack stores a pack whose objects the repository may trust: few of them in files of their own.
+// storePack stores a pack of trusted objects in the repository. A few objects become loose objects.
 func storePack(ctx context.Context, g *gitops.Git, pack io.Reader, few bool) error {
 	args := []string{"unpack-objects", "-q"}
 	if !few {
@@ -54,7 +55,7 @@ func storePack(ctx context.Context, g *gitops.Git, pack io.Reader, few bool) err
 	return g.Change(ctx, gitops.Call{Args: args, Stdin: pack, Stdout: io.Discard, Apart: true})
 }
 
-// looseObject is the content of an object's own file (gitformat-loose(5)).
+// looseObject returns the content of a loose object's file (gitformat-loose(5)).
 func looseObject(kind string, content []byte) []byte {
 	var b bytes.Buffer
 	z := zlib.NewWriter(&b)

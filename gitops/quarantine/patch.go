@@ -11,13 +11,13 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// RefusedPatch is why git am would not have a patch, in its own words.
+// RefusedPatch is the message with which git am refused a patch.
 type RefusedPatch struct{ Said string }
 
 func (e *RefusedPatch) Error() string { return e.Said }
 
-// formatPatch and am are the flags by which a change survives the mail; nothing but the change is sent, so no
-// message can be taken for one. See git-format-patch(1), git-am(1).
+// formatPatch and am are the options with which a change passes unchanged through mail. The mail contains only the
+// change, so that no part of a commit message can count as a change. See git-format-patch(1), git-am(1).
 var (
 	formatPatch = []string{"format-patch", "--stdout", "-1", "-k", "--binary", "--full-index", "--no-renames", "--zero-commit", "--pretty=mboxrd",
 		"--no-signature", "--no-stat", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short",
@@ -27,12 +27,12 @@ var (
 		"--whitespace=nowarn", "--quoted-cr=nowarn", "--no-gpg-sign"}
 )
 
-// Patch carries the change between two trees over to a third one by git format-patch and git am, in a
-// repository and a working tree of their own in which only the changed files are ever written. A patch
-// that does not apply is a *[RefusedPatch].
+// Patch applies the change between two trees to a third tree with git format-patch and git am. It uses its own
+// repository and working tree, in which only changed files are written. If the patch does not apply, the error is a
+// *[RefusedPatch].
 func (b *Bridge) Patch(ctx context.Context, from, to, onto gitops.OID) (tree gitops.OID, err error) {
 	dir := b.dir + ".patch"
-	if err := os.RemoveAll(dir); err != nil { // left by a crash
+	if err := os.RemoveAll(dir); err != nil { // from before a crash
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -61,7 +61,7 @@ func (b *Bridge) Patch(ctx context.Context, from, to, onto gitops.OID) (tree git
 	return g.Tree(ctx, "HEAD")
 }
 
-// mail pipes one commit through the mail onto HEAD.
+// mail applies one commit to HEAD through format-patch and am.
 func mail(ctx context.Context, g *gitops.Git, commit gitops.OID) error {
 	r, w := io.Pipe()
 	defer r.Close()
@@ -82,7 +82,7 @@ func mail(ctx context.Context, g *gitops.Git, commit gitops.OID) error {
 	return err
 }
 
-// patchGit makes the repository for a patch. Its attributes undo what those in the trees ask for.
+// patchGit creates the repository for a patch. Its attributes override those in the trees.
 func (b *Bridge) patchGit(dir string) (*gitops.Git, error) {
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 	if b.outer.Format != "sha1" {

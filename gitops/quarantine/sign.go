@@ -13,12 +13,12 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// signingTime is how long the user's signing program may take; it may ask for a passphrase.
+// signingTime bounds the run time of the user's signing program, which may ask for a passphrase.
 const signingTime = time.Minute
 
-// Sign stores a commit with the user's signature, made by git as user.signingKey, gpg.format and gpg.program
-// of the user's configuration say, and returns its id. But for the signature it is the commit given; one that git would not
-// write as it is, is [inner.Invalid].
+// Sign stores a commit with the user's signature and returns its id. Git signs according to user.signingKey,
+// gpg.format and gpg.program in the user's configuration. Except for the signature, the commit is the given one. A
+// commit that git would not write unchanged is an [inner.Invalid].
 func (b *Bridge) Sign(ctx context.Context, c gitops.Commit) (gitops.OID, error) {
 	args := []string{"commit-tree", "-S"}
 	for _, p := range c.Parents {
@@ -40,14 +40,14 @@ func (b *Bridge) Sign(ctx context.Context, c gitops.Commit) (gitops.OID, error) 
 	return id, b.onlySigned(ctx, id, c)
 }
 
-// identEnv gives an author or committer line to git, see git-commit-tree(1).
+// identEnv returns the variables for an author or committer line, see git-commit-tree(1).
 func identEnv(role, ident string) []string {
 	who, when := gitops.SplitIdent(ident)
 	name, mail, _ := strings.Cut(strings.TrimSuffix(who, ">"), " <")
 	return []string{"GIT_" + role + "_NAME=" + name, "GIT_" + role + "_EMAIL=" + mail, "GIT_" + role + "_DATE=@" + when}
 }
 
-// onlySigned makes sure that a stored commit is the one that was to be signed.
+// onlySigned checks that a stored commit differs from the requested one only by the signature.
 func (b *Bridge) onlySigned(ctx context.Context, id gitops.OID, want gitops.Commit) error {
 	var out bytes.Buffer
 	if err := b.Look(ctx, gitops.Call{Args: []string{"cat-file", "commit", string(id)}, Stdout: &out}); err != nil {
@@ -63,8 +63,8 @@ func (b *Bridge) onlySigned(ctx context.Context, id gitops.OID, want gitops.Comm
 	return nil
 }
 
-// withoutSignature cuts the header gpgsig (gpgsig-sha256 in a SHA-256 repository) out of a commit; its further lines begin with
-// a space. See gitformat-signature(5).
+// withoutSignature removes the header gpgsig (gpgsig-sha256 in a SHA-256 repository) from a commit. Its continuation
+// lines begin with a space. See gitformat-signature(5).
 func withoutSignature(raw []byte) (unsigned []byte, signed bool) {
 	header, message, _ := bytes.Cut(raw, []byte("\n\n"))
 	var kept [][]byte

@@ -16,22 +16,22 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// Store is the quarantine: a host-owned bare repository for objects an agent wrote. It has the snapshot's
-// objects and what was exported, and borrows nothing: an object that is named and not there
-// is missing, whatever the outer repository holds.
+// Store is the quarantine: a host-owned bare repository for objects that an agent wrote. It contains the objects of
+// the snapshot and the exported ones, and has no alternates. If an object is named but not stored here, it is
+// missing, even if the outer repository has it.
 type Store struct {
 	Dir    string
 	Format string
 	*gitops.Git
 }
 
-// Open returns the quarantine in dir, which [Create] made.
+// Open returns the quarantine in dir, which [Create] created.
 func Open(dir, format string) *Store {
 	git := gitops.NewClosed(dir, filepath.Join(dir, "empty-config"))
 	return &Store{Dir: dir, Format: format, Git: git}
 }
 
-// Create makes a quarantine in dir for objects of r's format.
+// Create creates a quarantine in dir for objects of r's format.
 func Create(ctx context.Context, r *gitops.Repository, dir string) (*Store, error) {
 	if r.Dry {
 		return nil, gitops.ErrDryRun
@@ -46,9 +46,8 @@ func Create(ctx context.Context, r *gitops.Repository, dir string) (*Store, erro
 	return q, q.Change(ctx, gitops.Call{Args: []string{"init", "-q", "--bare", "--template=", "--object-format=" + r.Format}, Stdout: io.Discard})
 }
 
-// TakeTree copies a tree and all it holds from the outer repository, history and commits excepted,
-// and the commit object base itself, beyond which the quarantine is shallow. It returns the path of the
-// tree's pack without its extension.
+// TakeTree copies a tree with its contents, and the commit object base, from the outer repository. It copies no
+// history. The quarantine is shallow at base. TakeTree returns the path of the tree's pack without its extension.
 func (q *Store) TakeTree(ctx context.Context, r *gitops.Repository, tree, base gitops.OID) (string, error) {
 	dir := filepath.Join(q.Dir, "objects", "pack")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -57,9 +56,8 @@ func (q *Store) TakeTree(ctx context.Context, r *gitops.Repository, tree, base g
 	beside := make(chan error, 1)
 	go func() { beside <- q.takeCommit(ctx, r, base) }()
 	var name bytes.Buffer
-	// Objects the user's repository only promises to have are fetched here, as a checkout would.
-	// One pack, whatever size the user wants theirs to have.
-	// A tree from which something was left out is here already.
+	// Promised objects of a partial clone are fetched here, as for a checkout. The options request one pack, whatever
+	// pack size the user has configured. If paths were excluded, the tree is already in the quarantine.
 	here := "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteStore(filepath.Join(q.Dir, "objects"))
 	err := r.Configured("pack.packSizeLimit=0").With("GIT_NO_LAZY_FETCH=0", here).Look(ctx, gitops.Call{
 		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
@@ -71,7 +69,7 @@ func (q *Store) TakeTree(ctx context.Context, r *gitops.Repository, tree, base g
 	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), errors.Join(err, <-beside)
 }
 
-// takeCommit copies a commit object alone, and says that the quarantine is shallow there.
+// takeCommit copies a commit object without its tree and parents, and makes the quarantine shallow there.
 func (q *Store) takeCommit(ctx context.Context, r *gitops.Repository, commit gitops.OID) error {
 	var content bytes.Buffer
 	if err := r.Look(ctx, gitops.Call{Args: []string{"cat-file", "commit", string(commit)}, Stdout: &content}); err != nil {
@@ -83,7 +81,7 @@ func (q *Store) takeCommit(ctx context.Context, r *gitops.Repository, commit git
 	return os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(commit+"\n"), 0o600)
 }
 
-// PackHistory packs all that an inner commit reaches, and returns the path of the pack without its extension.
+// PackHistory packs all objects that an inner commit reaches, and returns the pack's path without extension.
 func (q *Store) PackHistory(ctx context.Context, tip gitops.OID) (string, error) {
 	dir := filepath.Join(q.Dir, "objects", "pack")
 	var name bytes.Buffer
@@ -101,8 +99,8 @@ func (q *Store) store(ctx context.Context, content []byte) (gitops.OID, error) {
 	return gitops.HashObject(q.Format, "commit", content), storePack(ctx, q.Git, bytes.NewReader(packOf(q.Format, []object{{"commit", content}})), true)
 }
 
-// Receive takes a pack in: hashes, fsck and path rules of every object are checked while it is read
-// ("--strict"), and nothing is kept of a pack that fails.
+// Receive stores a pack. While it is read, the hashes, fsck rules and path rules of every object are checked
+// ("--strict"). If a pack fails, nothing of it is stored.
 func (q *Store) Receive(ctx context.Context, pack io.Reader, limits inner.Limits) error {
 	err := q.Configured(gitops.StreamLarge).WithMemory(limits.Memory).Change(ctx, gitops.Call{
 		Args:  []string{"index-pack", "--stdin", "--strict", "--fix-thin", "--max-input-size=" + strconv.FormatInt(limits.Pack, 10)},
@@ -128,8 +126,8 @@ func (q *Store) Receive(ctx context.Context, pack io.Reader, limits inner.Limits
 	return err
 }
 
-// Sweep removes what git leaves behind of a pack that it refused, and of one in the middle of which it was killed, received
-// or made of others: with one after the other, a workspace could fill the disk. No git may be at work in the quarantine.
+// Sweep removes the files that git leaves behind from a pack that it refused, or that it was writing when it was
+// killed. Otherwise many such packs could fill the disk. No git process may be running in the quarantine.
 func (q *Store) Sweep() {
 	for _, temporary := range []string{"tmp_*", ".tmp-*"} {
 		left, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", temporary))
@@ -139,8 +137,8 @@ func (q *Store) Sweep() {
 	}
 }
 
-// Size is how many bytes the packs have, in which all is that was ever taken in. What is being received is not: it may be
-// refused, or be there already.
+// Size returns the bytes of all packs, and so of everything that was ever received. It does not count a pack that is
+// being received: that pack may be refused, or its objects may already be here.
 func (q *Store) Size() (bytes int64) {
 	packs, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", "pack-*"))
 	for _, name := range packs {
@@ -151,12 +149,12 @@ func (q *Store) Size() (bytes int64) {
 	return bytes
 }
 
-// packsKept is the number of packs beyond which small ones are made one: each export brings one, and who looks for
-// an object looks into each.
+// packsKept is the number of packs above which small packs are combined. Each export adds a pack, and looking for an
+// object reads the index of each pack.
 const packsKept = 20
 
-// Tidy keeps the number of packs small, however many exports there were. What it costs hardly depends on what there is
-// already: each pack that stays has at least twice as many objects as all smaller ones. Nothing is thrown away.
+// Tidy keeps the number of packs small after many exports. Its cost hardly depends on the existing objects, because
+// each remaining pack has at least twice as many objects as all smaller ones. No object is removed.
 func (q *Store) Tidy(ctx context.Context) error {
 	packs, err := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", "*.pack"))
 	if err != nil || len(packs) <= packsKept {
@@ -165,7 +163,7 @@ func (q *Store) Tidy(ctx context.Context) error {
 	return q.Change(ctx, gitops.Call{Args: []string{"repack", "--geometric=2", "-d", "-q", "--window=0"}, Stdout: io.Discard})
 }
 
-// Connected proves that tip is a commit and that everything reachable from it is in the quarantine.
+// Connected checks that tip is a commit and that everything reachable from it is in the quarantine.
 func (q *Store) Connected(ctx context.Context, tip gitops.OID, known []gitops.OID, limits inner.Limits) error {
 	if kind, err := q.Output(ctx, "cat-file", "-t", string(tip)); err != nil || kind != "commit" {
 		if err != nil && gitops.Status(err) < 0 {
@@ -182,20 +180,20 @@ func (q *Store) Connected(ctx context.Context, tip gitops.OID, known []gitops.OI
 	return err
 }
 
-// CheckSizes refuses objects of the range that are larger than the limits, before anything reads them.
+// CheckSizes refuses objects of the range that are larger than the limits, before they are read.
 func (q *Store) CheckSizes(ctx context.Context, tip gitops.OID, known []gitops.OID, limits inner.Limits) error {
 	return limits.CheckSizes(tip, known, func(in io.Reader, out io.Writer, args ...string) error {
 		return q.Look(ctx, gitops.Call{Args: args, Stdin: in, Stdout: out, Limit: math.MaxInt64, For: limits.Time})
 	})
 }
 
-// Link is a commit's place in a history.
+// Link is a commit with its parents.
 type Link struct {
 	Commit  gitops.OID
 	Parents []gitops.OID
 }
 
-// History lists what tip reaches and none of known does, parents before children.
+// History lists the commits that tip reaches and known do not reach, parents before children.
 func (q *Store) History(ctx context.Context, tip gitops.OID, known []gitops.OID) ([]Link, error) {
 	text, err := q.Output(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--parents", string(tip), "--not"}, gitops.Names(known)...)...)
 	if err != nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// Diff lists the paths in which two trees differ as [gitops.Git.Diff] does, without a process of its own. An empty name is
-// the empty tree. More changes, or a deeper tree, than the limits allow are an [inner.Invalid]: trees
-// that share their folders describe more paths than anybody can list.
+// Diff lists the paths in which two trees differ, as [gitops.Git.Diff] does, but without starting a process. An empty
+// name is the empty tree. If there are more changes or deeper trees than the limits allow, the error is an
+// [inner.Invalid]: trees that share their folders can describe more paths than can be listed.
 func (i *Inspector) Diff(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
 	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new}, old, new)
 }
 
-// DiffStrict lists them as [Inspector.Diff] does. A mode that git does not write, where the old tree has it not, is an [inner.Invalid].
+// DiffStrict is like [Inspector.Diff]. In addition, a mode that git does not write is an [inner.Invalid], unless the
+// old tree has the same mode there.
 func (i *Inspector) DiffStrict(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
 	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new, strict: true}, old, new)
 }
@@ -25,7 +26,7 @@ func (i *Inspector) diff(ctx context.Context, d *treeDiff, old, new gitops.OID) 
 	if err := d.folder(ctx, "", old, new, 0); err != nil {
 		return nil, err
 	}
-	// A file sorts before the folder of its name within a tree and after it in a list of paths, as in git's.
+	// As in git, a file sorts before the folder of the same name in a tree, and after it in a list of paths.
 	slices.SortStableFunc(d.changes, func(a, b gitops.Change) int { return cmp.Compare(a.Path, b.Path) })
 	return d.changes, nil
 }
@@ -40,7 +41,7 @@ type treeDiff struct {
 	sum     weight
 }
 
-// folder compares two folders at a path, of which one may be missing.
+// folder compares two folders at a path. One of them may be missing.
 func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID, depth int64) error {
 	if depth > d.limits.Depth {
 		return inner.Invalidf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Text(path))
@@ -57,7 +58,7 @@ func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID,
 	return nil
 }
 
-// entry compares two entries of one name, of which one may be missing; both are folders or none is.
+// entry compares two entries of the same name. One of them may be missing. Both are folders, or none is.
 func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeEntry, depth int64) error {
 	name := max(old.Name, new.Name)
 	switch {
@@ -82,12 +83,12 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeE
 	return nil
 }
 
-// tooLong says that a tree has a name that no file system takes; of it, the beginning.
+// tooLong reports a name that is too long for every file system. It quotes the beginning of the name.
 func tooLong(l inner.Limits, tree gitops.OID, name string) error {
 	return inner.Invalidf("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, gitops.Text(name[:min(len(name), 100)]))
 }
 
-// tooManyChanges says that what a tree changes cannot be listed.
+// tooManyChanges reports that the changes of a tree cannot be listed.
 func tooManyChanges(l inner.Limits, tree gitops.OID) error {
 	return inner.Invalidf("tree %s changes more paths than airlock.limit.paths allows (%d), as many folders, or names of more than %d bytes for each of them",
 		tree, l.Paths, textShare)

@@ -10,18 +10,18 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// ErrMany says that there are more objects than are looked at one by one.
+// ErrMany reports that there are too many objects to check them one by one.
 var ErrMany = errors.New("too many objects to be looked at one by one")
 
 const (
-	// objectsWalked bounds the objects that a walk remembers, as their number is an agent's to choose.
+	// objectsWalked bounds the objects that a walk remembers, because the agent chooses their number.
 	objectsWalked = 1 << 20
-	// parentsWalked bounds the parents of all their commits: a commit has room for 20,000.
+	// parentsWalked bounds the parents of all commits. One commit has room for 20,000.
 	parentsWalked = 2 * objectsWalked
 )
 
-// History lists the commits that tip reaches, as far as those that are known, parents before children. What is missing or
-// too large is an [inner.Invalid]. With [ErrMany], [Store.History] is to be asked in place of this.
+// History lists the commits that tip reaches and known do not reach, parents before children. If an object is missing
+// or too large, the error is an [inner.Invalid]. After [ErrMany], use [Store.History] instead.
 func (i *Inspector) History(ctx context.Context, tip gitops.OID, known func(gitops.OID) bool, limits inner.Limits) ([]Link, error) {
 	type visit struct {
 		parents []gitops.OID
@@ -57,7 +57,7 @@ func (i *Inspector) History(ctx context.Context, tip gitops.OID, known func(gito
 	return links, nil
 }
 
-// limited reads a commit of which nothing is known.
+// limited reads a commit that has not been checked yet.
 func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Limits) (gitops.Commit, error) {
 	content, size, err := i.contents(ctx, id, "commit", limits.Commit)
 	if err != nil {
@@ -73,12 +73,12 @@ func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Lim
 	return c, nil
 }
 
-// Walk proves that commits, parents before children, have all that they name if those have that come before: each tree and
-// each blob that no parent of theirs has at the same path is looked at, has its proper type, and is no larger than
-// the limits. found, if there is one, is told of each of those objects.
+// Walk checks that commits, which are ordered parents before children, are complete if the commits before them are
+// complete. It checks each tree and blob that no parent has at the same path: it must exist, have the right type, and
+// be within the limits. If found is not nil, Walk calls it for each of these objects.
 //
-// What is missing, too large or too deep is an [inner.Invalid]. With [ErrMany], [Store.Connected] and
-// [Store.CheckSizes] are to be asked in place of this.
+// If an object is missing, too large or too deep, the error is an [inner.Invalid]. After [ErrMany], use
+// [Store.Connected] and [Store.CheckSizes] instead.
 func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits, found func(gitops.OID)) error {
 	w := &walk{look: i, limits: limits, found: found, trees: map[gitops.OID]gitops.OID{}, seen: map[sight]bool{}, scales: i.scales(limits.Paths, limits.Depth)}
 	for _, l := range links {
@@ -89,24 +89,25 @@ func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits,
 	return nil
 }
 
-// walk is one Walk under way.
+// walk is the state of one Walk.
 type walk struct {
 	look   *Inspector
 	limits inner.Limits
 	found  func(gitops.OID)
-	trees  map[gitops.OID]gitops.OID // of commits
+	trees  map[gitops.OID]gitops.OID // the trees of commits
 	seen   map[sight]bool
-	held   int64 // entries of the trees on the way down
+	held   int64 // number of entries in the trees from the top to the current folder
 	scales *scales
 }
 
-// sight is an object that was met, and as what: one name can stand in two places of different types, of which one is wrong.
+// sight is an object with the type that an entry claims. The same name may stand in two places with different types,
+// of which one is wrong.
 type sight struct {
 	id   [32]byte
 	tree bool
 }
 
-// incomplete says whose fault an error is.
+// incomplete returns an [inner.Invalid] if an object is missing, and err itself otherwise.
 func incomplete(kind string, id gitops.OID, err error) error {
 	if errors.Is(err, errMissing) {
 		return inner.Invalidf("the exported history is not complete: %s %s is missing", kind, id)
@@ -114,7 +115,7 @@ func incomplete(kind string, id gitops.OID, err error) error {
 	return err
 }
 
-// commit looks at what a commit has that its parents have not.
+// commit checks the objects of a commit that its parents do not have.
 func (w *walk) commit(ctx context.Context, l Link) error {
 	tree, err := w.tree(ctx, l.Commit)
 	if err != nil {
@@ -136,7 +137,7 @@ func (w *walk) commit(ctx context.Context, l Link) error {
 	return err
 }
 
-// first is the first of some names, empty if there is none.
+// first returns the first name, or empty if there is none.
 func first(ids []gitops.OID) gitops.OID {
 	if len(ids) == 0 {
 		return ""
@@ -156,7 +157,7 @@ func (w *walk) tree(ctx context.Context, commit gitops.OID) (gitops.OID, error) 
 	return c.Tree, nil
 }
 
-// folder looks at a tree that the parents have as others, or not at all.
+// folder checks a tree that differs from those of the parents.
 func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID, depth int64) error {
 	if slices.Contains(parents, tree) || !w.fresh(tree, true) {
 		return nil
@@ -180,7 +181,7 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 	if more := int64(len(entries) - longest(before)); more > w.limits.Paths {
 		return inner.Invalidf("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
 	}
-	// The way down holds the entries of all folders on it.
+	// The entries of all folders from the top to this one are in memory.
 	if w.held += int64(len(entries)); w.held > max(w.limits.Entries, w.limits.Paths) {
 		return inner.Invalidf("tree %s has more than %d entries in the folders above it and its own", tree, max(w.limits.Entries, w.limits.Paths))
 	}
@@ -207,7 +208,7 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 	return nil
 }
 
-// longest is the number of entries of the longest of some trees.
+// longest returns the number of entries of the largest tree.
 func longest(trees [][]gitops.TreeEntry) int {
 	n := 0
 	for _, t := range trees {
@@ -216,8 +217,8 @@ func longest(trees [][]gitops.TreeEntry) int {
 	return n
 }
 
-// beside looks for an entry in the parents' trees, of which it leaves what comes after: whether one has the same, and which
-// folders they have there.
+// beside searches the parents' trees for an entry, and removes the entries up to it from these trees. It returns
+// whether a parent has the same entry, and the folders that the parents have there.
 func (w *walk) beside(e gitops.TreeEntry, before [][]gitops.TreeEntry) (folders []gitops.OID, same bool) {
 	key := e.SortKey()
 	for i := range before {
@@ -252,7 +253,7 @@ func (w *walk) blob(ctx context.Context, id gitops.OID) error {
 	return nil
 }
 
-// fresh reports whether an object is met for the first time.
+// fresh reports whether an object is seen for the first time.
 func (w *walk) fresh(id gitops.OID, tree bool) bool {
 	key := sight{tree: tree}
 	if _, err := hex.Decode(key.id[:], []byte(id)); err != nil || w.seen[key] {

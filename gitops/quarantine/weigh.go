@@ -9,20 +9,20 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// weight is what there is to list in a tree, or in a change of one. Folders that are shared count in each place, as they
-// are listed there; what is empty but for folders takes as long to look through as what is full.
+// weight is the size of the list of a tree, or of a change of a tree. A shared folder counts at each place, because
+// it is listed at each. Folders count as well as files, because listing empty folders takes as much time.
 type weight struct {
 	files, folders int64
-	text           int64 // bytes of their paths
+	text           int64 // size of their paths in bytes
 }
 
-// textShare is how many bytes a path may have in the mean of as many as are allowed.
+// textShare is the average path length, in bytes, for the maximum number of paths.
 const textShare = 256
 
-// errHeavy says that a weight is more than is allowed.
+// errHeavy reports that a weight is above a limit.
 var errHeavy = errors.New("too much to be listed")
 
-// add counts w as well, at the end of a prefix.
+// add adds w, with a prefix before its paths.
 func (t *weight) add(w weight, prefix, most int64) error {
 	t.files += w.files
 	t.folders += w.folders
@@ -33,8 +33,8 @@ func (t *weight) add(w weight, prefix, most int64) error {
 	return nil
 }
 
-// scales weigh trees and changes of trees. Each tree, and each pair of them, is looked at once, wherever else it stands: a
-// kilobyte of folders in folders can describe more paths than anybody can count.
+// scales compute the weights of trees and of changes of trees. Each tree, and each pair of trees, is read once, even
+// if it occurs at many places: a kilobyte of nested folders can describe more paths than can be counted.
 type scales struct {
 	look  *Inspector
 	most  int64 // files, and folders
@@ -46,7 +46,7 @@ func (i *Inspector) scales(most, depth int64) *scales {
 	return &scales{look: i, most: most, depth: depth, known: map[[2]gitops.OID]weight{}}
 }
 
-// change weighs in what two trees differ, of which one may be missing.
+// change returns the weight of the differences between two trees. One of them may be missing.
 func (s *scales) change(ctx context.Context, old, new gitops.OID, depth int64) (weight, error) {
 	if w, ok := s.known[[2]gitops.OID{old, new}]; ok || old == new {
 		return w, nil
@@ -83,7 +83,7 @@ func (s *scales) change(ctx context.Context, old, new gitops.OID, depth int64) (
 	return sum, nil
 }
 
-// both reads two trees, of which one may be missing.
+// both reads two trees. One of them may be missing.
 func (i *Inspector) both(ctx context.Context, old, new gitops.OID) (before, after []gitops.TreeEntry, err error) {
 	if old != "" {
 		before, err = i.Tree(ctx, old)
@@ -94,8 +94,8 @@ func (i *Inspector) both(ctx context.Context, old, new gitops.OID) (before, afte
 	return before, after, err
 }
 
-// differing goes through the entries in which two trees differ, side by side, if only in how a mode is written. An entry that is
-// in one only comes with none; a file and a folder of the same name are two.
+// differing visits the entries in which two trees differ, even if only in the spelling of a mode. An entry that only
+// one tree has is paired with none. A file and a folder of the same name are two entries.
 func differing(before, after []gitops.TreeEntry) iter.Seq2[gitops.TreeEntry, gitops.TreeEntry] {
 	return func(yield func(gitops.TreeEntry, gitops.TreeEntry) bool) {
 		for len(before) > 0 || len(after) > 0 {
@@ -115,7 +115,7 @@ func differing(before, after []gitops.TreeEntry) iter.Seq2[gitops.TreeEntry, git
 	}
 }
 
-// CheckFiles refuses a tree with more files than the limits allow, or with as many folders.
+// CheckFiles refuses a tree with more files or more folders than the limits allow.
 func (i *Inspector) CheckFiles(ctx context.Context, tree gitops.OID, limits inner.Limits) (int64, error) {
 	w, err := i.scales(limits.Entries, limits.Depth).change(ctx, "", tree, 0)
 	if errors.Is(err, errHeavy) {
