@@ -20,6 +20,8 @@ const (
 	HostCoreProgram Missing = "host-core-program"
 	// LooseScore means that the agent can change its OOM score, and so which process the kernel kills when memory runs out.
 	LooseScore Missing = "loose-score"
+	// SharedInit means that the first process inside has the agent's uid, so that the agent can starve it.
+	SharedInit Missing = "shared-init"
 	// NoSELinux means that the container is not confined by SELinux although this machine uses it.
 	NoSELinux Missing = "no-selinux"
 	// HostPath means that a path of the host can be read in mountinfo.

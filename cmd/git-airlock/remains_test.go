@@ -173,7 +173,7 @@ func holds(ts *testscript.TestScript, dir, top, state string) string {
 		return "" // dead, and nothing of ours is to reap it
 	}
 	for _, r := range worldOf(ts).airlocks {
-		if strings.Contains(status, "\nUid:\t"+r.uid+"\t") {
+		if strings.Contains(status, "\nUid:\t"+r.uid+"\t") || strings.Contains(status, "\nGid:\t"+r.uid+"\t") { // init has the gid only
 			return "runs as " + r.uid
 		}
 	}

@@ -146,14 +146,24 @@ func baseFolder(s prison.Spec) string {
 // newPrison starts the first process of a prison from this thread's working directory, which must be the
 // [baseFolder]. The caller must then wait for its announcement.
 func newPrison(s prison.Spec, shared bool, l *walls.Limits, enter func(pid int) error, files ...*os.File) (*os.Process, wire.Conn, error) {
+	uids, weaker := []walls.Mapping{{Inside: s.UID, Outside: s.UID}}, l.Weaker
+	initUID := 0
+	if outside := walls.InitUID(s.UID); outside != 0 {
+		initUID = inside.Nobody
+		uids = append(uids, walls.Mapping{Inside: initUID, Outside: outside})
+	} else if shared {
+		weaker = append(weaker, prison.Weakness{
+			Kind: prison.SharedInit, Text: "the agent can starve the first process inside, which has its uid (your range of /etc/subuid has no second id)",
+		})
+	}
 	return walls.Child{
 		Role: wire.Builder,
 		Config: inside.Config{
-			Spec: wire.PackSpec(s), Base: wire.Pack(baseFolder(s)), Shared: shared,
-			Rlimits: l.Rlimits, Weaker: l.Weaker,
+			Spec: wire.PackSpec(s), Base: wire.Pack(baseFolder(s)), Shared: shared, InitUID: initUID,
+			Rlimits: l.Rlimits, Weaker: weaker,
 		},
 		Namespaces: walls.Namespaces,
-		UIDs:       []walls.Mapping{{Inside: s.UID, Outside: s.UID}},
+		UIDs:       uids,
 		GIDs:       []walls.Mapping{{Inside: s.GID, Outside: s.GID}},
 		Files:      files,
 		Enter:      enter,

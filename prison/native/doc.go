@@ -34,7 +34,7 @@
 //
 // # Privileges
 //
-// The user namespace maps one uid and one gid, the phantom's, to themselves. Root writes this map itself; other
+// The user namespace maps the phantom's uid and gid to themselves, and a second uid for init. Root writes this map itself; other
 // users need newuidmap(1) and a range in /etc/subuid. The builder keeps its capabilities across execve(2) as
 // ambient ones, since its uid is not mapped yet. It works on one locked thread and ends in execve(2), since Linux
 // keeps credentials per thread, and the Go runtime can change the credentials of all threads only in programs
@@ -118,22 +118,20 @@
 //   - Priorities. Real-time priority is not inherited and cannot be gained. Root's keeper sets the lowest OOM score
 //     that the agent can have; where the keeper may not, Landlock closes all of /proc for writing.
 //   - Descriptors in flight over sockets are counted for the uid. The exporter may have four times as many as the
-//     agent, so that landing continues. visit passes descriptors as the agent's own init, and reports when that
-//     fails.
-//   - Init has the agent's uid. The agent cannot trace, read or write init or take its descriptors, since init is
-//     not dumpable. Signals from inside never end or stop it (pid_namespaces(7)). But the agent can set init's
-//     limits, scheduling and priority, and those of its threads, to the worst values. With a low limit init stops
-//     answering, or ends together with every process inside. The agent can do the same to itself anyway, by using
-//     up its processes. The host never depends on an answer: stop kills init from outside, landing reads through a
-//     prison of its own with another init, whose pid does not exist inside, and the next start makes a new one
-//     (TestInitHarmed). The filter cannot prevent this: programs set these values for their own threads and
-//     children, and the filter cannot distinguish the numbers of init's threads.
+//     agent, so that landing continues. Those that visit passes are counted for init's own uid.
+//   - Init has a uid of its own: nobody inside, a random phantom outside. The agent cannot set init's limits,
+//     scheduling or priority, nor signal or trace init (TestInitUnharmed). Init has the agent's gid, and in its user
+//     namespace, which maps these two uids only, CAP_SETUID to start processes as the agent and CAP_KILL to end them.
+//     The agent's processes inherit neither. Init looks commands up, creates pipes and terminals, and watches files
+//     with the agent's rights (setfsuid(2)). Where the user's range has only one id, init has the agent's uid, which
+//     is reported as weaker: then the agent can make init stop answering, or end it together with every process
+//     inside. The host never depends on an answer: stop kills init from outside, landing reads through a prison of
+//     its own with another init, and the next start makes a new one (TestInitStopped).
 //   - The machine. Files of /proc about disks, swap, buses, interrupts, drivers, modules, locks and file systems
 //     are empty. Files that builds read (processors, memory, load, version, groups) stay.
 //   - The home outlives the prison, on the disk of the host state. The watchdog measures the home in a prison of
 //     its own, with the home as the workspace, and checks both disks.
 //
 // What remains: devices cannot be overlaid, so a process inside sees that somebody opens /dev/null. Software that
-// is installed on the host while a prison runs may appear inside only after the next start. An agent that floods
-// its sockets blocks visit until stop.
+// is installed on the host while a prison runs may appear inside only after the next start.
 package native

@@ -97,7 +97,7 @@ func TestToolsRefused(t *testing.T) {
 			t.Errorf("%v: %v", tools, err)
 		}
 	}
-	if n := uidProcesses(s.UID); n > 0 {
+	if n := gidProcesses(s.GID); n > 0 {
 		t.Errorf("%d processes", n)
 	}
 }

@@ -4,6 +4,9 @@ package native_test
 
 import (
 	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -12,9 +15,72 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInitHarmed makes the agent change PID 1 in every way that its uid allows. No other prison may be affected: a
-// read-only prison continues, Stop ends this one, and the next start makes a healthy init.
-func TestInitHarmed(t *testing.T) {
+// TestInitUnharmed makes the agent change PID 1 in every way that would be allowed with the same uid. All must be
+// refused, for init's threads as well, and init must continue to answer.
+func TestInitUnharmed(t *testing.T) {
+	b, s := prepared(t)
+	if i, err := b.Start(t.Context(), s); err != nil || i.Lacks(prison.SharedInit) {
+		t.Fatalf("%v, %v", i, err)
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const idle, lowest, ioIdle = 5, 19, 3 << 13
+	for _, thread := range initThreads(t, b, s) {
+		ofInit := func(call uintptr, args ...uintptr) calls.Call {
+			c := calls.Call{Number: call, Data: make([]byte, 64)}
+			copy(c.Args[:], args)
+			return c
+		}
+		limit := func(resource uintptr, most uint64) calls.Call {
+			c := ofInit(unix.SYS_PRLIMIT64, thread, resource, calls.Pointer)
+			c.Data = binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, most), most)
+			return c
+		}
+		for what, harm := range map[string]calls.Call{
+			"no descriptors":        limit(unix.RLIMIT_NOFILE, 0),
+			"no processes":          limit(unix.RLIMIT_NPROC, 0),
+			"no memory":             limit(unix.RLIMIT_DATA, 0),
+			"no address space":      limit(unix.RLIMIT_AS, 0),
+			"no processor time":     limit(unix.RLIMIT_CPU, 0),
+			"the last to run":       ofInit(unix.SYS_SCHED_SETSCHEDULER, thread, idle, calls.Pointer),
+			"few processors":        ofInit(unix.SYS_SCHED_SETAFFINITY, thread, 8, calls.Pointer),
+			"the lowest priority":   ofInit(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, thread, lowest),
+			"the last to read disk": ofInit(unix.SYS_IOPRIO_SET, 1, thread, ioIdle),
+			"traced":                ofInit(unix.SYS_PTRACE, 0x4206, thread), // PTRACE_SEIZE
+			"killed":                ofInit(unix.SYS_KILL, thread, uintptr(unix.SIGKILL)),
+			"stopped":               ofInit(unix.SYS_KILL, thread, uintptr(unix.SIGSTOP)),
+		} {
+			if results, err := calls.Make(t.Context(), p, []calls.Call{harm}); err != nil || results[0] != -int64(unix.EPERM) {
+				t.Errorf("%s, thread %d: %v, %v", what, thread, results, err)
+			}
+		}
+	}
+	if got := output(t, b, s, "echo answers"); got != "answers" {
+		t.Errorf("afterwards: %q", got)
+	}
+}
+
+// initThreads returns the ids of init's threads, as the agent sees them.
+func initThreads(t *testing.T, b prison.Backend, s prison.Spec) (ids []uintptr) {
+	t.Helper()
+	for _, name := range strings.Fields(output(t, b, s, "ls /proc/1/task")) {
+		id, err := strconv.Atoi(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, uintptr(id))
+	}
+	if len(ids) < 2 {
+		t.Fatalf("init has threads %d", ids)
+	}
+	return ids
+}
+
+// TestInitStopped stops init from outside. No other prison may be affected: a read-only prison continues, Stop ends
+// this one, and the next start makes a new init.
+func TestInitStopped(t *testing.T) {
 	b, s := prepared(t)
 	looking := s
 	looking.ReadOnly = true
@@ -23,47 +89,19 @@ func TestInitHarmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer look.Close()
-	ofInit := func(call uintptr, args ...uintptr) calls.Call {
-		c := calls.Call{Number: call, Data: make([]byte, 16)}
-		copy(c.Args[:], args)
-		return c
-	}
-	limit := func(resource uintptr, most uint64) calls.Call {
-		c := ofInit(unix.SYS_PRLIMIT64, 1, resource, calls.Pointer)
-		c.Data = binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(nil, most), most)
-		return c
-	}
-	const idle, lowest, ioIdle = 5, 19, 3 << 13
-	for what, harm := range map[string]calls.Call{
-		"no descriptors":        limit(unix.RLIMIT_NOFILE, 0),
-		"no processes":          limit(unix.RLIMIT_NPROC, 0),
-		"no memory":             limit(unix.RLIMIT_DATA, 0),
-		"no address space":      limit(unix.RLIMIT_AS, 0),
-		"no processor time":     limit(unix.RLIMIT_CPU, 0),
-		"the last to run":       ofInit(unix.SYS_SCHED_SETSCHEDULER, 1, idle, calls.Pointer),
-		"the lowest priority":   ofInit(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 1, lowest),
-		"the last to read disk": ofInit(unix.SYS_IOPRIO_SET, 1, 1, ioIdle),
-		"killed":                ofInit(unix.SYS_KILL, 1, uintptr(unix.SIGKILL)),
-		"stopped":               ofInit(unix.SYS_KILL, 1, uintptr(unix.SIGSTOP)),
-	} {
+	for _, signal := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
 		if _, err := b.Start(t.Context(), s); err != nil {
-			t.Fatalf("after the harm before %q: %v", what, err)
+			t.Fatalf("before signal %d: %v", signal, err)
 		}
 		k := stateOf(t, s)
-		p, err := b.Attach(t.Context(), s)
-		if err != nil {
+		if err := unix.Kill(k.Init.PID, signal); err != nil && !errors.Is(err, unix.ESRCH) {
 			t.Fatal(err)
 		}
-		// Init may end before it can answer.
-		if results, err := calls.Make(t.Context(), p, []calls.Call{harm}); err == nil && results[0] < 0 {
-			// not negative
-			t.Errorf("%s: %v, which doc.go says is allowed", what, unix.Errno(-results[0])) //nolint:gosec
-		}
 		if status, err := look.Exec(t.Context(), prison.Process{Argv: []string{"true"}}); err != nil || status != 0 {
-			t.Errorf("%s: the prison that looks: %d, %v", what, status, err)
+			t.Errorf("signal %d: the read-only prison: %d, %v", signal, status, err)
 		}
 		if err := b.Stop(t.Context(), s); err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("signal %d: %v", signal, err)
 		}
 		expectNothing(t, s, k)
 	}

@@ -42,7 +42,7 @@ func TestKilledAnyTime(t *testing.T) {
 		if err := b.Stop(t.Context(), s); err != nil {
 			t.Errorf("%d stop: %v", i, err)
 		}
-		if n := uidProcesses(s.UID); n > 0 {
+		if n := gidProcesses(s.GID); n > 0 {
 			t.Errorf("%d: %d processes left", i, n)
 		}
 		for _, g := range k.Cgroups {
@@ -69,7 +69,7 @@ func TestStartCancelled(t *testing.T) {
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
-		for begun := time.Now(); uidProcesses(s.UID) > 0; time.Sleep(time.Millisecond) {
+		for begun := time.Now(); gidProcesses(s.GID) > 0; time.Sleep(time.Millisecond) {
 			if time.Since(begun) > 5*time.Second {
 				t.Fatalf("%d: processes left", i)
 			}

@@ -4,6 +4,8 @@ package native_test
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,12 +13,13 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 )
 
-// lookGroups lists the control groups of read-only prisons.
+// lookGroups lists the control groups of this process's read-only prisons. Other processes have some of their own.
 func lookGroups(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"/sys/fs/cgroup/memory/*/box-*-*", "/sys/fs/cgroup/memory/box-*-*", "/sys/fs/cgroup/box-*-*", "/sys/fs/cgroup/*/box-*-*"} {
-		found, err := filepath.Glob(pattern)
+	name := fmt.Sprintf("box-*-%d-*", os.Getpid())
+	for _, folder := range []string{"memory/*/", "memory/", "", "*/"} {
+		found, err := filepath.Glob("/sys/fs/cgroup/" + folder + name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func exhausts(t *testing.T, b prison.Backend, o Options) {
 		})
 	}
 	t.Run("signals", func(t *testing.T) {
-		eventually(t, "the processes of before have ended", func() bool { return len(processesOf(t, x.spec.UID)) < 10 })
+		eventually(t, "the processes of before have ended", func() bool { return len(processesOf(t, x.spec)) < 10 })
 		x.sh(t, "kill -STOP 1; kill -TERM 1; kill -KILL 1; kill -KILL -1")
 		x.must(t, "true")
 	})
@@ -104,7 +104,7 @@ func forkBomb(t *testing.T, x *box) {
 	x.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "b() { b | b & }; b; sleep 1"}}) // any result is accepted
 	most := 0
 	for range 20 {
-		most = max(most, len(processesOf(t, x.spec.UID)))
+		most = max(most, len(processesOf(t, x.spec)))
 		time.Sleep(10 * time.Millisecond)
 	}
 	if allowed := x.spec.Limits.PIDs + 20; most > allowed {
@@ -117,7 +117,7 @@ func forkBomb(t *testing.T, x *box) {
 	if took := time.Since(begun); took > patience {
 		t.Errorf("stop took %v", took)
 	}
-	if left := processesOf(t, x.spec.UID); len(left) > 0 {
+	if left := processesOf(t, x.spec); len(left) > 0 {
 		t.Errorf("processes left: %q", left)
 	}
 	restart(t, x.backend, x.spec).must(t, "true")

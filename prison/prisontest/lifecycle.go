@@ -107,12 +107,12 @@ func stopEndsAll(t *testing.T, b prison.Backend, o Options) {
 		t.Fatal(err)
 	}
 	if !x.ownKernel() {
-		eventually(t, "the processes are there", func() bool { return len(processesOf(t, x.spec.UID)) >= 4 })
+		eventually(t, "the processes are there", func() bool { return len(processesOf(t, x.spec)) >= 4 })
 	}
 	if err := b.Stop(t.Context(), x.spec); err != nil {
 		t.Fatalf("stop: %v", err)
 	}
-	if left := processesOf(t, x.spec.UID); len(left) > 0 {
+	if left := processesOf(t, x.spec); len(left) > 0 {
 		t.Errorf("processes left: %q", left)
 	}
 	if err := <-running; !errors.Is(err, prison.ErrNotRunning) {

@@ -170,8 +170,9 @@ func (x *box) must(t *testing.T, script string) string {
 	return r.out
 }
 
-// processesOf lists the running processes of a uid on the host.
-func processesOf(t *testing.T, uid int) (found []string) {
+// processesOf lists the running processes of a prison on the host. They are found by their gid, which init shares with
+// the agent.
+func processesOf(t *testing.T, s prison.Spec) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/status")
 	if err != nil {
@@ -183,7 +184,7 @@ func processesOf(t *testing.T, uid int) (found []string) {
 			continue
 		}
 		status := string(content)
-		if strings.Contains(status, fmt.Sprintf("\nUid:\t%d\t", uid)) && !strings.Contains(status, "\nState:\tZ") {
+		if strings.Contains(status, fmt.Sprintf("\nGid:\t%d\t", s.GID)) && !strings.Contains(status, "\nState:\tZ") {
 			name, _, _ := strings.Cut(string(content), "\n")
 			found = append(found, filepath.Base(filepath.Dir(path))+" "+name)
 		}

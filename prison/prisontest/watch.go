@@ -117,11 +117,11 @@ func looking(t *testing.T, b prison.Backend, o Options) {
 	if got := second.must(t, "cat file"); got != "content" {
 		t.Errorf("a second one reads %q", got)
 	}
-	before := len(processesOf(t, x.spec.UID))
+	before := len(processesOf(t, x.spec))
 	if err := look.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if after := len(processesOf(t, x.spec.UID)); after >= before && !x.ownKernel() {
+	if after := len(processesOf(t, x.spec)); after >= before && !x.ownKernel() {
 		t.Errorf("%d processes before the end, %d after it", before, after)
 	}
 	if err := b.Stop(t.Context(), x.spec); err != nil {
@@ -134,7 +134,7 @@ func looking(t *testing.T, b prison.Backend, o Options) {
 	if err := second.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if left := processesOf(t, x.spec.UID); len(left) > 0 {
+	if left := processesOf(t, x.spec); len(left) > 0 {
 		t.Errorf("processes left: %q", left)
 	}
 }

@@ -28,12 +28,13 @@ func judgePrivate(_ Subject, out string) (seen, broken string) {
 	return "neither is the host's", ""
 }
 
-// leastOfGroups returns the lowest value of a limit in the control groups of a uid's processes.
-func leastOfGroups(uid int, limit groupLimit) (least float64, known bool) {
+// leastOfGroups returns the lowest value of a limit in the control groups of a gid's processes: those
+// of the agent, and init, which may have another uid.
+func leastOfGroups(gid int, limit groupLimit) (least float64, known bool) {
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
 	for _, path := range statuses {
 		content, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(content), fmt.Sprintf("\nUid:\t%d\t", uid)) {
+		if err != nil || !strings.Contains(string(content), fmt.Sprintf("\nGid:\t%d\t", gid)) {
 			continue
 		}
 		for _, g := range groupsOf(filepath.Dir(path), limit.controller) {

@@ -68,7 +68,7 @@ func tryProcessorLimit(ctx context.Context, s Subject) (seen, broken string, err
 // cannot see the processes. Then the value that this kernel reports is used, which the agent cannot change.
 func (s Subject) least(ctx context.Context, limit groupLimit) (least float64, known bool) {
 	if !s.ownKernel() {
-		s.during(ctx, func() { least, known = leastOfGroups(s.Spec.UID, limit) })
+		s.during(ctx, func() { least, known = leastOfGroups(s.Spec.GID, limit) })
 		return least, known
 	}
 	out, err := s.read(ctx, "cat "+limit.inside)

@@ -166,3 +166,26 @@ J7() {
 		surprised "$queued MiB, and it goes on"
 	fi
 }
+
+J8() {
+	tries 'limits, priority and signals for the first process of the prison'
+	[ "$(uname -m)" = x86_64 ] || { untriable - 'the calls have other numbers here' && return; }
+	# As root the first process of the machine would be harmed, so the proof has one of its own.
+	local harmed=1 refused=6
+	[ -z "$proving" ] || harmed='$first'
+	attack 'sleep 30 >/dev/null 2>&1 & first=$!
+		perl -e "my \$first = 0 + shift; my \$limit = pack(q(QQ), 0, 0); my \$none = pack(q(L), 0); my \$refused = 0; local \$SIG{__WARN__} = sub {};
+			for ([302, \$first, 0, \$limit, 0], [302, \$first, 7, \$limit, 0], [144, \$first, 5, \$none], [141, 0, \$first, 19], [251, 1, \$first, 24576], [62, \$first, 19])
+				{ \$refused++ if syscall(\$_->[0], @{\$_}[1 .. \$#\$_]) < 0 }
+			print qq(refused \$refused\n)" '"$harmed"'; kill -CONT $first; kill $first'
+	if [ -n "$proving" ]; then
+		expected 'with the same uid they are allowed'
+		if grep -q -x 'refused 0' "$work/agent.out"; then seen 'they are'; else surprised "$(cat "$work/agent.out")"; fi
+		return
+	fi
+	expected 'all refused, and it answers'
+	if grep -q -x "refused $refused" "$work/agent.out"; then seen "$(cat "$work/agent.out") of $refused"; else surprised "$(cat "$work/agent.out")"; fi
+	user_looks
+	attack work
+	lands
+}

@@ -24,6 +24,7 @@ type Config struct {
 	Spec    prison.Spec
 	Base    string // the working directory: a folder above all host folders
 	Shared  bool   // the prison was made by Start: the home is writable, and the host path of the workspace is hidden
+	InitUID int    // the uid of init, or 0 if init must have the agent's
 	Rlimits walls.Rlimits
 	Weaker  []prison.Weakness
 }
@@ -85,7 +86,7 @@ func (b *builder) run(inherited int) (err error) {
 		{"network", b.openNetwork},
 		{"resource limits", b.noting(b.Rlimits.Set)},
 		{"priority", b.Rlimits.StepBack},
-		{"privileges", walls.DropPrivileges},
+		{"privileges", b.dropPrivileges},
 		{"landlock", b.noting(b.confine)},
 		{"system call filter", b.noting(walls.FilterCalls)},
 	}
@@ -154,6 +155,14 @@ func (b *builder) openNetwork() error {
 	return b.link.Send(wire.Announcement{Tap: true}, tap)
 }
 
+// dropPrivileges drops what neither init nor the agent needs.
+func (b *builder) dropPrivileges() error {
+	if b.InitUID == 0 {
+		return walls.DropPrivileges()
+	}
+	return walls.DropPrivileges(walls.InitPrivileges...)
+}
+
 // becomeInit executes this program again as init. The builder's memory, threads and descriptors end here, except
 // the link and the listening socket.
 func (b *builder) becomeInit(inherited int) error {
@@ -161,6 +170,7 @@ func (b *builder) becomeInit(inherited int) error {
 		Env:     wire.PackAll(environment(b.Spec)),
 		Weaker:  b.weaker,
 		Listens: inherited > 1,
+		Agent:   b.agent(),
 	}, inherited)
 	if err != nil {
 		return err
@@ -172,6 +182,14 @@ func (b *builder) becomeInit(inherited int) error {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
 	return b.exec()
+}
+
+// agent returns the uid that init must change to for the agent, or 0 if it has that uid already.
+func (b *builder) agent() int {
+	if b.InitUID == 0 {
+		return 0
+	}
+	return b.Spec.UID
 }
 
 // endWithKeeper makes the kernel kill this process when the keeper ends. It is called again after the change of
@@ -202,6 +220,11 @@ func (b *builder) exec() error {
 	}
 	if err := restoreSignals(); err != nil {
 		return fmt.Errorf("restore signals: %w", err)
+	}
+	if b.InitUID != 0 {
+		if err := errors.Join(walls.ChangeUID(b.InitUID), b.endWithKeeper()); err != nil {
+			return err
+		}
 	}
 	err := syscall.Exec(initLink, []string{wire.Init}, wire.RoleEnv)
 	if errors.Is(err, unix.ENOENT) && b.given.root >= 0 {

@@ -106,7 +106,7 @@ func executable(path string) (code string) {
 		return wire.NotExecutable
 	case err != nil:
 		return wire.NotFound
-	case info.IsDir(), unix.Access(path, unix.X_OK) != nil:
+	case info.IsDir(), unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) != nil:
 		return wire.NotExecutable
 	}
 	return ""

@@ -47,33 +47,40 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 	if len(r.Argv) == 0 {
 		return p, "", errors.New("empty command")
 	}
-	dir := r.Dir
-	if dir == "" {
-		dir = prison.Workspace
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return p, "", fmt.Errorf("working directory %q: %w", dir, errors.Join(err, unix.ENOTDIR))
-	}
 	env := mergeEnv(s.Env, r.Env)
-	path, code := lookup(r.Argv[0], dir, getenv(env, "PATH"))
-	if code != "" {
-		return p, code, errors.New(cmp.Or(r.Argv[0], `""`)) // the code is the reason
-	}
-	files, ends, err := streams(r)
-	if err != nil {
-		return p, "", err
-	}
-	defer wire.CloseAll(files)
 	if r.Terminal != nil {
 		env = mergeEnv(s.Env, []string{"TERM=" + r.Terminal.Term}, r.Env)
 	}
-	p.ends = ends
+	dir := cmp.Or(r.Dir, prison.Workspace)
+	var path string
+	var files []*os.File
+	s.procs.agent.do(func() {
+		if path, code, err = find(r.Argv[0], dir, env); err == nil {
+			files, p.ends, err = streams(r)
+		}
+	})
+	if err != nil {
+		return p, code, err
+	}
+	defer wire.CloseAll(files)
 	p.pid, p.exited, err = s.procs.start(path, r.Argv, env, dir, files, r.Terminal != nil)
 	if err != nil {
-		wire.CloseAll(ends)
+		wire.CloseAll(p.ends)
 		return p, execCode(err), fmt.Errorf("%s: %w", r.Argv[0], err)
 	}
 	return p, "", nil
+}
+
+// find returns the path of a command to start in dir.
+func find(name, dir string, env []string) (path, code string, err error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", "", fmt.Errorf("working directory %q: %w", dir, errors.Join(err, unix.ENOTDIR))
+	}
+	path, code = lookup(name, dir, getenv(env, "PATH"))
+	if code != "" {
+		return "", code, errors.New(cmp.Or(name, `""`)) // the code is the reason
+	}
+	return path, "", nil
 }
 
 func execCode(err error) string {

@@ -19,6 +19,7 @@ type initConfig struct {
 	Env     []string
 	Weaker  []prison.Weakness
 	Listens bool
+	Agent   int // the agent's uid, if init has another one
 }
 
 // server is the state of init, which answers one request for each connection.
@@ -39,12 +40,12 @@ const acceptPause = 10 * time.Millisecond
 
 // Serve is the role of init, PID 1 of a prison. It ends when its link is closed.
 func Serve(config []byte, _ int) int {
-	becomeNameless()
-	s := &server{procs: newProcesses(), noted: make(chan struct{}, 1), quiet: time.AfterFunc(wire.RestAfter, wire.Rest)}
+	s := &server{noted: make(chan struct{}, 1), quiet: time.AfterFunc(wire.RestAfter, wire.Rest)}
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
 	}
-	s.Env = wire.UnpackAll(s.Env)
+	s.Env, s.procs = wire.UnpackAll(s.Env), newProcesses(phantom(s.Agent))
+	s.becomeNameless()
 	link, err := wire.FileConn(wire.InheritedFile(0))
 	if err != nil {
 		return 1
@@ -68,10 +69,11 @@ func Serve(config []byte, _ int) int {
 	return 0 // every process in the namespace ends with PID 1
 }
 
-// becomeNameless hides what the phantom could read about PID 1. While PID 1 is dumpable, the phantom could do all
-// that ptrace(2) allows. The names of its threads come from the link that execve(2) was called with.
-func becomeNameless() {
-	os.Remove(initLink)
+// becomeNameless hides what the agent could read about PID 1. While PID 1 is dumpable and has the agent's uid, the
+// agent could do all that ptrace(2) allows. The names of its threads come from the link that execve(2) was called
+// with.
+func (s *server) becomeNameless() {
+	s.procs.agent.do(func() { os.Remove(initLink) })
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) //nolint:errcheck // cannot fail with these arguments
 }
 
@@ -156,7 +158,7 @@ func (s *server) serve(c wire.Conn) {
 	case wire.KindJoin:
 		s.join(c)
 	case wire.KindWatch:
-		watch(c, r.Paths)
+		watch(c, s.procs.agent, r.Paths)
 	default:
 		c.Send(wire.Reply{Error: "unknown request " + r.Kind})
 	}

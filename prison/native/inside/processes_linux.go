@@ -3,6 +3,7 @@ package inside
 import (
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -16,15 +17,29 @@ import (
 // processes starts processes and reaps all of them, including orphans, whose parent is now PID 1. It replaces
 // os/exec, which waits for its own children only, and would miss them because the reaper waits for all.
 type processes struct {
+	agent phantom
+	forks chan func()
 	mu    sync.Mutex
 	waits map[int]chan int // channels for exit statuses, by pid
 	child chan os.Signal
 }
 
-func newProcesses() *processes {
-	p := &processes{waits: map[int]chan int{}, child: make(chan os.Signal, 1)}
+func newProcesses(agent phantom) *processes {
+	p := &processes{agent: agent, forks: make(chan func()), waits: map[int]chan int{}, child: make(chan os.Signal, 1)}
 	signal.Notify(p.child, unix.SIGCHLD)
+	go p.fork()
 	return p
+}
+
+// fork starts all processes from one thread, from which they inherit no capabilities.
+func (p *processes) fork() {
+	runtime.LockOSThread()
+	if err := p.agent.keepPrivileges(); err != nil {
+		panic(err) // the agent must not have a right of init's
+	}
+	for start := range p.forks {
+		start()
+	}
 }
 
 // start runs a program in a session of its own, and sends the exit status to the channel. It holds the lock from
@@ -36,10 +51,15 @@ func (p *processes) start(path string, argv, env []string, dir string, files []*
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
-		Dir: dir, Env: env, Files: fds,
-		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: tty},
-	})
+	forked := make(chan struct{})
+	p.forks <- func() {
+		defer close(forked)
+		pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
+			Dir: dir, Env: env, Files: fds,
+			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: tty, Credential: p.agent.credential()},
+		})
+	}
+	<-forked
 	if err != nil {
 		return 0, nil, err
 	}

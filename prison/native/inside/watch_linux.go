@@ -22,6 +22,7 @@ const (
 
 // watcher watches a few paths.
 type watcher struct {
+	agent phantom
 	paths []string
 	seen  []look
 	// inotify's descriptor, or -1 when the user has no inotify instance left and only the poll remains
@@ -37,8 +38,8 @@ type look struct {
 }
 
 // watch sends one byte for each change until the caller disconnects.
-func watch(c wire.Conn, paths []string) {
-	w := &watcher{paths: paths, fd: -1}
+func watch(c wire.Conn, agent phantom, paths []string) {
+	w := &watcher{agent: agent, paths: paths, fd: -1}
 	events := make(chan []byte)
 	gone := c.Gone()
 	if fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err == nil {
@@ -47,8 +48,7 @@ func watch(c wire.Conn, paths []string) {
 		defer inotify.Close()
 		go readEvents(inotify, events, gone)
 	}
-	w.rearm()
-	w.changed()
+	w.check()
 	if c.Send(wire.Reply{}) != nil {
 		return
 	}
@@ -64,13 +64,21 @@ func watch(c wire.Conn, paths []string) {
 			time.Sleep(watchCoalesce)
 		case <-tick.C:
 		}
-		w.rearm()
-		if changed := w.changed(); changed || tell {
+		if w.check() || tell {
 			if _, err := c.Write([]byte{0}); err != nil {
 				return
 			}
 		}
 	}
+}
+
+// check renews the watches as the agent, and reports whether a path differs from its last known state.
+func (w *watcher) check() (changed bool) {
+	w.agent.do(func() {
+		w.rearm()
+		changed = w.changed()
+	})
+	return changed
 }
 
 // readEvents passes on batches of events.

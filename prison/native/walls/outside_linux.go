@@ -20,11 +20,9 @@ var rootPhantoms = idRange{start: 1879048192, count: 268435455}
 // SecondPhantom returns random ids for a process that belongs to a prison but must be neither its phantom nor the
 // user.
 func SecondPhantom(uid, gid int) (secondUID, secondGID int, err error) {
-	uids, gids := []idRange{rootPhantoms}, []idRange{rootPhantoms}
-	if os.Geteuid() != 0 {
-		if uids, gids, err = ownRanges(); err != nil {
-			return 0, 0, err
-		}
+	uids, gids, err := phantomRanges()
+	if err != nil {
+		return 0, 0, err
 	}
 	secondUID, ok := pickID(uids, uid)
 	secondGID, ok2 := pickID(gids, gid)
@@ -32,6 +30,28 @@ func SecondPhantom(uid, gid int) (secondUID, secondGID int, err error) {
 		return 0, 0, Unavailable("an open network needs a second id in your ranges of /etc/subuid and /etc/subgid", grantRange(append(uids, gids...)))
 	}
 	return secondUID, secondGID, nil
+}
+
+// InitUID returns a random uid for the init of a prison with this phantom, or 0 if the user's ranges contain no
+// second uid.
+func InitUID(phantom int) int {
+	uids, _, err := phantomRanges()
+	if err != nil {
+		return 0
+	}
+	uid, ok := pickID(uids, phantom)
+	if !ok {
+		return 0
+	}
+	return uid
+}
+
+// phantomRanges returns the ids that this user may map.
+func phantomRanges() (uids, gids []idRange, err error) {
+	if os.Geteuid() == 0 {
+		return []idRange{rootPhantoms}, []idRange{rootPhantoms}, nil
+	}
+	return ownRanges()
 }
 
 // pickID returns a random id from the ranges, but never the excluded one.

@@ -22,19 +22,30 @@ func BecomePhantom(uid, gid int) error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
 		return fmt.Errorf("drop groups: %w", e)
 	}
-	g, u := uintptr(gid), uintptr(uid)
+	g := uintptr(gid)
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, g, g, g); e != 0 {
 		return fmt.Errorf("set gid %d: %w", gid, e)
 	}
+	return ChangeUID(uid)
+}
+
+// ChangeUID changes the uid of this thread only. The thread keeps its capabilities, see [DropPrivileges].
+func ChangeUID(uid int) error {
+	u := uintptr(uid)
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, u, u, u); e != 0 {
 		return fmt.Errorf("set uid %d: %w", uid, e)
 	}
 	return nil
 }
 
-// DropPrivileges drops all capabilities of this thread, and every way for it and the programs it executes to regain
-// one. The bounding set is emptied first, since that needs CAP_SETPCAP.
-func DropPrivileges() error {
+// InitPrivileges are the capabilities of an init with a uid of its own: it starts processes as the agent, and ends
+// them. They count in its user namespace only, in which no other uids than these two exist.
+var InitPrivileges = []uintptr{unix.CAP_SETUID, unix.CAP_KILL}
+
+// DropPrivileges drops all capabilities of this thread except the given ones, which the programs it executes
+// inherit, and every way for the thread and these programs to regain one. The bounding set is emptied first, since
+// that needs CAP_SETPCAP.
+func DropPrivileges(keep ...uintptr) error {
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if err == unix.EINVAL {
@@ -44,18 +55,35 @@ func DropPrivileges() error {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("clear ambient capabilities: %w", err)
-	}
 	const bits = securebitsNoRoot | securebitsNoSetuidFixup | securebitsKeepCapsLocked | securebitsNoAmbientLocked
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, bits, 0, 0, 0); err != nil {
 		return fmt.Errorf("lock secure bits: %w", err)
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	_, _, e := unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none)), 0)
-	if e != 0 {
-		return fmt.Errorf("clear capabilities: %w", e)
+	if err := setCapabilities(keep, keep); err != nil {
+		return err
 	}
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// KeepPrivileges keeps the capabilities of [InitPrivileges] to this thread: its children have them until they
+// execute a program.
+func KeepPrivileges() error { return setCapabilities(InitPrivileges, nil) }
+
+// setCapabilities sets the capabilities of this thread. A capability that is not both permitted and inheritable
+// stops being ambient, too (capabilities(7)).
+func setCapabilities(permitted, inheritable []uintptr) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	for _, c := range permitted {
+		data[c/32].Permitted |= 1 << (c % 32)
+		data[c/32].Effective |= 1 << (c % 32)
+	}
+	for _, c := range inheritable {
+		data[c/32].Inheritable |= 1 << (c % 32)
+	}
+	_, _, e := unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data)), 0)
+	if e != 0 {
+		return fmt.Errorf("set capabilities: %w", e)
+	}
+	return nil
 }

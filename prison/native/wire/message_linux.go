@@ -177,7 +177,8 @@ func (a Reply) Err() error {
 }
 
 // Pass replies that a process was started, and passes descriptors. The kernel counts descriptors in flight for the
-// uid, which is the agent's (unix(7), ETOOMANYREFS). A reply without descriptors is not refused for that.
+// uid of init, which is the agent's if the user's range has no second id (unix(7), ETOOMANYREFS). A reply without
+// descriptors is not refused for that.
 func (c Conn) Pass(files ...*os.File) error {
 	err := c.Send(Reply{}, files...)
 	if errors.Is(err, unix.ETOOMANYREFS) {

@@ -1,0 +1,57 @@
+package inside
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+
+	"golang.org/x/sys/unix"
+)
+
+// Nobody is the uid inside of an init that has not the agent's. Outside it is a number of its own, see
+// [walls.InitUID].
+const Nobody = 65534
+
+// phantom is the agent's uid, if init has another one. Otherwise it is 0, and init has the agent's uid.
+//
+// With a uid of its own, init is safe from the agent: the kernel compares uids in prlimit(2), setpriority(2),
+// ioprio_set(2), sched(7), ptrace(2) and kill(2). Init has the agent's gid, and two capabilities in the prison's user
+// namespace, see [walls.InitPrivileges].
+type phantom int
+
+// do calls f in a thread that has the agent's rights to files (setfsuid(2)). New pipes and terminals belong to the
+// agent. This is never the first thread: the change would clear its setting of PR_SET_PDEATHSIG(2const).
+func (p phantom) do(f func()) {
+	if p == 0 {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		unix.RawSyscall(unix.SYS_SETFSUID, uintptr(p), 0, 0)                  //nolint:errcheck // never fails
+		defer unix.RawSyscall(unix.SYS_SETFSUID, uintptr(os.Geteuid()), 0, 0) //nolint:errcheck // never fails
+		f()
+	}()
+	<-done
+}
+
+// credential returns the ids of the agent's processes. They have no other groups than init.
+func (p phantom) credential() *syscall.Credential {
+	if p == 0 {
+		return nil
+	}
+	return &syscall.Credential{Uid: uint32(p), Gid: uint32(os.Getegid()), NoSetGroups: true}
+}
+
+// keepPrivileges prevents that the processes started by this thread inherit a capability.
+func (p phantom) keepPrivileges() error {
+	if p == 0 {
+		return nil
+	}
+	return walls.KeepPrivileges()
+}
