@@ -80,12 +80,14 @@ func runner(machine uint16, code []byte) []byte {
 	return append(f, code...)
 }
 
+var errNoRunner = errors.New("the program that makes calls is not written for this processor")
+
 // Make makes calls, one after the other in one process. The result of each call is its return value, or the negated
 // error number.
 func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 	program := ownRunner()
 	if program == nil {
-		return nil, errors.New("the program that makes calls is not written for this processor")
+		return nil, errNoRunner
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -104,22 +106,43 @@ func Make(ctx context.Context, p prison.Prison, calls []Call) ([]int64, error) {
 	}
 	path := strings.TrimSuffix(string(place), "\n")
 	defer remove(ctx, p, path)
+	out, err := run(ctx, p, encode(calls), path)
+	if err != nil {
+		return nil, fmt.Errorf("make calls: %w", err)
+	}
+	return Results(out, len(calls))
+}
+
+func encode(calls []Call) []byte {
 	var requests bytes.Buffer
 	for _, c := range calls {
 		requests.Write(c.encode())
 	}
-	out, err := run(ctx, p, requests.Bytes(), path)
-	if err != nil {
-		return nil, fmt.Errorf("make calls: %w", err)
+	return requests.Bytes()
+}
+
+// Results returns the results of n calls, which were written one after the other.
+func Results(out []byte, n int) ([]int64, error) {
+	if len(out) != 8*n {
+		return nil, fmt.Errorf("%d bytes of results for %d calls", len(out), n)
 	}
-	if len(out) != 8*len(calls) {
-		return nil, fmt.Errorf("%d bytes of results for %d calls", len(out), len(calls))
-	}
-	results := make([]int64, len(calls))
+	results := make([]int64, n)
 	for i := range results {
 		results[i] = int64(binary.LittleEndian.Uint64(out[8*i:])) //nolint:gosec // a register is both
 	}
 	return results, nil
+}
+
+// Script returns a script for sh(1) and its input. The process makes calls and ends, and its output is for [Results]. So the first
+// process of a container can make calls. The script needs a folder in which programs can be executed: its argument, or else /tmp.
+func Script(calls []Call) (script string, input []byte, err error) {
+	program := ownRunner()
+	if program == nil {
+		return "", nil, errNoRunner
+	}
+	// dd(1) reads no byte too much of a pipe if it reads single bytes.
+	script = fmt.Sprintf(`umask 077; f=${1:-/tmp}/run; dd bs=1 count=%d of="$f" 2>/dev/null && chmod 700 "$f" && exec "$f"`, len(program))
+	return script, append(program, encode(calls)...), nil
 }
 
 // remove removes the runner, even if there is no time left for calls.
