@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -95,38 +94,10 @@ func checkStopped(s prison.Spec) error {
 
 var errRunning = errors.New("the prison is running already")
 
-// startKeeper starts the keeper detached: in a session of its own and in the root folder. Its environment is only
-// PATH, in which programs for prisons are found. Processes that the keeper starts do not inherit PATH.
+// startKeeper starts the keeper. Its environment is only PATH, in which programs for prisons are found. Processes that the keeper
+// starts do not inherit PATH.
 func startKeeper(s prison.Spec) (p *os.Process, link wire.Conn, err error) {
-	link, theirs, err := wire.Pair()
-	if err != nil {
-		return nil, wire.Conn{}, err
-	}
-	defer theirs.Close()
-	defer func() {
-		if err != nil {
-			link.Close()
-		}
-	}()
-	config, err := wire.NewConfig(wire.Keeper, wire.PackSpec(s), 1)
-	if err != nil {
-		return nil, wire.Conn{}, err
-	}
-	defer config.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, wire.Conn{}, err
-	}
-	defer null.Close()
-	p, err = os.StartProcess("/proc/self/exe", []string{wire.Keeper}, &os.ProcAttr{
-		Dir: "/", Env: append([]string{"PATH=" + os.Getenv("PATH")}, wire.RoleEnv...), Files: []*os.File{null, null, null, config, theirs},
-		Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return nil, wire.Conn{}, err
-	}
-	go p.Wait() // if it ends before this process, it must not stay a zombie
-	return p, link, nil
+	return wire.Detach(wire.Keeper, wire.PackSpec(s), append([]string{"PATH=" + os.Getenv("PATH")}, wire.RoleEnv...))
 }
 
 // baseFolder returns the nearest folder above both the workspace and the host state. The builder starts with it as

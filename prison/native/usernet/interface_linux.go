@@ -28,7 +28,8 @@ const (
 	interfaceName = "eth0"
 	// interfaceMTU is the largest that is a multiple of the page size and fits: fewer, larger packets.
 	interfaceMTU = 65520
-	tunDevice    = "/dev/net/tun"
+	// Device makes interfaces, see [OpenDevice].
+	Device = "/dev/net/tun"
 )
 
 // wiring describes the interface to the process that gets its other end.
@@ -39,7 +40,10 @@ func wiring(open bool) wire.Wiring {
 }
 
 // Resolvers returns the content of resolv.conf(5) for a prison with an open network: its name server asks the host's.
-func Resolvers() string { return "nameserver " + dnsAddress.String() + "\n" }
+func Resolvers() string { return "nameserver " + Resolver() + "\n" }
+
+// Resolver returns the address of the name server.
+func Resolver() string { return dnsAddress.String() }
 
 // address is an IPv4 address. Like net, the package net/netip would come late: see [wire.Conn].
 type address [4]byte
@@ -59,64 +63,72 @@ func (p prefix) mask() (m address) {
 
 // OpenDevice opens the device that makes interfaces, which only the host's user may.
 func OpenDevice() (fd int, err error) {
-	fd, err = unix.Open(tunDevice, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err = unix.Open(Device, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: tunDevice, Err: err}
+		return -1, &os.PathError{Op: "open", Path: Device, Err: err}
 	}
 	return fd, nil
 }
 
 // MakeInterface makes the interface in this process's network namespace. The device's descriptor becomes its other end.
 func MakeInterface(device int) error {
-	if err := makeTap(device); err != nil {
-		return fmt.Errorf("make interface: %w", err)
-	}
-	return configureInterface()
-}
-
-// makeTap turns a descriptor of the device into an interface's other end: Linux's
-// Documentation/networking/tuntap.rst.
-func makeTap(fd int) error {
-	ifr, err := unix.NewIfreq(interfaceName)
-	if err != nil {
-		return err
-	}
-	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
-	return unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr)
-}
-
-// configureInterface gives the interface its addresses and routes: netdevice(7), route(8).
-func configureInterface() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(s)
-	if err := setMAC(s, ownMAC); err != nil {
-		return fmt.Errorf("set hardware address: %w", err)
-	}
-	for _, step := range []struct {
-		what    string
-		request uint
-		set     func(*unix.Ifreq) error
-	}{
-		{"set address", unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(ownAddress[:]) }},
-		{"set netmask", unix.SIOCSIFNETMASK, func(r *unix.Ifreq) error { mask := ownNetwork.mask(); return r.SetInet4Addr(mask[:]) }},
-		{"set size of packets", unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(interfaceMTU); return nil }},
-		{"bring up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }},
-	} {
-		ifr, err := unix.NewIfreq(interfaceName)
-		if err != nil {
-			return err
-		}
-		if err := step.set(ifr); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
-		}
-		if err := unix.IoctlIfreq(s, step.request, ifr); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
+	fds := map[bool]int{true: device, false: s}
+	for _, r := range Requests() {
+		if err := ioctl(fds[r.ToDevice], r.Number, unsafe.Pointer(&r.Argument[0])); err != nil {
+			return fmt.Errorf("%s: %w", r.Step, err)
 		}
 	}
-	return addRoute(s)
+	return nil
+}
+
+// Request is an ioctl(2) that makes or configures the interface. Its argument is a structure without pointers.
+type Request struct {
+	Step     string // what it does, for errors
+	ToDevice bool   // to a descriptor of the device, rather than to a socket
+	Number   uint
+	Argument []byte
+}
+
+// Requests returns what makes the interface, in this order. The first of them makes a descriptor of the device its other end:
+// Linux's Documentation/networking/tuntap.rst. The others give it its addresses and routes: netdevice(7), route(8).
+func Requests() []Request {
+	mask := ownNetwork.mask()
+	hardware := hardwareRequest{family: unix.ARPHRD_ETHER, mac: ownMAC}
+	copy(hardware.name[:], interfaceName)
+	route := newRoute(prefix{}, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)
+	return []Request{
+		{"make interface", true, unix.TUNSETIFF, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI) })},
+		{"set hardware address", false, unix.SIOCSIFHWADDR, bytesOf(&hardware)},
+		{"set address", false, unix.SIOCSIFADDR, request(func(r *unix.Ifreq) { r.SetInet4Addr(ownAddress[:]) })}, //nolint:errcheck // has four bytes
+		{"set netmask", false, unix.SIOCSIFNETMASK, request(func(r *unix.Ifreq) { r.SetInet4Addr(mask[:]) })},    //nolint:errcheck // has four bytes
+		{"set size of packets", false, unix.SIOCSIFMTU, request(func(r *unix.Ifreq) { r.SetUint32(interfaceMTU) })},
+		{"bring up", false, unix.SIOCSIFFLAGS, request(func(r *unix.Ifreq) { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) })},
+		{"add route", false, unix.SIOCADDRT, bytesOf(&route)},
+	}
+}
+
+// request returns a struct ifreq for the interface.
+func request(set func(*unix.Ifreq)) []byte {
+	r, err := unix.NewIfreq(interfaceName)
+	if err != nil {
+		panic(err) // the name is too long
+	}
+	set(r)
+	return bytesOf(r)
+}
+
+// bytesOf returns the memory of a structure.
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+// IsInterface reports whether a descriptor is the other end of an interface that [Requests] made.
+func IsInterface(fd int) bool {
+	r, err := unix.NewIfreq("")
+	return err == nil && unix.IoctlIfreq(fd, unix.TUNGETIFF, r) == nil && r.Name() == interfaceName && r.Uint16()&unix.IFF_TAP != 0
 }
 
 // hardwareRequest is struct ifreq with ifr_hwaddr, which x/sys does not offer.
@@ -125,12 +137,6 @@ type hardwareRequest struct {
 	family uint16
 	mac    [6]byte
 	_      [16]byte
-}
-
-func setMAC(socket int, mac [6]byte) error {
-	r := hardwareRequest{family: unix.ARPHRD_ETHER, mac: mac}
-	copy(r.name[:], interfaceName)
-	return ioctl(socket, unix.SIOCSIFHWADDR, unsafe.Pointer(&r))
 }
 
 // routeEntry is struct rtentry of linux/route.h.
@@ -145,14 +151,6 @@ type routeEntry struct {
 	device                *byte
 	mtu, window           uintptr
 	irtt                  uint16
-}
-
-func addRoute(socket int) error {
-	route := newRoute(prefix{}, gatewayAddress, unix.RTF_UP|unix.RTF_GATEWAY)
-	if err := ioctl(socket, unix.SIOCADDRT, unsafe.Pointer(&route)); err != nil {
-		return fmt.Errorf("add route: %w", err)
-	}
-	return nil
 }
 
 func newRoute(to prefix, via address, flags uint16) routeEntry {

@@ -29,21 +29,27 @@ func Check(s prison.Spec) error {
 	if s.Network == prison.NetworkNone {
 		return nil
 	}
-	if _, _, err := walls.SecondPhantom(s.UID, s.GID); err != nil {
+	if err := CheckIDs(s); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(tunDevice, os.O_RDWR, 0)
+	f, err := os.OpenFile(Device, os.O_RDWR, 0)
 	if err == nil {
 		return f.Close()
 	}
-	reason := "a network needs " + tunDevice + ": " + err.Error()
+	reason := "a network needs " + Device + ": " + err.Error()
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
 		return walls.Unavailable(reason, "sudo modprobe tun")
 	case errors.Is(err, os.ErrPermission):
-		return walls.Unavailable(reason, "sudo chmod 0666 "+tunDevice)
+		return walls.Unavailable(reason, "sudo chmod 0666 "+Device)
 	}
 	return walls.Unavailable(reason)
+}
+
+// CheckIDs returns an error if this user has no second id for the process that carries the packets.
+func CheckIDs(s prison.Spec) error {
+	_, _, err := walls.SecondPhantom(s.UID, s.GID)
+	return err
 }
 
 // Finding returns what this machine has for an open network.

@@ -1,0 +1,86 @@
+package usernet
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/prison/calls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors of a process that makes the interface by single system calls. It has no others.
+const (
+	deviceFD = 3 + iota
+	configFD
+	socketFD
+)
+
+// RemoteCalls returns the system calls with which a process elsewhere makes the interface in its own network namespace, and sends
+// the other end over the unix socket at a path of at most 100 bytes. There [wire.AwaitReady] understands it as a prison's first
+// process. The interface outlives that process.
+//
+// If again is set, the interface exists, and the process only becomes its other end. It does not set the addresses: a runtime
+// with a network stack of its own has taken them from the kernel, which would answer in place of that stack.
+func RemoteCalls(socket string, again bool) []calls.Call {
+	list := []calls.Call{
+		{Name: "close descriptors", Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{deviceFD, 1000}},
+		open(Device),
+		{Name: "make socket", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM}},
+	}
+	for _, r := range Requests() {
+		fd := uintptr(configFD)
+		if r.ToDevice {
+			fd = deviceFD
+		} else if again {
+			continue
+		}
+		list = append(list, calls.Call{Name: r.Step, Number: unix.SYS_IOCTL, Args: [6]uintptr{fd, uintptr(r.Number), calls.Pointer}, Data: r.Argument})
+	}
+	address := append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), socket...)
+	return append(list,
+		calls.Call{Name: "keep interface", Number: unix.SYS_IOCTL, Args: [6]uintptr{deviceFD, unix.TUNSETPERSIST, 1}},
+		calls.Call{Name: "make socket", Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM}},
+		calls.Call{Name: "connect to the host", Number: unix.SYS_CONNECT, Data: append(address, 0),
+			Args: [6]uintptr{socketFD, calls.Pointer, uintptr(len(address) + 1)}},
+		calls.Call{Name: "send descriptor", Number: unix.SYS_SENDMSG, Args: [6]uintptr{socketFD, calls.Pointer}, Data: announcement()})
+}
+
+func open(path string) calls.Call {
+	const here = ^uintptr(0) - 99 // AT_FDCWD
+	return calls.Call{Name: "open " + path, Number: unix.SYS_OPENAT, Args: [6]uintptr{here, calls.Pointer, unix.O_RDWR | unix.O_NONBLOCK}, Data: append([]byte(path), 0)}
+}
+
+// announcement returns struct msghdr, with the struct iovec and the struct cmsghdr that it points to, for two messages: the other
+// end of the interface, and that nothing else comes. See cmsg(3).
+func announcement() []byte {
+	var body []byte
+	for _, a := range []wire.Announcement{{Tap: true}, {}} {
+		text, err := json.Marshal(a)
+		if err != nil {
+			panic(err) // it is of plain fields
+		}
+		body = append(binary.BigEndian.AppendUint32(body, uint32(len(text))), text...) //nolint:gosec // short
+	}
+	rights := unix.UnixRights(deviceFD)
+	const vector = calls.Pointer + 56 // the size of struct msghdr
+	const control = vector + 16
+	ne := binary.NativeEndian
+	var m []byte
+	for _, n := range []uint64{0, 0, vector, 1, control, uint64(len(rights)), 0, control + uint64(len(rights)), uint64(len(body))} {
+		m = ne.AppendUint64(m, n)
+	}
+	return append(append(m, rights...), body...)
+}
+
+// CheckRemote returns the error of the first of these system calls that failed.
+func CheckRemote(list []calls.Call, results []int64) error {
+	for i, result := range results {
+		if result < 0 {
+			return fmt.Errorf("%s: %w", list[i].Name, unix.Errno(-result))
+		}
+	}
+	return nil
+}
