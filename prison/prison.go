@@ -63,7 +63,7 @@ const (
 	NetworkNone Network = iota
 	// NetworkAllowlist reaches the names and addresses that rules allow, see package egress/control.
 	NetworkAllowlist
-	// NetworkOpen reaches public addresses. Some backends also reach the host's own ones, and report it ([HostReachable]).
+	// NetworkOpen reaches public addresses, and never the host's own.
 	NetworkOpen
 )
 

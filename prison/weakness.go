@@ -28,10 +28,6 @@ const (
 	HostPath Missing = "host-path"
 	// SharedSystem means that processes inside can watch and lock files of the host.
 	SharedSystem Missing = "shared-system"
-	// HostReachable means that an open network reaches services of the host.
-	HostReachable Missing = "host-reachable"
-	// PrivateReachable means that an open network reaches private networks and clouds' metadata.
-	PrivateReachable Missing = "private-reachable"
 	// NoMemoryLimit means that memory is not limited.
 	NoMemoryLimit Missing = "no-memory-limit"
 	// LooseMemoryLimit means that the memory limit does not count everything, or ends more processes than it should.

@@ -4,8 +4,7 @@
 //
 // A prison is one container and one volume. The volume survives [Backend.Stop]. It contains the home and the
 // prison's account files, which are mounted over those of the image's /etc. On Podman the account files are in a
-// second volume, a copy of the image's /etc. An open network adds a bridge for this prison alone. All of these
-// objects have a random key as a label, which the host state stores; their names are only for people. The file
+// second volume, a copy of the image's /etc. All of these objects have a random key as a label, which the host state stores; their names are only for people. The file
 // system of the image is read-only; /tmp, /run and the like are in memory. A prison made by [Backend.Open] is a
 // second, short-lived container, whose first process reads its standard input. However the caller ends, this input
 // ends with it, and then the engine removes the container.
@@ -13,8 +12,8 @@
 // # Rooms
 //
 // This package plans, makes and removes the objects of a prison on an engine. Package dialect connects to the
-// engine and determines its abilities, image manages images, inside runs the commands in a container, and walls and
-// fence restrict a container.
+// engine and determines its abilities, image manages images, inside runs the commands in a container, and walls
+// restricts a container.
 //
 // # Processes
 //
@@ -26,6 +25,21 @@
 //
 // The engine passes out the terminal of a command only while it starts the command. For a launched command, a
 // process of this program on the host, the keeper, holds the terminal: see Reexec in package inside.
+//
+// # Network
+//
+// The engine gives a container no network. An open network is an interface, tap(4), whose other end is a descriptor of
+// a process on the host, as for a native prison: see package egress. To make it, a helper container joins the
+// container's network for a moment. It is the only one with the capability for that, the device, and a socket over
+// which it passes the descriptor out. It makes its system calls from a list, so that no program of ours has to fit
+// the image. A process of this program on the host, the network's keeper, keeps a duplicate of the descriptor, and
+// starts a successor for a process that was killed. Nothing changes inside meanwhile, and no packet leaves. The keeper
+// ends with the container. If the keeper was killed, or somebody else has restarted the container, the network leads
+// nowhere until the next command.
+//
+// A runtime with a network stack of its own takes the interfaces that it finds when it starts, and their addresses.
+// For such a runtime another container, which only waits, has the network, and the agent's container joins it. If
+// somebody else restarts the agent's container, it has no network until the prison is stopped and started.
 //
 // # Ownership
 //
@@ -40,7 +54,8 @@
 //	read-only image, one bind mount, memory   nothing of the host to see but the workspace             uids
 //	no capability, no new privileges          nothing to mount, trace or regain                        the filter of system calls
 //	Docker's filter, made stricter            what few programs use; set-id bits on the host's disk    the two above
-//	no network, or a bridge of its own        other machines, and a cloud's credentials                -
+//	no network, or an interface whose         other machines, a cloud's credentials, and this          no route, bridge or address
+//	other end is a process of ours            machine's own addresses                                  of the engine's leads out
 //	control groups                            memory, processor, processes                             weaker, and reported
 //	masked files in /proc and /sys            the machine, and what others do on it                    they inform, and give nothing
 //	a limit of one byte for core dumps        the host's program for dumps, which runs as root         -
@@ -48,10 +63,7 @@
 //
 // A user who may use the engine is root. A container under runc shares the kernel, like a native prison. The first
 // processes of all prisons have the same uid outside, so a host process with the uid of nobody can end a prison, as
-// root can. With an open network, services on all of the host's addresses can be reached through the bridge;
-// preventing that needs rules in the host's firewall. A bridge without an address (inhibit_ipv4) has no way out
-// either, and the isolated gateway of newer engines is for internal networks. The path of the workspace can be read
-// in mountinfo, since no engine offers the overlay by descriptors that hides it in a native prison. For the same
+// root can. The path of the workspace can be read in mountinfo, since no engine offers the overlay by descriptors that hides it in a native prison. For the same
 // reason tools and other roots are refused. Podman does not accept paths with a colon, so PCI buses are visible
 // there.
 //
@@ -84,6 +96,7 @@
 //	                                                                                does not know: the first process has a known one
 //	environment            ours                                                     "container" and HOSTNAME are taken out
 //	killed container       the engine may never report it: asked every 3 seconds    as Docker
+//	open network           in a container that only waits, see above                as Docker
 //	memory file systems    as Docker                                                have no owner: sticky and open to all
 //	a new volume           as Docker                                                is filled from the image at the first start
 //	open files             as Docker                                                asks for more than it may have: as many as we have

@@ -23,12 +23,14 @@ type helper struct {
 	caps     []string
 	mounts   []mount.Mount
 	// the key of its prison, see [record]; if this process is killed, the helper is removed with the prison
-	key  string
-	made string // see labelMade
+	key     string
+	made    string // see labelMade
+	role    string // instead of roleHelper
+	devices []container.DeviceMapping
 }
 
 func (h helper) labels(s prison.Spec) map[string]string {
-	labels := map[string]string{labelRole: roleHelper, labelKey: h.key, labelID: s.ID}
+	labels := map[string]string{labelRole: cmp.Or(h.role, roleHelper), labelKey: h.key, labelID: s.ID}
 	if h.made != "" {
 		labels[labelMade] = h.made
 	}

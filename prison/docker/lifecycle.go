@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -100,7 +101,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if inside.Runs(old) {
 		return i, errRunning
 	}
-	if err := checkOwner(s); err != nil {
+	if err := errors.Join(checkOwner(s), checkNetwork(s)); err != nil {
 		return i, err
 	}
 	i, err = e.raise(ctx, p, r, s, old)
@@ -135,6 +136,12 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	if h.incomplete {
 		old = nil // an existing container must be replaced
 	}
+	if err := endNetwork(ctx, s.Dir); err != nil {
+		return i, err
+	}
+	if err := e.hold(ctx, p, r, s); err != nil {
+		return i, err
+	}
 	plan, err := planner{Platform: p, Spec: s, image: found, record: r, home: h}.prison()
 	if err != nil {
 		return i, err
@@ -154,9 +161,6 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 
 // renew makes the container, unless the old one still matches the plan. The home stays; /etc comes from the image.
 func (e *engine) renew(ctx context.Context, pf *dialect.Platform, r *record, s prison.Spec, p plan, old *container.InspectResponse) error {
-	if err := e.makeNetwork(ctx, r, s); err != nil {
-		return err
-	}
 	if old != nil && old.Config != nil && old.Config.Labels[labelPlan] == p.config.Labels[labelPlan] {
 		return nil
 	}
@@ -216,12 +220,18 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s pris
 		defer leave()
 		heard = line
 	}
-	start := e.start
-	if s.Network == prison.NetworkOpen {
-		start = e.startOpen
+	connected := func() error { return nil }
+	if r.Holder != "" {
+		if err := connectNetwork(ctx, newNetworkOrder(s, r))(); err != nil {
+			return err
+		}
 	}
-	if err := start(ctx, r.Container, s.Image); err != nil {
+	if err := e.start(ctx, r.Container, s.Image); err != nil {
 		return err
+	}
+	if r.Holder == "" {
+		connected = sync.OnceValue(connectNetwork(ctx, newNetworkOrder(s, r)))
+		defer connected() //nolint:errcheck // another error is returned
 	}
 	if p.FillsLate() {
 		if err := e.fillLate(ctx, r.Container, s); err != nil {
@@ -235,9 +245,6 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s pris
 		return err
 	}
 	e.limitSockets(ctx, p, r, s)
-	if err := e.fence(ctx, p, r, s); err != nil {
-		return err
-	}
 	if r.Shell = heard(); r.Shell == "" { // the first process has ended, or the first attempt to start failed
 		var err error
 		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {
@@ -246,6 +253,9 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s pris
 	}
 	if r.Shell == "" {
 		return lacksGit(s.Image)
+	}
+	if err := connected(); err != nil {
+		return err
 	}
 	return r.write(s.Dir)
 }
@@ -275,6 +285,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 		return nil, &prison.Unavailable{Backend: dialect.Name, Frozen: true, Reason: fmt.Sprintf("the container %s is paused", container),
 			Mend: []string{"docker unpause " + container}}
 	}
+	reconnectNetwork(ctx, newNetworkOrder(s, r))
 	box := &inside.Container{Engine: e.Engine, ID: r.Container, User: userOf(s), HostDir: s.Dir, Variables: r.Variables}
 	if r.Shell != "" {
 		box.Base = []string{"SHELL=" + r.Shell}
@@ -355,7 +366,11 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 			return err
 		}
 	}
-	return errors.Join(inside.AwaitKeeper(ctx, s.Dir), e.leaveSink(ctx, c))
+	err = errors.Join(inside.AwaitKeeper(ctx, s.Dir), endNetwork(ctx, s.Dir))
+	if r.Holder != "" {
+		err = errors.Join(err, e.removeAll(ctx, r.Key, roleHolder))
+	}
+	return err
 }
 
 // reapPatience is how long a dead first process may take to disappear after the engine has given up waiting. Under

@@ -1,230 +1,119 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/calls"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
-	"github.com/git-airlock/git-airlock/prison/docker/fence"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// The sink is a network that leads nowhere, not even to the host, and that has all link-local addresses. Clouds
-// serve credentials at one of these addresses. A container in the sink never sends packets for them to its other
-// network. An engine can have only one network for a range, so prisons share the sink, but cannot reach each other
-// in it.
+// An open network is an interface in the container, whose other end is a descriptor of a process on the host: the network's keeper.
+// The engine gives the container no network at all. A helper container in the container's network makes the interface and passes
+// the descriptor out over a socket that is mounted into the helper alone.
 const (
-	sinkName       = "link-local-sink"
-	linkLocal      = linkLocalStart + "0.0/16"
-	linkLocalStart = "169.254."
+	// networkFolder is the folder of that socket in the prison's host folder. It is open to the helper, whose root has no
+	// capability for files; the host folder around it is closed to everybody else.
+	networkFolder = "interface"
+	// networkStateName is the file with a [networkState] in that folder, and networkLockName the keeper's lock.
+	networkStateName, networkLockName = "interface.json", "interface.lock"
+	// helperSocket is the path of the socket in the helper.
+	helperSocket = "/run/network/"
 )
 
-// makeNetwork creates the bridge of a prison with an open network. The container refers to the bridge by name.
-func (e *engine) makeNetwork(ctx context.Context, r *record, s prison.Spec) error {
-	if s.Network != prison.NetworkOpen {
-		return nil
-	}
-	return e.ensureNetwork(ctx, r.network(), network.CreateOptions{Driver: "bridge", Labels: r.labels(s, rolePrison)})
+// networkFiles are the files of an open network in the prison's host folder.
+var networkFiles = []string{networkFolder + "/" + socketName, networkFolder, networkStateName, networkLockName}
+
+// networkState is what the host stores about an open network.
+type networkState struct {
+	Owner   string `json:"owner"`   // the container that has the interface, and the time when it was started
+	Started string `json:"started"` //
+	Relay   int    `json:"relay"`   // the process that carries the packets
 }
 
-// joinSink connects the container to the sink, too. The container must not run yet.
-func (e *engine) joinSink(ctx context.Context, id string) error {
-	sink := network.CreateOptions{
-		Driver: "bridge", Internal: true, Labels: map[string]string{labelRole: roleSink},
-		IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: linkLocal}}},
-		Options: map[string]string{
-			"com.docker.network.bridge.inhibit_ipv4": "true", // the host gets no address and no route
-			"com.docker.network.bridge.enable_icc":   "false",
-		},
+// networkOrder is the configuration of the keeper of an open network.
+type networkOrder struct {
+	Spec  prison.Spec
+	Host  string // address of the engine
+	Key   string // see [record]
+	Image string
+	Owner string // id of the container whose network it is
+}
+
+func (o networkOrder) path(name string) string { return filepath.Join(o.Spec.Dir, name) }
+
+// owner returns the id of the container whose network the prison is in.
+func (r *record) owner() string {
+	if r.Holder != "" {
+		return r.Holder
 	}
-	if err := e.ensureNetwork(ctx, sinkName, sink); err != nil {
+	return r.Container
+}
+
+func newNetworkOrder(s prison.Spec, r *record) networkOrder {
+	s.Env = nil
+	return networkOrder{Spec: s, Host: r.Host, Key: r.Key, Image: r.Image, Owner: r.owner()}
+}
+
+// hold makes and starts the container that has the network of a runtime with a network stack of its own. Such a runtime takes the
+// interfaces that it finds when it starts, so somebody else must have them before. Its first process only waits.
+func (e *engine) hold(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+	r.Holder = ""
+	if s.Network == prison.NetworkNone || !p.Foreign(s.Runtime) {
+		return nil
+	}
+	if err := e.removeAll(ctx, r.Key, roleHolder); err != nil {
 		return err
 	}
+	h := helper{image: r.Image, argv: []string{inside.Shell, "-c", wait}, key: r.Key, role: roleHolder}
+	plan := h.besidePlan(p, s, "none")
+	plan.config.User, plan.config.Hostname = nobody, s.Hostname
+	plan.config.StdinOnce, plan.config.AttachStdin, plan.host.AutoRemove = false, false, false
+	plan.host.DNS, plan.host.DNSSearch = []string{resolver()}, []string{"."}
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	if err := e.NetworkConnect(bounded, sinkName, id, nil); err != nil && !dialect.NotNow(err) && !e.joined(bounded, id, sinkName) {
-		return e.Failed(ctx, "shut link-local addresses", err)
-	}
-	return nil
-}
-
-// joined reports whether a container is in a network. Not every engine returns this as a kind of error.
-func (e *engine) joined(ctx context.Context, id, name string) bool {
-	c, err := e.ContainerInspect(ctx, id)
-	if err != nil || c.NetworkSettings == nil {
-		return false
-	}
-	_, in := c.NetworkSettings.Networks[name]
-	return in
-}
-
-// startOpen starts a container with an open network. If the end of another prison removes the sink before this one
-// has joined it, startOpen creates a new sink.
-func (e *engine) startOpen(ctx context.Context, id, ref string) (err error) {
-	for range openTries {
-		if err = e.joinSink(ctx, id); err == nil {
-			err = e.start(ctx, id, ref)
-		}
-		var lasting *prison.Unavailable
-		if err == nil || ctx.Err() != nil || errors.As(err, &lasting) || errors.Is(err, errForeign) {
-			return err
-		}
-	}
-	return err
-}
-
-const (
-	openTries = 4
-	// networkPatience is how long to wait while other prisons create or leave a network.
-	networkPatience = 5 * time.Second
-	networkPoll     = 50 * time.Millisecond
-)
-
-var errForeign = errors.New("it is somebody else's")
-
-// ensureNetwork creates a network if it does not exist. Other processes may create it at the same time, and engines
-// report that in several ways.
-func (e *engine) ensureNetwork(ctx context.Context, name string, o network.CreateOptions) error {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	for deadline := time.Now().Add(networkPatience); ; time.Sleep(networkPoll) {
-		n, err := e.NetworkInspect(bounded, name, network.InspectOptions{})
-		if err == nil {
-			if n.Labels[labelRole] != o.Labels[labelRole] || n.Labels[labelKey] != o.Labels[labelKey] {
-				return fmt.Errorf("network %q: %w", name, errForeign)
-			}
-			return nil
-		}
-		if !dialect.Gone(err) {
-			return e.Failed(ctx, "inspect network", err)
-		}
-		_, err = e.NetworkCreate(bounded, name, o)
-		if err == nil {
-			return nil
-		}
-		if foreign := e.overlaps(bounded, o); foreign != "" {
-			return fmt.Errorf("network %q, which has addresses of %s: %w", foreign, linkLocal, errForeign)
-		}
-		if bounded.Err() != nil || dialect.Unreachable(err) || dialect.Refused(err) || time.Now().After(deadline) {
-			return e.Failed(ctx, "create network "+name, err)
-		}
-	}
-}
-
-// overlaps returns the name of another network with link-local addresses, if the network to create needs these
-// addresses.
-func (e *engine) overlaps(ctx context.Context, o network.CreateOptions) string {
-	if o.IPAM == nil {
-		return ""
-	}
-	list, err := e.NetworkList(ctx, network.ListOptions{})
+	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, "")
 	if err != nil {
-		return ""
+		return e.Failed(ctx, "create container for the network", err)
 	}
-	for _, n := range list {
-		for _, c := range n.IPAM.Config {
-			if strings.HasPrefix(c.Subnet, linkLocalStart) && n.Labels[labelRole] != roleSink {
-				return n.Name
-			}
-		}
-	}
-	return ""
+	r.Holder = c.ID
+	return e.start(ctx, c.ID, s.Image)
 }
 
-// leaveSink disconnects a stopped container from the sink, and removes the sink with its last member.
-func (e *engine) leaveSink(ctx context.Context, c *container.InspectResponse) error {
-	if c == nil || c.NetworkSettings == nil || c.NetworkSettings.Networks[sinkName] == nil {
-		return nil
-	}
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	if err := e.NetworkDisconnect(bounded, sinkName, c.ID, true); err != nil && !dialect.Gone(err) {
-		return e.Failed(ctx, "leave "+sinkName, err)
-	}
-	e.NetworkRemove(bounded, sinkName) //nolint:errcheck // fails while other containers are in it
-	return nil
-}
-
-// removeNetworks removes the networks that makeNetwork created.
-func (e *engine) removeNetworks(ctx context.Context, r *record) error {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	f := filters.NewArgs(filters.Arg("label", labelKey+"="+r.Key))
-	list, err := e.NetworkList(bounded, network.ListOptions{Filters: f})
-	if err != nil {
-		return e.Failed(ctx, "list networks", err)
-	}
-	for _, n := range list {
-		if err := e.removeNetwork(bounded, n.ID); err != nil {
-			return e.Failed(ctx, "remove network", err)
-		}
-	}
-	return nil
-}
-
-// removeNetwork waits a moment for a container that is being removed, since its connection to the network is
-// removed last.
-func (e *engine) removeNetwork(ctx context.Context, id string) error {
-	for deadline := time.Now().Add(networkPatience); ; time.Sleep(networkPoll) {
-		err := e.NetworkRemove(ctx, id)
-		if err == nil || dialect.Gone(err) {
-			return nil
-		}
-		if dialect.Unreachable(err) || ctx.Err() != nil || time.Now().After(deadline) {
-			return err
-		}
-	}
-}
-
-// fence blocks private addresses in an open network, or records the weakness if that is impossible.
-func (e *engine) fence(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
-	if s.Network != prison.NetworkOpen {
-		return nil
-	}
-	err := e.setFence(ctx, p, r, s)
-	if err == nil || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	p.Lacks(prison.PrivateReachable, fmt.Sprintf("with an open network, private networks and a cloud's metadata can be reached (%v)", err))
-	return nil
-}
-
-func (e *engine) setFence(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
-	h := helper{image: r.Image, argv: []string{inside.Shell, "-c", waitForever}, caps: []string{"NET_ADMIN"}, key: r.Key}
-	box, err := e.beside(ctx, p, s, h, r.Container)
-	if err != nil {
-		return err
-	}
-	defer box.Close()
-	return fence.Set(ctx, box, e.hostResolvers())
-}
-
-// beside opens a helper in the network of a container, with the engine's usual runtime if that uses this kernel.
-func (e *engine) beside(ctx context.Context, p *dialect.Platform, s prison.Spec, h helper, id string) (*inside.Container, error) {
+// besidePlan plans a helper with a network, under a runtime that uses this kernel.
+func (h helper) besidePlan(p *dialect.Platform, s prison.Spec, network string) plan {
 	pids := int64(helperPIDs)
+	security := []string{"no-new-privileges"}
+	if p.Security("selinux") {
+		security = append(security, "label=disable") // it could not use a socket of the host
+	}
 	plan := plan{
 		config: container.Config{
 			Image: h.image, User: "0:0", Entrypoint: h.argv[:1], Cmd: h.argv[1:], WorkingDir: "/", Labels: h.labels(s),
 			OpenStdin: true, StdinOnce: true, AttachStdin: true, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		},
 		host: container.HostConfig{
-			NetworkMode: container.NetworkMode("container:" + id), CapDrop: []string{"ALL"}, CapAdd: h.caps,
-			SecurityOpt: []string{"no-new-privileges"}, ReadonlyRootfs: true, AutoRemove: true,
-			Tmpfs:     map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m", prison.Workspace: "rw,exec,nosuid,nodev,size=1m"},
+			NetworkMode: container.NetworkMode(network), CapDrop: []string{"ALL"}, CapAdd: h.caps,
+			SecurityOpt: security, ReadonlyRootfs: true, AutoRemove: true, Mounts: h.mounts,
+			Tmpfs:     map[string]string{"/tmp": "rw,exec,nosuid,nodev,size=1m"},
 			LogConfig: container.LogConfig{Type: "none"},
-			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits},
+			Resources: container.Resources{Memory: helperMemory, PidsLimit: &pids, Ulimits: helperUlimits, Devices: h.devices},
 		},
+	}
+	if p.FillsTmpfs() {
+		plan.host.Tmpfs["/tmp"] += ",notmpcopyup"
 	}
 	if dialect.OwnKernel(p.DefaultRuntime) {
 		for _, name := range slices.Sorted(maps.Keys(p.Runtimes)) {
@@ -233,19 +122,58 @@ func (e *engine) beside(ctx context.Context, p *dialect.Platform, s prison.Spec,
 			}
 		}
 	}
-	return e.open(ctx, plan)
+	return plan
 }
 
-// hostResolvers returns the content of the files from which an engine on this machine reads its name servers.
-func (e *engine) hostResolvers() (all string) {
-	if !strings.HasPrefix(e.DaemonHost(), "unix://") {
-		return ""
+// callBeside makes system calls in the network of a container, in a helper that ends with them.
+func (e *engine) callBeside(ctx context.Context, p *dialect.Platform, o networkOrder, list []calls.Call) ([]int64, error) {
+	script, input, err := calls.Script(list)
+	if err != nil {
+		return nil, err
 	}
-	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
-		content, err := os.ReadFile(file)
-		if err == nil {
-			all += "\n" + string(content)
-		}
+	h := helper{
+		image: o.Image, argv: []string{inside.Shell, "-c", script}, key: o.Key, caps: []string{"NET_ADMIN"},
+		devices: []container.DeviceMapping{{PathOnHost: device, PathInContainer: device, CgroupPermissions: "rw"}},
+		mounts: []mount.Mount{{
+			Type: mount.TypeBind, Source: o.path(networkFolder), Target: strings.TrimSuffix(helperSocket, "/"), ReadOnly: true,
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+		}},
 	}
-	return all
+	plan := h.besidePlan(p, o.Spec, "container:"+o.Owner)
+	plan.config.AttachStdout, plan.config.AttachStderr = true, true
+	bounded, cancel := context.WithTimeout(ctx, dialect.StartPatience)
+	defer cancel()
+	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, "")
+	if err != nil {
+		return nil, e.Failed(ctx, "create helper container", err)
+	}
+	defer e.Remove(context.WithoutCancel(ctx), c.ID) //nolint:errcheck // removed with the prison at the latest
+	stream, err := e.ContainerAttach(bounded, c.ID, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, e.Failed(ctx, "attach to helper container", err)
+	}
+	defer stream.Close()
+	defer context.AfterFunc(bounded, stream.Close)()
+	if err := e.start(ctx, c.ID, o.Image); err != nil {
+		return nil, err
+	}
+	go func() {
+		stream.Conn.Write(input) //nolint:errcheck // too few results come then
+		stream.CloseWrite()      //nolint:errcheck // likewise
+	}()
+	out, errOut := prison.Capped{Max: 64 << 10}, prison.Capped{Max: 200}
+	_, err = stdcopy.StdCopy(&out, &errOut, stream.Reader)
+	results, short := calls.Results(out.Bytes(), len(list))
+	if short != nil {
+		return nil, errors.Join(short, err, ctx.Err(), sayings(errOut.Bytes()))
+	}
+	return results, nil
+}
+
+// sayings returns what a helper wrote to its error output as an error, or nil.
+func sayings(text []byte) error {
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it says %q", text)
 }

@@ -36,7 +36,7 @@ const (
 	rolePrison = "prison" // the agent's container
 	roleLook   = "look"   // a container made by Open
 	roleHelper = "helper"
-	roleSink   = "sink" // the network that leads nowhere
+	roleHolder = "network" // the container whose network the agent's container is in
 )
 
 const (
@@ -49,8 +49,10 @@ const sayShell = `git --version >/dev/null 2>&1 || exit 0; command -v bash || co
 
 // waitForever is the first process. It prints the result of sayShell, and then reaps orphans until its input ends.
 // It has another uid than the agent, so the agent can do nothing to it.
-const waitForever = sayShell + `
-exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
+const waitForever = sayShell + "\n" + wait
+
+// wait reaps orphans until the input ends.
+const wait = `exec 3<&0 0</dev/null; while :; do read -r _ <&3 & wait $!; [ $? -ne 1 ] || exit 0; done`
 
 // plan describes a container to create.
 type plan struct {
@@ -86,10 +88,12 @@ func (pl planner) prison() (plan, error) {
 		p.host.Mounts = append(p.host.Mounts, volume(pl.record.etcVolume(), "/etc", pl.record.labels(pl.Spec, rolePrison)))
 	}
 	p.host.Mounts = append(p.host.Mounts, pl.home.accounts()...)
-	if pl.Network == prison.NetworkOpen {
-		p.host.NetworkMode = container.NetworkMode(pl.record.network())
-		p.host.DNS = nil // the engine's own resolver forwards to the host's
-		pl.Lacks(prison.HostReachable, "with an open network, services on the host's public addresses can be reached")
+	switch {
+	case pl.record.Holder != "": // the holder's are used, and an engine refuses others
+		p.host.NetworkMode = container.NetworkMode("container:" + pl.record.Holder)
+		p.config.Hostname, p.host.DNS, p.host.DNSSearch = "", nil, nil
+	case pl.Network != prison.NetworkNone:
+		p.host.DNS = []string{resolver()}
 	}
 	p.nested = slices.ContainsFunc(image.Volumes(pl.image), func(folder string) bool { return strings.HasPrefix(folder, "/home/") })
 	p.weaker = pl.Weaker

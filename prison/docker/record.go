@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
@@ -22,6 +23,7 @@ type record struct {
 	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since
 	Key       string `json:"key"`       // label on all objects of the prison on the engine
 	Container string `json:"container"` // id of the container, empty if there is none
+	Holder    string `json:"holder"`    // id of the container with the network, if that is another one
 	Ref       string `json:"ref"`       // name of the image, as requested
 	Image     string `json:"image"`     // id of the image: if the tag moves, the prison keeps its image
 	Shell     string `json:"shell"`     // the best shell in the image
@@ -59,7 +61,7 @@ func newRecord(host string) (*record, error) {
 
 // forget removes the record and the files beside it.
 func forget(dir string) error {
-	for _, file := range append(inside.KeeperFiles(), filterName, recordName) {
+	for _, file := range slices.Concat(inside.KeeperFiles(), networkFiles, []string{filterName, recordName}) {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -82,6 +84,3 @@ func isOurs(labels map[string]string) bool {
 // The names of a prison's volumes are visible inside, in mountinfo.
 func (r *record) homeVolume() string { return "work-" + r.Key + "-home" }
 func (r *record) etcVolume() string  { return "work-" + r.Key + "-etc" }
-
-// network returns the name of the bridge of a prison with an open network.
-func (r *record) network() string { return "work-" + r.Key }

@@ -59,7 +59,7 @@ func (e *engine) removeEverything(ctx context.Context, r *record) error {
 			return err
 		}
 	}
-	return e.removeNetworks(ctx, r)
+	return nil
 }
 
 // wipeWorkspace removes the workspace. Only root can open the phantom's folders, so for other users they are

@@ -68,8 +68,8 @@ func openNetwork(t *testing.T, x *box) {
 		t.Log("this machine has no address but loopback: nothing to reach")
 		return
 	}
-	if reached := connects(host, listen(t, host)); reached != x.isolation.Lacks(prison.HostReachable) {
-		t.Errorf("connected to the host's own address %s: %v; reported: %+v", host, reached, x.isolation.Weaker)
+	if connects(host, listen(t, host)) {
+		t.Errorf("connected to the host's own address %s", host)
 	}
 }
 

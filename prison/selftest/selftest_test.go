@@ -257,6 +257,23 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestNetwork judges the interfaces and routes of both networks.
+func TestNetwork(t *testing.T) {
+	const open = "    lo\n  eth0\neth0\t0002000A\t00000000\neth0\t00000000\t0202000A\n"
+	for _, c := range []struct {
+		network prison.Network
+		out     string
+		kept    bool
+	}{
+		{prison.NetworkNone, "    lo\n", true}, {prison.NetworkNone, open, false},
+		{prison.NetworkOpen, open, true}, {prison.NetworkOpen, open + "  eth1\n", false}, {prison.NetworkOpen, open + "docker0\t000011AC\t00000000\n", false},
+	} {
+		if seen, broken := judgeNetwork(Subject{Spec: prison.Spec{Network: c.network}}, c.out); (broken == "") != c.kept || c.kept && seen == "" {
+			t.Errorf("%v, %q: %q, %q", c.network, c.out, seen, broken)
+		}
+	}
+}
+
 func TestWritable(t *testing.T) {
 	s := Subject{image: ofImage{volumes: []string{"/data"}}}
 	for out, kept := range map[string]bool{"/data\n/data/x\n": true, "/database\n": false, "/tmp\n/etc\n": false} {

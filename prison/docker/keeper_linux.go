@@ -1,0 +1,390 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/usernet"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
+)
+
+const (
+	// networkRole is the name of the keeper in the host's process list.
+	networkRole = "network"
+	device      = usernet.Device
+	socketName  = wire.SocketName
+	// tapPatience limits how long the helper may take.
+	tapPatience = 30 * time.Second
+)
+
+// A keeper of an open network begins in every program that has this package.
+func init() { wire.Begin(map[string]wire.Role{networkRole: keepNetwork}) }
+
+// resolver returns the address of the name server in an open network.
+func resolver() string { return usernet.Resolver() }
+
+// networkAnswer is the keeper's answer: none of the fields if the network is there.
+type networkAnswer struct {
+	Error string              // a failure
+	Lacks *prison.Unavailable // a refusal
+}
+
+func (a networkAnswer) err() error {
+	switch {
+	case a.Lacks != nil:
+		return a.Lacks
+	case a.Error != "":
+		return errors.New(a.Error)
+	}
+	return nil
+}
+
+func newNetworkAnswer(err error) (a networkAnswer) {
+	if err != nil && !errors.As(err, &a.Lacks) {
+		a.Error = err.Error()
+	}
+	return a
+}
+
+// checkNetwork returns an error if this user cannot have an open network in containers.
+func checkNetwork(s prison.Spec) error {
+	if s.Network == prison.NetworkNone {
+		return nil
+	}
+	return refusal(usernet.CheckIDs(s))
+}
+
+// refusal turns another backend's refusal into one of this backend.
+func refusal(err error) error {
+	var u *prison.Unavailable
+	if errors.As(err, &u) && u.Backend != dialect.Name {
+		return dialect.Unavailable(u.Reason, u.Mend...)
+	}
+	return err
+}
+
+// connectNetwork starts the keeper of an open network, and returns a function that waits until packets are carried.
+func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
+	if o.Spec.Network == prison.NetworkNone {
+		return func() error { return nil }
+	}
+	o.Spec = wire.PackSpec(o.Spec)
+	env := wire.RoleEnv
+	for _, name := range []string{"PATH", client.EnvOverrideCertPath, client.EnvTLSVerify} {
+		env = append(slices.Clip(env), name+"="+os.Getenv(name))
+	}
+	p, link, err := wire.Detach(networkRole, o, env)
+	if err != nil {
+		return func() error { return fmt.Errorf("start the keeper of the network: %w", err) }
+	}
+	stop := context.AfterFunc(ctx, func() { p.Kill() }) //nolint:errcheck // it may have ended
+	return func() error {
+		defer link.Close()
+		var a networkAnswer
+		_, err := link.Recv(&a)
+		if !stop() {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("the keeper of the network ended: %w", err)
+		}
+		return a.err()
+	}
+}
+
+// reconnectNetwork connects the network of a running prison again, if its keeper was killed or the container was started by
+// somebody else. Until then the network leads nowhere. If it fails, the next command tries again. A network that a start has not
+// connected yet is left to that start.
+func reconnectNetwork(ctx context.Context, o networkOrder) {
+	if _, err := os.Lstat(o.path(networkStateName)); err != nil {
+		return
+	}
+	if c, err := wire.Dial(o.path(networkFolder)); err == nil {
+		c.Close()
+		return
+	}
+	connectNetwork(ctx, o)() //nolint:errcheck // see above
+}
+
+// endNetwork ends the network of a prison, and waits for that.
+func endNetwork(ctx context.Context, dir string) error {
+	o := networkOrder{Spec: prison.Spec{Dir: dir}}
+	if err := os.Remove(o.path(networkStateName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for deadline := time.Now().Add(2 * dialect.KillPatience); ; time.Sleep(5 * time.Millisecond) {
+		lock, err := o.lock()
+		if err == nil {
+			return lock.Close()
+		}
+		if errors.Is(err, fs.ErrNotExist) { // there was never one
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if c, err := wire.Dial(o.path(networkFolder)); err == nil {
+			c.Send(endWord{true}) //nolint:errcheck // it may be ending
+			c.Close()
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("the keeper of the network does not end")
+		}
+	}
+}
+
+// endWord is the message upon which a keeper ends.
+type endWord struct{ End bool }
+
+// lock takes the lock that a keeper holds for its life.
+func (o networkOrder) lock() (*os.File, error) {
+	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// keepNetwork is the role of the keeper of an open network.
+func keepNetwork(config []byte, _ int) int {
+	syscall.Umask(0o077)
+	caller, err := wire.FileConn(wire.InheritedFile(0))
+	if err != nil {
+		return 1
+	}
+	var o networkOrder
+	if err := json.Unmarshal(config, &o); err != nil {
+		return 1
+	}
+	o.Spec = wire.UnpackSpec(o.Spec)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	lock, err := o.takeLock()
+	if err != nil {
+		caller.Send(newNetworkAnswer(err)) //nolint:errcheck // it may be gone
+		return 1
+	}
+	defer runtime.KeepAlive(lock) // the lock is released when the process ends, and not before
+	k := networkKeeper{networkOrder: o}
+	defer k.end()
+	err = k.connect(ctx)
+	if caller.Send(newNetworkAnswer(err)) != nil || err != nil {
+		return 1
+	}
+	caller.Close()
+	wire.Rest()
+	k.await(ctx)
+	return 0
+}
+
+func (o networkOrder) takeLock() (*os.File, error) {
+	f, err := os.OpenFile(o.path(networkLockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	f.Close()
+	return o.lock()
+}
+
+// networkKeeper holds an open network.
+type networkKeeper struct {
+	networkOrder
+	engine  *engine
+	state   networkState
+	socket  wire.Conn
+	network *usernet.Network
+}
+
+func (k *networkKeeper) end() {
+	k.network.End()
+	if k.socket.File != nil {
+		k.socket.Close()
+		os.Remove(filepath.Join(k.path(networkFolder), socketName)) //nolint:errcheck // nobody listens
+	}
+}
+
+// note records which process carries the packets.
+func (k *networkKeeper) note(pid int) error {
+	k.state.Relay = pid
+	return hostfile.Write(k.path(networkStateName), k.state)
+}
+
+// connect has the interface made, and returns when packets are carried.
+func (k *networkKeeper) connect(ctx context.Context) (err error) {
+	if err := k.listen(); err != nil {
+		return err
+	}
+	if k.network, err = usernet.Start(k.Spec, k.note); err != nil {
+		return err
+	}
+	connection, err := dialect.Connect(k.Host)
+	if err != nil {
+		return err
+	}
+	k.engine = &engine{connection}
+	p, err := k.engine.Platform(ctx, k.Spec.Runtime)
+	if err != nil {
+		return err
+	}
+	c, err := k.engine.find(ctx, &record{Container: k.Owner})
+	if err != nil {
+		return err
+	}
+	if !inside.Runs(c) {
+		return prison.ErrNotRunning
+	}
+	var old networkState
+	if err := hostfile.Read(k.path(networkStateName), &old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	k.state = networkState{Owner: c.ID, Started: c.State.StartedAt}
+	return k.takeInterface(ctx, p, old.Owner == k.state.Owner && old.Started == k.state.Started)
+}
+
+// listen makes the socket to which the helper connects.
+func (k *networkKeeper) listen() error {
+	folder := k.path(networkFolder)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	socket, err := wire.Listen(folder)
+	if err != nil {
+		return fmt.Errorf("make socket: %w", err)
+	}
+	k.socket = wire.Conn{File: socket}
+	return errors.Join(os.Chmod(folder, 0o711), os.Chmod(filepath.Join(folder, socketName), 0o666))
+}
+
+// takeInterface has the helper make the interface, or take the other end of one that exists, and connects that.
+func (k *networkKeeper) takeInterface(ctx context.Context, p *dialect.Platform, exists bool) error {
+	ctx, cancel := context.WithTimeout(ctx, tapPatience)
+	defer cancel()
+	made := make(chan error, 1)
+	go func() {
+		list := usernet.RemoteCalls(helperSocket+socketName, exists)
+		results, err := k.engine.callBeside(ctx, p, k.networkOrder, list)
+		if err == nil {
+			err = usernet.CheckRemote(list, results)
+		}
+		if err != nil {
+			cancel() // nothing will come
+		}
+		made <- err
+	}()
+	defer context.AfterFunc(ctx, func() { k.socket.SetReadDeadline(time.Now()) })()
+	for came := false; !came; {
+		link, err := k.socket.Accept()
+		if err != nil {
+			return failedInterface(<-made)
+		}
+		if came, err = k.receive(ctx, link); came && err != nil {
+			return refusal(err)
+		}
+	}
+	return failedInterface(<-made)
+}
+
+// receive connects the other end of the interface if it comes over a connection. Others may connect, too.
+func (k *networkKeeper) receive(ctx context.Context, link wire.Conn) (came bool, err error) {
+	defer link.Close()
+	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
+	_, err = wire.AwaitReady(link, func(tap *os.File) error {
+		if came = usernet.IsInterface(int(tap.Fd())); came {
+			return k.network.Connect(tap)
+		}
+		return tap.Close()
+	})
+	return came, err
+}
+
+// failedInterface returns the refusal for a helper that could not make the interface.
+func failedInterface(err error) error {
+	if err == nil {
+		return nil
+	}
+	var u *prison.Unavailable
+	if errors.As(err, &u) {
+		return err
+	}
+	mend := []string{"git airlock start --network none"}
+	if strings.Contains(err.Error(), device) {
+		mend = append([]string{"sudo modprobe tun"}, mend...)
+	}
+	return dialect.Unavailable(fmt.Sprintf("an open network could not be made: %v", err), mend...)
+}
+
+// await returns when the container with the interface has ended, or somebody asks for the end.
+func (k *networkKeeper) await(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		k.engine.awaitEnd(ctx, k.Owner)
+	}()
+	go func() {
+		for {
+			c, err := k.socket.Accept()
+			if err != nil {
+				return
+			}
+			var word endWord
+			c.SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // only a closed connection has none
+			_, err = c.Recv(&word)
+			c.Close()
+			if err == nil && word.End {
+				cancel()
+				return
+			}
+		}
+	}()
+	<-ctx.Done()
+}
+
+// awaitEnd returns when a container does not run any more, or ctx has ended. An engine that does not answer says nothing about it.
+func (e *engine) awaitEnd(ctx context.Context, id string) {
+	const pause = 3 * time.Second
+	for ctx.Err() == nil {
+		ended, errs := e.ContainerWait(ctx, id, container.WaitConditionNotRunning)
+		select {
+		case <-ended:
+			return
+		case err := <-errs:
+			if dialect.Gone(err) {
+				return
+			}
+		}
+		if c, err := e.find(ctx, &record{Container: id}); err == nil && !inside.Runs(c) {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,32 @@
+//go:build !linux
+
+package docker
+
+import (
+	"context"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
+)
+
+const (
+	device     = "/dev/net/tun"
+	socketName = "control"
+)
+
+func resolver() string { return "" }
+
+// checkNetwork refuses an open network: no descriptor leaves the machine in which the engine runs its containers.
+func checkNetwork(s prison.Spec) error {
+	if s.Network == prison.NetworkNone {
+		return nil
+	}
+	return dialect.Unavailable("an open network needs an engine that shares this machine's kernel, which is Linux's",
+		"git airlock start --network none")
+}
+
+func connectNetwork(context.Context, networkOrder) (wait func() error) {
+	return func() error { return nil }
+}
+func reconnectNetwork(context.Context, networkOrder) {}
+func endNetwork(context.Context, string) error       { return nil }
