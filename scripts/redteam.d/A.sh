@@ -21,14 +21,14 @@ A2() {
 }
 
 A3() {
-	tries 'core.hooksPath leads to hooks of its own'
+	tries 'core.hooksPath names a folder of hooks'
 	attack 'work; payload hooks/reference-transaction hooks/post-index-change hooks/post-checkout; git config core.hooksPath hooks'
 	plainly 'git -C $plain tag x' && return
 	lands
 }
 
 A4() {
-	tries 'filters by info/attributes'
+	tries 'filters in info/attributes'
 	attack 'work
 		git config filter.x.clean "$fire cat"; git config filter.x.smudge "$fire cat"; git config filter.x.process "$fire"
 		mkdir -p .git/info; echo "* filter=x" >.git/info/attributes; echo more >>README'
@@ -44,7 +44,7 @@ A5() {
 }
 
 A6() {
-	tries 'gpg.program, and log.showSignature to have it run'
+	tries 'gpg.program, and log.showSignature so that git runs it'
 	attack 'work >/dev/null
 		payload .git/gpg; git config gpg.program .git/gpg; git config log.showSignature true
 		next=$(git cat-file commit main | sed "/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----" | git hash-object -t commit -w --stdin)
@@ -54,7 +54,7 @@ A6() {
 }
 
 A7() {
-	tries 'a promisor remote, to be asked for a missing object'
+	tries 'a promisor remote, from which git fetches a missing object'
 	attack 'prepared; rm -f "$(file_of :work)"
 		git config core.repositoryFormatVersion 1; git config extensions.partialClone origin
 		git config remote.origin.url .; git config remote.origin.promisor true; git config remote.origin.uploadpack "$fire false"; published'
@@ -114,7 +114,7 @@ A13() {
 }
 
 A14() {
-	tries '.git is gone, so that discovery climbs to the outer repository'
+	tries '.git is removed, so that git finds the outer repository'
 	attack 'mv .git /tmp/moved-$$'
 	plainly 'git -C $plain commit -q --allow-empty -m x' '[ "$(git log -1 --format=%s)" = x ]' && return
 	held inner-invalid
@@ -148,7 +148,7 @@ A17() {
 
 A18() {
 	local name
-	tries 'a FIFO in the place of HEAD, config, a ref'
+	tries 'a FIFO as HEAD, config and a ref'
 	for name in HEAD config refs/heads/main; do
 		attack "rm -f .git/$name; mkfifo .git/$name"
 		plainly 'timeout 2 git -C $plain log -1' '[ "$status" = 124 ]' && return
@@ -176,7 +176,7 @@ A20() {
 }
 
 A21() {
-	tries 'a file of 300 MB of nothing, which takes 0.3 MB'
+	tries 'a file of 300 MB of zeros, which takes 0.3 MB'
 	attack 'truncate -s 300M zeros; git add zeros; git commit -qm zeros; told'
 	plainly 'git fetch -q --no-auto-gc $plain main; git merge -q --allow-unrelated-histories FETCH_HEAD' '[ "$(stat -c %s zeros)" = 314572800 ]' && return
 	held policy large-file
@@ -251,7 +251,7 @@ A26() {
 
 A27() {
 	local at
-	tries 'object and pack files with bytes that are wrong'
+	tries 'object and pack files with wrong bytes'
 	no_plain 'the parsers of libraries are meant; none reads these files here' && return
 	for at in 0 1 20 60; do
 		attack "prepared; for f in \$(file_of \$next) \$(file_of \$next^{tree}) \$(file_of :work); do
@@ -270,7 +270,7 @@ A27() {
 }
 
 A28() {
-	tries 'a replacement shows another commit than the real one'
+	tries 'a replace ref shows another commit than the real one'
 	attack 'echo evil >evil; git add evil; prepared
 		git replace $next "$(git commit-tree -m benign -p main main^{tree})"; published
 		echo "tree $(git --no-replace-objects rev-parse $next^{tree})"'
@@ -280,7 +280,7 @@ A28() {
 }
 
 A29() {
-	tries '.git/shallow and info/grafts cut the history off'
+	tries '.git/shallow and info/grafts cut the history'
 	attack 'prepared; echo $next >.git/shallow; published'
 	plainly 'git -C $plain log --oneline' '[ "$(wc -l <"$said")" = 1 ]' && return
 	lands
@@ -293,7 +293,7 @@ A29() {
 }
 
 A30() {
-	tries 'amended, reset and rebased after it landed'
+	tries 'landed commits are amended, reset and rebased'
 	attack work
 	plainly 'naive() { git fetch -q $plain main && git branch -f naive FETCH_HEAD; }
 		naive; git branch kept naive; git -C $plain commit -q --amend --allow-empty -m other; naive' '! git merge-base --is-ancestor kept naive' && return
@@ -308,7 +308,7 @@ A30() {
 }
 
 A31() {
-	tries 'an object that is stored under the name of another'
+	tries 'an object that is stored under the name of another object'
 	no_plain 'git checks the name when it takes objects in' && return
 	attack 'prepared; blob other >/dev/null; f=$(file_of :work); chmod u+w "$f"
 		cat "$(file_of "$(blob other)")" >"$f"; published'
@@ -331,7 +331,7 @@ A32() {
 }
 
 A33() {
-	tries 'export stalls: a FIFO in the place of the index of a pack, of alternates, of a loose object'
+	tries 'an export that blocks: a FIFO as the index of a pack, as alternates, as a loose object'
 	attack 'prepared; pack=.git/objects/pack/pack-1111111111111111111111111111111111111111
 		echo >$pack.pack; mkfifo $pack.idx; echo $next >.git/refs/heads/main'
 	plainly 'timeout 2 git -C $plain cat-file -p 1234567890123456789012345678901234567890' '[ "$status" = 124 ]' && return
@@ -346,7 +346,7 @@ A33() {
 }
 
 A34() {
-	tries 'escape sequences and bidirectional text in what git says of the inner repository'
+	tries "escape sequences and bidirectional text in git's messages about the inner repository"
 	attack 'git config core.abbrev "$(printf "\033[31mred\342\200\256der\302\233")"'
 	plainly 'git -C $plain status' 'grep -q "$(printf "\342\200\256")" "$said"' && return
 	held inner-invalid
@@ -354,7 +354,7 @@ A34() {
 }
 
 A35() {
-	tries 'an extension and a format that no git knows'
+	tries 'an extension and a repository format that git does not support'
 	attack 'git config core.repositoryFormatVersion 1; git config extensions.nobody true'
 	plainly 'git -C $plain status' '[ "$status" = 128 ]' && return
 	held inner-invalid
@@ -362,7 +362,7 @@ A35() {
 }
 
 A36() {
-	tries "the user's own tools go into the workspace"
+	tries "the user's tools work in the workspace"
 	attack 'work; git config core.fsmonitor "$fire"; payload .git/hooks/post-index-change'
 	plainly 'cd $plain && git status' && return
 	lands
@@ -371,7 +371,7 @@ A36() {
 }
 
 A37() {
-	tries 'a submodule at the place of the workspace'
+	tries 'a submodule at the path of the workspace'
 	attack 'git config core.fsmonitor "$fire"; git update-index --add --cacheinfo "160000,$(git rev-parse main),$workspace"
 		git -c core.fsmonitor= commit -qm submodule; told'
 	plainly 'git update-index --add --cacheinfo "160000,$(git -C $plain -c core.fsmonitor= rev-parse HEAD),$(basename $plain)"; git status' && return
@@ -380,7 +380,7 @@ A37() {
 }
 
 A38() {
-	tries 'objects that are the same files as those of the user'
+	tries "objects that are the same files as the user's objects"
 	if [ -n "$proving" ]; then
 		plainly 'git clone -q . $plain.clone' '[ -n "$(find "$plain.clone/.git/objects" -type f -links +1)" ]'
 		return

@@ -1,11 +1,11 @@
-# B: histories and messages that do not survive being carried over.
+# B: histories and messages that change when they are sent as mail.
 # shellcheck shell=bash disable=SC2016,SC2154
 
-# with_message MESSAGE has the agent commit with that message, as printf(1) writes it; mail is what cannot carry it.
+# with_message MESSAGE makes the agent commit with that message, in printf(1) notation. Mail cannot carry the message.
 with_message() {
 	attack "echo \$id >>work; git add work; printf '$1' | git commit -q --cleanup=verbatim --allow-empty-message -F -; told"
 }
-# mail_changes_it is what --prove wants: sent by format-patch and am, with am's defaults, the message or the tree is another.
+# mail_changes_it is for --prove: it sends the commit by format-patch and am, with am's defaults, and message or tree must change.
 mail_changes_it() { ! { [ "$status" = 0 ] && is_landed && [ "$(message_of main)" = "$message" ]; }; }
 mailed() { plainly 'mailed' mail_changes_it; }
 
@@ -41,7 +41,7 @@ B7() {
 B8() { tries 'line ends of DOS in the message' && with_message 'subject\r\n\r\ntext\r\n' && { mailed || lands; }; }
 
 B9() {
-	tries 'line ends of DOS in a file'
+	tries 'CRLF line ends in a file'
 	attack 'printf "a\r\nb\r\n" >dos; git add dos; git commit -qm dos; printf "a\r\nc\n" >dos; git commit -qam edited; told'
 	mailed || lands
 }
@@ -49,7 +49,7 @@ B9() {
 B10() { tries 'empty lines around the message, spaces at ends' && with_message '\n\n  subject  \n\n\ntext  \n\n\n' && { mailed || lands; }; }
 
 B11() {
-	tries 'a message of bytes that are no UTF-8, and one with an encoding header'
+	tries 'a message that is not UTF-8, and one with an encoding header'
 	attack 'echo x >>work; git add work; printf "gr\374n\n" | git -c i18n.commitEncoding=ISO-8859-1 commit -q -F -; told'
 	mailed && return
 	lands
@@ -74,7 +74,7 @@ B13() {
 }
 
 B14() {
-	tries 'a commit that changes nothing, and one after it'
+	tries 'an empty commit, and a commit after it'
 	attack 'git commit -q --allow-empty -m empty; work'
 	plainly mailed '! git log --format=%s | has -x empty' && return
 	lands
@@ -92,7 +92,7 @@ B15() {
 }
 
 B16() {
-	tries 'an octopus, a criss-cross, a history of its own on main'
+	tries 'an octopus merge, a criss-cross merge, an unrelated history on main'
 	attack 'for b in a b c; do git switch -qc $b main; echo $b >$b; git add $b; git commit -qm $b; done; git switch -q main
 		git merge -q -m octopus a b c
 		git switch -qc x; echo x >x; git add x; git commit -qm x; git switch -q main; echo y >y; git add y; git commit -qm y
@@ -148,13 +148,13 @@ B21() {
 }
 
 B22() {
-	tries "the agent's name beside the commit: author, committer, trailers"
+	tries "the agent's name in a commit: author, committer, trailers"
 	attack 'echo $id >>work; git add work; git commit -qs -m "$id" -m "text"; told; echo "ghost $(git config user.name)"'
 	plainly mailed '[ "$(git log -1 --format=%an)" = Ghost ]' && return
 	lands
 	local ghost
 	ghost=$(sed -n 's/^ghost //p' "$work/agent.out")
-	expected 'flagged in the message, nowhere else'
+	expected 'flagged, and only in the message'
 	if git log --format='%an%n%ae%n%cn%n%ce' main | has -F -e "$ghost"; then surprised "$ghost is an author"; fi
 	flagged ghost-leak
 }
@@ -173,13 +173,13 @@ B24() {
 	attack 'git config user.name "Ursula User"; git config user.email ursula@host.example; work'
 	plainly mailed '[ "$(git log -1 --format=%an)" = "Ursula User" ]' && return
 	lands
-	expected 'a note says where it comes from'
+	expected 'a note names its origin'
 	if git notes --ref=airlock show main | has '^Airlock-Inner-Author: Ursula User'; then seen 'it does'; else surprised 'no note says so'; fi
 }
 
 B25() {
 	local key
-	tries "the user's apply, am, diff and format settings"
+	tries "the user's settings for apply, am, diff and format-patch"
 	for key in apply.whitespace=fix diff.noprefix=true diff.mnemonicPrefix=true diff.context=0 format.coverLetter=true format.attach=true am.threeWay=true \
 		am.keepcr=true diff.renames=copies core.whitespace=tab-in-indent core.quotePath=false diff.algorithm=patience; do git config --global "${key%%=*}" "${key#*=}"; done
 	attack 'printf "a  \n\tb \n\n\n" >spaces; echo x >>README; git add -A; git commit -qm "spaces" -m "text"; told'

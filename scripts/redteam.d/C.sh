@@ -1,10 +1,10 @@
 # C: content that is harmful when it lands.
 # shellcheck shell=bash disable=SC2016,SC2154
 
-# pulled is what --prove does: a plain fetch and checkout of what the agent committed.
+# pulled is for --prove: a plain fetch and checkout of the agent's commit.
 pulled='git fetch -q $plain main && git read-tree -m -u HEAD FETCH_HEAD && git commit -q -m pulled'
 
-# named NAME has the agent commit a file of that name, as printf(1) writes it, made by nobody's checks.
+# named NAME makes the agent commit a file with that name, in printf(1) notation, and bypasses git's checks.
 named() { attack "git reset -q --hard \"\$(git rev-list --max-parents=0 main)\"; becomes \"\$(raw 100644 \"\$(printf '$1')\" \"\$(blob)\")\""; }
 
 C1() {
@@ -31,7 +31,7 @@ C2() {
 
 C3() {
 	local name
-	tries 'names that are others on other systems'
+	tries 'names that other systems change'
 	named 'a\\b'
 	plainly 'git fetch -q $plain main' 'git ls-tree -z FETCH_HEAD | has -F "a\\b"' && return
 	held policy odd-path
@@ -58,7 +58,7 @@ C4() {
 }
 
 C5() {
-	tries 'names that are one without case, or with accents composed'
+	tries 'names that differ only in case, or in the form of accents'
 	attack 'echo other >readme; git add readme; git commit -qm case; told'
 	plainly "$pulled" '[ -e README ] && [ -e readme ]' && return
 	held policy case-collision
@@ -76,7 +76,7 @@ C6() {
 	plainly "$pulled" && return
 	held policy user-driver
 	git config airlock.policy.user-driver off
-	# What the user's own git runs from then on is the user's choice.
+	# The user has accepted it, so the user's git may run it from then on.
 	brief=1
 	lands
 	git airlock promote 2>"$said" || surprised "promote: $(tail -n 1 "$said")"
@@ -97,7 +97,7 @@ C7() {
 }
 
 C8() {
-	tries 'attributes that hand files to drivers of the user'
+	tries "attributes that apply the user's drivers to files"
 	fresh 'git config diff.mine.textconv "touch ran; cat"' || return
 	attack 'echo "* diff=mine" >.gitattributes; git add -A; git commit -qm attributes; told'
 	plainly "$pulled; git log -p -1" '[ -e ran ]' && return
@@ -144,14 +144,14 @@ C11() {
 }
 
 C12() {
-	tries "a file in the place of the user's ignored .env"
+	tries "a file at the path of the user's ignored .env"
 	attack 'echo "the agent says" >.env; git add -f .env; git commit -qm env; told'
 	plainly "git fetch -q \$plain main; git read-tree -m -u HEAD FETCH_HEAD" '[ "$(cat .env)" = "the agent says" ]' && return
 	held collision .env
 	mends
 }
 
-# flags FILE RULE has the agent commit a file that is landed and flagged.
+# flags FILE RULE makes the agent commit a file, which must land with a flag.
 flags() {
 	attack "mkdir -p \"\$(dirname '$1')\"; echo '{\"scripts\": {\"postinstall\": \"$id\"}}' >'$1'; git add -f '$1'; git commit -qm '$1'; told"
 	plainly "$pulled" "[ -e '$1' ]" && return
@@ -159,7 +159,7 @@ flags() {
 	flagged "$2"
 }
 
-# all_flagged RULE FILE... does so with several.
+# all_flagged RULE FILE... does the same with several files.
 all_flagged() {
 	local rule=$1
 	shift
@@ -205,7 +205,7 @@ C19() {
 
 C20() {
 	tries 'a private key'
-	# Put together here, so that this file holds no key for others to find.
+	# The key is put together here, so that a scanner finds no key in this file.
 	attack '{ printf -- "-----BEGIN %s-----\n" "RSA PRIVATE KEY"; head -c 600 /dev/urandom | base64; printf -- "-----END %s-----\n" "RSA PRIVATE KEY"; } >key; git add key; git commit -qm key; told'
 	plainly "$pulled" '[ -e key ]' && return
 	held policy secret
@@ -232,7 +232,7 @@ C22() {
 }
 
 C23() {
-	tries 'a file in the folder of the workspace, and ignore rules that show it'
+	tries 'a file in the folder of the workspace, and ignore rules that expose the folder'
 	attack 'mkdir -p "$workspace"; echo x >"$workspace/x"; git add -f "$workspace"; git commit -qm inside; told'
 	plainly "$pulled" '[ -e "$workspace/x" ]' && return
 	held policy workspace-exposed
@@ -243,7 +243,7 @@ C23() {
 }
 
 C24() {
-	tries 'the recipe, and what stands in for one: for tools of its own, and for a variable of the user'
+	tries 'the recipe and its replacements, which request tools and a variable of the user'
 	no_plain 'plain git makes no environment' && return
 	fresh : || return
 	local file
@@ -255,7 +255,7 @@ C24() {
 	done
 	git airlock promote --accept recipe >"$said" 2>&1 || surprised "promote --accept: $(tail -n 1 "$said")"
 	lands
-	expected 'landed, it still asks for consent'
+	expected 'after it has landed, start still asks for consent'
 	git airlock stop >"$said" 2>&1
 	OF_THE_USER=$secret git airlock start >"$said" 2>&1 </dev/null
 	case $? in 3) seen "$(grep -m 1 consent "$said")" ;; *) surprised "start: exit status $?, $(head -n 1 "$said")" ;; esac

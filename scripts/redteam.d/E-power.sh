@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 
 E5() {
-	tries 'a power failure in the middle of landings: a disk has what was synced, and nothing else'
+	tries 'a power failure in the middle of landings: a disk with only the synced data'
 	no_plain 'am leaves half a batch, as in E3' && return
 	fresh powered_disk || return
 	[ -z "$why_not" ] || return
@@ -21,7 +21,7 @@ E5() {
 	done
 	wait "$agent" || surprised 'the agent was disturbed'
 	each_once 40
-	expected 'after each failure there is all of a landing or nothing'
+	expected 'after each failure, a landing is complete or undone'
 	cd "$work" || return
 	git -C "$outer" airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
 	staged=''

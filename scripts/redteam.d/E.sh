@@ -21,7 +21,7 @@ meanwhile() {
 }
 
 E1() {
-	tries 'two daemons: started twice, at once'
+	tries 'two daemons: two starts at once'
 	no_plain 'there is no daemon' && return
 	fresh : || return
 	local i
@@ -34,7 +34,7 @@ E1() {
 }
 
 E2() {
-	tries "the number of somebody else's process in the daemon's lock"
+	tries "the id of another process in the daemon's lock"
 	no_plain 'there is no daemon' && return
 	fresh : || return
 	sleep 300 &
@@ -43,7 +43,7 @@ E2() {
 	timeout 60 git airlock stop >"$said" 2>&1 || surprised "stop: $(tail -n 1 "$said")"
 	timeout 60 git airlock clear --discard-pending >"$said" 2>&1 || surprised "clear: $(tail -n 1 "$said")"
 	staged=''
-	expected 'it lives'
+	expected 'that process lives'
 	if kill -0 "$other" 2>/dev/null; then seen 'it does'; else surprised 'it was killed'; fi
 	kill "$other" 2>/dev/null
 }
@@ -91,7 +91,7 @@ E4() {
 }
 
 E6() {
-	tries 'a disk that is full'
+	tries 'a full disk'
 	no_plain 'am leaves half a batch, as in E3' && return
 	fresh small_disk || return
 	[ -z "$why_not" ] || return
@@ -101,7 +101,7 @@ E6() {
 	dd if=/dev/zero of="$outer/.git/filler" bs=64k 2>/dev/null
 	inside 'work' || :
 	git airlock promote >"$said" 2>&1
-	expected 'nothing breaks, and it lands when there is room'
+	expected 'nothing breaks, and the commit lands when there is room'
 	rm -f "$outer/.git/filler"
 	git airlock start >"$said" 2>&1
 	attack work
@@ -150,7 +150,7 @@ E9() {
 	done
 	wait "$agent"
 	each_once 15
-	expected "and of the user's none is lost"
+	expected "and no commit of the user is lost"
 	[ "$(subjects | grep -c '^u[0-9]')" = 15 ] || surprised "of the user's: $(subjects | grep -c '^u[0-9]')"
 	await 5000 clean_status || surprised "git status: $(git status --porcelain | head -n 1)"
 }
@@ -180,7 +180,7 @@ E11() {
 	lands
 	git branch -m other
 	attack 'echo more >>more; git add more; git commit -qm more; told'
-	expected 'held, and not made anew'
+	expected 'held, and the branch is not created again'
 	if await 5000 held_by 'branch-deleted|branch-switched'; then seen "$(hold)"; else surprised "not held: $(hold)"; fi
 	! git rev-parse -q --verify refs/heads/main >/dev/null || surprised 'the old name is there again'
 	git branch -m main
@@ -216,7 +216,7 @@ E13() {
 	fresh_stage=1
 	outer_repository
 	git checkout -q --detach
-	expected 'no start then'
+	expected 'start refuses'
 	if git airlock start --backend "$backend" ${image:+--image "$image"} >"$said" 2>&1; then surprised 'it started'; staged=1; else seen "$(head -n 1 "$said")"; fi
 }
 
@@ -235,7 +235,7 @@ E14() {
 }
 
 E15() {
-	tries 'a merge, an am and a rebase of the user in the middle'
+	tries 'a merge, an am and a rebase of the user in progress'
 	fresh 'git switch -qc theirs; echo theirs >README; git commit -qam theirs; git switch -q main; echo ours >README; git commit -qam ours' || return
 	attack work
 	plainly 'git format-patch -q --stdout main..theirs >m; git am -q -3 m; echo resolved >README; mailed || git am --abort' '[ "$(cat README)" != resolved ]' && return
@@ -271,7 +271,7 @@ E16() {
 }
 
 E17() {
-	tries 'another file that the user has staged'
+	tries 'a different file that the user has staged'
 	fresh : || return
 	attack work
 	plainly 'echo x >mine; git add mine; mailed' '[ "$status" != 0 ]' && return
@@ -302,7 +302,7 @@ E19() {
 	attack 'echo x >tools/new; mkdir -p docs; echo x >docs/new; git add -A; git commit -qm both; told'
 	no_plain 'plain git knows them' && return
 	lands
-	expected 'no file beside it'
+	expected 'no file outside of the checkout'
 	if [ -e docs/new ] && [ ! -e tools/new ] && clean_status; then seen 'none'; else surprised "$(git status --porcelain | head -n 1) $(ls tools 2>/dev/null)"; fi
 }
 
@@ -332,7 +332,7 @@ E22() {
 }
 
 E23() {
-	tries 'a repository whose refs are a table'
+	tries 'a repository with reftable refs'
 	no_plain 'plain git knows them' && return
 	if ! git init -q --ref-format=reftable "$work/r-table" 2>/dev/null; then untriable - "$(git --version) has none" && return; fi
 	fresh : --ref-format=reftable || return
@@ -345,19 +345,19 @@ E24() {
 	no_plain 'there is nothing to fall for' && return
 	fresh_stage=1
 	git init -q --bare "$work/r-bare"
-	expected 'refused, and nothing is made'
+	expected 'refused, and nothing is created'
 	(cd "$work/r-bare" && git airlock start) >"$said" 2>&1 && surprised 'it started'
 	if [ -e "$work/r-bare/airlock" ]; then surprised 'something was made'; else seen "$(head -n 1 "$said")"; fi
 }
 
 E25() {
-	tries 'autocrlf, ident, filters: is the snapshot the tree?'
+	tries 'autocrlf, ident, filters: does the snapshot equal the tree?'
 	fresh 'git config core.autocrlf true; printf "*.id ident\n*.f filter=up\n* text=auto\n" >.gitattributes; git config filter.up.smudge "tr a-z A-Z"; git config filter.up.clean "tr A-Z a-z"
 		printf "\$Id\$\n" >a.id; echo abc >a.f; printf "a\nb\n" >lines; git add -A 2>/dev/null; git commit -qm filters' || return
 	attack 'git rev-parse "HEAD^{tree}"'
 	plainly 'mkdir ../r-copy; cp -r . ../r-copy/w; rm -rf ../r-copy/w/.git; cd ../r-copy/w; rm -rf .plain-0000 a.f; printf ABC >a.f; git init -q; git add -A' \
 		'[ "$(git -C ../r-copy/w write-tree)" != "$(git rev-parse "main^{tree}")" ]' && return
-	expected 'it is'
+	expected 'it does'
 	if [ "$(head -n 1 "$work/agent.out")" = "$(git rev-parse 'main^{tree}')" ]; then seen 'it is'; else surprised 'it is not'; fi
 	attack 'printf "c\n" >>lines; echo def >>a.f; git add -A; git commit -qm more; told'
 	lands
@@ -381,7 +381,7 @@ E27() {
 	no_plain 'it is there that git obeys them' && return
 	git init -q "$work/r-other"
 	local set
-	expected 'each obeyed or refused, never followed elsewhere'
+	expected 'each is obeyed or refused, and no other repository changes'
 	before=$(outside)
 	for set in "GIT_DIR=$work/r-other/.git" "GIT_INDEX_FILE=$work/r-index" "GIT_OBJECT_DIRECTORY=$work/r-objects" "GIT_TRACE=$work/r-trace" "GIT_TRACE2_EVENT=$work/r-trace2" \
 		"GIT_WORK_TREE=$work/r-other" "GIT_NAMESPACE=x" "GIT_EXTERNAL_DIFF=touch $canary" "GIT_SSH_COMMAND=touch $canary" "GIT_EDITOR=touch $canary" "GIT_PAGER=touch $canary" "PAGER=touch $canary" "LANG=tr_TR.UTF-8" "LC_ALL=xx"; do
@@ -397,17 +397,17 @@ E27() {
 }
 
 E28() {
-	tries '/dev/null as the configuration of git'
+	tries "/dev/null as git's configuration"
 	no_plain 'it would replace /dev/null' && return
 	fresh : || return
 	GIT_CONFIG_GLOBAL=/dev/null git -c user.name=U -c user.email=u@x airlock promote >"$said" 2>&1
 	GIT_CONFIG_GLOBAL=/dev/null git -c user.name=U -c user.email=u@x airlock init --show-notes >>"$said" 2>&1 </dev/null
-	expected 'it stays what it is'
+	expected 'it stays a device'
 	if [ "$(stat -c '%F %t:%T' /dev/null)" = 'character special file 1:3' ]; then seen 'it does'; else surprised "$(stat -c %F /dev/null)"; fi
 }
 
 E29() {
-	tries 'git clean -ffdx, git stash -a, git add -A -f of the user'
+	tries "the user's git clean -ffdx, git stash -a, git add -A -f"
 	no_plain 'it is plain git that does it' && return
 	fresh : || return
 	attack work
@@ -439,7 +439,7 @@ E29() {
 }
 
 E30() {
-	tries 'git gc --prune=now, the notes rewritten, refs/airlock pushed'
+	tries 'git gc --prune=now, rewritten notes, refs/airlock pushed'
 	no_plain 'it is plain git that does it' && return
 	fresh : || return
 	attack work
@@ -458,7 +458,7 @@ E30() {
 }
 
 E31() {
-	tries '.git/info/exclude is emptied by the user'
+	tries 'the user empties .git/info/exclude'
 	no_plain 'it is plain git that does it' && return
 	fresh : || return
 	: >.git/info/exclude

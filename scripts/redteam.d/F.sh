@@ -25,7 +25,7 @@ held_first() {
 }
 
 F1() {
-	tries 'a .gitignore of a mode that git takes for a file, and that shows git the workspace'
+	tries 'a .gitignore with a mode that git reads as a file, which exposes the workspace to git'
 	odd_mode 100600 .gitignore '$(blob "!.*")'
 	plainly "$pulled" 'git status --porcelain | has "$workspace"' && return
 	refused_mode 100600
@@ -33,7 +33,7 @@ F1() {
 }
 
 F2() {
-	tries 'a link of a mode that git takes for one, which leads out'
+	tries 'a link with a mode that git reads as a link, which leads out of the repository'
 	odd_mode 120777 link '$(blob ../../../../etc)'
 	plainly "$pulled" '[ -L link ]' && return
 	refused_mode 120777
@@ -41,7 +41,7 @@ F2() {
 }
 
 F3() {
-	tries 'a gitlink of a mode that git takes for one'
+	tries 'a gitlink with a mode that git reads as a gitlink'
 	odd_mode 160777 sub '$(git rev-parse HEAD)'
 	plainly 'git fetch -q --no-recurse-submodules $plain main && git read-tree FETCH_HEAD' 'git ls-files -s sub | has "^160000"' && return
 	refused_mode 160777
@@ -49,7 +49,7 @@ F3() {
 }
 
 F4() {
-	tries 'a key in a file of a mode that git takes for one'
+	tries 'a key in a file with a mode that git reads as a file'
 	odd_mode 100600 id_key '$(printf "%s\n%s\n%s\n" "-----BEGIN OPENSSH PRIVATE ""KEY-----" b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW "-----END OPENSSH PRIVATE ""KEY-----" | git hash-object -w --stdin)'
 	plainly "$pulled" 'grep -q PRIVATE id_key' && return
 	refused_mode 100600
@@ -58,7 +58,7 @@ F4() {
 
 F5() {
 	local line
-	tries 'an ignore file with patterns that show git the workspace, if one reads them as git does'
+	tries 'an ignore file with patterns that expose the workspace only as git reads them'
 	attack 'printf "%s\n" "!.**/**" >.gitignore; git add .gitignore; git commit -qm ignore; told'
 	plainly "$pulled" 'git status --porcelain --untracked-files=all | has "$workspace"' && return
 	held policy workspace-exposed
@@ -75,7 +75,7 @@ F5() {
 }
 
 F6() {
-	tries 'attributes that hand a file to a filter of the user, by a line that looks like a macro'
+	tries "attributes that apply the user's filter to a file, in a line that looks like a macro"
 	fresh 'git config filter.mine.smudge "touch $canary; cat"' || return
 	attack 'printf "%s\n" "[attr] filter=mine" >.gitattributes; echo x >a; git add .gitattributes a; git commit -qm attributes; told'
 	plainly "$pulled" && return

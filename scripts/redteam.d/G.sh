@@ -14,7 +14,7 @@ G1() {
 	local file
 	tries 'a recipe, and other descriptions of an environment, of 80 kB of dotted keys'
 	no_plain 'plain git makes no environment' && return
-	expected 'start refuses at once, and says the limit'
+	expected 'start refuses at once, and names the limit'
 	fresh : || return
 	for file in coding-environment.toml mise.toml; do
 		{ yes a. | head -n 40000 | tr -d '\n'; echo 'a = 1'; } >"$file"
@@ -49,7 +49,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 G2() {
 	tries 'attributes: 20,000 macros that use each other, and as many lines that use them'
 	no_plain 'plain git looks at no rules' && return
-	expected 'held or landed in time; promote, stop and clear end by ^C and by themselves'
+	expected 'held or landed in time; promote, stop and clear end after ^C and by themselves'
 	fresh 'git config filter.x.clean cat; git config filter.x.smudge cat; git config airlock.limit.check 5' || return
 	attack 'perl -e "for (1 .. 20000) { print \"[attr]m\$_ m\", \$_ + 1, \"\\n\" } print \"*.x\$_ m1\\n\" for 1 .. 20000" >.gitattributes; git add .gitattributes; git commit -qm attributes; told'
 	ends 0.7 TERM git airlock promote
@@ -63,7 +63,7 @@ G2() {
 G3() {
 	tries 'a folder of 60,000 names that differ only in case'
 	no_plain 'plain git looks at no rules' && return
-	expected 'promote ends by SIGTERM at once, and by itself in a minute'
+	expected 'promote ends at once after SIGTERM, and by itself within a minute'
 	fresh : || return
 	attack 'b=$(blob); perl -e "for \$i (0 .. 59999) { my @c = split //, q(abcdefghijklmnop); for (0 .. 15) { \$c[\$_] = uc \$c[\$_] if \$i >> \$_ & 1 } print qq(100644 blob \$ARGV[0]\td/), @c, qq(\n) }" "$b" | git update-index --index-info
 		git commit -qm alike; told'
@@ -75,7 +75,7 @@ G3() {
 }
 
 G4() {
-	tries 'a text that takes all work that one commit may'
+	tries 'a text that uses the work budget of a commit'
 	no_plain 'plain git looks at no rules' && return
 	fresh 'git config airlock.limit.work 8m' || return
 	attack 'for i in 1 2 3 4 5 6 7 8; do yes "api_key = \"x$i y2z3w4v5u6t7s8\"" | head -c 3000000 >t$i; done; git add .; git commit -qm much; told'

@@ -34,7 +34,7 @@ every_command() {
 
 H1() {
 	local old=$PATH
-	tries 'programs in the work tree, to which PATH leads in a dozen ways'
+	tries 'programs in the work tree, found through a dozen forms of PATH'
 	fresh 'mkdir -p .venv/bin bin; echo "/.venv/
 /bin/
 /node_modules/" >>.git/info/exclude' || return
@@ -86,7 +86,7 @@ H2() {
 }
 
 H3() {
-	tries 'a link that leads PATH into the work tree only once the daemon runs'
+	tries 'a link that leads PATH into the work tree after the daemon has started'
 	mkdir -p "$work/late"
 	PATH=$work/late:$PATH fresh : || return
 	canaries bin
@@ -122,7 +122,7 @@ H5() {
 }
 
 H6() {
-	tries "the user's settings and hooks, by links into the tree and by commands that name no path"
+	tries "the user's settings and hooks, through links into the tree and commands without a path"
 	fresh 'mkdir -p dot lib; cp "$HOME/.gitconfig" dot/gitconfig; printf "#!/bin/sh\n" >dot/hook; chmod +x dot/hook; echo "import sys; sys.stdout.write(sys.stdin.read())" >lib/nb.py
 		echo "*.f filter=nb" >.gitattributes; git config filter.nb.smudge "python3 -m lib.nb"; git config filter.nb.clean cat; git add -A; git commit -qm dotfiles
 		mv "$HOME/.gitconfig" "$HOME/.gitconfig.kept"; ln -s "$outer/dot/gitconfig" "$HOME/.gitconfig"; ln -s ../../dot/hook .git/hooks/post-commit' || return
@@ -143,7 +143,7 @@ H6() {
 }
 
 H7() {
-	tries 'git-lfs and iconv, told by the tree what to reach and to load'
+	tries 'git-lfs and iconv, with a server and a module that the tree names'
 	fresh : || return
 	attack 'printf "[lfs]\n\turl = http://127.0.0.1:9/x\n" >.lfsconfig; git add -A; git commit -qm lfs; told'
 	plainly "$pulled" '[ -e .lfsconfig ]' && return
@@ -178,7 +178,7 @@ TEXT
 pointer='printf "version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 5\n" 7 >x.bin; git add -A; git commit -qm pointer; told'
 
 H8() {
-	tries 'git-lfs, told by a file that has landed which server to ask, without the rule for such files'
+	tries 'git-lfs, with a server that a landed file names, without the rule for such files'
 	if ! command -v git-lfs >/dev/null || ! command -v python3 >/dev/null; then untriable lfs 'git-lfs or python3 is not installed' && return; fi
 	fresh 'echo "*.bin filter=lfs" >.gitattributes; git add -A; git commit -qm lfs; git config airlock.policy.user-driver off
 		git config filter.lfs.smudge "git-lfs smudge -- %f"; git config filter.lfs.clean "git-lfs clean -- %f"' || return
@@ -195,7 +195,7 @@ H8() {
 		restored
 		attack "$config; printf 1 >y; $pointer"
 		lands
-		expected 'the server is not asked'
+		expected 'the server gets no request'
 		if [ -s "$work/asked" ]; then surprised 'it was asked'; else seen 'it was not'; fi
 	fi
 	kill "$listening"

@@ -24,7 +24,7 @@ beside() {
 }
 
 I1() {
-	tries 'git gc beside landings'
+	tries 'git gc during landings'
 	no_plain 'it is a race that git fetch does not lose' && return
 	fresh 'git config core.logAllRefUpdates false' || return
 	brief=1
@@ -32,7 +32,7 @@ I1() {
 }
 
 I2() {
-	tries 'objects that no ref reaches yet, and a gc that prunes all of those'
+	tries 'objects that no ref reaches yet, and a gc that prunes unreachable objects'
 	fresh 'git config core.logAllRefUpdates false' || return
 	brief=1
 	if [ -n "$proving" ]; then
@@ -44,7 +44,7 @@ I2() {
 }
 
 I3() {
-	tries 'a repository that loses what landed'
+	tries 'a repository that loses landed objects'
 	no_plain 'git keeps no second copy' && return
 	attack work
 	lands
@@ -68,7 +68,7 @@ I4() {
 
 I5() {
 	local undone
-	tries 'a side branch that brings back what the user has taken off'
+	tries 'a side branch that contains a commit which the user has removed'
 	fresh : || return
 	attack 'echo key >key; git add key; git commit -qm key; git branch side; work'
 	[ -n "$proving" ] || lands
@@ -77,13 +77,13 @@ I5() {
 	(cd "$outer" && git rebase -q --onto HEAD~2 HEAD~1) || surprised 'the user cannot rebase'
 	brief=1
 	attack 'git switch -q side; echo beside >beside; git add beside; git commit -qm beside; git switch -q main; git merge -q -m merged side'
-	expected 'it lands without that'
+	expected 'it lands without that commit'
 	if await 10000 test -e "$outer/beside"; then seen 'landed'; else surprised "not landed: $(hold)"; fi
 	if git -C "$outer" rev-list main | has "$undone"; then surprised 'what was taken off is an ancestor again'; fi
 }
 
 I6() {
-	tries 'a main that is there and is no ref'
+	tries 'a main that exists and is not a ref'
 	attack 'cp .git/refs/heads/main /tmp/main; echo nonsense >.git/refs/heads/main'
 	plainly 'git -C $plain log' '! git -C "$plain" rev-parse -q --verify main >/dev/null' && return
 	held inner-invalid 'refs/heads/main is broken: it holds nonsense'

@@ -54,7 +54,7 @@ J1() {
 }
 
 J2() {
-	tries 'what sockets hold, in a prison of 256 MiB'
+	tries 'memory in socket buffers, in a prison of 256 MiB'
 	fresh 'git config airlock.memory 256m' || return
 	attack 'perl -MSocket -MFcntl -e "
 		socket(my \$l, PF_INET, SOCK_STREAM, 0) or die; bind(\$l, sockaddr_in(0, INADDR_LOOPBACK)) or die; listen(\$l, 500);
@@ -68,7 +68,7 @@ J2() {
 	local queued
 	queued=$(sed -n 's/^queued //p' "$work/agent.out")
 	if [ -n "$proving" ]; then
-		expected 'without a prison they hold much'
+		expected 'without a prison they hold more'
 		if [ "${queued:-0}" -gt 256 ]; then seen "$queued MiB"; else surprised "${queued:-no} MiB"; fi
 		return
 	fi
@@ -83,11 +83,11 @@ J2() {
 }
 
 J3() {
-	tries 'programs of the inner configuration, when what is not committed is counted'
+	tries 'programs of the inner configuration, when uncommitted changes are counted'
 	attack 'git config filter.x.clean "$fire head -c 1000000000 /dev/zero | tail -c 900000000; sleep 100"; git config filter.x.required true; git config filter.y.process "$fire sleep 100"
 		printf "a filter=x\nb filter=y\n" >.gitattributes; echo 1 >a; echo 2 >b; git update-index --add --cacheinfo "100644,$(blob old),a" --cacheinfo "100644,$(blob old),b"; echo changed >a; echo changed >b'
 	plainly 'git -C $plain status --porcelain' && return
-	expected 'three paths are counted, at once'
+	expected 'three paths are counted at once'
 	local from
 	from=$(now)
 	if [ "$(git airlock status --json | sed -n 's/.*"uncommitted": *\([0-9]*\).*/\1/p' | head -n 1)" != 3 ]; then surprised "$(git airlock status 2>&1 | tail -n 2)"; fi
@@ -95,12 +95,12 @@ J3() {
 }
 
 J4() {
-	tries 'calls and files: huge pages, a line discipline, the name that the kernel has for this boot'
+	tries "system calls and files: huge pages, a line discipline, the kernel's boot_id"
 	attack 'cat /proc/sys/kernel/random/boot_id | sed "s/^/boot /"
 		perl -e "\$! = 0; my \$d = 3; print qq(discipline ), ioctl(STDIN, 0x5423, pack(q(i), \$d)) ? q(set) : \$!{EPERM} ? q(refused) : \$! + 0, qq(\n);
 			my \$r = syscall(9, 0, 2 << 20, 1, 0x40022, -1, 0); print qq(huge ), \$r == -1 && \$!{EPERM} ? q(refused) : \$! + 0, qq(\n)"' || :
 	if [ -n "$proving" ]; then
-		expected 'plain processes may'
+		expected 'plain processes may use them'
 		if has '^boot ........-' <"$work/agent.out" && ! has '^huge refused' <"$work/agent.out"; then seen 'they may'; else surprised "$(head -c 200 "$work/agent.out")"; fi
 		return
 	fi
@@ -109,14 +109,14 @@ J4() {
 }
 
 J5() {
-	tries 'modes of the terminal that a visit leaves'
+	tries 'terminal modes that a visit leaves behind'
 	if ! have script; then untriable - 'there is no script(1)' && return; fi
 	local program='printf "\033[?1049h\033[?1000h\033[?2004h\033[?25l"'
 	if [ -n "$proving" ]; then
 		plainly "script -qec '$program' /dev/stdout" '! has -F -e "[?1000l" <"$said"'
 		return
 	fi
-	expected 'each is put back'
+	expected 'each is restored'
 	script -qec "git airlock visit -- sh -c '$program'" "$work/shown" >/dev/null 2>&1 </dev/null
 	local mode
 	for mode in 1049l 1000l 2004l 25h; do
@@ -127,7 +127,7 @@ J5() {
 }
 
 J6() {
-	tries 'a tool in a folder that something is mounted in'
+	tries 'a tool in a folder with a mount point'
 	no_plain 'it has no tools' && return
 	if [ "$backend" != native ] || [ "$(id -u)" != 0 ]; then untriable - 'only root mounts, and only native prisons have tools' && return; fi
 	mkdir -p "$work/given/mounted" && printf '#!/bin/sh\necho here\n' >"$work/given/tool" && chmod 755 "$work/given" "$work/given/tool"
@@ -140,7 +140,7 @@ J6() {
 }
 
 J7() {
-	tries 'what netlink sockets hold, in a prison of 256 MiB'
+	tries 'memory in netlink sockets, in a prison of 256 MiB'
 	fresh 'git config airlock.memory 256m' || return
 	# Each request is wrong, and the answer, which nobody reads, repeats it.
 	attack_may_end 'perl -e "\$| = 1;
@@ -152,7 +152,7 @@ J7() {
 	local queued
 	queued=$(awk '/^queued /{ n += $2 } END { print n + 0 }' "$work/agent.out")
 	if [ -n "$proving" ]; then
-		expected 'without a prison they hold much'
+		expected 'without a prison they hold more'
 		if [ "$queued" -gt 256 ]; then seen "$queued MiB"; else surprised "$queued MiB"; fi
 		return
 	fi

@@ -18,7 +18,7 @@ in_turn() {
 broken_git() { plainly 'timeout 3 git -C $plain fsck && timeout 3 git -C $plain log -1 -p' '[ "$status" != 0 ]'; }
 
 Q1() {
-	tries '.git is a FIFO, a socket, an empty file, an empty folder, closed'
+	tries '.git is a FIFO, a socket, an empty file, an empty folder, a folder without permissions'
 	attack 'mv .git /tmp/moved-$$; mkfifo .git'
 	plainly 'timeout 3 git -C $plain log -1; timeout 3 cat $plain/.git' '[ "$status" = 124 ]' && return
 	held inner-invalid
@@ -33,7 +33,7 @@ Q1() {
 }
 
 Q2() {
-	tries 'HEAD, config, packed-refs and refs that are folders, links to endless devices, or have no end'
+	tries 'HEAD, config, packed-refs and refs that are folders, links to endless devices, or endless files'
 	attack 'rm .git/config; ln -s /dev/zero .git/config'
 	plainly 'ulimit -v 4000000; timeout 3 git -C $plain log -1' '[ "$status" != 0 ]' && return
 	held inner-invalid
@@ -46,7 +46,7 @@ Q2() {
 }
 
 Q3() {
-	tries 'main that is a tree, a blob, a tag, nothing, nonsense, huge'
+	tries 'main is a tree, a blob, a tag, missing, nonsense, huge'
 	attack 'next=$(blob x); published'
 	broken_git && return
 	held inner-invalid
@@ -56,7 +56,7 @@ Q3() {
 }
 
 Q4() {
-	tries 'objects that are gone: a parent, a tree, a blob, all'
+	tries 'missing objects: a parent, a tree, a blob, all'
 	attack 'prepared; rm -f "$(file_of "$next^{tree}")"; published'
 	broken_git && return
 	held inner-invalid
@@ -78,7 +78,7 @@ Q5() {
 
 Q6() {
 	# On a side branch, since the commits before a refused one land; few, since with the usual limit that would be a million files.
-	tries '12,000 files in 120 folders where 5,000 may be, of which each commit of a side branch adds few'
+	tries '12,000 files in 120 folders with a limit of 5,000, of which each commit of a side branch adds a few'
 	fresh 'git config airlock.limit.entries 5000' || return
 	attack 'b=$(blob)
 		folder() { perl -e "printf qq(100644 blob %s\tf%04d\n), \$ARGV[0], \$_ for 1..100" "$b" | git mktree; }
@@ -121,10 +121,10 @@ PERL
 )"
 
 Q7() {
-	tries 'a blob of 400 MB that is a kilobyte of deltas, with airlock.limit.memory at 128 MB'
+	tries 'a blob of 400 MB in a kilobyte of deltas, with airlock.limit.memory at 128 MB'
 	if ! perl -MCompress::Zlib -MDigest::SHA -e 1 2>/dev/null; then untriable - 'there is no perl with zlib to make it with' && return; fi
 	perl -e "$delta_bomb" 400000000 "$work/bomb.pack" >"$said" || surprised 'no bomb could be made'
-	expected 'taken nowhere, in little memory'
+	expected 'stored nowhere, with little memory'
 	# Who can run git inside can make such a pack; it is handed in as what the agent wrote.
 	if [ -n "$proving" ]; then
 		cp "$work/bomb.pack" "$plain/bomb.pack"
@@ -145,7 +145,7 @@ Q7() {
 }
 
 Q8() {
-	tries 'one commit that changes 200,001 paths'
+	tries 'a commit that changes 200,001 paths'
 	attack 'b=$(blob); t=$(perl -e "printf qq(100644 blob %s\tf%06d\n), \$ARGV[0], \$_ for 1..200001" "$b" | git mktree); next=$(git commit-tree -m "$id" -p main "$t"); published'
 	plainly 'git fetch -q $plain main' '[ "$(git ls-tree FETCH_HEAD | wc -l)" = 200001 ]' && return
 	held inner-invalid airlock.limit.paths
@@ -195,7 +195,7 @@ Q10() {
 }
 
 Q11() {
-	tries 'objects beside a FIFO in every folder, and a loop of alternates'
+	tries 'objects next to a FIFO in every folder, and a loop of alternates'
 	no_plain 'git does not open them' && return
 	attack 'prepared; mkdir -p .git/objects/info; echo "$PWD/.git/objects" >.git/objects/info/alternates; published'
 	lands
@@ -204,7 +204,7 @@ Q11() {
 }
 
 Q12() {
-	tries 'git gone from the workspace in all other ways: config that names formats, work trees, bareness, hashes'
+	tries 'other damage to .git: config with formats, work trees, bareness, hashes'
 	attack 'prepared; git config core.repositoryFormatVersion 99; echo $next >.git/refs/heads/main'
 	broken_git && return
 	held inner-invalid
@@ -221,7 +221,7 @@ Q12() {
 }
 
 Q13() {
-	tries '10^16 empty folders in a kilobyte; paths of 4,000 bytes that are gigabytes together'
+	tries '10^16 empty folders in a kilobyte; paths of 4,000 bytes with a total of gigabytes'
 	attack 't=$(git mktree </dev/null)
 		for level in 1 2 3 4 5 6 7 8; do t=$(perl -e "printf qq(040000 tree %s\t%02d\n), \$ARGV[0], \$_ for 0..99" "$t" | git mktree); done; becomes "$t"'
 	plainly 'git fetch -q $plain main; timeout 3 git ls-tree -r FETCH_HEAD' '[ "$status" = 124 ]' && return
@@ -237,7 +237,7 @@ Q13() {
 }
 
 Q14() {
-	tries 'a file of 1.5 GB that takes 1.5 MB; 300 files of 7.5 MB that take 2 MB together'
+	tries 'a file of 1.5 GB in 1.5 MB; 300 files of 7.5 MB in 2 MB'
 	attack 'truncate -s 1500M zeros; git -c core.bigFileThreshold=8m add zeros; rm zeros; git commit -q -m zeros; told'
 	plainly 'ulimit -f 1000000; git fetch -q --no-auto-gc $plain main; git merge -q --allow-unrelated-histories FETCH_HEAD' '[ "$status" != 0 ]' && return
 	held inner-invalid airlock.limit.blob
@@ -251,7 +251,7 @@ Q14() {
 }
 
 Q15() {
-	tries '300 commits with headers of half a megabyte and messages of another'
+	tries '300 commits with headers and messages of half a megabyte each'
 	attack 'cat >/tmp/many <<"PERL"
 my ($tip, $tree, $n) = @ARGV;
 for my $i (1..$n) {
