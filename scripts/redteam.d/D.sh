@@ -212,7 +212,7 @@ D15() {
 		perl -e "my (\$f, \$k, \$v) = (q(x), q(security.capability), pack(q(VVVVV), 0x2000001, 32, 0, 0, 0)); print qq(capable\n) if syscall(188, \$f, \$k, \$v, 20, 0) == 0"'
 	plainly : 'grep -q -x immutable "$work/agent.out"' && return
 	expected 'all refused'
-	if grep -q . "$work/agent.out"; then surprised "$(cat "$work/agent.out")"; else seen 'they do'; fi
+	if grep -q . "$work/agent.out"; then surprised "$(cat "$work/agent.out")"; else seen 'they are'; fi
 }
 
 D16() {
