@@ -204,8 +204,6 @@ func check(s prison.Spec) error {
 		return fmt.Errorf("docker prison: user name %q", s.User)
 	case s.Root != "" || len(s.Tools) > 0:
 		return dialect.Unavailable("it has no tools or root folder of the host's: put them into an image", "git airlock start --backend native")
-	case s.Network == prison.NetworkAllowlist:
-		return dialect.Unavailable("it has no network by names", "git airlock start --backend native")
 	case s.Image == "":
 		return dialect.Unavailable("no image is given", "name one with git and a shell in it")
 	}

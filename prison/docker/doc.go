@@ -28,7 +28,7 @@
 //
 // # Network
 //
-// The engine gives a container no network. An open network is an interface, tap(4), whose other end is a descriptor of
+// The engine gives a container no network. A network is an interface, tap(4), whose other end is a descriptor of
 // a process on the host, as for a native prison: see package egress. To make it, a helper container joins the
 // container's network for a moment. It is the only one with the capability for that, the device, and a socket over
 // which it passes the descriptor out. It makes its system calls from a list, so that no program of ours has to fit
@@ -96,7 +96,7 @@
 //	                                                                                does not know: the first process has a known one
 //	environment            ours                                                     "container" and HOSTNAME are taken out
 //	killed container       the engine may never report it: asked every 3 seconds    as Docker
-//	open network           in a container that only waits, see above                as Docker
+//	network                in a container that only waits, see above                as Docker
 //	memory file systems    as Docker                                                have no owner: sticky and open to all
 //	a new volume           as Docker                                                is filled from the image at the first start
 //	open files             as Docker                                                asks for more than it may have: as many as we have

@@ -35,10 +35,10 @@ const (
 	tapPatience = 30 * time.Second
 )
 
-// A keeper of an open network begins in every program that has this package.
+// A keeper of a network begins in every program that has this package.
 func init() { wire.Begin(map[string]wire.Role{networkRole: keepNetwork}) }
 
-// resolver returns the address of the name server in an open network.
+// resolver returns the address of the name server in a network.
 func resolver() string { return usernet.Resolver() }
 
 // networkAnswer is the keeper's answer: none of the fields if the network is there.
@@ -64,7 +64,7 @@ func newNetworkAnswer(err error) (a networkAnswer) {
 	return a
 }
 
-// checkNetwork returns an error if this user cannot have an open network in containers.
+// checkNetwork returns an error if this user cannot have a network in containers.
 func checkNetwork(s prison.Spec) error {
 	if s.Network == prison.NetworkNone {
 		return nil
@@ -81,7 +81,7 @@ func refusal(err error) error {
 	return err
 }
 
-// connectNetwork starts the keeper of an open network, and returns a function that waits until packets are carried.
+// connectNetwork starts the keeper of a network, and returns a function that waits until packets are carried.
 func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
 	if o.Spec.Network == prison.NetworkNone {
 		return func() error { return nil }
@@ -170,7 +170,7 @@ func (o networkOrder) lock() (*os.File, error) {
 	return f, nil
 }
 
-// keepNetwork is the role of the keeper of an open network.
+// keepNetwork is the role of the keeper of a network.
 func keepNetwork(config []byte, _ int) int {
 	syscall.Umask(0o077)
 	caller, err := wire.FileConn(wire.InheritedFile(0))
@@ -212,7 +212,7 @@ func (o networkOrder) takeLock() (*os.File, error) {
 	return o.lock()
 }
 
-// networkKeeper holds an open network.
+// networkKeeper holds a network.
 type networkKeeper struct {
 	networkOrder
 	engine  *engine
@@ -336,7 +336,7 @@ func failedInterface(err error) error {
 	if strings.Contains(err.Error(), device) {
 		mend = append([]string{"sudo modprobe tun"}, mend...)
 	}
-	return dialect.Unavailable(fmt.Sprintf("an open network could not be made: %v", err), mend...)
+	return dialect.Unavailable(fmt.Sprintf("the network could not be made: %v", err), mend...)
 }
 
 // await returns when the container with the interface has ended, or somebody asks for the end.

@@ -16,12 +16,12 @@ const (
 
 func resolver() string { return "" }
 
-// checkNetwork refuses an open network: no descriptor leaves the machine in which the engine runs its containers.
+// checkNetwork refuses a network: no descriptor leaves the machine in which the engine runs its containers.
 func checkNetwork(s prison.Spec) error {
 	if s.Network == prison.NetworkNone {
 		return nil
 	}
-	return dialect.Unavailable("an open network needs an engine that shares this machine's kernel, which is Linux's",
+	return dialect.Unavailable("a network needs an engine that shares this machine's kernel, which is Linux's",
 		"git airlock start --network none")
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// An open network is an interface in the container, whose other end is a descriptor of a process on the host: the network's keeper.
+// A network is an interface in the container, whose other end is a descriptor of a process on the host: the network's keeper.
 // The engine gives the container no network at all. A helper container in the container's network makes the interface and passes
 // the descriptor out over a socket that is mounted into the helper alone.
 const (
@@ -33,17 +33,17 @@ const (
 	helperSocket = "/run/network/"
 )
 
-// networkFiles are the files of an open network in the prison's host folder.
+// networkFiles are the files of a network in the prison's host folder.
 var networkFiles = []string{networkFolder + "/" + socketName, networkFolder, networkStateName, networkLockName}
 
-// networkState is what the host stores about an open network.
+// networkState is what the host stores about a network.
 type networkState struct {
 	Owner   string `json:"owner"`   // the container that has the interface, and the time when it was started
 	Started string `json:"started"` //
 	Relay   int    `json:"relay"`   // the process that carries the packets
 }
 
-// networkOrder is the configuration of the keeper of an open network.
+// networkOrder is the configuration of the keeper of a network.
 type networkOrder struct {
 	Spec  prison.Spec
 	Host  string // address of the engine

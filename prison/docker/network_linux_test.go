@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -14,7 +15,8 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker"
-	_ "github.com/git-airlock/git-airlock/prison/egress" // with native, the process that carries the packets of an open network
+	_ "github.com/git-airlock/git-airlock/prison/egress" // with native, the process that carries the packets of a network
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	_ "github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -25,7 +27,7 @@ func TestReach(t *testing.T) {
 }
 
 // TestNetworkKilled kills the processes of an open network on the host. What is inside must not change, and packets must lead
-// nowhere until they are carried again.
+// nowhere until they are carried again. Then the prison is started with the other network.
 func TestNetworkKilled(t *testing.T) {
 	onEachAsRoot(t, []string{"docker", "runsc", "podman"}, func(t *testing.T, b *docker.Backend, o prisontest.Options) {
 		s := prisontest.NewSpec(t, b, o)
@@ -80,9 +82,22 @@ func TestNetworkKilled(t *testing.T) {
 		if strings.HasSuffix(t.Name(), "podman") {
 			return // a restart is the same for all engines, and takes Podman five times as long
 		}
+		s.Network = prison.NetworkAllowlist
 		if p = again(t, b, s); !carried() {
 			t.Error("no packets are carried after a restart")
 		}
+		sh(t, p, "timeout -s KILL 20 bash -c 'exec 3<>/dev/tcp/198.51.100.10/4180' 2>/dev/null")
+		await("an address that no rule allows is not refused for that", func() bool {
+			ledger, _ := os.ReadFile(filepath.Join(s.Dir, control.LedgerFile)) // it may not exist yet
+			return bytes.Contains(ledger, []byte(`"address":"198.51.100.10"`)) && bytes.Contains(ledger, []byte("no rule allows it"))
+		})
+		if err := control.WriteRules(s.Dir, control.Rules{Generation: 7}); err != nil {
+			t.Fatal(err)
+		}
+		await("new rules do not come into force", func() bool {
+			state, err := control.ReadState(s.Dir)
+			return err == nil && state.Generation == 7 && state.Error == ""
+		})
 		if err := errors.Join(b.Stop(t.Context(), s), b.Wipe(t.Context(), s)); err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ var Settings = []Setting{
 	{"airlock.backend", "`auto`", "how the prison is made: `auto`, `native` or `docker`"},
 	{"airlock.image", "none", "a container image with git and a shell; `auto` uses `docker` for it if a container engine answers"},
 	{"airlock.runtime", "the engine's", "the container runtime, such as `runsc`"},
-	{"airlock.network", "`none`", "the network of the prison: `none`, `allowlist` for the names that rules allow (native prisons only), or `open` for public addresses. An open network has no loopback, link-local or private addresses and no metadata service of a cloud, and none of the host's own addresses, see git-airlock-start(1)"},
+	{"airlock.network", "`none`", "the network of the prison: `none`, `allowlist` for the names that rules allow, or `open` for public addresses. An open network has no loopback, link-local or private addresses and no metadata service of a cloud, and none of the host's own addresses, see git-airlock-start(1)"},
 	{"airlock.env", "", "a variable for the agent's environment: `NAME` to pass yours, or `NAME=VALUE`; can be set more than once"},
 	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder that the agent may use, read-only, as `/tools/NAME`. It is put on the PATH (of a folder its `bin`, if it has one). All users must be able to read and execute it; can be set up to 32 times"},
 	{"airlock.rootfs", "", "a folder that holds another system for the prison, with `sh` and `git`, such as debootstrap makes; all users must be able to read it"},
