@@ -210,6 +210,19 @@ func check(s prison.Spec) error {
 	return nil
 }
 
+// own returns the record of a prison, its engine and its container. The container is nil if it is gone, and everything
+// is nil for a prison that was never started.
+func (b *Backend) own(ctx context.Context, s prison.Spec) (r *record, e *engine, c *container.InspectResponse, err error) {
+	if r, err = readRecord(s.Dir); err != nil || r == nil {
+		return nil, nil, nil, err
+	}
+	if e, err = b.engine(ctx, r); err != nil {
+		return nil, nil, nil, err
+	}
+	c, err = e.find(ctx, r)
+	return r, e, c, err
+}
+
 // find returns the prison's container, or nil.
 func (e *engine) find(ctx context.Context, r *record) (*container.InspectResponse, error) {
 	if r == nil || r.Container == "" {

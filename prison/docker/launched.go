@@ -25,26 +25,19 @@ func (b *Backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched
 
 // currentState queries the engine about a command that was running according to its last known state.
 func (b *Backend) currentState(ctx context.Context, s prison.Spec, l *inside.Launched) (*inside.Launched, error) {
-	r, err := readRecord(s.Dir)
+	_, e, c, err := b.own(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	e, err := b.engine(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	c, err := e.find(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case c == nil:
+	if c == nil {
 		l.Exited, l.Status = true, inside.KilledStatus
 		return l, nil
-	case inside.Runs(c):
-		return (&inside.Container{Engine: e.Engine, ID: c.ID, User: userOf(s), HostDir: s.Dir}).State(ctx)
 	}
-	return (&inside.Container{Engine: e.Engine, ID: c.ID, User: userOf(s), HostDir: s.Dir}).Written(ctx, l)
+	held := &inside.Container{Engine: e.Engine, ID: c.ID, User: userOf(s), HostDir: s.Dir}
+	if inside.Runs(c) {
+		return held.State(ctx)
+	}
+	return held.Written(ctx, l)
 }
 
 // Shown implements [prison.Backend].

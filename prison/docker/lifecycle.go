@@ -349,16 +349,8 @@ func (e *engine) open(ctx context.Context, p plan) (box *inside.Container, err e
 
 // Stop implements [prison.Backend]. The container stays, with all files that were written in it.
 func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
-	r, err := readRecord(s.Dir)
+	r, e, c, err := b.own(ctx, s)
 	if err != nil || r == nil {
-		return err
-	}
-	e, err := b.engine(ctx, r)
-	if err != nil {
-		return err
-	}
-	c, err := e.find(ctx, r)
-	if err != nil {
 		return err
 	}
 	if inside.Runs(c) {

@@ -20,20 +20,12 @@ import (
 
 // Wipe implements [prison.Backend].
 func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
-	r, err := readRecord(s.Dir)
+	r, e, c, err := b.own(ctx, s)
 	if err != nil {
 		return err
 	}
 	if r == nil {
 		return b.wipeWorkspace(ctx, s, nil)
-	}
-	e, err := b.engine(ctx, r)
-	if err != nil {
-		return err
-	}
-	c, err := e.find(ctx, r)
-	if err != nil {
-		return err
 	}
 	if inside.Runs(c) {
 		return errRunning

@@ -12,9 +12,6 @@ import (
 // be patterns of path.Match. "." stands for the whole context.
 type Sources []string
 
-// Whole reports whether the Dockerfile may copy the whole context.
-func (s Sources) Whole() bool { return slices.Contains(s, ".") }
-
 // Length returns the number of pattern bytes that each path is compared with.
 func (s Sources) Length() (n int) {
 	for _, source := range s {

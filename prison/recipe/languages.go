@@ -82,8 +82,5 @@ func Managers(language string) []string {
 	return slices.DeleteFunc(slices.Clone(languages[language].managers), func(m string) bool { return m == "" })
 }
 
-// Distributions returns the distributions of Java, the default first.
-func Distributions() []string { return slices.Clone(distributions) }
-
 // HasSystem reports whether the distribution has a package of a language, so that its version can be [System].
 func HasSystem(language string) bool { return len(languages[language].packages) > 0 }

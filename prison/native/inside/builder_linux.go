@@ -175,11 +175,8 @@ func (b *builder) becomeInit(inherited int) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Dup3(int(config.Fd()), wire.ConfigFD, 0); err != nil {
-		return fmt.Errorf("hand configuration on: %w", err)
-	}
-	if err := unix.CloseRange(uint(wire.ConfigFD+1+inherited), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close descriptors: %w", err)
+	if err := wire.PassOn(config, inherited); err != nil {
+		return err
 	}
 	return b.exec()
 }

@@ -70,11 +70,8 @@ func (c confineConfig) run() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Dup3(int(next.Fd()), wire.ConfigFD, 0); err != nil {
-		return fmt.Errorf("hand configuration on: %w", err)
-	}
-	if err := unix.CloseRange(uint(wire.ConfigFD+1+inherited), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close descriptors: %w", err)
+	if err := wire.PassOn(next, inherited); err != nil {
+		return err
 	}
 	return syscall.Exec("/proc/self/fd/"+strconv.Itoa(program), []string{wire.Egress}, []string{memoryEnv})
 }

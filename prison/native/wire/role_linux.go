@@ -101,6 +101,18 @@ func NewConfig(role string, config any, inherited int) (*os.File, error) {
 	return f, nil
 }
 
+// PassOn puts a configuration of [NewConfig] where the program that this process executes next reads it. Of the open
+// descriptors only the configuration, the inherited ones that follow it, and the standard streams survive.
+func PassOn(config *os.File, inherited int) error {
+	if err := unix.Dup3(int(config.Fd()), ConfigFD, 0); err != nil {
+		return fmt.Errorf("hand configuration on: %w", err)
+	}
+	if err := unix.CloseRange(uint(ConfigFD+1+inherited), ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	return nil
+}
+
 // InheritedFile returns the nth descriptor after the configuration.
 func InheritedFile(n int) *os.File {
 	fd := ConfigFD + 1 + n

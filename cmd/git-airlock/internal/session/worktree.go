@@ -50,6 +50,23 @@ func (b binding) bind(ctx context.Context) error {
 
 // change changes the present record of an airlock, unless another command holds the lock. Then a later command does it.
 func (b binding) change(r airlock.Record, how func(*airlock.Record) error) error {
+	return b.whenFree(func() error {
+		now, err := b.store.Load(r.ID)
+		if err != nil || now.Worktree != r.Worktree {
+			return err
+		}
+		if err := how(&now); err != nil {
+			return err
+		}
+		if err := b.store.Save(now); !gitops.NoRoom(err) && !errors.Is(err, syscall.EROFS) {
+			return err
+		}
+		return nil // the command works without this change, or reports its own error
+	})
+}
+
+// whenFree calls a function under the lock, or does nothing if another command holds the lock.
+func (b binding) whenFree(do func() error) error {
 	unlock, err := b.store.TryLock()
 	if errors.Is(err, airlock.ErrBusy) {
 		return nil
@@ -58,17 +75,7 @@ func (b binding) change(r airlock.Record, how func(*airlock.Record) error) error
 		return err
 	}
 	defer unlock()
-	now, err := b.store.Load(r.ID)
-	if err != nil || now.Worktree != r.Worktree {
-		return err
-	}
-	if err := how(&now); err != nil {
-		return err
-	}
-	if err := b.store.Save(now); !gitops.NoRoom(err) && !errors.Is(err, syscall.EROFS) {
-		return err
-	}
-	return nil // the command works without this change, or reports its own error
+	return do()
 }
 
 // holdsWorkspace reports whether the workspace of an airlock is where it belongs in this worktree.
@@ -214,16 +221,10 @@ func (b binding) finishClearing(ctx context.Context, r airlock.Record) error {
 	if b.dry {
 		return nil
 	}
-	unlock, err := b.store.TryLock()
-	if errors.Is(err, airlock.ErrBusy) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if again, err := b.store.Load(r.ID); err != nil || again.Phase != airlock.Clearing {
-		return nil
-	}
-	return b.prisons.Erase(ctx, r)
+	return b.whenFree(func() error {
+		if again, err := b.store.Load(r.ID); err != nil || again.Phase != airlock.Clearing {
+			return nil
+		}
+		return b.prisons.Erase(ctx, r)
+	})
 }
