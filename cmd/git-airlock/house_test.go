@@ -267,40 +267,6 @@ func TestHintsHaveOneDoor(t *testing.T) {
 	}
 }
 
-// TestEscapingHasOneRoom checks that nothing escapes text by a call: package gitops does it in the type gitops.Text.
-func TestEscapingHasOneRoom(t *testing.T) {
-	calls := map[string]int{}
-	for _, f := range sources(t) {
-		ast.Inspect(f.File, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && !f.test() {
-				if name := calledName(call); name == "escape" || name == "Escape" {
-					calls[f.name]++
-				}
-			}
-			return true
-		})
-	}
-	for name := range calls {
-		if path.Dir(name) != "gitops" {
-			t.Errorf("%s escapes text; gitops.Text does that", name)
-		}
-	}
-	if calls["gitops/text.go"] == 0 {
-		t.Error("gitops.Text does not escape")
-	}
-}
-
-// calledName returns the name of a called function without its package.
-func calledName(call *ast.CallExpr) string {
-	switch f := call.Fun.(type) {
-	case *ast.Ident:
-		return f.Name
-	case *ast.SelectorExpr:
-		return f.Sel.Name
-	}
-	return ""
-}
-
 // The maximum size of a folder with Go files, without tests. A larger folder usually has more than one idea.
 const (
 	maxFiles       = 20

@@ -214,8 +214,13 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		end() //nolint:errcheck // ends without an error
 		return nil, fmt.Errorf("open prison: %w", err)
 	}
+	return &running{connect: connectOver(link), close: end}, nil
+}
+
+// connectOver returns a function that opens another connection to the prison at the other end of a link.
+func connectOver(link wire.Conn) func() (wire.Conn, error) {
 	var mu sync.Mutex
-	connect := func() (wire.Conn, error) {
+	return func() (wire.Conn, error) {
 		ours, theirs, err := wire.Pair()
 		if err != nil {
 			return wire.Conn{}, err
@@ -229,7 +234,6 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		}
 		return ours, nil
 	}
-	return &running{connect: connect, close: end}, nil
 }
 
 // Attach implements [prison.Backend].

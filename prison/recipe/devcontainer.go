@@ -33,9 +33,6 @@ var silent = []string{"$schema", "name"}
 // ParseDevcontainer makes a recipe from the description of a development container. ignored lists the names of the
 // keys that it does not support.
 func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
-	wrong := func(format string, args ...any) error {
-		return Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
-	}
 	if len(content) > MaxSize {
 		return Recipe{}, nil, wrong("more than %d bytes", MaxSize)
 	}
@@ -52,44 +49,68 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 		}
 		return Recipe{}, nil, wrong("%s", printable(err.Error()))
 	}
-	switch hasImage, hasFile := d.Image != "", d.Build.Dockerfile != ""; {
-	case hasImage && hasFile:
-		return Recipe{}, nil, wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
-	case hasImage && !imageName().MatchString(d.Image):
-		return Recipe{}, nil, wrong("image: %s is not the name of a container image", quote(d.Image))
-	case hasImage:
-		r.OS.Base = d.Image
-	case hasFile:
-		folder := path.Dir(DevcontainerName)
-		r.OS.Dockerfile, r.OS.Context = path.Join(folder, d.Build.Dockerfile), path.Join(folder, d.Build.Context)
-		if !inRepository(r.OS.Dockerfile) {
-			return Recipe{}, nil, wrong("build.dockerfile: %s is not in the repository", quote(d.Build.Dockerfile))
-		}
-		if r.OS.Context == "." {
-			r.OS.Context = ""
-		} else if !inRepository(r.OS.Context) {
-			return Recipe{}, nil, wrong("build.context: %s is not in the repository", quote(d.Build.Context))
-		}
+	if r.OS, err = d.system(); err != nil {
+		return Recipe{}, nil, err
 	}
 	ignored = ignoredKeys(content)
 	if r.Startup, err = d.startup(); err != nil {
 		return Recipe{}, nil, wrong("postCreateCommand: %v", err)
 	}
+	set, unusable, err := d.variables()
+	if err != nil {
+		return Recipe{}, nil, err
+	}
+	r.Env.Set = set
+	return r, append(ignored, unusable...), nil
+}
+
+// wrong returns an error about the description.
+func wrong(format string, args ...any) error {
+	return Errors{{File: DevcontainerName, Message: fmt.Sprintf(format, args...)}}
+}
+
+// system returns the image or the Dockerfile of the description.
+func (d devcontainer) system() (system OS, err error) {
+	switch hasImage, hasFile := d.Image != "", d.Build.Dockerfile != ""; {
+	case hasImage && hasFile:
+		return OS{}, wrong("there is both an image and a build.dockerfile; one of the two is what to start from")
+	case hasImage && !imageName().MatchString(d.Image):
+		return OS{}, wrong("image: %s is not the name of a container image", quote(d.Image))
+	case hasImage:
+		system.Base = d.Image
+	case hasFile:
+		folder := path.Dir(DevcontainerName)
+		system.Dockerfile, system.Context = path.Join(folder, d.Build.Dockerfile), path.Join(folder, d.Build.Context)
+		if !inRepository(system.Dockerfile) {
+			return OS{}, wrong("build.dockerfile: %s is not in the repository", quote(d.Build.Dockerfile))
+		}
+		if system.Context == "." {
+			system.Context = ""
+		} else if !inRepository(system.Context) {
+			return OS{}, wrong("build.context: %s is not in the repository", quote(d.Build.Context))
+		}
+	}
+	return system, nil
+}
+
+// variables returns the variables of the description, and the names of those that it does not support: those that the
+// prison sets itself, and those that refer to a variable of the host or the editor.
+func (d devcontainer) variables() (set map[string]string, ignored []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(d.ContainerEnv)) {
 		value := d.ContainerEnv[name]
 		switch {
 		case !variableName().MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
-			return Recipe{}, nil, wrong("containerEnv: %s is not a valid variable", quote(name))
-		case slices.Contains(fixed, name) || strings.Contains(value, "${"): // refers to a variable of the host or the editor
+			return nil, nil, wrong("containerEnv: %s is not a valid variable", quote(name))
+		case slices.Contains(fixed, name) || strings.Contains(value, "${"):
 			ignored = append(ignored, "containerEnv."+name)
 		default:
-			if r.Env.Set == nil {
-				r.Env.Set = map[string]string{}
+			if set == nil {
+				set = map[string]string{}
 			}
-			r.Env.Set[name] = value
+			set[name] = value
 		}
 	}
-	return r, ignored, nil
+	return set, ignored, nil
 }
 
 // startup reads postCreateCommand. It may be a line for a shell, a list of words, or several of these by name.

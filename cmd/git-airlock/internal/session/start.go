@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
@@ -175,6 +176,12 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if err != nil {
 		return err
 	}
+	return c.complete(ctx, r, box, snap, start)
+}
+
+// complete puts a snapshot into the prison that start waits for, and starts the daemon.
+func (c resolved) complete(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, start func() (prison.Isolation, error)) error {
+	s := c.session
 	filled := box.FillBeforehand(ctx, snap, c.include)
 	isolation, err := start()
 	if err != nil {
