@@ -107,7 +107,7 @@ func (e *engine) removeAll(ctx context.Context, key, role string) error {
 func (e *engine) removeVolume(ctx context.Context, name, key, role string) error {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		err := e.VolumeRemove(bounded, name, false)
 		if err == nil || dialect.Gone(err) {
 			return nil

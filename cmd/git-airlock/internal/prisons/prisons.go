@@ -176,15 +176,25 @@ func (p Prisons) Halt(ctx context.Context, r airlock.Record) error {
 	return nil
 }
 
+// removalTime bounds the wait for a program that is removing the repository.
+const removalTime = 10 * time.Second
+
 // SweepOrphaned ends the prison of an airlock whose repository was removed, if the prison outlives it. There is no other record of
-// such a prison.
+// such a prison. A program that is still removing the repository may remove the workspace after the record.
 func (p Prisons) SweepOrphaned(ctx context.Context, r airlock.Record) error {
 	sweeper, ok := p.Backend(r).(prison.Sweeper)
 	if !ok {
 		return nil
 	}
-	if _, err := os.Lstat(p.Store.Dir(r.ID)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.Store.Load(r.ID); !errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, removalTime)
+	defer cancel()
+	for ; soon.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Lstat(p.Store.Workspace(r)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
 	return sweeper.SweepOrphaned(context.WithoutCancel(ctx))
 }

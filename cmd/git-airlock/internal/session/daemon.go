@@ -33,7 +33,7 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 	}
 	err := daemon.Run(ctx, config)
 	for errors.Is(err, daemon.ErrMoved) {
-		there, now, followed := s.follow(ctx, r, reopen)
+		there, now, followed := s.followSoon(ctx, r, reopen)
 		if err = followed; there == nil {
 			logger.Print("the worktree is gone")
 			break
@@ -46,6 +46,16 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 		return nil
 	}
 	return errors.Join(err, s.Prisons().SweepOrphaned(ctx, r))
+}
+
+// followSoon tries to follow several times. While a program removes the repository, any file may be missing.
+func (s *Session) followSoon(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (there *Session, now airlock.Record, err error) {
+	soon, cancel := context.WithTimeout(ctx, removalTime)
+	defer cancel()
+	for there, now, err = s.follow(ctx, r, reopen); err != nil && soon.Err() == nil; there, now, err = s.follow(ctx, r, reopen) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return there, now, err
 }
 
 // follow finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with
@@ -85,6 +95,8 @@ const (
 	// readyDescriptor is the descriptor on which the daemon reports that it holds its lock: the first of exec.Cmd's ExtraFiles.
 	readyDescriptor = 3
 	readyTime       = 10 * time.Second
+	// removalTime bounds the tries to follow a worktree that a program may be removing.
+	removalTime = 5 * time.Second
 	// logLimit is the size in bytes at which a daemon's log is emptied.
 	logLimit = 1 << 20
 )
