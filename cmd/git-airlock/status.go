@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -174,8 +175,8 @@ func refresh(ctx context.Context, s *session.Session, said *bytes.Buffer, v *ui.
 		return err
 	}
 	status, err := s.Status(ctx, r)
-	if err != nil {
-		return err
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return err // an interrupted status has gaps, and says so
 	}
 	return v.Show(documentOf(s.Config, status), said.String())
 }
