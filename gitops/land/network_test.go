@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
 // lfsServer counts the requests that git-lfs sends to it, and has nothing.
@@ -30,12 +30,7 @@ func lfsServer(t *testing.T) (url string, asked *atomic.Int32) {
 // landed .lfsconfig names; it asks the one that the user had named before.
 func TestLandingAddress(t *testing.T) {
 	program, err := exec.LookPath("git-lfs")
-	if err != nil {
-		if slices.Contains(strings.Split(os.Getenv("AIRLOCK_TEST_REQUIRE"), ","), "lfs") {
-			t.Fatal(err)
-		}
-		t.Skip("SKIPPED: git-lfs is not installed")
-	}
+	prisontest.Need(t, "lfs", err)
 	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nsize 5\n"
 	names := func(url string) string {
 		return "[lfs]\n\turl = " + url + "/x\n[remote \"origin\"]\n\tlfsurl = " + url + "/y\n"

@@ -1,13 +1,16 @@
 package quarantine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
 // handed is a repository to which a commit was handed over, on a ref.
@@ -109,15 +112,33 @@ func TestHeal(t *testing.T) {
 	}
 }
 
+// otherFileSystem makes a folder on a file system that does not hold dir.
+func otherFileSystem(t *testing.T, dir string) string {
+	t.Helper()
+	device := func(dir string) any {
+		info, err := os.Stat(dir)
+		gitopstest.Check(t, err)
+		return info.Sys().(*syscall.Stat_t).Dev
+	}
+	for _, place := range []string{"/dev/shm", "/tmp", "/var/tmp"} {
+		made, err := os.MkdirTemp(place, "airlock-test-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { os.RemoveAll(made) })
+		if device(made) != device(dir) {
+			return made
+		}
+	}
+	prisontest.Need(t, "native", errors.New("no second file system"))
+	return ""
+}
+
 // A store on another file system, or on one without hard links, gets a copy, readable by the group of a shared repository.
 func TestHandoverByCopy(t *testing.T) {
 	t.Parallel()
-	elsewhere, err := os.MkdirTemp("/dev/shm", "airlock-test-")
-	if err != nil {
-		t.Skip("there is no second file system:", err)
-	}
-	t.Cleanup(func() { os.RemoveAll(elsewhere) })
 	i := newInner(t, gitopstest.Files{"a": "1"})
+	elsewhere := otherFileSystem(t, i.outer.CommonDir)
 	packs := filepath.Join(i.outer.CommonDir, "objects", "pack")
 	gitopstest.Check(t, os.RemoveAll(packs))
 	gitopstest.Check(t, os.Chmod(elsewhere, 0o750|os.ModeSetgid))
