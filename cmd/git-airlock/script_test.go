@@ -24,7 +24,7 @@ import (
 // "git airlock" in a script goes through git.
 func TestMain(m *testing.M) {
 	inside.Reexec() // processes of a prison run this binary, too
-	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter})
+	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter, "internet-servers": internet})
 }
 
 // hearing runs the tests without ignored signals. The caller may ignore some (nohup(1), a shell's background job, many CI runners),
