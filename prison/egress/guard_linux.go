@@ -125,7 +125,14 @@ func (e *Engine) refuse(r *tcp.ForwarderRequest, f *flow, refusal error) {
 
 // carry accepts a connection whose other half is made, and copies.
 func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
-	defer func() { e.journal.end(f.last()) }()
+	refused := false
+	defer func() {
+		if refused {
+			e.journal.release()
+		} else {
+			e.journal.end(f.last())
+		}
+	}()
 	defer far.Close()
 	n, near, err := e.accept(r)
 	if err != nil {
@@ -142,6 +149,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
 			err = hello.Check(f.name, f.decision.Rule.hidden)
 		}
 		if err != nil {
+			refused = true // nothing was sent
 			e.note(f, &deniedError{reason: err.Error()})
 			sayDenied(near)
 			return

@@ -150,7 +150,7 @@ func TestRefusalsAreReadable(t *testing.T) {
 // TestTLSNamesItsServer opens TLS connections that name another server, none, or hide it.
 func TestTLSNamesItsServer(t *testing.T) {
 	heard := make(chan string, 100)
-	_, s := newGuarded(t, &fakeWorld{serve: func(c net.Conn) {
+	e, s := newGuarded(t, &fakeWorld{serve: func(c net.Conn) {
 		defer c.Close()
 		h, err := ReadHello(c)
 		heard <- fmt.Sprint(h.Name, " ", err == nil)
@@ -179,6 +179,9 @@ func TestTLSNamesItsServer(t *testing.T) {
 		}
 		c.Close()
 	}
+	lastRecord(t, e, func(r control.Record) bool {
+		return r.Kind == control.KindRefusal && r.Proto == control.ProtoTLS && strings.Contains(r.Reason, "evil.test")
+	})
 }
 
 // serveWeb answers requests with what they ask for.
