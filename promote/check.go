@@ -227,6 +227,7 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 		return r, ctx.Err()
 	}
 	r.ignores = ignore.RulesOf(e.Repo, e.Dir())
+	e.ignores = r.ignores.Files(f.config)
 	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores,
 		Host: hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
 	if e.Record.Inside {
@@ -235,7 +236,7 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if e.Record.Setup != nil {
 		r.facts.Recipe = e.Record.Setup.Names
 	}
-	r.fingerprint = fingerprint(f.config, used, r, r.ignores.State(f.config))
+	r.fingerprint = fingerprint(f.config, used, r, r.ignores.State(e.ignores))
 	return r, nil
 }
 

@@ -40,10 +40,11 @@ type Engine struct {
 	refused   refusal    // the last tip that the quarantine refused, if that took long
 	fetched   time.Time  // time of the last attempt to fetch promised objects
 	filter    filterPause
-	blocker   blocker // the paths in the way of the last landing
-	command   atWork  // the user's git command that the last landing waited for
-	overtaken bool    // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
-	teams     teams   // the policies as they were read last
+	blocker   blocker  // the paths in the way of the last landing
+	command   atWork   // the user's git command that the last landing waited for
+	overtaken bool     // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
+	teams     teams    // the policies as they were read last
+	ignores   []string // the user's ignore files, as the last cycle found them
 	ledgers   ledger.Cache
 	files     fileCount
 }
@@ -116,8 +117,14 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 // Writable reports whether the repository and the host state can be written.
 func (e *Engine) Writable() bool { return e.unwritable() == nil }
 
-// PolicyFile returns the path of the user's own policy file, as the last cycle read the setting, or empty.
-func (e *Engine) PolicyFile() string { return e.teams.file }
+// RuleFiles returns the paths of the user's files from which the last cycle read rules: the user's policy file and
+// ignore files. Some of them may not exist.
+func (e *Engine) RuleFiles() []string {
+	if e.teams.file == "" {
+		return e.ignores
+	}
+	return append([]string{e.teams.file}, e.ignores...)
+}
 
 // open returns the exporter, and opens it first if necessary.
 func (e *Engine) open(ctx context.Context) (Exporter, error) {

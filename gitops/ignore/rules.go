@@ -41,10 +41,10 @@ type Rules struct {
 // first request, and must be closed.
 func RulesOf(r *gitops.Repository, dir string) *Rules { return &Rules{r: r, dir: dir} }
 
-// State returns a hash of the user's ignore rules at the top of the work tree, one folder below the top, in
-// info/exclude and in core.excludesFile. The hash is equal for equal rules. Rules in deeper folders are not
-// included, since finding them needs a walk of the tree: see [Rules.StateAbove].
-func (i *Rules) State(config gitops.Config) string {
+// Files returns the paths of the user's ignore files: info/exclude, core.excludesFile, the one at the top of the work
+// tree, and those one folder below the top. The first three may not exist. Files in deeper folders are not included,
+// since finding them needs a walk of the tree: see [Rules.StateAbove].
+func (i *Rules) Files(config gitops.Config) []string {
 	files := []string{filepath.Join(i.r.Top, ".gitignore"), filepath.Join(i.r.CommonDir, "info", "exclude")}
 	below, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(i.r.Top), "*", ".gitignore"))
 	home, _ := os.UserHomeDir()
@@ -58,8 +58,13 @@ func (i *Rules) State(config gitops.Config) string {
 	default:
 		files = append(files, filepath.Join(i.r.Top, own))
 	}
+	return append(files, below...)
+}
+
+// State returns a hash of the user's ignore rules in these [Rules.Files]. The hash is equal for equal rules.
+func (i *Rules) State(files []string) string {
 	h := sha256.New()
-	for _, name := range append(files, below...) {
+	for _, name := range files {
 		info, err := os.Stat(name) // a pipe has no end
 		if err != nil || !info.Mode().IsRegular() || info.Size() > ignoreLimit {
 			if err == nil {

@@ -102,7 +102,7 @@ func (d *daemon) cycle(ctx context.Context) {
 	}
 	d.seen = d.outer.signature(d.last.Holds)
 	outcome, err := d.engine.Cycle(ctx, promote.Options{})
-	d.outer.policy = d.engine.PolicyFile() // a new file is watched from the next cycle on
+	d.outer.rules = d.engine.RuleFiles() // a new file is watched from the next cycle on
 	if ctx.Err() != nil {
 		return
 	}

@@ -12,7 +12,8 @@
 // A new daemon reads the record again under the lock, and ends if the airlock is stopped. stop looks for a daemon
 // before and after it writes the record. So no daemon survives that a concurrent status has started.
 //
-// The daemon also polls the settings and the files that a hold names, because some file systems send no events. The
+// The daemon also polls the settings, the files of the user's rules and the files that a hold names, because some file
+// systems send no events. While the gate holds paths, it polls the ignore files in the folders above them. The
 // guard of the prison (package watch) has its own clock and its own exporter, since the agent decides how long a
 // cycle takes.
 package daemon

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -22,7 +23,7 @@ type outerWatch struct {
 	watcher *fsnotify.Watcher // nil if the system has no more inotify instances
 	repo    *gitops.Repository
 	files   []string
-	policy  string // the user's own policy file, as the last cycle read it
+	rules   []string // the files of the user's rules, as the last cycle read them
 }
 
 // watchOuter watches HEAD, the index, the branch, operations in progress and the settings.
@@ -114,8 +115,8 @@ func (w *outerWatch) signature(holds []ledger.Hold) string {
 	for _, name := range w.files {
 		sign(&b, name)
 	}
-	if w.policy != "" {
-		sign(&b, w.policy)
+	for _, name := range w.rules {
+		signTarget(&b, name)
 	}
 	for _, name := range w.repo.Heads() { // another worktree may have the branch checked out
 		sign(&b, name)
@@ -124,12 +125,35 @@ func (w *outerWatch) signature(holds []ledger.Hold) string {
 		for _, p := range h.Places {
 			sign(&b, filepath.Join(w.repo.Top, p))
 		}
+		if h.Reason == ledger.Policy {
+			w.signIgnores(&b, h.Paths)
+		}
 		if h.Reason == ledger.DiskFull {
 			// Other programs write to the disk as well, so that small changes of its free space do not matter.
 			fmt.Fprintln(&b, promote.DiskFull(w.repo.CommonDir), unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}
 	return b.String()
+}
+
+// signIgnores adds the ignore files in the folders above some paths that the gate holds.
+func (w *outerWatch) signIgnores(b *strings.Builder, paths []string) {
+	signed := map[string]bool{}
+	for _, p := range paths {
+		for dir := path.Dir(p); dir != "." && dir != "/" && !signed[dir]; dir = path.Dir(dir) {
+			signed[dir] = true
+			sign(b, filepath.Join(w.repo.Top, dir, ".gitignore"))
+		}
+	}
+}
+
+// signTarget adds a file that git reads through a symbolic link.
+func signTarget(b *strings.Builder, name string) {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	fmt.Fprintf(b, "%q ", name)
+	sign(b, name)
 }
 
 func sign(b *strings.Builder, name string) {
