@@ -277,12 +277,6 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 		r.Complete(false)
 		return
 	}
-	if to == netip.AddrPortFrom(e.wire.Resolver, 53) {
-		if _, near, err := e.accept(r); err == nil {
-			e.resolver().serveStream(e.ctx, near)
-		}
-		return
-	}
 	f := e.newFlow("tcp", to)
 	if !e.add(f) {
 		e.note(f, errTooMany)
@@ -290,6 +284,13 @@ func (e *Engine) connect(r *tcp.ForwarderRequest) {
 		return
 	}
 	defer e.remove(f)
+	if to == netip.AddrPortFrom(e.wire.Resolver, 53) {
+		if n, near, err := e.accept(r); err == nil {
+			f.stopWith(n.Abort)
+			e.resolver().serveStream(e.ctx, near)
+		}
+		return
+	}
 	far, err := e.reach(f)
 	if err != nil {
 		e.refuse(r, f, err)
