@@ -189,6 +189,9 @@ func (e *Engine) use(rules control.Rules) {
 		return
 	}
 	p.Open = e.open
+	if p.Generation != e.policy.Load().Generation {
+		e.journal.add(p.record())
+	}
 	e.failed, e.rules = "", rules
 	e.policy.Store(&p)
 	for f := range e.flows {

@@ -118,3 +118,12 @@ func (d Decision) label() string {
 	}
 	return d.Rule.text + " (" + d.Rule.source + ")"
 }
+
+// record says that a policy is in force.
+func (p Policy) record() control.Record {
+	text := fmt.Sprintf("%d rules allow, %d deny", len(p.Allow), len(p.Deny))
+	if p.Lockdown {
+		text = "lockdown"
+	}
+	return control.Record{Kind: control.KindPolicy, Time: time.Now().UTC(), Rule: fmt.Sprintf("generation %d", p.Generation), Reason: text}
+}
