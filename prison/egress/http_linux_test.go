@@ -1,0 +1,44 @@
+package egress
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// FuzzRequests sends any bytes as requests. Only those for the host of the connection may be passed on.
+func FuzzRequests(f *testing.F) {
+	for _, seed := range []string{
+		"GET / HTTP/1.1\r\nHost: files.test\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "GET http://evil.test/ HTTP/1.1\r\nHost: files.test\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: files.test\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
+		"CONNECT evil.test:80 HTTP/1.1\r\nHost: files.test\r\n\r\n", "GET / HTTP/1.1\nHost:\tfiles.test:80\n\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	e := &Engine{journal: newJournal(time.Now), dirty: make(chan struct{}, 1)}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		go io.Copy(io.Discard, theirs)
+		go func() {
+			theirs.Write(content)
+			theirs.Close()
+		}()
+		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: netip.MustParseAddrPort("198.18.0.1:80")}}
+		serveRequests(context.Background(), ours, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			e.journal.written(maxPending, true)
+			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				name, err := Canonical(hostOf(r.Host))
+				if err != nil || name != "files.test" || r.Method == http.MethodConnect || r.URL.Host != "" || r.ProtoMajor != 1 {
+					t.Errorf("passed on: %q %q %q %s", r.Method, r.Host, r.RequestURI, r.Proto)
+				}
+			}))
+		}))
+	})
+}

@@ -1,0 +1,107 @@
+package usernet
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+)
+
+// newHolder returns a holder whose network's end of the connection is the second result.
+func newHolder(t *testing.T, dir string) (*holder, wire.Conn) {
+	t.Helper()
+	ours, theirs, err := wire.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, err := wire.FileConn(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close(); network.Close() })
+	return &holder{dir: dir, session: "test", link: ours, linked: true}, network
+}
+
+func receive(t *testing.T, network wire.Conn) (o control.Order) {
+	t.Helper()
+	if _, err := network.Recv(&o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestHolderWritesRecords wants records to be acknowledged once they are in the ledger, and not before.
+func TestHolderWritesRecords(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "prison")
+	h, network := newHolder(t, dir)
+	report := control.Report{Write: true, Records: []control.Record{{Kind: control.KindRefusal, Name: "a.test"}, {Kind: control.KindRefusal, Name: "b.test"}}}
+	h.take(h.link, report)
+	if w := receive(t, network).Written; w == nil || w.Records != 0 || w.Error == "" {
+		t.Errorf("without a folder: %+v", w)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.take(h.link, report)
+	if w := receive(t, network).Written; w == nil || w.Records != 2 || w.Error != "" {
+		t.Errorf("%+v", w)
+	}
+	var names []string
+	if _, err := ledger.Read(dir, func(r control.Record) bool {
+		names = append(names, r.Name+" "+r.Session)
+		return true
+	}); err != nil || len(names) != 2 || names[0] != "a.test test" || names[1] != "b.test test" {
+		t.Errorf("%q, %v", names, err)
+	}
+	h.ledger.Close()
+	h.take(h.link, report)
+	if w := receive(t, network).Written; w == nil || w.Error == "" {
+		t.Errorf("with a ledger that cannot be written: %+v", w)
+	}
+	if s, err := control.ReadState(dir); err != nil || s.Ledger == "" {
+		t.Errorf("state %+v, %v", s, err)
+	}
+	h.take(h.link, report)
+	if w := receive(t, network).Written; w == nil || w.Error != "" {
+		t.Errorf("the ledger is not opened anew: %+v", w)
+	}
+	h.end()
+}
+
+// TestHolderPassesRulesOn replaces the file with the rules.
+func TestHolderPassesRulesOn(t *testing.T) {
+	dir := t.TempDir()
+	h, network := newHolder(t, dir)
+	if o := h.first(); o.Rules == nil || o.Rules.Generation != 0 || o.Written == nil || o.Written.Error != "" {
+		t.Errorf("first orders: %+v", o)
+	}
+	want := control.Rules{Generation: 3, Allow: []control.Rule{{Text: "a.test"}}}
+	if err := control.WriteRules(dir, want); err != nil {
+		t.Fatal(err)
+	}
+	h.refresh()
+	if o := receive(t, network); o.Rules == nil || o.Rules.Generation != 3 || len(o.Rules.Allow) != 1 {
+		t.Errorf("%+v", o)
+	}
+	h.take(h.link, control.Report{State: &control.State{Generation: 3, Admitted: 1}})
+	if s, err := control.ReadState(dir); err != nil || s.Generation != 3 || s.Error != "" || s.Admitted != 1 {
+		t.Errorf("state %+v, %v", s, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, control.RulesFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.refresh()
+	if s, err := control.ReadState(dir); err != nil || s.Generation != 3 || s.Error == "" {
+		t.Errorf("state with a broken file: %+v, %v", s, err)
+	}
+	if h.rules.Generation != 3 {
+		t.Error("a broken file replaces the rules")
+	}
+	h.end()
+	if _, err := control.ReadState(dir); !os.IsNotExist(err) {
+		t.Errorf("the state of a network that has ended: %v", err)
+	}
+}
