@@ -84,7 +84,10 @@ func (e *engine) hold(ctx context.Context, p *dialect.Platform, r *record, s pri
 	plan.host.DNS, plan.host.DNSSearch = []string{resolver()}, []string{"."}
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
-	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, "")
+	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, containerName(s)+"-network")
+	if dialect.NotNow(err) { // the name is taken
+		c, err = e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, "")
+	}
 	if err != nil {
 		return e.Failed(ctx, "create container for the network", err)
 	}
