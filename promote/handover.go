@@ -32,10 +32,10 @@ func (e *Engine) heal(ctx context.Context) error {
 	again, err := h.Heal(ctx, e.Record.Base, e.Record.Ref("promoted"), e.Record.Ref("pending"), NotesRef)
 	if again > 0 {
 		e.ledgers = ledger.Cache{}
-		e.progress("putting back objects that the repository has lost", again, again)
+		e.progress("restoring objects that the repository has lost", again, again)
 	}
 	if err != nil {
-		return fmt.Errorf("hand over again what the repository has lost: %w", err)
+		return fmt.Errorf("restore objects that the repository has lost: %w", err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestHousekeepingLosesNothing(t *testing.T) {
 				git(t, "", "clone", "-q", w.Top, filepath.Join(filepath.Dir(w.Top), "other"))
 				git(t, w.Top, "config", "core.logAllRefUpdates", "false") // without reflogs, only refs keep objects
 				w.engine.Progress = func(what string, _, _ int) {
-					if strings.HasPrefix(what, "putting back") {
+					if strings.HasPrefix(what, "restoring") {
 						t.Error("objects were lost, and put back")
 					}
 				}

@@ -106,7 +106,7 @@ func (e *Engine) standing(ctx context.Context) (facts, error) {
 	f.refs = refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
 		notes: named[NotesRef], team: named[policy.TeamRef]}
 	if f.refs.promoted == "" {
-		return f, errors.New("the airlock's ref promoted is gone; to put it back: git update-ref " +
+		return f, errors.New("the airlock's ref promoted is missing; to restore it: git update-ref " +
 			e.Record.Ref("promoted") + " <the last commit with an airlock note>")
 	}
 	f.quarantine = e.quarantine()

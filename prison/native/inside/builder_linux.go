@@ -202,7 +202,7 @@ func (b *builder) endWithKeeper() error {
 	// The keeper may have ended before the call.
 	link := []unix.PollFd{{Fd: wire.ConfigFD + 1}}
 	if n, err := unix.Poll(link, 0); err == nil && n > 0 && link[0].Revents&unix.POLLHUP != 0 {
-		return errors.New("the keeper is gone")
+		return errors.New("the keeper has ended")
 	}
 	return nil
 }

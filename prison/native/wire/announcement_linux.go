@@ -50,7 +50,7 @@ func AwaitReady(link Conn, connect func(tap *os.File) error) (weaker []prison.We
 		}
 		if connect == nil || len(files) != 1 {
 			CloseAll(files)
-			return nil, errors.New("the first process hands over what nobody asked for")
+			return nil, errors.New("the first process sent an unexpected descriptor")
 		}
 		if err := connect(files[0]); err != nil {
 			return nil, fmt.Errorf("connect the network: %w", err)
