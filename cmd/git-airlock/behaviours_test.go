@@ -38,7 +38,8 @@ var behaviours = map[string][]string{
 	"scripts/redteam.d":      nil,                                                                 // attacks
 }
 
-// TestBehaviours keeps the index of DESIGN.md true: it and [behaviours] name the same folders, and each has what it is named for.
+// TestBehaviours compares the index of DESIGN.md with [behaviours]: both must name the same folders, and each folder
+// must have its declarations.
 func TestBehaviours(t *testing.T) {
 	design, err := os.ReadFile("../../DESIGN.md")
 	if err != nil {

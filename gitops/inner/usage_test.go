@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// hereIn runs what a workspace is asked here, as whoever runs the tests.
+// hereIn runs the commands for a workspace here, as the user who runs the tests.
 func hereIn(dir string, env ...string) Workspace {
 	return Workspace{Dir: dir, Run: func(ctx context.Context, p Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
@@ -25,7 +25,7 @@ func hereIn(dir string, env ...string) Workspace {
 	}}
 }
 
-// lying puts a du on the PATH that complains, as one does of what it meets.
+// lying puts a du on the PATH that prints error messages, as du does for unreadable folders.
 func lying(t *testing.T, complaint string) string {
 	t.Helper()
 	dir := t.TempDir()

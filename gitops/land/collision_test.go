@@ -123,8 +123,8 @@ func TestLandWithManyCollisions(t *testing.T) {
 	w.picture().equals(t, before)
 }
 
-// What has conflicts without an operation in progress (git stash pop leaves that) stops a landing of other paths
-// too: git can merge nothing into such an index.
+// Conflicts without an operation in progress, such as git stash pop leaves, also stop a landing of other paths,
+// because git cannot merge anything into such an index.
 func TestLandWithConflictsInTheIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestLandWithConflictsInTheIndex(t *testing.T) {
 	w.land(old, new)
 }
 
-// Right after a change of the index it may be a checkout that has not moved HEAD yet, whatever it has changed.
+// A change of the index may belong to a checkout that has not moved HEAD yet, whatever it has changed.
 func TestLandWaitsForACommandHalfWayThrough(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "b"} {
@@ -160,7 +160,7 @@ func TestLandWaitsForACommandHalfWayThrough(t *testing.T) {
 	}
 }
 
-// waits wants a landing to wait while the index is young.
+// waits checks that a landing waits while the index is young.
 func (w *world) waits(old, new gitops.OID) {
 	t := w.T
 	for range 100 {
@@ -242,7 +242,7 @@ func TestLandOnADryRun(t *testing.T) {
 	w.picture().equals(t, before)
 }
 
-// A smudge filter that has to work and does not is no reason to try again for ever, and changes nothing.
+// A failed smudge filter that is required does not cause endless retries, and changes nothing.
 func TestLandWithAFailingFilter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

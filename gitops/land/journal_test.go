@@ -8,7 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// FuzzJournal lets a journal hold anything, as a disk that lost power may leave it.
+// FuzzJournal reads arbitrary bytes as a journal, as a disk may contain them after a power loss.
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"version":1,"branch":"refs/heads/x","scratch":"landing-1","refs":[{"ref":"refs/heads/x"}]}`))
 	f.Add([]byte(`{"version":1,"scratch":"landing-1/../.."}`))

@@ -7,15 +7,16 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// attributed is what the attributes of these tests say: line ends that a checkout changes, and an encoding by which git takes
-// plain bytes for changed ones.
+// attributed is the content of the attribute files: line ends that a checkout changes, and an encoding with which git
+// reads plain bytes as changed ones.
 const attributed = "*.txt text eol=crlf\n*.u working-tree-encoding=UTF-16LE\n"
 
 // attributesSwings is the number of files that the landing of newAttributesFixture moves or removes.
 const attributesSwings = 11
 
-// newAttributesFixture is a landing that brings attributes with it: at the top, in a folder, and in one where a file was.
-// The link leads to attributes that do not count where it is. Those in mine are the user's, untracked, and count always.
+// newAttributesFixture returns a landing that adds attribute files: at the top, in a folder, and in a folder that
+// replaces a file. The link points to attributes that do not apply at its place. The attributes in the folder mine
+// are the user's, untracked, and always apply.
 func newAttributesFixture(t *testing.T) *killFixture {
 	w := newWorld(t)
 	old := w.CommitAll(gitopstest.Files{"a.txt": "1\n", "a.u": "1\n", "d/a.md": "1\n", "file": "1\n", "link/a.md": "1\n", "mine/a.md": "1\n"})
@@ -27,7 +28,7 @@ func newAttributesFixture(t *testing.T) *killFixture {
 	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
 }
 
-// isAfterAttributes demands that all is as a checkout of the landed commit writes it.
+// isAfterAttributes checks that all files are as a checkout of the landed commit writes them.
 func (k *killFixture) isAfterAttributes() {
 	k.T.Helper()
 	k.landed(k.new)
@@ -39,7 +40,7 @@ func (k *killFixture) isAfterAttributes() {
 	}
 }
 
-// The landing's own attributes lie among the files that are taken back, and say nothing of what was there before.
+// The attribute files of the landing are undone as well, and do not apply to the files that were there before.
 func TestRecoveryTakesAttributesBack(t *testing.T) {
 	t.Parallel()
 	steps := []string{stepTree, stepRefs, stepIndex}
@@ -65,7 +66,7 @@ func TestRecoveryTakesAttributesBack(t *testing.T) {
 	}
 }
 
-// A recovery that is killed leaves some of the attributes there, and some not.
+// A killed recovery leaves some of the attribute files in place.
 func TestKilledRecoveryTakesAttributesBack(t *testing.T) {
 	t.Parallel()
 	for at := range attributesSwings {
@@ -81,7 +82,7 @@ func TestKilledRecoveryTakesAttributesBack(t *testing.T) {
 	}
 }
 
-// A power loss can keep back the removal of attributes, which say nothing of what is landed.
+// A power loss can undo the removal of attribute files, which do not apply to landed files.
 func TestRecoveryFinishesWithoutRemovedAttributes(t *testing.T) {
 	t.Parallel()
 	before := gitopstest.Files{".gitattributes": attributed, "a.txt": "1\r\n", "a.u": "1\x00\n\x00", "d/.gitattributes": "*.md text eol=crlf\n", "d/a.md": "1\r\n"}

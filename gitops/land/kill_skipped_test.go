@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// newSkippedFixture is a landing on files that git was told to skip: some lie in the working tree, one does not.
+// newSkippedFixture returns a landing on files with the skip-worktree bit, of which one is not in the working tree.
 func newSkippedFixture(t *testing.T) *killFixture {
 	w := newWorld(t)
 	old := w.CommitAll(gitopstest.Files{"f": "1", "g": "1", "gone": "1", "out": "1", "keep": "1"})
@@ -20,7 +20,8 @@ func newSkippedFixture(t *testing.T) *killFixture {
 	return &killFixture{world: w, old: old, new: new, request: w.landing(old, new), before: w.picture()}
 }
 
-// isAfterSkipped demands that all has landed: without a sparse checkout git writes also what it does not look at.
+// isAfterSkipped checks that everything has landed: without a sparse checkout git also writes files with the
+// skip-worktree bit.
 func (k *killFixture) isAfterSkipped() {
 	k.T.Helper()
 	k.landed(k.new)
@@ -53,7 +54,7 @@ func TestRecoveryOfSkippedFiles(t *testing.T) {
 	}
 }
 
-// A power loss can keep back files that the killed process had moved, hidden or not.
+// A power loss can undo the moves of files by the killed process, with or without the skip-worktree bit.
 func TestRecoveryFinishesSkippedFiles(t *testing.T) {
 	t.Parallel()
 	k := newSkippedFixture(t)
@@ -65,7 +66,8 @@ func TestRecoveryFinishesSkippedFiles(t *testing.T) {
 	k.isAfterSkipped()
 }
 
-// A journal of old does not say what lay in the working tree; what does now was landed.
+// The journal of an older version does not list the previous files of the working tree, so the current ones count as
+// landed.
 func TestRecoveryOfSkippedFilesByAnOldJournal(t *testing.T) {
 	t.Parallel()
 	k := newSkippedFixture(t)
@@ -85,7 +87,7 @@ func TestRecoveryOfSkippedFilesByAnOldJournal(t *testing.T) {
 	k.isBefore()
 }
 
-// What a sparse checkout leaves out stays out, whichever way recovery goes.
+// Files outside of a sparse checkout stay outside, whether recovery finishes or undoes the landing.
 func TestRecoveryInASparseCheckout(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{stepTree, stepRefs, stepIndex} {

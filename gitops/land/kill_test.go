@@ -17,7 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// killFixture is a landing with one of each kind of change.
+// killFixture is a landing with one change of each kind.
 type killFixture struct {
 	*world
 	old, new gitops.OID
@@ -43,8 +43,8 @@ func newKillFixture(t *testing.T) *killFixture {
 	return k
 }
 
-// kill runs the landing (or what else Land does first: a recovery) in another process that kills itself at a
-// step; it returns false if it got to its end.
+// kill runs the landing, which may begin with a recovery, in another process that kills itself at a step. It returns
+// false if the process reached its end.
 func (k *killFixture) kill(step string) bool {
 	k.T.Helper()
 	request, err := json.Marshal(helperRequest{Top: k.Top, Landing: k.request})
@@ -67,14 +67,14 @@ func (k *killFixture) recover() error {
 	return Recover(k.T.Context(), k.Repository, k.State)
 }
 
-// isBefore demands that all is as it was.
+// isBefore checks that everything is as before the landing.
 func (k *killFixture) isBefore() {
 	k.T.Helper()
 	k.picture().equals(k.T, k.before)
 	k.NothingLeft()
 }
 
-// isAfter demands that all is as after a landing that nobody killed.
+// isAfter checks that everything is as after a complete landing.
 func (k *killFixture) isAfter() {
 	k.T.Helper()
 	k.landed(k.new)
@@ -148,7 +148,7 @@ func TestLandingHasNoOtherSteps(t *testing.T) {
 	k.isAfter()
 }
 
-// Killed between any two system calls, with all the gits it runs.
+// The landing is killed between any two system calls, together with all its git processes.
 func TestLandingKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
@@ -179,8 +179,8 @@ func TestLandingKilledAtRandom(t *testing.T) {
 	t.Logf("%d of 40 landed", landed)
 }
 
-// awaitUnlocked waits for an update-ref that was killed by nobody and has not yet seen the end of its input:
-// before there is a journal, recovery need not know of it.
+// awaitUnlocked waits for an update-ref that was not killed and has not yet read the end of its input. Before there
+// is a journal, recovery does not have to know of it.
 func (k *killFixture) awaitUnlocked() {
 	k.T.Helper()
 	isLock := func(p string) bool { return strings.HasSuffix(p, ".lock") }
@@ -192,7 +192,7 @@ func (k *killFixture) awaitUnlocked() {
 	}
 }
 
-// undo puts everything back for another try.
+// undo restores everything for another attempt.
 func (k *killFixture) undo() {
 	k.T.Helper()
 	k.Run("stash", "push", "-q", "--include-untracked")
@@ -205,7 +205,7 @@ func (k *killFixture) undo() {
 	k.before = k.picture()
 }
 
-// Recovery is no safer from kill -9 than a landing is.
+// A recovery can be killed at any step, too.
 func TestKilledRecovery(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{1, 4, swings} {
@@ -224,7 +224,7 @@ func TestKilledRecovery(t *testing.T) {
 	}
 }
 
-// A power loss can keep back files that the killed process had moved.
+// A power loss can undo the moves of files by the killed process.
 func TestRecoveryFinishesFiles(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
@@ -330,7 +330,7 @@ func TestRecoveryLeavesTheIndexWhole(t *testing.T) {
 	}
 }
 
-// A recovery that is killed leaves a lock like the landing's, and what was staged before it counts nevertheless.
+// A killed recovery leaves a lock like that of the landing, and files that were staged before still count.
 func TestKilledRecoveryKeepsWhatIsStaged(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
@@ -377,8 +377,8 @@ func TestRecoveryRespectsLocksOfOthers(t *testing.T) {
 	}
 }
 
-// Git moves the refs of a transaction one after the other. If it dies with the machine before the branch, the others are
-// moved back.
+// Git moves the refs of a transaction one after the other. If the machine fails before the branch has moved, the
+// others are moved back.
 func TestRecoveryOfRefsMovedBeforeTheBranch(t *testing.T) {
 	t.Parallel()
 	for n := range 3 {
@@ -395,7 +395,7 @@ func TestRecoveryOfRefsMovedBeforeTheBranch(t *testing.T) {
 	}
 }
 
-// lockless waits until the git of a killed landing has let go of the refs.
+// lockless waits until the git of a killed landing has released the refs.
 func (k *killFixture) lockless() {
 	k.T.Helper()
 	j, err := readJournal(k.State)
@@ -403,7 +403,7 @@ func (k *killFixture) lockless() {
 	gitopstest.Check(k.T, release(k.Repository, j.Holder, j.Locks))
 }
 
-// A git that dies with the machine leaves its locks on the refs. Recovery knows them again, and only them.
+// If the machine fails, git leaves its locks on the refs. Recovery recognises them, and removes no other locks.
 func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)
@@ -433,7 +433,7 @@ func TestRecoveryRemovesItsOwnRefLocks(t *testing.T) {
 	k.isBefore()
 }
 
-// As long as the git that holds the refs lives, nobody knows where the branch will be.
+// While the git process that locks the refs is alive, the position of the branch is not known.
 func TestRecoveryWaitsForTheHolder(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)

@@ -53,7 +53,7 @@ func TestLandWritesWhatACheckoutWrites(t *testing.T) {
 	}
 }
 
-// likeCheckout demands that the working tree is byte for byte what a fresh checkout of a commit gives.
+// likeCheckout checks that the working tree is byte for byte a fresh checkout of a commit.
 func (w *world) likeCheckout(commit gitops.OID) {
 	w.T.Helper()
 	fresh := filepath.Join(w.T.TempDir(), "fresh")
@@ -260,7 +260,7 @@ func TestLandKeepsWorkInProgress(t *testing.T) {
 	}
 }
 
-// What the user wrote within the second in which the index was written is seen by no more than its content.
+// A change of the user within the second in which the index was written can be recognised only by its content.
 func TestLandLeavesYoungEditsInSight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -295,7 +295,7 @@ func TestLandLeavesYoungEditsInSight(t *testing.T) {
 	}
 }
 
-// Below a link of the user's nothing is removed, nor the link, whatever git was told not to look at.
+// Nothing below a symbolic link of the user is removed, nor the link, whichever paths have the skip-worktree bit.
 func TestLandRemovesNothingBelowALink(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--assume-unchanged", "--skip-worktree"} {
@@ -313,7 +313,7 @@ func TestLandRemovesNothingBelowALink(t *testing.T) {
 	}
 }
 
-// Attribute files that are in the work tree alone hold for what lands as they do for a checkout.
+// Attribute files that exist only in the work tree apply to landed files as they do in a checkout.
 func TestLandObeysUntrackedAttributes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -329,7 +329,7 @@ func TestLandObeysUntrackedAttributes(t *testing.T) {
 	}
 }
 
-// So do more of them than git is asked about one by one.
+// The same holds for more attribute files than git is asked about one by one.
 func TestLandObeysManyUntrackedAttributes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -349,7 +349,8 @@ func TestLandObeysManyUntrackedAttributes(t *testing.T) {
 	}
 }
 
-// A file is as young as it comes into sight: what was built meanwhile of the old one is older. The index keeps its mode.
+// The modification time of a file is the time of its landing, so that build tools see it as newer than earlier
+// results. The index keeps its mode.
 func TestLandTouches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -407,7 +408,7 @@ func TestLandRunsNoHook(t *testing.T) {
 	}
 }
 
-// Hooks, aliases and "git rebase --exec" run us with git's variables set for somebody else.
+// Hooks, aliases and "git rebase --exec" run this program with git's variables for another repository.
 func TestOpenScrubsTheCallersVariables(t *testing.T) {
 	w := newWorld(t)
 	other := newWorld(t)
@@ -444,7 +445,7 @@ func TestOpenScrubsTheCallersVariables(t *testing.T) {
 	other.picture().equals(t, before)
 }
 
-// What .gitmodules says of hiding a submodule hides it from no check of ours.
+// A .gitmodules file cannot hide a submodule from our checks.
 func TestDiffShowsSubmodules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// TestMain also is the helper of the kill tests: with AIRLOCK_TEST_LAND it makes the landing described there.
+// TestMain is also the helper of the kill tests: with AIRLOCK_TEST_LAND it makes the landing that the variable
+// describes.
 func TestMain(m *testing.M) {
 	if request := os.Getenv("AIRLOCK_TEST_LAND"); request != "" {
 		os.Exit(landHelper(request))
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 	gitopstest.Main(m)
 }
 
-// helperRequest is what a kill test asks of its helper.
+// helperRequest is the request of a kill test to its helper.
 type helperRequest struct {
 	Top     string
 	Landing Landing
@@ -45,7 +46,7 @@ func landHelper(request string) int {
 	return 0
 }
 
-// world is an outer repository that is landed in.
+// world is an outer repository for landings.
 type world struct{ *gitopstest.Repo }
 
 func newWorld(t testing.TB, initArgs ...string) *world {
@@ -58,7 +59,7 @@ func openWorld(t testing.TB, top string) *world {
 	return &world{gitopstest.Open(t, top)}
 }
 
-// rest lets the index grow old enough for what it says to count; see settle.
+// rest waits until the index is old enough to count, see settle.
 func rest() { time.Sleep(settle + 10*time.Millisecond) }
 
 func (w *world) landing(old, new gitops.OID) Landing {
@@ -66,7 +67,7 @@ func (w *world) landing(old, new gitops.OID) Landing {
 		Refs: []gitops.RefUpdate{{Ref: "refs/airlock/7f3a/promoted", Old: w.At("refs/airlock/7f3a/promoted"), New: new}}}
 }
 
-// land lands and demands that all is as after a checkout.
+// land makes a landing and checks that the result equals a checkout.
 func (w *world) land(old, new gitops.OID) {
 	w.T.Helper()
 	if err := Land(w.T.Context(), w.Repository, w.landing(old, new)); err != nil {
@@ -78,7 +79,7 @@ func (w *world) land(old, new gitops.OID) {
 	}
 }
 
-// landed demands that branch and index are at a commit and nothing is left over.
+// landed checks that branch and index are at a commit and no other files are left.
 func (w *world) landed(at gitops.OID) {
 	w.T.Helper()
 	if got := gitops.OID(w.Run("rev-parse", "HEAD")); got != at {
@@ -91,7 +92,7 @@ func (w *world) landed(at gitops.OID) {
 	w.Run("fsck", "--no-dangling")
 }
 
-// picture is the user's side of a repository: working tree and index byte for byte, refs and HEAD.
+// picture is the user's part of a repository: working tree and index byte for byte, refs and HEAD.
 type picture map[string]string
 
 func (w *world) picture() picture {
@@ -107,7 +108,7 @@ func (w *world) picture() picture {
 	return p
 }
 
-// tree is the working tree, byte for byte.
+// tree is the content of the working tree, byte for byte.
 func (w *world) tree() picture {
 	w.T.Helper()
 	p := picture{}

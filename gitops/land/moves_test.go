@@ -12,7 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// What cannot be renamed across file systems is copied beside its place.
+// A file that cannot be renamed across file systems is copied to a name next to its destination.
 func TestCopyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -37,8 +37,7 @@ func TestCopyFile(t *testing.T) {
 	}
 }
 
-// A landing from a git directory on another file system than the work tree's, as /var/tmp usually is
-// when the tests run in memory.
+// The git directory is on another file system than the work tree, as usual for /var/tmp when the tests run in memory.
 func TestLandAcrossFileSystems(t *testing.T) {
 	t.Parallel()
 	elsewhere, err := os.MkdirTemp("/var/tmp", "elsewhere-")
@@ -61,7 +60,8 @@ func TestLandAcrossFileSystems(t *testing.T) {
 	w.likeCheckout(new)
 }
 
-// Folders with the set-group-ID bit, as shared work trees have them, give their group to what is checked out.
+// Files that are checked out in a folder with the set-group-ID bit, as in shared work trees, get the group of the
+// folder.
 func TestLandKeepsGroupsOfFolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// lfsServer counts the requests that git-lfs sends to it, and has nothing.
+// lfsServer counts the requests of git-lfs and has no objects.
 func lfsServer(t *testing.T) (url string, asked *atomic.Int32) {
 	asked = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -26,8 +26,8 @@ func lfsServer(t *testing.T) (url string, asked *atomic.Int32) {
 	return s.URL, asked
 }
 
-// TestLandingAddress lands pointers with a real git-lfs, whatever the gate would say of them. git-lfs asks no server that a
-// landed .lfsconfig names; it asks the one that the user had named before.
+// TestLandingAddress lands LFS pointers with a real git-lfs, without the gate. git-lfs must not contact a server that
+// a landed .lfsconfig names, only the one that the user had configured before.
 func TestLandingAddress(t *testing.T) {
 	program, err := exec.LookPath("git-lfs")
 	prisontest.Need(t, "lfs", err)
@@ -113,7 +113,7 @@ func TestLandingAddress(t *testing.T) {
 	}
 }
 
-// TestRecoveryAddress looks at the moment in which either side of a landing may lie in the work tree.
+// TestRecoveryAddress covers the moment in which the files of either side of a landing may be in the work tree.
 func TestRecoveryAddress(t *testing.T) {
 	w := newWorld(t)
 	w.Run("config", "filter.lfs.smudge", "git-lfs smudge -- %f")
@@ -131,7 +131,7 @@ func TestRecoveryAddress(t *testing.T) {
 	}
 }
 
-// TestNoNamespaces wants every filter to be listed as one that reaches the network where the kernel gives no namespaces.
+// TestNoNamespaces checks that every filter is listed as one with a network if the kernel has no namespaces.
 func TestNoNamespaces(t *testing.T) {
 	usual := apart
 	defer func() { apart = usual }()

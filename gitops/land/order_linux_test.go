@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// The transaction that a landing asks for is made in its order: notes, say, are there before the branch.
+// The refs of a landing's transaction move in the requested order, such as notes before the branch.
 func TestRefsMoveInOrder(t *testing.T) {
 	t.Parallel()
 	k := newKillFixture(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// objectsOf lists all objects of a repository by their names, as git reads them.
+// objectsOf lists all objects of a repository by name, as git reads them.
 func objectsOf(t *testing.T, w *world) map[gitops.OID]object {
 	t.Helper()
 	var out bytes.Buffer
@@ -39,7 +39,8 @@ func objectsOf(t *testing.T, w *world) map[gitops.OID]object {
 	return all
 }
 
-// checkReader wants an inspector to read what git reads, each object with go-git if inProcess.
+// checkReader checks that an inspector reads the same objects as git, and each of them with go-git if inProcess is
+// set.
 func checkReader(t *testing.T, look *Inspector, inProcess bool, want map[gitops.OID]object) {
 	t.Helper()
 	for id, o := range want {
@@ -62,7 +63,7 @@ func checkReader(t *testing.T, look *Inspector, inProcess bool, want map[gitops.
 	}
 }
 
-// Every reader passes this: go-git, and git cat-file, which reads all that go-git does not.
+// Every reader must pass this test: go-git, and git cat-file, which reads all objects that go-git does not.
 func TestReadersReadWhatGitReads(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -102,7 +103,7 @@ func TestReadersReadWhatGitReads(t *testing.T) {
 	}
 }
 
-// What is too large to be held is left to git.
+// Objects that are too large to be held in memory are read by git.
 func TestStoreIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +132,7 @@ func TestStoreIsBounded(t *testing.T) {
 	}
 }
 
-// A long chain of large deltas, each of which is small when compressed, is left to git, too.
+// A long chain of large deltas, which are small when compressed, is also read by git.
 func TestStoreIsBoundedByDeltas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,7 +201,7 @@ func TestStoreIsBoundedByDeltas(t *testing.T) {
 	}
 }
 
-// A damaged pack is never read to something else, and never ends the program.
+// A damaged pack never returns wrong content, and never ends the program.
 func TestStoreOfDamagedPacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,7 +239,7 @@ func TestStoreOfDamagedPacks(t *testing.T) {
 	}
 }
 
-// FuzzPack reads whatever lies in the place of an entry of a pack.
+// FuzzPack reads arbitrary bytes as an entry of a pack.
 func FuzzPack(f *testing.F) {
 	f.Add([]byte("\x3bx\x9c\x01\x00\x00\xff\xff"))
 	f.Add([]byte("\x65\x0cx\x9c\x63\x60\x00\x00"))
@@ -262,7 +263,7 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// What go-git panics with is an error.
+// A panic in go-git becomes an error.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	err := func() (err error) {

@@ -46,7 +46,7 @@ func TestReceiveAndGive(t *testing.T) {
 	}
 }
 
-// mapped builds the outer images of links on top of the base.
+// mapped builds the outer commits for links on top of the base.
 func (i *airlock) mapped(b *Bridge, look *Inspector, links []Link) gitops.OID {
 	i.T.Helper()
 	last := i.base
@@ -59,7 +59,7 @@ func (i *airlock) mapped(b *Bridge, look *Inspector, links []Link) gitops.OID {
 	return last
 }
 
-// One commit can bring more than belongs loose into the user's repository: objects, or bytes.
+// One commit can bring more objects, or bytes, than the user's repository should have as loose objects.
 func TestGiveOneLargeCommit(t *testing.T) {
 	t.Parallel()
 	many := gitopstest.Files{}
@@ -100,7 +100,7 @@ func TestGiveReportsWhatIsMissing(t *testing.T) {
 	i.outer.Run("fsck", "--strict")
 }
 
-// bridge is a bridge with its inspector.
+// bridge is a bridge and its inspector.
 func (i *airlock) bridge(t *testing.T) (*Bridge, *Inspector) {
 	t.Helper()
 	b, err := i.q.Bridge(i.outer.Repository, filepath.Join(t.TempDir(), "bridge"))
@@ -112,7 +112,7 @@ func (i *airlock) bridge(t *testing.T) (*Bridge, *Inspector) {
 	return b, look
 }
 
-// give gives the outer images of links, by a bridge of its own, and returns the last.
+// give copies the outer commits of links through a new bridge, and returns the last one.
 func (i *airlock) give(t *testing.T, links []Link) gitops.OID {
 	t.Helper()
 	b, look := i.bridge(t)
@@ -121,7 +121,7 @@ func (i *airlock) give(t *testing.T, links []Link) gitops.OID {
 	return outer
 }
 
-// What is made is given, whole, however much it is, and no more of it is held in memory than is bounded.
+// All new objects are copied, however many there are, and their size in memory stays below the limit.
 func TestMadeIsBounded(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, gitopstest.Files{"a": "1"})

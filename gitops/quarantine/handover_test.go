@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
-// handed is a repository to which a commit was handed over, on a ref.
+// handed is a repository with an installed pack whose commit a ref reaches.
 func handed(t *testing.T) (i *airlock, h *Handover, outer gitops.OID) {
 	i = newInner(t, gitopstest.Files{"a": "1"})
 	b, look := i.bridge(t)
@@ -33,7 +33,7 @@ func (h *Handover) keeps(t *testing.T) int {
 	return len(keeps)
 }
 
-// What was handed over and no ref reaches stays as long as it is not released, and no other .keep file is touched.
+// An installed pack that no ref reaches stays until it is released, and no other .keep file is touched.
 func TestHandoverIsKeptUntilReleased(t *testing.T) {
 	t.Parallel()
 	i, h, outer := handed(t)
@@ -59,7 +59,7 @@ func TestHandoverIsKeptUntilReleased(t *testing.T) {
 	}
 }
 
-// A half of a hand-over goes with the next release.
+// The rest of an interrupted handover is removed by the next release.
 func TestReleaseSweepsAHalf(t *testing.T) {
 	t.Parallel()
 	i, h, _ := handed(t)
@@ -78,7 +78,7 @@ func TestReleaseSweepsAHalf(t *testing.T) {
 	i.outer.Run("fsck", "--strict")
 }
 
-// What the repository loses of what was handed over comes again. What it has packed anew, or has no use for, is forgotten.
+// Objects that the repository loses are installed again. Packs that it has repacked, or does not need, are forgotten.
 func TestHeal(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]bool{"lost": true, "packed anew": false} {

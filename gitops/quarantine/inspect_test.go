@@ -48,7 +48,7 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// What an inspector refuses leaves it ready for the next question.
+// An inspector can be used again after it has refused an object.
 func TestInspectorRefuses(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, gitopstest.Files{"a": "1", "d/b": "2"})
@@ -89,7 +89,7 @@ func TestInspectorEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// However long the names in them are, what an inspector remembers of trees stays small.
+// The cache of an inspector stays small even for trees with long names.
 func TestInspectorRemembersLittle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -114,7 +114,7 @@ func TestInspectorRemembersLittle(t *testing.T) {
 	}
 }
 
-// A walk refuses names that no file system takes before it goes on, and more entries on the way down than it may hold.
+// A walk refuses names that no file system accepts before it continues, and more entries than it may hold.
 func TestWalkRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

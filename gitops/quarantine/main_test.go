@@ -6,10 +6,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// TestMain gives git a home and a configuration of the tests.
+// TestMain sets git's home and configuration for the tests.
 func TestMain(m *testing.M) { gitopstest.Main(m) }
 
-// world is a repository whose objects are read.
+// world is a repository whose objects the tests read.
 type world struct{ *gitopstest.Repo }
 
 func newWorld(t testing.TB, initArgs ...string) *world {

@@ -12,10 +12,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// mergeFixture makes merges of trees that are in the outer repository.
+// mergeFixture merges trees of the outer repository.
 type mergeFixture struct{ *airlock }
 
-// tree is the tree of the base with changes.
+// tree returns the tree of the base with changes.
 func (f *mergeFixture) tree(t testing.TB, on gitops.OID, changes gitopstest.Files) gitops.OID {
 	t.Helper()
 	tree, err := f.outer.Tree(t.Context(), f.outer.Built(on, changes))
@@ -23,7 +23,7 @@ func (f *mergeFixture) tree(t testing.TB, on gitops.OID, changes gitopstest.File
 	return tree
 }
 
-// bridges are bridges with each merger that this program was built with.
+// bridges returns a bridge for each merger of this build.
 func (f *mergeFixture) bridges(t testing.TB) map[string]*Bridge {
 	t.Helper()
 	bridges := map[string]*Bridge{}
@@ -95,7 +95,7 @@ func TestMergers(t *testing.T) {
 	}
 }
 
-// Whatever is merged, by whatever merges, comes out the same.
+// All mergers return the same results.
 func TestMergersAgree(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -138,7 +138,7 @@ func TestMergersAgree(t *testing.T) {
 	}
 }
 
-// A store that libgit2 could not name, or a format that it does not know, is git's.
+// git does the merges if libgit2 cannot name the store or does not support the object format.
 func TestMergeInAnyRepository(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"sha256": {"--object-format=sha256"}, "sha1": nil} {

@@ -30,7 +30,8 @@ func (w *world) modeTree(spellings []string) (gitops.OID, []gitops.TreeEntry) {
 	return gitops.OID(gitopstest.Input(w.T, w.Top, nil, string(content), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")), entries
 }
 
-// everyMode lists all modes of 16 bits as git would write them, with a zero before, and with bits above the sixteenth.
+// everyMode lists all modes of 16 bits as git would write them, with a leading zero, and with bits above the
+// sixteenth.
 func everyMode() []string {
 	var all []string
 	for m := range 1 << 16 {
@@ -39,7 +40,7 @@ func everyMode() []string {
 	return all
 }
 
-// TestModesAreGits wants every mode to be read as git reads it: by ls-tree, by read-tree, and by a comparison of trees.
+// TestModesAreGits checks that every mode is read as git reads it: in ls-tree, read-tree, and a comparison of trees.
 func TestModesAreGits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +74,7 @@ func TestModesAreGits(t *testing.T) {
 	}
 }
 
-// TestModesComparedAreGits wants a change of a mode's spelling to be a change exactly where git sees one.
+// TestModesComparedAreGits checks that a change of a mode's spelling counts as a change exactly if git sees a change.
 func TestModesComparedAreGits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +94,7 @@ func TestModesComparedAreGits(t *testing.T) {
 	}
 }
 
-// What git does not read as a mode makes a tree that nobody reads.
+// A tree with a mode that git cannot read cannot be read here.
 func TestModesThatAreNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,8 +114,8 @@ func TestModesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestDiffStrict wants each mode that git does not write to be refused, as new and in the place of one that git takes for the
-// same, and to be let alone where it was before.
+// TestDiffStrict checks that each mode that git does not write is refused, also if it replaces a mode that git reads
+// as the same. It is accepted where it was before.
 func TestDiffStrict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// noted is a repository whose notes are written by bridges.
+// noted is a repository whose notes are written through bridges.
 type noted struct {
 	*world
 	q *Store
@@ -25,7 +25,7 @@ func newNoted(t *testing.T, initArgs ...string) *noted {
 	return &noted{w, q}
 }
 
-// draft drafts notes and gives their objects, and returns how many bytes they have.
+// draft drafts notes, copies their objects, and returns the size of these objects in bytes.
 func (n *noted) draft(notes ...Note) (old, drafted gitops.OID, size int) {
 	n.T.Helper()
 	ctx := n.T.Context()
@@ -46,7 +46,7 @@ func (n *noted) draft(notes ...Note) (old, drafted gitops.OID, size int) {
 	return old, drafted, size
 }
 
-// put does so and moves the ref.
+// put calls draft and moves the ref.
 func (n *noted) put(notes ...Note) (size int) {
 	n.T.Helper()
 	old, drafted, size := n.draft(notes...)
@@ -60,7 +60,7 @@ func (n *noted) put(notes ...Note) (size int) {
 	return size
 }
 
-// show is a note as git shows it.
+// show returns a note as git shows it.
 func (n *noted) show(c gitops.OID) string {
 	text, err := gitopstest.TryCommand(n.Top, nil, "notes", "--ref=airlock", "show", string(c))
 	if err != nil {
@@ -104,7 +104,7 @@ func TestDraftNotes(t *testing.T) {
 	}
 }
 
-// many makes commits without files, and returns their names.
+// many creates commits without files, and returns their names.
 func (n *noted) many(count int) []gitops.OID {
 	n.T.Helper()
 	var stream strings.Builder
@@ -119,7 +119,8 @@ func (n *noted) many(count int) []gitops.OID {
 	return ids
 }
 
-// However many notes there are, git finds each, git's own commands go on from there, and another one costs as much as before.
+// Git finds each of many notes, git's own commands can continue from them, and the cost of another note stays the
+// same.
 func TestDraftNotesInBulk(t *testing.T) {
 	t.Parallel()
 	const n = 3 * notesInFolder

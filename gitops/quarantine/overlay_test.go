@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
-// What is left out of a tree and put back gives the same tree, whatever it is; put into another tree it goes before
-// all that is in its place.
+// Leaving files out of a tree and adding them again returns the same tree. In another tree they replace the entries
+// at their paths.
 func TestLeaveAndOverlay(t *testing.T) {
 	base := gitopstest.Files{"a": "1", "b.key": "2", "d/c": "3", "d/e.key": "4", "d/f/g": "5", "link": gitopstest.LinkTo + "a", "run": gitopstest.Execute + "6", "odd \"name\"\n": "7"}
 	for _, format := range []string{"sha1", "sha256"} {
@@ -65,7 +65,7 @@ func TestLeaveAndOverlay(t *testing.T) {
 	}
 }
 
-// merged are files with others in their place.
+// merged returns files in which some are replaced by others.
 func merged(f, others gitopstest.Files) gitopstest.Files {
 	all := gitopstest.Files{}
 	for name, content := range f {
@@ -77,7 +77,7 @@ func merged(f, others gitopstest.Files) gitopstest.Files {
 	return all
 }
 
-// treeOn makes a tree in the outer repository of one that only the bridge has, with other files on top.
+// treeOn creates a tree in the outer repository from a tree of the bridge, with other files on top.
 func treeOn(t *testing.T, f *mergeFixture, b *Bridge, tree gitops.OID, more gitopstest.Files) gitops.OID {
 	t.Helper()
 	listed, err := b.Files(t.Context(), tree)

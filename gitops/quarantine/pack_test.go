@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// A pack of ours is read by git to the very objects that were put in.
+// Git reads exactly the given objects from a pack that we wrote.
 func TestPackOf(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"sha1", "sha256"} {

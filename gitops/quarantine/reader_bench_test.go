@@ -11,7 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
-// processorTime returns what this process and the processes that it waited for have used, in milliseconds.
+// processorTime returns the processor time in milliseconds of this process and of the child processes that it waited
+// for.
 func processorTime(b *testing.B) float64 {
 	b.Helper()
 	total := 0.0
@@ -23,7 +24,7 @@ func processorTime(b *testing.B) float64 {
 	return total
 }
 
-// BenchmarkReaders reads, by each reader, what a landing of some commits reads: the commits, what they change, and the new files.
+// BenchmarkReaders reads the objects of a landing with each reader: the commits, their changes, and the new files.
 func BenchmarkReaders(b *testing.B) {
 	for _, files := range []int{100, 20_000} {
 		w := newWorld(b)

@@ -20,7 +20,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// airlock is an inner repository in its barest form and the quarantine for what comes out of it.
+// airlock is a minimal inner repository and the quarantine for its objects.
 type airlock struct {
 	*world
 	outer      *world
@@ -29,7 +29,8 @@ type airlock struct {
 	packs      string
 }
 
-// newInner makes an outer repository with the files, takes its tree into a quarantine, and makes an inner one.
+// newInner creates an outer repository with the files, copies its tree into a quarantine, and creates an inner
+// repository.
 func newInner(t testing.TB, f gitopstest.Files, initArgs ...string) *airlock {
 	outer := newWorld(t, initArgs...)
 	outer.CommitAll(gitopstest.Files{"history": "x"})
@@ -55,7 +56,7 @@ func newInner(t testing.TB, f gitopstest.Files, initArgs ...string) *airlock {
 	return i
 }
 
-// workspace is the inner repository as an exporter sees it.
+// workspace returns the inner repository as an exporter sees it.
 func (i *airlock) workspace() inner.Workspace {
 	return inner.Workspace{Dir: i.Top, Run: func(ctx context.Context, p inner.Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
@@ -69,7 +70,7 @@ func (i *airlock) workspace() inner.Workspace {
 	}}
 }
 
-// pack is what an exporter would bring of want.
+// pack returns the pack that an exporter would send for want.
 func (i *airlock) pack(want gitops.OID, have ...gitops.OID) []byte {
 	i.T.Helper()
 	var out bytes.Buffer
@@ -82,13 +83,13 @@ func (i *airlock) receive(want gitops.OID, have ...gitops.OID) {
 	gitopstest.Check(i.T, i.q.Receive(i.T.Context(), bytes.NewReader(i.pack(want, have...)), inner.DefaultLimits))
 }
 
-// plant stores an object of the agent's whatever git thinks of it.
+// plant stores an object in the agent's repository without git's checks.
 func (i *airlock) plant(kind, content string) gitops.OID {
 	i.T.Helper()
 	return gitops.OID(gitopstest.Input(i.T, i.Top, nil, content, "hash-object", "-t", kind, "-w", "--stdin", "--literally"))
 }
 
-// tree is a tree object with one entry.
+// tree returns a tree object with one entry.
 func (i *airlock) tree(mode, name string, id gitops.OID) gitops.OID {
 	i.T.Helper()
 	return i.plant("tree", mode+" "+name+"\x00"+string(raw(i.T, id)))
@@ -162,7 +163,7 @@ func TestTakeTreeMakesOnePack(t *testing.T) {
 	gitopstest.Check(t, q.Connected(t.Context(), base, nil, inner.DefaultLimits))
 }
 
-// randomText is text that does not compress to nothing.
+// randomText returns text that cannot be compressed much.
 func randomText(seed, size int) string {
 	var b strings.Builder
 	x := uint64(seed)*2654435761 + 88172645463325252
@@ -204,7 +205,7 @@ func TestReceiveRefuses(t *testing.T) {
 	i.nothingKept()
 }
 
-// TestReceiveEndsInLittleMemory has a few kilobytes of deltas that are 60 MB in memory.
+// TestReceiveEndsInLittleMemory receives a few kilobytes of deltas that need 60 MB of memory.
 func TestReceiveEndsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -226,7 +227,7 @@ func TestReceiveEndsInLittleMemory(t *testing.T) {
 	i.receive(tip, i.root)
 }
 
-// nothingKept demands that the quarantine holds nothing but what it began with.
+// nothingKept checks that the quarantine has only its first objects.
 func (i *airlock) nothingKept() {
 	i.T.Helper()
 	entries, err := os.ReadDir(filepath.Join(i.q.Dir, "objects/pack"))
@@ -328,7 +329,7 @@ func TestConnectedRefuses(t *testing.T) {
 	}
 }
 
-// ways are the ways to prove that a commit is whole and within the limits if others are: they must agree.
+// ways are the ways to check that a commit is complete and within the limits if others are. They must agree.
 func (i *airlock) ways() map[string]func(t *testing.T, tip gitops.OID, limits inner.Limits, known ...gitops.OID) error {
 	return map[string]func(*testing.T, gitops.OID, inner.Limits, ...gitops.OID) error{
 		"git": func(t *testing.T, tip gitops.OID, limits inner.Limits, known ...gitops.OID) error {
@@ -435,7 +436,7 @@ func TestHistoryOfMerges(t *testing.T) {
 	}
 }
 
-// The quarantine's git obeys nothing of the user's and nothing of the caller's.
+// The quarantine's git ignores the configuration and the environment of the user and of the caller.
 func TestQuarantineIsClosed(t *testing.T) {
 	t.Parallel()
 	i := newInner(t, gitopstest.Files{"a": "1"})

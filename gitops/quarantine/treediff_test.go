@@ -11,7 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// TestInspectorDiff wants what git diff-tree says, for every pair of trees.
+// TestInspectorDiff compares the result with git diff-tree, for every pair of trees.
 func TestInspectorDiff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

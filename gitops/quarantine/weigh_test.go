@@ -11,7 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// nested is a tree of a hundred folders that hold a hundred each, and so on, eight folders deep, around what is innermost.
+// nested returns a tree of a hundred folders with a hundred folders each, and so on, eight levels deep. The last
+// level contains the given entry.
 func (w *world) nested(innermost gitops.OID, name string) gitops.OID {
 	tree := innermost
 	for range 8 {
@@ -28,7 +29,7 @@ func (w *world) mktree(entries string) gitops.OID {
 	return gitops.OID(gitopstest.Input(w.T, w.Top, nil, entries, "mktree"))
 }
 
-// bombs are trees of a few kilobytes that describe more than any memory holds, or any time lists.
+// bombs returns trees of a few kilobytes that describe more paths than fit in memory or can be listed.
 func (w *world) bombs() map[string]gitops.OID {
 	file := w.mktree("100644 blob " + string(w.Blob("x")) + "\tf\n")
 	deep := file
@@ -47,7 +48,7 @@ func (w *world) bombs() map[string]gitops.OID {
 	return map[string]gitops.OID{"files": w.nested(file, ""), "empty folders": w.nested(w.mktree(""), ""), "deep": deep, "long names": long}
 }
 
-// soon demands that something is refused, and that it takes no longer than it should.
+// soon checks that something is refused in time.
 func soon(t *testing.T, what string, refuse func() error) {
 	t.Helper()
 	begun := time.Now()
@@ -86,7 +87,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
-// What is shared is weighed once, and counts in each place.
+// A shared tree is read once, and counts at each place.
 func TestWeight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,12 +11,12 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 )
 
-// source is what a snapshot is taken of: what is checked out in a repository, and what is left out or goes in beside.
+// source describes the content of a snapshot: the checked-out commit, the excluded paths, and the added files.
 type source struct{ env environment.Builder }
 
 func (s *Session) source() source { return source{s.Environment()} }
 
-// base returns what is checked out, if a snapshot can be taken of it.
+// base returns the checked-out commit, if a snapshot of it is possible.
 func (o source) base(ctx context.Context) (gitops.Head, error) {
 	head, err := o.env.Repo.Head(ctx)
 	switch {
@@ -47,7 +47,7 @@ func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops
 	return repo.Tree(ctx, tip)
 }
 
-// excluded reads what is left out of a snapshot.
+// excluded reads the patterns of excluded paths.
 func (o source) excluded(ctx context.Context) (ignore.Patterns, error) {
 	if !o.env.Config.Has(ExcludeKey) {
 		return nil, nil
