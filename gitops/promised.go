@@ -28,15 +28,15 @@ func (c Config) Partial() bool {
 }
 
 // FetchPromised fetches promised objects of a commit's tree, except those that are also in the tree of the commit
-// besides, if there is one. It reports whether the repository can have such objects.
-func (r *Repository) FetchPromised(ctx context.Context, commit, besides OID) (bool, error) {
+// except, if there is one. It reports whether the repository can have such objects.
+func (r *Repository) FetchPromised(ctx context.Context, commit, except OID) (bool, error) {
 	partial, err := r.partial(ctx)
 	if err != nil || !partial {
 		return false, err
 	}
 	revs := string(commit) + "^{tree}\n"
-	if besides != "" {
-		revs += "^" + string(besides) + "^{tree}\n"
+	if except != "" {
+		revs += "^" + string(except) + "^{tree}\n"
 	}
 	// pack-objects needs all objects, and fetches the missing ones in a single request.
 	return true, r.With("GIT_NO_LAZY_FETCH=0").Look(ctx, Call{

@@ -25,9 +25,9 @@ const (
 	nameLimit = 4096
 )
 
-// patiently runs git in the workspace, and ends it when it waits for something that may never come. Git opens a
+// runUnlessIdle runs git in the workspace, and ends it when it waits for something that may never come. Git opens a
 // path without checking that it is a regular file, and waits at a FIFO until somebody writes to it.
-func (w Workspace) patiently(ctx context.Context, p Process) (int, error) {
+func (w Workspace) runUnlessIdle(ctx context.Context, p Process) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := &watchedWriter{w: p.Stdout}

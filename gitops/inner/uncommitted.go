@@ -47,7 +47,7 @@ func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
 	counter := &nulCounter{left: lookLimit}
 	var stderr gitops.Stderr
 	argv := append([]string{"sh", "-c", statusScript, "sh", w.Dir}, w.argv("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")...)
-	code, err := w.patiently(ctx, Process{
+	code, err := w.runUnlessIdle(ctx, Process{
 		Argv: argv, Env: append(w.innerEnv(), "GIT_OPTIONAL_LOCKS=0"),
 		Stdin: strings.NewReader(statusConfig(settings)), Stdout: counter, Stderr: &stderr,
 	})

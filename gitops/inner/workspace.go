@@ -62,7 +62,7 @@ func (w Workspace) argv(args ...string) []string {
 // git runs git inside. It returns an *[Error] for an exit status other than zero.
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr gitops.Stderr
-	code, err := w.patiently(ctx, Process{Argv: w.argv(args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+	code, err := w.runUnlessIdle(ctx, Process{Argv: w.argv(args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
 	var stalled *Invalid
 	if errors.As(err, &stalled) {
 		return err

@@ -38,7 +38,7 @@ type treeDiff struct {
 	tree    gitops.OID
 	strict  bool
 	changes []gitops.Change
-	sum     weight
+	sum     listSize
 }
 
 // folder compares two folders at a path. One of them may be missing.
@@ -72,11 +72,11 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeE
 	case int64(len(name)) > d.limits.Component:
 		return tooLong(d.limits, d.tree, name)
 	case old.Folder() || new.Folder():
-		if d.sum.add(weight{folders: 1}, int64(len(path)), d.limits.Paths) != nil {
+		if d.sum.add(listSize{folders: 1}, int64(len(path)), d.limits.Paths) != nil {
 			return tooManyChanges(d.limits, d.tree)
 		}
 		return d.folder(ctx, path+"/", old.OID, new.OID, depth+1)
-	case d.sum.add(weight{files: 1}, int64(len(path)), d.limits.Paths) != nil:
+	case d.sum.add(listSize{files: 1}, int64(len(path)), d.limits.Paths) != nil:
 		return tooManyChanges(d.limits, d.tree)
 	}
 	d.changes = append(d.changes, gitops.Change{Path: path, Old: old.Entry, New: new.Entry})

@@ -80,7 +80,7 @@ func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Lim
 // If an object is missing, too large or too deep, the error is an [inner.Invalid]. After [ErrMany], use
 // [Store.Connected] and [Store.CheckSizes] instead.
 func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits, found func(gitops.OID)) error {
-	w := &walk{look: i, limits: limits, found: found, trees: map[gitops.OID]gitops.OID{}, seen: map[sight]bool{}, scales: i.scales(limits.Paths, limits.Depth)}
+	w := &walk{look: i, limits: limits, found: found, trees: map[gitops.OID]gitops.OID{}, seen: map[sight]bool{}, sizeBudget: i.sizeBudget(limits.Paths, limits.Depth)}
 	for _, l := range links {
 		if err := w.commit(ctx, l); err != nil {
 			return err
@@ -91,13 +91,13 @@ func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits,
 
 // walk is the state of one Walk.
 type walk struct {
-	look   *Inspector
-	limits inner.Limits
-	found  func(gitops.OID)
-	trees  map[gitops.OID]gitops.OID // the trees of commits
-	seen   map[sight]bool
-	held   int64 // number of entries in the trees from the top to the current folder
-	scales *scales
+	look       *Inspector
+	limits     inner.Limits
+	found      func(gitops.OID)
+	trees      map[gitops.OID]gitops.OID // the trees of commits
+	seen       map[sight]bool
+	held       int64 // number of entries in the trees from the top to the current folder
+	sizeBudget *sizeBudget
 }
 
 // sight is an object with the type that an entry claims. The same name may stand in two places with different types,
@@ -130,8 +130,8 @@ func (w *walk) commit(ctx context.Context, l Link) error {
 	if err := w.folder(ctx, tree, parents, 0); err != nil || w.limits.Entries == 0 {
 		return err
 	}
-	_, err = w.scales.change(ctx, first(parents), tree, 0)
-	if errors.Is(err, errHeavy) {
+	_, err = w.sizeBudget.change(ctx, first(parents), tree, 0)
+	if errors.Is(err, errTooLarge) {
 		err = tooManyChanges(w.limits, tree)
 	}
 	return err

@@ -88,7 +88,7 @@ func TestBombsAreRefused(t *testing.T) {
 }
 
 // A shared tree is read once, and counts at each place.
-func TestWeight(t *testing.T) {
+func TestListSize(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	blob := w.Blob("x")
@@ -100,14 +100,14 @@ func TestWeight(t *testing.T) {
 	defer look.Close()
 	for name, c := range map[string]struct {
 		old, new gitops.OID
-		want     weight
+		want     listSize
 	}{
-		"added":     {"", tree, weight{files: 5, folders: 2, text: 1 + 2*len64("p/") + 2*len64("p/a") + 2*len64("p/bb")}},
-		"removed":   {tree, "", weight{files: 5, folders: 2, text: 1 + 2*len64("p/") + 2*len64("p/a") + 2*len64("p/bb")}},
-		"changed":   {tree, changed, weight{files: 1, folders: 1, text: len64("p/") + len64("p/bb")}},
-		"unchanged": {tree, tree, weight{}},
+		"added":     {"", tree, listSize{files: 5, folders: 2, text: 1 + 2*len64("p/") + 2*len64("p/a") + 2*len64("p/bb")}},
+		"removed":   {tree, "", listSize{files: 5, folders: 2, text: 1 + 2*len64("p/") + 2*len64("p/a") + 2*len64("p/bb")}},
+		"changed":   {tree, changed, listSize{files: 1, folders: 1, text: len64("p/") + len64("p/bb")}},
+		"unchanged": {tree, tree, listSize{}},
 	} {
-		got, err := look.scales(100, 10).change(t.Context(), c.old, c.new, 0)
+		got, err := look.sizeBudget(100, 10).change(t.Context(), c.old, c.new, 0)
 		if got != c.want || err != nil {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
 		}

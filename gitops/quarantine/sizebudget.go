@@ -9,9 +9,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
-// weight is the size of the list of a tree, or of a change of a tree. A shared folder counts at each place, because
+// listSize is the size of the list of a tree, or of a change of a tree. A shared folder counts at each place, because
 // it is listed at each. Folders count as well as files, because listing empty folders takes as much time.
-type weight struct {
+type listSize struct {
 	files, folders int64
 	text           int64 // size of their paths in bytes
 }
@@ -19,46 +19,47 @@ type weight struct {
 // textShare is the average path length, in bytes, for the maximum number of paths.
 const textShare = 256
 
-// errHeavy reports that a weight is above a limit.
-var errHeavy = errors.New("too much to be listed")
+// errTooLarge reports that a list is larger than a limit.
+var errTooLarge = errors.New("too much to be listed")
 
 // add adds w, with a prefix before its paths.
-func (t *weight) add(w weight, prefix, most int64) error {
+func (t *listSize) add(w listSize, prefix, most int64) error {
 	t.files += w.files
 	t.folders += w.folders
 	t.text += w.text + prefix*(w.files+w.folders)
 	if t.files > most || t.folders > most || t.text/textShare > most {
-		return errHeavy
+		return errTooLarge
 	}
 	return nil
 }
 
-// scales compute the weights of trees and of changes of trees. Each tree, and each pair of trees, is read once, even
-// if it occurs at many places: a kilobyte of nested folders can describe more paths than can be counted.
-type scales struct {
+// sizeBudget computes the list sizes of trees and of changes of trees, up to a limit. Each tree, and each pair of
+// trees, is read once, even if it occurs at many places: a kilobyte of nested folders can describe more paths than
+// can be counted.
+type sizeBudget struct {
 	look  *Inspector
 	most  int64 // files, and folders
 	depth int64
-	known map[[2]gitops.OID]weight
+	known map[[2]gitops.OID]listSize
 }
 
-func (i *Inspector) scales(most, depth int64) *scales {
-	return &scales{look: i, most: most, depth: depth, known: map[[2]gitops.OID]weight{}}
+func (i *Inspector) sizeBudget(most, depth int64) *sizeBudget {
+	return &sizeBudget{look: i, most: most, depth: depth, known: map[[2]gitops.OID]listSize{}}
 }
 
-// change returns the weight of the differences between two trees. One of them may be missing.
-func (s *scales) change(ctx context.Context, old, new gitops.OID, depth int64) (weight, error) {
+// change returns the list size of the differences between two trees. One of them may be missing.
+func (s *sizeBudget) change(ctx context.Context, old, new gitops.OID, depth int64) (listSize, error) {
 	if w, ok := s.known[[2]gitops.OID{old, new}]; ok || old == new {
 		return w, nil
 	}
 	if depth > s.depth {
-		return weight{}, tooDeep(max(old, new), s.depth)
+		return listSize{}, tooDeep(max(old, new), s.depth)
 	}
 	before, after, err := s.look.both(ctx, old, new)
 	if err != nil {
-		return weight{}, err
+		return listSize{}, err
 	}
-	var sum weight
+	var sum listSize
 	for a, b := range differing(before, after) {
 		if a.Entry == b.Entry {
 			continue
@@ -75,7 +76,7 @@ func (s *scales) change(ctx context.Context, old, new gitops.OID, depth int64) (
 			}
 			continue
 		}
-		if err := sum.add(weight{files: 1}, name, s.most); err != nil {
+		if err := sum.add(listSize{files: 1}, name, s.most); err != nil {
 			return sum, err
 		}
 	}
@@ -117,8 +118,8 @@ func differing(before, after []gitops.TreeEntry) iter.Seq2[gitops.TreeEntry, git
 
 // CheckFiles refuses a tree with more files or more folders than the limits allow.
 func (i *Inspector) CheckFiles(ctx context.Context, tree gitops.OID, limits inner.Limits) (int64, error) {
-	w, err := i.scales(limits.Entries, limits.Depth).change(ctx, "", tree, 0)
-	if errors.Is(err, errHeavy) {
+	w, err := i.sizeBudget(limits.Entries, limits.Depth).change(ctx, "", tree, 0)
+	if errors.Is(err, errTooLarge) {
 		return 0, inner.Invalidf("tree %s has more files than airlock.limit.entries allows (%d), or as many folders", tree, limits.Entries)
 	}
 	return w.files, err
