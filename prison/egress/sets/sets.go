@@ -1,0 +1,87 @@
+// Package sets has the sets of rules that ship with the program: hosts of package registries and services under one name.
+package sets
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/prison/egress"
+)
+
+//go:embed sets.txt
+var file string
+
+// all maps the name of each set, which begins with "@", to the texts of its rules. The file is the program's own: a mistake
+// in it fails a test.
+var all = sync.OnceValue(func() map[string][]string {
+	sets, name := map[string][]string{}, ""
+	for line := range strings.Lines(file) {
+		line = strings.TrimSpace(line)
+		_, known := sets[line]
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '@' && !known:
+			name = line
+			sets[name] = []string{}
+		case line[0] == '@':
+			sets[name] = append(sets[name], sets[line]...)
+		default:
+			sets[name] = append(sets[name], line)
+		}
+	}
+	return sets
+})
+
+// Names returns the names of the sets of rules that ship with the program. Each begins with "@".
+func Names() []string { return slices.Sorted(maps.Keys(all())) }
+
+// Expand returns the rules that a text stands for: those of a set for its name, otherwise the rule itself. It
+// refuses what [egress.ParseRule] refuses, and sets that do not exist.
+func Expand(text string) ([]egress.Rule, error) {
+	texts := []string{text}
+	if name := strings.TrimSpace(text); strings.HasPrefix(name, "@") {
+		var known bool
+		if texts, known = all()[name]; !known {
+			return nil, fmt.Errorf("rule %q: no such set: the sets are %s", clip(name), strings.Join(Names(), ", "))
+		}
+	}
+	if target, _, _ := strings.Cut(texts[0], ":"); target == "*" || target == "**" {
+		return nil, fmt.Errorf("rule %q covers every host", clip(text))
+	}
+	var rules []egress.Rule
+	for _, t := range texts {
+		r, err := egress.ParseRule(t)
+		if err != nil && ofRequests(t) {
+			return nil, fmt.Errorf("rule %q: a rule of paths or methods is not possible yet", clip(t))
+		}
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// clip shortens a text for messages.
+func clip(text string) string {
+	const most = 80
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}
+
+// ofRequests reports whether a text is a rule about requests: METHOD,... HOST, or HOST/PATH.
+func ofRequests(text string) bool {
+	methods, target, two := strings.Cut(strings.TrimSpace(text), " ")
+	if !two {
+		target, methods = methods, "GET"
+	}
+	host, _, _ := strings.Cut(strings.TrimSpace(target), "/")
+	_, err := egress.ParseRule(host)
+	return err == nil && strings.Trim(methods, "ABCDEFGHIJKLMNOPQRSTUVWXYZ,") == ""
+}
