@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
-// policyFileKey is the setting that names a user's own policy file, in the format of a team's.
-const policyFileKey = "airlock.policyFile"
+// PolicyFileKey is the setting that names a user's own policy file, in the format of a team's.
+const PolicyFileKey = "airlock.policyFile"
 
 // teams reads the policies that make a user's settings stricter.
 type teams struct {
@@ -38,13 +38,13 @@ func (e *PolicyError) Unwrap() error { return e.err }
 // policies that it used. A policy that cannot be read is an error and never weakens the settings.
 func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
 	var used []gitops.OID
-	name := config.String(policyFileKey, "")
+	name := config.String(PolicyFileKey, "")
 	t.file = atHome(name)
 	if name != "" {
-		next := []string{"git config --show-origin " + policyFileKey}
+		next := []string{"git config --show-origin " + PolicyFileKey}
 		content, err := readPolicyFile(name)
 		if err != nil {
-			return s, used, &PolicyError{next, fmt.Errorf("setting %s: %w", policyFileKey, err)}
+			return s, used, &PolicyError{next, fmt.Errorf("setting %s: %w", PolicyFileKey, err)}
 		}
 		own, err := policy.ParseTeam(content)
 		if err != nil {

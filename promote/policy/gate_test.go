@@ -131,6 +131,11 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 	if off.With(guard).Action("protected-path") != Hold {
 		t.Error("a user can switch off a rule that the team requires")
 	}
+	closed, err := ParseTeam([]byte("version = 1\n[network]\ndeny = [\"a.test\"]\n"))
+	check(t, err)
+	if got := user.With(closed).With(team).With(closed).Denials(); !slices.Equal(got, []string{"a.test", "a.test"}) {
+		t.Errorf("denials %q", got)
+	}
 }
 
 func TestTeamIsRefused(t *testing.T) {
@@ -138,7 +143,7 @@ func TestTeamIsRefused(t *testing.T) {
 		"", "version = 2\n", "version = 1\nother = 1\n", "version = 1\n[rules]\nsecret = \"off\"\n", "version = 1\n[rules]\nsecrets = \"hold\"\n",
 		"version = 1\n[rules]\ngit-path = \"flag\"\n", "version = 1\nmaxFileSize = \"many\"\n", "version = 1\n[[paths]]\naction = \"hold\"\n",
 		"version = 1\n[[paths]]\npatterns = [\"!x\"]\naction = \"hold\"\n", "version = 1\n[[paths]]\npatterns = [\"x\"]\naction = \"off\"\n",
-		"version = 1\n[[paths]]\npatterns = [\"x\"]\n", "version = \x1b", "version = 1\n" + strings.Repeat("#", TeamLimit),
+		"version = 1\n[[paths]]\npatterns = [\"x\"]\n", "version = \x1b", "version = 1\n[network]\nallow = [\"a.test\"]\n", "version = 1\n" + strings.Repeat("#", TeamLimit),
 	} {
 		_, err := ParseTeam([]byte(text))
 		if err == nil {

@@ -24,6 +24,7 @@ type Settings struct {
 	maxFileSize int64
 	sizeFrom    Source // FromTeam if a team's policy bounds the size
 	protected   []protection
+	denials     []string
 	work        int64 // for one commit; 0 is the default
 	seconds     int64 // for one commit; 0 is the default
 }
@@ -36,6 +37,9 @@ const (
 	FromConfig Source = "config" // the user's git configuration
 	FromTeam   Source = "team"   // a policy that is stricter
 )
+
+// Denials returns the rules of policies that deny the prison's network something. They are not checked here.
+func (s Settings) Denials() []string { return s.denials }
 
 // Source returns the source of a rule's setting.
 func (s Settings) Source(id string) Source { return s.sources[id] }

@@ -32,6 +32,9 @@ const TeamLimit = 1 << 20
 //	[rules]
 //	host-exec = "hold"
 //
+//	[network]
+//	deny = ["**.paste.example"]
+//
 //	[[paths]]
 //	patterns = ["deploy/**", "*.tf"]
 //	action = "hold"
@@ -40,6 +43,7 @@ type Team struct {
 	maxFileSize int64
 	actions     map[string]Action
 	protected   []protection
+	denials     []string
 }
 
 // protection is a set of paths that a team protects.
@@ -53,7 +57,10 @@ type teamFile struct {
 	Version     int               `toml:"version"`
 	MaxFileSize string            `toml:"maxFileSize"`
 	Rules       map[string]string `toml:"rules"`
-	Paths       []struct {
+	Network     struct {
+		Deny []string `toml:"deny"`
+	} `toml:"network"`
+	Paths []struct {
 		Patterns []string `toml:"patterns"`
 		Action   string   `toml:"action"`
 		Reason   string   `toml:"reason"`
@@ -93,6 +100,7 @@ func ParseTeam(content []byte) (Team, error) {
 			return Team{}, fmt.Errorf("team policy: maxFileSize: %q is not a size such as 50m or 100000", gitops.Text(f.MaxFileSize))
 		}
 	}
+	t.denials = f.Network.Deny
 	for n, p := range f.Paths {
 		made, err := newProtection(p.Patterns, p.Action, p.Reason)
 		if err != nil {
@@ -149,6 +157,7 @@ func tomlError(err error) error {
 // With returns the settings together with a team's policy. Each rule gets the stricter action of both.
 func (s Settings) With(t Team) Settings {
 	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, work: s.work, seconds: s.seconds, protected: slices.Concat(s.protected, t.protected),
+		denials: slices.Concat(s.denials, t.denials),
 		actions: map[string]Action{}, sources: map[string]Source{}}
 	maps.Copy(w.actions, s.actions)
 	maps.Copy(w.sources, s.sources)
