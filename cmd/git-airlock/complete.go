@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -208,10 +209,43 @@ func (k *known) values() manual.Offered {
 			"language": func() []manual.Candidate {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
+			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts,
 			"log": func() []manual.Candidate { return k.refs("refs/airlock") },
 		},
 		Managers: recipe.Managers,
 	}
+}
+
+// refusedHosts returns the hosts that the network of the airlock here refused last.
+func (k *known) refusedHosts() (all []manual.Candidate) {
+	s := k.session()
+	if s == nil {
+		return nil
+	}
+	r, err := s.Store.Here()
+	if err != nil || r == nil {
+		return nil
+	}
+	refused := s.RecentRefusals(*r)
+	for _, host := range refusedHosts(refused.Rules, refused.Records) {
+		for _, rule := range host.Rules {
+			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {
+				all = append(all, manual.Candidate{Text: rule, About: "refused: " + host.Reason})
+			}
+		}
+	}
+	return all
+}
+
+// networkRules returns rules that would allow what was refused last, and the sets.
+func (k *known) networkRules() []manual.Candidate {
+	all := k.refusedHosts()
+	for _, set := range network.Sets() {
+		if !slices.ContainsFunc(all, func(c manual.Candidate) bool { return c.Text == set }) {
+			all = append(all, manual.Candidate{Text: set, About: "a set of hosts"})
+		}
+	}
+	return all
 }
 
 // rules returns all acceptable rules. Rules that hold a commit come first, with the held paths.

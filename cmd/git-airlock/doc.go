@@ -23,13 +23,14 @@ pending. "status" prints the reason and the next command. Landing continues by i
 # Reading the code
 
 Each command has its own file: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, selftest.go, policy.go, image.go, scan.go, log.go, daemon.go, manual.go, complete.go. A command reads options and settings into a
+doctor.go, selftest.go, policy.go, image.go, scan.go, net.go, log.go, daemon.go, manual.go, complete.go. A command reads options and settings into a
 request (settings.go), makes one call, and prints the result. exit.go assigns the exit status of every command. The
 packages below this one are:
 
   - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
   - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.
   - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.
+  - internal/network has the rules of the network: their sources, changes and verdicts, and what the record shows.
   - internal/ui prints to the user: messages, pager, progress, status text, questions.
   - internal/manual is the help: -h texts, manual pages, completion.
 
@@ -45,6 +46,8 @@ default:
 		backend = auto
 		image = ...	; for containers; it must contain git and a shell
 		network = none
+		allow = registry.npmjs.org	; what the network allowlist reaches; can be set more than once
+		deny = **.paste.example	; wins; can be set more than once
 		memory = 4g
 		cpus = 2
 		pids = 512

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -72,7 +73,7 @@ func exitStatus(err error) int {
 	case is[ownFailure](err):
 		return 125
 	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*promote.SettingError](err), is[*scan.SettingError](err),
-		is[*promote.PolicyError](err), is[recipe.Errors](err):
+		is[*promote.PolicyError](err), is[recipe.Errors](err), is[*network.RuleError](err):
 		return 2
 	case is[*environment.Refusal](err):
 		return 3

@@ -24,7 +24,7 @@ func listCommand(inside []string) *cli.Command {
 			}
 			documents := []ui.Document{}
 			for _, status := range all {
-				documents = append(documents, documentOf(s.Config, status))
+				documents = append(documents, documentOf(s, status))
 			}
 			if c.Bool(jsonFlag.Name) {
 				return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "airlocks": documents})

@@ -83,7 +83,7 @@ func newCLI(inside []string) *cli.App {
 		Commands: []*cli.Command{
 			initCommand(inside), startCommand(inside), visitCommand(inside), runCommand(inside), statusCommand(inside), promoteCommand(inside),
 			stopCommand(inside), clearCommand(inside), listCommand(inside), doctorCommand(inside), selftestCommand(inside),
-			policyCommand(inside), imageCommand(inside), scanCommand(inside), logCommand(), daemonCommand(inside),
+			policyCommand(inside), imageCommand(inside), scanCommand(inside), netCommand(inside), logCommand(), daemonCommand(inside),
 			manualCommand(), completionCommand(), completeCommand(inside), helpCommand(),
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -30,6 +31,8 @@ func startFlags() []cli.Flag {
 		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
 		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's default"},
 		&cli.StringFlag{Name: "network", Usage: "network of the prison: `none|allowlist|open`"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "let the prison reach what the `rule` is about, such as registry.npmjs.org or @npm; with --network allowlist"},
+		&cli.StringSliceFlag{Name: "deny", Usage: "refuse what the `rule` is about, whatever other rules allow"},
 		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
 		&cli.StringFlag{Name: "cpus", Usage: "`number` of processor cores in the prison"},
 		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
@@ -69,6 +72,7 @@ func readRequest(c *cli.Context, s *session.Session, command []string) (r sessio
 	if r.Dotenv, err = environment.Dotenv(s.Repo.Top); err != nil {
 		return r, err
 	}
+	r.Rules = network.Options{Allow: c.StringSlice("allow"), Deny: c.StringSlice("deny")}
 	r.EnvGiven = c.IsSet("env")
 	if r.Env, err = session.OptionVariables(c.StringSlice("env"), r.Dotenv); err != nil {
 		return r, err
@@ -177,6 +181,9 @@ func readChoices(options gitops.Config, r *session.Request) error {
 	r.Isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
 	if _, err := prison.ParseNetwork(r.Isolation.Network); err != nil {
 		return &promote.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none, allowlist or open"}
+	}
+	if len(r.Rules.Allow) > 0 && r.Isolation.Network != prison.NetworkAllowlist.String() {
+		return ui.Usagef("--allow: the network %s takes no such rule; use --network allowlist", r.Isolation.Network)
 	}
 	switch place := options.String("airlock.workspace", "inside"); place {
 	case "inside", "gitdir":

@@ -16,7 +16,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
@@ -50,7 +49,7 @@ func statusCommand(inside []string) *cli.Command {
 			if err != nil {
 				return err
 			}
-			d := documentOf(s.Config, status)
+			d := documentOf(s, status)
 			if asJSON {
 				return ui.PrintJSON(c.App.Writer, d)
 			}
@@ -66,7 +65,7 @@ func statusCommand(inside []string) *cli.Command {
 }
 
 // documentOf converts a status to a document.
-func documentOf(config gitops.Config, s session.Status) ui.Document {
+func documentOf(of *session.Session, s session.Status) ui.Document {
 	r, p := s.Record, s.Promotion
 	d := ui.Document{
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
@@ -76,11 +75,12 @@ func documentOf(config gitops.Config, s session.Status) ui.Document {
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
-		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut, Filters: filterLines(config), Lost: s.Lost,
+		Named: p.Named, Newest: p.Newest, Began: identity.SessionBegan(r.Session), LeftOut: readHostSide().LeftOut, Filters: filterLines(of.Config), Lost: s.Lost,
 	}
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
+	d.Refusals = refusedHosts(s.Refusals.Rules, s.Refusals.Records)
 	if c := s.Command; c != nil {
 		d.Command = &ui.Command{Argv: c.Argv, State: "running"}
 		if c.Exited {
@@ -178,5 +178,5 @@ func refresh(ctx context.Context, s *session.Session, said *bytes.Buffer, v *ui.
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return err // an interrupted status has gaps, and says so
 	}
-	return v.Show(documentOf(s.Config, status), said.String())
+	return v.Show(documentOf(s, status), said.String())
 }

@@ -63,3 +63,15 @@ func public(a netip.Addr) bool {
 	}
 	return globalUnicast.Contains(a)
 }
+
+// IsAddress reports whether a text is an address as [Rule.AboutAddress] takes it, and not a name.
+func IsAddress(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.Zone() == ""
+}
+
+// IsPrivate reports whether a text is an address of a private network, which a rule can open.
+func IsPrivate(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && private(a.Unmap())
+}

@@ -184,3 +184,17 @@ func exchange(ctx context.Context, network, server string, question []byte) ([]b
 	_, err = io.ReadFull(c, answer)
 	return answer, err
 }
+
+// LookUp looks a name up as a connection that the rule allows would, and vets each address. It connects to none. The errors are
+// those of the addresses.
+func (r Rule) LookUp(ctx context.Context, name string) (addresses []string, vetted []error, err error) {
+	found, err := lookup(ctx, name)
+	for _, a := range found {
+		err := r.Vet(a)
+		if err == nil {
+			err = checkRoute(a)
+		}
+		addresses, vetted = append(addresses, a.Unmap().String()), append(vetted, err)
+	}
+	return addresses, vetted, err
+}

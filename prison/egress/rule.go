@@ -181,6 +181,12 @@ func (r Rule) Addresses(a netip.Addr, port uint16) bool {
 	return r.host == "" && r.hasPort(port) && r.addresses.Contains(a.Unmap())
 }
 
+// AboutAddress is as [Rule.Addresses] for the text of an address.
+func (r Rule) AboutAddress(address string, port uint16) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && r.Addresses(a, port)
+}
+
 // about reports whether the rule is about a name at some port.
 func (r Rule) about(name string) bool {
 	port := r.port

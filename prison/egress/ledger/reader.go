@@ -217,3 +217,28 @@ func endAfter(f *os.File, from, size int64) (e ending, known bool, err error) {
 	e.torn = size - e.size
 	return e, known, err
 }
+
+// Tail returns the last records of a ledger: those at the end of its newest file, of which it reads no more than a few hundred
+// kilobytes.
+func Tail(dir string) (records []control.Record, err error) {
+	f, err := os.Open(filepath.Join(dir, numbered(0)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-tail)
+	err = eachLine(io.NewSectionReader(f, from, info.Size()-from), func(line []byte, _ int64) bool {
+		if r, err := decode(line); err == nil { // the first may lack its beginning
+			records = append(records, r)
+		}
+		return true
+	})
+	return records, err
+}

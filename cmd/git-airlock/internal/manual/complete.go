@@ -107,6 +107,14 @@ func (e *offer) complete(p Page, words []string) {
 		for _, c := range p.Commands {
 			e.candidate(c.Name[len(p.Name)+1:], c.Summary)
 		}
+		e.argument(p)
+	}
+}
+
+// argument offers values for the first argument of a command, according to the word after the command in its synopsis.
+func (e *offer) argument(p Page) {
+	if words := strings.Fields(strings.TrimPrefix(strings.Join(p.Synopsis, " "), p.Name)); len(p.Commands) == 0 && len(words) > 0 {
+		e.all(words[0])
 	}
 }
 

@@ -72,6 +72,10 @@ var Settings = []Setting{
 	{"airlock.image", "none", "a container image with git and a shell; `auto` uses `docker` for it if a container engine answers"},
 	{"airlock.runtime", "the engine's", "the container runtime, such as `runsc`"},
 	{"airlock.network", "`none`", "the network of the prison: `none`, `allowlist` for the names that rules allow, or `open` for public addresses. An open network has no loopback, link-local or private addresses and no metadata service of a cloud, and none of the host's own addresses, see git-airlock-start(1)"},
+	{"airlock.allow", "", "a rule about what the network `allowlist` reaches: `HOST[:PORT] [=CIDR]`, `CIDR:PORT`, or a set such as `@npm`, see git-airlock-net(1); can be set more than once. An empty value drops those before it"},
+	{"airlock.deny", "", "a rule about what the network refuses, whatever other rules allow; can be set more than once"},
+	{"airlock.networkLearn", "`false`", "`true`: the network `allowlist` reaches all public hosts that no rule denies; `git airlock net learn` then prints the rules that suffice"},
+	{"airlock.upstreamProxy", "none", "a proxy for the network's connections: not possible yet, and refused. Proxies that your environment names are not used"},
 	{"airlock.env", "", "a variable for the agent's environment: `NAME` to pass yours, or `NAME=VALUE`; can be set more than once"},
 	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder that the agent may use, read-only, as `/tools/NAME`. It is put on the PATH (of a folder its `bin`, if it has one). All users must be able to read and execute it; can be set up to 32 times"},
 	{"airlock.rootfs", "", "a folder that holds another system for the prison, with `sh` and `git`, such as debootstrap makes; all users must be able to read it"},
@@ -106,7 +110,7 @@ var Settings = []Setting{
 var GitSettings = []Setting{
 	{"advice.airlock", "`true`", "`false`: print no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: use of colours; the variable NO_COLOR turns `auto` off"},
-	{"pager.airlock.<command>", "`log`, `list`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
+	{"pager.airlock.<command>", "`log`, `list`, `net`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
 }
 
 // files lists the files and refs of an airlock.
@@ -148,6 +152,7 @@ var StatusFields = []Explained{
 	{"last_landed_at", "when the last commit landed, or null"},
 	{"failure", "the error, if promotion fails; otherwise absent"},
 	{"isolation", "the isolation of the prison: `network`, `runtime`, the `limits` `memory`, `cpus` and `pids`, and `weaker`, a list of sentences on the measures that are missing here"},
+	{"refusals", "a list of hosts that the network refused in the last hour and would still refuse: the number `seq` of the last record, the `host`, `port` and `reason`, how often (`count`), the `time`, and the commands to type `next`, the narrowest first"},
 }
 
 // trailers lists the trailers of a note in refs/notes/airlock.

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
@@ -44,7 +45,10 @@ func Next(err error) []string {
 	var scanSetting *scan.SettingError
 	var unreadable *promote.PolicyError
 	var unwritable *promote.UnwritableError
+	var rule *network.RuleError
 	switch {
+	case errors.As(err, &rule):
+		return rule.Next
 	case errors.As(err, &unwritable):
 		return unwritable.Next()
 	case errors.As(err, &unreadable):

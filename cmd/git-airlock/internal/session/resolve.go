@@ -8,10 +8,12 @@ import (
 	"maps"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -54,7 +56,9 @@ type resolved struct {
 	airlock airlock.Record
 	// variables are those of the user and setupEnv those of the setup, with their values, which no record has.
 	variables []environment.Variable
-	setupEnv  []string
+	// rules are those of the network. They are empty for a running prison.
+	rules    control.Rules
+	setupEnv []string
 }
 
 // resolve makes all decisions of a request, for the airlock here, or with nil for a new one.
@@ -70,6 +74,14 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	}
 	if _, err := promote.ReadSettings(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
 		return c, err
+	}
+	if c.Isolation.Network != prison.NetworkNone.String() {
+		if c.rules, err = network.Compile(ctx, s.Repo, s.Config.With(q.Overrides), q.Rules); err != nil {
+			return c, err
+		}
+		for _, warning := range network.Warnings(c.rules.Allow) {
+			s.Report.Say("%s", gitops.Text(warning).String())
+		}
 	}
 	if err := c.readVariables(); err != nil {
 		return c, err
@@ -312,6 +324,7 @@ type Request struct {
 	ImageGiven     bool // Image or Runtime is from an option
 
 	Isolation airlock.Isolation // network and limits
+	Rules     network.Options   // of the network, in addition to the settings
 	Tools     []airlock.Tool
 	Rootfs    string
 

@@ -71,6 +71,9 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	if err := b.Stop(ctx, spec); err != nil { // the remains of a crash
 		return err
 	}
+	if err := c.writeRules(spec); err != nil {
+		return err
+	}
 	if s.Store.WorkspaceGone(*r) {
 		err = c.rebuild(ctx, r, spec)
 	} else {

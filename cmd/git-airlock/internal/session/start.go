@@ -148,6 +148,9 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return err
 	}
+	if err := c.writeRules(spec); err != nil {
+		return err
+	}
 	_, taken := s.Report.Begin("taking the snapshot")
 	defer taken()
 	take := beside(func() (*snapshot.Snapshot, error) {

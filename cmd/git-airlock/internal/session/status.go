@@ -26,6 +26,7 @@ type Status struct {
 	Daemon    bool             // whether the daemon is running
 	DaemonPID int              // 0 if it cannot be seen from here
 	Lost      string           // the workspace, if it was removed
+	Refusals  Refusals         // of the network
 }
 
 // Status returns the status of this worktree's airlock, and restarts a dead daemon. If another command changes the airlock
@@ -102,6 +103,7 @@ func (s *Session) statusNow(ctx context.Context, r airlock.Record) (Status, erro
 	if d.Lost != "" || s.Store.Orphan(r) {
 		d.State = Broken
 	}
+	d.Refusals = s.RecentRefusals(r)
 	err = d.seePromotion(ctx, s.Engine(r), s.Report)
 	return d, err
 }

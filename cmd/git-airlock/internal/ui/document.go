@@ -37,6 +37,7 @@ type Document struct {
 	LastLandedAt  *time.Time `json:"last_landed_at"`
 	Failure       string     `json:"failure,omitempty"`
 	Isolation     Isolation  `json:"isolation"`
+	Refusals      []Refused  `json:"refusals"`
 
 	Named  int        `json:"-"` // commits that the ref pending names
 	Newest gitops.OID `json:"-"` // inner commit that the ref pending or the branch has last

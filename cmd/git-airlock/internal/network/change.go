@@ -1,0 +1,89 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+)
+
+// Begin writes the rules of a prison that is about to start into its folder. What was added to the airlock while it ran is kept,
+// and so is a lockdown, which it reports. The caller holds the lock of starts.
+func Begin(dir string, rules control.Rules, now time.Time) (locked bool, err error) {
+	before, err := control.ReadRules(dir)
+	if err != nil {
+		return false, err
+	}
+	kept := func(of []control.Rule) []control.Rule {
+		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || !Holds(r, now) })
+	}
+	rules.Allow = append(rules.Allow, kept(before.Allow)...)
+	rules.Deny = append(rules.Deny, kept(before.Deny)...)
+	rules.Generation, rules.Lockdown = before.Generation+1, before.Lockdown
+	return rules.Lockdown, control.WriteRules(dir, rules)
+}
+
+// With returns the rules with one more that allows, or denies, what a text describes, until a moment; zero means for ever. A
+// rule that was added to the running airlock before for the opposite is removed.
+func With(rules control.Rules, text string, deny bool, until time.Time) (control.Rules, []control.Rule, error) {
+	members, err := sets.Expand(text)
+	if err != nil {
+		return rules, nil, &RuleError{Source: Live, Err: err}
+	}
+	var added []control.Rule
+	for _, m := range members {
+		added = append(added, control.Rule{Text: m.String(), Source: Live, Until: until})
+	}
+	without := func(of []control.Rule) []control.Rule {
+		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool {
+			return r.Source == Live && slices.ContainsFunc(added, func(a control.Rule) bool { return a.Text == r.Text })
+		})
+	}
+	rules.Allow, rules.Deny = without(rules.Allow), without(rules.Deny)
+	if deny {
+		rules.Deny = append(rules.Deny, added...)
+	} else {
+		rules.Allow = append(rules.Allow, added...)
+	}
+	return rules, added, nil
+}
+
+// Write writes changed rules as the next generation. The caller holds the lock of starts since it has read them.
+func Write(dir string, rules control.Rules) (control.Rules, error) {
+	rules.Generation++
+	return rules, control.WriteRules(dir, rules)
+}
+
+const (
+	// patience is how long a running network may take to take new rules, and look is how often it is asked.
+	patience = 5 * time.Second
+	look     = 20 * time.Millisecond
+)
+
+// Await waits until the network of a running prison has taken rules.
+func Await(ctx context.Context, dir string, generation uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		state, err := control.ReadState(dir)
+		switch {
+		case err == nil && state.Generation >= generation:
+			return nil
+		case err == nil && state.Error != "":
+			return fmt.Errorf("the network keeps its earlier rules: %s", state.Error)
+		}
+		select {
+		case <-ctx.Done():
+			if err != nil {
+				return fmt.Errorf("the network has not taken the new rules within %v: %w", patience, err)
+			}
+			return fmt.Errorf("the network has not taken the new rules within %v", patience)
+		case <-tick.C:
+		}
+	}
+}

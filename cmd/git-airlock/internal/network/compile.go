@@ -1,0 +1,158 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// Options are the rules of a command line.
+type Options struct{ Allow, Deny []string }
+
+// Compile reads the settings of the network and returns the rules of a prison that is about to start, with the sources that
+// people know. Its generation is 0.
+func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config, o Options) (control.Rules, error) {
+	rules := control.Rules{V: control.Version}
+	settings, err := repo.Settings(ctx)
+	if err != nil {
+		return rules, err
+	}
+	if err := checkUpstream(config); err != nil {
+		return rules, err
+	}
+	learn, err := config.Bool(LearnKey, false)
+	if err != nil {
+		return rules, &promote.SettingError{Key: LearnKey, Value: config.String(LearnKey, ""), Want: "a boolean"}
+	}
+	rules.Learn = learn
+	if rules.Allow, err = ofSettings(repo, settings, AllowKey); err != nil {
+		return rules, err
+	}
+	if rules.Deny, err = ofSettings(repo, settings, DenyKey); err != nil {
+		return rules, err
+	}
+	made, err := promote.ReadPolicy(ctx, repo, config)
+	if err != nil {
+		return rules, err
+	}
+	for _, d := range made.Denials() {
+		if rules.Deny, err = add(rules.Deny, d, "a policy ("+policy.TeamRef+" or "+promote.PolicyFileKey+")"); err != nil {
+			return rules, err
+		}
+	}
+	for _, text := range o.Allow {
+		if rules.Allow, err = add(rules.Allow, text, "--allow"); err != nil {
+			return rules, err
+		}
+	}
+	for _, text := range o.Deny {
+		if rules.Deny, err = add(rules.Deny, text, "--deny"); err != nil {
+			return rules, err
+		}
+	}
+	return rules, nil
+}
+
+// checkUpstream reads the setting of a proxy, which nothing can use yet. To ignore it would be a way past the proxy.
+func checkUpstream(config gitops.Config) error {
+	proxy := config.String(UpstreamKey, "")
+	if proxy == "" {
+		return nil
+	}
+	scheme, _, ok := strings.Cut(proxy, "://")
+	if !ok || !slices.Contains([]string{"http", "https", "socks5h"}, scheme) {
+		return &promote.SettingError{Key: UpstreamKey, Value: clip(proxy), Want: "a URL that begins with http://, https:// or socks5h://"}
+	}
+	return &promote.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "possible yet: this version connects directly. Unset it to do so"}
+}
+
+// clip shortens a text for messages.
+func clip(text string) string {
+	const most = 100
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}
+
+// ofSettings returns the rules of a setting that can have several values. As in git, an empty value removes those before it.
+func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) (rules []control.Rule, err error) {
+	for _, s := range inForce(settings, key) {
+		source := s.File
+		if source == "" {
+			source = "git -c or the environment"
+		}
+		if inTree(repo, s.File) {
+			return nil, &RuleError{Source: key + " in " + s.File, Err: errors.New("is in the work tree, where a commit could change it"),
+				Next: []string{"git config --global --add " + key + " " + gitops.Pasteable(s.Value), "git config --show-origin --get-all " + key}}
+		}
+		rules, err = add(rules, s.Value, source)
+		var wrong *RuleError
+		if errors.As(err, &wrong) {
+			wrong.Source, wrong.Next = key+" in "+source, []string{"git config --show-origin --get-all " + key}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rules, nil
+}
+
+// inForce returns the values of a setting, without those before an empty one.
+func inForce(settings []gitops.Setting, key string) (values []gitops.Setting) {
+	for _, s := range settings {
+		switch {
+		case !strings.EqualFold(s.Key, key):
+		case s.Value == "":
+			values = nil
+		default:
+			values = append(values, s)
+		}
+	}
+	return values
+}
+
+// inTree reports whether a file of settings is in the work tree, but not in the git directory.
+func inTree(repo *gitops.Repository, file string) bool {
+	if file == "" {
+		return false
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(repo.Top, file)
+	}
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	return within(file, repo.Top) && !within(file, repo.CommonDir) && !within(file, repo.GitDir)
+}
+
+func within(file, folder string) bool {
+	rel, err := filepath.Rel(folder, file)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// add adds a rule, or those of a set, unless they are there.
+func add(rules []control.Rule, text, source string) ([]control.Rule, error) {
+	members, err := sets.Expand(text)
+	if err != nil {
+		return rules, &RuleError{Source: source, Err: err}
+	}
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "@") {
+		source = fmt.Sprintf("%s, %s", text, source)
+	}
+	for _, m := range members {
+		if !slices.ContainsFunc(rules, func(r control.Rule) bool { return r.Text == m.String() && r.Until.IsZero() }) {
+			rules = append(rules, control.Rule{Text: m.String(), Source: source})
+		}
+	}
+	return rules, nil
+}

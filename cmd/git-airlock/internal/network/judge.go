@@ -1,0 +1,217 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+)
+
+// Target is a host and a port that a prison may want to reach.
+type Target struct {
+	Host string // a canonical name, or an address
+	Port uint16
+	Bare bool // Host is an address
+}
+
+func (t Target) String() string { return t.Host + ":" + strconv.Itoa(int(t.Port)) }
+
+// ParseTarget reads HOST[:PORT]. The port is 443 unless it is named.
+func ParseTarget(text string) (Target, error) {
+	host, port, named := strings.Cut(text, ":")
+	if strings.Count(text, ":") > 1 { // an IPv6 address, in brackets if it has a port
+		at := strings.LastIndex(text, "]:")
+		if named = at >= 0; named {
+			host, port = text[:at+1], text[at+2:]
+		} else {
+			host = text
+		}
+		inner, bracketed := strings.CutPrefix(host, "[")
+		host = strings.TrimSuffix(inner, "]")
+		if bracketed != strings.HasSuffix(inner, "]") {
+			return Target{}, fmt.Errorf("%q is not HOST[:PORT]", clip(text))
+		}
+	}
+	t := Target{Port: 443}
+	if named {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return t, fmt.Errorf("%q is not HOST[:PORT]", clip(text))
+		}
+		t.Port = uint16(n)
+	}
+	if egress.IsAddress(host) {
+		t.Host, t.Bare = host, true
+		return t, nil
+	}
+	name, err := egress.Canonical(host)
+	if err != nil {
+		return t, fmt.Errorf("%q is not HOST[:PORT]: %w", clip(text), err)
+	}
+	t.Host = name
+	return t, nil
+}
+
+// Verdict is what rules say about a target.
+type Verdict struct {
+	Allowed bool
+	Rule    *control.Rule // that decided; nil if none did
+	Reason  string        // of a refusal, and of a permission without a rule
+}
+
+// Judge says what rules decide about a target.
+func Judge(rules control.Rules, t Target, now time.Time) Verdict {
+	if rules.Lockdown {
+		return Verdict{Reason: "lockdown: everything is refused"}
+	}
+	if r := find(rules.Deny, t, now); r != nil {
+		return Verdict{Rule: r, Reason: "a rule denies it"}
+	}
+	if r := find(rules.Allow, t, now); r != nil {
+		return Verdict{Allowed: true, Rule: r}
+	}
+	if rules.Learn && !t.Bare {
+		return Verdict{Allowed: true, Reason: "no rule is about it, and " + LearnKey + " allows all public hosts"}
+	}
+	return Verdict{Reason: "no rule allows it"}
+}
+
+// find returns the first rule that holds and is about a target.
+func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
+	for _, r := range rules {
+		parsed, err := egress.ParseRule(r.Text)
+		if err != nil || !Holds(r, now) {
+			continue
+		}
+		if t.Bare && parsed.AboutAddress(t.Host, t.Port) || !t.Bare && parsed.Names(t.Host, t.Port) {
+			return &r
+		}
+	}
+	return nil
+}
+
+// DeniedBy returns the rule of the settings that denies all that another rule allows; nil if there is none that is known to.
+func DeniedBy(rules control.Rules, allow control.Rule, now time.Time) *control.Rule {
+	return Decides(control.Rules{Deny: rules.Deny}, allow, true, now)
+}
+
+// Decides returns the rule that denies, or allows, what another rule is about: one with the same text, or one about its only name.
+func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time) *control.Rule {
+	among := rules.Allow
+	if denies {
+		among = rules.Deny
+	}
+	for _, r := range among {
+		if r.Text == other.Text && Holds(r, now) {
+			return &r
+		}
+	}
+	name, port, named := strings.Cut(other.Text, ":")
+	if !named {
+		port = "443"
+	}
+	t, err := ParseTarget(name + ":" + port)
+	if err != nil || strings.ContainsAny(other.Text, "/ ") {
+		return nil
+	}
+	return find(among, t, now)
+}
+
+// Opaque reports whether the contents of what a rule allows are not seen: anything but plain HTTP.
+func Opaque(r control.Rule) bool {
+	text, _, _ := strings.Cut(r.Text, " ")
+	return !strings.HasSuffix(text, ":80")
+}
+
+// Address is an address of a name, with the error of vetting it; nil if a prison may be led there.
+type Address struct {
+	Text string
+	Err  error
+}
+
+// Checked is what rules say about a target, and what its name leads to.
+type Checked struct {
+	Verdict
+	Addresses []Address
+	Spoiled   bool // the rules allow it, but its addresses do not
+}
+
+// Check judges a target as the network of a prison does. It looks a name up only if a rule allows it: one address that is closed
+// spoils the name.
+func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Checked {
+	c := Checked{Verdict: Judge(rules, t, now)}
+	if !c.Allowed || t.Bare {
+		return c
+	}
+	var rule egress.Rule
+	if c.Rule != nil {
+		rule, _ = egress.ParseRule(c.Rule.Text) //nolint:errcheck // it was found by what it is about
+	}
+	var err error
+	if c.Addresses, err = lookUp(ctx, rule, t.Host); err != nil {
+		c.Allowed, c.Spoiled, c.Reason = false, true, "the look-up failed: "+err.Error()
+	}
+	for _, a := range c.Addresses {
+		if a.Err != nil {
+			c.Allowed, c.Spoiled, c.Reason = false, true, a.Err.Error()
+			break
+		}
+	}
+	return c
+}
+
+// Suggestions returns the rules that would allow a target, the narrowest first. Those that others can have names below are left
+// out. address is the one that the name led to, if that is known.
+func Suggestions(t Target, address string) (rules []string) {
+	if !t.Bare && egress.IsPrivate(address) {
+		if strings.Contains(address, ":") {
+			address = "[" + address + "]"
+		}
+		return []string{exact(t) + " =" + address}
+	}
+	rules = append(rules, exact(t))
+	if t.Bare {
+		return rules
+	}
+	for _, set := range sets.Names() {
+		members, err := sets.Expand(set)
+		if err != nil {
+			continue
+		}
+		for _, m := range members {
+			if m.Names(t.Host, t.Port) {
+				rules = append(rules, set)
+				break
+			}
+		}
+	}
+	_, parent, _ := strings.Cut(t.Host, ".")
+	if wide, err := egress.ParseRule("*." + parent + portSuffix(t)); err == nil && wide.Shared() == "" && strings.Contains(parent, ".") {
+		rules = append(rules, wide.String())
+	}
+	return rules
+}
+
+// exact returns the rule about nothing but a target.
+func exact(t Target) string {
+	switch {
+	case t.Bare && strings.Contains(t.Host, ":"):
+		return "[" + t.Host + "]:" + strconv.Itoa(int(t.Port))
+	case t.Bare:
+		return t.String()
+	}
+	return t.Host + portSuffix(t)
+}
+
+// portSuffix returns the port as a rule names it: nothing for those of HTTP and HTTPS.
+func portSuffix(t Target) string {
+	if t.Port == 80 || t.Port == 443 {
+		return ""
+	}
+	return ":" + strconv.Itoa(int(t.Port))
+}

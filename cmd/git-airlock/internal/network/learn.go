@@ -1,0 +1,74 @@
+package network
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison/egress"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+)
+
+// maxLearned bounds the targets that are learned from a ledger.
+const maxLearned = 10_000
+
+// Learned collects what records have reached.
+type Learned struct{ seen map[string]bool }
+
+// Add takes a record into account.
+func (l *Learned) Add(r control.Record) {
+	reached := r.Verdict == control.VerdictAllow || r.Verdict == control.VerdictBegun || r.Verdict == control.VerdictClosed
+	if r.Kind != control.KindFlow && r.Kind != control.KindRequest || !reached || len(l.seen) >= maxLearned {
+		return
+	}
+	t := TargetOf(r)
+	if t.Host == "" || t.Port == 0 {
+		return
+	}
+	if _, err := egress.ParseRule(exact(t)); err != nil {
+		return // nothing that a rule could be about
+	}
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[exact(t)] = true
+}
+
+// TargetOf returns what a record is about; without a host if that is not known.
+func TargetOf(r control.Record) Target {
+	if r.Name != "" {
+		return Target{Host: r.Name, Port: r.Port}
+	}
+	return Target{Host: r.Address, Port: r.Port, Bare: true}
+}
+
+// Rules returns the shortest list of rules that allows what was reached, and nothing else: a set stands for its hosts if all of
+// them were reached.
+func (l *Learned) Rules() (rules []string) {
+	left := map[string]bool{}
+	for text := range l.seen {
+		left[text] = true
+	}
+	names := sets.Names()
+	slices.SortStableFunc(names, func(a, b string) int { return size(b) - size(a) })
+	for _, set := range names {
+		members, err := sets.Expand(set)
+		if err != nil || len(members) < 2 || slices.ContainsFunc(members, func(m egress.Rule) bool { return !left[m.String()] }) {
+			continue
+		}
+		rules = append(rules, set)
+		for _, m := range members {
+			delete(left, m.String())
+		}
+	}
+	for text := range left {
+		rules = append(rules, text)
+	}
+	slices.SortFunc(rules, strings.Compare)
+	return rules
+}
+
+func size(set string) int {
+	members, _ := sets.Expand(set) //nolint:errcheck // a set that cannot be read has no members
+	return len(members)
+}

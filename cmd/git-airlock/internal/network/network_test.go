@@ -1,0 +1,148 @@
+package network
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+)
+
+// TestLearnedRulesAllowWhatWasReached makes random records. The rules that are learned from them must allow each host that was
+// reached, and no other.
+func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
+	hosts := []string{"a.test", "b.a.test", "registry.npmjs.org", "pypi.org", "files.pythonhosted.org", "proxy.golang.org", "sum.golang.org", "192.0.2.1", "2001:db8::1"}
+	ports := []uint16{22, 80, 443, 8080}
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var learned Learned
+		reached := map[string]bool{}
+		for range random.IntN(12) {
+			r := control.Record{Kind: control.KindFlow, Verdict: control.VerdictAllow, Port: ports[random.IntN(len(ports))]}
+			if host := hosts[random.IntN(len(hosts))]; random.IntN(4) == 0 {
+				r.Kind, r.Verdict, r.Name = control.KindRefusal, control.VerdictDeny, host
+			} else if r.Name = host; host[0] <= '9' {
+				r.Name, r.Address = "", host
+			}
+			learned.Add(r)
+			if r.Kind == control.KindFlow {
+				reached[exact(TargetOf(r))] = true
+			}
+		}
+		var rules control.Rules
+		for _, text := range learned.Rules() {
+			var err error
+			if rules.Allow, err = add(rules.Allow, text, "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, host := range hosts {
+			for _, port := range ports {
+				target := Target{host, port, host[0] <= '9'}
+				if got := Judge(rules, target, time.Now()).Allowed; got != reached[exact(target)] {
+					t.Errorf("seed %d: %v is allowed: %v, reached: %v, by %q", seed, target, got, !got, learned.Rules())
+				}
+			}
+		}
+	}
+}
+
+func TestLearnedSets(t *testing.T) {
+	var learned Learned
+	for _, host := range []string{"pypi.org", "files.pythonhosted.org", "proxy.golang.org"} {
+		learned.Add(control.Record{Kind: control.KindFlow, Verdict: control.VerdictAllow, Name: host, Port: 443})
+	}
+	if got := learned.Rules(); !slices.Equal(got, []string{"@pypi", "proxy.golang.org"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLiveRules(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	rules := control.Rules{Deny: []control.Rule{{Text: "b.test", Source: "config"}}}
+	for _, change := range []struct {
+		text string
+		deny bool
+		end  time.Time
+	}{{"a.test", true, time.Time{}}, {"a.test", false, time.Time{}}, {"c.test", false, now.Add(time.Hour)}, {"d.test", false, now.Add(-time.Hour)}} {
+		var err error
+		if rules, _, err = With(rules, change.text, change.deny, change.end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for host, want := range map[string]bool{"a.test": true, "b.test": false, "c.test": true, "d.test": false} {
+		if v := Judge(rules, Target{Host: host, Port: 443}, now); v.Allowed != want {
+			t.Errorf("%s: %+v", host, v)
+		}
+	}
+	if by := DeniedBy(rules, control.Rule{Text: "b.test"}, now); by == nil || by.Source != "config" {
+		t.Error(by)
+	}
+	rules.Lockdown = true
+	written, err := Write(dir, rules)
+	if err != nil || written.Generation != 1 {
+		t.Fatal(written, err)
+	}
+	locked, err := Begin(dir, control.Rules{Allow: []control.Rule{{Text: "e.test", Source: "config"}}}, now)
+	if err != nil || !locked {
+		t.Fatal(locked, err)
+	}
+	after, err := control.ReadRules(dir)
+	var texts []string
+	for _, r := range after.Allow {
+		texts = append(texts, r.Text)
+	}
+	if want := []string{"e.test", "a.test", "c.test"}; err != nil || !slices.Equal(texts, want) || len(after.Deny) != 0 || after.Generation != 2 || !after.Lockdown {
+		t.Errorf("%+v, %v; want %q", after, err, want)
+	}
+}
+
+func TestSuggestions(t *testing.T) {
+	for _, c := range []struct {
+		target  Target
+		address string
+		want    []string
+	}{
+		{Target{Host: "x.a.example", Port: 443}, "", []string{"x.a.example", "*.a.example"}},
+		{Target{Host: "pypi.org", Port: 443}, "", []string{"pypi.org", "@balanced", "@pypi"}},
+		{Target{Host: "me.github.io", Port: 22}, "", []string{"me.github.io:22"}},
+		{Target{Host: "db.a.example", Port: 5432}, "10.0.0.5", []string{"db.a.example:5432 =10.0.0.5"}},
+		{Target{Host: "2001:db8::1", Port: 22, Bare: true}, "2001:db8::1", []string{"[2001:db8::1]:22"}},
+	} {
+		got := Suggestions(c.target, c.address)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.target, got, c.want)
+		}
+		for _, text := range got {
+			var rules control.Rules
+			var err error
+			if rules.Allow, err = add(nil, text, ""); err != nil || !Judge(rules, c.target, time.Now()).Allowed {
+				t.Errorf("%q does not allow %v: %v", text, c.target, err)
+			}
+		}
+	}
+	if len(sets.Names()) == 0 {
+		t.Error("no sets")
+	}
+}
+
+func FuzzParseTarget(f *testing.F) {
+	for _, text := range []string{"a.test", "a.test:22", "[::1]:443", "::1", "10.0.0.1:80", "[", ":", "a:b:c"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		target, err := ParseTarget(text)
+		if err != nil {
+			return
+		}
+		if target.Port == 0 || target.Host == "" {
+			t.Fatalf("%q is %+v", text, target)
+		}
+		again, err := ParseTarget(target.Host)
+		if err != nil || again.Host != target.Host || again.Bare != target.Bare {
+			t.Errorf("%q is %+v, which is %+v: %v", text, target, again, err)
+		}
+	})
+}

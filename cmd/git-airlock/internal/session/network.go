@@ -1,0 +1,143 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// writeRules gives the rules of the network to a prison that is about to start.
+func (c resolved) writeRules(spec prison.Spec) error {
+	if spec.Network == prison.NetworkNone {
+		return nil
+	}
+	locked, err := network.Begin(spec.Dir, c.rules, c.session.Now())
+	if locked {
+		c.session.Report.Say("the network is locked down: nothing is reached")
+		c.session.Report.Hint("git airlock net unlock")
+	}
+	return err
+}
+
+// Network is the network of an airlock at one moment.
+type Network struct {
+	Dir   string // has the files of package control
+	Rules control.Rules
+	State control.State // zero if the network has not run
+	Runs  bool          // the prison is running
+}
+
+// Network reads the network of an airlock. It refuses for an airlock without a network.
+func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err error) {
+	spec, err := s.Prisons().Spec(r)
+	if err != nil {
+		return n, err
+	}
+	if spec.Network == prison.NetworkNone {
+		return n, &environment.Refusal{Text: "the network of this airlock is none: it reaches nothing",
+			Next: []string{"git airlock stop && git airlock start --network allowlist --allow <host>"}}
+	}
+	n.Dir = spec.Dir
+	if n.Rules, err = control.ReadRules(n.Dir); err != nil {
+		return n, err
+	}
+	if n.State, err = control.ReadState(n.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return n, err
+	}
+	n.Runs, err = s.Prisons().Runs(ctx, r)
+	if errors.Is(err, prison.ErrFrozen) {
+		return n, nil
+	}
+	return n, err
+}
+
+// ChangeNetwork changes the rules of an airlock's network, and waits until they are in force if its prison is running. change gets
+// the present rules, and may refuse. It returns the network from before, with the new rules.
+func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change func(control.Rules) (control.Rules, error)) (Network, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return Network{}, err
+	}
+	n, err := s.Network(ctx, r)
+	if err == nil {
+		n.Rules, err = change(n.Rules)
+	}
+	if err == nil && !s.Dry {
+		n.Rules, err = network.Write(n.Dir, n.Rules)
+	}
+	unlock()
+	if err != nil || s.Dry || !n.Runs {
+		return n, err
+	}
+	return n, network.Await(ctx, n.Dir, n.Rules.Generation)
+}
+
+// RulesHere returns the rules of the airlock here, or those of the settings if there is no airlock.
+func (s *Session) RulesHere(ctx context.Context) (control.Rules, error) {
+	r, err := s.Here(ctx)
+	if errors.Is(err, ErrNoAirlock) {
+		return network.Compile(ctx, s.Repo, s.Config, network.Options{})
+	}
+	if err != nil {
+		return control.Rules{}, err
+	}
+	n, err := s.Network(ctx, r)
+	return n.Rules, err
+}
+
+// LedgerDir returns the folder with the ledger of the airlock here, which may be empty.
+func (s *Session) LedgerDir(ctx context.Context) (string, error) {
+	r, err := s.Here(ctx)
+	if err != nil {
+		return "", err
+	}
+	spec, err := s.Prisons().Spec(r)
+	return spec.Dir, err
+}
+
+// SaveRule adds a rule to the settings of the repository.
+func (s *Session) SaveRule(ctx context.Context, key, text string) error {
+	if s.Dry {
+		return nil
+	}
+	return s.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", key, text}})
+}
+
+// recentWindow is how old a refusal may be that the status shows.
+const recentWindow = time.Hour
+
+// shownRefusals bounds the refused hosts that are shown.
+const shownRefusals = 5
+
+// Refusals are what a network has refused lately, with the rules of now.
+type Refusals struct {
+	Rules   control.Rules
+	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
+}
+
+// RecentRefusals returns what a network has refused in the last hour. If that cannot be read it is empty: the status has more
+// important facts.
+func (s *Session) RecentRefusals(r airlock.Record) Refusals {
+	spec, err := s.Prisons().Spec(r)
+	if err != nil || spec.Network == prison.NetworkNone {
+		return Refusals{}
+	}
+	rules, err := control.ReadRules(spec.Dir)
+	if err != nil {
+		return Refusals{}
+	}
+	records, err := ledger.Tail(spec.Dir)
+	if err != nil {
+		return Refusals{}
+	}
+	return Refusals{rules, network.Refusals(records, rules, s.Now().Add(-recentWindow), s.Now(), shownRefusals)}
+}

@@ -1,0 +1,158 @@
+package ui
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// NetworkDocument is version 1 of what net --json prints.
+type NetworkDocument struct {
+	Version     int           `json:"version"`
+	Network     string        `json:"network"`
+	Running     bool          `json:"running"`
+	Generation  uint64        `json:"generation"`
+	InForce     uint64        `json:"in_force"` // the generation that the running network uses
+	Lockdown    bool          `json:"lockdown"`
+	Learn       bool          `json:"learn"`
+	Allow       []NetworkRule `json:"allow"`
+	Deny        []NetworkRule `json:"deny"`
+	Flows       []NetworkFlow `json:"flows"`
+	Admitted    uint64        `json:"admitted"`
+	Refused     uint64        `json:"refused"`
+	Refusals    []Refused     `json:"refusals"`
+	Credentials []string      `json:"credentials"`
+	Failure     string        `json:"failure,omitempty"`
+}
+
+// NetworkRule is a rule with its origin.
+type NetworkRule struct {
+	Rule   string     `json:"rule"`
+	Source string     `json:"source"`
+	Until  *time.Time `json:"until"`  // null for ever
+	Opaque bool       `json:"opaque"` // contents are not seen
+}
+
+// NetworkFlow is a connection that goes on.
+type NetworkFlow struct {
+	Name     string    `json:"name"`
+	Address  string    `json:"address"`
+	Port     uint16    `json:"port"`
+	Proto    string    `json:"proto"`
+	Rule     string    `json:"rule"`
+	Since    time.Time `json:"since"`
+	Sent     int64     `json:"sent"`
+	Received int64     `json:"received"`
+}
+
+// Refused is a host that was refused, with the commands that allow it.
+type Refused struct {
+	Seq    uint64    `json:"seq"`
+	Host   string    `json:"host"` // escaped
+	Port   uint16    `json:"port"`
+	Reason string    `json:"reason"`
+	Count  int       `json:"count"`
+	Time   time.Time `json:"time"`
+	Next   []string  `json:"next"`
+
+	Rules []string `json:"-"` // that would allow it, the narrowest first
+}
+
+// Print prints a document as text: what is open, by which rules, connections, and what was refused.
+func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
+	p := &statusText{paint: paint, now: now}
+	p.line("network", "%s%s", d.Network, d.condition(paint))
+	if d.Failure != "" {
+		p.alarm("failing", "%s", gitops.Text(d.Failure).String())
+	}
+	for _, r := range d.Deny {
+		p.line("deny", "%s", r.text(now))
+	}
+	for _, r := range d.Allow {
+		p.line("allow", "%s", r.text(now))
+	}
+	for _, f := range d.Flows {
+		host := f.Name
+		if host == "" {
+			host = f.Address
+		}
+		p.line("flow", "%s %s:%d, %s sent, %s received, since %s", f.Proto, gitops.Text(host).String(), f.Port, Bytes(f.Sent), Bytes(f.Received), span(now.Sub(f.Since)))
+	}
+	p.refusals(d.Refusals)
+	_, err := p.WriteTo(w)
+	return err
+}
+
+// condition describes what holds besides the rules.
+func (d NetworkDocument) condition(p Paint) string {
+	var words []string
+	if d.Lockdown {
+		words = append(words, p.Red("locked down: nothing is reached"))
+	}
+	if d.Learn {
+		words = append(words, p.Yellow("learning: all public hosts are allowed"))
+	}
+	switch {
+	case !d.Running:
+		words = append(words, "not running")
+	case d.InForce != d.Generation:
+		words = append(words, p.Red("the newest rules are not in force"))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(words, ", ")
+}
+
+func (r NetworkRule) text(now time.Time) string {
+	text := gitops.Text(r.Rule).String() + " (" + gitops.Text(r.Source).String() + ")"
+	if r.Until != nil {
+		text += ", for " + span(r.Until.Sub(now))
+	}
+	if r.Opaque {
+		text += ", opaque"
+	}
+	return text
+}
+
+// refusals prints hosts that were refused, with the command that allows each.
+func (p *statusText) refusals(all []Refused) {
+	for _, r := range all {
+		times := ""
+		if r.Count > 1 {
+			times = ", " + Count(r.Count, "time")
+		}
+		p.line("refused", "%s: %s%s, %s", p.paint.Red(gitops.Text(HostPort(r.Host, r.Port)).String()), gitops.Text(r.Reason).String(), times, ago(r.Time, p.now))
+		if len(r.Next) > 0 {
+			p.next(r.Next[0])
+		}
+	}
+}
+
+// HostPort joins a host and a port, as URLs do.
+func HostPort(host string, port uint16) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port == 0 {
+		return host
+	}
+	return host + ":" + strconv.Itoa(int(port))
+}
+
+// Bytes formats a number of bytes for people.
+func Bytes(n int64) string {
+	for _, unit := range []struct {
+		of   int64
+		name string
+	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if n >= unit.of {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.of), unit.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
