@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -14,23 +15,31 @@ import (
 type built struct {
 	build.Built
 	remarks
+	without []gitops.OID // commits that were set aside because they lack others
 }
 
 func (b built) entered(o ledger.Outcome) ledger.Outcome {
-	o.Onto, o.Apart = b.Onto, b.Apart
+	o.Lacking = b.without
+	o.Onto, o.Apart, o.Aside, o.Unbuilt = b.Onto, b.Apart, b.Aside, b.Unbuilt
 	return b.added(o)
+}
+
+// lacking returns the inner commit at which building stopped if commits were left out before, whose changes it may need.
+func (b built) lacking(p planned) []gitops.OID {
+	var ids []gitops.OID
+	for _, c := range b.Stopped {
+		if len(p.Facts.Aside) > 0 && slices.Contains(p.Chain, c.Commit) {
+			ids = append(ids, c.Commit)
+		}
+	}
+	return ids
 }
 
 // build builds the commits of a plan.
 func (e *Engine) build(ctx context.Context, f facts, p planned, w *lazyBridge) (built, error) {
-	if len(p.Chain) > 0 {
-		if err := w.ready(ctx); err != nil {
-			return built{}, err
-		}
-	}
 	made, err := build.Commits(ctx, build.Request{
-		Plan: p.Plan, Format: e.Record.Format, Partial: e.Record.Partial, User: f.settings.User, Sign: f.settings.Sign,
-		ByPatch: f.settings.Engine == PatchEngine, Onto: f.refs.onto(), Before: build.Place{Onto: f.before.Onto, Apart: f.before.Apart},
+		Plan: p.Plan, Format: e.Record.Format, Trees: p.trees, User: f.settings.User, Sign: f.settings.Sign,
+		ByPatch: f.settings.Engine == PatchEngine, Onto: f.refs.onto(), Before: build.Place{Onto: f.before.Onto, Apart: f.before.Apart, Aside: f.before.Aside, Unbuilt: f.before.Unbuilt},
 		Again: f.options.Engine != "", Repo: e.Repo, Bridge: w.bridge, Inside: f.inside, Across: w.across,
 		Progress: func(done, all int) { e.progress("building commits", done, all) },
 		Fetch:    func(ctx context.Context) bool { return e.fetchPromised(ctx, f.refs.onto()) },

@@ -3,11 +3,14 @@ package promote
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -76,21 +79,14 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	if err != nil {
 		return outcome, err
 	}
-	plan, err := e.plan(ctx, facts, taken)
+	plan, built, judged, err := e.choose(ctx, facts, taken, bridge)
+	if plan.Plan != nil {
+		outcome = plan.entered(outcome)
+	}
 	if err != nil {
 		return e.invalid(outcome, err)
 	}
-	outcome = plan.entered(outcome)
-	built, err := e.build(ctx, facts, plan, bridge)
-	if err != nil {
-		return e.invalid(outcome, err)
-	}
-	outcome = built.entered(outcome)
-	judged, err := e.judge(ctx, facts, plan, built, bridge)
-	outcome = judged.added(outcome)
-	if err != nil {
-		return e.invalid(outcome, err)
-	}
+	outcome = judged.added(built.entered(outcome))
 	delivered, err := e.deliver(ctx, facts, judged, bridge)
 	if err != nil {
 		return outcome, err
@@ -101,6 +97,71 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 		return outcome, err
 	}
 	return outcome, facts.quarantine.Tidy(ctx)
+}
+
+// maxRounds bounds the number of times that a cycle builds its commits.
+const maxRounds = 20
+
+// choose plans, builds and judges commits. If a rule holds a commit, or if it does not apply without one that was left
+// out before, choose does so again with that commit set aside, as long as others stand without it.
+func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p planned, b built, j judged, err error) {
+	held, err := e.heldBefore(f)
+	var without []gitops.OID
+	if f.before.Onto == f.refs.onto() {
+		without = slices.Clone(f.before.Lacking)
+	}
+	var trees *build.Trees // of inner commits, which are the same in each round
+	for round := range maxRounds {
+		if err != nil {
+			return p, b, j, err
+		}
+		next, err := e.plan(ctx, f, t, maps.Clone(held))
+		if err == nil {
+			next, err = e.walk(ctx, next, trees, w)
+			trees = next.trees
+		}
+		if err != nil {
+			return next, b, j, err
+		}
+		if round > 0 && slices.Equal(next.Chain, p.Chain) && slices.Equal(next.Held(), p.Held()) {
+			break
+		}
+		p = next
+		if b, err = e.build(ctx, f, p, w); err == nil {
+			j, err = e.judge(ctx, f, p, b, w)
+		}
+		if err != nil {
+			return p, b, j, err
+		}
+		known := len(held)
+		without = append(without, b.lacking(p)...)
+		for _, id := range slices.Concat(b.lacking(p), j.held()) {
+			held[id] = true
+		}
+		if len(held) == known {
+			break
+		}
+	}
+	b.without = without
+	return p, b, j, nil
+}
+
+// heldBefore returns the inner commits that a rule holds, as far as it is known, or that did not apply to the branch
+// as it is now.
+func (e *Engine) heldBefore(f facts) (map[gitops.OID]bool, error) {
+	held := map[gitops.OID]bool{}
+	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
+	for _, v := range verdicts.Commits {
+		if v.Holds() && !f.ledger.HasOuter(v.Commit) {
+			held[v.Inner] = true
+		}
+	}
+	if f.before.Onto == f.refs.onto() && f.options.Engine == "" {
+		for _, id := range f.before.Lacking {
+			held[id] = true
+		}
+	}
+	return held, err
 }
 
 // remarks are a stage's additions to the outcome: the reasons why commits wait, and the time of the next try.

@@ -92,7 +92,7 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		return nil, err
 	}
 	defer unlock()
-	p, err := e.plan(ctx, f, taken{tip: cmp.Or(f.before.Inner, f.ledger.Newest())})
+	p, err := e.plan(ctx, f, taken{tip: cmp.Or(f.before.Inner, f.ledger.Newest())}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -60,16 +60,16 @@ func TestHeldOnASideBranch(t *testing.T) {
 	t.Parallel()
 	w := heldOnASide(t)
 	o := w.cycle()
-	if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || o.Landed != 2 || o.Pending != 3 || w.subjects() != "two one" {
+	if len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || o.Landed != 3 || o.Pending != 2 || w.subjects() != "three two one" {
 		t.Fatalf("%q, %+v", w.subjects(), o)
 	}
-	if s := w.state(); s.Landed != 2 || s.Pending != 3 {
+	if s := w.state(); s.Landed != 3 || s.Pending != 2 {
 		t.Errorf("%d have landed, %d wait", s.Landed, s.Pending)
 	}
 	// Another process gets the same result, and a user commit in between does not change it.
 	w.engine = newEngine(w.Repository, w.record, w.inner)
 	w.git("commit", "-q", "--allow-empty", "-m", "mine")
-	if o := w.cycle(); len(o.Holds) != 1 || o.Pending != 3 || w.subjects() != "mine two one" {
+	if o := w.cycle(); len(o.Holds) != 1 || o.Pending != 2 || w.subjects() != "mine three two one" {
 		t.Fatalf("%q, %+v", w.subjects(), o)
 	}
 	accepted, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe", Path: recipe}})
@@ -97,7 +97,7 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	w := heldOnASide(t)
 	w.cycle()
 	pending := w.ref(w.record.Ref("pending"))
-	dropped, err := w.engine.Drop(t.Context(), []string{string(pending) + "^^2"})
+	dropped, err := w.engine.Drop(t.Context(), []string{string(pending) + "^2"})
 	check(t, err)
 	if len(dropped) != 1 || dropped[0].Subject != "held" {
 		t.Fatalf("%+v", dropped)
@@ -106,7 +106,7 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || !strings.Contains(o.Holds[0].Message, "(merge)") {
 		t.Fatalf("%+v", o)
 	}
-	_, err = w.engine.Drop(t.Context(), []string{string(w.ref(w.record.Ref("pending"))) + "^"})
+	_, err = w.engine.Drop(t.Context(), []string{string(w.ref(w.record.Ref("pending")))})
 	check(t, err)
 	if o := w.cycle(); len(o.Holds) != 0 || o.Pending != 0 || w.subjects() != "three two one" {
 		t.Fatalf("%q, %+v", w.subjects(), o)

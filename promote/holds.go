@@ -146,6 +146,9 @@ func (e *Engine) conflict(ctx context.Context, at refs, c build.Conflict) ledger
 		return notApplied(*c.Lacking, c.Paths)
 	case c.Refused != "":
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
+	case c.Behind:
+		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)},
+			Message: fmt.Sprintf("commit %.12s and a commit on %s change the same lines", c.Commit, branch)}
 	case at.tip != at.promoted && e.Repo.IsAncestor(ctx, at.tip, at.promoted):
 		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git merge " + e.Record.Ref("pending") + "  # brings them back"},
 			Message: fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)}

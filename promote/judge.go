@@ -60,7 +60,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 		j.remarks = innerInvalid(invalid)
 		j.pending = before(p, b.Pending, unknown[len(passed)].Inner)
 	}
-	if j.notes, err = e.notes(ctx, f, b, j, unknown); err != nil {
+	if j.notes, err = e.notes(ctx, f, p, b, j, unknown); err != nil {
 		return j, err
 	}
 	for _, n := range b.Fresh {
@@ -128,10 +128,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 		j.holds = append(j.holds, teamUnreadable(f.rules.broken))
 		return j
 	}
-	lands := map[gitops.OID]bool{}
-	for _, id := range p.Chain {
-		lands[id] = true
-	}
+	lands := p.Ends()
 	for i, t := range j.pending {
 		v := j.verdicts.Of(t.Outer)
 		if v != nil && v.Late {
@@ -158,6 +155,17 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 	return j
 }
 
+// held returns the inner commits that a rule holds.
+func (j judged) held() []gitops.OID {
+	var ids []gitops.OID
+	for _, t := range j.pending {
+		if j.verdicts.Of(t.Outer).Holds() {
+			ids = append(ids, t.Inner)
+		}
+	}
+	return ids
+}
+
 // inTheWay returns the paths of new files at which the user already has a file. Such a commit will collide once its
 // rule is accepted.
 func (e *Engine) inTheWay(v ledger.Verdict) []string {
@@ -177,18 +185,18 @@ func (e *Engine) inTheWay(v ledger.Verdict) []string {
 
 // notes returns the notes to change: removals for commits that are not pending any more, and notes of new commits and
 // of waiting commits whose verdict changed.
-func (e *Engine) notes(ctx context.Context, f facts, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
+func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
 	var notes []quarantine.Note
 	for _, gone := range b.Gone {
 		notes = append(notes, quarantine.Note{Commit: gone.Outer})
 	}
-	waits, fresh := map[gitops.OID]bool{}, map[gitops.OID]bool{}
+	waits, fresh, without := map[gitops.OID]bool{}, map[gitops.OID]bool{}, p.Missing(j.pending)
 	for _, t := range j.pending {
 		waits[t.Outer] = true
 	}
 	for _, n := range b.Fresh {
 		if fresh[n.Outer] = true; waits[n.Outer] {
-			notes = append(notes, e.note(n.Pair, n.Author, j.verdicts.Of(n.Outer), f.now))
+			notes = append(notes, e.note(n.Pair, n.Author, j.verdicts.Of(n.Outer), without[n.Inner], f.now))
 		}
 	}
 	for _, t := range b.Pending {
@@ -205,7 +213,7 @@ func (e *Engine) notes(ctx context.Context, f facts, b built, j judged, checked 
 			return nil, err
 		}
 		author, _ := gitops.SplitIdent(inner.Author)
-		notes = append(notes, e.note(t, author, j.verdicts.Of(t.Outer), f.now))
+		notes = append(notes, e.note(t, author, j.verdicts.Of(t.Outer), without[t.Inner], f.now))
 	}
 	return notes, nil
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// note makes the provenance note of one landed commit, in the format of version 1.
-func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, now time.Time) quarantine.Note {
+// withoutNamed bounds the number of commits that a note names as left out.
+const withoutNamed = 100
+
+// note makes the provenance note of one landed commit, in the format of version 1. without lists the inner commits before
+// it that were left out.
+func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, without []gitops.OID, now time.Time) quarantine.Note {
 	r := e.Record
 	if r.Partial {
 		p.Merged = true // merged with the files that the snapshot left out
@@ -38,6 +42,9 @@ func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict
 	}
 	for _, s := range p.Supersedes {
 		fmt.Fprintf(&b, "Airlock-Supersedes: %s\n", s)
+	}
+	for _, w := range without[:min(len(without), withoutNamed)] {
+		fmt.Fprintf(&b, "Airlock-Without: %s\n", w)
 	}
 	return quarantine.Note{Commit: p.Outer, Text: b.String()}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
@@ -14,7 +15,9 @@ import (
 // planned is a plan and the inner commit at which the landing ends.
 type planned struct {
 	*history.Plan
-	target gitops.OID // empty if everything may land
+	target gitops.OID          // empty if everything may land
+	held   map[gitops.OID]bool // inner commits that may not land now
+	trees  *build.Trees        // nil if there is nothing to build
 }
 
 func (p planned) entered(o ledger.Outcome) ledger.Outcome {
@@ -22,20 +25,78 @@ func (p planned) entered(o ledger.Outcome) ledger.Outcome {
 	return o
 }
 
-// plan collects the facts of the plan and makes it.
-func (e *Engine) plan(ctx context.Context, f facts, t taken) (planned, error) {
+// plan collects the facts of the plan and makes it. held lists commits that may not land now.
+func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID]bool) (planned, error) {
 	links, brought, err := e.unlanded(ctx, f, t.tip)
 	if err != nil {
 		return planned{}, err
 	}
-	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions},
+	aside, err := e.leftOut(ctx, f, t.tip, links, held)
+	if err != nil {
+		return planned{}, err
+	}
+	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Aside: aside},
 		f.quarantine, e.Repo)
 	if err != nil || f.options.UpTo == "" {
-		return planned{p, ""}, err
+		return planned{Plan: p, held: held}, err
 	}
 	revision, _ := e.Repo.Commit(ctx, f.options.UpTo)
 	target, err := p.Target(f.options.UpTo, revision, f.options.target)
-	return planned{p, target}, err
+	return planned{Plan: p, target: target, held: held}, err
+}
+
+// leftOut lists the commits that were left out when later ones landed, and that the inner commit still reaches.
+func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) ([]history.Aside, error) {
+	left := map[gitops.OID]bool{}
+	for _, id := range f.ledger.LeftOut() {
+		left[id] = true
+	}
+	for _, l := range links {
+		delete(left, l.Commit) // the agent has gone back to it, so that it is new again
+	}
+	if len(left) == 0 {
+		return nil, nil
+	}
+	all, err := f.inside.History(ctx, tip, func(id gitops.OID) bool {
+		return id == f.ledger.Base.Inner || id == f.ledger.Base.Outer || f.ledger.HasOuter(id)
+	}, f.settings.Limits)
+	if errors.Is(err, quarantine.ErrMany) {
+		all, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner})
+	}
+	if err != nil {
+		return nil, err
+	}
+	points := map[gitops.OID]bool{tip: true} // others are reached only as commits that a merge brings, which has not landed
+	var aside []history.Aside
+	for _, l := range slices.Backward(all) { // children before parents
+		switch {
+		case f.ledger.Has(l.Commit):
+			for _, id := range l.Parents {
+				points[id] = true
+			}
+		case points[l.Commit] && len(l.Parents) > 0:
+			points[l.Parents[0]] = true
+		}
+		if left[l.Commit] {
+			aside = append(aside, history.Aside{Link: l, Side: !points[l.Commit], Held: held[l.Commit], Older: true})
+		}
+	}
+	slices.Reverse(aside)
+	return aside, nil
+}
+
+// walk sets the held commits of a plan, and those that do not stand without them, aside if others can land before them.
+func (e *Engine) walk(ctx context.Context, p planned, trees *build.Trees, w *lazyBridge) (planned, error) {
+	if len(p.Links)+len(p.Aside) == 0 {
+		return p, nil
+	}
+	if err := w.ready(ctx); err != nil {
+		return p, err
+	}
+	if p.trees = trees; trees == nil {
+		p.trees = build.NewTrees(p.Plan, e.Record.Partial, w.bridge, w.across)
+	}
+	return p, p.Walk(ctx, p.held, p.trees)
 }
 
 // unlanded lists the commits that an inner commit reaches and that have not landed. It also returns the inner commits

@@ -16,7 +16,7 @@ import (
 type Request struct {
 	Plan    *history.Plan
 	Format  string        // object format of both repositories
-	Partial bool          // the snapshot left files out
+	Trees   *Trees        // of the plan's commits
 	User    identity.User // author and committer of the built commits
 	Sign    bool          // sign each commit with the user's key
 	ByPatch bool          // require that git format-patch and git am make the same trees
@@ -40,6 +40,9 @@ type Request struct {
 type Place struct {
 	Onto  gitops.OID // the branch's tip when they were built
 	Apart bool       // built without the user's commits, because they conflict
+	// Aside lists the inner commits that were set aside because they may not land, Unbuilt those that could not be built
+	// on the branch.
+	Aside, Unbuilt []gitops.OID
 }
 
 // Built is the result of building: the commits that wait from now on.
@@ -62,24 +65,28 @@ type Fresh struct {
 
 // Conflict is a commit that could not be built on the branch.
 type Conflict struct {
+	Commit  gitops.OID      // the inner commit, if it was set aside
 	Paths   []string        // the paths with conflicts
+	Behind  bool            // it cannot be pending, for the user to merge
 	Refused string          // the patch engine's message, in place of Paths
-	Lacking *ledger.Dropped // set if the commit does not apply without dropped ones
+	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
 }
 
 // Commits builds the commits of the plan that are not pending yet: on the branch if possible, and apart otherwise.
 func Commits(ctx context.Context, r Request) (Built, error) {
 	before := r.Plan.Ledger.Tail
-	if len(r.Plan.Chain) == 0 {
+	if len(r.Plan.Chain)+len(r.Plan.Aside) == 0 {
 		return Built{Place: Place{Onto: r.Before.Onto}, Gone: before}, nil
 	}
 	tail := before
-	if len(tail) > 0 && !r.Plan.Keeps(tail) {
+	if len(r.Plan.Aside) == 0 && len(tail) > 0 && (len(r.Before.Aside) > 0 || !r.Plan.Keeps(tail)) {
 		tail = nil
 	}
 	var built Built
 	var err error
 	switch {
+	case len(r.Plan.Aside) > 0:
+		built, err = r.withAside(ctx, before)
 	case r.Before.Apart && len(tail) > 0:
 		built, err = r.rejoin(ctx, tail)
 	case r.Before.Onto != r.Onto:

@@ -48,10 +48,14 @@ type builder struct {
 	refused string // the patch engine's message, if it stopped the building
 	merging bool   // trees had to be merged, which takes time
 	late    bool   // merging took too long: the commits built so far are complete, the rest is left out
-	// raw maps built commits to the agent's own trees, where the changes of dropped commits were taken out of them.
-	raw map[gitops.OID]gitops.OID
-	// overlay holds the files that the snapshot left out, or nil if it left out none.
-	overlay *quarantine.Overlay
+	// named has the commits that were set aside and that a pair names as left out.
+	named map[gitops.OID]bool
+	// placed maps the commits that were set aside to their outer commits.
+	placed map[gitops.OID]gitops.OID
+	// at is the inner commit at which a merge stopped.
+	at gitops.OID
+	// whole is the commit set aside that gets its own tree, or empty.
+	whole gitops.OID
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
 	replaced map[gitops.OID]gitops.OID
 	// lacking is set if a commit does not apply without dropped commits.
@@ -60,14 +64,15 @@ type builder struct {
 
 // build builds links on top of the pending commits.
 func (r Request) build(ctx context.Context, links []quarantine.Link, pending []ledger.Pair, onto gitops.OID, how treatment) (*builder, error) {
-	b := &builder{request: r, plan: r.Plan, onto: onto, how: how, raw: map[gitops.OID]gitops.OID{}, now: time.Now(), done: map[gitops.OID]ledger.Pair{},
+	b := &builder{request: r, plan: r.Plan, onto: onto, how: how, named: map[gitops.OID]bool{}, placed: map[gitops.OID]gitops.OID{}, now: time.Now(), done: map[gitops.OID]ledger.Pair{},
 		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
+	for _, id := range r.Plan.Ledger.LeftOut() {
+		b.named[id] = true
+	}
 	for _, t := range pending {
 		b.done[t.Inner], b.taken[t.Outer] = t, true
-	}
-	if r.Partial {
-		if err := b.findExcluded(ctx); err != nil {
-			return b, err
+		for _, id := range t.Without {
+			b.named[id] = true
 		}
 	}
 	if err := b.findReplacements(ctx, links); err != nil {
@@ -109,7 +114,7 @@ func (b *builder) lastOnto(links []quarantine.Link) int {
 func (b *builder) conflicts() bool { return b.stopped != nil && b.lacking == nil }
 
 func (b *builder) conflict() Conflict {
-	return Conflict{Paths: b.stopped, Refused: b.refused, Lacking: b.lacking}
+	return Conflict{Commit: b.at, Paths: b.stopped, Refused: b.refused, Lacking: b.lacking}
 }
 
 // commit builds one commit.
@@ -118,15 +123,19 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 	if err != nil {
 		return err
 	}
-	if inner.Tree, err = b.restoreExcluded(ctx, inner.Tree); err != nil {
+	if inner.Tree, err = b.request.Trees.restore(ctx, inner.Tree); err != nil {
 		return err
 	}
-	theirs, err := b.withoutDropped(ctx, l, inner)
-	if err != nil || b.stopped != nil {
-		return err
+	theirs := inner.Tree
+	if tree, differs := b.plan.Tree(l.Commit); differs {
+		theirs = tree
+	}
+	if paths, blocked := b.plan.Blocked(l.Commit); blocked && !b.plan.LeavesOut(l.Commit) {
+		b.stopped, b.lacking = paths, &ledger.Dropped{Commit: l.Commit, Subject: inner.Subject()}
+		return nil
 	}
 	b.trees[l.Commit] = theirs
-	if b.plan.Drops(l.Commit) {
+	if b.plan.LeavesOut(l.Commit) {
 		b.done[l.Commit] = b.standIn(l)
 		return nil
 	}
@@ -135,8 +144,32 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		err = b.patch(ctx, l, theirs, parents, tree)
 	}
 	if err != nil || b.stopped != nil {
+		b.at = l.Commit
 		return err
 	}
+	p := ledger.Pair{Without: b.unnamed(b.plan.Without(l.Commit))}
+	if l.Commit == b.plan.Chain[0] {
+		p.Supersedes = b.plan.Supersedes
+	}
+	return b.add(ctx, p, l.Commit, inner, tree, parents)
+}
+
+// unnamed returns the commits that were set aside, are not built yet, and that no pair names as left out.
+func (b *builder) unnamed(aside []history.Aside) (fresh []gitops.OID) {
+	for _, a := range aside {
+		if _, placed := b.placed[a.Commit]; placed {
+			continue
+		}
+		if !b.named[a.Commit] {
+			b.named[a.Commit] = true
+			fresh = append(fresh, a.Commit)
+		}
+	}
+	return fresh
+}
+
+// add makes an outer commit of an inner one. The pair has everything but the two commits.
+func (b *builder) add(ctx context.Context, p ledger.Pair, commit gitops.OID, inner gitops.Commit, tree gitops.OID, parents []gitops.OID) error {
 	author, written := gitops.SplitIdent(inner.Author)
 	user := b.request.User.String()
 	outer := b.date(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
@@ -145,11 +178,8 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 	if err != nil {
 		return err
 	}
-	p := ledger.Pair{Inner: l.Commit, Outer: id, Merged: tree != inner.Tree}
-	if l.Commit == b.plan.Chain[0] {
-		p.Supersedes = b.plan.Supersedes
-	}
-	b.done[l.Commit], b.trees[id] = p, tree
+	p.Inner, p.Outer, p.Merged = commit, id, tree != inner.Tree
+	b.done[commit], b.trees[id] = p, tree
 	b.fresh = append(b.fresh, Fresh{p, strings.Clone(author[:min(len(author), authorKept)])})
 	return nil
 }
@@ -197,21 +227,12 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 			}
 			return p, true
 		}
-		d := b.plan.Decisions.DropOf(inner)
-		if d == nil || d.Parent == "" {
+		parent := b.plan.ParentOf(inner)
+		if parent == "" {
 			return p, false
 		}
-		inner = d.Parent // a dropped commit has no image of its own
+		inner = parent // a commit that is left out has no image of its own
 	}
-}
-
-// standIn returns the image of a dropped commit: the image of its first parent, or the branch's tip.
-func (b *builder) standIn(l quarantine.Link) ledger.Pair {
-	p := ledger.Pair{Outer: b.onto, Merged: b.plan.Last.Merged}
-	if len(l.Parents) > 0 {
-		p, _ = b.image(l.Parents[0])
-	}
-	return ledger.Pair{Inner: l.Commit, Outer: p.Outer, Merged: p.Merged}
 }
 
 // date sets the committer of a commit. Two inner commits that differ only in data that stays inside, such as the

@@ -5,6 +5,9 @@
 //
 // Let p1 be the first parent of an inner commit c, and p1' the image of p1. The tree of c's image is
 // merge(base: tree(p1), ours: tree(p1'), theirs: tree(c)). If the trees of p1 and p1' are equal, it is tree(c) itself,
-// without a merge. A merge with conflicts ends the building there: [Built.Stopped]. If nothing could be built on the
-// branch, the commits are built apart from the user's own commits, for the user to merge.
+// without a merge. A merge with conflicts ends the building there: [Built.Stopped]. If nothing could be built on the branch, the commits are built apart from
+// the user's own commits, for the user to merge.
+//
+// A commit that was set aside is built on top of the others: its tree is the merge of its change since its first parent
+// with the tree of the outer commit before it.
 package build

@@ -7,7 +7,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
-	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // tree returns the tree of an outer commit: the three-way merge of the agent's changes since the first parent with
@@ -31,13 +30,24 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 		return ours, nil
 	}
 	b.merging = true
-	merge := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}
-	tree, conflicts, err := b.request.Bridge.Merge(ctx, merge)
-	if err != nil && b.request.Fetch(ctx) {
-		tree, conflicts, err = b.request.Bridge.Merge(ctx, merge)
-	}
+	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: base, Ours: ours, Theirs: theirs})
 	b.stopped = conflicts
 	return tree, err
+}
+
+// mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks.
+func (b *builder) mergeOn(ctx context.Context, m quarantine.Merge) (gitops.OID, []string, error) {
+	switch m.Base {
+	case m.Ours:
+		return m.Theirs, nil, nil
+	case m.Theirs:
+		return m.Ours, nil, nil
+	}
+	tree, conflicts, err := b.request.Bridge.Merge(ctx, m)
+	if err != nil && b.request.Fetch(ctx) {
+		tree, conflicts, err = b.request.Bridge.Merge(ctx, m)
+	}
+	return tree, conflicts, err
 }
 
 // before returns the inner commit from which a commit's changes count: its first parent, or, for the first commit to
@@ -95,77 +105,16 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 	return tree, err
 }
 
-// withoutDropped returns the tree of an inner commit without the changes of dropped commits before it. A dropped commit gets
-// the tree of its first parent, as if it had changed nothing. The commits after it are merged, so that they bring
-// only their own changes.
-func (b *builder) withoutDropped(ctx context.Context, l quarantine.Link, inner gitops.Commit) (gitops.OID, error) {
-	if len(l.Parents) == 0 || b.plan.Dropped == 0 {
-		return inner.Tree, nil
-	}
-	first := l.Parents[0]
-	if b.plan.Drops(l.Commit) {
-		tree, err := b.innerTree(ctx, first)
-		if tree != inner.Tree {
-			b.raw[l.Commit] = inner.Tree
-		}
-		return tree, err
-	}
-	raw, changed := b.raw[first]
-	if !changed {
-		return inner.Tree, nil
-	}
-	tree, conflicts, err := b.request.Bridge.Merge(ctx, quarantine.Merge{Base: raw, Ours: b.trees[first], Theirs: inner.Tree})
-	if err != nil {
-		return "", err
-	}
-	if conflicts != nil {
-		b.stopped, b.lacking = conflicts, &ledger.Dropped{Commit: l.Commit, Subject: inner.Subject()}
-		return "", nil
-	}
-	if tree != inner.Tree {
-		b.raw[l.Commit] = inner.Tree
-	}
-	return tree, nil
-}
-
-// findExcluded finds the files that the snapshot left out (airlock.exclude). The agent's trees lack these files. They are
-// put back into every tree before it is used, so that the agent can neither remove nor replace them.
-func (b *builder) findExcluded(ctx context.Context) error {
-	base := b.plan.Ledger.Base
-	whole, err := b.request.Across.Commit(ctx, base.Outer)
-	if err != nil {
-		return err
-	}
-	part, err := b.request.Across.Commit(ctx, base.Inner)
-	if err != nil {
-		return err
-	}
-	b.overlay, err = b.request.Bridge.Overlay(ctx, b.request.Across, whole.Tree, part.Tree)
-	return err
-}
-
-// restoreExcluded puts the files that the snapshot left out back into a tree.
-func (b *builder) restoreExcluded(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
-	if b.overlay == nil {
-		return tree, nil
-	}
-	return b.overlay.Apply(ctx, tree)
-}
-
-// innerTree returns the tree of an inner commit, including the files that the snapshot left out.
+// innerTree returns the tree of an inner commit, including the files that the snapshot left out, and without the
+// changes of commits that are left out before it.
 func (b *builder) innerTree(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
 	if tree, ok := b.trees[commit]; ok {
 		return tree, nil
 	}
-	c, err := b.request.Across.Commit(ctx, commit)
-	if err != nil {
-		return "", err
+	if tree, differs := b.plan.Tree(commit); differs {
+		return tree, nil
 	}
-	if b.plan.Brought[commit] || commit == b.plan.Last.Outer {
-		return c.Tree, nil // commits of the user's branch have all files
-	}
-	b.trees[commit], err = b.restoreExcluded(ctx, c.Tree)
-	return b.trees[commit], err
+	return b.request.Trees.Tree(ctx, commit)
 }
 
 // patch checks, if the request asks for it, that git format-patch and git am make the same tree of a commit, and
@@ -182,18 +131,27 @@ func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OI
 	if err != nil {
 		return err
 	}
+	if b.refused, err = b.refusal(ctx, l.Commit, base, theirs, ours, want, len(parents)); b.refused != "" {
+		b.stopped = []string{}
+	}
+	return err
+}
+
+// refusal returns the patch engine's message if it makes another tree of a commit's change from base to theirs than
+// want, and empty otherwise.
+func (b *builder) refusal(ctx context.Context, commit, base, theirs, ours, want gitops.OID, parents int) (string, error) {
+	if !b.request.ByPatch || parents != 1 || base == theirs {
+		return "", nil
+	}
 	tree, err := b.request.Bridge.Patch(ctx, base, theirs, ours)
 	var refused *quarantine.RefusedPatch
 	switch {
 	case errors.As(err, &refused):
-		b.refused = fmt.Sprintf("git am does not apply commit %.12s: %s", l.Commit, refused.Said)
+		return fmt.Sprintf("git am does not apply commit %.12s: %s", commit, refused.Said), nil
 	case err != nil:
-		return err
+		return "", err
 	case tree != want:
-		b.refused = fmt.Sprintf("git am makes a tree for commit %.12s that differs from its own", l.Commit)
+		return fmt.Sprintf("git am makes a tree for commit %.12s that differs from its own", commit), nil
 	}
-	if b.refused != "" {
-		b.stopped = []string{}
-	}
-	return nil
+	return "", nil
 }

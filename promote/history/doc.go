@@ -6,4 +6,15 @@
 // Let F be the newest landed commit of the inner first-parent history, or the root if none of its commits has landed.
 // The commits after F are new. If F is not the commit that landed last, the agent has rewritten its history. The
 // first new commit then still goes on top of the last landed one, and supersedes the landed commits that it undoes.
+//
+// # Partial landing
+//
+// A rule may hold a commit, or the user drops it. [Plan.Walk] finds the later commits that stand without it. For each commit after the first one that waits, it merges three trees: the base is the
+// tree of the commit's first parent, ours is the tree of the commits that stand so far, and theirs is the commit's tree.
+// If the merge is clean and not empty, the commit stands. Otherwise it is blocked, and the walk goes on without it. The
+// walk uses inner trees only, so that its result does not depend on the user's commits.
+//
+// The commits that stand are built first. The others are set aside: they are built on top of them, in the agent's order,
+// each with its own change. The ledger keeps the commits that were left out when others landed, so that they are still
+// planned when the inner history behind them has landed.
 package history

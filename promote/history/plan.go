@@ -26,18 +26,25 @@ type Facts struct {
 	Brought   map[gitops.OID]bool // inner commits that are commits of the user's branch, because the agent can fetch them
 	Ledger    *ledger.Ledger
 	Decisions ledger.Decisions
+	Aside     []Aside // commits that Tip reaches, that were left out and that landed commits follow, parents first
 }
 
 // Plan lists the commits to build, and the commit to build them on.
 type Plan struct {
 	Facts
-	Chain      []gitops.OID // new commits of the first-parent history, oldest first, without dropped ones
+	Chain      []gitops.OID // new commits of the first-parent history, oldest first, without those left out
+	Aside      []Aside      // commits that are built after those of Chain and on top of them, the agent's order; see [Plan.Walk]
 	Last       ledger.Pair  // the newest landed pair, the parent of the first commit of Chain
 	Since      gitops.OID   // the commit from which the changes of Chain[0] count: Last.Inner, or a commit of Brought
 	Fork       gitops.OID   // if Since is older than Last, the newest landed inner commit that Since reaches; empty otherwise
 	Dropped    int          // number of new commits that are left out
 	Waits      int          // number of new commits that are built
 	Supersedes []gitops.OID // landed outer commits that Chain[0] undoes, oldest first
+
+	left    map[gitops.OID]bool       // commits of Links and Aside that were set aside in this plan
+	trees   map[gitops.OID]gitops.OID // see [Plan.Tree]
+	blocked map[gitops.OID][]string   // see [Plan.Blocked]
+	before  map[gitops.OID]int        // number of commits set aside before a commit of the agent's first-parent history
 }
 
 // New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
@@ -47,6 +54,9 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	p.Since = p.Last.Inner
 	chain, found := p.follow(f.Tip)
 	p.arrange(chain)
+	p.Aside = p.kept(f.Aside)
+	p.Facts.Aside = p.Aside
+	p.Waits += len(p.Aside)
 	switch {
 	case len(p.Chain) == 0 || found == p.Last.Inner:
 		return p, nil
@@ -217,7 +227,7 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	whole := gitops.OID("")
 	for _, id := range p.Chain {
 		for _, l := range p.Reach(id) {
-			if !done(l.Commit) && !p.Drops(l.Commit) {
+			if !done(l.Commit) && !p.LeavesOut(l.Commit) {
 				return whole
 			}
 		}
@@ -234,12 +244,12 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 		waiting[l.Commit] = true
 	}
 	for _, t := range tail {
-		if !waiting[t.Inner] || p.Drops(t.Inner) {
+		if !waiting[t.Inner] || p.LeavesOut(t.Inner) {
 			return false
 		}
 	}
 	chain, _ := p.follow(tail[len(tail)-1].Inner)
-	chain = slices.DeleteFunc(chain, p.Drops)
+	chain = slices.DeleteFunc(chain, p.LeavesOut)
 	return len(chain) > 0 && chain[0] == p.Chain[0]
 }
 
@@ -254,7 +264,7 @@ func (p *Plan) After(tail []ledger.Pair) []quarantine.Link {
 	for _, l := range p.Links {
 		if !pending[l.Commit] {
 			links = append(links, l)
-			fresh = fresh || !p.Drops(l.Commit)
+			fresh = fresh || !p.LeavesOut(l.Commit)
 		}
 	}
 	if !fresh {
@@ -282,8 +292,12 @@ func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.O
 	for _, t := range p.Ledger.Tail {
 		outer[t.Inner] = t.Outer
 	}
+	links := slices.DeleteFunc(slices.Clone(p.Links), func(l quarantine.Link) bool { return p.left[l.Commit] })
+	for _, a := range p.Aside {
+		links = append(links, a.Link)
+	}
 	var found []quarantine.Link
-	for _, l := range p.Links {
+	for _, l := range links {
 		o := outer[l.Commit]
 		if o != "" && o == revision || Digits(name) && strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
 			found = append(found, l)
@@ -315,7 +329,7 @@ func (p *Plan) Target(name string, revision, found gitops.OID) (gitops.OID, erro
 		}
 		found = link.Commit
 	}
-	if !p.Ledger.Has(found) && !slices.Contains(p.Chain, found) {
+	if !p.Ledger.Has(found) && !p.Ends()[found] {
 		return "", fmt.Errorf("commit %q: %w", gitops.Text(name), ErrNotPending)
 	}
 	return found, nil

@@ -22,6 +22,9 @@
 // reaches them, or has reached them according to its reflog: the user may have amended a commit or reset the branch
 // meanwhile. If the user took only one side of a merge, its entry is inserted before the commit that landed last.
 //
+// An entry can name earlier inner commits with a leading "-". They were left out when the entry's commit was built. If they
+// land later, their entries have the word "aside": the agent's next commits do not count from them.
+//
 // The agent can obtain commits of the user's branch by itself, from a network or from the user. Such a commit is its
 // own image and does not land again. The changes of the commits on top of it count from the newest such commit, or
 // from the last landed commit. The engine looks for such commits only in a history that ends in the base, in a landed

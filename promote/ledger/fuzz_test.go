@@ -16,6 +16,7 @@ func FuzzLedger(f *testing.F) {
 	one, two := strings.Repeat("1", 40), strings.Repeat("2", 64)
 	f.Add(one + " " + two + " exact\n" + two + " " + one + " merged " + one + " " + two + "\n" + one)
 	f.Add(one + " " + one + " like\n")
+	f.Add(one + " " + one + " merged aside " + one + " -" + one + "\n")
 	f.Fuzz(func(t *testing.T, content string) {
 		entries, whole, err := parse(content)
 		if err != nil {
@@ -27,7 +28,8 @@ func FuzzLedger(f *testing.F) {
 		}
 		back, wholeAgain, err := parse(again.String())
 		if err != nil || !wholeAgain || !slices.EqualFunc(entries, back, func(a, b Pair) bool {
-			return a.Inner == b.Inner && a.Outer == b.Outer && a.Merged == b.Merged && slices.Equal(a.Supersedes, b.Supersedes)
+			return a.Inner == b.Inner && a.Outer == b.Outer && a.Merged == b.Merged && slices.Equal(a.Supersedes, b.Supersedes) &&
+				slices.Equal(a.Without, b.Without) && a.Aside == b.Aside
 		}) {
 			t.Errorf("%q becomes %q: %v", content, again.String(), err)
 		}

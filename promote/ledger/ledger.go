@@ -88,12 +88,37 @@ func (l *Ledger) HasOuter(outer gitops.OID) bool { return l.outer[outer] }
 // Superseded reports whether a later landed commit undoes an outer commit.
 func (l *Ledger) Superseded(outer gitops.OID) bool { return l.superseded[outer] }
 
-// Last returns the last landed pair, or the base.
+// Last returns the pair from which the agent's next commits count: the last landed pair, or the base. If the last
+// landed commits were set aside, its inner commit is the one that landed before them.
 func (l *Ledger) Last() Pair {
-	if len(l.Landed) == 0 {
-		return l.Base
+	for i, p := range slices.Backward(l.Landed) {
+		if !p.Aside {
+			return l.with(p, i+1)
+		}
 	}
-	return l.Landed[len(l.Landed)-1]
+	return l.with(l.Base, 0)
+}
+
+// with returns a pair whose image also has the changes of the landed pairs after it.
+func (l *Ledger) with(p Pair, after int) Pair {
+	if after < len(l.Landed) {
+		p.Outer, p.Merged = l.Landed[len(l.Landed)-1].Outer, true
+	}
+	return p
+}
+
+// LeftOut returns the inner commits that are older than a landed one and have not landed themselves, in the order in
+// which they were left out. The user may have dropped some, and the agent's history may no longer have them.
+func (l *Ledger) LeftOut() []gitops.OID {
+	var left []gitops.OID
+	for _, p := range l.Landed {
+		for _, id := range p.Without {
+			if !l.Has(id) {
+				left = append(left, id)
+			}
+		}
+	}
+	return left
 }
 
 // Exact returns the newest landed pair whose two trees are equal, or the base if there is none.

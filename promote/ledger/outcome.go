@@ -11,15 +11,20 @@ import (
 
 // Outcome is the result of a cycle. The next cycle starts from it.
 type Outcome struct {
-	Version      int        `json:"version"`
-	Inner        gitops.OID `json:"inner"` // the last promoted tip of the inner main
-	Holds        []Hold     `json:"holds"`
-	Onto         gitops.OID `json:"onto"`  // the branch's tip when the pending commits were built
-	Apart        bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
-	LastLandedAt *time.Time `json:"last_landed_at"`
-	Dropped      int        `json:"dropped"` // new commits that the user leaves out
-	Waits        int        `json:"waits"`   // commits up to Inner that have not landed
-	Total        int        `json:"total"`   // commits landed since the airlock was created
+	Version int        `json:"version"`
+	Inner   gitops.OID `json:"inner"` // the last promoted tip of the inner main
+	Holds   []Hold     `json:"holds"`
+	Onto    gitops.OID `json:"onto"`  // the branch's tip when the pending commits were built
+	Apart   bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
+	// Aside lists the inner commits that were set aside because they may not land, Unbuilt those that could not be built
+	// on the branch, and Lacking those that did not apply without commits that had been left out before.
+	Aside        []gitops.OID `json:"aside,omitempty"`
+	Unbuilt      []gitops.OID `json:"unbuilt,omitempty"`
+	Lacking      []gitops.OID `json:"lacking,omitempty"`
+	LastLandedAt *time.Time   `json:"last_landed_at"`
+	Dropped      int          `json:"dropped"` // new commits that the user leaves out
+	Waits        int          `json:"waits"`   // commits up to Inner that have not landed
+	Total        int          `json:"total"`   // commits landed since the airlock was created
 	// Failure is the error of the last cycle, escaped; empty if it worked.
 	Failure string `json:"failure,omitempty"`
 

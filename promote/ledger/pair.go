@@ -13,9 +13,16 @@ type Pair struct {
 	Inner, Outer gitops.OID
 	Merged       bool         // the trees differ: the outer one also has the user's changes
 	Supersedes   []gitops.OID // landed outer commits that this one undoes
+	Without      []gitops.OID // inner commits before this one that were left out when it was built, unless an earlier pair names them
+	// Aside reports that the commit was built on commits that the agent made after it. The next commits of the agent do
+	// not build on it.
+	Aside bool
 }
 
 const exactTree, mergedTree = "exact", "merged"
+
+// In an entry, asideWord stands for Aside, and withoutMark precedes a commit of Without.
+const asideWord, withoutMark = "aside", "-"
 
 // Tree returns "exact" if both commits have the same tree, and "merged" otherwise.
 func (p Pair) Tree() string {
@@ -28,8 +35,14 @@ func (p Pair) Tree() string {
 // line returns the pair's entry in the ledger file.
 func (p Pair) line() string {
 	line := string(p.Inner) + " " + string(p.Outer) + " " + p.Tree()
+	if p.Aside {
+		line += " " + asideWord
+	}
 	for _, s := range p.Supersedes {
 		line += " " + string(s)
+	}
+	for _, w := range p.Without {
+		line += " " + withoutMark + string(w)
 	}
 	return line + "\n"
 }
@@ -55,17 +68,27 @@ func parsePair(fields []string) (p Pair, err error) {
 		return p, errors.New("want an inner commit, an outer commit, and exact or merged")
 	}
 	p.Merged = fields[2] == mergedTree
-	var ids []gitops.OID
-	for i, field := range fields {
-		if i == 2 {
+	if p.Inner, err = gitops.ParseOID(fields[0]); err != nil {
+		return p, err
+	}
+	if p.Outer, err = gitops.ParseOID(fields[1]); err != nil {
+		return p, err
+	}
+	for _, field := range fields[3:] {
+		name, without := strings.CutPrefix(field, withoutMark)
+		if field == asideWord {
+			p.Aside = true
 			continue
 		}
-		id, err := gitops.ParseOID(field)
+		id, err := gitops.ParseOID(name)
 		if err != nil {
 			return p, err
 		}
-		ids = append(ids, id)
+		if without {
+			p.Without = append(p.Without, id)
+		} else {
+			p.Supersedes = append(p.Supersedes, id)
+		}
 	}
-	p.Inner, p.Outer, p.Supersedes = ids[0], ids[1], ids[2:]
 	return p, nil
 }

@@ -165,8 +165,9 @@ var trailers = []Explained{
 	{"Airlock-Base", "the commit of which the snapshot was taken"},
 	{"Airlock-Backend", "the backend that made the prison"},
 	{"Airlock-Isolation", "runtime, network and user id"},
-	{"Airlock-Tree", "exact: the agent's tree; merged: the agent's tree merged with your commits or excluded files"},
+	{"Airlock-Tree", "exact: the agent's tree; merged: merged with your commits or excluded files, or without commits that were left out"},
 	{"Airlock-Policy", "clean, or the rules that flagged the commit or were accepted for it"},
+	{"Airlock-Without", "an earlier inner commit whose change this commit does not have, because it is held or was dropped"},
 	{"Airlock-Supersedes", "a landed commit that this commit undoes, because the agent amended or reset it"},
 	{"Airlock-Landed-At", "when the commit landed"},
 }

@@ -1,0 +1,139 @@
+package promote_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// landedNames returns the subjects of the branch's commits since the base, sorted.
+func (w *world) landedNames() []string {
+	return slices.Sorted(slices.Values(strings.Fields(w.subjects())))
+}
+
+// TestNotNeedingTheHeldOne lands the commits that do not need a held one, and then the held one on top of them.
+func TestNotNeedingTheHeldOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.commits("one", "one", "1")
+	w.commits("held", recipe, "x\n")
+	w.commits("needs", recipe, "x\ny\n")
+	w.commits("four", "four", "4")
+	o := w.cycle()
+	if o.Landed != 2 || o.Pending != 2 || w.subjects() != "four one" || !o.Held(ledger.Policy) {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	held := strings.TrimSpace(w.agent("rev-parse", "HEAD~2"))
+	note := w.notes()[w.tip()]
+	if got := noteValues(note, "Without"); !slices.Equal(got, []string{held, strings.TrimSpace(w.agent("rev-parse", "HEAD~1"))}) || noteValue(note, "Tree") != "merged" {
+		t.Errorf("the note: %s", note)
+	}
+	pending := w.ref(w.record.Ref("pending"))
+	for range 2 { // nothing changes, in another process either
+		w.engine = newEngine(w.Repository, w.record, w.inner)
+		if o := w.cycle(); o.Pending != 2 || w.ref(w.record.Ref("pending")) != pending {
+			t.Fatalf("%+v", o)
+		}
+	}
+	if got := w.git("log", "--format=%s", string(w.tip())+".."+string(pending)); got != "needs\nheld" {
+		t.Errorf("pending: %q", got)
+	}
+	w.commits("five", "five", "5")
+	if o := w.cycle(); o.Pending != 2 || w.subjects() != "five four one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	_, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe"}})
+	check(t, err)
+	if o := w.cycle(); o.Pending != 0 || len(o.Holds) != 0 || w.subjects() != "needs held five four one" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
+		t.Error("all commits have landed, and the trees differ")
+	}
+	w.commits("six", "six", "6")
+	if o := w.cycle(); o.Landed != 1 || w.subjects() != "six needs held five four one" || noteValue(w.notes()[w.tip()], "Tree") != "exact" {
+		t.Fatalf("%q, %+v", w.subjects(), o)
+	}
+	w.nothingLeft()
+}
+
+// tip returns the outer branch's commit.
+func (w *world) tip() gitops.OID { return w.ref(w.record.Branch) }
+
+// TestLandsWithoutTheHeldOnes makes random histories in which some commits are held and some need them, lets the
+// agent go on, accepts them in the end, and compares what has landed with a model.
+func TestLandsWithoutTheHeldOnes(t *testing.T) {
+	t.Parallel()
+	cases := 6
+	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
+		cases = 300
+	}
+	for seed := range cases {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(uint64(seed), 7))
+			w := newWorld(t, []string{"sha1", "sha256"}[seed%2], tree{"a": plain("a\n")})
+			var free, all, needed []string // needed: the held ones
+			mine := 0
+			for n := range 3 + r.IntN(8) {
+				name := fmt.Sprintf("c%d", n)
+				all = append(all, name)
+				switch pick := r.IntN(5); {
+				case pick == 0: // a second one needs the first
+					w.commits(name, recipe, strings.Repeat("x\n", n+1))
+					needed = append(needed, name)
+				case pick == 1 && len(needed) > 0:
+					w.commits(name, recipe+".d", name) // changes no file of a held one
+					free = append(free, name)
+				default:
+					w.commits(name, name+".txt", name)
+					free = append(free, name)
+				}
+				if r.IntN(4) == 0 {
+					if r.IntN(2) == 0 {
+						mine++
+						w.git("commit", "-q", "--allow-empty", "-m", fmt.Sprint("mine", mine))
+					}
+					if r.IntN(2) == 0 {
+						w.engine = newEngine(w.Repository, w.record, w.inner)
+					}
+					w.cycle()
+				}
+			}
+			o := w.cycle()
+			want := slices.Clone(free)
+			for n := range mine {
+				want = append(want, fmt.Sprint("mine", n+1))
+			}
+			if got := w.landedNames(); !slices.Equal(got, slices.Sorted(slices.Values(want))) || o.Pending != len(all)-len(free) {
+				t.Fatalf("landed %q, want %q; %+v", got, want, o)
+			}
+			if len(needed) > 0 {
+				_, err := w.engine.Accept(t.Context(), []policy.Acceptance{{Rule: "recipe"}})
+				check(t, err)
+			}
+			if o := w.cycle(); o.Pending != 0 || len(o.Holds) != 0 || w.state().Pending != 0 {
+				t.Fatalf("after the acceptance: %+v", o)
+			}
+			if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
+				t.Error("all commits have landed, and the trees differ")
+			}
+			ids := map[string]int{}
+			for _, note := range w.notes() {
+				ids[noteValue(note, "Inner-Commit")]++
+			}
+			if len(ids) != len(all) || slices.Max(append([]int{1}, slices.Collect(maps.Values(ids))...)) != 1 {
+				t.Errorf("%d commits of %d have notes: %v", len(ids), len(all), ids)
+			}
+			w.nothingLeft()
+		})
+	}
+}

@@ -1,0 +1,306 @@
+package build
+
+import (
+	"context"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// withAside builds the commits of a plan that has set some aside: first the chain, and on top of it the others.
+func (r Request) withAside(ctx context.Context, tail []ledger.Pair) (Built, error) {
+	place := Place{Onto: r.Onto, Aside: r.Plan.Held()}
+	same := r.Before.Onto == r.Onto && !r.Again && (slices.Equal(r.Before.Aside, place.Aside) || r.ordered(tail))
+	chain := tail
+	if i := slices.IndexFunc(tail, r.isAside); i >= 0 {
+		chain = tail[:i]
+	}
+	keeps := same && (len(chain) == 0 || r.Plan.Keeps(chain))
+	if keeps && len(tail) > 0 && len(r.Plan.After(tail)) == 0 && r.covered(tail[len(chain):]) {
+		return Built{Place: r.Before, Pending: tail, Same: len(r.Before.Unbuilt) > 0}, nil
+	}
+	if tail = chain; !keeps || r.Before.Apart {
+		tail = nil
+	}
+	built := Built{Place: place, Pending: tail}
+	b, err := r.build(ctx, r.Plan.After(tail), tail, r.Onto, inPortions)
+	if err != nil || b.stopped != nil || b.late {
+		return b.result(built), err
+	}
+	on := r.Onto
+	for _, t := range slices.Concat(tail, pairs(b.fresh)) {
+		on = t.Outer
+	}
+	unbuilt, err := b.aside(ctx, on)
+	if err != nil {
+		return built, err
+	}
+	if len(b.fresh) == 0 && len(tail) == 0 && len(unbuilt) > 0 && unbuilt[0].Lacking == nil {
+		return r.asideApart(ctx, built, unbuilt)
+	}
+	return b.result(built.with(unbuilt, true)), nil
+}
+
+// ordered reports whether the pending commits that were set aside are in the order in which they would be built now.
+func (r Request) ordered(tail []ledger.Pair) bool {
+	at := map[gitops.OID]int{}
+	for i, a := range r.Plan.Aside {
+		if at[a.Commit] = i + 1; a.Held {
+			at[a.Commit] += len(r.Plan.Aside)
+		}
+	}
+	return slices.IsSortedFunc(tail, func(a, b ledger.Pair) int { return at[a.Inner] - at[b.Inner] })
+}
+
+// isAside reports whether a pending commit was set aside.
+func (r Request) isAside(t ledger.Pair) bool {
+	return slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool { return a.Commit == t.Inner })
+}
+
+// covered reports whether the commits that were set aside are the given pending ones, and those that could not be built
+// by the last cycle.
+func (r Request) covered(pending []ledger.Pair) bool {
+	if slices.ContainsFunc(pending, func(t ledger.Pair) bool { return !r.isAside(t) }) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Plan.Aside, func(a history.Aside) bool {
+		return !slices.Contains(r.Before.Unbuilt, a.Commit) && !slices.ContainsFunc(pending, func(t ledger.Pair) bool { return t.Inner == a.Commit })
+	})
+}
+
+// basesTried is the number of landed commits on which a conflicting commit is tried, newest first. Before the user's
+// commit with the conflict there is usually one on which it applies.
+const basesTried = 30
+
+// asideApart builds the commits that were set aside without the user's commits, with which they conflict. It builds
+// them on a landed commit, or the base, on which the first of them applies, or else with the whole tree of the first.
+func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict) (Built, error) {
+	none := built.with(unbuilt, true)
+	built = built.with(unbuilt, false)
+	landed := r.Plan.Ledger.Landed
+	bases := []gitops.OID{r.Plan.Ledger.Base.Outer, r.Plan.Ledger.Exact().Outer}
+	for _, l := range landed[max(0, len(landed)-basesTried):] {
+		bases = append(bases, l.Outer)
+	}
+	for _, onto := range slices.Backward(bases) {
+		b, err := r.build(ctx, nil, nil, onto, asTheyAre)
+		if err != nil {
+			return built, err
+		}
+		left, err := b.aside(ctx, onto)
+		if err != nil {
+			return built, err
+		}
+		if len(left) > 0 && left[0].Commit == unbuilt[0].Commit {
+			continue
+		}
+		built.Apart = true
+		return b.result(built), nil
+	}
+	if r.Plan.Aside[0].Commit != unbuilt[0].Commit || len(r.Plan.Decisions.Dropped) > 0 {
+		return none, nil // its tree has the changes of commits that are left out
+	}
+	b, err := r.build(ctx, nil, nil, r.Plan.Ledger.Exact().Outer, asTheyAre)
+	if err != nil {
+		return built, err
+	}
+	b.whole = unbuilt[0].Commit
+	if _, err := b.aside(ctx, r.Plan.Ledger.Exact().Outer); err != nil {
+		return built, err
+	}
+	built.Apart = true
+	return b.result(built), nil
+}
+
+// with adds the commits that could not be built. behind reports that the first one cannot be pending either.
+func (b Built) with(unbuilt []Conflict, behind bool) Built {
+	for i, c := range unbuilt {
+		c.Behind = behind
+		b.Unbuilt = append(b.Unbuilt, c.Commit)
+		if i == 0 {
+			b.Stopped = append(b.Stopped, c)
+		}
+	}
+	return b
+}
+
+func pairs(fresh []Fresh) []ledger.Pair {
+	var list []ledger.Pair
+	for _, f := range fresh {
+		list = append(list, f.Pair)
+	}
+	return list
+}
+
+// aside builds the commits that were set aside, on top of an outer commit: first those that may land, then the others.
+// It returns the commits that it could not build, in the agent's order.
+func (b *builder) aside(ctx context.Context, on gitops.OID) ([]Conflict, error) {
+	failed := map[gitops.OID]Conflict{}
+	newest := -1 // the position of the newest commit that was built
+	for _, held := range []bool{false, true} {
+		for i, a := range b.plan.Aside {
+			sides, waits := b.sidesOf(a)
+			if _, placed := b.placed[a.Commit]; placed || a.Side || !held && (a.Held || waits) {
+				continue
+			}
+			before := len(b.fresh)
+			var c *Conflict
+			for _, n := range append(sides, i) {
+				var err error
+				if c, err = b.setBeside(ctx, on, n, a.Older || i < newest); err != nil {
+					return nil, err
+				}
+				if c != nil {
+					break
+				}
+			}
+			if c != nil {
+				b.takeBack(before)
+				c.Commit, failed[a.Commit] = a.Commit, *c
+				continue
+			}
+			delete(failed, a.Commit)
+			newest = max(newest, i)
+			on = b.placed[a.Commit]
+		}
+	}
+	var unbuilt []Conflict
+	for _, a := range b.plan.Aside {
+		if c, there := failed[a.Commit]; there {
+			unbuilt = append(unbuilt, c)
+		}
+	}
+	return unbuilt, nil
+}
+
+// sidesOf returns the positions of the commits that were set aside, are not built yet, and that only a merge brings. It
+// reports whether one of them is held.
+func (b *builder) sidesOf(merge history.Aside) (sides []int, held bool) {
+	if len(merge.Parents) < 2 || merge.Side {
+		return nil, false
+	}
+	wanted := map[gitops.OID]bool{}
+	for _, id := range merge.Parents {
+		wanted[id] = true
+	}
+	for i, a := range slices.Backward(b.plan.Aside) { // children before parents
+		if _, placed := b.placed[a.Commit]; placed || !a.Side || !wanted[a.Commit] {
+			continue
+		}
+		sides, held = append(sides, i), held || a.Held
+		for _, id := range a.Parents {
+			wanted[id] = true
+		}
+	}
+	slices.Reverse(sides)
+	return sides, held
+}
+
+// takeBack discards the commits that were built after the first ones.
+func (b *builder) takeBack(first int) {
+	for _, f := range b.fresh[first:] {
+		delete(b.placed, f.Inner)
+		delete(b.done, f.Inner) // only merges that are not built have it as a parent
+		for _, id := range f.Without {
+			delete(b.named, id)
+		}
+	}
+	b.fresh = b.fresh[:first]
+}
+
+// setBeside builds the commit at a position of the ones set aside: its change since its first parent, on an outer
+// commit, or, on a side branch, on the image of that parent. older reports that a newer commit is built or landed
+// before it. It returns a conflict if the change does not apply or is empty there, or if a commit that it merges has no
+// image.
+func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, older bool) (*Conflict, error) {
+	a := b.plan.Aside[position]
+	inner, err := b.request.Inside.Commit(ctx, a.Commit)
+	if err != nil {
+		return nil, err
+	}
+	if inner.Tree, err = b.request.Trees.Tree(ctx, a.Commit); err != nil {
+		return nil, err
+	}
+	c := Conflict{Commit: a.Commit, Paths: []string{}}
+	if b.lacks(a.Link) {
+		c.Lacking = &ledger.Dropped{Commit: a.Commit, Subject: inner.Subject()}
+	}
+	parents, ok := b.parentsBeside(a, on)
+	if !ok {
+		return &c, nil
+	}
+	base := b.plan.Ledger.Base.Inner
+	if len(a.Parents) > 0 {
+		base = a.Parents[0]
+	}
+	before, err := b.request.Trees.Tree(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := b.treeOf(ctx, parents[0])
+	if err != nil {
+		return nil, err
+	}
+	if b.whole == a.Commit {
+		ours = before
+	}
+	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: before, Ours: ours, Theirs: inner.Tree})
+	if err != nil {
+		return nil, err
+	}
+	if conflicts != nil || tree == ours && before != inner.Tree && len(parents) == 1 {
+		c.Paths = append(c.Paths, conflicts...)
+		return &c, nil
+	}
+	if refused, err := b.refusal(ctx, a.Commit, before, inner.Tree, ours, tree, len(parents)); err != nil || refused != "" {
+		c.Refused = refused
+		return &c, err
+	}
+	p := ledger.Pair{Aside: older, Without: b.unnamed(b.plan.Aside[:position])}
+	if err := b.add(ctx, p, a.Commit, inner, tree, parents); err != nil {
+		return nil, err
+	}
+	b.placed[a.Commit] = b.done[a.Commit].Outer
+	return nil, nil
+}
+
+// parentsBeside returns the outer parents of a commit that was set aside. ok is false if one of its other parents is
+// left out.
+func (b *builder) parentsBeside(a history.Aside, on gitops.OID) (parents []gitops.OID, ok bool) {
+	inside := a.Parents
+	if !a.Side {
+		parents, inside = append(parents, on), a.Parents[min(1, len(a.Parents)):]
+	}
+	for i, id := range inside {
+		_, placed := b.placed[id]
+		if !placed && b.plan.LeavesOut(id) && !b.plan.Drops(id) && (i > 0 || !a.Side) {
+			return nil, false
+		}
+		p, known := b.image(id)
+		if !known {
+			return nil, false
+		}
+		if !slices.Contains(parents, p.Outer) {
+			parents = append(parents, p.Outer)
+		}
+		if !placed && b.trees[p.Outer] == "" {
+			b.outside[p.Outer] = true
+		}
+	}
+	b.outside[b.onto] = true
+	if len(parents) == 0 {
+		parents = append(parents, on)
+	}
+	return parents, true
+}
+
+// lacks reports whether commits that the user dropped may be the reason why a commit does not apply.
+func (b *builder) lacks(l quarantine.Link) bool {
+	return len(b.plan.Decisions.Dropped) > 0 || slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool {
+		_, placed := b.placed[a.Commit]
+		return !placed && a.Commit != l.Commit && slices.Contains(l.Parents, a.Commit)
+	})
+}

@@ -1,0 +1,95 @@
+package build
+
+import (
+	"context"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// Trees reads and merges the complete trees of inner commits. It implements [history.Trees].
+type Trees struct {
+	bridge  *quarantine.Bridge
+	across  *quarantine.Inspector
+	plan    *history.Plan
+	partial bool
+	overlay *quarantine.Overlay // the files that the snapshot left out, once they are known
+	trees   map[gitops.OID]gitops.OID
+	merges  map[quarantine.Merge]merge
+}
+
+type merge struct {
+	tree      gitops.OID
+	conflicts []string
+}
+
+// NewTrees reads the trees of a plan's commits. If partial is set, the snapshot left files out (airlock.exclude). The
+// agent's trees lack these files. They are put back into every tree before it is used, so that the agent can neither
+// remove nor replace them.
+func NewTrees(p *history.Plan, partial bool, bridge *quarantine.Bridge, across *quarantine.Inspector) *Trees {
+	return &Trees{bridge: bridge, across: across, plan: p, partial: partial,
+		trees: map[gitops.OID]gitops.OID{}, merges: map[quarantine.Merge]merge{}}
+}
+
+// restore puts the files that the snapshot left out back into a tree.
+func (t *Trees) restore(ctx context.Context, tree gitops.OID) (gitops.OID, error) {
+	if !t.partial {
+		return tree, nil
+	}
+	if t.overlay == nil {
+		base := t.plan.Ledger.Base
+		whole, err := t.across.Commit(ctx, base.Outer)
+		if err != nil {
+			return "", err
+		}
+		part, err := t.across.Commit(ctx, base.Inner)
+		if err != nil {
+			return "", err
+		}
+		if t.overlay, err = t.bridge.Overlay(ctx, t.across, whole.Tree, part.Tree); err != nil {
+			return "", err
+		}
+	}
+	return t.overlay.Apply(ctx, tree)
+}
+
+// Tree returns the tree of an inner commit, including the files that the snapshot left out.
+func (t *Trees) Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error) {
+	if tree, ok := t.trees[commit]; ok {
+		return tree, nil
+	}
+	c, err := t.across.Commit(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	tree := c.Tree
+	if !t.plan.Brought[commit] && commit != t.plan.Last.Outer { // commits of the user's branch have all files
+		tree, err = t.restore(ctx, tree)
+	}
+	t.trees[commit] = tree
+	return tree, err
+}
+
+// Merge makes the three-way merge of two trees, once.
+func (t *Trees) Merge(ctx context.Context, base, ours, theirs gitops.OID) (gitops.OID, []string, error) {
+	m := quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}
+	if done, ok := t.merges[m]; ok {
+		return done.tree, done.conflicts, nil
+	}
+	tree, conflicts, err := t.bridge.Merge(ctx, m)
+	if err == nil {
+		t.merges[m] = merge{tree, conflicts}
+	}
+	return tree, conflicts, err
+}
+
+// standIn returns the image of a commit that is left out: the image of its first parent, or the branch's tip.
+func (b *builder) standIn(l quarantine.Link) ledger.Pair {
+	p := ledger.Pair{Outer: b.onto, Merged: b.plan.Last.Merged}
+	if len(l.Parents) > 0 {
+		p, _ = b.image(l.Parents[0])
+	}
+	return ledger.Pair{Inner: l.Commit, Outer: p.Outer, Merged: p.Merged}
+}

@@ -1,0 +1,302 @@
+package history
+
+import (
+	"context"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// Trees reads and merges the trees of inner commits.
+type Trees interface {
+	// Tree returns the tree of an inner commit.
+	Tree(ctx context.Context, commit gitops.OID) (gitops.OID, error)
+	// Merge makes the three-way merge of ours and theirs. If they conflict, it returns the paths and no tree.
+	Merge(ctx context.Context, base, ours, theirs gitops.OID) (tree gitops.OID, conflicts []string, err error)
+}
+
+// walked is the result of a walk.
+type walked struct {
+	left  map[gitops.OID]bool       // held or blocked
+	trees map[gitops.OID]gitops.OID // trees without the changes of the commits left out
+	// blocked maps each commit that does not stand without the commits left out to the paths that conflict. There
+	// are none if its change is empty without them, or if it merges one of them.
+	blocked map[gitops.OID][]string
+}
+
+// mostWalked bounds the commits after the first one left out that are tried without it in one cycle, since each may need
+// a merge. The others wait until those have landed.
+const mostWalked = 1000
+
+// Walk finds the commits that stand without the held ones, and sets the held and blocked commits aside if others
+// stand after them. A commit stands if its change since its first parent applies to the commits that stand before it,
+// and is not empty then. A merge stands if all its parents stand, where a dropped parent counts as its own first
+// parent. If no commit stands after the ones left out, the plan stays as it is.
+func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) error {
+	if slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return held[l.Commit] }) {
+		w, err := p.walk(ctx, held, t)
+		if err != nil || p.setAside(w) {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return p.Drops(l.Commit) }) {
+		return nil
+	}
+	w, err := p.walk(ctx, nil, t)
+	if err != nil || p.setAside(w) {
+		return err
+	}
+	p.trees, p.blocked = w.trees, w.blocked
+	return nil
+}
+
+func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (walked, error) {
+	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}}
+	parent := map[gitops.OID]gitops.OID{} // first parents of dropped commits
+	merged := 0                           // links since the first one that is left out
+	for _, l := range p.Links {
+		dropped := p.Drops(l.Commit)
+		if len(w.left) > 0 {
+			merged++
+		}
+		if merged > mostWalked {
+			w.left[l.Commit], w.blocked[l.Commit] = true, []string{}
+		}
+		if dropped && len(l.Parents) > 0 {
+			parent[l.Commit] = l.Parents[0]
+		}
+		merges := len(l.Parents) > 1 && slices.ContainsFunc(l.Parents, func(id gitops.OID) bool {
+			for parent[id] != "" {
+				id = parent[id]
+			}
+			return w.left[id]
+		})
+		if held[l.Commit] || merges {
+			w.left[l.Commit] = true
+		}
+		if merges && !held[l.Commit] {
+			w.blocked[l.Commit] = []string{}
+		}
+		if err := p.step(ctx, &w, l, dropped || w.left[l.Commit], t); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// step computes the tree of one commit. A commit that is left out gets the tree of its first parent, as if it had
+// changed nothing.
+func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool, t Trees) error {
+	if len(l.Parents) == 0 {
+		if !out {
+			return nil
+		}
+		tree, err := t.Tree(ctx, p.Last.Inner) // its image is the one of the last landed commit
+		w.trees[l.Commit] = tree
+		return err
+	}
+	base, err := t.Tree(ctx, l.Parents[0])
+	if err != nil {
+		return err
+	}
+	ours := base
+	if tree, changed := w.trees[l.Parents[0]]; changed {
+		ours = tree
+	}
+	theirs, err := t.Tree(ctx, l.Commit)
+	if err != nil {
+		return err
+	}
+	tree, conflicts := theirs, []string(nil)
+	switch {
+	case out || base == theirs:
+		tree = ours
+	case base != ours:
+		if tree, conflicts, err = t.Merge(ctx, base, ours, theirs); err != nil {
+			return err
+		}
+		// The revert of a dropped commit stays an empty commit. The revert of a held one is held with it.
+		if conflicts != nil || tree == ours && len(l.Parents) == 1 && len(w.left) > 0 {
+			w.left[l.Commit], w.blocked[l.Commit], tree = true, append([]string{}, conflicts...), ours
+		}
+	}
+	if tree != theirs {
+		w.trees[l.Commit] = tree
+	}
+	return nil
+}
+
+// setAside takes the commits that were left out from the chain, unless nothing stands after them. It reports whether it
+// has done so.
+func (p *Plan) setAside(w walked) bool {
+	all, inChain := p.Links, map[gitops.OID]bool{}
+	for _, id := range p.Chain {
+		inChain[id] = true
+	}
+	last, first := -1, -1
+	for i, l := range all {
+		if w.left[l.Commit] && first < 0 {
+			first = i
+		}
+		if inChain[l.Commit] && !w.left[l.Commit] {
+			last = i
+		}
+	}
+	if first < 0 || first > last {
+		return false
+	}
+	p.left, p.trees, p.blocked = w.left, w.trees, w.blocked
+	p.Links = slices.Clone(all)
+	for i, l := range p.Links {
+		if w.left[l.Commit] {
+			p.Links[i].Parents = l.Parents[:min(1, len(l.Parents))]
+		}
+	}
+	p.Chain = slices.DeleteFunc(slices.Clone(p.Chain), func(id gitops.OID) bool { return w.left[id] })
+	p.Links = p.along(p.Chain)
+	built := map[gitops.OID]bool{}
+	for _, l := range p.Links {
+		built[l.Commit] = !w.left[l.Commit]
+	}
+	points := map[gitops.OID]bool{}          // see Aside.Side
+	for _, l := range slices.Backward(all) { // children before parents
+		switch {
+		case built[l.Commit]:
+			for _, id := range l.Parents {
+				points[id] = true
+			}
+		case (inChain[l.Commit] || points[l.Commit]) && len(l.Parents) > 0:
+			points[l.Parents[0]] = true
+		}
+	}
+	p.Aside, p.before = slices.Clone(p.Facts.Aside), map[gitops.OID]int{}
+	for i, l := range all {
+		if inChain[l.Commit] {
+			p.before[l.Commit] = len(p.Aside)
+		}
+		if built[l.Commit] || p.Drops(l.Commit) {
+			continue
+		}
+		p.Aside = append(p.Aside, Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last})
+	}
+	return true
+}
+
+// Aside is a commit that was set aside.
+type Aside struct {
+	quarantine.Link
+	Side  bool // only merges that have not landed bring it, so that no landing ends there
+	Held  bool // it may not land, for a reason of its own
+	Older bool // the agent's history has a commit after it that is built before it, or has landed
+}
+
+// kept returns the commits set aside without dropped ones, and without those that only dropped merges reach.
+func (p *Plan) kept(aside []Aside) []Aside {
+	reached := map[gitops.OID]bool{}
+	var kept []Aside
+	for _, a := range slices.Backward(aside) { // children before parents
+		if p.Drops(a.Commit) || a.Side && !reached[a.Commit] {
+			continue
+		}
+		kept = append(kept, a)
+		for _, id := range a.Parents {
+			reached[id] = true
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// Held returns the commits that were set aside because they may not land.
+func (p *Plan) Held() []gitops.OID {
+	var held []gitops.OID
+	for _, a := range p.Aside {
+		if a.Held {
+			held = append(held, a.Commit)
+		}
+	}
+	return held
+}
+
+// ParentOf returns the first parent of a commit that the user dropped, or that was set aside when later commits landed.
+// It returns empty for other commits and for roots.
+func (p *Plan) ParentOf(inner gitops.OID) gitops.OID {
+	if d := p.Decisions.DropOf(inner); d != nil {
+		return d.Parent
+	}
+	for _, a := range p.Facts.Aside {
+		if a.Commit == inner && len(a.Parents) > 0 {
+			return a.Parents[0]
+		}
+	}
+	return ""
+}
+
+// LeavesOut reports whether an inner commit is not built where the agent's history has it.
+func (p *Plan) LeavesOut(inner gitops.OID) bool { return p.Drops(inner) || p.left[inner] }
+
+// Tree returns the tree of a commit of Links without the changes of commits that are left out, if it differs from the
+// commit's own tree.
+func (p *Plan) Tree(inner gitops.OID) (tree gitops.OID, differs bool) {
+	tree, differs = p.trees[inner]
+	return tree, differs
+}
+
+// Blocked returns the paths at which a commit of Links conflicts with the absence of dropped commits.
+func (p *Plan) Blocked(inner gitops.OID) (paths []string, blocked bool) {
+	paths, blocked = p.blocked[inner]
+	return paths, blocked
+}
+
+// Without returns the commits set aside that the agent made before a commit of the chain.
+func (p *Plan) Without(inner gitops.OID) []Aside {
+	if n, chain := p.before[inner]; chain {
+		return p.Aside[:n]
+	}
+	return p.Facts.Aside
+}
+
+// Missing maps inner commits to the commits before them that their outer commits lack. pending are the built pairs.
+func (p *Plan) Missing(pending []ledger.Pair) map[gitops.OID][]gitops.OID {
+	missing, dropped, placed := map[gitops.OID][]gitops.OID{}, []gitops.OID(nil), map[gitops.OID]bool{}
+	if p.Dropped+len(p.Aside) == 0 {
+		return missing
+	}
+	for _, l := range p.Links {
+		if p.Drops(l.Commit) {
+			dropped = append(dropped, l.Commit)
+		}
+		if !p.LeavesOut(l.Commit) && slices.Contains(p.Chain, l.Commit) {
+			missing[l.Commit] = slices.Clip(dropped)
+			for _, a := range p.Without(l.Commit) {
+				missing[l.Commit] = append(missing[l.Commit], a.Commit)
+			}
+		}
+	}
+	for _, t := range pending {
+		placed[t.Inner] = true
+		i := slices.IndexFunc(p.Aside, func(a Aside) bool { return a.Commit == t.Inner })
+		for _, a := range p.Aside[:max(0, i)] {
+			if !placed[a.Commit] {
+				missing[t.Inner] = append(missing[t.Inner], a.Commit)
+			}
+		}
+	}
+	return missing
+}
+
+// Ends returns the commits at which a landing can end.
+func (p *Plan) Ends() map[gitops.OID]bool {
+	ends := map[gitops.OID]bool{}
+	for _, id := range p.Chain {
+		ends[id] = true
+	}
+	for _, a := range p.Aside {
+		if !a.Side {
+			ends[a.Commit] = true
+		}
+	}
+	return ends
+}
