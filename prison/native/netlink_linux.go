@@ -3,6 +3,7 @@ package native
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -17,7 +18,11 @@ const netlinkPoll = 100 * time.Millisecond
 // other memory. No control group counts the answers that wait in such a socket, and each of the agent's descriptors
 // can have one. boundNetlink returns when done is closed.
 func (k *keeper) boundNetlink(done <-chan struct{}) {
-	file := fmt.Sprintf("/proc/%d/net/netlink", k.init.Pid)
+	sockets, err := os.Open(fmt.Sprintf("/proc/%d/net/netlink", k.init.Pid))
+	if err != nil {
+		return // init has ended
+	}
+	defer sockets.Close()
 	most := k.spec.Limits.OrDefault().Memory
 	tick := time.NewTicker(netlinkPoll)
 	defer tick.Stop()
@@ -26,7 +31,7 @@ func (k *keeper) boundNetlink(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-tick.C:
-			if netlinkMemory(file, most) > most {
+			if netlinkMemory(sockets, most) > most {
 				k.init.Kill()
 				return
 			}
@@ -35,14 +40,13 @@ func (k *keeper) boundNetlink(done <-chan struct{}) {
 }
 
 // netlinkMemory returns the number of bytes in the netlink sockets that a file in the format of /proc/net/netlink
-// lists. It stops reading once the sum exceeds most.
-func netlinkMemory(file string, most int64) (sum int64) {
-	f, err := os.Open(file)
-	if err != nil {
-		return 0 // init has ended
+// lists. It stops reading once the sum exceeds most. Reading an open file again takes a third of the time that
+// opening it takes as well.
+func netlinkMemory(sockets io.ReadSeeker, most int64) (sum int64) {
+	if _, err := sockets.Seek(0, io.SeekStart); err != nil {
+		return 0
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); sum <= most && lines.Scan(); {
+	for lines := bufio.NewScanner(sockets); sum <= most && lines.Scan(); {
 		// sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
 		if fields := strings.Fields(lines.Text()); len(fields) > 5 {
 			for _, held := range fields[4:6] {
