@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -43,7 +44,7 @@ func (p *Programs) host(h Files, top string) {
 		p.add("git's configuration", filepath.Join(xdg, "git"), top, true)
 	}
 	p.add("GNUPGHOME", os.Getenv("GNUPGHOME"), top, true)
-	for _, dir := range []string{h.CommonDir, h.GitDir} {
+	for _, dir := range slices.Compact([]string{h.CommonDir, h.GitDir}) {
 		if dir == "" {
 			continue
 		}
@@ -80,11 +81,15 @@ func (p *Programs) host(h Files, top string) {
 	}
 }
 
-// hooks adds a folder of hooks and the hooks in it, because each can be a link.
+// hooks adds a folder of hooks and the hooks in it, because each can be a link. Git runs a hook only under its exact
+// name, so none of the samples that git init writes.
 func (p *Programs) hooks(dir, top string) {
 	p.add("a hook", dir, top, true)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".sample") {
+			continue
+		}
 		p.add("the hook "+gitops.Text(e.Name()).String(), filepath.Join(dir, e.Name()), top, true)
 	}
 }

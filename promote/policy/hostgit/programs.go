@@ -20,6 +20,7 @@ import (
 
 // Programs are the programs that a user's configuration makes git execute.
 type Programs struct {
+	tree    hostenv.Tree // the work tree
 	files   []program
 	doubts  []doubt
 	drivers map[string]bool // "filter.x", "diff.x", "merge.x", as attributes name them
@@ -119,7 +120,7 @@ var homeVariable = strings.NewReplacer("$HOME/", "~/", "${HOME}/", "~/")
 
 // readPrograms reads a configuration. top is the work tree, in which git runs commands.
 func readPrograms(c gitops.Config, top string) Programs {
-	p, match := Programs{drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
+	p, match := Programs{tree: hostenv.NewTree(top), drivers: map[string]bool{}, kinds: map[string]bool{}}, settingPatterns()
 	for key, value := range c.All() {
 		if m := match.driver.FindStringSubmatch(key); m != nil {
 			kind, _, _ := strings.Cut(m[1], ".")
@@ -203,7 +204,7 @@ func (p *Programs) add(key, name, top string, folder bool) {
 		name = filepath.Join(top, name)
 	}
 	steps := hostenv.Steps(name)
-	inside := hostenv.NewTree(top).Inside(steps)
+	inside := p.tree.Inside(steps)
 	for n, w := range inside {
 		last := n == len(inside)-1 && w.Path == steps[len(steps)-1].Path
 		if !last && !w.Link() || w.Rel == "." || pathname.Below(w.Rel, ".git") {
