@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// mostFiles is enough for the connections that a prison may have.
+	// mostFiles is enough for the maximum number of connections of a prison.
 	mostFiles = 4096
 	// memoryEnv is the soft memory limit of Go's runtime in the network's process.
 	memoryEnv = "GOMEMLIMIT=256MiB"
@@ -27,9 +27,9 @@ type confineConfig struct {
 	Open     bool // see [wire.Wiring]
 }
 
-// Confine is the role of the network's process before it carries packets. The process changes to a uid that no account and no
-// prison has, drops its privileges, and executes this program again. Landlock and ids belong to threads, and the program that is
-// executed has many.
+// Confine is the role of the network's process before it carries packets. The process changes to a uid that no
+// account and no prison has, drops its privileges, and executes this program again. The new program has many threads,
+// and Landlock and ids apply to single threads.
 func Confine(config []byte, _ int) int {
 	link, err := wire.AwaitParent()
 	if err != nil {
@@ -82,7 +82,7 @@ func (c confineConfig) become() error {
 	if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(c.GID, c.GID, c.GID), syscall.Setresuid(c.UID, c.UID, c.UID)); err != nil {
 		return fmt.Errorf("become a user of its own: %w", err)
 	}
-	if inNamespace { // root on the host has lost its capabilities with its uid
+	if inNamespace { // on the host, root loses its capabilities with its uid
 		return walls.DropPrivileges()
 	}
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// rulesPoll is how often the holder checks whether there are other rules.
+	// rulesPoll is the interval for checking whether the rules have changed.
 	rulesPoll = 150 * time.Millisecond
-	// reserved is how many records the ledger always has room for: at least as many as a network may have to write.
+	// reserved is the number of records for which the ledger always has room. A network may have to write that many.
 	reserved = 1024
 )
 
-// holder does what the process that carries packets cannot: it reads rules from a file, and writes the ledger and the state.
-// See package control.
+// holder does the work that the process with the packets must not do: it reads the rules from a file, and writes the
+// ledger and the state. See package control.
 type holder struct {
 	dir, session string
 
@@ -29,8 +29,8 @@ type holder struct {
 	link   wire.Conn // to the current process
 	linked bool
 	rules  control.Rules
-	seen   fileID // of the file with the rules
-	fault  string // why that file cannot be read
+	seen   fileID // identifies the file with the rules
+	fault  string // the error of reading that file
 	ledger control.Ledger
 	state  control.State
 }
@@ -40,7 +40,7 @@ type fileID struct {
 	inode, size, changed int64
 }
 
-// identify returns a fileID, zero for a file that is not there.
+// identify returns the fileID of a file, or zero if the file does not exist.
 func identify(path string) fileID {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
@@ -49,7 +49,7 @@ func identify(path string) fileID {
 	return fileID{int64(st.Ino), st.Size, st.Mtim.Nano()} //nolint:unconvert // some systems have other types
 }
 
-// first returns the orders that a process gets before it carries packets.
+// first returns the orders for a process before it carries packets.
 func (h *holder) first() control.Order {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +58,7 @@ func (h *holder) first() control.Order {
 	return control.Order{Rules: &rules, Written: &written}
 }
 
-// read reads the rules. If the file cannot be read, the rules stay as they were: at first, nothing is allowed.
+// read reads the rules. If the file cannot be read, the previous rules stay. At first, nothing is allowed.
 func (h *holder) read() {
 	h.seen = identify(filepath.Join(h.dir, control.RulesFile))
 	rules, err := control.ReadRules(h.dir)
@@ -69,7 +69,7 @@ func (h *holder) read() {
 	h.rules, h.fault = rules, ""
 }
 
-// serve writes what a process reports, until the process ends.
+// serve writes the reports of a process, until the process ends.
 func (h *holder) serve(c carrier) {
 	h.mu.Lock()
 	h.link, h.linked = c.link, true
@@ -87,7 +87,7 @@ func (h *holder) serve(c carrier) {
 	}
 }
 
-// take does what a report asks for.
+// take handles one report.
 func (h *holder) take(link wire.Conn, r control.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +103,7 @@ func (h *holder) take(link wire.Conn, r control.Report) {
 	}
 }
 
-// write appends records to the ledger, and makes room for as many as may follow.
+// write appends records to the ledger, and keeps room for the following ones.
 func (h *holder) write(records []control.Record) (w control.Written) {
 	var err error
 	if h.ledger == nil {
@@ -118,7 +118,7 @@ func (h *holder) write(records []control.Record) (w control.Written) {
 	}
 	if err != nil {
 		w.Error = err.Error()
-		h.closeLedger() // it may be whole again when it is opened anew
+		h.closeLedger() // opening it again may repair it
 	}
 	if h.state.Ledger != w.Error {
 		h.state.Ledger = w.Error
@@ -127,7 +127,7 @@ func (h *holder) write(records []control.Record) (w control.Written) {
 	return w
 }
 
-// openLedger opens the ledger. It returns a nil interface with an error.
+// openLedger opens the ledger. On an error, the interface is nil.
 func openLedger(dir, session string) (control.Ledger, error) {
 	w, err := ledger.Open(dir, session)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *holder) closeLedger() {
 	}
 }
 
-// save writes the state. If that fails, status shows an older one.
+// save writes the state. If that fails, status shows a previous state.
 func (h *holder) save() {
 	s := h.state
 	if h.fault != "" {
@@ -152,7 +152,7 @@ func (h *holder) save() {
 	control.WriteState(h.dir, s) //nolint:errcheck
 }
 
-// alarm writes that something happened which people should look at.
+// alarm records an event that the user should see.
 func (h *holder) alarm(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +160,7 @@ func (h *holder) alarm(reason string) {
 	h.write([]control.Record{{Kind: control.KindAlarm, Time: time.Now().UTC(), Reason: reason}})
 }
 
-// watch passes on rules that replace the old ones, until done is closed.
+// watch sends changed rules to the process, until done is closed.
 func (h *holder) watch(done <-chan struct{}) {
 	poll := time.NewTicker(rulesPoll)
 	defer poll.Stop()
@@ -174,7 +174,7 @@ func (h *holder) watch(done <-chan struct{}) {
 	}
 }
 
-// refresh passes on other rules, if there are any.
+// refresh sends the rules to the process if they have changed.
 func (h *holder) refresh() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +189,7 @@ func (h *holder) refresh() {
 	h.save()
 }
 
-// end closes the ledger, and removes the state: no network runs.
+// end closes the ledger and removes the state file, so that no network counts as running.
 func (h *holder) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A network is an Ethernet interface, tap(4) of this kernel, whose other end is in the hands of a process on
-// the host. These are its addresses, as programs for networks in user space have them by default.
+// A network is an Ethernet interface, tap(4), in the prison. A process on the host has its other end. These are the
+// usual addresses of programs for networks in user space.
 var (
 	ownAddress     = address{10, 0, 2, 100}
 	gatewayAddress = address{10, 0, 2, 2}
@@ -26,31 +26,32 @@ var (
 
 const (
 	interfaceName = "eth0"
-	// interfaceMTU is the largest that is a multiple of the page size and fits: fewer, larger packets.
+	// interfaceMTU is the largest possible multiple of the page size, so that there are fewer and larger packets.
 	interfaceMTU = 65520
-	// Device makes interfaces, see [OpenDevice].
+	// Device is the device file that makes interfaces, see [OpenDevice].
 	Device = "/dev/net/tun"
 )
 
-// wiring describes the interface to the process that gets its other end.
+// wiring describes the interface to the process that gets the other end.
 func wiring(open bool) wire.Wiring {
 	return wire.Wiring{
 		MTU: interfaceMTU, Inside: ownAddress, Gateway: gatewayAddress, Resolver: dnsAddress, Bits: ownNetwork.bits, MAC: gatewayMAC, Open: open,
 	}
 }
 
-// Resolvers returns the content of resolv.conf(5) for a prison with an open network: its name server asks the host's.
+// Resolvers returns the content of resolv.conf(5) for a prison with an open network. Its name server asks the host's
+// name servers.
 func Resolvers() string { return "nameserver " + Resolver() + "\n" }
 
 // Resolver returns the address of the name server.
 func Resolver() string { return dnsAddress.String() }
 
-// address is an IPv4 address. Like net, the package net/netip would come late: see [wire.Conn].
+// address is an IPv4 address. The package net/netip would be initialised too late, like net: see [wire.Conn].
 type address [4]byte
 
 func (a address) String() string { return fmt.Sprintf("%d.%d.%d.%d", a[0], a[1], a[2], a[3]) }
 
-// prefix is the addresses that have their first bits in common.
+// prefix is a range of addresses with the same first bits.
 type prefix struct {
 	base address
 	bits int
@@ -61,7 +62,7 @@ func (p prefix) mask() (m address) {
 	return m
 }
 
-// OpenDevice opens the device that makes interfaces, which only the host's user may.
+// OpenDevice opens the device that makes interfaces. Only a user of the host may open it.
 func OpenDevice() (fd int, err error) {
 	fd, err = unix.Open(Device, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -70,7 +71,8 @@ func OpenDevice() (fd int, err error) {
 	return fd, nil
 }
 
-// MakeInterface makes the interface in this process's network namespace. The device's descriptor becomes its other end.
+// MakeInterface makes the interface in this process's network namespace. The device's descriptor becomes the other
+// end.
 func MakeInterface(device int) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -88,14 +90,15 @@ func MakeInterface(device int) error {
 
 // Request is an ioctl(2) that makes or configures the interface. Its argument is a structure without pointers.
 type Request struct {
-	Step     string // what it does, for errors
+	Step     string // the name of the step, for errors
 	ToDevice bool   // to a descriptor of the device, rather than to a socket
 	Number   uint
 	Argument []byte
 }
 
-// Requests returns what makes the interface, in this order. The first of them makes a descriptor of the device its other end:
-// Linux's Documentation/networking/tuntap.rst. The others give it its addresses and routes: netdevice(7), route(8).
+// Requests returns the requests that make the interface, in this order. The first one makes a descriptor of the
+// device the other end, see Linux's Documentation/networking/tuntap.rst. The others set addresses and routes, see
+// netdevice(7) and route(8).
 func Requests() []Request {
 	mask := ownNetwork.mask()
 	hardware := hardwareRequest{family: unix.ARPHRD_ETHER, mac: ownMAC}
@@ -131,7 +134,7 @@ func IsInterface(fd int) bool {
 	return err == nil && unix.IoctlIfreq(fd, unix.TUNGETIFF, r) == nil && r.Name() == interfaceName && r.Uint16()&unix.IFF_TAP != 0
 }
 
-// hardwareRequest is struct ifreq with ifr_hwaddr, which x/sys does not offer.
+// hardwareRequest is struct ifreq with ifr_hwaddr, which x/sys does not have.
 type hardwareRequest struct {
 	name   [unix.IFNAMSIZ]byte
 	family uint16

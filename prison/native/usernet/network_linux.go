@@ -1,6 +1,6 @@
-// Package usernet gives a prison a network without privileges: an interface inside, and a process on the host that has the
-// interface's other end (package egress). The process is one of its own, under a uid that nobody else has, so that whoever
-// looks at the agent's packets holds nothing else.
+// Package usernet gives a prison a network without privileges: an interface inside, and a process on the host that
+// has the other end of the interface (package egress). The process has a uid that no other process has, and nothing
+// that an attacker could use, because it reads the agent's packets.
 package usernet
 
 import (
@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// readyPatience is how long the process may take until it carries packets.
+	// readyPatience bounds the time until the process carries packets.
 	readyPatience = 10 * time.Second
-	// pause is how long a successor waits when a process has ended that had not run for so long.
+	// pause is the delay before a successor starts, if the previous process ended within that time.
 	pause = 500 * time.Millisecond
 )
 
-// Check returns an error for a spec with a network, if this machine or user cannot have one.
+// Check returns an error if a spec requests a network that this machine or user cannot provide.
 func Check(s prison.Spec) error {
 	if s.Network == prison.NetworkNone {
 		return nil
@@ -46,13 +46,13 @@ func Check(s prison.Spec) error {
 	return walls.Unavailable(reason)
 }
 
-// CheckIDs returns an error if this user has no second id for the process that carries the packets.
+// CheckIDs returns an error if this user has no second id, which the process with the packets needs.
 func CheckIDs(s prison.Spec) error {
 	_, _, err := walls.SecondPhantom(s.UID, s.GID)
 	return err
 }
 
-// Finding returns what this machine has for an open network.
+// Finding reports whether this machine can provide an open network.
 func Finding() prison.Finding {
 	const name = "open network"
 	if err := Check(prison.Spec{Network: prison.NetworkOpen}); err != nil {
@@ -61,33 +61,33 @@ func Finding() prison.Finding {
 	return prison.Finding{Name: name, Value: "public addresses, by a process without privileges"}
 }
 
-// Network is the network of a prison, held by the process that has started the prison. It keeps a duplicate of the
-// interface's other end: while nobody carries packets, none leave, and the interface inside stays as it is.
+// Network is the network of a prison. It belongs to the process that has started the prison, and keeps a duplicate of
+// the interface's other end. While no process carries packets, no packets leave, and the interface inside stays.
 type Network struct {
 	spec  prison.Spec
 	note  func(pid int) error
-	names *os.File // what names have which addresses, for a successor
+	names *os.File // the addresses of names, for a successor
 	tap   *os.File
 	held  *holder
 
-	first chan carrier // the first process, as soon as it can be given the interface
+	first chan carrier // receives the first process when it is ready for the interface
 
 	mu      sync.Mutex
 	current carrier
 	ended   bool
-	done    chan struct{} // closed when no process runs any more
+	done    chan struct{} // closed when the last process has ended
 }
 
-// carrier is a process that carries the packets of a prison, or why there is none.
+// carrier is a process that carries the packets of a prison, or the error of starting it.
 type carrier struct {
 	process *os.Process
 	link    wire.Conn
 	err     error
 }
 
-// Start starts the process for the network of a prison that is yet to be built. It returns at once, and returns nil for a prison
-// without a network. Note, if not nil, is called with the id of each process that carries packets. Its rules, state and ledger are
-// in the prison's folder.
+// Start starts the process for the network of a prison that does not run yet. It returns at once, and returns nil for
+// a prison without a network. If note is not nil, it is called with the id of each process that carries packets. The
+// rules, state and ledger are in the prison's folder.
 func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
 	if s.Network == prison.NetworkNone {
 		return nil, nil
@@ -114,7 +114,7 @@ func (n *Network) start() carrier {
 		Role: wire.Relay, Env: []string{wire.SparingEnv}, Files: []*os.File{n.names},
 		Config: confineConfig{UID: uid, GID: gid, Open: n.spec.Network == prison.NetworkOpen},
 	}
-	if os.Geteuid() != 0 { // only in a user namespace can it become somebody else
+	if os.Geteuid() != 0 { // an ordinary user can change the uid only in a user namespace
 		c.Namespaces = unix.CLONE_NEWUSER
 		c.UIDs, c.GIDs = []walls.Mapping{{Inside: uid, Outside: uid}}, []walls.Mapping{{Inside: gid, Outside: gid}}
 	}
@@ -122,7 +122,7 @@ func (n *Network) start() carrier {
 	return carrier{p, link, err}
 }
 
-// give hands the interface's other end to a process, and returns when that carries packets.
+// give sends the interface's other end to a process, and returns when the process carries packets.
 func (n *Network) give(c carrier) error {
 	if c.err != nil {
 		return c.err
@@ -145,19 +145,19 @@ func (n *Network) give(c carrier) error {
 	return err
 }
 
-// end ends a process and waits for that.
+// end ends a process and waits until it has ended.
 func (c carrier) end() {
 	if c.err != nil {
 		return
 	}
-	c.link.Close() // upon which it ends
+	c.link.Close() // this makes it end
 	late := time.AfterFunc(time.Second, func() { c.process.Kill() })
 	c.process.Wait()
 	late.Stop()
 }
 
-// Connect takes the interface's other end, and returns when packets are carried. From then on a process that ends gets a
-// successor: connections are lost, the network is not.
+// Connect takes the interface's other end, and returns when packets are carried. From then on, a process that ends is
+// replaced. Connections are lost then, but the network stays.
 func (n *Network) Connect(tap *os.File) error {
 	if n == nil {
 		tap.Close()
@@ -177,7 +177,7 @@ func (n *Network) Connect(tap *os.File) error {
 	return nil
 }
 
-// replace starts a successor for each process that ends before the network does.
+// replace starts a successor for each process that ends before the network.
 func (n *Network) replace() {
 	defer close(n.done)
 	for begun := time.Now(); ; begun = time.Now() {
@@ -223,7 +223,7 @@ func (n *Network) hasEnded() bool {
 	return n.ended
 }
 
-// End ends the network and waits for that. A nil network is that of a prison without one.
+// End ends the network and waits until it has ended. A prison without a network has a nil Network.
 func (n *Network) End() {
 	if n == nil {
 		return
@@ -232,7 +232,7 @@ func (n *Network) End() {
 	n.ended = true
 	current := n.current
 	n.mu.Unlock()
-	if n.first != nil { // it was never connected
+	if n.first != nil { // Connect was not called
 		c := <-n.first
 		c.end()
 	} else {

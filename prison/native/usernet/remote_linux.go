@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors of a process that makes the interface by single system calls. It has no others.
+// The descriptors of a process that makes the interface with single system calls. It has no other descriptors.
 const (
 	deviceFD = 3 + iota
 	configFD
 	socketFD
 )
 
-// RemoteCalls returns the system calls with which a process elsewhere makes the interface in its own network namespace, and sends
-// the other end over the unix socket at a path of at most 100 bytes. There [wire.AwaitReady] understands it as a prison's first
-// process. The interface outlives that process.
+// RemoteCalls returns the system calls with which a process elsewhere makes the interface in its own network
+// namespace, and sends the other end over the unix socket at a path of at most 100 bytes. [wire.AwaitReady] reads it
+// there as from the first process of a prison. The interface outlives the process.
 //
-// If again is set, the interface exists, and the process only becomes its other end. It does not set the addresses: a runtime
-// with a network stack of its own has taken them from the kernel, which would answer in place of that stack.
+// If again is set, the interface exists, and the process only becomes its other end. It does not set the addresses,
+// because a runtime with its own network stack has taken them from the kernel. Otherwise the kernel would answer
+// instead of that stack.
 func RemoteCalls(socket string, again bool) []calls.Call {
 	list := []calls.Call{
 		{Name: "close descriptors", Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{deviceFD, 1000}},
@@ -53,14 +54,14 @@ func open(path string) calls.Call {
 	return calls.Call{Name: "open " + path, Number: unix.SYS_OPENAT, Args: [6]uintptr{here, calls.Pointer, unix.O_RDWR | unix.O_NONBLOCK}, Data: append([]byte(path), 0)}
 }
 
-// announcement returns struct msghdr, with the struct iovec and the struct cmsghdr that it points to, for two messages: the other
-// end of the interface, and that nothing else comes. See cmsg(3).
+// announcement returns struct msghdr, with its struct iovec and struct cmsghdr, for two messages: the interface's
+// other end, and the end of the announcement. See cmsg(3).
 func announcement() []byte {
 	var body []byte
 	for _, a := range []wire.Announcement{{Tap: true}, {}} {
 		text, err := json.Marshal(a)
 		if err != nil {
-			panic(err) // it is of plain fields
+			panic(err) // it has only plain fields
 		}
 		body = append(binary.BigEndian.AppendUint32(body, uint32(len(text))), text...) //nolint:gosec // short
 	}
@@ -75,7 +76,7 @@ func announcement() []byte {
 	return append(append(m, rights...), body...)
 }
 
-// CheckRemote returns the error of the first of these system calls that failed.
+// CheckRemote returns the error of the first system call that failed.
 func CheckRemote(list []calls.Call, results []int64) error {
 	for i, result := range results {
 		if result < 0 {
