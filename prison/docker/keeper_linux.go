@@ -333,7 +333,11 @@ func failedInterface(err error) error {
 		return err
 	}
 	mend := []string{"git airlock start --network none"}
-	if strings.Contains(err.Error(), device) {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED): // the socket is there, and nobody listens
+		return dialect.Unavailable("a network needs an engine on this machine's kernel, and this one runs its containers on another (as Docker Desktop does)",
+			append([]string{"export DOCKER_HOST=" + client.DefaultDockerHost}, mend...)...)
+	case strings.Contains(err.Error(), device):
 		mend = append([]string{"sudo modprobe tun"}, mend...)
 	}
 	return dialect.Unavailable(fmt.Sprintf("the network could not be made: %v", err), mend...)

@@ -3,7 +3,9 @@ package docker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"syscall"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -19,7 +21,8 @@ func TestFailedInterface(t *testing.T) {
 		mend []string
 	}{
 		{errors.New("start container: error gathering device information while adding custom device \"/dev/net/tun\""), []string{"sudo modprobe tun", none}},
-		{errors.New("connect to the host: connection refused"), []string{none}},
+		{fmt.Errorf("connect to the host: %w", syscall.ECONNREFUSED), []string{"export DOCKER_HOST=unix:///var/run/docker.sock", none}},
+		{errors.New("send descriptor: it did not"), []string{none}},
 		{down, []string{"sudo systemctl start docker"}},
 	} {
 		text, err := json.Marshal(newNetworkAnswer(failedInterface(c.err)))
