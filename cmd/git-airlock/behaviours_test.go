@@ -27,6 +27,8 @@ var behaviours = map[string][]string{
 	"prison/docker":          {"planner"},                                                         // a container's plan
 	"prison/recipe":          {"Parse"},                                                           // what the recipe may ask for
 	"prison/selftest":        {"Run"},                                                             // checks from inside
+	"prison/egress":          {"Policy.Decide", "Engine.reach"},                                   // what a prison may connect to
+	"prison/egress/control":  {"Rules", "State", "Record"},                                        // rules, state and records
 	"gitops/hostenv":         {"Enter", "Program"},                                                // PATH and variables of programs on the host
 	"identity":               {"NewGhost", "NewPhantom"},                                          // the invented author, the phantom's number
 	sessionRoom:              {"Session.Start", "Session.Stop", "Session.Clear"},                  // the workflow

@@ -15,13 +15,15 @@
 // process on the host parses what the agent writes. No process ever joins the namespaces: init starts every process
 // and passes the ends of its pipes, or its terminal, out.
 //
-// An open network adds a process outside. It holds the other end of an interface inside, and has a TCP/IP stack of
+// A network adds a process outside. It holds the other end of an interface inside, and has a TCP/IP stack of
 // its own (package egress, which a program that uses this package must import as well). Every packet ends there, so
 // nobody inside can reach an address that this process refuses, whatever they do to their sockets. The process
 // starts beside the builder, in two steps. First the relay changes to a uid that no other process has, and gives up
 // all rights except reading a few files. Then it executes the program again, since the program has many threads by
 // the time package net is initialised. The process that made the prison keeps a duplicate of the interface's other
 // end: if the network's process is killed, no packet leaves until its successor runs, and nothing changes inside.
+// It also has the files that the network's process does not have: the rules, the state and the ledger (package
+// prison/egress/control).
 //
 // A prison made by Open has no keeper. Its init is a child of the caller, and ends when the caller's end of a
 // socket pair is closed.
