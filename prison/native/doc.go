@@ -115,8 +115,10 @@
 //   - Memory that no control group counts: unread answers in netlink sockets, 200 kB for each descriptor. The
 //     keeper adds them up ten times a second and ends a prison that holds more of them than its memory limit
 //     (TestNetlinkMemory). Before this check, four processes took 2.3 GB in a prison of 256 MB. Pipes, Unix
-//     sockets, UDP, memfd, SysV memory and messages, epoll, filters, page tables and locks are counted; keyrings,
-//     io_uring, bpf and ICMP do not exist inside.
+//     sockets, UDP, TCP, MPTCP, memfd, SysV memory and messages, epoll, timers, filters of calls and of sockets,
+//     multicast memberships, page tables and locks are counted; keyrings, io_uring, bpf and ICMP do not exist
+//     inside. When such memory reaches the limit, the kernel may choose init, which has more memory of its own than
+//     the process that holds the sockets. The prison then ends, and start makes a new one.
 //   - Priorities. Real-time priority is not inherited and cannot be gained. Root's keeper sets the lowest OOM score
 //     that the agent can have; where the keeper may not, Landlock closes all of /proc for writing.
 //   - Descriptors in flight over sockets are counted for the uid. The exporter may have four times as many as the
