@@ -21,7 +21,7 @@ func identityOf(dir string) string {
 	if !ok {
 		return ""
 	}
-	return strconv.FormatUint(uint64(stat.Ino), 10)
+	return strconv.FormatUint(stat.Ino, 10)
 }
 
 // SyncFileSystem syncs all file systems, including the one that contains dir, since this system has no call for a
