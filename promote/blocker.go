@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -29,8 +30,12 @@ const (
 // stash fail half-way. On Linux the landing itself finds a git stash (see [land.CommandError]), but not a program that
 // does the same without git.
 func (b *blocker) recentlyChanged(top string, now time.Time) bool {
-	if len(b.paths) == 0 {
-		return false
+	missing := func(path string) bool {
+		_, err := os.Lstat(filepath.Join(top, path))
+		return err != nil
+	}
+	if !slices.ContainsFunc(b.paths, missing) {
+		return false // nobody has removed anything
 	}
 	if b.gone.IsZero() {
 		b.gone = now
