@@ -15,7 +15,7 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-// maxIdle is how long a connection may be silent both ways.
+// maxIdle is how long a connection may be silent both ways before the engine ends it.
 const maxIdle = 15 * time.Minute
 
 // end is a connection's end in the stack.
@@ -24,8 +24,8 @@ type end struct {
 	queue *waiter.Queue
 }
 
-// run copies both ways until both are at their end, or one fails.
-func (f *flow) run(n end, near *gonet.TCPConn, far net.Conn, dirty func()) {
+// copyBoth copies both ways until both are at their end, or one fails.
+func (e *Engine) copyBoth(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 	var once sync.Once
 	stop := func() {
 		once.Do(func() {
@@ -37,13 +37,13 @@ func (f *flow) run(n end, near *gonet.TCPConn, far net.Conn, dirty func()) {
 		})
 	}
 	f.stopWith(stop)
-	idle := time.AfterFunc(maxIdle, stop)
+	idle := time.AfterFunc(e.idle, stop)
 	defer idle.Stop()
 	active := func(count *atomic.Int64) func(int) {
 		return func(n int) {
 			count.Add(int64(n))
-			idle.Reset(maxIdle)
-			dirty()
+			idle.Reset(e.idle)
+			e.changed()
 		}
 	}
 	var both sync.WaitGroup

@@ -162,7 +162,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
 		e.serveHTTP(f, n, near, far)
 		return
 	}
-	f.run(n, near, far, e.changed)
+	e.copyBoth(f, n, near, far)
 }
 
 // obey follows an order of the holder.

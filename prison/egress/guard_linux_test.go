@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -285,6 +287,24 @@ func TestChangesCloseFlows(t *testing.T) {
 	e.obey(control.Order{Rules: new(rules(5, "b.test:22"))})
 	if c := mustDial(t, s, "b.test", 22); !open(c) {
 		t.Error("the lockdown has not ended")
+	}
+}
+
+// TestSilentFlowsEnd lets servers stop in the middle of what they send.
+func TestSilentFlowsEnd(t *testing.T) {
+	e, s := newGuarded(t, &fakeWorld{serve: func(c net.Conn) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+		io.Copy(io.Discard, c)
+	}}, "files.test", "files.test:22")
+	e.idle = 100 * time.Millisecond
+	for _, port := range []uint16{80, 22} {
+		c := mustDial(t, s, "files.test", port)
+		c.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: files.test\r\n\r\n")
+		if got, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("port %d: still open after %q", port, got)
+		}
+		c.Close()
 	}
 }
 

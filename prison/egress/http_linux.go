@@ -29,7 +29,7 @@ var quiet = log.New(io.Discard, "", 0)
 func serveRequests(ctx context.Context, c net.Conn, h http.Handler) {
 	one := &oneConn{Conn: c, closed: make(chan struct{})}
 	s := http.Server{
-		Handler: h, ReadHeaderTimeout: helloPatience, IdleTimeout: maxIdle, MaxHeaderBytes: maxHeaders, ErrorLog: quiet,
+		Handler: h, ReadHeaderTimeout: helloPatience, MaxHeaderBytes: maxHeaders, ErrorLog: quiet,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	s.Serve(&oneListener{conn: one}) //nolint:errcheck // it says that there is no second connection
@@ -80,9 +80,16 @@ func (e *Engine) serveHTTP(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 		n.Abort()
 		cancel()
 	})
+	// A server's timeouts count between requests alone, and a request may stop in its middle.
+	idle := time.AfterFunc(e.idle, f.abort)
+	defer idle.Stop()
+	active := func() {
+		idle.Reset(e.idle)
+		e.changed()
+	}
 	p := &requests{engine: e, flow: f, first: far}
 	transport := &http.Transport{
-		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1, IdleConnTimeout: maxIdle,
+		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1,
 		MaxResponseHeaderBytes: maxAnswerHeaders, Protocols: new(http.Protocols),
 	}
 	transport.Protocols.SetHTTP1(true)
@@ -99,7 +106,7 @@ func (e *Engine) serveHTTP(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 		},
 		ErrorHandler: p.fail,
 	}
-	serveRequests(ctx, &countedConn{TCPConn: near, flow: f, changed: e.changed}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serveRequests(ctx, &countedConn{TCPConn: near, flow: f, active: active}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, proxy)
 	}))
 }
@@ -193,20 +200,20 @@ func (p *requests) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // countedConn counts the bytes of a connection inside.
 type countedConn struct {
 	*gonet.TCPConn
-	flow    *flow
-	changed func()
+	flow   *flow
+	active func() // called when bytes were read or written
 }
 
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	c.flow.sent.Add(int64(n))
-	c.changed()
+	c.active()
 	return n, err
 }
 
 func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.TCPConn.Write(p)
 	c.flow.received.Add(int64(n))
-	c.changed()
+	c.active()
 	return n, err
 }

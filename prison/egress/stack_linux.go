@@ -70,7 +70,8 @@ type World interface {
 type Engine struct {
 	wire    Wire
 	world   World
-	open    bool // every public address is allowed
+	open    bool          // every public address is allowed
+	idle    time.Duration // how long a connection may be silent both ways
 	policy  atomic.Pointer[Policy]
 	journal *journal
 	dirty   chan struct{} // has room for one: the state has changed
@@ -116,6 +117,7 @@ func NewEngine(s Settings) (*Engine, error) {
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
 		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), flows: map[*flow]struct{}{},
+		idle: maxIdle,
 	}
 	var err error
 	if e.known, err = loadNames(s.Names, firstSlot, maxNames); err != nil {
