@@ -42,7 +42,7 @@ type Rules struct {
 	V int `json:"v"`
 	// Generation increases with each change. A network ignores rules that are older than its own.
 	Generation uint64 `json:"generation"`
-	// Lockdown refuses all connections and names, and ends all connections.
+	// Lockdown refuses all connections, and ends those that are open. Names still have addresses.
 	Lockdown bool `json:"lockdown,omitempty"`
 	// Learn allows every public host that no rule denies.
 	Learn bool   `json:"learn,omitempty"`

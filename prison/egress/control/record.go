@@ -26,7 +26,6 @@ const (
 	ProtoHTTP = "http"
 	ProtoTCP  = "raw"
 	ProtoUDP  = "udp"
-	ProtoDNS  = "dns" // a name that no rule allows at any port was asked for
 )
 
 // ViaTAP says that packets came through an interface, as the only value of [Record.Via] so far.
