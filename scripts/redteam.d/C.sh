@@ -72,7 +72,7 @@ C6() {
 	tries "hooks in the tree, where the user's core.hooksPath leads"
 	fresh 'git config core.hooksPath .husky' || return
 	attack 'for h in post-checkout post-commit reference-transaction post-index-change pre-commit post-merge post-applypatch; do payload .husky/$h; done
-		git add .husky; git commit -qm hooks --no-verify; work'
+		git add .husky; git commit -qm hooks --no-verify; told'
 	plainly "$pulled" && return
 	held policy user-driver
 	git config airlock.policy.user-driver off
