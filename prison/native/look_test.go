@@ -4,11 +4,13 @@ package native_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 )
@@ -65,5 +67,57 @@ func TestReadOnlyLimits(t *testing.T) {
 	}
 	if got := len(lookGroups(t)); got > before {
 		t.Errorf("%d groups are left", got-before)
+	}
+}
+
+// TestReadOnlyProcessors lets processes of a read-only prison compute without end: a limit of half a processor holds for
+// all of them together, and they end with the command that was given a time.
+func TestReadOnlyProcessors(t *testing.T) {
+	b, s := prepared(t)
+	isolation, err := b.Start(t.Context(), s) // shows whether there are control groups
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isolation.Lacks(prison.NoCPULimit) {
+		t.Skip("SKIPPED: this user may make no control groups, which is said under weaker")
+	}
+	s.ReadOnly, s.Limits = true, prison.Limits{Memory: 64 << 20, PIDs: 60, CPUs: 0.5}
+	look, err := b.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	const script = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; times"
+	var out bytes.Buffer
+	begun := time.Now()
+	if _, err := look.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(begun)
+	var used time.Duration
+	for _, field := range strings.Fields(out.String()) {
+		d, err := time.ParseDuration(field)
+		if err != nil {
+			t.Fatalf("times: %q", out.String())
+		}
+		used += d
+	}
+	// A group may use up what it has of a period of 100 ms on each processor.
+	if most := took/2 + 400*time.Millisecond; used == 0 || used > most {
+		t.Errorf("%s of processor time in %s, want at most %s", used, took, most)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if status, err := look.Exec(ctx, prison.Process{Argv: []string{"sh", "-c", "while :; do :; done"}}); err == nil {
+		t.Errorf("a command without end ended with %d", status)
+	}
+	out.Reset()
+	const left = "grep -l 'do [:]; done' /proc/[0-9]*/cmdline 2>/dev/null || true"
+	if _, err := look.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", left}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 0 {
+		t.Errorf("left: %s", out.String())
 	}
 }
