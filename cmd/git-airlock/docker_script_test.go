@@ -147,28 +147,17 @@ func cmdOnEngine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// paused pauses the container of the last started airlock. "! paused" unpauses it. Other containers of an airlock read
-// its workspace for a moment, and may end before an engine can pause them.
+// paused pauses the container of the last started airlock. "! paused" unpauses it.
 func cmdPaused(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, len(args) != 0, "[!] paused")
 	airlocks := worldOf(ts).airlocks
 	c := engineClient(ts)
 	defer c.Close()
-	boxes, _ := onEngine(ts, airlocks[len(airlocks)-1])
-	changed := 0
-	for _, b := range boxes {
-		switch {
-		case b.Labels["workspace.role"] != "prison":
-			continue
-		case neg:
-			ts.Check(c.ContainerUnpause(context.Background(), b.ID))
-		default:
-			ts.Check(c.ContainerPause(context.Background(), b.ID))
-		}
-		changed++
-	}
-	if changed != 1 {
-		ts.Fatalf("%d containers of prisons among %d, want one", changed, len(boxes))
+	id := prisonOnEngine(ts, airlocks[len(airlocks)-1])
+	if neg {
+		ts.Check(c.ContainerUnpause(context.Background(), id))
+	} else {
+		ts.Check(c.ContainerPause(context.Background(), id))
 	}
 }
 
@@ -199,17 +188,27 @@ func onEngine(ts *testscript.TestScript, r remembered) (boxes []container.Summar
 	return boxes, len(volumes.Volumes) + len(networks)
 }
 
+// prisonOnEngine returns the id of an airlock's prison. Other containers of an airlock read its workspace for a moment,
+// and may end before a test can do anything with them.
+func prisonOnEngine(ts *testscript.TestScript, r remembered) string {
+	boxes, _ := onEngine(ts, r)
+	others := len(boxes)
+	boxes = slices.DeleteFunc(boxes, func(b container.Summary) bool { return b.Labels["workspace.role"] != "prison" })
+	if len(boxes) != 1 {
+		ts.Fatalf("%d containers of prisons among %d, want one", len(boxes), others)
+	}
+	return boxes[0].ID
+}
+
 func killContainer(ts *testscript.TestScript, r remembered) {
 	c := engineClient(ts)
 	defer c.Close()
-	boxes, _ := onEngine(ts, r)
-	for _, b := range boxes {
-		ts.Check(c.ContainerKill(context.Background(), b.ID, "KILL"))
-		ended, errs := c.ContainerWait(context.Background(), b.ID, container.WaitConditionNotRunning)
-		select {
-		case <-ended:
-		case err := <-errs:
-			ts.Check(err)
-		}
+	id := prisonOnEngine(ts, r)
+	ts.Check(c.ContainerKill(context.Background(), id, "KILL"))
+	ended, errs := c.ContainerWait(context.Background(), id, container.WaitConditionNotRunning)
+	select {
+	case <-ended:
+	case err := <-errs:
+		ts.Check(err)
 	}
 }
