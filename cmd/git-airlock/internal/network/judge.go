@@ -64,7 +64,7 @@ type Verdict struct {
 	Reason  string        // of a refusal, and of a permission without a rule
 }
 
-// Judge says what rules decide about a target.
+// Judge returns the verdict of rules on a target.
 func Judge(rules control.Rules, t Target, now time.Time) Verdict {
 	if rules.Lockdown {
 		return Verdict{Reason: "lockdown: everything is refused"}

@@ -254,7 +254,7 @@ func (l landing) losses(ctx context.Context) error {
 	outcome, err := l.drain(ctx, promote.Options{})
 	var state promote.State
 	if err == nil {
-		state, err = l.engine.State(ctx) // a missing workspace is no error, because it has nothing to lose
+		state, err = l.engine.State(ctx) // a missing workspace is not an error: nothing can be lost
 	}
 	var refused *environment.Refusal
 	switch {
