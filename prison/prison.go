@@ -192,6 +192,13 @@ type Sweeper interface {
 	SweepOrphaned(ctx context.Context) error
 }
 
+// Mender is a backend whose running prisons can lose a process on the host without ending.
+type Mender interface {
+	// Mend replaces such a process of the prison made by Start as soon as it has ended, until ctx ends. It does nothing for
+	// a prison that does not run.
+	Mend(ctx context.Context, spec Spec)
+}
+
 // Backend makes prisons of one kind.
 type Backend interface {
 	// Name returns the backend's name in flags, notes and status.

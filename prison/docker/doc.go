@@ -35,7 +35,8 @@
 // the image. A process of this program on the host, the network's keeper, keeps a duplicate of the descriptor, and
 // starts a successor for a process that was killed. Nothing changes inside meanwhile, and no packet leaves. The keeper
 // ends with the container. If the keeper was killed, or somebody else has restarted the container, the network leads
-// nowhere until the next command.
+// nowhere until the airlock's daemon (see [Backend.Mend]) or the next command starts another keeper, which takes the
+// interface as it is.
 //
 // A runtime with a network stack of its own takes the interfaces that it finds when it starts, and their addresses.
 // For such a runtime another container, which only waits, has the network, and the agent's container joins it. If

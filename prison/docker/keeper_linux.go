@@ -124,13 +124,15 @@ func reconnectNetwork(ctx context.Context, o networkOrder) {
 	connectNetwork(ctx, o)() //nolint:errcheck // see above
 }
 
-// endNetwork ends the network of a prison, and waits for that.
+// endNetwork ends the network of a prison, and waits for that. A keeper that does not end in time, such as a stopped one, is
+// killed.
 func endNetwork(ctx context.Context, dir string) error {
 	o := networkOrder{Spec: prison.Spec{Dir: dir}}
 	if err := os.Remove(o.path(networkStateName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for deadline := time.Now().Add(2 * dialect.KillPatience); ; time.Sleep(5 * time.Millisecond) {
+	begun := time.Now()
+	for deadline := begun.Add(2 * dialect.KillPatience); ; time.Sleep(5 * time.Millisecond) {
 		lock, err := o.lock()
 		if err == nil {
 			return lock.Close()
@@ -142,8 +144,11 @@ func endNetwork(ctx context.Context, dir string) error {
 			return err
 		}
 		if c, err := wire.Dial(o.path(networkFolder)); err == nil {
-			c.Send(endWord{true}) //nolint:errcheck // it may be ending
+			c.Send(keeperWord{End: true}) //nolint:errcheck // it may be ending
 			c.Close()
+		}
+		if time.Since(begun) > endPatience {
+			wire.KillListener(o.path(networkFolder)) //nolint:errcheck // tried again
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -154,8 +159,11 @@ func endNetwork(ctx context.Context, dir string) error {
 	}
 }
 
-// endWord is the message upon which a keeper ends.
-type endWord struct{ End bool }
+// keeperWord is a message to a keeper.
+type keeperWord struct {
+	End   bool // the keeper ends
+	Watch bool // the keeper keeps the connection open as long as it runs
+}
 
 // lock takes the lock that a keeper holds for its life.
 func (o networkOrder) lock() (*os.File, error) {
@@ -357,17 +365,27 @@ func (k *networkKeeper) await(ctx context.Context) {
 			if err != nil {
 				return
 			}
-			var word endWord
-			c.SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // only a closed connection has none
-			_, err = c.Recv(&word)
-			c.Close()
-			if err == nil && word.End {
-				cancel()
-				return
-			}
+			go hear(c, cancel)
 		}
 	}()
 	<-ctx.Done()
+}
+
+// hear obeys the word that comes over a connection.
+func hear(c wire.Conn, end func()) {
+	defer c.Close()
+	var word keeperWord
+	c.SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // only a closed connection has none
+	if _, err := c.Recv(&word); err != nil {
+		return
+	}
+	if word.End {
+		end()
+	}
+	if word.Watch {
+		c.SetReadDeadline(time.Time{}) //nolint:errcheck // likewise
+		<-c.Gone()
+	}
 }
 
 // awaitEnd returns when a container does not run any more, or ctx has ended. An engine that does not answer says nothing about it.

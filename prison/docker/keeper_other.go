@@ -30,3 +30,6 @@ func connectNetwork(context.Context, networkOrder) (wait func() error) {
 }
 func reconnectNetwork(context.Context, networkOrder) {}
 func endNetwork(context.Context, string) error       { return nil }
+
+// Mend implements [prison.Mender]. There is no network.
+func (*Backend) Mend(context.Context, prison.Spec) {}

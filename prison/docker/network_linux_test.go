@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -71,13 +72,30 @@ func TestNetworkKilled(t *testing.T) {
 		if !carried() {
 			t.Error("the next command connects no network")
 		}
+		mending, end := context.WithCancel(t.Context())
+		mended := make(chan struct{})
+		go func() {
+			defer close(mended)
+			b.Mend(mending, s)
+		}()
+		relay = relayOf(t, s)
+		begun := time.Now()
+		kill(t, parentOf(t, relay))
+		await("nobody connects the network again", func() bool { return relayOf(t, s) != relay })
+		t.Logf("connected again after %v", time.Since(begun))
+		if !carried() {
+			t.Error("the new keeper's process carries no packets")
+		}
 		if _, after := sh(t, p, inside); after != before || !strings.Contains(after, "eth0") || !strings.Contains(after, s.Hostname) {
 			t.Errorf("%q, then %q", before, after)
 		}
 		keeper := parentOf(t, relayOf(t, s))
+		signal(t, keeper, syscall.SIGSTOP)
 		if err := b.Stop(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
+		end()
+		<-mended
 		await("the network's keeper outlives the prison", func() bool { return parentOf(t, keeper) == 0 })
 		if strings.HasSuffix(t.Name(), "podman") {
 			return // a restart is the same for all engines, and takes Podman five times as long
@@ -109,7 +127,15 @@ func TestNetworkKilled(t *testing.T) {
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	signal(t, pid, syscall.SIGKILL)
+}
+
+func signal(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if pid <= 0 { // a process that has ended, and not all processes of this group
+		t.Fatalf("process %d", pid)
+	}
+	if err := syscall.Kill(pid, s); err != nil {
 		t.Fatal(err)
 	}
 }

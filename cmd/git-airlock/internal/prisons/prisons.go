@@ -142,6 +142,14 @@ func (p Prisons) stop(ctx context.Context, r airlock.Record) error {
 	return p.Backend(r).Stop(ctx, spec)
 }
 
+// Mend replaces processes on the host that the prison of an airlock has lost, until ctx ends.
+func (p Prisons) Mend(ctx context.Context, r airlock.Record) {
+	mender, ok := p.Backend(r).(prison.Mender)
+	if spec, err := p.Spec(r); ok && err == nil {
+		mender.Mend(ctx, spec)
+	}
+}
+
 // Wipe removes the workspace and all other files of a stopped prison.
 func (p Prisons) Wipe(ctx context.Context, r airlock.Record) error {
 	_, end := p.Report.Begin("removing the workspace")

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
@@ -179,7 +180,13 @@ func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Conf
 	e := s.Engine(r)
 	g := watch.New(s.Prisons().Guarded(r), logger)
 	e.Guard = diskGuard{g}
-	return daemon.Config{Engine: e, Log: logger, Guard: g.Run, News: g.News()}
+	guard := func(ctx context.Context) {
+		var mending sync.WaitGroup
+		mending.Go(func() { s.Prisons().Mend(ctx, r) })
+		g.Run(ctx)
+		mending.Wait()
+	}
+	return daemon.Config{Engine: e, Log: logger, Guard: guard, News: g.News()}
 }
 
 // diskGuard converts the findings of a guard to holds.

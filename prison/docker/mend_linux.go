@@ -1,0 +1,57 @@
+package docker
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+)
+
+const (
+	// endPatience is how long a keeper may take to end before it is killed.
+	endPatience = 3 * time.Second
+	// firstPause and lastPause bound the time between two attempts to connect a network again.
+	firstPause, lastPause = 100 * time.Millisecond, 10 * time.Second
+)
+
+// Mend implements [prison.Mender]: it connects the network again when the network's keeper has ended. Packets lead nowhere
+// meanwhile. The interface inside, its addresses and its routes stay.
+func (b *Backend) Mend(ctx context.Context, s prison.Spec) {
+	if s.Network == prison.NetworkNone {
+		return
+	}
+	o := networkOrder{Spec: s}
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
+		if o.watch(ctx) {
+			pause = firstPause
+		}
+		if _, err := os.Lstat(o.path(networkStateName)); err != nil {
+			pause = lastPause // the network has ended, or a start is about to connect it
+		} else if box, err := b.Attach(ctx, s); err == nil {
+			box.Close() //nolint:errcheck // Attach has connected what could be connected
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// watch returns when the keeper of a network has ended, and reports whether there was one.
+func (o networkOrder) watch(ctx context.Context) bool {
+	c, err := wire.Dial(o.path(networkFolder))
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	if c.Send(keeperWord{Watch: true}) != nil {
+		return true
+	}
+	select {
+	case <-c.Gone():
+	case <-ctx.Done():
+	}
+	return true
+}

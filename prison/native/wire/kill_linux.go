@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// KillListener kills the process that listens on the socket in dir, even if the process is stopped. See [Listen].
+func KillListener(dir string) error {
+	pid, err := listener(dir)
+	if err != nil {
+		return err
+	}
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(process)
+	// The same process still listens, so no other process had its number when the descriptor was opened.
+	if again, err := listener(dir); err != nil || again != pid {
+		return err
+	}
+	return unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0)
+}
+
+// listener returns the process that listens on the socket in dir, see SO_PEERCRED in unix(7).
+func listener(dir string) (pid int, err error) {
+	c, err := Dial(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(err, failed); err != nil {
+		return 0, err
+	}
+	if peer.Pid <= 0 {
+		return 0, errors.New("the socket's process is not visible here")
+	}
+	return int(peer.Pid), nil
+}
