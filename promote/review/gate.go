@@ -1,0 +1,102 @@
+package review
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Mode is the value of the setting airlock.review.
+type Mode string
+
+// The modes.
+const (
+	Off  Mode = "off"  // commits land at once
+	Land Mode = "land" // nothing lands before it is approved
+	Push Mode = "push" // commits land at once, and a hook holds their push until they are reviewed
+)
+
+// ParseMode reads a mode.
+func ParseMode(text string) (Mode, error) {
+	switch m := Mode(text); m {
+	case Off, Land, Push:
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is not off, land or push", gitops.Text(text))
+}
+
+// Gate decides which commits the verdicts let land. The zero value lets all commits land.
+type Gate struct {
+	Asks  bool                // only approved commits land
+	Words map[gitops.OID]Word // the newest verdict on each inner commit
+}
+
+// Holds reports whether a commit may not land under the verdicts.
+func (g Gate) Holds(inner gitops.OID) bool {
+	switch g.Words[inner] {
+	case Approve:
+		return false
+	case Reject, Fix:
+		return true
+	}
+	return g.Asks
+}
+
+// Waiting returns those commits that must be set aside, so that others land without them. If no commit may land, it
+// returns only the commits that the agent must fix: the others then keep their order.
+func (g Gate) Waiting(commits []gitops.OID) map[gitops.OID]bool {
+	waiting, lands := map[gitops.OID]bool{}, false
+	for _, id := range commits {
+		switch {
+		case g.Words[id] == Reject: // left out in any case
+		case g.Holds(id):
+			waiting[id] = true
+		default:
+			lands = true
+		}
+	}
+	if !lands {
+		maps.DeleteFunc(waiting, func(id gitops.OID, _ bool) bool { return g.Words[id] != Fix })
+	}
+	return waiting
+}
+
+// State is the state of a commit as the user sees it.
+type State string
+
+// The states.
+const (
+	StateNew      State = "new"
+	StateSeen     State = "seen"
+	StateApproved State = "approved" // and not landed yet
+	StateRejected State = "rejected"
+	StateAsked    State = "asked"   // waits for a fix of the agent
+	StateChanged  State = "changed" // in the place of a commit that had a verdict
+	StateBlocked  State = "blocked" // does not apply without commits that were rejected or that wait for a fix
+	StateLanded   State = "landed"
+	StateUndone   State = "undone" // landed, and taken back
+)
+
+// StateOf returns the state of a pending commit with a verdict, or with an empty word. blocked reports that it does not
+// apply without the commits that are left out, and changed that it replaces a commit with a verdict.
+func StateOf(w Word, blocked, changed bool) State {
+	switch {
+	case w == Reject:
+		return StateRejected
+	case w == Fix:
+		return StateAsked
+	case blocked:
+		return StateBlocked
+	case w == Approve:
+		return StateApproved
+	case changed:
+		return StateChanged
+	case w == Seen:
+		return StateSeen
+	}
+	return StateNew
+}
+
+// Waits reports whether a commit in this state waits for a verdict of the user.
+func (s State) Waits() bool { return s == StateNew || s == StateSeen || s == StateChanged }

@@ -1,0 +1,97 @@
+package review
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// NotesRef is the ref of the notes with verdicts.
+const NotesRef = "refs/notes/airlock-review"
+
+// Word is the kind of a verdict.
+type Word string
+
+// The verdicts.
+const (
+	Approve Word = "approve" // the commit may land
+	Reject  Word = "reject"  // the commit is left out
+	Fix     Word = "fix"     // the commit waits until the agent has amended it
+	Seen    Word = "seen"    // somebody has looked at paths of the commit
+)
+
+// Verdict is one person's verdict on one commit, as a line of the notes stores it.
+type Verdict struct {
+	Version int                   `json:"v"`
+	Word    Word                  `json:"verdict"`
+	By      string                `json:"by"` // name and address
+	At      time.Time             `json:"at"`
+	Commit  gitops.OID            `json:"commit"` // the outer-ready commit
+	Inner   gitops.OID            `json:"inner"`
+	Patch   string                `json:"patch"`           // of git patch-id --stable; empty for a commit without a patch
+	Tree    gitops.OID            `json:"tree"`            // of the outer-ready commit
+	Paths   map[string]gitops.OID `json:"paths,omitempty"` // the blobs that were looked at, by path; see [gitops.ToText]
+	Reason  string                `json:"reason"`
+}
+
+const (
+	version = 1
+	// lineLimit and linesKept bound what is read of a note, because everybody who can push can write it.
+	lineLimit = 64 << 10
+	linesKept = 1000
+	// ReasonLimit is the number of bytes in a reason.
+	ReasonLimit = 8 << 10
+)
+
+// ErrReason reports that a reason is too long.
+var ErrReason = errors.New("the reason is longer than 8 KiB")
+
+// Line returns the verdict as a line of a note, without a newline.
+func (v Verdict) Line() (string, error) {
+	v.Version = version
+	if len(v.Reason) > ReasonLimit {
+		return "", ErrReason
+	}
+	line, err := json.Marshal(v)
+	return string(line), err
+}
+
+// Parse reads the verdicts in a note, in the order of their times. It ignores lines that it does not understand, that
+// are too long, or that are too many.
+func Parse(note string) []Verdict {
+	var list []Verdict
+	for line := range strings.Lines(note) {
+		if len(list) == linesKept {
+			break
+		}
+		if v, ok := parseLine(line); ok {
+			list = append(list, v)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Verdict) int { return a.At.Compare(b.At) })
+	return list
+}
+
+func parseLine(line string) (v Verdict, ok bool) {
+	if len(line) > lineLimit || json.Unmarshal([]byte(line), &v) != nil || v.Version != version || len(v.Reason) > ReasonLimit {
+		return v, false
+	}
+	for _, id := range []gitops.OID{v.Commit, v.Inner, v.Tree} {
+		if _, err := gitops.ParseOID(string(id)); err != nil && id != "" {
+			return v, false
+		}
+	}
+	return v, slices.Contains([]Word{Approve, Reject, Fix, Seen}, v.Word)
+}
+
+// Add returns a note with one more line. Its lines are sorted, and each is there once, as after a merge of notes.
+func Add(note, line string) string {
+	lines := strings.Split(strings.TrimSpace(note), "\n")
+	lines = slices.DeleteFunc(append(lines, line), func(l string) bool { return strings.TrimSpace(l) == "" })
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "\n") + "\n"
+}
