@@ -222,8 +222,8 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 		return r, err
 	}
 	var used []gitops.OID
-	e.teams.repo, e.teams.ref = e.Repo, f.refs.team
-	if r.settings, used, r.broken = e.teams.apply(ctx, f.config, f.settings.Policy); ctx.Err() != nil {
+	e.teams.Repo, e.teams.Ref = e.Repo, f.refs.team
+	if r.settings, used, r.broken = e.teams.Apply(ctx, f.config, f.settings.Policy); ctx.Err() != nil {
 		return r, ctx.Err()
 	}
 	r.ignores = ignore.RulesOf(e.Repo, e.Dir())

@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
 // CycleLock is a file of the host state. It is locked during a cycle, and by commands that must not run during one.
@@ -40,11 +41,11 @@ type Engine struct {
 	refused   refusal    // the last tip that the quarantine refused, if that took long
 	fetched   time.Time  // time of the last attempt to fetch promised objects
 	filter    filterPause
-	blocker   blocker  // the paths in the way of the last landing
-	command   atWork   // the user's git command that the last landing waited for
-	overtaken bool     // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
-	teams     teams    // the policies as they were read last
-	ignores   []string // the user's ignore files, as the last cycle found them
+	blocker   blocker     // the paths in the way of the last landing
+	command   atWork      // the user's git command that the last landing waited for
+	overtaken bool        // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
+	teams     teams.Teams // the policies as they were read last
+	ignores   []string    // the user's ignore files, as the last cycle found them
 	ledgers   ledger.Cache
 	files     fileCount
 }
@@ -120,10 +121,10 @@ func (e *Engine) Writable() bool { return e.unwritable() == nil }
 // RuleFiles returns the paths of the user's files from which the last cycle read rules: the user's policy file and
 // ignore files. Some of them may not exist.
 func (e *Engine) RuleFiles() []string {
-	if e.teams.file == "" {
+	if e.teams.File == "" {
 		return e.ignores
 	}
-	return append([]string{e.teams.file}, e.ignores...)
+	return append([]string{e.teams.File}, e.ignores...)
 }
 
 // open returns the exporter, and opens it first if necessary.

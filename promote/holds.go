@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
 // Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
@@ -278,7 +279,7 @@ func brief(subject string) string {
 // teamUnreadable returns a hold of all commits. Otherwise the user would believe that the team's policy is enforced.
 func teamUnreadable(cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Text(cause.Error()).String()}
-	var broken *PolicyError
+	var broken *teams.PolicyError
 	if errors.As(cause, &broken) {
 		h.Next = broken.Next
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
@@ -73,7 +74,7 @@ func exitStatus(err error) int {
 	case is[ownFailure](err):
 		return 125
 	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*promote.SettingError](err), is[*scan.SettingError](err),
-		is[*promote.PolicyError](err), is[recipe.Errors](err), is[*network.RuleError](err):
+		is[*teams.PolicyError](err), is[recipe.Errors](err), is[*network.RuleError](err):
 		return 2
 	case is[*environment.Refusal](err):
 		return 3

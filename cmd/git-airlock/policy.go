@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
 func policyCommand(inside []string) *cli.Command {
@@ -70,7 +71,7 @@ func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
 			return d, err
 		}
 	}
-	settings, err := promote.ReadPolicy(ctx, s.Repo, config)
+	settings, err := teams.ReadPolicy(ctx, s.Repo, config)
 	if err != nil {
 		return d, err
 	}

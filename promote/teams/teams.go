@@ -1,4 +1,6 @@
-package promote
+// Package teams reads the policies that make a user's settings of the gate stricter: the team's in the repository, and a
+// file of the user's own.
+package teams
 
 import (
 	"context"
@@ -14,14 +16,15 @@ import (
 // PolicyFileKey is the setting that names a user's own policy file, in the format of a team's.
 const PolicyFileKey = "airlock.policyFile"
 
-// teams reads the policies that make a user's settings stricter.
-type teams struct {
-	repo *gitops.Repository
-	ref  gitops.OID // value of [policy.TeamRef]; empty if there is none
-	read gitops.OID // the value of ref that team and err were read from
+// Teams reads the policies. It keeps what it has read until the ref changes.
+type Teams struct {
+	Repo *gitops.Repository
+	Ref  gitops.OID // value of [policy.TeamRef]; empty if there is none
+	File string     // the user's own policy file, set by Apply; empty if there is none
+
+	read gitops.OID // the value of Ref that team and err were read from
 	team policy.Team
 	err  error
-	file string // the user's own policy file; empty if there is none
 }
 
 // PolicyError reports that a policy cannot be read, and holds the commands that show it.
@@ -34,12 +37,12 @@ func (e *PolicyError) Error() string { return e.err.Error() }
 
 func (e *PolicyError) Unwrap() error { return e.err }
 
-// apply makes settings as strict as the user's policy file and the repository's policy. It returns the ids of the
+// Apply makes settings as strict as the user's policy file and the repository's policy. It returns the ids of the
 // policies that it used. A policy that cannot be read is an error and never weakens the settings.
-func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
+func (t *Teams) Apply(ctx context.Context, config gitops.Config, s policy.Settings) (policy.Settings, []gitops.OID, error) {
 	var used []gitops.OID
 	name := config.String(PolicyFileKey, "")
-	t.file = atHome(name)
+	t.File = atHome(name)
 	if name != "" {
 		next := []string{"git config --show-origin " + PolicyFileKey}
 		content, err := readPolicyFile(name)
@@ -50,23 +53,23 @@ func (t *teams) apply(ctx context.Context, config gitops.Config, s policy.Settin
 		if err != nil {
 			return s, used, &PolicyError{next, fmt.Errorf("%q: %w", name, err)}
 		}
-		s, used = s.With(own), append(used, gitops.HashObject(t.repo.Format, "blob", content))
+		s, used = s.With(own), append(used, gitops.HashObject(t.Repo.Format, "blob", content))
 	}
-	if t.ref == "" {
+	if t.Ref == "" {
 		return s, used, nil
 	}
-	if t.read != t.ref {
+	if t.read != t.Ref {
 		t.team, t.err = t.parse(ctx)
-		t.read = t.ref
+		t.read = t.Ref
 	}
 	if t.err != nil {
 		return s, used, t.err
 	}
-	return s.With(t.team), append(used, t.ref), nil
+	return s.With(t.team), append(used, t.Ref), nil
 }
 
-func (t *teams) parse(ctx context.Context) (policy.Team, error) {
-	content, err := t.repo.File(ctx, t.ref, policy.TeamFile, policy.TeamLimit)
+func (t *Teams) parse(ctx context.Context) (policy.Team, error) {
+	content, err := t.Repo.File(ctx, t.Ref, policy.TeamFile, policy.TeamLimit)
 	if err != nil {
 		// The ref may lack that file, or the object may be missing. The command shows git's own message.
 		return policy.Team{}, unreadable("git show "+policy.TeamRef, err)
@@ -75,7 +78,7 @@ func (t *teams) parse(ctx context.Context) (policy.Team, error) {
 	switch {
 	case err == nil:
 		return team, nil
-	case gitops.HashObject(t.repo.Format, "blob", content) == t.ref: // the ref names the file itself instead of a tree
+	case gitops.HashObject(t.Repo.Format, "blob", content) == t.Ref: // the ref names the file itself instead of a tree
 		return team, unreadable("git show "+policy.TeamRef, err)
 	}
 	return team, unreadable("git show "+policy.TeamRef+":"+policy.TeamFile, err)
@@ -97,7 +100,7 @@ func ReadPolicy(ctx context.Context, repo *gitops.Repository, config gitops.Conf
 	if err != nil {
 		return own, err
 	}
-	made, _, err := (&teams{repo: repo, ref: ref}).apply(ctx, config, own)
+	made, _, err := (&Teams{Repo: repo, Ref: ref}).Apply(ctx, config, own)
 	return made, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
 // Options are the rules of a command line.
@@ -40,12 +41,12 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	if rules.Deny, err = ofSettings(repo, settings, DenyKey); err != nil {
 		return rules, err
 	}
-	made, err := promote.ReadPolicy(ctx, repo, config)
+	made, err := teams.ReadPolicy(ctx, repo, config)
 	if err != nil {
 		return rules, err
 	}
 	for _, d := range made.Denials() {
-		if rules.Deny, err = add(rules.Deny, d, "a policy ("+policy.TeamRef+" or "+promote.PolicyFileKey+")"); err != nil {
+		if rules.Deny, err = add(rules.Deny, d, "a policy ("+policy.TeamRef+" or "+teams.PolicyFileKey+")"); err != nil {
 			return rules, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
@@ -43,7 +44,7 @@ func Next(err error) []string {
 	var foreign *gitops.ForeignError
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
-	var unreadable *promote.PolicyError
+	var unreadable *teams.PolicyError
 	var unwritable *promote.UnwritableError
 	var rule *network.RuleError
 	switch {
