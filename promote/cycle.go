@@ -3,7 +3,6 @@ package promote
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // Cycle makes one promotion cycle and returns its outcome. It waits for a cycle of another process to end. A hold is
@@ -79,6 +79,9 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	if err != nil {
 		return outcome, err
 	}
+	if facts, err = e.follow(ctx, facts, taken); err != nil {
+		return e.invalid(outcome, err)
+	}
 	plan, built, judged, err := e.choose(ctx, facts, taken, bridge)
 	if plan.Plan != nil {
 		outcome = plan.entered(outcome)
@@ -91,8 +94,15 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	if err != nil {
 		return outcome, err
 	}
+	decisions, err := e.carry(ctx, facts, judged)
+	if err != nil {
+		return outcome, err
+	}
 	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bridge)
 	outcome = landed.entered(outcome, facts.now)
+	if err == nil && verdict.Noted(decisions, judged.pending) {
+		err = decisions.Write(e.Dir())
+	}
 	if err != nil || outcome.Landed == 0 {
 		return outcome, err
 	}
@@ -115,7 +125,7 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 		if err != nil {
 			return p, b, j, err
 		}
-		next, err := e.plan(ctx, f, t, maps.Clone(held))
+		next, err := e.plan(ctx, f, t, held)
 		if err == nil {
 			next, err = e.walk(ctx, next, trees, w)
 			trees = next.trees

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // ErrNotHeld reports that no waiting commit is held by the rule that the user wants to accept.
@@ -92,7 +96,7 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		return nil, err
 	}
 	defer unlock()
-	p, err := e.plan(ctx, f, taken{tip: cmp.Or(f.before.Inner, f.ledger.Newest())}, nil)
+	p, err := e.plan(ctx, f, taken{tip: cmp.Or(f.before.Inner, f.ledger.Newest())}, map[gitops.OID]bool{})
 	if err != nil {
 		return nil, err
 	}
@@ -167,4 +171,45 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 		}
 	}
 	return "", ErrNoConflict
+}
+
+// Standing is an airlock between two cycles: none runs until it is closed.
+type Standing struct {
+	Plan       *history.Plan
+	Links      []quarantine.Link // commits that the agent's history has and that have not landed, parents first
+	Ledger     *ledger.Ledger
+	Decisions  ledger.Decisions
+	Gate       review.Gate
+	Settings   Settings
+	Inside     verdict.Inside
+	Tip        gitops.OID // of the branch, or the last landed commit if the branch is gone
+	Now        time.Time
+	UnderRules string // the fingerprint of the rules, for [ledger.ReadVerdicts]
+
+	Close func() // must be called
+	// Trees returns the trees of the plan's commits. They can be used until Close is called.
+	Trees func(context.Context) (*build.Trees, error)
+}
+
+// Standing reads the state of the airlock and keeps other processes from making a cycle until it is closed.
+func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
+	f, unlock, err := e.between(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tip := cmp.Or(f.before.Inner, f.ledger.Newest())
+	p, err := e.plan(ctx, f, taken{tip: tip}, map[gitops.OID]bool{})
+	var links []quarantine.Link
+	if err == nil {
+		links, _, err = e.unlanded(ctx, f, tip)
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	bridge := newLazyBridge(e, f)
+	return &Standing{Plan: p.Plan, Links: links, Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
+		Tip: f.refs.onto(), Now: f.now, UnderRules: f.rules.fingerprint,
+		Close: func() { bridge.close(); unlock() },
+		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) }}, nil
 }

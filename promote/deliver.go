@@ -3,9 +3,14 @@ package promote
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // delivered holds what the outer repository received in this cycle. No ref names any of it yet.
@@ -75,4 +80,111 @@ func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d deli
 	}
 	at.pending = want
 	return at.noted(d), nil
+}
+
+// withoutNamed bounds the number of commits that a note names as left out.
+const withoutNamed = 100
+
+// note makes the provenance note of one landed commit, in the format of version 1. without lists the inner commits before
+// it that were left out. reviewed is the user's verdict, or nil.
+func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, reviewed *ledger.Reviewed, without []gitops.OID, now time.Time) quarantine.Note {
+	r := e.Record
+	if r.Partial {
+		p.Merged = true // merged with the files that the snapshot left out
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "landed by airlock %s\n\n", r.ID)
+	for _, line := range []struct {
+		key   string
+		value any
+	}{
+		{"Version", 1},
+		{"Commit", p.Outer},
+		{"Session", r.Session},
+		{"Inner-Commit", p.Inner},
+		{"Inner-Author", gitops.Text(innerAuthor)},
+		{"Base", r.Base},
+		{"Backend", r.Backend},
+		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},
+		{"Tree", p.Tree()},
+		{"Policy", verdict.Word()},
+		{"Landed-At", now.UTC().Format(time.RFC3339)},
+	} {
+		fmt.Fprintf(&b, "Airlock-%s: %v\n", line.key, line.value)
+	}
+	for _, s := range p.Supersedes {
+		fmt.Fprintf(&b, "Airlock-Supersedes: %s\n", s)
+	}
+	for _, w := range without[:min(len(without), withoutNamed)] {
+		fmt.Fprintf(&b, "Airlock-Without: %s\n", w)
+	}
+	if reviewed != nil && reviewed.Word == review.Approve {
+		fmt.Fprintf(&b, "Airlock-Reviewed-By: %s %s\n", gitops.Text(reviewed.By), reviewed.At.UTC().Format(time.RFC3339))
+	}
+	return quarantine.Note{Commit: p.Outer, Text: b.String()}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// release ends the protection of handed-over objects from the user's git gc: refs reach the objects now, or nothing
+// needs them.
+func (e *Engine) release() error {
+	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
+	if err == nil {
+		err = h.Release()
+	}
+	if err != nil {
+		return fmt.Errorf("end the hand-over of objects: %w", err)
+	}
+	return nil
+}
+
+// heal hands over objects of the airlock again if the repository has lost them.
+func (e *Engine) heal(ctx context.Context) error {
+	h, err := quarantine.OpenHandover(e.Repo, e.Dir())
+	if err != nil {
+		return err
+	}
+	again, err := h.Heal(ctx, e.Record.Base, e.Record.Ref("promoted"), e.Record.Ref("pending"), NotesRef)
+	if again > 0 {
+		e.ledgers = ledger.Cache{}
+		e.progress("restoring objects that the repository has lost", again, again)
+	}
+	if err != nil {
+		return fmt.Errorf("restore objects that the repository has lost: %w", err)
+	}
+	return nil
+}
+
+// redeliver copies commits that were pending before this cycle once more when they land. The ref pending goes as the
+// branch comes, and a git gc may read the one ref too late and the other too early.
+func (e *Engine) redeliver(ctx context.Context, f facts, w *lazyBridge, at refs, to gitops.OID) error {
+	if at.pending == "" {
+		return nil
+	}
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	if err := w.bridge.Again(ctx, to, []gitops.OID{at.tip, at.promoted, f.ledger.Base.Outer}); err != nil {
+		return fmt.Errorf("copy pending commits to the repository: %w", err)
+	}
+	return nil
+}
+
+// anchored lists the outer commits below the built ones that a ref reaches, which the user's git gc keeps. Commits
+// that no ref reaches any more are handed over together with the built ones.
+func (e *Engine) anchored(ctx context.Context, f facts, outside []gitops.OID) ([]gitops.OID, error) {
+	named := slices.DeleteFunc([]gitops.OID{f.ledger.Base.Outer, f.refs.tip, f.refs.promoted, f.refs.pending}, func(id gitops.OID) bool { return id == "" })
+	others := slices.DeleteFunc(slices.Clone(outside), func(id gitops.OID) bool { return slices.Contains(named, id) })
+	if len(others) == 0 {
+		return named, nil
+	}
+	loose, err := e.Repo.Unreached(ctx, others, named)
+	others = slices.DeleteFunc(others, func(id gitops.OID) bool { return slices.Contains(loose, id) })
+	return append(named, others...), err
 }

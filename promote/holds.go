@@ -216,18 +216,6 @@ func innerMain(names []inner.Ref) remarks {
 	return remarks{[]ledger.Hold{h}, retryLater}
 }
 
-// review returns the hold of commits that wait for the user's review. A value given to start goes before the
-// configuration, and only another start can change it.
-func (e *Engine) review() ledger.Hold {
-	h := ledger.Hold{Reason: ledger.Review, Message: "airlock.autoLand is false: commits wait until they are promoted by hand",
-		Next: []string{"git log -p " + gitops.Pasteable(e.Record.BranchName()) + ".." + strings.TrimPrefix(e.Record.Ref("pending"), "refs/"), "git airlock promote"}}
-	if asked, err := gitops.Config(e.Record.Settings).Bool("airlock.autoLand", true); err == nil && !asked {
-		h.Message = "it was started with --no-auto-land or git -c airlock.autoLand=false: commits wait until they are promoted by hand"
-		h.Next = append(h.Next, "git airlock stop && git airlock start --no-auto-land=false")
-	}
-	return h
-}
-
 // policyHold returns the hold of a commit that a rule holds. later is the number of commits after it that rules hold
 // as well.
 func policyHold(v ledger.Verdict, later int) ledger.Hold {

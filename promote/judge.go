@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // judged holds the waiting commits, the last of them that may land, and the notes to write.
@@ -128,7 +129,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 		j.holds = append(j.holds, teamUnreadable(f.rules.broken))
 		return j
 	}
-	lands := p.Ends()
+	lands, gate, asked := p.Ends(), f.gate(), false
 	for i, t := range j.pending {
 		v := j.verdicts.Of(t.Outer)
 		if v != nil && v.Late {
@@ -148,7 +149,8 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 			}
 			return j
 		}
-		if lands[t.Inner] {
+		asked = asked || gate.Holds(t.Inner)
+		if lands[t.Inner] && !asked {
 			j.mayLand = t.Outer
 		}
 	}
@@ -196,7 +198,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 	}
 	for _, n := range b.Fresh {
 		if fresh[n.Outer] = true; waits[n.Outer] {
-			notes = append(notes, e.note(n.Pair, n.Author, j.verdicts.Of(n.Outer), without[n.Inner], f.now))
+			notes = append(notes, e.note(n.Pair, n.Author, j.verdicts.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))
 		}
 	}
 	for _, t := range b.Pending {
@@ -204,8 +206,13 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 			notes = append(notes, quarantine.Note{Commit: t.Outer})
 		}
 	}
+	again := map[gitops.OID]bool{}
 	for _, t := range checked {
-		if fresh[t.Outer] || !waits[t.Outer] || j.verdicts.Of(t.Outer).Word() == j.verdicts.Before(t.Outer).Word() {
+		again[t.Outer] = j.verdicts.Of(t.Outer).Word() != j.verdicts.Before(t.Outer).Word()
+	}
+	for _, t := range j.pending {
+		verdict := f.rules.decisions.ReviewOf(t.Inner)
+		if fresh[t.Outer] || !again[t.Outer] && (verdict == nil || verdict.Word == review.Seen || verdict.Noted == t.Outer) {
 			continue
 		}
 		inner, err := f.inside.Commit(ctx, t.Inner)
@@ -213,7 +220,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 			return nil, err
 		}
 		author, _ := gitops.SplitIdent(inner.Author)
-		notes = append(notes, e.note(t, author, j.verdicts.Of(t.Outer), without[t.Inner], f.now))
+		notes = append(notes, e.note(t, author, j.verdicts.Of(t.Outer), verdict, without[t.Inner], f.now))
 	}
 	return notes, nil
 }

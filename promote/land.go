@@ -38,7 +38,9 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	if err != nil || to == "" {
 		return landed{remarks: waits}, err
 	}
-	return e.landUpTo(ctx, swing{e, f, d, w, o.Held(ledger.Conflict) || j.later}, at, to)
+	done, err := e.landUpTo(ctx, swing{e, f, d, w, o.Held(ledger.Conflict) || j.later}, at, to)
+	done.holds = append(waits.holds, done.holds...)
+	return done, err
 }
 
 // landable returns the newest commit that may land now, or empty, and the reasons why the others wait.
@@ -51,11 +53,8 @@ func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p plan
 		return "", remarks{}, err
 	}
 	waits := remarks{holds: positions}
-	review := !f.settings.AutoLand && !f.options.Land
-	if review {
-		waits.holds = append(waits.holds, e.review())
-	}
-	if len(positions) > 0 || review || o.Apart || o.Onto != f.refs.tip {
+	waits.holds = append(waits.holds, e.review(f)...)
+	if len(positions) > 0 || o.Apart || o.Onto != f.refs.tip {
 		return "", waits, nil
 	}
 	return upTo(f.ledger, p.target, j.mayLand), waits, nil

@@ -3,6 +3,7 @@ package promote
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -31,6 +32,8 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	if err != nil {
 		return planned{}, err
 	}
+	held = maps.Clone(held) // the caller's stays as it is
+	maps.Copy(held, f.gate().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
 	aside, err := e.leftOut(ctx, f, t.tip, links, held)
 	if err != nil {
 		return planned{}, err
@@ -49,8 +52,9 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) ([]history.Aside, error) {
 	left := map[gitops.OID]bool{}
 	for _, id := range f.ledger.LeftOut() {
-		left[id] = true
+		left[id] = f.rules.decisions.DropOf(id) == nil
 	}
+	maps.DeleteFunc(left, func(_ gitops.OID, planned bool) bool { return !planned })
 	for _, l := range links {
 		delete(left, l.Commit) // the agent has gone back to it, so that it is new again
 	}
@@ -90,13 +94,21 @@ func (e *Engine) walk(ctx context.Context, p planned, trees *build.Trees, w *laz
 	if len(p.Links)+len(p.Aside) == 0 {
 		return p, nil
 	}
-	if err := w.ready(ctx); err != nil {
-		return p, err
-	}
 	if p.trees = trees; trees == nil {
-		p.trees = build.NewTrees(p.Plan, e.Record.Partial, w.bridge, w.across)
+		var err error
+		if p.trees, err = e.treesOf(ctx, p, w); err != nil {
+			return p, err
+		}
 	}
 	return p, p.Walk(ctx, p.held, p.trees)
+}
+
+// treesOf returns the trees of a plan's commits.
+func (e *Engine) treesOf(ctx context.Context, p planned, w *lazyBridge) (*build.Trees, error) {
+	if err := w.ready(ctx); err != nil {
+		return nil, err
+	}
+	return build.NewTrees(p.Plan, e.Record.Partial, w.bridge, w.across), nil
 }
 
 // unlanded lists the commits that an inner commit reaches and that have not landed. It also returns the inner commits
@@ -133,10 +145,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 	if len(links) == 0 || len(brought) == 0 && !slices.ContainsFunc(links, rootless) {
 		return nil
 	}
-	var commits []gitops.OID
-	for _, l := range links {
-		commits = append(commits, l.Commit)
-	}
+	commits := commitsOf(links)
 	there, err := e.Repo.Present(ctx, commits)
 	if err != nil || len(there) == 0 {
 		return err
@@ -166,4 +175,12 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 		}
 	}
 	return nil
+}
+
+func commitsOf(links []quarantine.Link) []gitops.OID {
+	commits := make([]gitops.OID, len(links))
+	for i, l := range links {
+		commits[i] = l.Commit
+	}
+	return commits
 }

@@ -81,9 +81,7 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 	if err != nil {
 		holds = nil // the full disk is reported in any case
 	}
-	if !f.settings.AutoLand && !f.options.Land {
-		holds = append(holds, e.review())
-	}
+	holds = append(holds, e.review(f)...)
 	if f.refs.tip == f.before.Onto {
 		holds = append(holds, f.before.Of(ledger.Conflict)...)
 		for _, h := range f.before.Of(ledger.Collision) {

@@ -7,16 +7,17 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // Settings are the promotion settings in the user's current configuration.
 type Settings struct {
-	AutoLand bool   // land without being asked; otherwise commits wait as pending
-	Sign     bool   // sign landed commits with the user's key
-	Engine   string // TreeEngine or PatchEngine
-	User     identity.User
-	Limits   inner.Limits
-	Policy   policy.Settings
+	Review review.Mode
+	Sign   bool   // sign landed commits with the user's key
+	Engine string // TreeEngine or PatchEngine
+	User   identity.User
+	Limits inner.Limits
+	Policy policy.Settings
 }
 
 // SettingError reports that a setting cannot be read.
@@ -44,13 +45,11 @@ func readEngine(c gitops.Config) (string, error) {
 func ReadSettings(c gitops.Config) (Settings, error) {
 	s := Settings{Limits: inner.DefaultLimits}
 	var err error
-	for key, value := range map[string]struct {
-		into      *bool
-		otherwise bool
-	}{"airlock.autoLand": {&s.AutoLand, true}, "airlock.sign": {&s.Sign, false}} {
-		if *value.into, err = c.Bool(key, value.otherwise); err != nil {
-			return s, &SettingError{Key: key, Value: c.String(key, ""), Want: "a boolean"}
-		}
+	if s.Review, err = ReadReview(c); err != nil {
+		return s, err
+	}
+	if s.Sign, err = c.Bool("airlock.sign", false); err != nil {
+		return s, &SettingError{Key: "airlock.sign", Value: c.String("airlock.sign", ""), Want: "a boolean"}
 	}
 	if s.Engine, err = readEngine(c); err != nil {
 		return s, err
@@ -66,6 +65,23 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 	}
 	s.User, err = identity.ResolveUser(c)
 	return s, err
+}
+
+// ReadReview reads airlock.review. airlock.autoLand=false means the same as its value "land", and is the stricter one if
+// both are set.
+func ReadReview(c gitops.Config) (review.Mode, error) {
+	auto, err := c.Bool("airlock.autoLand", true)
+	if err != nil {
+		return "", &SettingError{Key: "airlock.autoLand", Value: c.String("airlock.autoLand", ""), Want: "a boolean"}
+	}
+	mode, err := review.ParseMode(c.String("airlock.review", string(review.Off)))
+	if err != nil {
+		return "", &SettingError{Key: "airlock.review", Value: c.String("airlock.review", ""), Want: "off, land or push"}
+	}
+	if !auto {
+		mode = review.Land
+	}
+	return mode, nil
 }
 
 // readMaxWorkspace reads the maximum size of a workspace in bytes.

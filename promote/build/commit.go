@@ -50,6 +50,8 @@ type builder struct {
 	late    bool   // merging took too long: the commits built so far are complete, the rest is left out
 	// named has the commits that were set aside and that a pair names as left out.
 	named map[gitops.OID]bool
+	// dropped lists the commits before the current one that the user leaves out. A later decision can bring them back.
+	dropped []history.Aside
 	// placed maps the commits that were set aside to their outer commits.
 	placed map[gitops.OID]gitops.OID
 	// at is the inner commit at which a merge stopped.
@@ -137,6 +139,9 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 	b.trees[l.Commit] = theirs
 	if b.plan.LeavesOut(l.Commit) {
 		b.done[l.Commit] = b.standIn(l)
+		if b.plan.Drops(l.Commit) {
+			b.dropped = append(b.dropped, history.Aside{Link: l})
+		}
 		return nil
 	}
 	tree, err := b.tree(ctx, l, theirs, parents)
@@ -147,7 +152,7 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		b.at = l.Commit
 		return err
 	}
-	p := ledger.Pair{Without: b.unnamed(b.plan.Without(l.Commit))}
+	p := ledger.Pair{Without: b.unnamed(slices.Concat(b.dropped, b.plan.Without(l.Commit)))}
 	if l.Commit == b.plan.Chain[0] {
 		p.Supersedes = b.plan.Supersedes
 	}

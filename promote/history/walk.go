@@ -300,3 +300,10 @@ func (p *Plan) Ends() map[gitops.OID]bool {
 	}
 	return ends
 }
+
+// Needs maps the commits that do not stand without the held and the dropped ones to the paths that conflict. It does not
+// change the plan.
+func (p *Plan) Needs(ctx context.Context, held map[gitops.OID]bool, t Trees) (map[gitops.OID][]string, error) {
+	w, err := p.walk(ctx, held, t)
+	return w.blocked, err
+}

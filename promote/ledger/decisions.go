@@ -7,14 +7,26 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Decisions records the user's decisions about commits that a rule holds. Decisions name inner commits. The outer
+// Decisions records the user's decisions about waiting commits. Decisions name inner commits. The outer
 // commit is built again whenever the branch moves, and a commit that the agent rewrites needs a new decision.
 type Decisions struct {
 	Version  int        `json:"version"`
 	Accepted []Accepted `json:"accepted"`
 	Dropped  []Dropped  `json:"dropped"`
+	Reviewed []Reviewed `json:"reviewed,omitempty"`
+}
+
+// Reviewed is the user's newest verdict on an inner commit.
+type Reviewed struct {
+	review.Verdict
+	Digest  string     `json:"digest"`           // see [review.Digest]; empty if the commit is too large
+	Subject string     `json:"subject"`          // escaped
+	Written string     `json:"written"`          // the author's date
+	Number  int        `json:"number,omitempty"` // of the ref that names the rejected commit; 0: none
+	Noted   gitops.OID `json:"noted,omitempty"`  // the outer commit whose note names the reviewer
 }
 
 // Accepted lets some commits pass a rule.
@@ -66,4 +78,47 @@ func (d Decisions) DropOf(inner gitops.OID) *Dropped {
 		return &d.Dropped[i]
 	}
 	return nil
+}
+
+// ReviewOf returns the verdict on an inner commit, or nil if there is none.
+func (d Decisions) ReviewOf(inner gitops.OID) *Reviewed {
+	if i := slices.IndexFunc(d.Reviewed, func(r Reviewed) bool { return r.Inner == inner }); i >= 0 {
+		return &d.Reviewed[i]
+	}
+	return nil
+}
+
+// reviewsKept bounds the number of verdicts in the file. Notes contain all of them.
+const reviewsKept = 5000
+
+// Review adds a verdict, in the place of an older one on the same inner commit. A rejected commit is left out from now
+// on, and one with another verdict is not. parent is the first parent of the inner commit, or empty.
+func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
+	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == r.Inner })
+	d.Reviewed = append(d.Reviewed, r)
+	d.Reviewed = d.Reviewed[max(0, len(d.Reviewed)-reviewsKept):]
+	if r.Word == review.Seen {
+		return d
+	}
+	d.Dropped = slices.DeleteFunc(slices.Clone(d.Dropped), func(x Dropped) bool { return x.Commit == r.Inner })
+	if r.Word == review.Reject {
+		d.Dropped = append(d.Dropped, Dropped{Commit: r.Inner, Parent: parent, Subject: r.Subject, At: Timestamp(r.At)})
+	}
+	return d
+}
+
+// Gate returns the gate of the verdicts. asks reports that only approved commits may land.
+func (d Decisions) Gate(asks bool) review.Gate {
+	g := review.Gate{Asks: asks, Words: map[gitops.OID]review.Word{}}
+	for _, r := range d.Reviewed {
+		g.Words[r.Inner] = r.Word
+	}
+	return g
+}
+
+// Forget removes the verdict on an inner commit, and the decision to leave it out.
+func (d Decisions) Forget(inner gitops.OID) Decisions {
+	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == inner })
+	d.Dropped = slices.DeleteFunc(slices.Clone(d.Dropped), func(x Dropped) bool { return x.Commit == inner })
+	return d
 }

@@ -1,0 +1,292 @@
+// Package judgement records the user's verdicts on pending commits, and lists the commits with their states. A verdict
+// lands nothing: the next promotion cycle does.
+package judgement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
+)
+
+// Judgement is a verdict of the user on some commits.
+type Judgement struct {
+	Word   review.Word
+	Reason string
+	// Names are revisions of pending commits, or at least seven digits of inner ones.
+	Names []string
+	UpTo  string // this commit and all before it that have no verdict to the contrary; empty: none
+	All   bool   // all pending commits that have no verdict to the contrary
+	// Dependents extends a rejection to the commits that do not apply without the rejected ones.
+	Dependents bool
+}
+
+// judgement is the state of one Judge or List.
+type judgement struct {
+	Judgement
+	*promote.Standing
+	e      *promote.Engine
+	all    []quarantine.Link  // commits that have not landed, parents first
+	lifted []gitops.RefUpdate // refs of rejected commits that are taken back
+}
+
+// Judge records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
+// [history.ErrNotPending] if a name is no pending or landed commit.
+func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]promote.Decided, error) {
+	if len(wanted.Reason) > review.ReasonLimit {
+		return nil, review.ErrReason
+	}
+	j, err := open(ctx, e, wanted)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	ids, err := j.chosen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var decided []promote.Decided
+	for i := 0; i < len(ids); i++ {
+		d, err := j.record(ctx, ids[i])
+		if err != nil {
+			return nil, err
+		}
+		decided = append(decided, d)
+		if i == len(ids)-1 && j.Dependents {
+			more, err := j.dependents(ctx, ids)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, more...)
+		}
+	}
+	if err := j.Decisions.Write(e.Dir()); err != nil || len(j.lifted) == 0 {
+		return decided, err
+	}
+	return decided, e.Repo.UpdateRefs(ctx, "airlock: approve", j.lifted...)
+}
+
+func open(ctx context.Context, e *promote.Engine, wanted Judgement) (*judgement, error) {
+	s, err := e.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &judgement{Judgement: wanted, Standing: s, e: e}
+	for _, a := range s.Plan.Facts.Aside {
+		j.all = append(j.all, a.Link)
+	}
+	j.all = append(j.all, s.Links...)
+	return j, nil
+}
+
+// chosen returns the inner commits that the verdict is about.
+func (j *judgement) chosen(ctx context.Context) (ids []gitops.OID, err error) {
+	last := len(j.all)
+	if j.UpTo != "" {
+		id, err := j.find(ctx, j.UpTo)
+		if err != nil {
+			return nil, err
+		}
+		last = 1 + slices.IndexFunc(j.all, func(l quarantine.Link) bool { return l.Commit == id })
+	}
+	if j.UpTo != "" || j.All {
+		for _, l := range j.all[:last] {
+			r := j.Decisions.ReviewOf(l.Commit)
+			if !j.Plan.Drops(l.Commit) && (r == nil || r.Word != review.Fix) {
+				ids = append(ids, l.Commit)
+			}
+		}
+	}
+	for _, name := range j.Names {
+		id, err := j.find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// find returns the inner commit of a name: a pending one, a rejected one, or one that has landed.
+func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
+	revision, _ := j.e.Repo.Commit(ctx, name)
+	link, _, err := j.Plan.Find(name, revision)
+	if err == nil {
+		return link.Commit, nil
+	}
+	short := func(id gitops.OID) bool {
+		return history.Digits(name) && strings.HasPrefix(string(id), strings.ToLower(name))
+	}
+	for _, r := range j.Decisions.Reviewed {
+		if r.Word != review.Seen && (revision != "" && r.Commit == revision || short(r.Inner)) {
+			return r.Inner, nil
+		}
+	}
+	for _, p := range j.Ledger.Landed {
+		if revision != "" && p.Outer == revision {
+			return p.Inner, nil
+		}
+	}
+	for _, l := range j.all {
+		if short(l.Commit) {
+			return l.Commit, nil
+		}
+	}
+	return "", err
+}
+
+// outerOf returns the outer commit of an inner one, or empty if it has not been built.
+func (j *judgement) outerOf(inner gitops.OID) gitops.OID {
+	for _, t := range j.Ledger.Tail {
+		if t.Inner == inner {
+			return t.Outer
+		}
+	}
+	if p, landed := j.Ledger.Image(inner); landed {
+		return p.Outer
+	}
+	if r := j.Decisions.ReviewOf(inner); r != nil {
+		return r.Commit
+	}
+	return ""
+}
+
+// record adds the verdict on one commit to the decisions and to the notes.
+func (j *judgement) record(ctx context.Context, inner gitops.OID) (promote.Decided, error) {
+	e, who := j.e, j.Settings.User.String()
+	c, err := j.Inside.Inspector.Commit(ctx, inner)
+	if err != nil {
+		return promote.Decided{}, err
+	}
+	_, written := gitops.SplitIdent(c.Author)
+	r := ledger.Reviewed{Subject: c.Subject(), Written: written, Verdict: review.Verdict{Word: j.Word, By: who, At: ledger.Timestamp(j.Now),
+		Inner: inner, Commit: j.outerOf(inner), Reason: j.Reason}}
+	decided := promote.Decided{Commit: cmp.Or(r.Commit, inner), Subject: r.Subject}
+	if e.Repo.Dry {
+		return decided, nil
+	}
+	if r.Digest, err = j.Inside.Digest(ctx, inner); err != nil {
+		return decided, err
+	}
+	if before := j.Decisions.ReviewOf(inner); before != nil && before.Number > 0 {
+		ref := rejectedRef(e, before.Number)
+		old, err := e.Repo.Ref(ctx, ref)
+		if err != nil {
+			return decided, err
+		}
+		if r.Number = before.Number; j.Word == review.Approve && old != "" {
+			j.lifted, r.Number = append(j.lifted, gitops.RefUpdate{Ref: ref, Old: old}), 0
+		}
+	}
+	if r.Commit != "" {
+		if err := j.publish(ctx, &r); err != nil {
+			return decided, err
+		}
+	}
+	parent := gitops.OID("")
+	if i := slices.IndexFunc(j.all, func(l quarantine.Link) bool { return l.Commit == inner }); i >= 0 {
+		parent = verdict.FirstParent(j.all[i])
+	}
+	j.Decisions = j.Decisions.Review(r, parent)
+	return decided, nil
+}
+
+// publish writes a verdict into the note of its outer commit, and makes a ref for a rejected commit.
+func (j *judgement) publish(ctx context.Context, r *ledger.Reviewed) (err error) {
+	repo := j.e.Repo
+	if r.Tree, err = repo.Tree(ctx, r.Commit); err != nil {
+		return err
+	}
+	if r.Patch, err = repo.PatchID(ctx, r.Commit); err != nil {
+		return err
+	}
+	line, err := r.Line()
+	if err != nil {
+		return err
+	}
+	note, err := repo.Note(ctx, review.NotesRef, r.Commit)
+	if err != nil {
+		return err
+	}
+	if err := repo.SetNote(ctx, review.NotesRef, r.By, r.Commit, review.Add(note, line)); err != nil {
+		return fmt.Errorf("write the verdict: %w", err)
+	}
+	if r.Word == review.Approve || r.Number > 0 {
+		return nil
+	}
+	for _, x := range j.Decisions.Reviewed {
+		r.Number = max(r.Number, x.Number)
+	}
+	r.Number++
+	return repo.UpdateRefs(ctx, "airlock: "+string(r.Word), gitops.RefUpdate{Ref: rejectedRef(j.e, r.Number), New: r.Commit, Old: ""})
+}
+
+// rejectedRef returns the ref of a commit that was rejected, or that the agent must fix.
+func rejectedRef(e *promote.Engine, n int) string { return e.Record.Ref(fmt.Sprintf("rejected/%d", n)) }
+
+// dependents returns the commits that do not apply without the given ones, and that are not among them.
+func (j *judgement) dependents(ctx context.Context, without []gitops.OID) ([]gitops.OID, error) {
+	held := map[gitops.OID]bool{}
+	for _, id := range without {
+		held[id] = true
+	}
+	blocked, err := j.blocked(ctx, held)
+	var more []gitops.OID
+	for _, l := range j.all {
+		if _, needs := blocked[l.Commit]; needs && !held[l.Commit] && !j.Plan.Drops(l.Commit) {
+			more = append(more, l.Commit)
+		}
+	}
+	return more, err
+}
+
+// blocked maps the commits that do not apply without some others, and without the rejected ones, to the paths that
+// conflict.
+func (j *judgement) blocked(ctx context.Context, held map[gitops.OID]bool) (map[gitops.OID][]string, error) {
+	trees, err := j.Trees(ctx)
+	if err != nil {
+		return nil, err
+	}
+	blocked, err := j.Plan.Needs(ctx, held, trees)
+	if err != nil || len(j.Plan.Facts.Aside) == 0 {
+		return blocked, err
+	}
+	return blocked, j.blockedBeside(ctx, held, trees, blocked)
+}
+
+// blockedBeside adds the commits that were left out when later ones landed, and that do not apply to the branch now.
+func (j *judgement) blockedBeside(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees, blocked map[gitops.OID][]string) error {
+	ours, err := j.e.Repo.Tree(ctx, j.Tip)
+	for _, a := range j.Plan.Facts.Aside {
+		if held[a.Commit] || len(a.Parents) == 0 || err != nil {
+			continue
+		}
+		var base, theirs, tree gitops.OID
+		var conflicts []string
+		if base, err = trees.Tree(ctx, a.Parents[0]); err == nil {
+			theirs, err = trees.Tree(ctx, a.Commit)
+		}
+		if err != nil || base == theirs {
+			continue
+		}
+		tree, conflicts, err = trees.Merge(ctx, base, ours, theirs)
+		if conflicts != nil || tree == ours {
+			blocked[a.Commit] = append([]string{}, conflicts...)
+		} else {
+			ours = tree
+		}
+	}
+	return err
+}

@@ -1,0 +1,230 @@
+package judgement
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
+)
+
+// Reviewable is a commit that waits, or one that was rejected, as the user reviews it. All its text is escaped, except
+// the paths of Files.
+type Reviewable struct {
+	Number   int // from 1, in the agent's order
+	State    review.State
+	Commit   gitops.OID // the outer-ready commit; empty if it has not been built
+	Inner    gitops.OID
+	Subject  string
+	Files    []gitops.Stat
+	Findings []policy.Finding
+	Needs    []gitops.OID // commits without which it does not apply, if it is blocked
+	Reason   string
+	By       string
+	At       time.Time
+	Before   gitops.OID // the commit with a verdict that it replaces, if it is changed
+
+	word    review.Word
+	written string // the author's date
+}
+
+// Added and Removed return the numbers of lines in text files.
+func (r Reviewable) Added() (n int) {
+	for _, f := range r.Files {
+		n += max(0, f.Added)
+	}
+	return n
+}
+
+// Removed returns the number of removed lines in text files.
+func (r Reviewable) Removed() (n int) {
+	for _, f := range r.Files {
+		n += max(0, f.Removed)
+	}
+	return n
+}
+
+// List lists the commits that wait and the rejected ones, in the agent's order. It changes nothing.
+func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
+	j, err := open(ctx, e, Judgement{})
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	verdicts, err := ledger.ReadVerdicts(e.Dir(), j.UnderRules, j.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	blocked, err := j.blockedByVerdicts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []Reviewable{}
+	for _, l := range j.listed() {
+		r, err := j.reviewable(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		r.Number = len(list) + 1
+		if v := verdicts.Last(r.Commit); v != nil {
+			r.Findings = v.Findings
+		}
+		list = append(list, r)
+	}
+	j.pairChanged(list)
+	for i := range list {
+		_, needs := blocked[list[i].Inner]
+		list[i].State = review.StateOf(list[i].word, needs, list[i].Before != "")
+	}
+	return needing(list, blocked), nil
+}
+
+// pairChanged finds the commits in the place of commits with verdicts that are gone: one with the same subject, or else
+// the first one with the author's date, which git commit --amend and git rebase keep.
+func (j *judgement) pairChanged(list []Reviewable) {
+	gone := verdict.Replaced(j.Decisions, j.Ledger, j.all)
+	for _, same := range []func(ledger.Reviewed, Reviewable) bool{
+		func(g ledger.Reviewed, r Reviewable) bool { return g.Subject == r.Subject },
+		func(g ledger.Reviewed, r Reviewable) bool { return g.Written == r.written },
+	} {
+		for i := range list {
+			if list[i].Before != "" || list[i].word != "" {
+				continue
+			}
+			n := slices.IndexFunc(gone, func(g ledger.Reviewed) bool { return g.Commit != "" && same(g, list[i]) })
+			if n >= 0 {
+				list[i].Before = gone[n].Commit
+				gone = slices.Delete(gone, n, n+1)
+			}
+		}
+	}
+}
+
+// listed returns the commits that have not landed, in the agent's order, with rejected ones that were left out when later
+// ones landed.
+func (j *judgement) listed() []quarantine.Link {
+	var all []quarantine.Link
+	for _, id := range j.Ledger.LeftOut() {
+		known := slices.ContainsFunc(j.all, func(l quarantine.Link) bool { return l.Commit == id })
+		if r := j.Decisions.ReviewOf(id); !known && r != nil && r.Word == review.Reject {
+			all = append(all, quarantine.Link{Commit: id})
+		} else if i := slices.IndexFunc(j.Plan.Facts.Aside, func(a history.Aside) bool { return a.Commit == id }); i >= 0 {
+			all = append(all, j.Plan.Facts.Aside[i].Link)
+		}
+	}
+	return append(all, j.all[len(j.Plan.Facts.Aside):]...)
+}
+
+// blockedByVerdicts maps the commits that do not apply without the rejected ones, and without those that the agent must
+// fix, to the paths that conflict.
+func (j *judgement) blockedByVerdicts(ctx context.Context) (map[gitops.OID][]string, error) {
+	held := map[gitops.OID]bool{}
+	for id, word := range j.Gate.Words {
+		if word == review.Fix {
+			held[id] = true
+		}
+	}
+	if len(held)+len(j.Decisions.Dropped) == 0 || len(j.all) == 0 {
+		return nil, nil
+	}
+	return j.blocked(ctx, held)
+}
+
+// reviewable reads one commit.
+func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewable, error) {
+	r := Reviewable{Inner: l.Commit, Commit: j.outerOf(l.Commit)}
+	c, err := j.Inside.Inspector.Commit(ctx, l.Commit)
+	if err != nil {
+		return r, err
+	}
+	r.Subject = c.Subject()
+	if v := j.Decisions.ReviewOf(l.Commit); v != nil {
+		r.word, r.By, r.At, r.Reason = v.Word, gitops.Text(v.By).String(), v.At, gitops.Text(v.Reason).String()
+	} else if j.Plan.Drops(l.Commit) {
+		r.word = review.Reject // by promote --drop
+	}
+	_, r.written = gitops.SplitIdent(c.Author)
+	if r.Commit != "" {
+		r.Files, err = j.e.Repo.Stats(ctx, r.Commit)
+		if gitops.Status(err) == 128 { // the user's git gc removed a rejected commit
+			r.Commit, err = "", nil
+		}
+	}
+	if r.Commit == "" && err == nil {
+		r.Files, err = j.Inside.Quarantine.Stats(ctx, l.Commit)
+	}
+	return r, err
+}
+
+// needing adds to each blocked commit the commits before it that are left out and that change one of its conflicting
+// paths. If none does, it may need any of them.
+func needing(list []Reviewable, blocked map[gitops.OID][]string) []Reviewable {
+	var left []Reviewable
+	for i, r := range list {
+		paths, needs := blocked[r.Inner]
+		if needs {
+			for _, touching := range []bool{true, false} {
+				for _, x := range left {
+					if len(list[i].Needs) == 0 || touching {
+						if !touching || touches(x, r, paths) {
+							list[i].Needs = append(list[i].Needs, x.Inner)
+						}
+					}
+				}
+			}
+		}
+		if needs || r.State == review.StateRejected || r.State == review.StateAsked {
+			left = append(left, r)
+		}
+	}
+	return list
+}
+
+// touches reports whether a commit changes one of the paths, or, if there are none, a path that another commit changes.
+func touches(x, other Reviewable, paths []string) bool {
+	wanted := map[string]bool{}
+	for _, p := range paths {
+		wanted[p] = true
+	}
+	if len(paths) == 0 {
+		for _, s := range other.Files {
+			wanted[s.Path] = true
+		}
+	}
+	return slices.ContainsFunc(x.Files, func(s gitops.Stat) bool { return wanted[s.Path] })
+}
+
+// Counts are the numbers of commits that wait, by the verdicts on them.
+type Counts struct {
+	Waiting  int `json:"waiting"`  // for a verdict of the user
+	Approved int `json:"approved"` // and not landed yet
+	Asked    int `json:"asked"`    // for a fix of the agent
+	Rejected int `json:"rejected"`
+	Blocked  int `json:"blocked"`
+}
+
+// Count counts a list of [List].
+func Count(list []Reviewable) (c Counts) {
+	for _, r := range list {
+		switch r.State {
+		case review.StateApproved:
+			c.Approved++
+		case review.StateAsked:
+			c.Asked++
+		case review.StateRejected:
+			c.Rejected++
+		case review.StateBlocked:
+			c.Blocked++
+		default:
+			c.Waiting++
+		}
+	}
+	return c
+}

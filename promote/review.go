@@ -1,0 +1,71 @@
+package promote
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/verdict"
+)
+
+// gate returns the gate of the user's verdicts in this cycle.
+func (f facts) gate() review.Gate {
+	return f.rules.decisions.Gate(f.settings.Review == review.Land && !f.options.Land)
+}
+
+// review returns the hold of pending commits that wait for a verdict, or for a fix of the agent.
+func (e *Engine) review(f facts) []ledger.Hold {
+	asked, waiting := verdict.Waiting(f.gate(), f.ledger.Tail)
+	if asked+waiting == 0 {
+		return nil
+	}
+	h := ledger.Hold{Reason: ledger.Review, Message: fmt.Sprintf("%d of the commits wait until the agent has fixed them", asked),
+		Next: []string{"git log -p " + gitops.Pasteable(e.Record.BranchName()) + ".." + strings.TrimPrefix(e.Record.Ref("pending"), "refs/"), "git airlock promote"}}
+	if waiting == 0 {
+		return []ledger.Hold{h}
+	}
+	h.Message = "airlock.review is land"
+	if auto, err := f.config.Bool("airlock.autoLand", true); err == nil && !auto {
+		h.Message = "airlock.autoLand is false"
+	}
+	if mode, err := ReadReview(gitops.Config(e.Record.Settings)); err == nil && mode == review.Land {
+		// A value given to start goes before the configuration, and only another start can change it.
+		h.Message = "it was started with --no-auto-land or git -c airlock.autoLand=false"
+		h.Next = append(h.Next, "git airlock stop && git airlock start --no-auto-land=false")
+	}
+	h.Message += ": commits wait until they are promoted by hand"
+	return []ledger.Hold{h}
+}
+
+// follow lets amended commits take over the verdicts of the commits that they replace.
+func (e *Engine) follow(ctx context.Context, f facts, t taken) (facts, error) {
+	if len(f.rules.decisions.Reviewed) == 0 || f.before.Inner == t.tip {
+		return f, nil
+	}
+	links, _, err := e.unlanded(ctx, f, t.tip)
+	if err != nil {
+		return f, err
+	}
+	d, changed, err := verdict.Follow(ctx, f.reader(), f.rules.decisions, f.ledger, links)
+	if err != nil || !changed {
+		return f, err
+	}
+	f.rules.decisions = d
+	return f, d.Write(e.Dir())
+}
+
+func (f facts) reader() verdict.Inside {
+	return verdict.Inside{Quarantine: f.quarantine, Inspector: f.inside, Memory: f.settings.Limits.Memory}
+}
+
+// carry copies the verdicts' notes to the outer commits that pending commits have now. It does so before they land.
+func (e *Engine) carry(ctx context.Context, f facts, j judged) (ledger.Decisions, error) {
+	d, changed, err := verdict.Carry(ctx, e.Repo, f.settings.User.String(), f.rules.decisions, j.pending)
+	if err != nil || !changed {
+		return d, err
+	}
+	return d, d.Write(e.Dir())
+}

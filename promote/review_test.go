@@ -1,0 +1,132 @@
+package promote_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// judge records a verdict on the pending commit with a subject.
+func (w *world) judge(word review.Word, reason string, subjects ...string) {
+	w.t.Helper()
+	j := judgement.Judgement{Word: word, Reason: reason}
+	for _, s := range subjects {
+		j.Names = append(j.Names, w.innerOf(s))
+	}
+	_, err := judgement.Judge(w.t.Context(), w.engine, j)
+	check(w.t, err)
+}
+
+// innerOf returns the newest inner commit with a subject.
+func (w *world) innerOf(subject string) string {
+	w.t.Helper()
+	return strings.TrimSpace(w.agent("log", "-1", "--format=%H", "--all", "--grep=^"+subject+"$"))
+}
+
+// states returns the subjects and states of the commits to review.
+func (w *world) states() string {
+	w.t.Helper()
+	list, err := judgement.List(w.t.Context(), w.engine)
+	check(w.t, err)
+	var words []string
+	for _, r := range list {
+		words = append(words, r.Subject+":"+string(r.State))
+	}
+	return strings.Join(words, " ")
+}
+
+func (w *world) wantStates(want string) {
+	w.t.Helper()
+	if got := w.states(); got != want {
+		w.t.Fatalf("states %q, want %q", got, want)
+	}
+}
+
+func (w *world) wantLanded(want string) ledger.Outcome {
+	w.t.Helper()
+	o := w.cycle()
+	if w.subjects() != want {
+		w.t.Fatalf("%q has landed, want %q: %+v", w.subjects(), want, o)
+	}
+	return o
+}
+
+// TestReviewOfEach approves, rejects and asks for fixes, one commit at a time.
+func TestReviewOfEach(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.commits("two", "two", "2\n")
+	w.commits("needstwo", "two", "2\n2\n")
+	w.commits("four", "four", "4\n")
+	if o := w.wantLanded(""); o.Pending != 4 || !o.Held(ledger.Review) {
+		t.Fatalf("%+v", o)
+	}
+	w.wantStates("one:new two:new needstwo:new four:new")
+	w.judge(review.Approve, "", "four")
+	w.wantStates("one:new two:new needstwo:new four:approved")
+	if o := w.wantLanded("four"); o.Pending != 3 || !o.Held(ledger.Review) {
+		t.Fatalf("%+v", o)
+	}
+	note := w.notes()[w.tip()]
+	if by := noteValue(note, "Reviewed-By"); !strings.Contains(by, "<") || noteValue(note, "Tree") != "merged" || len(noteValues(note, "Without")) != 3 {
+		t.Errorf("the note: %s", note)
+	}
+	lines := review.Parse(w.git("notes", "--ref="+review.NotesRef, "show", "HEAD"))
+	if len(lines) != 1 || lines[0].Word != review.Approve || string(lines[0].Inner) != w.innerOf("four") {
+		t.Errorf("the verdicts: %+v", lines)
+	}
+	w.judge(review.Reject, "not this", "two")
+	w.wantStates("one:new two:rejected needstwo:blocked")
+	w.judge(review.Approve, "fine", "one")
+	w.wantLanded("one four")
+	if two := w.ref(w.record.Ref("rejected/1")); w.git("log", "-1", "--format=%s", string(two)) != "two" {
+		t.Errorf("rejected/1 is %s", two)
+	}
+	// Taking the rejection back lands both, in the agent's order, on top.
+	w.judge(review.Approve, "after all", "two", "needstwo")
+	if o := w.wantLanded("needstwo two one four"); o.Pending != 0 || len(o.Holds) != 0 {
+		t.Fatalf("%+v", o)
+	}
+	if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
+		t.Error("all commits have landed, and the trees differ")
+	}
+	if w.ref(w.record.Ref("rejected/1")) != "" {
+		t.Error("rejected/1 is left")
+	}
+	w.wantStates("")
+	w.nothingLeft()
+}
+
+// TestVerdictsFollow amends and rebases commits that have verdicts.
+func TestVerdictsFollow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha256", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.commits("two", "two", "if x:\n  a()\n  b()\n")
+	w.commits("three", "three", "3\n")
+	w.cycle()
+	w.judge(review.Fix, "tests, please", "one")
+	w.judge(review.Reject, "no", "three")
+	w.cycle()
+	w.wantStates("one:asked two:new three:rejected")
+	// The agent amends one, and rebases the others.
+	w.agent("checkout", "-q", "HEAD~2")
+	w.agent("commit", "-q", "--amend", "-m", "one, with tests")
+	w.agent("rebase", "-q", "--onto", "HEAD", w.innerOf("one")+"", "main")
+	if o := w.wantLanded(""); o.Pending != 2 {
+		t.Fatalf("%+v", o)
+	}
+	w.wantStates("one, with tests:changed two:new three:rejected")
+	w.judge(review.Approve, "", "two")
+	w.agent("reset", "-q", "--hard", "HEAD~2")
+	// White space is a change, although git patch-id ignores it.
+	w.commits("two", "two", "if x:\n  a()\nb()\n")
+	w.wantLanded("")
+	w.wantStates("one, with tests:changed two:changed")
+}
