@@ -36,7 +36,9 @@ var behaviours = map[string][]string{
 	environmentRoom:          {"Builder.Agree", "Check", "Builder.Include", "Builder.RunStartup"}, // consent, missing tools, files, startup
 	uiRoom:                   {"Reporter", "Document.Print"},                                      // messages, the text of status
 	manualRoom:               {"Book.Pages", "Complete"},                                          // manual pages, completion
-	command:                  {"report", "requestOf"},                                             // exit statuses, flags
+	requestRoom:              {"Of", "Flags"},                                                     // options and settings of start
+	edgeRoom:                 {"Command", "ExitStatus"},                                           // the frame of a command, exit statuses
+	commandsRoom:             nil,                                                                 // a command
 	"scripts/redteam.d":      nil,                                                                 // attacks
 }
 

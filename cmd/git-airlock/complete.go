@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
@@ -227,7 +228,7 @@ func (k *known) refusedHosts() (all []manual.Candidate) {
 		return nil
 	}
 	refused := s.RecentRefusals(*r)
-	for _, host := range refusedHosts(refused.Rules, refused.Records) {
+	for _, host := range edge.RefusedHosts(refused.Rules, refused.Records) {
 		for _, rule := range host.Rules {
 			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {
 				all = append(all, manual.Candidate{Text: rule, About: "refused: " + host.Reason})
@@ -280,14 +281,14 @@ func completionCommand() *cli.Command {
 // completeCommand prints the completions of the last word after "git airlock": one a line, with a tab and a description. A line
 // that begins with a colon asks the shell to complete files, folders, programs or arguments of git log. The command changes
 // nothing and prints no errors.
-func completeCommand(inside []string) *cli.Command {
+func completeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "complete", Usage: "offer completions of the last word",
 		UsageText: "git airlock complete -- WORD...",
 		Hidden:    true,
 		Action: func(c *cli.Context) error {
-			if len(inside) > 0 {
-				manual.Complete(c.App.Writer, appPage(c.App), (&known{ctx: c.Context}).values(), inside)
+			if inside := edge.Inside(c); len(inside) > 0 {
+				manual.Complete(c.App.Writer, edge.ProgramPage(c.App), (&known{ctx: c.Context}).values(), inside)
 			}
 			return nil
 		},

@@ -22,11 +22,12 @@ pending. "status" prints the reason and the next command. Landing continues by i
 
 # Reading the code
 
-Each command has its own file: init.go, start.go, visit.go, run.go, status.go, promote.go, stop.go, clear.go, list.go,
-doctor.go, selftest.go, policy.go, image.go, scan.go, net.go, log.go, daemon.go, manual.go, complete.go. A command reads options and settings into a
-request (settings.go), makes one call, and prints the result. exit.go assigns the exit status of every command. The
-packages below this one are:
+Each command has its own file below internal/command: lifecycle (start, visit, run, stop, clear, daemon), landing
+(status, promote, list, policy, log), net, and prepare (init, doctor, selftest, image, scan). manual.go and complete.go
+are here. A command reads options and settings, makes one call, and prints the result. The other packages are:
 
+  - internal/edge is the frame of every command: usage, help, exit statuses. Its documentation shows how to add one.
+  - internal/request reads the options and settings of start.
   - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
   - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.
   - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.

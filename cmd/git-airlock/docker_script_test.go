@@ -59,8 +59,8 @@ func TestDocker(t *testing.T) {
 var elsewhere = []string{"advice", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "net-live", "net-rules", "network",
 	"network-allowlist", "no-range", "none", "partial", "progress", "read-only", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
 
-// landing lists the prefixes of scripts about landing, which is the same for all backends and users.
-var landing = []string{"brought", "clear-refuses", "drain", "engine-", "exact-", "exclude", "hold-", "hygiene", "identity", "include", "init", "kill-daemon", "kill-promote", "list", "log",
+// landingOnly lists the prefixes of scripts about landing, which is the same for all backends and users.
+var landingOnly = []string{"brought", "clear-refuses", "drain", "engine-", "exact-", "exclude", "hold-", "hygiene", "identity", "include", "init", "kill-daemon", "kill-promote", "list", "log",
 	"names", "policy-", "recipe", "rescue", "rewritten", "scan", "second-worktree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-json", "upto", "user-"}
 
 // again lists the scripts that depend on file owners. An ordinary user runs them in containers, too.
@@ -68,7 +68,7 @@ var again = []string{"again", "attach", "basic", "clear-discards", "home-full", 
 
 // isLanding reports whether a script is about landing.
 func isLanding(file string) bool {
-	return slices.ContainsFunc(landing, func(prefix string) bool { return strings.HasPrefix(filepath.Base(file), prefix) })
+	return slices.ContainsFunc(landingOnly, func(prefix string) bool { return strings.HasPrefix(filepath.Base(file), prefix) })
 }
 
 // TestScriptInContainers runs the general scripts once more, with the user's settings asking for prisons.Containers().

@@ -4,14 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 )
 
 // TestHelpFitsTheTerminal checks all help texts on terminals of several widths. Each synopsis stays on one line.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	app := newCLI(nil)
+	app := newProgram()
 	app.Setup()
-	top := appPage(app)
+	top := edge.ProgramPage(app)
 	pages := append([]manual.Page{top}, top.Commands...)
 	for _, p := range top.Commands {
 		pages = append(pages, p.Commands...)

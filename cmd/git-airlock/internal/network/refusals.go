@@ -39,3 +39,24 @@ func Shown(r control.Record) control.Record {
 	}
 	return r
 }
+
+// Next returns the commands that would allow what a record is about, the narrowest first.
+func Next(rules control.Rules, r control.Record, at time.Time) (next []string) {
+	t := TargetOf(r)
+	now := Judge(rules, t, at)
+	switch {
+	case rules.Lockdown:
+		return []string{"git airlock net unlock"}
+	case now.Rule != nil && !now.Allowed && now.Rule.Source != Live:
+		return []string{"git config --show-origin --get-all " + DenyKey}
+	}
+	for i, rule := range Suggestions(t, r.Address) {
+		allow := "git airlock net allow " + gitops.Pasteable(rule)
+		if i == 0 {
+			next = append(next, allow, allow+" --for 1h", allow+" --save")
+			continue
+		}
+		next = append(next, allow)
+	}
+	return next
+}

@@ -1,0 +1,48 @@
+package landing
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+func logCommand() *cli.Command {
+	return &cli.Command{
+		Name: "log", Usage: "run git log and show the origin of landed commits",
+		UsageText:   "git airlock log [git log options]",
+		Description: "Takes all options of git log. Control characters and characters that hide text are escaped in the output.",
+		// git log parses its options itself.
+		SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			args := c.Args().Slice()
+			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+				edge.PageOf(c).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
+				return nil
+			}
+			return edge.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c.Context, s, args) })(c)
+		},
+	}
+}
+
+// showGitLog shows the log through git's pager.
+func showGitLog(ctx context.Context, s *session.Session, args []string) error {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	return edge.Show(ctx, s, "log", true, func(out io.Writer, p ui.Paint) error {
+		err := s.Repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
+		if err != nil {
+			err = edge.GitSaid(err)
+		}
+		return err
+	})
+}

@@ -1,0 +1,72 @@
+package landing
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+func promoteCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "promote", Usage: "land pending commits now",
+		UsageText: "git airlock promote [--engine tree|patch] [--upto REV | --from REF | --rescue | --resolve]\n   git airlock promote [--engine tree|patch] [--accept RULE[:PATH]]... [--drop COMMIT]...",
+		Description: "Lands all commits that nothing holds, also those that wait for a review (airlock.autoLand=false). With --accept or\n" +
+			"--drop, commits that wait for a review keep waiting. Exit status 3 if a commit is held.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "upto", Usage: "land pending commits up to `REV` and no further"},
+			&cli.StringFlag{Name: "from", Usage: "promote the inner branch or commit `REF` instead of main"},
+			&cli.BoolFlag{Name: "rescue", Usage: "first commit the agent's uncommitted changes, as the agent"},
+			request.EngineFlag,
+			&cli.StringSliceFlag{Name: "accept", Usage: "accept the commits that `RULE[:PATH]` holds now, and record it in their notes; a PATH that ends in / is a folder"},
+			&cli.StringSliceFlag{Name: "drop", Usage: "leave the pending `COMMIT` out; the commits that apply without it land, or wait for their review"},
+			&cli.BoolFlag{Name: "resolve", Usage: "start a merge of the first conflicting commit, which you then finish"},
+		},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			if err := s.Heal(c.Context, r); err != nil {
+				return err
+			}
+			if c.Bool("resolve") {
+				return s.ResolveConflict(c.Context, r)
+			}
+			wanted, err := promotionOf(c, s)
+			if err != nil {
+				return err
+			}
+			err = s.Promote(c.Context, r, wanted)
+			if errors.Is(err, gitops.ErrNoCommit) {
+				return ui.Usagef("--from: %s", err)
+			}
+			return err
+		}),
+	}, edge.Takes{})
+}
+
+// promotionOf reads the options of promote.
+func promotionOf(c *cli.Context, s *session.Session) (p session.Promotion, err error) {
+	p = session.Promotion{Rescue: c.Bool("rescue"), Drop: c.StringSlice("drop"),
+		Options: promote.Options{From: c.String("from"), UpTo: c.String("upto")}}
+	for _, text := range c.StringSlice("accept") {
+		w, err := policy.ParseAcceptance(text)
+		if err != nil {
+			return p, ui.Usagef("--accept: %s", err)
+		}
+		p.Accept = append(p.Accept, w)
+	}
+	// A decision on one commit is not a review of the others.
+	p.Options.Land = len(p.Accept)+len(p.Drop) == 0 || p.Options.UpTo != ""
+	if _, err := s.Repo.Commit(c.Context, p.Options.UpTo); err != nil && p.Options.UpTo != "" && !history.Digits(p.Options.UpTo) {
+		return p, ui.Usagef("--upto: %s", err)
+	}
+	p.Options.Engine, err = request.Engine(c)
+	return p, err
+}

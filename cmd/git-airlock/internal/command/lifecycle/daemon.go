@@ -1,0 +1,26 @@
+package lifecycle
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// daemonCommand runs the daemon. Users never type it.
+func daemonCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "daemon", Hidden: true, Usage: "promote until a signal ends it",
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			debug.SetMemoryLimit(memoryWanted)
+			return s.Daemon(c.Context, r, os.Stderr, func() (*session.Session, error) { return edge.Open(c) })
+		}),
+	}, edge.Takes{})
+}
+
+// memoryWanted is the heap size in bytes from which the daemon collects garbage more often.
+const memoryWanted = 160 << 20

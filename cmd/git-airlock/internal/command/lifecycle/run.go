@@ -1,0 +1,62 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func runCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "run", Usage: "run a command in a prison to its end, and land its commits",
+		UsageText: "git airlock run [options] -- COMMAND...",
+		Description: "Uses the airlock if it is running, and starts it otherwise. If run started the airlock, it also stops it. With several\n" +
+			"runs at once, the last one to end stops it.",
+		Flags: request.Flags(),
+		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+			argv := edge.Inside(c)
+			if len(argv) == 0 {
+				return ui.Usagef("run: no command; type git airlock run -- COMMAND...")
+			}
+			wanted, err := request.Of(c, s, nil)
+			if err != nil {
+				return err
+			}
+			return runInside(c.Context, s, wanted, argv)
+		}),
+	}, edge.Takes{Inside: true, Status: true})
+}
+
+// runInside runs a command to its end in the running airlock, or in one that it starts. A failure of the command has priority over a
+// hold.
+func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string) error {
+	edge.KeepWorking()
+	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
+		if s.Dry {
+			s.Report.Say("would run %q in the prison and promote its commits", argv)
+			return nil
+		}
+		return visit(ctx, s, r, argv)
+	})
+	var refused *environment.Refusal
+	switch {
+	case errors.Is(ran, syscall.EPIPE):
+		return edge.Shown(edge.ErrUnread)
+	case ran != nil:
+		return ran
+	case errors.As(held, &refused):
+		s.Report.Say("%s", refused.Text)
+		s.Report.Hint(refused.Next...)
+		return edge.Shown(held)
+	}
+	return held
+}

@@ -1,0 +1,34 @@
+package lifecycle
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+)
+
+func startCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
+		UsageText: "git airlock start [options] [-- COMMAND...]",
+		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. Network and\n" +
+			"limits then come from the current options and settings. The backend and the settings from \"git -c\" are those of the first\n" +
+			"start. --engine, --no-auto-land, --no-recipe, image, runtime, tools, rootfs and the names of variables are kept unless you\n" +
+			"pass new ones. Values of variables are not kept: start reads them again from your environment or .env file, and refuses if\n" +
+			"one is missing. An image built from the recipe is rebuilt when the recipe changes.\n\n" +
+			"start builds an image with the tools that the committed " + recipe.FileName + " asks for, or checks that this machine\n" +
+			"has them, and refuses otherwise. The recipe's startup commands run at the first start, and again when they have changed.\n\n" +
+			"With a COMMAND, start launches it in the prison and returns at once. The command has a terminal of its own, see\n" +
+			"git-airlock-visit(1). An airlock runs one launched command at a time.",
+		Flags: request.Flags(),
+		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+			wanted, err := request.Of(c, s, edge.Inside(c)) // options and settings
+			if err != nil {
+				return err
+			}
+			return s.Start(c.Context, wanted) // snapshot, prison, daemon
+		}),
+	}, edge.Takes{Inside: true})
+}

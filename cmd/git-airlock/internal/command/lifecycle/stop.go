@@ -1,0 +1,30 @@
+package lifecycle
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func stopCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "stop", Usage: "land pending commits, stop the daemon and the prison, keep the workspace",
+		UsageText:   "git airlock stop",
+		Description: "\"git airlock start\" resumes the same workspace.",
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			err := s.Stop(c.Context, r)
+			var refused *environment.Refusal
+			if errors.As(err, &refused) {
+				// The airlock is stopped, so this is no error. The held commits wait until the next start.
+				s.Report.Say("%s", refused.Text)
+				return nil
+			}
+			return err
+		}),
+	}, edge.Takes{})
+}

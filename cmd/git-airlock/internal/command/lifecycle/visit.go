@@ -1,0 +1,179 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func visitCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
+		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit --attach | --log",
+		Description: "The command gets a terminal if visit has one, and pipes otherwise. visit never starts a prison. It ends when the command\n" +
+			"ends. Processes that the command left in the background keep running; visit shows their output until they are silent for\n" +
+			"a moment.\n\n" +
+			"With --attach, visit joins the terminal of the command that \"git airlock start -- COMMAND\" launched, and returns the\n" +
+			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints the last megabyte or\n" +
+			"two of that command's output as plain text, also after it has ended or the prison was stopped.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
+			&cli.BoolFlag{Name: "log", Usage: "print the latest output of the launched command"},
+		},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			inside, attach, log := edge.Inside(c), c.Bool("attach"), c.Bool("log")
+			if attach && log || (attach || log) && inside != nil {
+				return ui.Usagef("visit: --attach, --log and a command exclude each other")
+			}
+			if err := s.Heal(c.Context, r); err != nil {
+				return err
+			}
+			switch {
+			case attach:
+				return join(c.Context, s, r)
+			case log:
+				return showLog(c.Context, s, r, c.App.Writer)
+			}
+			return visit(c.Context, s, r, inside)
+		}),
+	}, edge.Takes{Inside: true, Status: true})
+}
+
+// shell starts the agent's shell.
+var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
+
+// visit runs a command in the prison with this process's standard streams. It returns the command's status in its error, see [edge.EndedWith].
+func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string) error {
+	if len(argv) == 0 {
+		argv = shell
+	}
+	box, err := s.Prisons().Attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if s.Dry {
+		s.Report.Say("would run %q in the prison of %s", argv, r.ID)
+		return nil
+	}
+	p := prison.Process{Argv: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	restore, err := edge.ConnectTerminal(&p)
+	if err != nil {
+		return err
+	}
+	status, err := box.Exec(ctx, p)
+	restore()
+	if err != nil {
+		return err
+	}
+	return edge.EndedWith(status)
+}
+
+// detachKey is ^], as for telnet(1).
+const detachKey = 0x1d
+
+// join connects this terminal to the launched command's terminal, until the command ends or the user types ^]. It returns the
+// command's status in its error, see [edge.EndedWith].
+func join(ctx context.Context, s *session.Session, r airlock.Record) error {
+	box, err := s.Prisons().Attach(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if s.Dry {
+		s.Report.Say("would join the terminal of the launched command of %s", r.ID)
+		return nil
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		s.Report.Say("^] detaches")
+	}
+	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
+	restore, err := edge.ConnectTerminal(&p)
+	if err != nil {
+		return err
+	}
+	joined, detach := context.WithCancel(ctx)
+	defer detach()
+	keys := &detaching{Reader: os.Stdin, detach: detach}
+	if p.Terminal != nil {
+		p.Stdin = keys
+	}
+	err = box.Join(joined, p)
+	restore()
+	switch {
+	case keys.detached.Load():
+		s.Report.Say("detached; the command keeps running")
+		return nil
+	case err != nil && !errors.Is(err, prison.ErrNotLaunched):
+		return err
+	}
+	return afterJoin(ctx, s, r)
+}
+
+// afterJoin returns the result of the joined command.
+func afterJoin(ctx context.Context, s *session.Session, r airlock.Record) error {
+	state, err := s.Prisons().Launched(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case state == nil:
+		return notLaunched()
+	case !state.Exited:
+		return environment.Advise(errors.New("this terminal could not keep up with the command's output"), "git airlock visit --attach")
+	}
+	return edge.EndedWith(state.Status)
+}
+
+func notLaunched() error {
+	return environment.Advise(errors.New("no command was launched here"), "git airlock start -- <command>")
+}
+
+// detaching reads input up to the key that detaches.
+type detaching struct {
+	io.Reader
+	detach   func()
+	detached atomic.Bool
+}
+
+func (d *detaching) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	i := bytes.IndexByte(p[:n], detachKey)
+	if i < 0 {
+		return n, err
+	}
+	d.detached.Store(true)
+	d.detach()
+	return i, io.EOF
+}
+
+// showLog prints the latest output of the launched command as plain text, because control sequences could do harm.
+func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.Writer) error {
+	shown, err := s.Prisons().Shown(ctx, r)
+	if errors.Is(err, prison.ErrNotLaunched) {
+		return notLaunched()
+	}
+	if err != nil {
+		return err
+	}
+	defer shown.Close()
+	const atMost = 4 << 20
+	content, err := io.ReadAll(io.LimitReader(shown, atMost))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, ui.PlainText(string(content)))
+	return err
+}

@@ -1,0 +1,174 @@
+package net
+
+import (
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func netCommand() *cli.Command {
+	c := edge.Command(&cli.Command{
+		Name: "net", Usage: "show and change what the prison reaches",
+		UsageText: "git airlock net [--json]\n" +
+			"git airlock net log|allow|deny|check|explain|learn|lockdown|unlock",
+		Description: "Prints what the prison may reach, by which rule from which file, its connections, and what was refused last. Rules are\n" +
+			"for an airlock with --network allowlist. An open network obeys those that deny.",
+		Flags:  []cli.Flag{edge.JSONFlag},
+		Action: edge.OnAirlock(showNetwork),
+	}, edge.Takes{})
+	c.Subcommands = []*cli.Command{
+		edge.Subcommand("net", "log [-f] [--denied] [--json]", "print the record of connections and refusals", edge.Takes{Most: 1}, netLog,
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with new records, until ^C"},
+			&cli.BoolFlag{Name: "denied", Usage: "print refusals only"}, recordsFlag),
+		edge.Subcommand("net", "allow RULE [--for TIME] [--save]", "let the prison reach a host, at once", edge.Takes{Least: 1, Most: 1}, netAllow, forFlag, saveFlag),
+		edge.Subcommand("net", "deny RULE [--for TIME] [--save]", "refuse a host, and end its connections, at once", edge.Takes{Least: 1, Most: 1}, netDeny, forFlag, saveFlag),
+		edge.Subcommand("net", "check HOST[:PORT] [METHOD PATH]", "say whether the rules allow a host, and why", edge.Takes{Least: 1, Most: 3}, netCheck, edge.JSONFlag),
+		edge.Subcommand("net", "explain [SEQ]", "say why something was refused, and how to allow it", edge.Takes{Most: 1}, netExplain, edge.JSONFlag),
+		edge.Subcommand("net", "learn [--json]", "print the settings that allow what was reached", edge.Takes{}, netLearn, edge.JSONFlag),
+		edge.Subcommand("net", "lockdown", "end all connections and refuse new ones", edge.Takes{}, netLock(true)),
+		edge.Subcommand("net", "unlock", "end a lockdown", edge.Takes{}, netLock(false)),
+		edge.Subcommand("net", "credential NAME", "show where a credential comes from", edge.Takes{Least: 1, Most: 1}, netCredential),
+	}
+	c.Subcommands[len(c.Subcommands)-1].Hidden = true // nothing can use one yet
+	return c
+}
+
+var (
+	forFlag     = &cli.StringFlag{Name: "for", Usage: "how long the rule holds, such as `90m`; default: until the airlock is cleared"}
+	saveFlag    = &cli.BoolFlag{Name: "save", Usage: "add the rule to the repository's git configuration, too"}
+	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print each record as a line of JSON"}
+)
+
+// showNetwork prints the network of an airlock.
+func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
+	n, err := s.Network(c.Context, r)
+	if err != nil {
+		return err
+	}
+	d := networkDocument(n, r, edge.RefusedHosts(n.Rules, s.RecentRefusals(r).Records))
+	if c.Bool(edge.JSONFlag.Name) {
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	return edge.Show(c.Context, s, "net", true, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) })
+}
+
+func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused) ui.NetworkDocument {
+	d := ui.NetworkDocument{
+		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
+		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Allow: networkRules(n.Rules.Allow, true), Deny: networkRules(n.Rules.Deny, false),
+		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: []string{},
+		Failure: n.State.Error,
+	}
+	if n.State.Ledger != "" {
+		d.Failure = n.State.Ledger
+	}
+	for _, f := range n.State.Flows {
+		d.Flows = append(d.Flows, ui.NetworkFlow{Name: gitops.Text(f.Name).String(), Address: f.Address, Port: f.Port, Proto: f.Proto, Rule: f.Rule, Since: f.Begun, Sent: f.Sent, Received: f.Got})
+	}
+	return d
+}
+
+func networkRules(rules []control.Rule, opaque bool) []ui.NetworkRule {
+	all := []ui.NetworkRule{}
+	for _, r := range rules {
+		if !network.Holds(r, ui.Now()) {
+			continue
+		}
+		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(r)}
+		if !r.Until.IsZero() {
+			shown.Until = &r.Until
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+// lifetime returns when a rule of --for ends; zero for ever.
+func lifetime(c *cli.Context, now time.Time) (time.Time, error) {
+	text := c.String(forFlag.Name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	const most = 366 * 24 * time.Hour
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > most {
+		return time.Time{}, ui.Usagef("%s: --for: %q is not a time such as 90m or 1h30m, at most %.0fh", edge.CommandName(c), gitops.Text(text).String(), most.Hours())
+	}
+	if c.Bool(saveFlag.Name) {
+		return time.Time{}, ui.Usagef("%s: --for and --save exclude each other: settings do not end", edge.CommandName(c))
+	}
+	return now.Add(d), nil
+}
+
+func netAllow(c *cli.Context, s *session.Session, args []string) error {
+	return changeRule(c, s, args[0], false, network.AllowKey)
+}
+
+func netDeny(c *cli.Context, s *session.Session, args []string) error {
+	return changeRule(c, s, args[0], true, network.DenyKey)
+}
+
+// changeRule adds a rule to the running airlock, and to the settings with --save.
+func changeRule(c *cli.Context, s *session.Session, text string, deny bool, key string) error {
+	until, err := lifetime(c, s.Now())
+	if err != nil {
+		return err
+	}
+	r, err := s.Here(c.Context)
+	if err != nil {
+		return err
+	}
+	if !deny && r.Isolation.Network == prison.NetworkOpen.String() {
+		return &environment.Refusal{Text: "the network of this airlock is open: it reaches all public hosts that no rule denies", Next: []string{"git airlock net"}}
+	}
+	var before control.Rules
+	var added []control.Rule
+	n, err := s.ChangeNetwork(c.Context, r, func(rules control.Rules) (control.Rules, error) {
+		before = rules
+		var err error
+		if rules, added, err = network.With(rules, text, deny, until); err != nil {
+			return rules, err
+		}
+		return rules, deniedAnyway(rules, added, deny, s.Now())
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool(saveFlag.Name) {
+		if err := s.SaveRule(c.Context, key, text); err != nil {
+			return err
+		}
+	}
+	for _, warning := range network.Warnings(added) {
+		if !deny {
+			s.Report.Say("%s", gitops.Text(warning).String())
+		}
+	}
+	sayChange(s, n, before, added, deny, until)
+	return nil
+}
+
+// deniedAnyway refuses to allow a host that a rule of the settings denies.
+func deniedAnyway(rules control.Rules, added []control.Rule, deny bool, now time.Time) error {
+	if deny {
+		return nil
+	}
+	for _, a := range added {
+		if by := network.DeniedBy(rules, a, now); by != nil {
+			return &environment.Refusal{Text: "the rule " + gitops.Text(by.Text).String() + " (" + gitops.Text(by.Source).String() + ") denies " + gitops.Text(a.Text).String() + ", and a denial wins",
+				Next: []string{"git config --show-origin --get-all " + network.DenyKey}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,344 @@
+package net
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+)
+
+// sayChange reports a rule that was added, and what difference it makes.
+func sayChange(s *session.Session, n session.Network, before control.Rules, added []control.Rule, deny bool, until time.Time) {
+	word := "allowed"
+	if deny {
+		word = "denied"
+	}
+	for _, a := range added {
+		text := fmt.Sprintf("%s is %s", a.Text, word)
+		if was := network.Decides(before, a, deny, s.Now()); was != nil {
+			text = fmt.Sprintf("%s was %s before, by the rule %s (%s)", a.Text, word, was.Text, was.Source)
+		} else if !until.IsZero() {
+			text += " until " + until.Local().Format(timeFormat)
+		}
+		s.Report.Say("%s", gitops.Text(text).String())
+	}
+	ends := 0
+	for _, f := range n.State.Flows {
+		t := network.TargetOf(control.Record{Name: f.Name, Address: f.Address, Port: f.Port})
+		if !network.Judge(n.Rules, t, s.Now()).Allowed {
+			ends++
+		}
+	}
+	switch {
+	case s.Dry:
+		s.Report.Say("nothing is changed")
+	case !n.Runs:
+		s.Report.Say("the prison is not running: the rule holds when it starts")
+	case ends > 0:
+		s.Report.Say("%s ended", ui.Count(ends, "connection"))
+	}
+}
+
+// timeFormat is for people, in their time zone.
+const timeFormat = "2006-01-02 15:04:05"
+
+// netLock returns the action that begins, or ends, a lockdown.
+func netLock(lock bool) edge.SubAction {
+	return func(c *cli.Context, s *session.Session, _ []string) error {
+		r, err := s.Here(c.Context)
+		if err != nil {
+			return err
+		}
+		n, err := s.ChangeNetwork(c.Context, r, func(rules control.Rules) (control.Rules, error) {
+			rules.Lockdown = lock
+			return rules, nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case lock:
+			s.Report.Say("locked down: nothing is reached; %s ended", ui.Count(len(n.State.Flows), "connection"))
+			s.Report.Hint("git airlock net unlock")
+		default:
+			s.Report.Say("unlocked: the rules decide again")
+		}
+		return nil
+	}
+}
+
+// netCredential refuses: nothing can use a credential yet.
+func netCredential(*cli.Context, *session.Session, []string) error {
+	return ui.Usagef("net credential: this version gives no credential to a prison from outside; use start --env NAME")
+}
+
+// checkDocument is version 1 of what net check --json prints.
+type checkDocument struct {
+	Version   int              `json:"version"`
+	Host      string           `json:"host"`
+	Port      uint16           `json:"port"`
+	Allowed   bool             `json:"allowed"`
+	Rule      string           `json:"rule"`
+	Source    string           `json:"source"`
+	Reason    string           `json:"reason"`
+	Addresses []checkedAddress `json:"addresses"`
+
+	spoiled bool // a rule allows it, but its addresses do not
+}
+
+type checkedAddress struct {
+	Address string `json:"address"`
+	Public  bool   `json:"public"` // a prison may be led there
+	Reason  string `json:"reason"`
+}
+
+// netCheck judges a host by the rules of the airlock, or of the settings where there is none. It looks a name up only if the rules
+// allow it.
+func netCheck(c *cli.Context, s *session.Session, args []string) error {
+	t, err := network.ParseTarget(args[0])
+	if err != nil {
+		return ui.Usagef("net check: %s", gitops.Text(err.Error()).String())
+	}
+	if len(args) == 2 || len(args) == 3 && !strings.HasPrefix(args[2], "/") {
+		return ui.Usagef("net check: want HOST[:PORT] or HOST[:PORT] METHOD /PATH")
+	}
+	rules, err := s.RulesHere(c.Context)
+	if err != nil {
+		return err
+	}
+	v := network.Check(c.Context, rules, t, s.Now())
+	d := checkDocument{Version: ui.DocumentVersion, Host: t.Host, Port: t.Port, Allowed: v.Allowed, Reason: v.Reason, Addresses: []checkedAddress{}, spoiled: v.Spoiled}
+	if v.Rule != nil {
+		d.Rule, d.Source = v.Rule.Text, v.Rule.Source
+	}
+	for _, a := range v.Addresses {
+		shown := checkedAddress{Address: a.Text, Public: a.Err == nil}
+		if a.Err != nil {
+			shown.Reason = a.Err.Error()
+		}
+		d.Addresses = append(d.Addresses, shown)
+	}
+	if c.Bool(edge.JSONFlag.Name) {
+		err = ui.PrintJSON(c.App.Writer, d)
+	} else {
+		err = d.print(c.App.Writer)
+	}
+	if err == nil && !d.Allowed {
+		err = edge.Shown(&environment.Refusal{Text: d.Reason})
+	}
+	return err
+}
+
+func (d checkDocument) print(out io.Writer) error {
+	var b strings.Builder
+	word, rule := "refused", gitops.Text(d.Rule).String()+" ("+gitops.Text(d.Source).String()+")"
+	if d.Allowed {
+		word = "allowed"
+	}
+	fmt.Fprintf(&b, "%s: %s", ui.HostPort(d.Host, d.Port), word)
+	switch {
+	case d.spoiled:
+		fmt.Fprintf(&b, ", although the rule %s allows it: %s", rule, gitops.Text(d.Reason).String())
+	case d.Rule != "":
+		fmt.Fprintf(&b, " by the rule %s", rule)
+	default:
+		fmt.Fprintf(&b, ": %s", gitops.Text(d.Reason).String())
+	}
+	b.WriteByte('\n')
+	for _, a := range d.Addresses {
+		fmt.Fprintf(&b, "  %s %s\n", a.Address, map[bool]string{true: "public", false: gitops.Text(a.Reason).String()}[a.Public])
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// netLog prints the ledger.
+func netLog(c *cli.Context, s *session.Session, args []string) error {
+	if len(args) > 0 {
+		return ui.Usagef("net log: this version does not record which commit a connection belongs to; leave %q out", args[0])
+	}
+	dir, err := s.LedgerDir(c.Context)
+	if err != nil {
+		return err
+	}
+	denied, asJSON := c.Bool("denied"), c.Bool(recordsFlag.Name)
+	print := func(out io.Writer, p ui.Paint, r control.Record) error {
+		if denied && r.Kind != control.KindRefusal {
+			return nil
+		}
+		if asJSON {
+			return json.NewEncoder(out).Encode(network.Shown(r))
+		}
+		_, err := fmt.Fprintln(out, recordLine(p, r))
+		return err
+	}
+	var found ledger.Report
+	all := func(out io.Writer, p ui.Paint) (err error) {
+		var failed error
+		found, err = ledger.Read(dir, func(r control.Record) bool {
+			failed = print(out, p, r)
+			return failed == nil
+		})
+		return errors.Join(err, failed)
+	}
+	follow := c.Bool("follow")
+	if asJSON || follow {
+		err = all(c.App.Writer, edge.Painted(s))
+	} else {
+		err = edge.Show(c.Context, s, "net", true, all)
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range found.Damages {
+		s.Report.Say("the record was changed, or is damaged: %s", gitops.Text(d.String()).String())
+	}
+	if follow {
+		return ledger.Follow(c.Context, dir, found.Last, func(r control.Record) error { return print(c.App.Writer, edge.Painted(s), r) })
+	}
+	return nil
+}
+
+// recordLine returns a record as a line for people. All text in it is escaped.
+func recordLine(p ui.Paint, r control.Record) string {
+	t := network.TargetOf(r)
+	parts := []string{r.Proto}
+	if t.Host != "" {
+		parts = append(parts, ui.HostPort(t.Host, t.Port))
+	}
+	if r.Method != "" {
+		parts = append(parts, r.Method, r.Path)
+	}
+	if r.Status != 0 {
+		parts = append(parts, strconv.Itoa(r.Status))
+	}
+	text := strings.TrimSpace(strings.Join(parts, " "))
+	for _, about := range []struct{ before, what string }{{": ", r.Reason}, {", by ", r.Rule}} {
+		if about.what != "" {
+			text += about.before + about.what
+		}
+	}
+	if r.Sent+r.Received > 0 {
+		text += fmt.Sprintf(", %s sent, %s received", ui.Bytes(r.Sent), ui.Bytes(r.Received))
+	}
+	if r.Count > 1 {
+		text += ", " + ui.Count(r.Count, "time")
+	}
+	word := r.Kind
+	if r.Verdict != "" && r.Kind != control.KindRefusal {
+		word += " " + r.Verdict
+	}
+	word = gitops.Text(fmt.Sprintf("%-14s", word)).String()
+	if r.Kind == control.KindRefusal || r.Kind == control.KindAlarm {
+		word = p.Red(word)
+	}
+	return fmt.Sprintf("%5d  %s  %s %s", r.Seq, r.Time.Local().Format(timeFormat), word, gitops.Text(text).String())
+}
+
+// explainDocument is version 1 of what net explain --json prints.
+type explainDocument struct {
+	Version int            `json:"version"`
+	Record  control.Record `json:"record"`
+	Allowed bool           `json:"allowed"` // by now
+	Rule    string         `json:"rule"`    // that decides now
+	Source  string         `json:"source"`
+	Next    []string       `json:"next"`
+}
+
+var errNothingRefused = errors.New("nothing was refused")
+
+// netExplain explains a record, or the last refusal.
+func netExplain(c *cli.Context, s *session.Session, args []string) error {
+	var wanted uint64
+	if len(args) > 0 {
+		var err error
+		if wanted, err = strconv.ParseUint(args[0], 10, 64); err != nil || wanted == 0 {
+			return ui.Usagef("net explain: %q is not a number from the first column of git airlock net log", gitops.Text(args[0]).String())
+		}
+	}
+	dir, err := s.LedgerDir(c.Context)
+	if err != nil {
+		return err
+	}
+	var found *control.Record
+	_, err = ledger.Read(dir, func(r control.Record) bool {
+		if wanted == 0 && r.Kind == control.KindRefusal && network.TargetOf(r).Host != "" || r.Seq == wanted && wanted != 0 {
+			found = &r
+		}
+		return found == nil || wanted == 0
+	})
+	switch {
+	case err != nil:
+		return err
+	case found == nil && wanted != 0:
+		return environment.Advise(fmt.Errorf("there is no record %d", wanted), "git airlock net log")
+	case found == nil:
+		return errNothingRefused
+	}
+	rules, err := s.RulesHere(c.Context)
+	if err != nil {
+		return err
+	}
+	now := network.Judge(rules, network.TargetOf(*found), s.Now())
+	d := explainDocument{Version: ui.DocumentVersion, Record: network.Shown(*found), Allowed: now.Allowed, Next: []string{}}
+	if now.Rule != nil {
+		d.Rule, d.Source = now.Rule.Text, now.Rule.Source
+	}
+	if found.Kind == control.KindRefusal {
+		d.Next = append(d.Next, network.Next(rules, *found, s.Now())...)
+	}
+	if c.Bool(edge.JSONFlag.Name) {
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	return d.print(c.App.Writer, recordLine(edge.Painted(s), *found))
+}
+
+// print prints a document, whose record is the given line.
+func (d explainDocument) print(out io.Writer, line string) error {
+	lines := []string{line}
+	if d.Rule != "" {
+		word := "refuses"
+		if d.Allowed {
+			word = "allows"
+		}
+		lines = append(lines, gitops.Text(fmt.Sprintf("now the rule %s (%s) %s it", d.Rule, d.Source, word)).String())
+	}
+	lines = append(lines, d.Next...)
+	_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// netLearn prints the settings that allow what was reached, and nothing else.
+func netLearn(c *cli.Context, s *session.Session, _ []string) error {
+	dir, err := s.LedgerDir(c.Context)
+	if err != nil {
+		return err
+	}
+	var learned network.Learned
+	if _, err := ledger.Read(dir, func(r control.Record) bool { learned.Add(r); return true }); err != nil {
+		return err
+	}
+	rules := learned.Rules()
+	if c.Bool(edge.JSONFlag.Name) {
+		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "rules": append([]string{}, rules...)})
+	}
+	for _, rule := range rules {
+		if _, err := fmt.Fprintf(c.App.Writer, "git config --add %s %s\n", network.AllowKey, gitops.Pasteable(rule)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

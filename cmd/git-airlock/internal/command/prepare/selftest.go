@@ -1,0 +1,56 @@
+package prepare
+
+import (
+	"errors"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/prison/selftest"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// errNotKept reports a promise that the prison does not keep.
+var errNotKept = errors.New("a promise is not kept")
+
+func selftestCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "selftest", Usage: "check from inside whether the running prison keeps its promises",
+		UsageText: "git airlock selftest [--json]",
+		Description: "Tries, as the agent, to do what a prison promises to prevent, and prints one line for each promise, with the attempt\n" +
+			"and the result. Then it reads all text that an agent could read, and searches it for the name of this tool, your name,\n" +
+			"e-mail address, home, host and repository. The checks use processes of the prison: a running agent that is near its\n" +
+			"limit may fail to start one meanwhile.\n\n" +
+			"A line begins with \"kept\", with \"weaker\" (a missing measure, which status names, too), with \"BROKEN\" (a promise is not\n" +
+			"kept) or with \"LEAK\" (one of these words was found). The last two give exit status 1.",
+		Flags: []cli.Flag{edge.JSONFlag},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			report, err := s.Prisons().Selftest(c.Context, r)
+			if err != nil {
+				return err
+			}
+			if c.Bool(edge.JSONFlag.Name) {
+				err = ui.PrintJSON(c.App.Writer, selftestDocument{ui.DocumentVersion, report.Kept(), edge.EscapeReport(report)})
+			} else {
+				err = edge.Show(c.Context, s, "selftest", false, func(out io.Writer, p ui.Paint) error {
+					edge.PrintReport(out, p, report)
+					return nil
+				})
+			}
+			if err == nil && !report.Kept() {
+				return edge.Shown(errNotKept)
+			}
+			return err
+		}),
+	}, edge.Takes{})
+}
+
+// selftestDocument is version 1 of selftest --json.
+type selftestDocument struct {
+	Version int  `json:"version"`
+	Kept    bool `json:"kept"`
+	selftest.Report
+}

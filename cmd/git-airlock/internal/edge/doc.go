@@ -1,0 +1,20 @@
+/*
+Package edge is the frame of every command: the command line becomes a call, and the result becomes an exit status.
+
+To add a command, write internal/command/ROOM/NAME.go with one function, and add the function to Commands of that room:
+
+	func reviewCommand() *cli.Command {
+		return edge.Command(&cli.Command{
+			Name: "review", Usage: "show pending commits", UsageText: "git airlock review [--json] [COMMIT]",
+			Flags: []cli.Flag{edge.JSONFlag},
+			Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+				return s.Review(c.Context, r, edge.Words(c)) // no printing in there
+			}),
+		}, edge.Takes{Most: 1})
+	}
+
+A new room has a doc.go with Commands, a line in main.go and a row in the import table of house_test.go. [Takes] bounds what may
+follow the options, [InRepository] and [OnAirlock] open the repository, [Show] prints through the pager, and [Subcommand] makes
+commands below a command. An error decides the exit status, see [ExitStatus]; [Shown] marks an error that the output has shown.
+*/
+package edge

@@ -1,0 +1,68 @@
+package edge
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/selftest"
+)
+
+// RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused.
+func RefusedHosts(rules control.Rules, records []control.Record) []ui.Refused {
+	all := []ui.Refused{}
+	for _, r := range records {
+		t := network.TargetOf(r)
+		all = append(all, ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: network.Next(rules, r, ui.Now()), Rules: network.Suggestions(t, r.Address)})
+	}
+	return all
+}
+
+// EscapeReport escapes the text from inside.
+func EscapeReport(r selftest.Report) selftest.Report {
+	for i := range r.Results {
+		r.Results[i].Seen = gitops.Text(r.Results[i].Seen).String()
+	}
+	for _, leaks := range [][]selftest.Leak{r.Leaks.Found, r.Leaks.Known} {
+		for i := range leaks {
+			leaks[i].Seen = gitops.Text(leaks[i].Seen).String()
+		}
+	}
+	return r
+}
+
+// PrintReport prints the report of a selftest, escaped.
+func PrintReport(w io.Writer, p ui.Paint, r selftest.Report) {
+	r = EscapeReport(r)
+	for _, result := range r.Results {
+		word := p.Green("kept  ")
+		switch {
+		case result.Weaker:
+			word = p.Yellow("weaker")
+		case !result.Kept:
+			word = p.Red("BROKEN")
+		}
+		fmt.Fprintf(w, "%s %-16s %s (%s): %s\n", word, result.Name, result.Promise, result.Tried, result.Seen)
+	}
+	for _, l := range r.Leaks.Found {
+		fmt.Fprintf(w, "%s %s in %s: %s\n", p.Red("LEAK  "), l.Kind, l.Where, l.Seen)
+	}
+	for _, l := range r.Leaks.Known {
+		fmt.Fprintf(w, "%s %s in %s: %s\n", p.Yellow("weaker"), l.Kind, l.Where, l.Seen)
+	}
+	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", ui.Count(r.Leaks.Words, "word"),
+		r.Leaks.Bytes>>10, ui.Count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
+}
+
+// LeftOut describes the variables that programs on the host do not get, because they lead into the work tree.
+func LeftOut(led []hostenv.Dropped) []string {
+	lines := []string{}
+	for _, d := range led {
+		lines = append(lines, fmt.Sprintf("%s leads, or may lead, into the work tree; not passed to programs on the host: %q", d.Name, d.Value))
+	}
+	return lines
+}

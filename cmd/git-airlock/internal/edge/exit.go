@@ -1,0 +1,154 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/teams"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
+)
+
+// childStatus is the exit status of the command that visit or run ran.
+type childStatus struct{ status int }
+
+func (s *childStatus) Error() string {
+	return fmt.Sprintf("the command ended with status %d", s.status)
+}
+
+// ownFailure is a failure of visit or run itself, as opposed to the status of the command.
+type ownFailure struct{ error }
+
+func (e ownFailure) Unwrap() error { return e.error }
+
+// shown is an error that the command's output has shown already.
+type shown struct{ error }
+
+func (e shown) Unwrap() error { return e.error }
+
+// Shown marks an error that the command's output has shown already. Only its exit status is needed.
+func Shown(err error) error { return shown{err} }
+
+// EndedWith returns the error of a command that ran another one, which ended with a status. It is nil for status 0.
+func EndedWith(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return &childStatus{status}
+}
+
+var (
+	// errNothingAsked is the error of git airlock without a command, which prints the usage and ends with status 1, as git does.
+	errNothingAsked = errors.New("no command")
+	errHelped       = errors.New("help was asked for, and given")
+	// ErrUnread reports that the reader of the output has gone. The exit status is the one of SIGPIPE.
+	ErrUnread = errors.New("nobody reads the output")
+)
+
+// ExitStatus returns the exit status of a command that ended with err. This function assigns all exit statuses.
+func ExitStatus(err error) int {
+	var child *childStatus
+	var signaled ended
+	switch {
+	case err == nil, errors.Is(err, errHelped):
+		return 0
+	case errors.As(err, &child):
+		return child.status
+	case errors.As(err, &signaled):
+		return 128 + int(signaled.signal)
+	case errors.Is(err, ErrUnread):
+		return 128 + int(syscall.SIGPIPE)
+	case errors.Is(err, context.Canceled): // a git of ours got the terminal's ^C before us
+		return 128 + int(syscall.SIGINT)
+	case is[ownFailure](err) && errors.Is(err, prison.ErrNotExecutable):
+		return 126
+	case is[ownFailure](err) && errors.Is(err, prison.ErrNotFound):
+		return 127
+	case is[ownFailure](err):
+		return 125
+	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*promote.SettingError](err), is[*scan.SettingError](err),
+		is[*teams.PolicyError](err), is[recipe.Errors](err), is[*network.RuleError](err):
+		return 2
+	case is[*environment.Refusal](err):
+		return 3
+	case errors.Is(err, session.ErrNoAirlock):
+		return 4
+	case is[*prison.Unavailable](err), is[*identity.NoRange](err), is[*prisons.BrokenPromise](err):
+		return 5
+	}
+	return 1
+}
+
+// is reports whether err is an error of type T, or was caused by one.
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}
+
+// report prints an error, unless the user has seen it already, and returns the exit status.
+func report(w io.Writer, err error) int {
+	var broken *prisons.BrokenPromise
+	if err == nil || is[*childStatus](err) || is[shown](err) {
+		return ExitStatus(err)
+	}
+	if errors.As(err, &broken) {
+		PrintReport(w, false, broken.Report)
+	}
+	for _, line := range linesOf(err) {
+		ui.Say(w, "%s", gitops.Text(line))
+	}
+	ui.Hint(w, next(err)...)
+	return ExitStatus(err)
+}
+
+// next returns the commands to type after an error.
+func next(err error) []string {
+	var usage *ui.UsageError
+	if is[*environment.Advised](err) || is[*environment.Refusal](err) || !errors.As(err, &usage) {
+		return session.Next(err)
+	}
+	return usage.Hints()
+}
+
+// orWriteError returns the write error if output was lost, since the exit status alone would hide that; otherwise it
+// returns err.
+func orWriteError(err error) error {
+	if lost := ui.Stdout.Lost(); lost != nil && (err == nil || is[*childStatus](err) || is[shown](err)) {
+		return lost
+	}
+	return err
+}
+
+// GitSaid marks an error message of git about the user's arguments. Its lines are kept, because no agent wrote them.
+func GitSaid(err error) error { return gitSaid{err} }
+
+// gitSaid is an error message of git about the user's arguments. Its lines are kept, because no agent wrote them.
+type gitSaid struct{ error }
+
+func (e gitSaid) Unwrap() error { return e.error }
+
+// linesOf returns the lines of an error: one line, except for messages of git.
+func linesOf(err error) []string {
+	var said gitSaid
+	var git *gitops.Error
+	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
+		return append([]string{strings.TrimPrefix(git.Lines[0], "fatal: ")}, git.Lines[1:]...)
+	}
+	if errors.Is(err, context.Canceled) {
+		return []string{"interrupted"} // instead of "context canceled", which means nothing to users
+	}
+	return []string{err.Error()}
+}

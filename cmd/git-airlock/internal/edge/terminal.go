@@ -1,0 +1,67 @@
+package edge
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// ConnectTerminal gives a process a terminal inside if standard input and output are a terminal. All keys are passed on, including
+// ^C, and the size follows the outer terminal. restore restores the outer terminal, with the modes that the process has changed.
+func ConnectTerminal(p *prison.Process) (restore func(), err error) {
+	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
+	if !term.IsTerminal(in) || !term.IsTerminal(out) {
+		return func() {}, nil
+	}
+	before, err := term.MakeRaw(in)
+	if err != nil {
+		return nil, err
+	}
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	sizes := make(chan prison.Size, 1)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-resized:
+				select {
+				case sizes <- sizeOf(out):
+				case <-done:
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	shown := &ui.Modes{Out: os.Stdout}
+	p.Stdout, p.Stderr = shown, nil
+	p.Terminal = &prison.Terminal{Size: sizeOf(out), Resize: sizes, Term: ui.Variable("TERM")}
+	return func() {
+		signal.Stop(resized)
+		close(done)
+		shown.Undo()
+		_ = term.Restore(in, before)
+	}, nil
+}
+
+// terminalLikeOurs returns the terminal for a launched command, with the type and size of the outer terminal if there is one.
+func terminalLikeOurs() *prison.Terminal {
+	t := &prison.Terminal{}
+	if out := int(os.Stderr.Fd()); term.IsTerminal(out) {
+		t.Size, t.Term = sizeOf(out), ui.Variable("TERM")
+	}
+	return t
+}
+
+// sizeOf returns the size of the terminal fd.
+func sizeOf(fd int) prison.Size {
+	rows, cols := ui.TerminalSize(fd)
+	return prison.Size{Rows: uint16(rows), Cols: uint16(cols)} //nolint:gosec // a terminal's size fits, TIOCGWINSZ(2)
+}

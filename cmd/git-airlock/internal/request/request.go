@@ -1,0 +1,315 @@
+// Package request reads the options and settings of start, run and init into a request to the workflow.
+package request
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker/image"
+	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy"
+)
+
+// Flags returns the options of start and run.
+func Flags() []cli.Flag {
+	return append(hostProgramFlags(), []cli.Flag{
+		&cli.StringFlag{Name: "backend", Usage: "how the prison is made: `auto|native|docker`"},
+		&cli.StringFlag{Name: "image", Usage: "container `image` with git and a shell, for the docker backend"},
+		&cli.StringFlag{Name: "runtime", Usage: "container `runtime`, such as runsc; default: the engine's default"},
+		&cli.StringFlag{Name: "network", Usage: "network of the prison: `none|allowlist|open`"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "let the prison reach what the `rule` is about, such as registry.npmjs.org or @npm; with --network allowlist"},
+		&cli.StringSliceFlag{Name: "deny", Usage: "refuse what the `rule` is about, whatever other rules allow"},
+		&cli.StringFlag{Name: "memory", Usage: "memory of the prison, such as `4g`"},
+		&cli.StringFlag{Name: "cpus", Usage: "`number` of processor cores in the prison"},
+		&cli.StringFlag{Name: "pids", Usage: "`number` of processes and threads in the prison"},
+		&cli.StringSliceFlag{Name: "env", Usage: "pass the variable `NAME[=VALUE]` into the prison; no other variable is passed; an empty value drops those of earlier starts"},
+		allowSecretsFlag,
+		&cli.BoolFlag{Name: "no-recipe", Usage: "ignore " + recipe.FileName + " and the files that can replace it"},
+		&cli.BoolFlag{Name: "selftest", Usage: "run the selftest first, and refuse a prison that fails it"},
+		EngineFlag,
+		&cli.BoolFlag{Name: "no-auto-land", Usage: "keep commits pending until you run \"git airlock promote\""},
+	}...)
+}
+
+// EngineFlag is the option --engine, see [Engine].
+var EngineFlag = &cli.StringFlag{Name: "engine", Usage: "how commits are carried to the outer branch: `tree|patch`"}
+
+// Of reads the options, and the configuration for options that are not set. command is the command to launch.
+func Of(c *cli.Context, s *session.Session, command []string) (session.Request, error) {
+	r, err := read(c, s, command)
+	return r, ofOption(c, err)
+}
+
+func read(c *cli.Context, s *session.Session, command []string) (r session.Request, err error) {
+	options := layered(c, s)
+	r = session.Request{Command: command, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
+		BackendGiven: c.IsSet("backend"), ImageGiven: c.IsSet("image") || c.IsSet("runtime"), EnvKey: envKey}
+	for _, f := range Flags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			r.Given = append(r.Given, "--"+name)
+			r.Typed = append(r.Typed, typed(c, f)...)
+		}
+	}
+	if r.Overrides, err = overrides(c, s); err != nil {
+		return r, err
+	}
+	if err := readSwitches(c, options, &r); err != nil {
+		return r, err
+	}
+	if r.Dotenv, err = environment.Dotenv(s.Repo.Top); err != nil {
+		return r, err
+	}
+	r.Rules = network.Options{Allow: c.StringSlice("allow"), Deny: c.StringSlice("deny")}
+	r.EnvGiven = c.IsSet("env")
+	if r.Env, err = session.OptionVariables(c.StringSlice("env"), r.Dotenv); err != nil {
+		return r, err
+	}
+	if !r.EnvGiven && s.Config.Has(envKey) {
+		if r.UsualEnv, err = s.Repo.Values(c.Context, envKey); err != nil {
+			return r, err
+		}
+	}
+	if r.Tools, r.Rootfs, err = hostPrograms(c, s); err != nil {
+		return r, err
+	}
+	if r.Isolation.Limits, err = limits(options); err != nil {
+		return r, err
+	}
+	return r, readChoices(options, &r)
+}
+
+// typed returns an option as words for a shell. It leaves out the values of variables, which can be secrets.
+func typed(c *cli.Context, f cli.Flag) (words []string) {
+	name := f.Names()[0]
+	switch f.(type) {
+	case *cli.BoolFlag:
+		if !c.Bool(name) {
+			return []string{"--" + name + "=false"}
+		}
+		return []string{"--" + name}
+	case *cli.StringSliceFlag:
+		for _, value := range c.StringSlice(name) {
+			if variable, _, valued := strings.Cut(value, "="); valued && name == "env" {
+				words = append(words, "--env", gitops.Text(variable).String()+"=<value>")
+				continue
+			}
+			words = append(words, "--"+name, gitops.Pasteable(value))
+		}
+		return words
+	}
+	return []string{"--" + name, gitops.Pasteable(fmt.Sprint(c.Value(name)))}
+}
+
+// envKey is the setting of the option --env. It can have several values.
+const envKey = "airlock.env"
+
+// listedValues returns the values of an option that can be given more than once, or else those of its setting.
+func listedValues(c *cli.Context, s *session.Session, option, key string) ([]string, error) {
+	if asked := c.StringSlice(option); len(asked) > 0 || !s.Config.Has(key) {
+		return asked, nil
+	}
+	return s.Repo.Values(c.Context, key)
+}
+
+// layered returns the configuration, overridden by the options of the same names.
+func layered(c *cli.Context, s *session.Session) gitops.Config {
+	options := gitops.Config{}
+	maps.Copy(options, s.Config)
+	for _, name := range []string{"backend", "image", "runtime", "network", "memory", "cpus", "pids"} {
+		if c.IsSet(name) {
+			options["airlock."+name] = c.String(name)
+		}
+	}
+	return options
+}
+
+// overrides returns the settings that are fixed until the airlock is cleared: those of "git -c" at a start, like options.
+func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
+	given, err := s.Repo.CommandConfig(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == envKey })
+	for option, key := range map[string]string{"no-auto-land": "airlock.autoland", "no-recipe": "airlock.recipe"} {
+		if c.IsSet(option) {
+			given[key] = strconv.FormatBool(!c.Bool(option))
+		}
+	}
+	engine, err := Engine(c)
+	if engine != "" {
+		given["airlock.engine"] = engine
+	}
+	return given, err
+}
+
+// readSwitches reads the boolean options.
+func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (err error) {
+	read := func(key string, otherwise bool, option string) bool {
+		if c.IsSet(option) {
+			return c.Bool(option) != otherwise // the option of a setting that is on by default begins with "--no-"
+		}
+		on, broken := options.Bool(key, otherwise)
+		if broken != nil && err == nil {
+			err = &promote.SettingError{Key: key, Value: options.String(key, ""), Want: "a boolean"}
+		}
+		return on
+	}
+	r.Selftest = read("airlock.selftest", false, "selftest")
+	r.AllowSecrets = read("airlock.allowSecrets", false, allowSecretsFlag.Name)
+	r.Recipe = read("airlock.recipe", true, "no-recipe")
+	return err
+}
+
+// readChoices reads the options that are a name or one of a few words.
+func readChoices(options gitops.Config, r *session.Request) error {
+	if r.Image != "" && !image.IsName(r.Image) {
+		return &promote.SettingError{Key: "airlock.image", Value: r.Image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
+	}
+	r.Isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
+	if _, err := prison.ParseNetwork(r.Isolation.Network); err != nil {
+		return &promote.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none, allowlist or open"}
+	}
+	if len(r.Rules.Allow) > 0 && r.Isolation.Network != prison.NetworkAllowlist.String() {
+		return ui.Usagef("--allow: the network %s takes no such rule; use --network allowlist", r.Isolation.Network)
+	}
+	switch place := options.String("airlock.workspace", "inside"); place {
+	case "inside", "gitdir":
+		r.Inside = place == "inside"
+	default:
+		return &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
+	}
+	if r.Backend = options.String("airlock.backend", "auto"); !prisons.IsBackend(r.Backend) {
+		return &promote.SettingError{Key: "airlock.backend", Value: r.Backend, Want: "auto, native or docker"}
+	}
+	return nil
+}
+
+// leastMemory is the minimum in bytes that engines require for a container, and that a shell in a prison needs.
+const leastMemory = 6 << 20
+
+const (
+	leastCPUs = 0.01    // required by engines
+	leastPIDs = 8       // needed by git in a prison
+	mostPIDs  = 1 << 22 // the maximum of a kernel
+)
+
+// limits reads the limits. Missing ones get their defaults.
+func limits(c gitops.Config) (airlock.Limits, error) {
+	l := prison.DefaultLimits
+	var err error
+	if l.Memory, err = promote.ReadSize(c, "airlock.memory", l.Memory); err != nil {
+		return airlock.Limits{}, err
+	}
+	if l.Memory < leastMemory {
+		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison, which needs " + policy.SizeText(leastMemory)}
+	}
+	if text := c.String("airlock.cpus", ""); text != "" {
+		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < 1<<16) {
+			return airlock.Limits{}, &promote.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5, at least 0.01"}
+		}
+	}
+	if text := c.String("airlock.pids", ""); text != "" {
+		if l.PIDs, err = strconv.Atoi(text); err != nil || l.PIDs < leastPIDs || l.PIDs > mostPIDs {
+			return airlock.Limits{}, &promote.SettingError{Key: "airlock.pids", Value: text, Want: fmt.Sprintf("a number of processes from %d to %d", leastPIDs, mostPIDs)}
+		}
+	}
+	return airlock.Limits(l), nil
+}
+
+// toolKey is the setting of shared tools. It can have several values.
+const toolKey = "airlock.tool"
+
+// hostProgramFlags returns the options that share programs of the host.
+func hostProgramFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "tool", Usage: "share the program or folder `[NAME=]PATH` read-only as /tools/NAME, which is put on the PATH"},
+		&cli.StringFlag{Name: "rootfs", Usage: "use the system in the `folder` instead of this host's; it must contain sh and git"},
+	}
+}
+
+// hostPrograms reads these options, or the settings airlock.tool and airlock.rootfs.
+func hostPrograms(c *cli.Context, s *session.Session) (tools []airlock.Tool, rootfs string, err error) {
+	listed, err := listedValues(c, s, "tool", toolKey)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, text := range listed {
+		read, err := environment.ParseTool(text)
+		if err == nil {
+			err = environment.Apart(s.Repo, read.Path)
+		}
+		if err != nil {
+			return nil, "", ofPath("--tool", err)
+		}
+		t := airlock.Tool(read)
+		if slices.ContainsFunc(tools, func(o airlock.Tool) bool { return o.Name == t.Name }) {
+			return nil, "", ui.Usagef("--tool: two tools are called %q; use NAME=%s to give one another name", t.Name, gitops.Text(t.Path))
+		}
+		tools = append(tools, t)
+	}
+	root := s.Config.String("airlock.rootfs", "")
+	if c.IsSet("rootfs") {
+		root = c.String("rootfs")
+	}
+	if root == "" {
+		return tools, "", nil
+	}
+	if rootfs, err = environment.RealPath(root); err != nil {
+		return nil, "", ofPath("--rootfs", err)
+	}
+	if rootfs == "/" { // the default
+		return tools, "", nil
+	}
+	return tools, rootfs, ofPath("--rootfs", environment.Apart(s.Repo, rootfs))
+}
+
+// ofPath is an error about the path that an option was given.
+func ofPath(option string, err error) error {
+	if err == nil {
+		return nil
+	}
+	wrong := ui.Usagef("%s: %v", option, err)
+	var advised *environment.Advised
+	if errors.As(err, &advised) {
+		return environment.Advise(wrong, advised.Next...)
+	}
+	return wrong
+}
+
+// allowSecretsFlag makes start accept secrets that it would refuse.
+var allowSecretsFlag = &cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "take a snapshot even if it contains secrets"}
+
+// ofOption converts an error about a setting to an error about the option, if the option was given.
+func ofOption(c *cli.Context, err error) error {
+	var setting *promote.SettingError
+	if errors.As(err, &setting) {
+		if name := strings.TrimPrefix(setting.Key, "airlock."); c.IsSet(name) {
+			return ui.Usagef("--%s: %q is not %s", name, gitops.Text(setting.Value), setting.Want)
+		}
+	}
+	return err
+}
+
+// Engine returns the value of --engine, empty for none.
+func Engine(c *cli.Context) (string, error) {
+	engine := c.String(EngineFlag.Name)
+	if engine != "" && !promote.IsEngine(engine) {
+		return "", ui.Usagef("--%s: %q is not tree or patch", EngineFlag.Name, gitops.Text(engine))
+	}
+	return engine, nil
+}
