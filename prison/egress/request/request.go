@@ -1,0 +1,188 @@
+// Package request compares HTTP requests with the methods and paths of rules.
+//
+// A rule is only safe if this program and the server read a path in the same way. [Path] therefore refuses each spelling that
+// servers read differently: dot segments, empty segments, encoded slashes, backslashes, and characters that are encoded twice.
+package request
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxPath is the maximum length of a path in bytes.
+	maxPath = 8 << 10
+	// maxPattern is the maximum length of a pattern in bytes.
+	maxPattern = 1 << 10
+)
+
+// Path returns the decoded form of a request's path, which is compared with patterns. raw is the path of the request
+// line, without the query. The error says why the path has more than one meaning.
+func Path(raw string) (string, error) {
+	if !strings.HasPrefix(raw, "/") {
+		return "", errors.New("the path does not begin with a slash")
+	}
+	if len(raw) > maxPath {
+		return "", fmt.Errorf("the path is longer than %d bytes", maxPath)
+	}
+	decoded, err := decode(raw)
+	if err != nil {
+		return "", err
+	}
+	segments := strings.Split(decoded[1:], "/")
+	for i, s := range segments {
+		name, _, _ := strings.Cut(s, ";") // some servers remove parameters first
+		switch {
+		case name == "." || name == "..":
+			return "", errors.New("the path has a dot segment")
+		case s == "" && i < len(segments)-1:
+			return "", errors.New("the path has an empty segment")
+		}
+	}
+	return decoded, nil
+}
+
+// decode replaces percent encodings once (RFC 3986, section 2.1).
+func decode(raw string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		c, encoded := raw[i], raw[i] == '%'
+		if encoded {
+			if i+2 >= len(raw) || hex(raw[i+1]) < 0 || hex(raw[i+2]) < 0 {
+				return "", errors.New("the path has an incomplete percent encoding")
+			}
+			c = byte(hex(raw[i+1])<<4 | hex(raw[i+2]))
+			i += 2
+		}
+		switch {
+		case encoded && strings.IndexByte("/%?#;", c) >= 0:
+			return "", fmt.Errorf("the path has an encoded %q", c)
+		case c == '\\', c < ' ', c == 0x7f:
+			return "", fmt.Errorf("the path has the character %q", c)
+		case !encoded && (c == ' ' || c == '?' || c == '#' || c > 0x7f):
+			return "", fmt.Errorf("the path has the character %q, which is not encoded", c)
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), nil
+}
+
+// hex returns the value of a hexadecimal digit, or -1.
+func hex(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// Pattern describes requests by their methods and paths. The zero value describes all requests.
+type Pattern struct {
+	methods  []string // in upper case; empty: all
+	segments []string // of the path, decoded; nil: all paths
+}
+
+// Every reports whether a pattern describes all requests.
+func (p Pattern) Every() bool { return p.methods == nil && p.segments == nil }
+
+// IsMethods reports whether a text is a list of methods in upper case, such as "GET,HEAD".
+func IsMethods(text string) bool {
+	for m := range strings.SplitSeq(text, ",") {
+		if m == "" || strings.Trim(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// Parse reads a list of methods, and a path that begins with a slash. Either can be empty and then means all. In a path,
+// "*" stands for any characters of a segment, and a segment "**" for any number of segments. A last "/**" stands for
+// everything inside.
+func Parse(methods, path string) (p Pattern, err error) {
+	if methods != "" {
+		if !IsMethods(methods) || len(methods) > maxPattern {
+			return p, errors.New("want methods in upper case, such as GET,HEAD")
+		}
+		p.methods = strings.Split(methods, ",")
+		if slices.Contains(p.methods, "CONNECT") || slices.Contains(p.methods, "TRACE") {
+			return Pattern{}, errors.New("CONNECT and TRACE are always refused")
+		}
+	}
+	if path == "" {
+		return p, nil
+	}
+	if len(path) > maxPattern {
+		return Pattern{}, fmt.Errorf("a path of more than %d bytes", maxPattern)
+	}
+	decoded, err := Path(path)
+	if err != nil {
+		return Pattern{}, err
+	}
+	p.segments = strings.Split(decoded[1:], "/")
+	for _, s := range p.segments {
+		if s != "**" && strings.Contains(s, "**") {
+			return Pattern{}, errors.New(`"**" must be a whole segment of a path`)
+		}
+	}
+	return p, nil
+}
+
+// Matches reports whether a pattern describes a request. path is the result of [Path].
+func (p Pattern) Matches(method, path string) bool {
+	if p.methods != nil && !slices.Contains(p.methods, method) {
+		return false
+	}
+	return p.segments == nil || matchSegments(p.segments, strings.Split(strings.TrimPrefix(path, "/"), "/"))
+}
+
+// matchSegments compares all segments. After a mismatch it returns to the last "**" only, so the time is bounded by the
+// product of both lengths.
+func matchSegments(pattern, path []string) bool {
+	at, back, from := 0, -1, 0
+	for i := 0; i < len(path); {
+		switch {
+		case at < len(pattern) && pattern[at] == "**":
+			if at == len(pattern)-1 {
+				return true
+			}
+			back, from = at, i
+			at++
+		case at < len(pattern) && matchSegment(pattern[at], path[i]):
+			at++
+			i++
+		case back >= 0:
+			from++
+			at, i = back+1, from
+		default:
+			return false
+		}
+	}
+	return at == len(pattern)
+}
+
+// matchSegment compares one segment, in which "*" stands for any characters.
+func matchSegment(pattern, segment string) bool {
+	at, back, from := 0, -1, 0
+	for i := 0; i < len(segment); {
+		switch {
+		case at < len(pattern) && pattern[at] == '*':
+			back, from = at, i
+			at++
+		case at < len(pattern) && pattern[at] == segment[i]:
+			at++
+			i++
+		case back >= 0:
+			from++
+			at, i = back+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[at:], "*") == ""
+}

@@ -1,0 +1,108 @@
+package request
+
+import (
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+)
+
+// TestPath compares paths that have one meaning with their decoded form, and checks that the others are refused.
+func TestPath(t *testing.T) {
+	for raw, want := range map[string]string{
+		"/": "/", "/a": "/a", "/a/": "/a/", "/a%20b": "/a b", "/%61": "/a", "/a..b/...": "/a..b/...", "/@scope/x;v=1": "/@scope/x;v=1", "/a+b": "/a+b", "/%c3%bc": "/ü",
+	} {
+		if got, err := Path(raw); got != want || err != nil {
+			t.Errorf("%q is %q, %v; want %q", raw, got, err, want)
+		}
+	}
+	for _, raw := range []string{
+		"", "a", "*", "//", "/a//b", "//a", "/.", "/..", "/a/../b", "/a/.", "/a/..", "/%2e%2e/b", "/a/%2E./b", "/..;x/b", "/.;/b", "/a%2fb", "/a%2Fb", "/a%5cb", `/a\b`,
+		"/%252e%252e/b", "/%25", "/a%00b", "/a\nb", "/a%0a", "/a b", "/a?b", "/a%3fb", "/a#b", "/a%23", "/a%3b", "/%", "/%1", "/%zz", "/ü", "/" + strings.Repeat("a", maxPath),
+	} {
+		if got, err := Path(raw); err == nil {
+			t.Errorf("%q is %q", raw, got)
+		}
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		methods, path string
+		matches       []string
+		others        []string
+	}{
+		{"", "", []string{"GET /", "PUT /a/b"}, nil},
+		{"GET,HEAD", "", []string{"GET /", "HEAD /a"}, []string{"POST /", "get /", "GETS /"}},
+		{"", "/a", []string{"GET /a"}, []string{"GET /", "GET /a/", "GET /ab", "GET /a/b", "GET /A"}},
+		{"GET", "/pub/**", []string{"GET /pub/", "GET /pub/x", "GET /pub/x/y/"}, []string{"GET /pub", "GET /public", "GET /x/pub/y", "POST /pub/x"}},
+		{"", "/**", []string{"GET /", "GET /a/b"}, nil},
+		{"", "/*/*/info/refs", []string{"GET /me/r.git/info/refs"}, []string{"GET /me/info/refs", "GET /a/b/c/info/refs", "GET /me/r/info/refs/"}},
+		{"", "/**/info/refs", []string{"GET /info/refs", "GET /a/b/info/refs", "GET /info/refs/info/refs"}, []string{"GET /info/refs/x", "GET /info"}},
+		{"", "/v*/x*y", []string{"GET /v1/xy", "GET /v/xyxy"}, []string{"GET /v1/xyz", "GET /a/xy", "GET /v1/x/y"}},
+		{"", "/a%20b", []string{"GET /a b"}, []string{"GET /a%20b"}},
+	} {
+		p, err := Parse(c.methods, c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(requests []string, want bool) {
+			for _, r := range requests {
+				method, path, _ := strings.Cut(r, " ")
+				if p.Matches(method, path) != want {
+					t.Errorf("%s %s: %q matches: %v", c.methods, c.path, r, !want)
+				}
+			}
+		}
+		check(c.matches, true)
+		check(c.others, false)
+	}
+	for _, c := range [][2]string{{"get", ""}, {"GET,", ""}, {"CONNECT", "/a"}, {"TRACE", ""}, {"GET", "a"}, {"GET", "/a/../b"}, {"GET", "/a**"}, {"GET", "//"}, {"", "/" + strings.Repeat("a", maxPattern)}} {
+		if p, err := Parse(c[0], c[1]); err == nil {
+			t.Errorf("%q is %+v", c, p)
+		}
+	}
+}
+
+// FuzzPath checks that a path that is not refused means the same to a server that decodes it again or cleans it.
+func FuzzPath(f *testing.F) {
+	for _, seed := range []string{"/", "/a/b", "/%2e%2e/", "/a%2fb", "/a;x/..;/b", "/%252f", "/a//b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		decoded, err := Path(raw)
+		if err != nil {
+			return
+		}
+		once, err := url.PathUnescape(raw)
+		if err != nil || once != decoded {
+			t.Fatalf("%q is %q, and %q to net/url: %v", raw, decoded, once, err)
+		}
+		if again, err := url.PathUnescape(decoded); err == nil && again != decoded {
+			t.Errorf("%q is %q if it is decoded twice", raw, again)
+		}
+		if clean := path.Clean(decoded); clean != decoded && clean+"/" != decoded {
+			t.Errorf("%q is %q if it is cleaned", raw, clean)
+		}
+	})
+}
+
+// FuzzPattern checks that a pattern takes a bounded time, and that it never matches less than a longer "**".
+func FuzzPattern(f *testing.F) {
+	f.Add("/a/**/b", "/a/x/b")
+	f.Add("/*a*a*b", "/aaaaaaaaaa")
+	f.Fuzz(func(t *testing.T, pattern, raw string) {
+		p, err := Parse("", pattern)
+		decoded, bad := Path(raw)
+		if err != nil || bad != nil {
+			return
+		}
+		all, _ := Parse("GET", "/**")
+		if p.Matches("GET", decoded) && !all.Matches("GET", decoded) {
+			t.Errorf("%q matches %q, and /** does not", pattern, raw)
+		}
+		if all.Matches("POST", decoded) {
+			t.Error("another method matches")
+		}
+	})
+}
