@@ -7,12 +7,24 @@ type Report struct {
 	// Write asks for the records to be written, of which there may be none. The holder answers with [Order.Written].
 	Write   bool     `json:",omitempty"`
 	Records []Record `json:",omitempty"`
+	// Authorities, if set, are for a successor of the network. The holder keeps them in memory only.
+	Authorities *Authorities `json:",omitempty"`
 }
 
-// Order is a message from the holder of a network. The first one has all fields.
+// Authorities are those of package authority.
+type Authorities struct {
+	All []Authority `json:",omitempty"`
+}
+
+// Authority is a certificate and its key (DER).
+type Authority struct{ Certificate, Key []byte }
+
+// Order is a message from the holder of a network. The first one has rules, whether records can be written, and authorities.
 type Order struct {
 	Rules   *Rules   `json:",omitempty"`
 	Written *Written `json:",omitempty"`
+	// Authorities are what the network's predecessor has reported last, if there was one.
+	Authorities *Authorities `json:",omitempty"`
 }
 
 // Written is the answer to [Report.Write].
