@@ -26,7 +26,11 @@ type flow struct {
 	address  netip.Addr // connected to
 	ended    bool
 	closed   string // why a policy ended it
-	stop     func() // ends both halves at once
+	failed   string // why it failed after it was made
+	opaque   bool   // its contents are copied and not seen
+	// trips are the requests at this moment.
+	trips map[*roundTrip]struct{}
+	stop  func() // ends both halves at once
 }
 
 // abort ends a flow, also one that has not begun.
@@ -90,10 +94,55 @@ func (f *flow) hold(p *Policy) {
 	if !f.decision.Allowed || f.ended {
 		return
 	}
-	if d := f.judge(p); !d.Allowed {
+	switch d := f.judge(p); {
+	case !d.Allowed:
 		f.decision, f.closed = d, d.Reason
 		f.end()
+	case d.Judged && f.opaque:
+		f.closed = "its requests are judged from now on"
+		f.end()
+	default:
+		f.decision.Judged = d.Judged
+		for x := range f.trips {
+			if d.Judged && !p.Request(f.name, f.to.Port(), x.method, x.path).Allowed {
+				x.end()
+			}
+		}
 	}
+}
+
+// carryAs decides whether the requests of a connection with TLS are seen and judged, rather than copied.
+func (f *flow) carryAs() (judged bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	judged = f.decision.Judged
+	f.opaque = !judged && f.proto == control.ProtoTLS
+	return judged
+}
+
+// begin counts a request; it reports false if the flow has ended.
+func (f *flow) begin(x *roundTrip) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.trips == nil {
+		f.trips = map[*roundTrip]struct{}{}
+	}
+	f.trips[x] = struct{}{}
+	return !f.ended
+}
+
+// finish is called when a request has ended.
+func (f *flow) finish(x *roundTrip) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.trips, x)
+}
+
+// fail sets why a flow that was made has failed.
+func (f *flow) fail(reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = reason
 }
 
 // record describes a flow for the ledger.
@@ -113,6 +162,9 @@ func (f *flow) record(kind, verdict, reason string) control.Record {
 	}
 	if kind == control.KindFlow {
 		r.Seen = control.SeenOpaque
+		if f.proto == control.ProtoTLS && f.decision.Judged && !f.opaque {
+			r.Seen = control.SeenRequest
+		}
 	}
 	return r
 }
@@ -120,10 +172,13 @@ func (f *flow) record(kind, verdict, reason string) control.Record {
 // last describes the end of a flow that was allowed.
 func (f *flow) last() control.Record {
 	f.mu.Lock()
-	closed := f.closed
+	closed, failed := f.closed, f.failed
 	f.mu.Unlock()
-	if closed != "" {
+	switch {
+	case closed != "":
 		return f.record(control.KindFlow, control.VerdictClosed, closed)
+	case failed != "":
+		return f.record(control.KindFlow, control.VerdictFailed, failed)
 	}
 	return f.record(control.KindFlow, control.VerdictAllow, "")
 }

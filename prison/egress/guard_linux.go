@@ -21,6 +21,7 @@ var (
 type deniedError struct {
 	reason string
 	told   string // what the agent hears, if not the reason
+	allow  string // the rule that would allow it, quoted; empty: the name's
 }
 
 func (e *deniedError) Error() string { return e.reason }
@@ -139,6 +140,7 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
 		return
 	}
 	defer near.Close()
+	judged := f.carryAs()
 	long := time.AfterFunc(control.LongFlow, func() { e.journal.add(f.record(control.KindFlow, control.VerdictBegun, "")) })
 	defer long.Stop()
 	switch f.proto {
@@ -154,12 +156,18 @@ func (e *Engine) carry(r *tcp.ForwarderRequest, f *flow, far net.Conn) {
 			sayDenied(near)
 			return
 		}
+		if judged {
+			if err := e.serveTLS(f, n, &countedConn{TCPConn: near, flow: f, before: hello.Bytes}, far); err != nil {
+				f.fail("the client does not accept the certificate for " + f.name + ": " + clip(err.Error()))
+			}
+			return
+		}
 		if _, err := far.Write(hello.Bytes); err != nil {
 			return
 		}
 		f.sent.Add(int64(len(hello.Bytes)))
 	case control.ProtoHTTP:
-		e.serveHTTP(f, n, near, far)
+		e.serveHTTP(f, n, &countedConn{TCPConn: near, flow: f}, far, nil) //nolint:errcheck // only a handshake fails
 		return
 	}
 	e.copyBoth(f, n, near, far)
@@ -184,11 +192,14 @@ func (e *Engine) use(rules control.Rules) {
 	if err == nil && rules.Generation < e.policy.Load().Generation {
 		err = errors.New("older than the rules in force")
 	}
+	p.Open = e.open
+	if err == nil {
+		_, err = e.trusted.Update(p.judged(), time.Now())
+	}
 	if err != nil {
 		e.failed = err.Error()
 		return
 	}
-	p.Open = e.open
 	if p.Generation != e.policy.Load().Generation {
 		e.journal.add(p.record())
 	}
@@ -222,7 +233,9 @@ func (e *Engine) changed() {
 // state describes the network, as far as this process knows it.
 func (e *Engine) state() control.State {
 	e.mu.Lock()
-	s := control.State{Generation: e.policy.Load().Generation, Error: e.failed, Admitted: e.admitted, Refused: e.refused}
+	s := control.State{
+		Generation: e.policy.Load().Generation, Error: e.failed, Admitted: e.admitted, Refused: e.refused, Authorities: e.trusted.PEM(),
+	}
 	flows := make([]*flow, 0, len(e.flows))
 	for f := range e.flows {
 		flows = append(flows, f)

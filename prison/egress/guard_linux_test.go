@@ -188,7 +188,7 @@ func TestTLSNamesItsServer(t *testing.T) {
 
 // serveWeb answers requests with what they ask for.
 func serveWeb(c net.Conn) {
-	serveRequests(context.Background(), c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %s %s", r.Method, r.Host, r.RequestURI, body)
 	}))

@@ -2,7 +2,9 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/request"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 )
@@ -21,19 +24,42 @@ const (
 	maxHeaders = 64 << 10
 	// maxAnswerHeaders bounds what a server says before its content.
 	maxAnswerHeaders = 1 << 20
+	// maxStreams is how many requests a client may send at a time over one connection, and maxUpstream how many
+	// connections they may need where the server takes one at a time.
+	maxStreams, maxUpstream = 64, 16
 )
 
 var quiet = log.New(io.Discard, "", 0)
 
-// serveRequests answers the HTTP requests of one connection, and returns when it is closed.
-func serveRequests(ctx context.Context, c net.Conn, h http.Handler) {
+// serveRequests answers the HTTP requests of one connection, and returns when it is closed. With a configuration for TLS, the
+// error is that of the handshake.
+func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.Handler) error {
 	one := &oneConn{Conn: c, closed: make(chan struct{})}
 	s := http.Server{
 		Handler: h, ReadHeaderTimeout: helloPatience, MaxHeaderBytes: maxHeaders, ErrorLog: quiet,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return ctx }, DisableGeneralOptionsHandler: true,
 	}
-	s.Serve(&oneListener{conn: one}) //nolint:errcheck // it says that there is no second connection
+	l := &oneListener{conn: one, closed: one.closed}
+	if secure != nil {
+		encrypted := tls.Server(one, secure)
+		if err := handshake(ctx, encrypted); err != nil {
+			one.Close()
+			return err
+		}
+		l.conn, s.TLSConfig, s.Protocols = encrypted, secure, new(http.Protocols)
+		s.Protocols.SetHTTP1(true)
+		s.Protocols.SetHTTP2(true)
+		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
+	}
+	s.Serve(l) //nolint:errcheck // it says that there is no second connection
 	s.Close()
+	return nil
+}
+
+func handshake(ctx context.Context, c *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, helloPatience)
+	defer cancel()
+	return c.HandshakeContext(ctx)
 }
 
 // oneConn is a connection that says when it is closed.
@@ -54,8 +80,9 @@ func (c *oneConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // oneListener has one connection, and ends with it.
 type oneListener struct {
-	conn  *oneConn
-	given bool
+	conn   net.Conn
+	closed <-chan struct{}
+	given  bool
 }
 
 func (l *oneListener) Accept() (net.Conn, error) {
@@ -63,7 +90,7 @@ func (l *oneListener) Accept() (net.Conn, error) {
 		l.given = true
 		return l.conn, nil
 	}
-	<-l.conn.closed
+	<-l.closed
 	return nil, net.ErrClosed
 }
 
@@ -72,8 +99,8 @@ func (*oneListener) Close() error { return nil }
 func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // serveHTTP passes requests on, each judged by itself. They are read and written anew, so that both sides agree on where
-// each ends.
-func (e *Engine) serveHTTP(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
+// each ends. With secure, client and server speak TLS; the network answers the client in the place of the server.
+func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secure *tls.Config) error {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	f.stopWith(func() {
@@ -83,54 +110,108 @@ func (e *Engine) serveHTTP(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 	// A server's timeouts count between requests alone, and a request may stop in its middle.
 	idle := time.AfterFunc(e.idle, f.abort)
 	defer idle.Stop()
-	active := func() {
+	near.active = func() {
 		idle.Reset(e.idle)
 		e.changed()
 	}
-	p := &requests{engine: e, flow: f, first: far}
+	p := &requests{engine: e, flow: f, first: far, port: ":80"}
 	transport := &http.Transport{
 		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1,
 		MaxResponseHeaderBytes: maxAnswerHeaders, Protocols: new(http.Protocols),
 	}
 	transport.Protocols.SetHTTP1(true)
+	scheme := "http"
+	if secure != nil {
+		roots, err := e.roots()
+		if err != nil {
+			return fmt.Errorf("read the certificates that this machine trusts: %w", err)
+		}
+		scheme, p.port = "https", ":443"
+		transport.TLSClientConfig = &tls.Config{ServerName: f.name, RootCAs: roots, MinVersion: tls.VersionTLS12}
+		transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = maxUpstream, maxUpstream
+		transport.TLSHandshakeTimeout = connectPatience
+		transport.Protocols.SetHTTP2(true)
+	}
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", r.In.Host, r.In.Host
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = scheme, r.In.Host, r.In.Host
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
+			if roundTripOf(r.In.Context()).judged {
+				for _, name := range overrides {
+					r.Out.Header.Del(name)
+				}
+			}
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
 		ModifyResponse: func(r *http.Response) error {
-			p.status = r.StatusCode
+			roundTripOf(r.Request.Context()).status = r.StatusCode
 			return nil
 		},
 		ErrorHandler: p.fail,
 	}
-	serveRequests(ctx, &countedConn{TCPConn: near, flow: f, active: active}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, proxy)
 	}))
 }
 
-// requests are those of one connection, one after the other.
+// overrides are headers by which some servers replace the method or the path of a request.
+var overrides = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url"}
+
+// serveTLS answers a client in the place of a server whose requests are judged.
+func (e *Engine) serveTLS(f *flow, n end, near *countedConn, far net.Conn) error {
+	return e.serveHTTP(f, n, near, far, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return e.trusted.Leaf(f.name, time.Now()) },
+	})
+}
+
+// requests are those of one connection.
 type requests struct {
 	engine *Engine
 	flow   *flow
-	status int // of the answer
+	port   string // that a client may append to the name in a request
 
 	mu    sync.Mutex
 	first net.Conn // made before the connection was accepted
 }
 
+// roundTrip is a request and its answer.
+type roundTrip struct {
+	method, path string // the path is decoded
+	judged       bool   // the rules are about some requests to this server
+	end          context.CancelFunc
+
+	status int    // of the answer
+	failed string // why there was no answer
+}
+
+// roundTripKey is the key of the roundTrip of a request in its context.
+type roundTripKey struct{}
+
+func roundTripOf(ctx context.Context) *roundTrip {
+	if x, ok := ctx.Value(roundTripKey{}).(*roundTrip); ok {
+		return x
+	}
+	return &roundTrip{}
+}
+
 // serve judges a request, passes it on if it is allowed, and writes a record.
 func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	begun := time.Now()
-	p.status = 0
-	err := p.judge(r)
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	x := &roundTrip{method: r.Method, end: end}
+	defer p.flow.finish(x)
+	decision, err := p.judge(r, x)
 	if err == nil {
 		err = p.engine.journal.admit()
 	}
 	record := p.flow.record(control.KindRequest, control.VerdictAllow, "")
 	record.Seen, record.Method, record.Path, record.Sent, record.Received = control.SeenRequest, clip(r.Method), clip(r.URL.EscapedPath()), 0, 0
+	if x.judged && decision.Rule.text != "" {
+		record.Rule = decision.label()
+	}
 	if err != nil {
 		record.Kind, record.Verdict, record.Reason, record.Millis = control.KindRefusal, control.VerdictDeny, clip(err.Error()), 0
 		p.engine.countRefusal(record)
@@ -139,30 +220,65 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	}
 	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil // none but the server's
 	defer func() {
-		record.Time, record.Millis, record.Status = time.Now().UTC(), time.Since(begun).Milliseconds(), p.status
+		record.Time, record.Millis, record.Status = time.Now().UTC(), time.Since(begun).Milliseconds(), x.status
+		if x.failed != "" {
+			record.Verdict, record.Reason = control.VerdictFailed, clip(x.failed)
+		}
 		p.engine.journal.end(record)
 	}()
-	next.ServeHTTP(w, r)
+	next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, roundTripKey{}, x)))
 }
 
-// judge returns why a request may not be passed on.
-func (p *requests) judge(r *http.Request) error {
-	host, err := Canonical(hostOf(r.Host))
+// judge returns the decision about a request, or why it may not be passed on. New rules end a request that they do not allow.
+func (p *requests) judge(r *http.Request, x *roundTrip) (Decision, error) {
+	if err := p.checkForm(r); err != nil {
+		return Decision{}, &deniedError{reason: err.Error()}
+	}
+	// Other rules may come into force at any moment. From here on they end the request.
+	var unclear error
+	if x.path, unclear = request.Path(r.URL.EscapedPath()); !p.flow.begin(x) {
+		return Decision{}, &deniedError{reason: "the connection has ended"}
+	}
+	rules := p.engine.current()
+	d := rules.Decide(p.flow.name, p.flow.to)
+	if x.judged = d.Judged; d.Allowed && d.Judged {
+		if d = rules.Request(p.flow.name, p.flow.to.Port(), x.method, x.path); d.Allowed && unclear != nil {
+			d = Decision{Reason: unclear.Error()}
+		}
+		if x.method == http.MethodTrace {
+			d = Decision{Reason: "TRACE is never passed on"}
+		}
+	}
+	if !d.Allowed {
+		return d, &deniedError{reason: d.Reason, allow: ruleFor(x, p.flow.name, r.URL.EscapedPath())}
+	}
+	return d, nil
+}
+
+// ruleFor returns the rule about a request and no other, if the rules are about requests.
+func ruleFor(x *roundTrip, name, path string) string {
+	if !x.judged {
+		return ""
+	}
+	return fmt.Sprintf("'%s %s%s'", clip(x.method), name, clip(path))
+}
+
+// checkForm returns why a request is not one for the server of the connection.
+func (p *requests) checkForm(r *http.Request) error {
+	host, err := Canonical(strings.TrimSuffix(r.Host, p.port))
+	second := r.Header.Get("Host") // HTTP/2 has a name of its own for the first
 	switch {
 	case r.Method == http.MethodConnect, !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*":
-		return &deniedError{reason: "the request is one for a proxy"}
-	case r.ProtoMajor != 1, upgrades(r, "h2c"):
-		return &deniedError{reason: "only HTTP/1 is passed on without TLS"}
+		return errors.New("the request is one for a proxy")
+	case r.TLS == nil && r.ProtoMajor != 1, upgrades(r, "h2c"):
+		return errors.New("only HTTP/1 is passed on without TLS")
 	case err != nil:
-		return &deniedError{reason: err.Error()}
-	case host != p.flow.name:
-		return &deniedError{reason: "the request is for another host than the connection, " + p.flow.name}
+		return err
+	case host != p.flow.name, second != "" && second != r.Host:
+		return errors.New("the request is for another host than the connection, " + p.flow.name)
 	}
 	return nil
 }
-
-// hostOf returns the name in a Host header, without the port of plain HTTP.
-func hostOf(header string) string { return strings.TrimSuffix(header, ":80") }
 
 func upgrades(r *http.Request, to string) bool {
 	for _, value := range r.Header.Values("Upgrade") {
@@ -175,14 +291,20 @@ func upgrades(r *http.Request, to string) bool {
 
 // fail answers a request that could not be passed on.
 func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
+	x := roundTripOf(r.Context())
 	var denied *deniedError
-	if errors.As(err, &denied) || errors.Is(err, errUnrecorded) {
-		p.status = http.StatusForbidden
+	var wrong *tls.CertificateVerificationError
+	switch x.failed = err.Error(); {
+	case errors.As(err, &denied) || errors.Is(err, errUnrecorded):
+		x.status = http.StatusForbidden
 		answerDenied(w, r, err)
 		return
+	case errors.As(err, &wrong):
+		x.failed = "the server's certificate is not trusted: " + wrong.Err.Error()
 	}
-	p.status = http.StatusBadGateway
-	w.WriteHeader(p.status)
+	x.status = http.StatusBadGateway
+	w.WriteHeader(x.status)
+	fmt.Fprintln(w, clip(x.failed)) //nolint:errcheck // the client may be gone
 }
 
 // dial returns the connection that was made first, and later ones by a look-up of their own.
@@ -201,10 +323,17 @@ func (p *requests) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 type countedConn struct {
 	*gonet.TCPConn
 	flow   *flow
+	before []byte // was read already
 	active func() // called when bytes were read or written
 }
 
 func (c *countedConn) Read(p []byte) (int, error) {
+	if len(c.before) > 0 {
+		n := copy(p, c.before)
+		c.before = c.before[n:]
+		c.flow.sent.Add(int64(n))
+		return n, nil
+	}
 	n, err := c.TCPConn.Read(p)
 	c.flow.sent.Add(int64(n))
 	c.active()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	e := &Engine{journal: newJournal(time.Now), dirty: make(chan struct{}, 1)}
+	e.policy.Store(&Policy{Allow: mustParse(f, "files.test")})
 	f.Fuzz(func(t *testing.T, content []byte) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
@@ -30,11 +32,11 @@ func FuzzRequests(f *testing.F) {
 			theirs.Write(content)
 			theirs.Close()
 		}()
-		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: netip.MustParseAddrPort("198.18.0.1:80")}}
-		serveRequests(context.Background(), ours, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: netip.MustParseAddrPort("198.18.0.1:80")}, port: ":80"}
+		serveRequests(context.Background(), ours, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			e.journal.written(maxPending, true)
 			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				name, err := Canonical(hostOf(r.Host))
+				name, err := Canonical(strings.TrimSuffix(r.Host, ":80"))
 				if err != nil || name != "files.test" || r.Method == http.MethodConnect || r.URL.Host != "" || r.ProtoMajor != 1 {
 					t.Errorf("passed on: %q %q %q %s", r.Method, r.Host, r.RequestURI, r.Proto)
 				}

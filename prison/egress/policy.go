@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/request"
 )
 
 // Policy says which names and addresses a prison may connect to. The zero value allows none.
@@ -53,6 +54,47 @@ func parseRules(given []control.Rule, now time.Time) (rules []Rule, err error) {
 	return rules, nil
 }
 
+// Question asks about a connection, or about a request if it has a method.
+type Question struct {
+	Host         string // a canonical name, or an address
+	Bare         bool   // Host is an address
+	Port         uint16
+	Method, Path string // the path is percent-encoded
+}
+
+// Ask judges a connection, or a request over it.
+func (p Policy) Ask(q Question) (Decision, error) {
+	if q.Bare {
+		a, err := netip.ParseAddr(q.Host)
+		if err != nil {
+			return Decision{}, err
+		}
+		return p.Decide("", netip.AddrPortFrom(a, q.Port)), nil
+	}
+	d := p.Decide(q.Host, netip.AddrPortFrom(netip.Addr{}, q.Port))
+	if !d.Allowed || !d.Judged || q.Method == "" {
+		return d, nil
+	}
+	path, err := request.Path(q.Path)
+	if err != nil {
+		return Decision{}, err
+	}
+	return p.Request(q.Host, q.Port, q.Method, path), nil
+}
+
+// judged returns the names that rules of requests are about, without those before a wildcard.
+func (p Policy) judged() (names []string) {
+	if p.Open {
+		return nil
+	}
+	for _, r := range slices.Concat(p.Allow, p.Deny) {
+		if r.Requests() && !slices.Contains(names, r.host) {
+			names = append(names, r.host)
+		}
+	}
+	return names
+}
+
 // Changes returns when the first rule ends, zero if none does.
 func (p Policy) Changes() (first time.Time) {
 	for _, r := range slices.Concat(p.Allow, p.Deny) {
@@ -68,10 +110,13 @@ type Decision struct {
 	Allowed bool
 	Rule    Rule   // zero where no rule decided
 	Reason  string // of a refusal
+	// Judged reports that a connection is allowed only for requests that [Policy.Request] allows, each by itself.
+	Judged bool
 }
 
 // Decide judges a connection to a name, which is canonical, or to an address where the name is empty. Without a rule it is
-// refused. A denial counts for more than any permission.
+// refused. A denial counts for more than any permission. In an open network requests are not seen, so a rule that denies
+// some of them denies the connection.
 func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	about := func(r Rule) bool {
 		if name == "" {
@@ -79,19 +124,42 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 		}
 		return r.Names(name, to.Port())
 	}
+	whole := func(r Rule) bool { return about(r) && (p.Open || !r.Requests()) }
+	if p.Lockdown {
+		return Decision{Reason: "lockdown"}
+	}
+	if i := slices.IndexFunc(p.Deny, whole); i >= 0 {
+		return Decision{Rule: p.Deny[i], Reason: "a rule denies it"}
+	}
+	some := slices.ContainsFunc(p.Deny, about)
+	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return about(r) && !r.Requests() }); i >= 0 {
+		return Decision{Allowed: true, Rule: p.Allow[i], Judged: some}
+	}
+	if p.Open || p.Learn && name != "" {
+		return Decision{Allowed: true, Judged: some}
+	}
+	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
+		return Decision{Allowed: true, Rule: p.Allow[i], Judged: true}
+	}
+	return Decision{Reason: "no rule allows it"}
+}
+
+// Request judges a request on a connection that is [Decision.Judged]. path is the result of [request.Path].
+func (p Policy) Request(name string, port uint16, method, path string) Decision {
+	about := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
 	if p.Lockdown {
 		return Decision{Reason: "lockdown"}
 	}
 	if i := slices.IndexFunc(p.Deny, about); i >= 0 {
-		return Decision{Rule: p.Deny[i], Reason: "a rule denies it"}
+		return Decision{Rule: p.Deny[i], Reason: "a rule denies the request"}
 	}
 	if i := slices.IndexFunc(p.Allow, about); i >= 0 {
-		return Decision{Allowed: true, Rule: p.Allow[i]}
+		return Decision{Allowed: true, Rule: p.Allow[i], Judged: true}
 	}
-	if p.Open || p.Learn && name != "" {
-		return Decision{Allowed: true}
+	if p.Learn {
+		return Decision{Allowed: true, Judged: true}
 	}
-	return Decision{Reason: "no rule allows it"}
+	return Decision{Reason: "no rule allows the request"}
 }
 
 // Name returns the rule that decides about a canonical name at a port, and whether the name is allowed.

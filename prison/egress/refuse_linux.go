@@ -38,19 +38,26 @@ func sayDenied(c net.Conn) {
 // tellHTTP answers requests of plain HTTP with a refusal.
 func tellHTTP(c net.Conn, refusal error) {
 	c.SetDeadline(time.Now().Add(helloPatience))
-	serveRequests(context.Background(), c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, refusal) }))
+	serveRequests(context.Background(), c, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerDenied(w, r, refusal) })) //nolint:errcheck // only a handshake fails
 }
 
 // answerDenied answers a request with a refusal. The agent does not learn to which address a name leads, nor what the program
 // is called that refuses.
 func answerDenied(w http.ResponseWriter, r *http.Request, refusal error) {
-	text := refusal.Error()
+	text, allow := refusal.Error(), clip(r.Host)
 	var closed *deniedError
 	if errors.As(refusal, &closed) && closed.told != "" {
 		text = closed.told
 	}
+	if closed != nil && closed.allow != "" {
+		allow = closed.allow
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Connection", "close")
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	} else { // HTTP/2 loses the answer to a request that is not read
+		io.Copy(io.Discard, io.LimitReader(r.Body, maxLingering)) //nolint:errcheck // the client may be gone
+	}
 	w.WriteHeader(http.StatusForbidden)
-	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, clip(r.Host)) //nolint:errcheck // the client may be gone
+	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, allow) //nolint:errcheck // the client may be gone
 }

@@ -60,8 +60,14 @@ func (e *Engine) reportState(send func(control.Report), gone <-chan struct{}) {
 			return
 		}
 		if s := e.state(); !reflect.DeepEqual(s, last) {
+			r := control.Report{State: &s}
+			if s.Authorities != last.Authorities {
+				if all, err := e.trusted.Save(); err == nil {
+					r.Authorities = &control.Authorities{All: all}
+				}
+			}
 			last = s
-			send(control.Report{State: &s})
+			send(r)
 		}
 		if !await(stateEvery, nil, gone) {
 			return

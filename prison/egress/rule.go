@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress/request"
+
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -26,13 +28,16 @@ var standardPorts = []uint16{80, 443}
 
 // Rule says which connections it is about: to a name, or, if the name is empty, to the addresses of a prefix.
 //
-// Its text is HOST[:PORT] [=CIDR] [ech], with HOST a name, *.NAME (one label before it) or **.NAME (one or more), or CIDR:PORT.
+// Its text is [METHOD,...] HOST[:PORT][/PATH] [=CIDR] [ech], with HOST a name, *.NAME (one label before it) or **.NAME (one or
+// more), or CIDR:PORT. A rule with methods or a path is about requests: see [request.Pattern].
 type Rule struct {
 	text   string
 	source string
 	before wildcard
 	host   string
 	port   uint16 // 0: the standard ones
+	// requests is which requests to the name the rule is about.
+	requests request.Pattern
 	// addresses is where the name may lead although that is not public, or what the rule is about.
 	addresses netip.Prefix
 	// shared is a suffix under which many tenants have names, and that the rule covers.
@@ -47,9 +52,17 @@ func ParseRule(text string) (Rule, error) {
 	fields := strings.Fields(text)
 	r := Rule{text: strings.Join(fields, " ")}
 	if len(fields) == 0 {
-		return Rule{}, errors.New("an empty rule: want HOST[:PORT] [=CIDR] [ech] or CIDR:PORT")
+		return Rule{}, errors.New("an empty rule: want " + ruleForm)
 	}
-	err := r.parseTarget(fields[0])
+	methods := ""
+	if len(fields) > 1 && request.IsMethods(fields[0]) && fields[1] != encryptedOption && fields[1][0] != '=' {
+		methods, fields = fields[0], fields[1:]
+	}
+	target, path := splitPath(fields[0])
+	err := r.parseTarget(target)
+	if err == nil {
+		err = r.parseRequests(methods, path)
+	}
 	options := fields[1:]
 	if len(options) > 0 && options[0] != encryptedOption && err == nil {
 		err = r.parseAddresses(options[0])
@@ -64,13 +77,46 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
+// ruleForm is the form of a rule, for messages.
+const ruleForm = "[METHOD,...] HOST[:PORT][/PATH] [=CIDR] [ech] or CIDR:PORT"
+
+// splitPath separates HOST[:PORT] from /PATH. The slash of a prefix of addresses is no path.
+func splitPath(target string) (host, path string) {
+	i := strings.IndexByte(target, '/')
+	if i < 0 || IsAddress(strings.Trim(target[:i], "[]")) {
+		return target, ""
+	}
+	return target[:i], target[i:]
+}
+
+// parseRequests reads the methods and the path of a rule, after its target.
+func (r *Rule) parseRequests(methods, path string) (err error) {
+	if methods == "" && path == "" {
+		return nil
+	}
+	if r.host == "" {
+		return errors.New("methods and paths need a name")
+	}
+	if r.port != 0 && !slices.Contains(standardPorts, r.port) {
+		return errors.New("requests are seen at the ports 80 and 443 only")
+	}
+	r.requests, err = request.Parse(methods, path)
+	return err
+}
+
+// Requests reports whether a rule is about requests of some methods or paths, rather than about connections.
+func (r Rule) Requests() bool { return !r.requests.Every() }
+
 // encryptedOption permits an encrypted client hello (RFC 9849), whose name nobody on the way can read.
 const encryptedOption = "ech"
 
 // parseEncrypted reads what remains after the addresses.
 func (r *Rule) parseEncrypted(options []string) error {
 	if len(options) != 1 || options[0] != encryptedOption || r.host == "" {
-		return errors.New("want HOST[:PORT] [=CIDR] [ech] or CIDR:PORT")
+		return errors.New("want " + ruleForm)
+	}
+	if r.Requests() {
+		return errors.New("ech hides the name of the server, and requests are not seen then")
 	}
 	r.hidden = true
 	return nil

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -66,12 +67,56 @@ func TestRefusedRules(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "*", "**", "*.com", "**.co.uk", "*.test", "*.*.a.test", "a.*.test", "*a.test", "files.test:", "files.test:0", "files.test:65536",
 		"files.test:0443", "files.test:+443", "files.test:443:80", "127.1", "0x7f.1", "10.0.0.0/8", "10.0.0.1", "::1:80", "[::1", "[::ffff:10.0.0.1]:80",
-		"files.test =", "files.test 10.0.0.0/8", "files.test =x", "10.0.0.0/8:80 =10.0.0.0/8", "a.test b.test c.test", "http://files.test", "files.test/path",
+		"files.test =", "files.test 10.0.0.0/8", "files.test =x", "10.0.0.0/8:80 =10.0.0.0/8", "a.test b.test c.test", "http://files.test", "get files.test", "GET, files.test", "GET files.test:8080/x", "GET 10.0.0.1:80", "10.0.0.1/x", "files.test/a/../b",
+		"files.test//", "files.test/a**", "GET files.test ech", "GET *", "*/x", "CONNECT files.test", "GET,TRACE files.test/x",
 		"user@files.test", "fe80::1%eth0:80", "@nowhere",
 	} {
 		if r, err := ParseRule(text); err == nil {
 			t.Errorf("%q is %+v", text, r)
 		}
+	}
+}
+
+// TestPolicyJudgesRequests checks which connections are judged by their requests, and which requests are allowed.
+func TestPolicyJudgesRequests(t *testing.T) {
+	p := Policy{
+		Allow: mustParse(t, "GET,HEAD files.test/pub/**", "POST files.test:443/in", "all.test", "mixed.test", "GET mixed.test/x", "*.a.test/x", "closed.test/x"),
+		Deny:  mustParse(t, "all.test/private/**", "closed.test"),
+	}
+	to := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.Addr{}, port) }
+	for name, want := range map[string]Decision{
+		"files.test": {Allowed: true, Judged: true}, "all.test": {Allowed: true, Judged: true}, "mixed.test": {Allowed: true}, "www.a.test": {Allowed: true, Judged: true},
+		"a.test": {}, "closed.test": {}, "evil.test": {},
+	} {
+		if d := p.Decide(name, to(443)); d.Allowed != want.Allowed || d.Judged != want.Judged {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if p.Decide(name, to(22)).Allowed {
+			t.Errorf("%s: another port is open", name)
+		}
+	}
+	for text, want := range map[string]bool{
+		"GET files.test /pub/a": true, "HEAD files.test /pub/": true, "POST files.test /pub/a": false, "GET files.test /": false, "POST files.test /in": true,
+		"GET all.test /x": true, "PUT all.test /private/x": false, "GET www.a.test /x": true, "GET www.a.test /": false, "GET closed.test /x": false,
+	} {
+		f := strings.Fields(text)
+		if d := p.Request(f[1], 443, f[0], f[2]); d.Allowed != want || d.Allowed == (d.Reason != "") {
+			t.Errorf("%s: %+v", text, d)
+		}
+	}
+	if p.Request("files.test", 80, "POST", "/in").Allowed {
+		t.Error("a rule for one port is about another")
+	}
+	if got := strings.Join(p.judged(), " "); got != "files.test mixed.test a.test closed.test all.test" {
+		t.Errorf("judged: %s", got)
+	}
+	p.Open = true
+	if d := p.Decide("all.test", to(443)); d.Allowed {
+		t.Errorf("an open network, in which requests are not seen: %+v", d)
+	}
+	p.Open, p.Learn, p.Allow = false, true, nil
+	if !p.Request("all.test", 443, "GET", "/x").Allowed || p.Request("all.test", 443, "GET", "/private/x").Allowed || p.Decide("closed.test", to(80)).Allowed {
+		t.Error("a network that learns")
 	}
 }
 
@@ -101,7 +146,7 @@ func TestRuleVets(t *testing.T) {
 
 // FuzzRule wants every rule to be about what it names, to be read the same again, and never to cover names that only end alike.
 func FuzzRule(f *testing.F) {
-	for _, text := range []string{"files.test", "*.a.test:22", "**.b.test =10.0.0.0/8", "10.0.0.0/8:53", "[fd00::/8]:22", "bücher.test"} {
+	for _, text := range []string{"files.test", "*.a.test:22", "**.b.test =10.0.0.0/8", "10.0.0.0/8:53", "[fd00::/8]:22", "bücher.test", "GET,HEAD a.test/x/**", "GET ech", "a.test:80/x =10.0.0.0/8"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -109,7 +154,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseRule(r.String()); err != nil || again != r {
+		if again, err := ParseRule(r.String()); err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("%q: %+v, then %+v, %v", text, r, again, err)
 		}
 		if r.host == "" {

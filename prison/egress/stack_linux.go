@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress/authority"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -78,6 +80,8 @@ type Engine struct {
 	known   *names        // that rules allow
 	others  *names
 	stack   *stack.Stack
+	trusted authority.Set // answers in the place of servers whose requests are judged
+	roots   func() (*x509.CertPool, error)
 	ctx     context.Context // ends with the engine
 	end     context.CancelFunc
 
@@ -117,9 +121,14 @@ func NewEngine(s Settings) (*Engine, error) {
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
 		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), flows: map[*flow]struct{}{},
-		idle: maxIdle,
+		idle: maxIdle, roots: x509.SystemCertPool,
 	}
 	var err error
+	if a := s.First.Authorities; a != nil {
+		if err = e.trusted.Load(a.All); err != nil {
+			return nil, err
+		}
+	}
 	if e.known, err = loadNames(s.Names, firstSlot, maxNames); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type holder struct {
 	fault  string // the error of reading that file
 	ledger control.Ledger
 	state  control.State
+	// authorities are for a successor of the process, in memory only.
+	authorities *control.Authorities
 }
 
 // fileID changes when a file is replaced.
@@ -55,7 +57,7 @@ func (h *holder) first() control.Order {
 	defer h.mu.Unlock()
 	h.read()
 	rules, written := h.rules, h.write(nil)
-	return control.Order{Rules: &rules, Written: &written}
+	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities}
 }
 
 // read reads the rules. If the file cannot be read, the previous rules stay. At first, nothing is allowed.
@@ -73,7 +75,7 @@ func (h *holder) read() {
 func (h *holder) serve(c carrier) {
 	h.mu.Lock()
 	h.link, h.linked = c.link, true
-	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Generation: h.rules.Generation}
+	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Generation: h.rules.Generation, Authorities: h.state.Authorities}
 	h.save()
 	h.mu.Unlock()
 	for {
@@ -96,6 +98,9 @@ func (h *holder) take(link wire.Conn, r control.Report) {
 		s.PID, s.Since, s.Starts, s.Ledger = h.state.PID, h.state.Since, h.state.Starts, h.state.Ledger
 		h.state = s
 		h.save()
+	}
+	if r.Authorities != nil {
+		h.authorities = r.Authorities
 	}
 	if r.Write {
 		written := h.write(r.Records)
