@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 )
@@ -63,26 +64,65 @@ const (
 	look     = 20 * time.Millisecond
 )
 
+// JudgesRequests reports whether a rule that holds is about requests, for which the network answers in the place of servers.
+func JudgesRequests(rules control.Rules, now time.Time) bool {
+	return slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
+		parsed, err := egress.ParseRule(r.Text)
+		return err == nil && Holds(r, now) && parsed.Requests()
+	})
+}
+
+// AwaitAuthorities waits until the network of a prison that has just started reports the certificates that programs inside must
+// trust, and returns them.
+func AwaitAuthorities(ctx context.Context, dir string) (string, error) {
+	var state control.State
+	err := await(ctx, func() (bool, error) {
+		var err error
+		state, err = control.ReadState(dir)
+		return err == nil && state.Authorities != "", err
+	})
+	if err != nil {
+		return "", fmt.Errorf("the network has not made its certificates: %w", err)
+	}
+	return state.Authorities, nil
+}
+
 // Await waits until the network of a running prison has taken rules.
 func Await(ctx context.Context, dir string, generation uint64) error {
+	var failed string
+	err := await(ctx, func() (bool, error) {
+		state, err := control.ReadState(dir)
+		if failed = state.Error; state.Generation >= generation {
+			failed = ""
+		}
+		return err == nil && (state.Generation >= generation || failed != ""), err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("the network has not taken the new rules: %w", err)
+	case failed != "":
+		return fmt.Errorf("the network keeps its earlier rules: %s", failed)
+	}
+	return nil
+}
+
+// await waits until a condition holds. After the time the error is the condition's, if it has one.
+func await(ctx context.Context, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		state, err := control.ReadState(dir)
-		switch {
-		case err == nil && state.Generation >= generation:
+		ok, err := holds()
+		if ok {
 			return nil
-		case err == nil && state.Error != "":
-			return fmt.Errorf("the network keeps its earlier rules: %s", state.Error)
 		}
 		select {
 		case <-ctx.Done():
 			if err != nil {
-				return fmt.Errorf("the network has not taken the new rules within %v: %w", patience, err)
+				return fmt.Errorf("within %v: %w", patience, err)
 			}
-			return fmt.Errorf("the network has not taken the new rules within %v", patience)
+			return fmt.Errorf("within %v", patience)
 		case <-tick.C:
 		}
 	}

@@ -17,9 +17,15 @@ type Target struct {
 	Host string // a canonical name, or an address
 	Port uint16
 	Bare bool // Host is an address
+	// Method and Path are of a request, and empty for a connection. The path is percent-encoded and has no query.
+	Method, Path string
 }
 
 func (t Target) String() string { return t.Host + ":" + strconv.Itoa(int(t.Port)) }
+
+func (t Target) question() egress.Question {
+	return egress.Question{Host: t.Host, Bare: t.Bare, Port: t.Port, Method: t.Method, Path: t.Path}
+}
 
 // ParseTarget reads HOST[:PORT]. The port is 443 unless it is named.
 func ParseTarget(text string) (Target, error) {
@@ -62,30 +68,48 @@ type Verdict struct {
 	Allowed bool
 	Rule    *control.Rule // that decided; nil if none did
 	Reason  string        // of a refusal, and of a permission without a rule
+	Judged  bool          // requests are seen, and each is judged by itself
 }
 
 // Judge returns the verdict of rules on a target.
 func Judge(rules control.Rules, t Target, now time.Time) Verdict {
-	if rules.Lockdown {
-		return Verdict{Reason: "lockdown: everything is refused"}
+	policy, err := egress.NewPolicy(rules, now)
+	if err != nil {
+		return Verdict{Reason: err.Error()}
 	}
-	if r := find(rules.Deny, t, now); r != nil {
-		return Verdict{Rule: r, Reason: "a rule denies it"}
+	d, err := policy.Ask(t.question())
+	if err != nil {
+		return Verdict{Reason: err.Error()}
 	}
-	if r := find(rules.Allow, t, now); r != nil {
-		return Verdict{Allowed: true, Rule: r}
+	v := Verdict{Allowed: d.Allowed, Reason: d.Reason, Judged: d.Judged, Rule: original(rules, d)}
+	switch {
+	case rules.Lockdown:
+		v.Reason = "lockdown: everything is refused"
+	case v.Allowed && v.Rule == nil:
+		v.Reason = "no rule is about it, and " + LearnKey + " allows all public hosts"
 	}
-	if rules.Learn && !t.Bare {
-		return Verdict{Allowed: true, Reason: "no rule is about it, and " + LearnKey + " allows all public hosts"}
-	}
-	return Verdict{Reason: "no rule allows it"}
+	return v
 }
 
-// find returns the first rule that holds and is about a target.
+// original returns the rule that decided, with its whole source.
+func original(rules control.Rules, d egress.Decision) *control.Rule {
+	among := rules.Deny
+	if d.Allowed {
+		among = rules.Allow
+	}
+	for _, r := range among {
+		if r.Text == d.Rule.String() {
+			return &r
+		}
+	}
+	return nil
+}
+
+// find returns the first rule that holds and is about connections to a target.
 func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
 	for _, r := range rules {
 		parsed, err := egress.ParseRule(r.Text)
-		if err != nil || !Holds(r, now) {
+		if err != nil || !Holds(r, now) || parsed.Requests() {
 			continue
 		}
 		if t.Bare && parsed.AboutAddress(t.Host, t.Port) || !t.Bare && parsed.Names(t.Host, t.Port) {
@@ -122,10 +146,12 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 	return find(among, t, now)
 }
 
-// Opaque reports whether the contents of what a rule allows are not seen: anything but plain HTTP.
+// Opaque reports whether the contents of what a rule allows are not seen: anything but plain HTTP, and the requests that a rule
+// is about.
 func Opaque(r control.Rule) bool {
+	parsed, err := egress.ParseRule(r.Text)
 	text, _, _ := strings.Cut(r.Text, " ")
-	return !strings.HasSuffix(text, ":80")
+	return (err != nil || !parsed.Requests()) && !strings.HasSuffix(text, ":80")
 }
 
 // Address is an address of a name, with the error of vetting it; nil if a prison may be led there.
@@ -174,6 +200,9 @@ func Suggestions(t Target, address string) (rules []string) {
 		}
 		return []string{exact(t) + " =" + address}
 	}
+	if request := exactRequest(t); request != "" {
+		rules = append(rules, request)
+	}
 	rules = append(rules, exact(t))
 	if t.Bare {
 		return rules
@@ -183,11 +212,8 @@ func Suggestions(t Target, address string) (rules []string) {
 		if err != nil {
 			continue
 		}
-		for _, m := range members {
-			if m.Names(t.Host, t.Port) {
-				rules = append(rules, set)
-				break
-			}
+		if d, err := (egress.Policy{Allow: members}).Ask(t.question()); err == nil && d.Allowed {
+			rules = append(rules, set)
 		}
 	}
 	_, parent, _ := strings.Cut(t.Host, ".")
@@ -206,6 +232,16 @@ func exact(t Target) string {
 		return t.String()
 	}
 	return t.Host + portSuffix(t)
+}
+
+// exactRequest returns the rule about nothing but the request of a target; empty if the target is a connection, or if no rule can
+// be about that request alone.
+func exactRequest(t Target) string {
+	text := t.Method + " " + t.Host + t.Path
+	if r, err := egress.ParseRule(text); t.Method == "" || err != nil || !r.Requests() || strings.ContainsAny(t.Path, "* ") || strings.HasSuffix(t.Path, "...") {
+		return ""
+	}
+	return text
 }
 
 // portSuffix returns the port as a rule names it: nothing for those of HTTP and HTTPS.

@@ -25,19 +25,29 @@ func (l *Learned) Add(r control.Record) {
 	if t.Host == "" || t.Port == 0 {
 		return
 	}
-	if _, err := egress.ParseRule(exact(t)); err != nil {
+	text := exact(t)
+	if r.Proto == control.ProtoTLS && r.Seen == control.SeenRequest { // the connection says less than its requests
+		if text = exactRequest(Target{Host: t.Host, Port: t.Port, Method: r.Method, Path: r.Path}); text == "" {
+			return
+		}
+	}
+	if _, err := egress.ParseRule(text); err != nil {
 		return // nothing that a rule could be about
 	}
 	if l.seen == nil {
 		l.seen = map[string]bool{}
 	}
-	l.seen[exact(t)] = true
+	l.seen[text] = true
 }
 
 // TargetOf returns what a record is about; without a host if that is not known.
 func TargetOf(r control.Record) Target {
 	if r.Name != "" {
-		return Target{Host: r.Name, Port: r.Port}
+		t := Target{Host: r.Name, Port: r.Port}
+		if r.Kind == control.KindRefusal {
+			t.Method, t.Path = r.Method, r.Path
+		}
+		return t
 	}
 	return Target{Host: r.Address, Port: r.Port, Bare: true}
 }

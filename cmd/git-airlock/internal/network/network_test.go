@@ -40,7 +40,7 @@ func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
 		}
 		for _, host := range hosts {
 			for _, port := range ports {
-				target := Target{host, port, host[0] <= '9'}
+				target := Target{Host: host, Port: port, Bare: host[0] <= '9'}
 				if got := Judge(rules, target, time.Now()).Allowed; got != reached[exact(target)] {
 					t.Errorf("seed %d: %v is allowed: %v, reached: %v, by %q", seed, target, got, !got, learned.Rules())
 				}
@@ -55,6 +55,45 @@ func TestLearnedSets(t *testing.T) {
 		learned.Add(control.Record{Kind: control.KindFlow, Verdict: control.VerdictAllow, Name: host, Port: 443})
 	}
 	if got := learned.Rules(); !slices.Equal(got, []string{"@pypi", "proxy.golang.org"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRequestsAreJudged asks about requests to a server of which some paths are allowed, and learns them.
+func TestRequestsAreJudged(t *testing.T) {
+	rules := control.Rules{
+		Allow: []control.Rule{{Text: "GET a.test/pub/**", Source: "config"}, {Text: "b.test", Source: "config"}}, Deny: []control.Rule{{Text: "b.test/x", Source: "team"}},
+	}
+	for _, c := range []struct {
+		target        Target
+		allowed, seen bool
+		rule          string
+	}{
+		{Target{Host: "a.test", Port: 443}, true, true, "GET a.test/pub/**"}, {Target{Host: "a.test", Port: 80, Method: "GET", Path: "/pub/x"}, true, true, "GET a.test/pub/**"},
+		{Target{Host: "a.test", Port: 443, Method: "PUT", Path: "/pub/x"}, false, false, ""}, {Target{Host: "a.test", Port: 443, Method: "GET", Path: "/pub/../x"}, false, false, ""},
+		{Target{Host: "b.test", Port: 443, Method: "GET", Path: "/x"}, false, false, "b.test/x"}, {Target{Host: "b.test", Port: 443}, true, true, "b.test"},
+	} {
+		v := Judge(rules, c.target, time.Now())
+		rule := ""
+		if v.Rule != nil {
+			rule = v.Rule.Text
+		}
+		if v.Allowed != c.allowed || v.Judged != c.seen || rule != c.rule || v.Allowed && v.Rule.Source != "config" {
+			t.Errorf("%v: %+v by %q", c.target, v, rule)
+		}
+	}
+	if by := DeniedBy(rules, control.Rule{Text: "b.test"}, time.Now()); by != nil {
+		t.Errorf("%+v denies more than it is about", by)
+	}
+	if Opaque(rules.Allow[0]) || !Opaque(rules.Allow[1]) {
+		t.Error("the contents of the wrong one are not seen")
+	}
+	var learned Learned
+	seen := control.Record{Verdict: control.VerdictAllow, Proto: control.ProtoTLS, Seen: control.SeenRequest, Name: "a.test", Port: 443, Kind: control.KindFlow}
+	learned.Add(seen)
+	seen.Kind, seen.Method, seen.Path = control.KindRequest, "GET", "/pub/x"
+	learned.Add(seen)
+	if got := learned.Rules(); !slices.Equal(got, []string{"GET a.test/pub/x"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -109,6 +148,8 @@ func TestSuggestions(t *testing.T) {
 		{Target{Host: "pypi.org", Port: 443}, "", []string{"pypi.org", "@balanced", "@pypi"}},
 		{Target{Host: "me.github.io", Port: 22}, "", []string{"me.github.io:22"}},
 		{Target{Host: "db.a.example", Port: 5432}, "10.0.0.5", []string{"db.a.example:5432 =10.0.0.5"}},
+		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, "", []string{"PUT a.example/x%20y", "a.example"}},
+		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/../b"}, "", []string{"a.example"}},
 		{Target{Host: "2001:db8::1", Port: 22, Bare: true}, "2001:db8::1", []string{"[2001:db8::1]:22"}},
 	} {
 		got := Suggestions(c.target, c.address)

@@ -15,17 +15,20 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// writeRules gives the rules of the network to a prison that is about to start.
-func (c resolved) writeRules(spec prison.Spec) error {
+// withNetwork gives the rules of the network to a prison that is about to start, and the variables that its programs need.
+func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network == prison.NetworkNone {
-		return nil
+		return spec, nil
 	}
 	locked, err := network.Begin(spec.Dir, c.rules, c.session.Now())
 	if locked {
 		c.session.Report.Say("the network is locked down: nothing is reached")
 		c.session.Report.Hint("git airlock net unlock")
 	}
-	return err
+	if err != nil {
+		return spec, err
+	}
+	return c.withTrust(spec)
 }
 
 // Network is the network of an airlock at one moment.
@@ -78,7 +81,10 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 	if err != nil || s.Dry || !n.Runs {
 		return n, err
 	}
-	return n, network.Await(ctx, n.Dir, n.Rules.Generation)
+	if err := network.Await(ctx, n.Dir, n.Rules.Generation); err != nil {
+		return n, err
+	}
+	return n, s.trustAgain(ctx, r, n.Dir, n.State)
 }
 
 // RulesHere returns the rules of the airlock here, or those of the settings if there is no airlock.

@@ -71,7 +71,7 @@ func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	if err := b.Stop(ctx, spec); err != nil { // the remains of a crash
 		return err
 	}
-	if err := c.writeRules(spec); err != nil {
+	if spec, err = c.withNetwork(spec); err != nil {
 		return err
 	}
 	if s.Store.WorkspaceGone(*r) {

@@ -29,6 +29,9 @@ func (s *Session) Start(ctx context.Context, q Request) error {
 // before.
 func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.Record, started bool, err error) {
 	r, setup, started, err := s.bringUp(ctx, q, forRun)
+	if err == nil && started {
+		err = s.trust(ctx, r)
+	}
 	if err != nil {
 		return r, started, err
 	}
@@ -144,13 +147,13 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 		return err
 	}
 	spec.Env = c.environ()
-	box := prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Report: s.Report}
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := c.writeRules(spec); err != nil {
+	if spec, err = c.withNetwork(spec); err != nil {
 		return err
 	}
+	box := prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Report: s.Report}
 	_, taken := s.Report.Begin("taking the snapshot")
 	defer taken()
 	take := beside(func() (*snapshot.Snapshot, error) {

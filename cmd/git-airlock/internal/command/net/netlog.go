@@ -115,6 +115,9 @@ func netCheck(c *cli.Context, s *session.Session, args []string) error {
 	if len(args) == 2 || len(args) == 3 && !strings.HasPrefix(args[2], "/") {
 		return ui.Usagef("net check: want HOST[:PORT] or HOST[:PORT] METHOD /PATH")
 	}
+	if len(args) == 3 {
+		t.Method, t.Path = args[1], args[2]
+	}
 	rules, err := s.RulesHere(c.Context)
 	if err != nil {
 		return err
