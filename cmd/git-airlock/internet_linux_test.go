@@ -21,9 +21,12 @@ func init() {
 
 var internets atomic.Int64
 
+// systemBundle is the file with the certificates that this machine trusts, where the tests run.
+const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
+
 // internet FOLDER makes two network namespaces, as root: one that plays this machine, and one with the servers of the program
 // internet-servers, also at addresses that are nobody's to reach. No packet leaves the machine. $HOST becomes a program that runs
-// others in the first namespace, with the DNS server of the second.
+// others in the first namespace, with the DNS server of the second and trust in the certificates of its servers.
 func cmdInternet(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 1, "internet FOLDER")
 	folder := ts.MkAbs(args[0])
@@ -42,7 +45,8 @@ func cmdInternet(ts *testscript.TestScript, neg bool, args []string) {
 		for a in 169.254.169.254 10.9.9.9; do ip -n $2 addr add $a/32 dev lo; done`, "sh", near, far)
 	host := filepath.Join(folder, "host")
 	script := "#!/bin/sh\nexec nsenter --net=/run/netns/" + near + " unshare -m sh -euc '" +
-		"mount --bind " + filepath.Join(folder, "resolv.conf") + " /etc/resolv.conf; exec \"$@\"' sh \"$@\"\n"
+		"mount --bind " + filepath.Join(folder, "resolv.conf") + " /etc/resolv.conf; " +
+		"mount --bind " + filepath.Join(folder, "bundle.pem") + " " + systemBundle + "; exec \"$@\"' sh \"$@\"\n"
 	ts.Check(os.WriteFile(host, []byte(script), 0o755))
 	ts.Setenv("HOST", host)
 	program, err := exec.LookPath("internet-servers")
@@ -51,6 +55,7 @@ func cmdInternet(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(servers.Start())
 	ts.Defer(func() { servers.Process.Kill(); servers.Wait() })
 	cmdWaitFor(ts, false, []string{"test -e $1", filepath.Join(folder, "ready")})
+	succeed(ts, false, "sh", "-euc", "cat "+systemBundle+" $1/ca.pem >$1/bundle.pem", "sh", folder)
 }
 
 // rules TEXT... replaces the rules of the airlock's network, and waits until they are in force. "!TEXT" denies, "lockdown" closes

@@ -55,9 +55,6 @@ func Expand(text string) ([]egress.Rule, error) {
 	var rules []egress.Rule
 	for _, t := range texts {
 		r, err := egress.ParseRule(t)
-		if err != nil && ofRequests(t) {
-			return nil, fmt.Errorf("rule %q: a rule of paths or methods is not possible yet", clip(t))
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -73,15 +70,4 @@ func clip(text string) string {
 		return text[:most] + "..."
 	}
 	return text
-}
-
-// ofRequests reports whether a text is a rule about requests: METHOD,... HOST, or HOST/PATH.
-func ofRequests(text string) bool {
-	methods, target, two := strings.Cut(strings.TrimSpace(text), " ")
-	if !two {
-		target, methods = methods, "GET"
-	}
-	host, _, _ := strings.Cut(strings.TrimSpace(target), "/")
-	_, err := egress.ParseRule(host)
-	return err == nil && strings.Trim(methods, "ABCDEFGHIJKLMNOPQRSTUVWXYZ,") == ""
 }
