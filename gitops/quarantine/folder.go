@@ -34,8 +34,6 @@ const (
 	// deltaDepth bounds the length of a chain of deltas, and deltasHeld its bytes. The agent chooses both.
 	deltaDepth = 4096
 	deltasHeld = 2 * storeLimit
-	// deltaHead is enough for the two sizes at the beginning of a delta.
-	deltaHead = 20
 )
 
 // go-git hashes everything that it reads from a pack and looks for SHA-1 collisions. The sum is not used here.
@@ -245,13 +243,9 @@ func (s *objectFolder) packed(p *pack, offset int64) (object, error) {
 		offset = e.base
 	}
 	for i := len(deltas) - 1; i >= 0; i-- {
-		size, err := deltaResult(deltas[i].content)
-		if err != nil || size > storeLimit {
-			return o, errors.Join(errNotHere, err)
-		}
-		content, err := packfile.PatchDelta(o.content, deltas[i].content)
+		content, err := applyDelta(o.content, deltas[i].content)
 		if err != nil {
-			return o, err
+			return o, errors.Join(errNotHere, err)
 		}
 		o = object{o.kind, content}
 		s.bases.keep(at[i], o, len(content))
@@ -323,29 +317,6 @@ func (p *pack) result() (int64, error) {
 		return 0, err
 	}
 	return deltaResult(head)
-}
-
-// deltaResult returns the size of the object that a delta makes.
-func deltaResult(delta []byte) (int64, error) {
-	_, rest, err := deltaSize(delta)
-	if err != nil {
-		return 0, err
-	}
-	size, _, err := deltaSize(rest)
-	return size, err
-}
-
-// deltaSize reads one of the two sizes at the beginning of a delta.
-func deltaSize(delta []byte) (size int64, rest []byte, err error) {
-	for shift := 0; len(delta) > 0 && shift < 63; shift += 7 {
-		c := delta[0]
-		delta = delta[1:]
-		size |= int64(c&0x7f) << shift
-		if c&0x80 == 0 {
-			return size, delta, nil
-		}
-	}
-	return 0, nil, errPack
 }
 
 // openLoose opens the file of a loose object and reads its header.
