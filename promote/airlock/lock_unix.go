@@ -13,10 +13,28 @@ import (
 // ErrBusy reports that another command of the program holds the lock.
 var ErrBusy = errors.New("another git airlock command is at work here")
 
+// Waiting is called about ten times a second while the store waits without a deadline for a lock that another process
+// holds, with the locked file and the time so far. Its error ends the wait.
+type Waiting func(file string, waited time.Duration) error
+
+// WithWaiting returns the store with a function to call during waits.
+func (s Store) WithWaiting(w Waiting) Store {
+	s.waiting = w
+	return s
+}
+
+// Wait calls the store's function for a wait of the caller's own.
+func (s Store) Wait(file string, waited time.Duration) error {
+	if s.waiting == nil {
+		return nil
+	}
+	return s.waiting(file, waited)
+}
+
 // Lock lets one command at a time start, stop or clear airlocks of the repository. It uses flock(2) on the
 // repository's git directory itself, so that it leaves no lock file behind.
 func (s Store) Lock(ctx context.Context) (unlock func(), err error) {
-	return lock(ctx, s.repo.CommonDir, os.O_RDONLY, unix.LOCK_EX)
+	return s.lock(ctx, s.repo.CommonDir, os.O_RDONLY, unix.LOCK_EX)
 }
 
 // TryLock is like Lock, but returns [ErrBusy] instead of waiting.
@@ -31,20 +49,27 @@ var atOnce, _ = context.WithDeadline(context.Background(), time.Unix(0, 0)) // n
 // [ErrBusy] if its deadline passed. If nothing can be written, it locks an existing file all the same, so that
 // read-only commands work.
 func (s Store) LockFile(ctx context.Context, id, name string) (unlock func(), err error) {
-	unlock, err = lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
+	unlock, err = s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDWR|os.O_CREATE, unix.LOCK_EX)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
-		return lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY, unix.LOCK_EX)
+		return s.lock(ctx, s.Dir(id)+"/"+name, os.O_RDONLY, unix.LOCK_EX)
 	}
 	return unlock, err
 }
 
+const (
+	lockPoll    = 2 * time.Millisecond
+	waitingPoll = 100 * time.Millisecond
+)
+
 // lock polls, because flock(2) has no timeout.
-func lock(ctx context.Context, path string, flags, how int) (func(), error) {
+func (s Store) lock(ctx context.Context, path string, flags, how int) (func(), error) {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for {
+	_, bounded := ctx.Deadline()
+	begun := time.Now()
+	for told := time.Duration(0); ; {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		if err == nil {
 			return func() { f.Close() }, nil
@@ -53,6 +78,13 @@ func lock(ctx context.Context, path string, flags, how int) (func(), error) {
 			f.Close()
 			return nil, fmt.Errorf("lock %q: %w", path, err)
 		}
+		if waited := time.Since(begun); !bounded && waited-told > waitingPoll {
+			told = waited
+			if err := s.Wait(path, waited); err != nil {
+				f.Close()
+				return nil, err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			f.Close()
@@ -60,7 +92,7 @@ func lock(ctx context.Context, path string, flags, how int) (func(), error) {
 				return nil, ctx.Err()
 			}
 			return nil, ErrBusy
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(lockPoll):
 		}
 	}
 }

@@ -17,10 +17,13 @@ import (
 )
 
 // Store reads and writes the records of a repository's airlocks.
-type Store struct{ repo *gitops.Repository }
+type Store struct {
+	repo    *gitops.Repository
+	waiting Waiting // may be nil
+}
 
 // Open returns the store of a repository, seen from one of its worktrees.
-func Open(repo *gitops.Repository) Store { return Store{repo} }
+func Open(repo *gitops.Repository) Store { return Store{repo: repo} }
 
 func (s Store) root() string { return filepath.Join(s.repo.CommonDir, "airlock") }
 

@@ -85,3 +85,22 @@ func lockHolder(file string) int {
 	}
 	return 0
 }
+
+// commandLimit bounds the part of a command line that a message shows.
+const commandLimit = 100
+
+// holderOf returns the process that has locked a file, as /proc describes it (proc_pid_cmdline(5), proc_pid_stat(5)).
+func holderOf(file string) Holder {
+	h := Holder{PID: lockHolder(file)}
+	if h.PID == 0 {
+		return h
+	}
+	proc := "/proc/" + strconv.Itoa(h.PID)
+	command, _ := os.ReadFile(proc + "/cmdline") // empty if it has ended
+	h.Command = strings.ReplaceAll(strings.TrimRight(string(command[:min(len(command), commandLimit)]), "\x00"), "\x00", " ")
+	stat, _ := os.ReadFile(proc + "/stat")
+	if _, rest, found := strings.Cut(string(stat), ") "); found {
+		h.Stopped = strings.HasPrefix(rest, "T") || strings.HasPrefix(rest, "t")
+	}
+	return h
+}

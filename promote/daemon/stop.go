@@ -86,7 +86,11 @@ func signalHolder(ctx context.Context, store airlock.Store, id, name string, sig
 	if err := p.signal(signal); err != nil {
 		return pid, false, fmt.Errorf("signal process %d: %w", pid, err)
 	}
-	for end := time.Now().Add(within); time.Now().Before(end) && ctx.Err() == nil && !ended && err == nil; {
+	begun := time.Now()
+	for waited := time.Duration(0); waited < within && ctx.Err() == nil && !ended && err == nil; waited = time.Since(begun) {
+		if store.Wait(filepath.Join(store.Dir(id), name), waited) != nil {
+			break // a stopped process does not react to any signal but SIGKILL
+		}
 		ended, err = p.ended(endPoll)
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
@@ -82,7 +83,7 @@ func ExitStatus(err error) int {
 	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*promote.SettingError](err), is[*scan.SettingError](err),
 		is[*teams.PolicyError](err), is[recipe.Errors](err), is[*network.RuleError](err):
 		return 2
-	case is[*environment.Refusal](err):
+	case is[*environment.Refusal](err), is[*daemon.BusyError](err):
 		return 3
 	case errors.Is(err, session.ErrNoAirlock):
 		return 4

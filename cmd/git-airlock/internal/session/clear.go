@@ -258,7 +258,7 @@ func (l landing) losses(ctx context.Context) error {
 	}
 	var refused *environment.Refusal
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, airlock.ErrBusy):
 		return err
 	case err != nil:
 		return &environment.Refusal{Text: "the workspace cannot be read: " + err.Error(), Next: []string{discard}}

@@ -178,6 +178,7 @@ func openLog(name string) (*os.File, error) {
 // daemonConfig returns the configuration of an airlock's daemon: an engine, and a guard of its prison.
 func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Config {
 	e := s.Engine(r)
+	e.Store = e.Store.WithWaiting(nil) // nobody reads its messages, and it can wait
 	g := watch.New(s.Prisons().Guarded(r), logger)
 	e.Guard = diskGuard{g}
 	guard := func(ctx context.Context) {

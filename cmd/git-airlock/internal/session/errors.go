@@ -47,7 +47,10 @@ func Next(err error) []string {
 	var unreadable *teams.PolicyError
 	var unwritable *promote.UnwritableError
 	var rule *network.RuleError
+	var busy *daemon.BusyError
 	switch {
+	case errors.As(err, &busy):
+		return busy.Next()
 	case errors.As(err, &rule):
 		return rule.Next
 	case errors.As(err, &unwritable):

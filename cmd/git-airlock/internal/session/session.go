@@ -34,6 +34,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
 // Reporter prints events during a call, and asks the user questions.
@@ -81,7 +82,8 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	if err := ownProgram(); err != nil {
 		return nil, err
 	}
-	s := &Session{Repo: repo, Store: airlock.Open(repo), Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal}
+	store := airlock.Open(repo).WithWaiting(daemon.Waiting(with.Report.Say))
+	s := &Session{Repo: repo, Store: store, Dry: with.Dry, Report: with.Report, Now: with.Now, Terminal: with.Terminal}
 	if err := checkOwner(repo, s.Store, with.Sudo); err != nil {
 		return nil, err
 	}

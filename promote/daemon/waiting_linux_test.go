@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// TestWaitingEnds waits for a process that works, and for one that is stopped. The times are simulated.
+func TestWaitingEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	holder := exec.Command("flock", file, "sh", "-c", "echo held; exec sleep 60")
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Skipf("no flock(1): %s", err)
+	}
+	defer func() { _ = holder.Process.Kill(); _ = holder.Wait() }()
+	if _, err := out.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	pid := lockHolder(file)
+	if pid == 0 {
+		t.Fatal("the holder is not found")
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	var said []string
+	wait := Waiting(func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	for _, waited := range []time.Duration{0, silentTime / 2, silentTime, silentTime + 1, workTime / 2} {
+		if err := wait(file, waited); err != nil {
+			t.Fatalf("after %s: %s", waited, err)
+		}
+		if waited < silentTime && len(said) > 0 {
+			t.Errorf("after %s it says %q", waited, said)
+		}
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], fmt.Sprintf("waiting for process %d (", pid)) {
+		t.Errorf("it says %q", said)
+	}
+	var busy *BusyError
+	if err := wait(file, workTime); !errors.As(err, &busy) || busy.Holder.PID != pid || busy.Holder.Stopped || !errors.Is(err, airlock.ErrBusy) {
+		t.Errorf("after %s: %v", workTime, err)
+	}
+
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	for end := time.Now().Add(time.Minute); !holderOf(file).Stopped && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	said = nil
+	for waited := time.Duration(0); waited < stoppedTime+silentTime/2; waited += silentTime / 10 {
+		if err = wait(file, waited); err != nil && waited < stoppedTime {
+			t.Fatalf("after %s: %s", waited, err)
+		}
+	}
+	if !errors.As(err, &busy) || !busy.Holder.Stopped || busy.Next()[0] != fmt.Sprintf("kill -CONT %d", pid) {
+		t.Errorf("a stopped process: %v", err)
+	}
+	if len(said) != 1 || !strings.HasSuffix(said[0], ", which is stopped") {
+		t.Errorf("it says %q", said)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
