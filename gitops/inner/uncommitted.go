@@ -22,17 +22,23 @@ var statusKeys = []string{
 
 // statusScript makes a repository from the inner one, except for its configuration, attributes and hooks. It reads
 // the configuration from standard input, and runs the command there. Arguments: the workspace, then the command.
+// mkdir, ln and rm run once each, because status waits for every program.
 const statusScript = `set -e
-d=$(mktemp -d)
+w=$1 d=/tmp/airlock-status-$$
+shift
 trap 'rm -rf "$d"' EXIT
-w=$1; shift
-IFS= read -r head <"$w/.git/HEAD" || [ "$head" ]
+mkdir -p "$d/info"
+linked() {
+	to=$1; shift
+	for f; do shift; [ ! -e "$f" ] || set -- "$@" "$f"; done
+	[ $# = 0 ] || ln -sf "$@" "$to"
+}
+g=$w/.git
+linked "$d" "$g/refs" "$g/packed-refs" "$g/objects" "$g/shallow" "$g/reftable" "$g/index" "$g"/sharedindex.*
+linked "$d/info" "$g/info/exclude" "$g/info/sparse-checkout"
+IFS= read -r head <"$g/HEAD" || [ "$head" ]
 printf '%s\n' "$head" >"$d/HEAD"
-for f in refs packed-refs objects shallow reftable index; do [ ! -e "$w/.git/$f" ] || ln -s "$w/.git/$f" "$d/$f"; done
-for f in "$w"/.git/sharedindex.*; do [ ! -e "$f" ] || ln -s "$f" "$d/${f##*/}"; done
-mkdir "$d/info"
-for f in exclude sparse-checkout; do [ ! -e "$w/.git/info/$f" ] || ln -s "$w/.git/info/$f" "$d/info/$f"; done
-cat >"$d/config"
+while IFS= read -r line; do printf '%s\n' "$line"; done >"$d/config"
 GIT_DIR=$d "$@"`
 
 // Uncommitted returns the number of paths that the agent changed and did not commit. It runs nothing that the agent
