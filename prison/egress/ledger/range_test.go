@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// TestRange compares parts of ledgers with what reading them whole returns.
+func TestRange(t *testing.T) {
+	for seed := range uint64(4) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		dir := t.TempDir()
+		w := open(t, dir, 400<<10)
+		for i := range 1 + random.IntN(1500) {
+			name := fmt.Sprintf("n%d.test", i) + strings.Repeat("x", random.IntN(3000))
+			if err := w.Append(control.Record{Kind: control.KindFlow, Name: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		records := sound(t, dir)
+		newest, err := Newest(dir)
+		if err != nil || newest != records[len(records)-1].Seq {
+			t.Fatalf("the newest is %d, %v", newest, err)
+		}
+		for range 25 {
+			after, upTo := random.Uint64N(newest+2), random.Uint64N(newest+3)
+			var got, want []control.Record
+			for _, r := range records {
+				if r.Seq > after && r.Seq <= upTo {
+					want = append(want, r)
+				}
+			}
+			if err := Range(dir, after, upTo, func(r control.Record) { got = append(got, r) }); err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d: %d records of %d after %d up to %d, want %d: %v", seed, len(got), newest, after, upTo, len(want), err)
+			}
+		}
+	}
+}
+
+func TestRangeWithoutLedger(t *testing.T) {
+	dir := t.TempDir()
+	newest, err := Newest(dir)
+	if err != nil || newest != 0 {
+		t.Error(newest, err)
+	}
+	if err := Range(dir, 0, 9, func(control.Record) { t.Error("a record") }); err != nil {
+		t.Error(err)
+	}
+}
