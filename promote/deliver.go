@@ -1,7 +1,9 @@
 package promote
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +17,8 @@ import (
 
 // delivered holds what the outer repository received in this cycle. No ref names any of it yet.
 type delivered struct {
-	notes gitops.OID // the drafted notes; empty if they do not change
+	notes  gitops.OID // the drafted notes; empty if they do not change
+	egress gitops.OID // the drafted notes about the network; empty likewise
 }
 
 // deliver copies the built commits with all their objects, and their notes, to the outer repository. Then it saves
@@ -24,11 +27,8 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 	var d delivered
 	var notes []gitops.OID
 	if len(j.notes) > 0 {
-		if err := w.ready(ctx); err != nil {
-			return d, err
-		}
 		var err error
-		if d.notes, notes, err = w.bridge.DraftNotes(ctx, w.across, f.refs.notes, f.settings.User.String(), j.notes); err != nil {
+		if d, notes, err = e.draft(ctx, f, j, w); err != nil {
 			return d, err
 		}
 	}
@@ -48,19 +48,42 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 	return d, f.ledger.Save()
 }
 
-// noteUpdate returns the update of the notes ref that makes the drafted notes visible.
-func (at refs) noteUpdate(d delivered) []gitops.RefUpdate {
-	if d.notes == "" || d.notes == at.notes {
-		return nil
+// draft builds the notes. It returns the new tips of their refs, and all new objects.
+func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d delivered, made []gitops.OID, err error) {
+	if err := w.ready(ctx); err != nil {
+		return d, nil, err
 	}
-	return []gitops.RefUpdate{{Ref: NotesRef, Old: at.notes, New: d.notes}}
+	who := f.settings.User.String()
+	if d.notes, made, err = w.bridge.DraftNotes(ctx, w.across, f.refs.notes, who, j.notes); err != nil || e.Egress == nil {
+		return d, made, err
+	}
+	windows, err := ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress)
+	about := windows.Notes(j.notes, f.refs.egress != "")
+	if err != nil || len(about) == 0 {
+		return d, made, err
+	}
+	drafted, more, err := w.bridge.DraftNotes(ctx, w.across, f.refs.egress, who, about)
+	d.egress = drafted
+	return d, append(made, more...), errors.Join(err, windows.Save(e.Dir()))
 }
 
-// noted returns the refs after that update.
-func (at refs) noted(d delivered) refs {
-	if d.notes != "" {
-		at.notes = d.notes
+// EgressRef is the ref of the notes that describe what the prison reached before a commit.
+const EgressRef = "refs/notes/airlock-egress"
+
+// noteUpdate returns the updates of the notes refs that make the drafted notes visible.
+func (at refs) noteUpdate(d delivered) (updates []gitops.RefUpdate) {
+	if d.notes != "" && d.notes != at.notes {
+		updates = append(updates, gitops.RefUpdate{Ref: NotesRef, Old: at.notes, New: d.notes})
 	}
+	if d.egress != "" && d.egress != at.egress {
+		updates = append(updates, gitops.RefUpdate{Ref: EgressRef, Old: at.egress, New: d.egress})
+	}
+	return updates
+}
+
+// noted returns the refs after those updates.
+func (at refs) noted(d delivered) refs {
+	at.notes, at.egress = cmp.Or(d.notes, at.notes), cmp.Or(d.egress, at.egress)
 	return at
 }
 
@@ -105,7 +128,7 @@ func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict
 		{"Inner-Author", gitops.Text(innerAuthor)},
 		{"Base", r.Base},
 		{"Backend", r.Backend},
-		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", orNone(r.Isolation.Runtime), r.Isolation.Network, r.Phantom.UID)},
+		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", cmp.Or(r.Isolation.Runtime, "none"), r.Isolation.Network, r.Phantom.UID)},
 		{"Tree", p.Tree()},
 		{"Policy", verdict.Word()},
 		{"Landed-At", now.UTC().Format(time.RFC3339)},
@@ -122,13 +145,6 @@ func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict
 		fmt.Fprintf(&b, "Airlock-Reviewed-By: %s %s\n", gitops.Text(reviewed.By), reviewed.At.UTC().Format(time.RFC3339))
 	}
 	return quarantine.Note{Commit: p.Outer, Text: b.String()}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 // release ends the protection of handed-over objects from the user's git gc: refs reach the objects now, or nothing
@@ -150,7 +166,7 @@ func (e *Engine) heal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again, err := h.Heal(ctx, e.Record.Base, e.Record.Ref("promoted"), e.Record.Ref("pending"), NotesRef)
+	again, err := h.Heal(ctx, e.Record.Base, e.Record.Ref("promoted"), e.Record.Ref("pending"), NotesRef, EgressRef)
 	if again > 0 {
 		e.ledgers = ledger.Cache{}
 		e.progress("restoring objects that the repository has lost", again, again)

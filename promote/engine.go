@@ -35,6 +35,8 @@ type Engine struct {
 	Progress func(step string, done, all int)
 	// Guard is the daemon's disk watchdog. It is nil in other processes.
 	Guard Guard
+	// Egress is the record of the prison's network, for the notes of landed commits. It is nil for a prison without one.
+	Egress ledger.Egress
 
 	exporter  Exporter
 	received  gitops.OID // the last inner tip that the quarantine accepted

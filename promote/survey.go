@@ -44,6 +44,7 @@ type refs struct {
 	promoted gitops.OID // the last landed commit, or the base
 	pending  gitops.OID // empty if nothing is pending
 	notes    gitops.OID
+	egress   gitops.OID // the notes about the network
 	team     gitops.OID // the ref of the team's policy; empty if there is none
 }
 
@@ -99,12 +100,12 @@ func (e *Engine) configure(ctx context.Context, options Options) (c configured, 
 // standing reads the refs and the ledger.
 func (e *Engine) standing(ctx context.Context) (facts, error) {
 	var f facts
-	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), policy.TeamRef, NotesRef)
+	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), policy.TeamRef, NotesRef, EgressRef)
 	if err != nil {
 		return f, err
 	}
 	f.refs = refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
-		notes: named[NotesRef], team: named[policy.TeamRef]}
+		notes: named[NotesRef], egress: named[EgressRef], team: named[policy.TeamRef]}
 	if f.refs.promoted == "" {
 		return f, errors.New("the airlock's ref promoted is missing; to restore it: git update-ref " +
 			e.Record.Ref("promoted") + " <the last commit with an airlock note>")

@@ -125,6 +125,7 @@ var files = []Explained{
 	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},
 	{"refs/airlock/policy", "the team's policy"},
 	{"refs/notes/airlock", "notes on the origin of landed commits"},
+	{"refs/notes/airlock-egress", "notes on what the prison reached before landed commits: `git airlock help net`"},
 }
 
 // StatusFields lists the fields of status --json, in their order.

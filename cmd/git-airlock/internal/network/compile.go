@@ -77,8 +77,9 @@ func checkUpstream(config gitops.Config) error {
 }
 
 // clip shortens a text for messages.
-func clip(text string) string {
-	const most = 100
+func clip(text string) string { return shorten(text, 100) }
+
+func shorten(text string, most int) string {
 	if len(text) > most {
 		return text[:most] + "..."
 	}

@@ -63,6 +63,12 @@ func (s *Session) Network(ctx context.Context, r airlock.Record) (n Network, err
 	return n, err
 }
 
+// networkNotes returns the notes about the network of an airlock. ok is false for an airlock without a network.
+func (s *Session) networkNotes(r airlock.Record) (notes network.Notes, ok bool) {
+	spec, err := s.Prisons().Spec(r)
+	return network.Notes{Airlock: r.ID, Session: r.Session, Dir: spec.Dir}, err == nil && spec.Network != prison.NetworkNone
+}
+
 // ChangeNetwork changes the rules of an airlock's network, and waits until they are in force if its prison is running. change gets
 // the present rules, and may refuse. It returns the network from before, with the new rules.
 func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change func(control.Rules) (control.Rules, error)) (Network, error) {

@@ -1,0 +1,176 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+)
+
+const (
+	// notedHosts bounds the hosts that a note lists as reached, and those that it lists as refused.
+	notedHosts = 100
+	// countedHosts bounds the hosts that are told apart while a note is made.
+	countedHosts = 10_000
+	// longestHost is more than a name with a port has (RFC 1035), in bytes.
+	longestHost = 280
+)
+
+// Notes makes the notes about the network of an airlock, from the ledger in a folder.
+type Notes struct{ Airlock, Session, Dir string }
+
+// Newest returns the number of the newest record, 0 without a ledger that can be read.
+func (n Notes) Newest() uint64 {
+	newest, _ := ledger.Newest(n.Dir) //nolint:errcheck // Note reports it
+	return newest
+}
+
+// Note returns the text of a note about the records after one number up to another. The text has the form of the notes on
+// provenance: a subject, an empty line, and trailers. A host is a name or an address with a port.
+func (n Notes) Note(after, upTo uint64) string {
+	w := window{reached: map[string]*noted{}, refused: map[string]*noted{}}
+	_, err := ledger.Newest(n.Dir)
+	if err == nil {
+		err = ledger.Range(n.Dir, after, upTo, w.add)
+	}
+	return w.text(n, after, upTo, err)
+}
+
+// window is what the records of a window have in common.
+type window struct {
+	records          uint64
+	reached, refused map[string]*noted
+	rules, alarms    int
+	others           int // refusals of no single host, or of too many hosts
+}
+
+// noted counts the records about one host.
+type noted struct {
+	host                           string
+	ended, begun, failed, requests int
+	sent, received                 int64
+	reason                         string // of the last refusal
+}
+
+func (w *window) add(r control.Record) {
+	w.records++
+	switch r.Kind {
+	case control.KindPolicy:
+		w.rules++
+	case control.KindAlarm:
+		w.alarms++
+	case control.KindRefusal:
+		if h := counted(w.refused, r); h != nil {
+			h.ended += max(1, r.Count)
+			h.reason = r.Reason
+		} else {
+			w.others += max(1, r.Count)
+		}
+	case control.KindFlow, control.KindRequest:
+		h := counted(w.reached, r)
+		if h == nil {
+			w.others++
+			return
+		}
+		switch {
+		case r.Kind == control.KindRequest:
+			h.requests++
+		case r.Verdict == control.VerdictBegun:
+			h.begun++
+		case r.Verdict == control.VerdictFailed:
+			h.failed++
+		default:
+			h.ended++
+			h.sent += r.Sent
+			h.received += r.Received
+		}
+	}
+}
+
+// counted returns the counts of a record's host, nil if it has none or there are too many.
+func counted(hosts map[string]*noted, r control.Record) *noted {
+	t := TargetOf(r)
+	if t.Host == "" {
+		return nil
+	}
+	host := gitops.Text(shorten(t.String(), longestHost)).String()
+	if hosts[host] == nil && len(hosts) < countedHosts {
+		hosts[host] = &noted{host: host}
+	}
+	return hosts[host]
+}
+
+// text returns the note.
+func (w window) text(n Notes, after, upTo uint64, unread error) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "network of airlock %s: %d hosts reached, %d refused\n\n", n.Airlock, w.connected(), len(w.refused))
+	line := func(key, format string, values ...any) { fmt.Fprintf(&b, "Airlock-"+key+": "+format+"\n", values...) }
+	line("Version", "1")
+	line("Session", "%s", n.Session)
+	if upTo > after {
+		line("Records", "%d-%d", after+1, upTo)
+	}
+	if unread != nil {
+		line("Error", "%s", gitops.Text(unread.Error()))
+	}
+	if lost := upTo - after - w.records; lost > 0 {
+		line("Lost-Records", "%d", lost)
+	}
+	for _, h := range first(w.reached) {
+		line("Reached", "%s", h.line())
+	}
+	for _, h := range first(w.refused) {
+		line("Refused", "%s count=%d reason=%s", h.host, h.ended, gitops.Text(clip(h.reason)))
+	}
+	for _, more := range []struct {
+		key   string
+		count int
+	}{
+		{"More-Reached", len(w.reached) - notedHosts}, {"More-Refused", len(w.refused) - notedHosts}, {"Other-Records", w.others},
+		{"Rule-Changes", w.rules}, {"Alarms", w.alarms},
+	} {
+		if more.count > 0 {
+			line(more.key, "%d", more.count)
+		}
+	}
+	return b.String()
+}
+
+// connected returns the number of hosts to which a connection was made.
+func (w window) connected() (hosts int) {
+	for _, h := range w.reached {
+		if h.ended+h.begun+h.requests > 0 {
+			hosts++
+		}
+	}
+	return hosts
+}
+
+// line describes a host that was reached. Counts of zero are left out, except the number of connections.
+func (h noted) line() string {
+	text := fmt.Sprintf("%s count=%d", h.host, h.ended)
+	for _, about := range []struct {
+		key   string
+		count int64
+	}{
+		{"begun", int64(h.begun)}, {"failed", int64(h.failed)}, {"requests", int64(h.requests)}, {"sent", h.sent}, {"received", h.received},
+	} {
+		if about.count > 0 {
+			text += fmt.Sprintf(" %s=%d", about.key, about.count)
+		}
+	}
+	return text
+}
+
+// first returns the hosts with the most bytes and records.
+func first(hosts map[string]*noted) []*noted {
+	sorted := slices.SortedFunc(maps.Values(hosts), func(a, b *noted) int {
+		return cmp.Or(cmp.Compare(b.sent+b.received, a.sent+a.received), cmp.Compare(b.ended, a.ended), cmp.Compare(a.host, b.host))
+	})
+	return sorted[:min(len(sorted), notedHosts)]
+}

@@ -1,0 +1,76 @@
+package network
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+)
+
+func TestNote(t *testing.T) {
+	dir := t.TempDir()
+	n := Notes{Airlock: "7f3a", Session: "s", Dir: dir}
+	if got, want := n.Note(0, n.Newest()), "network of airlock 7f3a: 0 hosts reached, 0 refused\n\nAirlock-Version: 1\nAirlock-Session: s\n"; got != want {
+		t.Errorf("without a ledger: %q", got)
+	}
+	w, err := ledger.Open(dir, "7f3a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	flow := control.Record{Kind: control.KindFlow, Name: "files.test", Port: 443, Verdict: control.VerdictAllow, Sent: 10, Received: 200}
+	begun, failed, request, refused := flow, flow, flow, flow
+	begun.Verdict, failed.Verdict, failed.Name = control.VerdictBegun, control.VerdictFailed, "down.test"
+	request.Kind, request.Name, request.Port = control.KindRequest, "plain.test", 80
+	refused.Kind, refused.Name, refused.Reason, refused.Count = control.KindRefusal, "evil\x1b[2J\n.test", "no rule\nallows it", 7
+	if err := w.Append(flow, control.Record{Kind: control.KindPolicy}, flow, begun, failed, request, refused,
+		control.Record{Kind: control.KindAlarm, Reason: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `network of airlock 7f3a: 2 hosts reached, 1 refused
+
+Airlock-Version: 1
+Airlock-Session: s
+Airlock-Records: 2-8
+Airlock-Reached: files.test:443 count=1 begun=1 sent=10 received=200
+Airlock-Reached: down.test:443 count=0 failed=1
+Airlock-Reached: plain.test:80 count=0 requests=1
+Airlock-Refused: evil\u001b[2J\n.test:443 count=7 reason=no rule\nallows it
+Airlock-Rule-Changes: 1
+Airlock-Alarms: 1
+`
+	if got := n.Note(1, n.Newest()); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestNoteIsBounded makes a note of many hosts with long names.
+func TestNoteIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	w, err := ledger.Open(dir, "7f3a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const hosts = 300
+	for i := range hosts {
+		r := control.Record{Kind: control.KindRefusal, Name: fmt.Sprintf("%d%s", i, strings.Repeat("\x01", 1000)), Port: 443, Reason: strings.Repeat("\x02", 1000)}
+		if err := w.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := Notes{Dir: dir}.Note(0, hosts)
+	if strings.Count(text, "Airlock-Refused: ") != notedHosts || !strings.Contains(text, "Airlock-More-Refused: 200\n") || len(text) > 400<<10 {
+		t.Errorf("%d bytes", len(text))
+	}
+	if err := os.Rename(filepath.Join(dir, control.LedgerFile), filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if text := (Notes{Dir: dir}).Note(0, hosts); !strings.Contains(text, "Airlock-Lost-Records: 300\n") {
+		t.Errorf("records that are gone: %q", text)
+	}
+}

@@ -1,0 +1,84 @@
+package promote_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// numbers is a record of a network of which only the number of entries is known.
+type numbers uint64
+
+func (n *numbers) Newest() uint64 { return uint64(*n) }
+
+func (*numbers) Note(after, upTo uint64) string { return fmt.Sprintf("%d-%d\n", after+1, upTo) }
+
+// TestEgressNotes gives each landed commit the part of the record that belongs to it. No part is lost or counted twice when a
+// commit waits, is built again, or is replaced by the agent.
+func TestEgressNotes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	var record numbers
+	restart := func() {
+		w.engine = newEngine(w.Repository, w.record, w.inner)
+		w.engine.Egress = &record
+	}
+	restart()
+	want := func(texts string) {
+		t.Helper()
+		var got []string
+		for _, commit := range strings.Fields(w.git("log", "--reverse", "--topo-order", "--format=%H", string(w.record.Base)+".."+w.record.Branch)) {
+			text, err := tryGit(w.Top, "", "notes", "--ref="+promote.EgressRef, "show", commit)
+			if err != nil {
+				text = "none"
+			}
+			got = append(got, strings.TrimSpace(text))
+		}
+		if strings.Join(got, " ") != texts {
+			t.Fatalf("the notes are %q, want %q", got, texts)
+		}
+	}
+	record = 3
+	w.commits("one", "one", "1")
+	w.cycle()
+	want("1-3")
+	record = 5
+	w.commits("two", "two", "2")
+	w.commits("three", "three", "3")
+	w.cycle()
+	want("1-3 4-5 4-5")
+	restart()
+	w.commits("four", "four", "4") // nothing was recorded meanwhile
+	w.cycle()
+	want("1-3 4-5 4-5 6-5")
+
+	// A commit that waits is built again on the user's commit, and keeps its window.
+	w.git("config", "airlock.autoLand", "false")
+	record = 8
+	w.commits("five", "five", "5")
+	w.cycle()
+	w.git("commit", "-q", "--allow-empty", "-m", "mine")
+	record = 9
+	restart()
+	w.cycle()
+	// The agent replaces a waiting commit: its window goes to the next one.
+	record = 12
+	w.commits("six", "six", "6")
+	w.cycle()
+	record = 15
+	w.agent("commit", "-q", "--amend", "-m", "another six")
+	w.cycle()
+	w.git("config", "airlock.autoLand", "true")
+	w.cycle()
+	want("1-3 4-5 4-5 6-5 none 6-8 9-15")
+	if n := len(strings.Fields(w.git("notes", "--ref="+promote.EgressRef, "list"))); n != 2*6 {
+		t.Errorf("%d fields for six notes", n)
+	}
+	if before := w.ref(promote.EgressRef); before == gitops.OID("") {
+		t.Error("no ref")
+	}
+	w.nothingLeft()
+}

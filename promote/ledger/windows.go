@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+)
+
+// Egress is the record of a prison's network. Its entries are numbered from 1. A record that cannot be read keeps no commit
+// from landing: the note says so.
+type Egress interface {
+	// Newest returns the number of the newest entry, 0 if there is none.
+	Newest() uint64
+	// Note returns a note's text about the entries after one number up to another.
+	Note(after, upTo uint64) string
+}
+
+// Window is the part of the record of a prison's network that belongs to an inner commit: the entries after one number
+// up to another. The host decides it when a cycle takes the commit over, so commits of one cycle share a window.
+type Window struct {
+	Inner gitops.OID `json:"inner"`
+	After uint64     `json:"after"`
+	UpTo  uint64     `json:"upTo"`
+}
+
+// Windows are the windows of the pending commits.
+type Windows struct {
+	Version int `json:"version"`
+	// Landed is the last entry that belongs to a landed commit.
+	Landed  uint64   `json:"landed"`
+	Pending []Window `json:"pending"`
+
+	record Egress
+	newest uint64
+	end    uint64                    // the last entry that belonged to a commit when the windows were read
+	inner  map[gitops.OID]gitops.OID // by outer commit
+	known  map[gitops.OID]Window     // by inner commit
+	texts  map[[2]uint64]string
+}
+
+const windowsVersion = 1
+
+func windowsFile(dir string) string { return filepath.Join(dir, "windows.json") }
+
+// ReadWindows reads the windows of the commits that are still pending in a ledger. The window of a commit that the agent
+// has removed becomes part of the next one.
+func ReadWindows(dir string, l *Ledger, pending []Pair, record Egress) (*Windows, error) {
+	w := &Windows{Version: windowsVersion, record: record, newest: record.Newest(), inner: map[gitops.OID]gitops.OID{},
+		known: map[gitops.OID]Window{}, texts: map[[2]uint64]string{}}
+	if err := readFile(windowsFile(dir), windowsVersion, w); err != nil {
+		return w, err
+	}
+	waits := map[gitops.OID]bool{}
+	for _, p := range pending {
+		waits[p.Inner], w.inner[p.Outer] = true, p.Inner
+	}
+	w.Pending = slices.DeleteFunc(w.Pending, func(k Window) bool {
+		if l.Has(k.Inner) {
+			w.Landed = max(w.Landed, k.UpTo)
+		}
+		return !waits[k.Inner]
+	})
+	w.end = w.Landed
+	for _, k := range w.Pending {
+		w.end, w.known[k.Inner] = max(w.end, k.UpTo), k
+	}
+	return w, nil
+}
+
+// Notes returns the changes of the notes about the network for changes of provenance notes. Without removals, there are no
+// such notes yet.
+func (w *Windows) Notes(changes []quarantine.Note, removals bool) (notes []quarantine.Note) {
+	for _, n := range changes {
+		if n.Text != "" {
+			n.Text = w.text(n.Commit)
+		}
+		if n.Text != "" || removals {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+// text returns the text about the window of an outer commit. A commit that has no window gets one: the entries up to the
+// newest that belong to no commit of an earlier cycle.
+func (w *Windows) text(outer gitops.OID) string {
+	window := w.of(w.inner[outer])
+	part := [2]uint64{window.After, window.UpTo}
+	if w.texts[part] == "" {
+		w.texts[part] = w.record.Note(window.After, window.UpTo)
+	}
+	return w.texts[part]
+}
+
+func (w *Windows) of(inner gitops.OID) Window {
+	window, known := w.known[inner]
+	if !known {
+		window = Window{Inner: inner, After: w.end, UpTo: max(w.end, w.newest)}
+		w.Pending, w.known[inner] = append(w.Pending, window), window
+	}
+	return window
+}
+
+// Save writes the windows, so that a commit that is built again keeps its window.
+func (w *Windows) Save(dir string) error { return writeFile(windowsFile(dir), w) }
