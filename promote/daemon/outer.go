@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fsnotify/fsnotify"
@@ -23,6 +24,7 @@ type outerWatch struct {
 	watcher *fsnotify.Watcher // nil if the system has no more inotify instances
 	repo    *gitops.Repository
 	files   []string
+	config  []string // the user's configuration, often a link to a folder of dotfiles
 	rules   []string // the files of the user's rules, as the last cycle read them
 }
 
@@ -36,7 +38,7 @@ func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 	for _, name := range []string{r.Branch, r.Ref("pending"), policy.TeamRef, "packed-refs", "reftable", "config"} {
 		w.files = append(w.files, filepath.Join(repo.CommonDir, name))
 	}
-	w.files = append(w.files, userConfigFiles()...)
+	w.config = userConfigFiles()
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return w // the poll remains
@@ -115,7 +117,7 @@ func (w *outerWatch) signature(holds []ledger.Hold) string {
 	for _, name := range w.files {
 		sign(&b, name)
 	}
-	for _, name := range w.rules {
+	for _, name := range slices.Concat(w.config, w.rules) {
 		signTarget(&b, name)
 	}
 	for _, name := range w.repo.Heads() { // another worktree may have the branch checked out
