@@ -202,3 +202,55 @@ H8() {
 	wait "$listening" 2>/dev/null
 	rm -f "$work/asked" "$work/port"
 }
+
+H9() {
+	local file
+	tries 'files of the tree that settings in variables, templates, attributes, hooks and conditional includes name'
+	local monitor=core.askPass
+	[ -z "$proving" ] || monitor=core.fsmonitor
+	export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=$monitor GIT_CONFIG_VALUE_0=t/monitor GIT_CONFIG_KEY_1=core.editor GIT_CONFIG_VALUE_1=t/editor
+	fresh 'git config core.attributesFile t/attributes; git config init.templateDir t/template; git config hook.x.command "sh t/hook.sh"; git config core.sshCommand "sh t/ssh"
+		git config "includeIf.hasconfig:remote.*.url:https://example.org/**.path" ../t/included' || { unset GIT_CONFIG_COUNT && return; }
+	if [ -n "$proving" ]; then
+		attack 'payload t/monitor; git add -A; git commit -qm monitor; told'
+		plainly "$pulled; git status"
+		unset GIT_CONFIG_COUNT
+		return
+	fi
+	brief=1
+	for file in monitor editor attributes template/hooks/post-checkout hook.sh ssh included; do
+		attack "payload t/$file; git add -A; git commit -qm x; told"
+		held policy user-driver
+		restored
+	done
+	unset GIT_CONFIG_COUNT
+	mends
+}
+
+H10() {
+	tries "a link on the way to the user's settings that leads into the tree after the commit was checked"
+	fresh 'mkdir -p dot "$work/dots"; cp "$HOME/.gitconfig" dot/gitconfig; git add -A; git commit -qm dotfiles; git switch -q -c other
+		cp "$HOME/.gitconfig" "$HOME/.gitconfig.kept"; mv "$HOME/.gitconfig" "$work/dots/gitconfig"; ln -s "$work/way/gitconfig" "$HOME/.gitconfig"; ln -s "$work/dots" "$work/way"; git switch -q main' || return
+	attack 'git config -f dot/gitconfig core.fsmonitor "$fire"; git add -A; git commit -qm settings; told'
+	if [ -n "$proving" ]; then
+		ln -sfn "$outer/dot" "$work/way"
+		plainly "$pulled; git status"
+	else
+		lands
+		ln -sfn "$work/dots" "$work/way"
+		git -C "$outer" switch -q other
+		attack 'git config -f dot/gitconfig core.pager "$fire"; git add -A; git commit -qm pager; told'
+		held branch-switched
+		mv "$work/way" "$work/before"
+		ln -s "$outer/dot" "$work/way"
+		expected 'held: user-driver'
+		if await 5000 eval 'git airlock policy --json | has user-driver'; then seen 'the pending commit is checked again'; else surprised 'it is not checked again'; fi
+		rm "$work/way"
+		ln -s "$work/dots" "$work/way"
+		git -C "$outer" switch -q main
+		begun_at=$(now)
+		lands
+	fi
+	rm -f "$HOME/.gitconfig" "$work/way" "$work/before"
+	mv "$HOME/.gitconfig.kept" "$HOME/.gitconfig"
+}
