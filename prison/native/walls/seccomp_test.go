@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verdict runs the filter as the kernel would, for a call of an architecture whose arguments all have the same
-// value.
-func verdict(t *testing.T, p program, arch, number, argument uint32) uint32 {
+// argumentsAt is the offset of the arguments in seccomp_data (seccomp(2)). Each has argumentSize bytes.
+const argumentsAt, argumentSize = 16, 8
+
+// verdict runs the filter as the kernel would, for a call of an architecture. The last argument is also the value of
+// those that are not given.
+func verdict(t *testing.T, p program, arch, number uint32, arguments ...uint32) uint32 {
 	t.Helper()
 	accumulator := uint32(0)
 	for at := 0; ; at++ {
@@ -28,7 +31,7 @@ func verdict(t *testing.T, p program, arch, number, argument uint32) uint32 {
 			case dataArch:
 				accumulator = arch
 			default:
-				accumulator = argument
+				accumulator = arguments[min(int(in.K-argumentsAt)/argumentSize, len(arguments)-1)]
 			}
 			continue
 		case unix.BPF_RET | unix.BPF_K:
@@ -130,6 +133,39 @@ func TestFilterOfArguments(t *testing.T) {
 		if got := verdict(t, p, auditArch, c.call, c.argument); got != c.want {
 			t.Errorf("call %d with %#x: %#x, want %#x", c.call, c.argument, got, c.want)
 		}
+	}
+}
+
+// TestSocketFamilies tries every family of sockets with every protocol. MPTCP is allowed because Go's listeners use it.
+// Its memory is below the limit of TCP. SCTP, DCCP, UDP-Lite and raw sockets are refused, and so are all other families.
+func TestSocketFamilies(t *testing.T) {
+	const families, protocols = 64, 1024
+	for name, p := range map[string]struct {
+		program
+		unix bool
+		ping bool
+	}{"prison": {filter(), true, true}, "network": {networkFilter(), false, false}} {
+		tried := 0
+		for family := range uint32(families) {
+			for protocol := range uint32(protocols) {
+				ip := slices.Contains([]uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_MPTCP}, protocol)
+				want := uint32(retNoFamily)
+				switch {
+				case family == unix.AF_UNIX && p.unix,
+					family == unix.AF_INET && (ip || p.ping && protocol == unix.IPPROTO_ICMP),
+					family == unix.AF_INET6 && (ip || p.ping && protocol == unix.IPPROTO_ICMPV6),
+					family == unix.AF_NETLINK && protocol == unix.NETLINK_ROUTE:
+					want = retAllow
+				case family == unix.AF_INET, family == unix.AF_INET6, family == unix.AF_NETLINK:
+					want = retNoProtocol
+				}
+				if got := verdict(t, p.program, auditArch, unix.SYS_SOCKET, family, unix.SOCK_STREAM, protocol); got != want {
+					t.Errorf("%s: family %d, protocol %d: %#x, want %#x", name, family, protocol, got, want)
+				}
+				tried++
+			}
+		}
+		t.Logf("%s: %d pairs", name, tried)
 	}
 }
 
