@@ -100,6 +100,10 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 		return noteValue(w.notes()[w.ref(w.record.Ref("promoted"))], "Inner-Commit") == string(a.main.id)
 	})
 	end()
+	// A git process can outlive the daemon that started it, such as a repack of the quarantine. The next cycle removes
+	// the temporary files of those that did not finish.
+	w.await("the git processes of killed daemons to end", func() bool { return !w.usedByGit() })
+	w.cycle()
 	u.nothingLost()
 	w.landedOnce(a)
 	w.nothingLeft()
@@ -164,6 +168,18 @@ func (w *world) killDaemon(request, step string, within time.Duration, withGit b
 		return step
 	}
 	return "any moment"
+}
+
+// usedByGit reports whether a git process works in the repository or in the quarantine. It finds none on systems
+// without proc(5).
+func (w *world) usedByGit() bool {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	return slices.ContainsFunc(processes, func(p string) bool {
+		name, _ := os.ReadFile(filepath.Join(p, "comm")) // empty for a process that has ended
+		folder, _ := os.Readlink(filepath.Join(p, "cwd"))
+		environment, _ := os.ReadFile(filepath.Join(p, "environ"))
+		return strings.HasPrefix(string(name), "git") && strings.Contains(folder+string(environment), w.Top)
+	})
 }
 
 // worker is a user who works in the outer repository, at paths that the agent does not use.
