@@ -188,7 +188,7 @@ type Traits struct {
 
 // Sweeper is a backend whose prisons survive the removal of their folders on the host.
 type Sweeper interface {
-	// SweepOrphaned ends the prisons whose folders somebody has removed.
+	// SweepOrphaned ends the prisons whose folders no longer exist.
 	SweepOrphaned(ctx context.Context) error
 }
 

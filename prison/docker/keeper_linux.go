@@ -95,7 +95,7 @@ func connectNetwork(ctx context.Context, o networkOrder) (wait func() error) {
 	if err != nil {
 		return func() error { return fmt.Errorf("start the keeper of the network: %w", err) }
 	}
-	stop := context.AfterFunc(ctx, func() { p.Kill() }) //nolint:errcheck // it may have ended
+	stop := context.AfterFunc(ctx, func() { p.Kill() }) // it may have ended
 	return func() error {
 		defer link.Close()
 		var a networkAnswer
@@ -233,7 +233,7 @@ func (k *networkKeeper) end() {
 	k.network.End()
 	if k.socket.File != nil {
 		k.socket.Close()
-		os.Remove(filepath.Join(k.path(networkFolder), socketName)) //nolint:errcheck // nobody listens
+		os.Remove(filepath.Join(k.path(networkFolder), socketName)) // nobody listens
 	}
 }
 
@@ -375,7 +375,7 @@ func (k *networkKeeper) await(ctx context.Context) {
 func hear(c wire.Conn, end func()) {
 	defer c.Close()
 	var word keeperWord
-	c.SetReadDeadline(time.Now().Add(time.Second)) //nolint:errcheck // only a closed connection has none
+	c.SetReadDeadline(time.Now().Add(time.Second)) // only a closed connection has none
 	if _, err := c.Recv(&word); err != nil {
 		return
 	}
@@ -383,7 +383,7 @@ func hear(c wire.Conn, end func()) {
 		end()
 	}
 	if word.Watch {
-		c.SetReadDeadline(time.Time{}) //nolint:errcheck // likewise
+		c.SetReadDeadline(time.Time{}) // likewise
 		<-c.Gone()
 	}
 }

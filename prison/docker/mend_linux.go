@@ -30,7 +30,7 @@ func (b *Backend) Mend(ctx context.Context, s prison.Spec) {
 		if _, err := os.Lstat(o.path(networkStateName)); err != nil {
 			pause = lastPause // the network has ended, or a start is about to connect it
 		} else if box, err := b.Attach(ctx, s); err == nil {
-			box.Close() //nolint:errcheck // Attach has connected what could be connected
+			box.Close() // Attach has connected what could be connected
 		}
 		select {
 		case <-ctx.Done():

@@ -162,7 +162,7 @@ func (e *engine) callBeside(ctx context.Context, p *dialect.Platform, o networkO
 	}
 	go func() {
 		stream.Conn.Write(input) //nolint:errcheck // too few results come then
-		stream.CloseWrite()      //nolint:errcheck // likewise
+		stream.CloseWrite()      // likewise
 	}()
 	out, errOut := prison.Capped{Max: 64 << 10}, prison.Capped{Max: 200}
 	_, err = stdcopy.StdCopy(&out, &errOut, stream.Reader)

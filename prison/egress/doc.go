@@ -6,7 +6,7 @@
 // connect(2). Datagrams go the same way, or are answered with "port unreachable". DNS questions are answered by the engine
 // itself. Nothing listens on the host, and programs inside need no proxy and no settings.
 //
-// A name gets an address of its own, from a range that no public network has ([RFC 2544]): whoever connects to the address
+// A name gets an address of its own, from a range that no public network has ([RFC 2544]): a program that connects to the address
 // has named the host, and cannot misstate it. The address that the name has in the world is looked up when somebody
 // connects, and never seen inside.
 //

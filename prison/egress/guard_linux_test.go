@@ -139,6 +139,7 @@ func TestRefusalsAreReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if answer.StatusCode != http.StatusForbidden || err != nil || !strings.Contains(string(text), "no rule allows it") || strings.Contains(string(text), "airlock") {
 		t.Errorf("%s, %q, %v", answer.Status, text, err)
@@ -165,7 +166,7 @@ func TestTLSNamesItsServer(t *testing.T) {
 		{"files.test", "evil.test", false}, {"files.test", "", false},
 	} {
 		c := mustDial(t, s, x.to, 443)
-		go helloTo(c, x.says) //nolint:errcheck // nobody answers the hello
+		go helloTo(c, x.says) // nobody answers the hello
 		got := <-heard
 		if x.allowed != (got == strings.ToLower(x.says)+" true" || got == x.says+" true") {
 			t.Errorf("%s as %q: the server hears %q", x.to, x.says, got)
@@ -230,6 +231,7 @@ func TestRequestsAreJudgedOneByOne(t *testing.T) {
 				break
 			}
 			text, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
 			if answer.StatusCode != want || i == len(x.want)-1 && x.text != "" && string(text) != x.text {
 				t.Errorf("%s, answer %d: %s, %q", name, i+1, answer.Status, text)
 			}

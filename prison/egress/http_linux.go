@@ -304,7 +304,7 @@ func (p *requests) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	x.status = http.StatusBadGateway
 	w.WriteHeader(x.status)
-	fmt.Fprintln(w, clip(x.failed)) //nolint:errcheck // the client may be gone
+	fmt.Fprintln(w, clip(x.failed)) // the client may be gone
 }
 
 // dial returns the connection that was made first, and later ones by a look-up of their own.

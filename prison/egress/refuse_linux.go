@@ -56,8 +56,8 @@ func answerDenied(w http.ResponseWriter, r *http.Request, refusal error) {
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	} else { // HTTP/2 loses the answer to a request that is not read
-		io.Copy(io.Discard, io.LimitReader(r.Body, maxLingering)) //nolint:errcheck // the client may be gone
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxLingering)) // the client may be gone
 	}
 	w.WriteHeader(http.StatusForbidden)
-	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, allow) //nolint:errcheck // the client may be gone
+	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, allow) // the client may be gone
 }

@@ -143,6 +143,7 @@ func TestRawRequestsInsideTLS(t *testing.T) {
 				break
 			}
 			text, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
 			if answer.StatusCode != want {
 				t.Errorf("%s, answer %d: %s, %q", name, i+1, answer.Status, text)
 			}
@@ -191,9 +192,11 @@ func TestStreamsInsideTLS(t *testing.T) {
 	c := speak(t, e, s, "files.test")
 	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: files.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	r := bufio.NewReader(c)
-	if answer, err := http.ReadResponse(r, nil); err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+	answer, err = http.ReadResponse(r, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatal(answer, err)
 	}
+	defer answer.Body.Close()
 	got := make([]byte, 5)
 	io.WriteString(c, "hello")
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != "hello" {
@@ -207,15 +210,18 @@ func TestServerIsVerified(t *testing.T) {
 	asked := make(chan string, 10)
 	e, s := newJudged(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }, "GET files.test", "GET other.example")
 	client := clientOf(t, e, s)
-	if answer, err := client.Get("https://files.test/"); err != nil || answer.StatusCode != 200 {
+	answer, err := client.Get("https://files.test/")
+	if err != nil || answer.StatusCode != 200 {
 		t.Fatal(answer, err)
 	}
+	answer.Body.Close()
 	<-asked
-	answer, err := client.Get("https://other.example/secret")
-	if err != nil || answer.StatusCode != http.StatusBadGateway {
-		t.Fatal(answer, err)
+	refusal, err := client.Get("https://other.example/secret")
+	if err != nil || refusal.StatusCode != http.StatusBadGateway {
+		t.Fatal(refusal, err)
 	}
-	text, _ := io.ReadAll(answer.Body)
+	defer refusal.Body.Close()
+	text, _ := io.ReadAll(refusal.Body)
 	if !strings.Contains(string(text), "certificate is not trusted") || len(asked) > 0 {
 		t.Errorf("%q, %d requests", text, len(asked))
 	}

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,10 +38,7 @@ func TestFragments(t *testing.T) {
 		t.Fatalf("only %d fragments in %d files", count, len(files))
 	}
 	if _, err := exec.LookPath("shellcheck"); err != nil {
-		if prisontest.Required("shells") {
-			t.Fatal("no shellcheck (sudo apt-get install shellcheck)")
-		}
-		t.Skip("no shellcheck (sudo apt-get install shellcheck)")
+		prisontest.Need(t, "shells", fmt.Errorf("%w (sudo apt-get install shellcheck)", err))
 	}
 	script := filepath.Join(t.TempDir(), "fragments")
 	if err := os.WriteFile(script, []byte(all.String()), 0o600); err != nil {

@@ -109,11 +109,12 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 	if err != nil {
 		return err
 	}
-	tree, conflicts := theirs, []string(nil)
+	tree := theirs
 	switch {
 	case out || base == theirs:
 		tree = ours
 	case base != ours:
+		var conflicts []string
 		if tree, conflicts, err = t.Merge(ctx, base, ours, theirs); err != nil {
 			return err
 		}

@@ -20,12 +20,8 @@ var opened = regexp.MustCompile(`(?:openat\(AT_FDCWD<([^>]*)>, |execve\()"([^"]*
 // TestHostFilesAgainstGit makes random set-ups of a user, has git do what reads settings, runs hooks and filters in them, and
 // watches by strace(1) which files git and its children open: a change of each of those in the work tree has to be held.
 func TestHostFilesAgainstGit(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		if prisontest.Required("strace") {
-			t.Fatal(err)
-		}
-		t.Skip("there is no strace: ", err)
-	}
+	_, err := exec.LookPath("strace")
+	prisontest.Need(t, "strace", err)
 	random := rand.New(rand.NewPCG(5, 6))
 	rounds, seen := 60, 0
 	for n := range rounds {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -24,9 +25,9 @@ func Digest(message []byte, diff io.Reader) (string, error) {
 		}
 		h.Write(part)
 		start = bytes.HasSuffix(part, []byte("\n"))
-		switch err {
-		case nil, bufio.ErrBufferFull:
-		case io.EOF:
+		switch {
+		case err == nil, errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
 			return hex.EncodeToString(h.Sum(nil)), nil
 		default:
 			return "", err

@@ -48,7 +48,7 @@ func identify(path string) fileID {
 	if unix.Stat(path, &st) != nil {
 		return fileID{}
 	}
-	return fileID{int64(st.Ino), st.Size, st.Mtim.Nano()} //nolint:unconvert // some systems have other types
+	return fileID{int64(st.Ino), st.Size, st.Mtim.Nano()} // some systems have other types
 }
 
 // first returns the orders for a process before it carries packets.
@@ -104,7 +104,7 @@ func (h *holder) take(link wire.Conn, r control.Report) {
 	}
 	if r.Write {
 		written := h.write(r.Records)
-		link.Send(control.Order{Written: &written}) //nolint:errcheck // its end is seen elsewhere
+		link.Send(control.Order{Written: &written}) // its end is seen elsewhere
 	}
 }
 
@@ -143,7 +143,7 @@ func openLedger(dir, session string) (control.Ledger, error) {
 
 func (h *holder) closeLedger() {
 	if h.ledger != nil {
-		h.ledger.Close() //nolint:errcheck // what was appended can be read
+		h.ledger.Close() // what was appended can be read
 		h.ledger = nil
 	}
 }
@@ -189,7 +189,7 @@ func (h *holder) refresh() {
 	h.read()
 	if h.fault == "" && h.linked {
 		rules := h.rules
-		h.link.Send(control.Order{Rules: &rules}) //nolint:errcheck // its successor gets them first
+		h.link.Send(control.Order{Rules: &rules}) // its successor gets them first
 	}
 	h.save()
 }
@@ -200,5 +200,5 @@ func (h *holder) end() {
 	defer h.mu.Unlock()
 	h.linked = false
 	h.closeLedger()
-	os.Remove(filepath.Join(h.dir, control.StateFile)) //nolint:errcheck // a later reader sees that no prison runs
+	os.Remove(filepath.Join(h.dir, control.StateFile)) // a later reader sees that no prison runs
 }

@@ -150,10 +150,10 @@ type routeEntry struct {
 	_                     int16
 	_                     uintptr
 	_                     uintptr
-	metric                int16
-	device                *byte
-	mtu, window           uintptr
-	irtt                  uint16
+	_                     int16 // metric
+	_                     *byte // device
+	_, _                  uintptr
+	_                     uint16
 }
 
 func newRoute(to prefix, via address, flags uint16) routeEntry {

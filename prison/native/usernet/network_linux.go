@@ -161,7 +161,7 @@ func (c carrier) end() {
 func (n *Network) Connect(tap *os.File) error {
 	if n == nil {
 		tap.Close()
-		return errors.New("an interface that nobody asked for")
+		return errors.New("an interface arrived for a prison without a network")
 	}
 	n.tap = tap
 	c := <-n.first

@@ -176,7 +176,7 @@ func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Ch
 	}
 	var rule egress.Rule
 	if c.Rule != nil {
-		rule, _ = egress.ParseRule(c.Rule.Text) //nolint:errcheck // it was found by what it is about
+		rule, _ = egress.ParseRule(c.Rule.Text) // it was found by what it is about
 	}
 	var err error
 	if c.Addresses, err = lookUp(ctx, rule, t.Host); err != nil {

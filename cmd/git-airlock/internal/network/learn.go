@@ -79,6 +79,6 @@ func (l *Learned) Rules() (rules []string) {
 }
 
 func size(set string) int {
-	members, _ := sets.Expand(set) //nolint:errcheck // a set that cannot be read has no members
+	members, _ := sets.Expand(set) // a set that cannot be read has no members
 	return len(members)
 }
