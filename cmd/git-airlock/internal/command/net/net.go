@@ -28,9 +28,10 @@ func netCommand() *cli.Command {
 		Action: edge.OnAirlock(showNetwork),
 	}, edge.Takes{})
 	c.Subcommands = []*cli.Command{
-		edge.Subcommand("net", "log [-f] [--denied] [--json]", "print the record of connections and refusals", edge.Takes{Most: 1}, netLog,
+		edge.Subcommand("net", "log [-f] [--denied] [--json] [--verify] [REVISIONS]", "print the record of connections and refusals", edge.Takes{Most: 1}, netLog,
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with new records, until ^C"},
-			&cli.BoolFlag{Name: "denied", Usage: "print refusals only"}, recordsFlag),
+			&cli.BoolFlag{Name: "denied", Usage: "print refusals only"}, recordsFlag,
+			&cli.BoolFlag{Name: "verify", Usage: "check that no record was changed, removed or inserted"}),
 		edge.Subcommand("net", "allow RULE [--for TIME] [--save]", "let the prison reach a host, at once", edge.Takes{Least: 1, Most: 1}, netAllow, forFlag, saveFlag),
 		edge.Subcommand("net", "deny RULE [--for TIME] [--save]", "refuse a host, and end its connections, at once", edge.Takes{Least: 1, Most: 1}, netDeny, forFlag, saveFlag),
 		edge.Subcommand("net", "check HOST[:PORT] [METHOD PATH]", "say whether the rules allow a host, and why", edge.Takes{Least: 1, Most: 3}, netCheck, edge.JSONFlag),

@@ -1,6 +1,7 @@
 package net
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/promote"
 )
 
 // sayChange reports a rule that was added, and what difference it makes.
@@ -170,23 +172,20 @@ func (d checkDocument) print(out io.Writer) error {
 
 // netLog prints the ledger.
 func netLog(c *cli.Context, s *session.Session, args []string) error {
+	asJSON, follow, verify := c.Bool(recordsFlag.Name), c.Bool("follow"), c.Bool("verify")
+	if (len(args) > 0 || verify) && follow || len(args) > 0 && verify {
+		return ui.Usagef("net log: --follow, --verify and a revision exclude each other")
+	}
+	print := recordPrinter(c)
 	if len(args) > 0 {
-		return ui.Usagef("net log: this version does not record which commit a connection belongs to; leave %q out", args[0])
+		return logOf(c, s, args[0], print)
 	}
 	dir, err := s.LedgerDir(c.Context)
 	if err != nil {
 		return err
 	}
-	denied, asJSON := c.Bool("denied"), c.Bool(recordsFlag.Name)
-	print := func(out io.Writer, p ui.Paint, r control.Record) error {
-		if denied && r.Kind != control.KindRefusal {
-			return nil
-		}
-		if asJSON {
-			return json.NewEncoder(out).Encode(network.Shown(r))
-		}
-		_, err := fmt.Fprintln(out, recordLine(p, r))
-		return err
+	if verify {
+		return verifyLedger(c, s, dir)
 	}
 	var found ledger.Report
 	all := func(out io.Writer, p ui.Paint) (err error) {
@@ -197,7 +196,6 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 		})
 		return errors.Join(err, failed)
 	}
-	follow := c.Bool("follow")
 	if asJSON || follow {
 		err = all(c.App.Writer, edge.Painted(s))
 	} else {
@@ -215,6 +213,88 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 	return nil
 }
 
+// recordPrinter returns a function that prints a record as the options want it, or leaves it out.
+func recordPrinter(c *cli.Context) func(io.Writer, ui.Paint, control.Record) error {
+	denied, asJSON := c.Bool("denied"), c.Bool(recordsFlag.Name)
+	return func(out io.Writer, p ui.Paint, r control.Record) error {
+		if denied && r.Kind != control.KindRefusal {
+			return nil
+		}
+		if asJSON {
+			return json.NewEncoder(out).Encode(network.Shown(r))
+		}
+		_, err := fmt.Fprintln(out, recordLine(p, r))
+		return err
+	}
+}
+
+// verifyLedger checks the chain of the whole record.
+func verifyLedger(c *cli.Context, s *session.Session, dir string) error {
+	found, err := ledger.Verify(dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range found.Damages {
+		s.Report.Say("%s", gitops.Text(d.String()).String())
+	}
+	if len(found.Damages) > 0 {
+		return errors.New("the record was changed, or is damaged")
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "%s, the last is %d: each continues the one before it\nSHA-256 of the last: %s\n",
+		ui.Count(found.Records, "record"), found.Last, found.Head)
+	return err
+}
+
+// loggedCommits bounds the commits of a revision range whose windows are printed.
+const loggedCommits = 1000
+
+// logOf prints the notes about the network of the commits of a revision or range, and the records of their windows that the
+// ledger of the airlock here has.
+func logOf(c *cli.Context, s *session.Session, revisions string, print func(io.Writer, ui.Paint, control.Record) error) error {
+	var notes bytes.Buffer
+	if err := s.Repo.Log(c.Context, s.Repo.Top, &notes, false, "--no-walk=unsorted", fmt.Sprint("--max-count=", loggedCommits),
+		"--notes="+promote.EgressRef, "--format=commit %h %s%n%N", "--end-of-options", revisions, "--"); err != nil {
+		return err
+	}
+	here, dir := "", ""
+	if r, err := s.Here(c.Context); err == nil {
+		if dir, err = s.LedgerDir(c.Context); err == nil {
+			here = r.Session
+		}
+	}
+	asJSON := c.Bool(recordsFlag.Name)
+	return edge.Show(c.Context, s, "net", !asJSON, func(out io.Writer, p ui.Paint) (err error) {
+		session := ""
+		for line := range strings.Lines(notes.String()) {
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			if !asJSON {
+				if _, err := fmt.Fprintln(out, line); err != nil {
+					return err
+				}
+			}
+			key, value, _ := strings.Cut(line, ": ")
+			var first, last uint64
+			switch {
+			case strings.HasPrefix(line, "commit "):
+				session = ""
+			case key == "Airlock-Session":
+				session = value
+			case key == "Airlock-Records" && session == here && here != "":
+				if n, _ := fmt.Sscanf(value, "%d-%d", &first, &last); n != 2 || first == 0 {
+					continue
+				}
+				failed := ledger.Range(dir, first-1, last, func(r control.Record) { err = errors.Join(err, print(out, p, r)) })
+				if err = errors.Join(failed, err); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // recordLine returns a record as a line for people. All text in it is escaped.
 func recordLine(p ui.Paint, r control.Record) string {
 	t := network.TargetOf(r)
@@ -229,8 +309,13 @@ func recordLine(p ui.Paint, r control.Record) string {
 		parts = append(parts, strconv.Itoa(r.Status))
 	}
 	text := strings.TrimSpace(strings.Join(parts, " "))
+	if r.Kind == control.KindPolicy {
+		text, r.Reason, r.Rule = r.Reason+" ("+r.Rule+")", "", ""
+	}
 	for _, about := range []struct{ before, what string }{{": ", r.Reason}, {", by ", r.Rule}} {
-		if about.what != "" {
+		if text == "" {
+			text = about.what
+		} else if about.what != "" {
 			text += about.before + about.what
 		}
 	}
