@@ -80,16 +80,17 @@ var rooms = map[string][]string{
 	"prison/docker/inside":  {"prison", "prison/docker/dialect", "prison/docker/image"},
 
 	"scripts/components": nil, // in no binary
+	"scripts/internet":   {"prison"},
 }
 
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/native/walls", "prison/prisontest", sessionRoom, uiRoom},
-	"net":                               {"prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/prisontest"},
+	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", sessionRoom, uiRoom},
+	"net":                               {"prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/prisontest", "prison/prisontest/internet"},
 	"net/":                              nil,
-	"net/http":                          {"prison/egress"},
+	"net/http":                          {"prison/egress", "prison/prisontest/internet"},
 	"net/http/httputil":                 {"prison/egress"},
-	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/selftest"},
+	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect"},
 	"plugin":                            nil,
 	"C":                                 nil,
@@ -111,7 +112,7 @@ var doors = map[string][]string{
 	"github.com/moby/patternmatcher/":   {"prison/recipe"},
 	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},
 	"github.com/google/licensecheck":    {"scripts/components"},
-	"golang.org/x/net/":                 {"prison/egress"},
+	"golang.org/x/net/":                 {"prison/egress", "prison/prisontest/internet"},
 	"golang.org/x/text/":                {"promote/policy/pathname"},
 	"gvisor.dev/gvisor/":                {"prison/egress"},
 }

@@ -18,13 +18,14 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
+	"github.com/git-airlock/git-airlock/prison/prisontest/internet"
 )
 
 // TestMain also makes this test binary the program under test. It runs main if it is linked as git-airlock on PATH, so that
 // "git airlock" in a script goes through git.
 func TestMain(m *testing.M) {
 	inside.Reexec() // processes of a prison run this binary, too
-	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter, "internet-servers": internet})
+	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter, "internet-servers": func() { internet.Serve(os.Args[1]) }})
 }
 
 // hearing runs the tests without ignored signals. The caller may ignore some (nohup(1), a shell's background job, many CI runners),

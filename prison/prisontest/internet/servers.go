@@ -1,0 +1,184 @@
+package internet
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// rawPorts have a server that greets as SSH does, and echoes. Between them are those of DNS, DNS over TLS, and two of servers that
+// only this machine should reach.
+var rawPorts = []string{"22", "53", "853", "5432", "9000", "9001"}
+
+// datagramPorts have a server that only listens.
+var datagramPorts = []string{"443", "853", "5353", "5355", "9000"}
+
+// Serve runs every server that a prison may reach, on all addresses of the network namespace of this process, and does not
+// return. It writes what the servers hear into files of a folder: dns.log has the names of DNS questions, connections.log "PORT
+// ADDRESS" of each connection, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
+// raw.log "PORT DATA" of all others. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
+// makes the file ready.
+func Serve(folder string) {
+	questions, err := net.ListenPacket("udp", ":53")
+	must(err)
+	go answerQuestions(questions, logOf(folder, "dns"))
+	connections, raw := logOf(folder, "connections"), logOf(folder, "raw")
+	for _, port := range datagramPorts {
+		c, err := net.ListenPacket("udp", ":"+port)
+		must(err)
+		go hearDatagrams(c, port, raw)
+	}
+	handler := pages(folder)
+	config := tlsConfig(folder)
+	for _, port := range append([]string{"80", "443", "8080"}, rawPorts...) {
+		l, err := net.Listen("tcp", ":"+port)
+		must(err)
+		l = heard{l, connections}
+		switch port {
+		case "443":
+			go (&http.Server{Handler: handler, ErrorLog: quiet}).Serve(tls.NewListener(l, config))
+		case "80", "8080":
+			go (&http.Server{Handler: handler, ErrorLog: quiet}).Serve(l)
+		default:
+			go serveBanner(l, port, raw)
+		}
+	}
+	must(os.WriteFile(filepath.Join(folder, "ready"), nil, 0o644))
+	select {}
+}
+
+var quiet = log.New(io.Discard, "", 0)
+
+// pages answers requests, and logs them.
+func pages(folder string) http.Handler {
+	requests := logOf(folder, "requests")
+	pong := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(filepath.Join(folder, "www"))))
+	mux.HandleFunc("/ping", pong)
+	mux.HandleFunc("/try/", pong)
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) { // until the client goes
+		for r.Context().Err() == nil {
+			io.WriteString(w, "slow\n")
+			w.(http.Flusher).Flush()
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.FormValue("to"), http.StatusFound) })
+	mux.HandleFunc("/socket", echoSocket)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Print(r.Host, " ", r.Method, " ", r.URL.Path)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// echoSocket agrees to another protocol, and echoes.
+func echoSocket(w http.ResponseWriter, _ *http.Request) {
+	c, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+	io.Copy(c, buffered) //nolint:errcheck // the client may go
+}
+
+// tlsConfig has a new certificate, and logs each hello.
+func tlsConfig(folder string) *tls.Config {
+	certificate, err := newCertificate(filepath.Join(folder, "ca.pem"))
+	must(err)
+	hellos := logOf(folder, "tls")
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}}
+	config.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		hellos.Print(h.ServerName, " ", strings.Join(h.SupportedProtos, " "))
+		return nil, nil
+	}
+	return config
+}
+
+// hearDatagrams logs datagrams, and answers none.
+func hearDatagrams(c net.PacketConn, port string, to *log.Logger) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, _, err := c.ReadFrom(buf)
+		must(err)
+		to.Printf("%s %q", port, buf[:min(n, 200)])
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func logOf(folder, name string) *log.Logger {
+	f, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	must(err)
+	return log.New(f, "", 0)
+}
+
+// heard logs each connection.
+type heard struct {
+	net.Listener
+	to *log.Logger
+}
+
+func (h heard) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	if err == nil {
+		host, port, _ := net.SplitHostPort(c.LocalAddr().String())
+		h.to.Print(port, " ", strings.TrimPrefix(host, "::ffff:"))
+	}
+	return c, err
+}
+
+// serveBanner greets as SSH does, and echoes. It logs what comes first.
+func serveBanner(l net.Listener, port string, to *log.Logger) {
+	for {
+		c, err := l.Accept()
+		must(err)
+		go func() {
+			defer c.Close()
+			fmt.Fprint(c, "SSH-2.0-internet\r\n")
+			buf := make([]byte, 200)
+			n, _ := c.Read(buf)
+			to.Printf("%s %q", port, buf[:n])
+			c.Write(buf[:n]) //nolint:errcheck // the client may go
+			io.Copy(c, c)    //nolint:errcheck
+		}()
+	}
+}
+
+// newCertificate makes a certificate for the names of the scripts, and writes it to a file.
+func newCertificate(file string) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "internet"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		DNSNames: []string{"files.test", "api.test", "evil.test", "*.a.test"},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, os.WriteFile(file, content, 0o644)
+}
