@@ -17,6 +17,7 @@ begin() {
 	rows=$base/rows
 	mkdir "$base/bin" "$rows"
 	build "$base/bin/git-airlock" || exit 1
+	case $ids in *N[0-9]*) (cd "$top" && go build -o "$base/bin/internet" ./scripts/internet) || exit 1 ;; esac
 	PATH=$base/bin:$PATH
 	settle 0
 }
@@ -154,7 +155,7 @@ fresh() {
 
 # begin_airlock starts the airlock of a stage.
 begin_airlock() {
-	git airlock start --backend "$backend" ${image:+--image "$image"} >"$said" 2>&1 || return 1
+	git airlock start --backend "$backend" ${image:+--image "$image"} ${runtime:+--runtime "$runtime"} >"$said" 2>&1 || return 1
 	staged=1
 	learn
 	inside 'cp -a .git /tmp/good'

@@ -1,0 +1,28 @@
+# N: names.
+row N01 => 'allowed name, 443 and 80', 'works works', sub { join ' ', tls('files.test'), http('files.test') };
+row N02 => 'subdomain of an exact rule', $refused, sub { http('www.files.test') };
+row N03 => 'one label under *.', 'works', sub { http('www.a.test') };
+row N04 => 'apex of *.', $refused, sub { http('a.test') };
+row N05 => 'two labels under *., and under **.', '403 works', sub { join ' ', http('x.y.a.test'), http('x.y.b.test') };
+row N06 => 'suffix without the border of a label', $refused, sub { tls('evila.test') };
+row N07 => 'upper case', 'works', sub { http('FiLeS.TeSt') };
+row N08 => 'trailing dot', 'works', sub { http('files.test.') };
+row N09 => 'denied name with a dot', $refused, sub { http('no.a.test.') };
+row N10 => 'denied name in upper case', $refused, sub { tls('NO.a.TEST') };
+row N11 => 'two dots, an empty label', $refused, sub { http('files.test..') };
+row N12 => 'name without a rule', '403 denied', sub { join ' ', http('n12.evil.test'), tls('n12.evil.test') };
+row N13 => 'a name in another script, by its A-label', 'works', sub { http('xn--bcher-kva.test') };
+row N14 => 'proxy: an ideographic dot', $none, sub { relay('evil。test:443') };
+row N15 => 'proxy: a character without width', $none, sub { relay("files.test\x{200b}.evil.test:443") };
+row N16 => 'proxy: NUL in CONNECT', $none, sub { relay("evil.test\0.files.test:443") };
+row N17 => 'proxy: NUL in a name of SOCKS', $none, sub { socks(3, pack('C/a*', "evil.test\0.files.test")) };
+row N18 => 'proxy: NUL, in the other order', $none, sub { socks(3, pack('C/a*', "files.test\0.evil.test")) };
+row N19 => 'proxy: a user in the authority', $none, sub { relay('files.test@evil.test:443') };
+row N20 => 'proxy: a user in the URI', $none, sub { our $marker; proxy("GET http://files.test\@evil.test/try/$marker HTTP/1.1\r\nHost: evil.test\r\n\r\n") };
+row N21 => 'proxy: an encoded dot', $none, sub { relay('evil%2etest:443') };
+row N22 => 'proxy: a backslash', $none, sub { our $marker; proxy("GET http://files.test\\\@evil.test/try/$marker HTTP/1.1\r\nHost: files.test\r\n\r\n") };
+row N23 => 'a label of 64 bytes, a name of 324', 'no name|code 1|silence|no answer', sub { relay(('x' x 320) . '.test:443'); ask(question(('n23' . 'x' x 61) . '.test', 1)) };
+row N24 => 'one label: nothing is appended outside', $refused, sub { my $seen = http('n24priv'); http('n24priv.corp.test'); $seen };
+row N25 => 'localhost is not the host\'s', $refused, sub { raw('localhost', 9000) };
+row N26 => 'a line break in the request line', '400|403|closed', sub { our $marker; http('files.test', text => "GET / HTTP/1.1\r\nHost: files.test\r\nX: y\r\rGET /try/$marker HTTP/1.1\r\nHost: evil.test\r\n\r\n") };
+row N27 => 'proxy: an empty host, a star', $none, sub { join ' ', relay(':80'), relay('*:443') };
