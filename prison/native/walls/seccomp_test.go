@@ -149,7 +149,7 @@ func TestSocketFamilies(t *testing.T) {
 		for family := range uint32(families) {
 			for protocol := range uint32(protocols) {
 				ip := slices.Contains([]uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_MPTCP}, protocol)
-				want := uint32(retNoFamily)
+				want := retNoFamily
 				switch {
 				case family == unix.AF_UNIX && p.unix,
 					family == unix.AF_INET && (ip || p.ping && protocol == unix.IPPROTO_ICMP),
