@@ -49,7 +49,7 @@ func same(t *testing.T, base, delta []byte) (applied bool) {
 func TestDeltasAreAppliedAsByGoGit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	applied, refused := 0, 0
-	for range 20000 {
+	for range 4000 {
 		base, delta := seedDelta(t, r)
 		if !same(t, base, delta) {
 			t.Fatalf("a valid delta is refused: base %q, delta %q", base, delta)
