@@ -20,9 +20,13 @@ func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour 
 	}
 	g := *r.Git
 	g.Dir = dir
+	return g.log(ctx, out, colour, append([]string{"log", want}, args...))
+}
+
+// log runs a command that shows commits, and escapes its output.
+func (g *Git) log(ctx context.Context, out io.Writer, colour bool, args []string) error {
 	escaper := &escapingWriter{w: out, colour: colour}
-	g.env = append(append([]string(nil), g.env...), "GIT_LITERAL_PATHSPECS=0")
-	err := g.Look(ctx, Call{Args: append([]string{"log", want}, args...), Stdout: escaper, Limit: 1 << 50})
+	err := g.With("GIT_LITERAL_PATHSPECS=0").Look(ctx, Call{Args: args, Stdout: escaper, Limit: 1 << 50})
 	if flushErr := escaper.flush(); err == nil {
 		err = flushErr
 	}
@@ -30,6 +34,18 @@ func (r *Repository) Log(ctx context.Context, dir string, out io.Writer, colour 
 		return nil // the reader has closed the output
 	}
 	return err
+}
+
+// ShowChange writes the change of a commit since its first parent at some paths (all without any), escaped. It runs no
+// program that a configuration or an attribute names. Only the user's own attributes apply, and none of the work tree:
+// the agent could use those to hide the content of a file.
+func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour bool, commit OID, paths ...string) error {
+	args := []string{"log", "-1", "-p", "--format=", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--color=never", string(commit), "--"}
+	if colour {
+		args[len(args)-3] = "--color=always"
+	}
+	bare := r.Configured("core.bare=true", "attr.tree=none").With("GIT_DIR=" + r.CommonDir)
+	return bare.log(ctx, out, colour, append(args, paths...))
 }
 
 // Pager returns the command that git would use as pager, as git-var(1) resolves it.

@@ -3,7 +3,6 @@ package promote
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -22,21 +21,20 @@ func (e *Engine) review(f facts) []ledger.Hold {
 	if asked+waiting == 0 {
 		return nil
 	}
-	h := ledger.Hold{Reason: ledger.Review, Message: fmt.Sprintf("%d of the commits wait until the agent has fixed them", asked),
-		Next: []string{"git log -p " + gitops.Pasteable(e.Record.BranchName()) + ".." + strings.TrimPrefix(e.Record.Ref("pending"), "refs/"), "git airlock promote"}}
+	h := ledger.Hold{Reason: ledger.Review, Message: fmt.Sprintf("%d of the commits wait until the agent has amended them", asked), Next: []string{"git airlock review"}}
 	if waiting == 0 {
 		return []ledger.Hold{h}
 	}
-	h.Message = "airlock.review is land"
+	h.Message, h.Next = "airlock.review is land", []string{"git airlock review -p", "git airlock approve --all"}
 	if auto, err := f.config.Bool("airlock.autoLand", true); err == nil && !auto {
 		h.Message = "airlock.autoLand is false"
 	}
 	if mode, err := ReadReview(gitops.Config(e.Record.Settings)); err == nil && mode == review.Land {
 		// A value given to start goes before the configuration, and only another start can change it.
-		h.Message = "it was started with --no-auto-land or git -c airlock.autoLand=false"
-		h.Next = append(h.Next, "git airlock stop && git airlock start --no-auto-land=false")
+		h.Message = "it was started with --review=land, or with --no-auto-land or git -c airlock.autoLand=false"
+		h.Next = append(h.Next, "git airlock stop && git airlock start --review=off")
 	}
-	h.Message += ": commits wait until they are promoted by hand"
+	h.Message += ": commits wait until they are approved"
 	return []ledger.Hold{h}
 }
 

@@ -102,6 +102,39 @@ func TestReviewOfEach(t *testing.T) {
 	w.nothingLeft()
 }
 
+// TestApprovedNeedsALaterVerdict approves a commit at the end before the one that it needs.
+func TestApprovedNeedsALaterVerdict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"z": plain("z\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("a", "a", "a\n")
+	w.commits("b", "b", "b\n")
+	w.commits("d", "d", "d\n")
+	w.commits("c", "b", "b\nb2\n")
+	w.wantLanded("")
+	w.judge(review.Approve, "", "c")
+	w.wantLanded("")
+	w.judge(review.Approve, "", "d")
+	for range 2 {
+		if o := w.wantLanded("d"); o.Pending != 3 {
+			t.Fatalf("%+v", o)
+		}
+		w.wantStates("a:new b:new c:approved")
+	}
+	if got := w.git("log", "--format=%s", string(w.tip())+".."+string(w.ref(w.record.Ref("pending")))); got != "c\nb\na" {
+		t.Errorf("pending: %q", got)
+	}
+	w.judge(review.Reject, "no", "b")
+	if o := w.wantLanded("d"); w.ref(w.record.Ref("rejected/1")) == "" {
+		t.Errorf("%+v", o)
+	}
+	w.wantStates("a:new b:rejected c:blocked")
+	w.judge(review.Approve, "", "b", "a")
+	w.cycle()
+	w.wantLanded("c b a d")
+	w.nothingLeft()
+}
+
 // TestVerdictsFollow amends and rebases commits that have verdicts.
 func TestVerdictsFollow(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ const (
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote"},
+	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/review", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote"},
 	edgeRoom:        {uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote"},
 	requestRoom:     {uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
@@ -51,6 +51,7 @@ var rooms = map[string][]string{
 	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "prison", "prison/recipe", "promote"},
 	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, "gitops", "gitops/land", "identity", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
+	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},
 	commandsRoom + "/prepare": {edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
 	"gitops":   nil,

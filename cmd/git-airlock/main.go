@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/lifecycle"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/net"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/prepare"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/review"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
@@ -30,7 +31,7 @@ func main() {
 // newProgram describes the program with all its commands, in the order of the help.
 func newProgram() *cli.App {
 	return edge.Program(versionText(), slices.Concat(
-		lifecycle.Commands(), landing.Commands(), net.Commands(), prepare.Commands(),
+		lifecycle.Commands(), landing.Commands(), review.Commands(), net.Commands(), prepare.Commands(),
 		[]*cli.Command{manualCommand(), completionCommand(), completeCommand(), helpCommand()},
 	))
 }

@@ -129,8 +129,8 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 	return nil
 }
 
-// setAside takes the commits that were left out from the chain, unless nothing stands after them. It reports whether it
-// has done so.
+// setAside takes the commits that were left out from the chain, unless nothing stands after them. If some were set aside
+// before, it does so in any case, because a commit may need those. It reports whether it has done so.
 func (p *Plan) setAside(w walked) bool {
 	all, inChain := p.Links, map[gitops.OID]bool{}
 	for _, id := range p.Chain {
@@ -145,7 +145,7 @@ func (p *Plan) setAside(w walked) bool {
 			last = i
 		}
 	}
-	if first < 0 || first > last {
+	if first < 0 || first > last && len(p.Facts.Aside) == 0 {
 		return false
 	}
 	p.left, p.trees, p.blocked = w.left, w.trees, w.blocked

@@ -19,6 +19,13 @@ import (
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
+// Decided is a commit with a new verdict.
+type Decided struct {
+	Inner   gitops.OID
+	Commit  gitops.OID // the outer commit, or the inner one if it has not been built
+	Subject string     // escaped
+}
+
 // Judgement is a verdict of the user on some commits.
 type Judgement struct {
 	Word   review.Word
@@ -42,7 +49,7 @@ type judgement struct {
 
 // Judge records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
 // [history.ErrNotPending] if a name is no pending or landed commit.
-func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]promote.Decided, error) {
+func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided, error) {
 	if len(wanted.Reason) > review.ReasonLimit {
 		return nil, review.ErrReason
 	}
@@ -55,7 +62,7 @@ func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]promote.
 	if err != nil {
 		return nil, err
 	}
-	var decided []promote.Decided
+	var decided []Decided
 	for i := 0; i < len(ids); i++ {
 		d, err := j.record(ctx, ids[i])
 		if err != nil {
@@ -69,6 +76,9 @@ func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]promote.
 			}
 			ids = append(ids, more...)
 		}
+	}
+	if e.Repo.Dry {
+		return decided, nil
 	}
 	if err := j.Decisions.Write(e.Dir()); err != nil || len(j.lifted) == 0 {
 		return decided, err
@@ -130,12 +140,12 @@ func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
 		return history.Digits(name) && strings.HasPrefix(string(id), strings.ToLower(name))
 	}
 	for _, r := range j.Decisions.Reviewed {
-		if r.Word != review.Seen && (revision != "" && r.Commit == revision || short(r.Inner)) {
+		if r.Word != review.Seen && (revision != "" && r.Commit == revision || short(r.Inner)) && j.there(r.Inner) {
 			return r.Inner, nil
 		}
 	}
 	for _, p := range j.Ledger.Landed {
-		if revision != "" && p.Outer == revision {
+		if revision != "" && p.Outer == revision && j.Word == review.Approve {
 			return p.Inner, nil
 		}
 	}
@@ -145,6 +155,11 @@ func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
 		}
 	}
 	return "", err
+}
+
+// there reports whether a commit waits, or was left out when later ones landed.
+func (j *judgement) there(inner gitops.OID) bool {
+	return slices.Contains(j.Ledger.LeftOut(), inner) || slices.ContainsFunc(j.all, func(l quarantine.Link) bool { return l.Commit == inner })
 }
 
 // outerOf returns the outer commit of an inner one, or empty if it has not been built.
@@ -164,19 +179,16 @@ func (j *judgement) outerOf(inner gitops.OID) gitops.OID {
 }
 
 // record adds the verdict on one commit to the decisions and to the notes.
-func (j *judgement) record(ctx context.Context, inner gitops.OID) (promote.Decided, error) {
+func (j *judgement) record(ctx context.Context, inner gitops.OID) (Decided, error) {
 	e, who := j.e, j.Settings.User.String()
 	c, err := j.Inside.Inspector.Commit(ctx, inner)
 	if err != nil {
-		return promote.Decided{}, err
+		return Decided{}, err
 	}
 	_, written := gitops.SplitIdent(c.Author)
 	r := ledger.Reviewed{Subject: c.Subject(), Written: written, Verdict: review.Verdict{Word: j.Word, By: who, At: ledger.Timestamp(j.Now),
 		Inner: inner, Commit: j.outerOf(inner), Reason: j.Reason}}
-	decided := promote.Decided{Commit: cmp.Or(r.Commit, inner), Subject: r.Subject}
-	if e.Repo.Dry {
-		return decided, nil
-	}
+	decided := Decided{Inner: inner, Commit: cmp.Or(r.Commit, inner), Subject: r.Subject}
 	if r.Digest, err = j.Inside.Digest(ctx, inner); err != nil {
 		return decided, err
 	}
@@ -190,7 +202,7 @@ func (j *judgement) record(ctx context.Context, inner gitops.OID) (promote.Decid
 			j.lifted, r.Number = append(j.lifted, gitops.RefUpdate{Ref: ref, Old: old}), 0
 		}
 	}
-	if r.Commit != "" {
+	if r.Commit != "" && !e.Repo.Dry {
 		if err := j.publish(ctx, &r); err != nil {
 			return decided, err
 		}
@@ -259,34 +271,35 @@ func (j *judgement) blocked(ctx context.Context, held map[gitops.OID]bool) (map[
 	if err != nil {
 		return nil, err
 	}
-	blocked, err := j.Plan.Needs(ctx, held, trees)
-	if err != nil || len(j.Plan.Facts.Aside) == 0 {
-		return blocked, err
+	if len(j.Ledger.LeftOut()) == 0 {
+		return j.Plan.Needs(ctx, held, trees)
 	}
-	return blocked, j.blockedBeside(ctx, held, trees, blocked)
+	return j.blockedOnBranch(ctx, held, trees)
 }
 
-// blockedBeside adds the commits that were left out when later ones landed, and that do not apply to the branch now.
-func (j *judgement) blockedBeside(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees, blocked map[gitops.OID][]string) error {
+// blockedOnBranch does the same if the branch already lacks commits that others have landed without. It applies the
+// change of each commit to the tree of the branch.
+func (j *judgement) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
+	blocked := map[gitops.OID][]string{}
 	ours, err := j.e.Repo.Tree(ctx, j.Tip)
-	for _, a := range j.Plan.Facts.Aside {
-		if held[a.Commit] || len(a.Parents) == 0 || err != nil {
+	for _, l := range j.all {
+		if held[l.Commit] || j.Plan.Drops(l.Commit) || len(l.Parents) == 0 || err != nil {
 			continue
 		}
 		var base, theirs, tree gitops.OID
 		var conflicts []string
-		if base, err = trees.Tree(ctx, a.Parents[0]); err == nil {
-			theirs, err = trees.Tree(ctx, a.Commit)
+		if base, err = trees.Tree(ctx, l.Parents[0]); err == nil {
+			theirs, err = trees.Tree(ctx, l.Commit)
 		}
 		if err != nil || base == theirs {
 			continue
 		}
 		tree, conflicts, err = trees.Merge(ctx, base, ours, theirs)
-		if conflicts != nil || tree == ours {
-			blocked[a.Commit] = append([]string{}, conflicts...)
+		if conflicts != nil || tree == ours && len(l.Parents) == 1 {
+			blocked[l.Commit] = append([]string{}, conflicts...)
 		} else {
 			ours = tree
 		}
 	}
-	return err
+	return blocked, err
 }

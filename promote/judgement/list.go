@@ -2,7 +2,9 @@ package judgement
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -83,7 +85,31 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		_, needs := blocked[list[i].Inner]
 		list[i].State = review.StateOf(list[i].word, needs, list[i].Before != "")
 	}
-	return needing(list, blocked), nil
+	needing(list, blocked, func(r Reviewable) bool {
+		return r.State == review.StateRejected || r.State == review.StateAsked || r.State == review.StateBlocked
+	})
+	return list, j.whatApprovedNeed(ctx, list)
+}
+
+// whatApprovedNeed adds to approved commits the commits without a verdict that they need.
+func (j *judgement) whatApprovedNeed(ctx context.Context, list []Reviewable) error {
+	held, approved := map[gitops.OID]bool{}, false
+	for _, r := range list {
+		if held[r.Inner] = j.Gate.Holds(r.Inner); r.State == review.StateApproved {
+			approved = true
+		}
+	}
+	if !j.Gate.Asks || !approved {
+		return nil
+	}
+	blocked, err := j.blocked(ctx, held)
+	for id := range blocked {
+		if j.Gate.Holds(id) {
+			delete(blocked, id)
+		}
+	}
+	needing(list, blocked, func(r Reviewable) bool { return r.State != review.StateApproved })
+	return err
 }
 
 // pairChanged finds the commits in the place of commits with verdicts that are gone: one with the same subject, or else
@@ -164,27 +190,25 @@ func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewab
 }
 
 // needing adds to each blocked commit the commits before it that are left out and that change one of its conflicting
-// paths. If none does, it may need any of them.
-func needing(list []Reviewable, blocked map[gitops.OID][]string) []Reviewable {
+// paths. If none does, the first one is named.
+func needing(list []Reviewable, blocked map[gitops.OID][]string, out func(Reviewable) bool) {
 	var left []Reviewable
 	for i, r := range list {
 		paths, needs := blocked[r.Inner]
-		if needs {
-			for _, touching := range []bool{true, false} {
-				for _, x := range left {
-					if len(list[i].Needs) == 0 || touching {
-						if !touching || touches(x, r, paths) {
-							list[i].Needs = append(list[i].Needs, x.Inner)
-						}
-					}
-				}
+		for _, x := range left {
+			if needs && touches(x, r, paths) {
+				list[i].Needs = append(list[i].Needs, x.Inner)
 			}
 		}
-		if needs || r.State == review.StateRejected || r.State == review.StateAsked {
+		for _, x := range left {
+			if needs && len(list[i].Needs) == 0 {
+				list[i].Needs = append(list[i].Needs, x.Inner)
+			}
+		}
+		if out(r) {
 			left = append(left, r)
 		}
 	}
-	return list
 }
 
 // touches reports whether a commit changes one of the paths, or, if there are none, a path that another commit changes.
@@ -199,6 +223,18 @@ func touches(x, other Reviewable, paths []string) bool {
 		}
 	}
 	return slices.ContainsFunc(x.Files, func(s gitops.Stat) bool { return wanted[s.Path] })
+}
+
+// Find returns the commit of a list that a name stands for: a revision of an outer-ready commit, or at least seven digits
+// of an inner one. The error wraps [history.ErrNotPending] if there is none.
+func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
+	revision, _ := e.Repo.Commit(ctx, name)
+	for _, r := range list {
+		if revision != "" && r.Commit == revision || history.Digits(name) && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) {
+			return r, nil
+		}
+	}
+	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
 }
 
 // Counts are the numbers of commits that wait, by the verdicts on them.

@@ -45,14 +45,17 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 	return d, changed, nil
 }
 
-// Replaced returns the verdicts on commits that have not landed and that the agent's history no longer has.
+// Replaced returns the verdicts on commits that have not landed and that are not among the links. A rejected commit that
+// was left out when later ones landed does not count as gone.
 func Replaced(d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link) []ledger.Reviewed {
 	there := map[gitops.OID]bool{}
 	for _, link := range links {
 		there[link.Commit] = true
 	}
-	for _, id := range l.LeftOut() {
-		there[id] = true
+	for _, id := range l.LeftOut() { // a rejected one stays rejected
+		if r := d.ReviewOf(id); r != nil && r.Word == review.Reject {
+			there[id] = true
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(d.Reviewed), func(r ledger.Reviewed) bool { return there[r.Inner] || l.Has(r.Inner) })
 }

@@ -60,7 +60,7 @@ var HoldReasons = map[string]string{
 	"inner-main":            "the inner repository has no branch main",
 	"workspace-full":        "the workspace grew beyond airlock.maxWorkspace, or the disk was nearly full, and the prison was stopped",
 	"policy":                "a rule of the policy gate holds a commit; see `git airlock policy`",
-	"review":                "airlock.autoLand is false, or the airlock was started with --no-auto-land: all commits wait for `git airlock promote`",
+	"review":                "airlock.review is land, or the agent must fix a commit: commits wait for `git airlock approve`, or `git airlock promote`",
 }
 
 // Setting is a key in git's configuration, with its default and what it does.

@@ -23,6 +23,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // Flags returns the options of start and run.
@@ -42,7 +43,8 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-recipe", Usage: "ignore " + recipe.FileName + " and the files that can replace it"},
 		&cli.BoolFlag{Name: "selftest", Usage: "run the selftest first, and refuse a prison that fails it"},
 		EngineFlag,
-		&cli.BoolFlag{Name: "no-auto-land", Usage: "keep commits pending until you run \"git airlock promote\""},
+		&cli.StringFlag{Name: "review", Usage: "which commits wait for your review: `off|land|push`"},
+		&cli.BoolFlag{Name: "no-auto-land", Usage: "the same as --review land"},
 	}...)
 }
 
@@ -149,6 +151,14 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		if c.IsSet(option) {
 			given[key] = strconv.FormatBool(!c.Bool(option))
 		}
+	}
+	if c.IsSet("review") {
+		mode, err := review.ParseMode(c.String("review"))
+		if err != nil {
+			return nil, ui.Usagef("--review: %s", err)
+		}
+		// The older setting must not contradict the option.
+		given["airlock.review"], given["airlock.autoland"] = string(mode), strconv.FormatBool(mode != review.Land)
 	}
 	engine, err := Engine(c)
 	if engine != "" {

@@ -1,0 +1,144 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+func approveCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "approve", Usage: "let pending commits land",
+		UsageText: "git airlock approve [-m TEXT] REV... | --upto REV | --all",
+		Description: "Records that you have reviewed the commits, and lands those that have all that they need. Takes back a rejection.\n" +
+			"Exit status 3 if one of them does not land now.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "upto", Usage: "approve `REV` and the commits before it that you have not rejected"},
+			&cli.BoolFlag{Name: "all", Usage: "approve all pending commits that you have not rejected"},
+			messageFlag(""),
+		},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			wanted := judgement.Judgement{Word: review.Approve, Reason: c.String("message"), Names: edge.Words(c), UpTo: c.String("upto"), All: c.Bool("all")}
+			if len(wanted.Names) == 0 && wanted.UpTo == "" && !wanted.All {
+				return ui.Usagef("approve: name a commit, or use --upto REV or --all")
+			}
+			return decide(c.Context, s, r, wanted)
+		}),
+	}, edge.Takes{Most: mostCommits})
+}
+
+// messageFlag returns the option for the text of a verdict.
+func messageFlag(why string) *cli.StringFlag {
+	return &cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "record the `TEXT` with the verdict" + why}
+}
+
+// said maps verdicts to words for messages.
+var said = map[review.Word]string{review.Approve: "approved", review.Reject: "rejected", review.Fix: "waits for a fix"}
+
+// decide records a verdict, and makes a promotion cycle with it.
+func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted judgement.Judgement) error {
+	if err := s.Heal(ctx, r); err != nil {
+		return err
+	}
+	engine := s.Engine(r)
+	defer engine.Close()
+	before, err := ledger.TotalLanded(engine.Dir())
+	if err != nil {
+		return err
+	}
+	decided, err := judgement.Judge(ctx, engine, wanted)
+	if errors.Is(err, history.ErrNotPending) {
+		return environment.Advise(err, "git airlock review")
+	}
+	if errors.Is(err, review.ErrReason) {
+		return ui.Usagef("--message: %s", err)
+	}
+	if err != nil {
+		return err
+	}
+	would := ""
+	if s.Dry {
+		would = "would record: "
+	}
+	for _, d := range decided {
+		s.Report.Say("%s%s: %.12s %s", would, said[wanted.Word], d.Commit, d.Subject)
+	}
+	if s.Dry {
+		return nil
+	}
+	outcome, err := engine.Drain(ctx, promote.Options{})
+	if err != nil {
+		return err
+	}
+	if n := outcome.Total - before; n > 0 {
+		s.Report.Say("landed %s on %s", ui.Count(n, "commit"), engine.Record.BranchName())
+	}
+	s.HintAtNotes(r, outcome.Total)
+	list, err := judgement.List(ctx, engine)
+	if err != nil {
+		return err
+	}
+	if wanted.Word == review.Approve {
+		return waiting(outcome, decided, list)
+	}
+	for _, x := range list {
+		if x.State == review.StateBlocked {
+			s.Report.Say("blocked: %s %s", reviewedOf(x).short(), x.Subject)
+		}
+	}
+	return nil
+}
+
+// shortOf returns abbreviated ids for a command, each after a space.
+func shortOf(ids []gitops.OID, all []reviewed) string {
+	words := ""
+	for _, r := range all {
+		if slices.Contains(ids, r.Inner) {
+			words += " " + r.short()
+		}
+	}
+	return words
+}
+
+// waiting returns the refusal for the approved commits that have not landed.
+func waiting(o ledger.Outcome, decided []judgement.Decided, list []judgement.Reviewable) error {
+	var all []reviewed
+	for _, x := range list {
+		all = append(all, reviewedOf(x))
+	}
+	var texts, next []string
+	for _, x := range all {
+		if !slices.ContainsFunc(decided, func(d judgement.Decided) bool { return d.Inner == x.Inner }) {
+			continue
+		}
+		why := "waits"
+		if names := namesOf(x.Needs, all); len(names) > 0 {
+			why += " for " + strings.Join(names, ", ")
+			next = []string{"git airlock review", "git airlock approve" + shortOf(x.Needs, all)}
+		} else if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); i >= 0 {
+			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
+			next = o.Holds[i].Next
+		}
+		texts = append(texts, fmt.Sprintf("%s (%s) %s", x.short(), x.Subject, why))
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return &environment.Refusal{Text: strings.Join(texts, "; "), Next: next}
+}

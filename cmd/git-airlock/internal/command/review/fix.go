@@ -1,0 +1,28 @@
+package review
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+func fixCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "fix", Usage: "ask the agent to amend a pending commit",
+		UsageText: "git airlock fix -m TEXT REV",
+		Description: "Records the reason, and lands nothing. The commit stays pending, and what does not apply without it is blocked. Once\n" +
+			"the agent has amended it, the new commit is shown as changed.",
+		Flags: []cli.Flag{messageFlag("; required")},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			if c.String("message") == "" {
+				return ui.Usagef("fix: the reason is missing: -m TEXT")
+			}
+			return decide(c.Context, s, r, judgement.Judgement{Word: review.Fix, Reason: c.String("message"), Names: edge.Words(c)})
+		}),
+	}, edge.Takes{Least: 1, Most: 1})
+}

@@ -1,0 +1,28 @@
+package review
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+func rejectCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "reject", Usage: "leave pending commits out",
+		UsageText: "git airlock reject [--with-dependents] -m TEXT REV...",
+		Description: "Records the reason, and lands nothing. The commits are kept under refs/airlock/<id>/rejected/ until clear, and approve\n" +
+			"takes one back. What does not apply without them is blocked.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "with-dependents", Usage: "also reject the commits that do not apply without them"}, messageFlag("; required")},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			if c.String("message") == "" {
+				return ui.Usagef("reject: the reason is missing: -m TEXT")
+			}
+			return decide(c.Context, s, r, judgement.Judgement{Word: review.Reject, Reason: c.String("message"), Names: edge.Words(c), Dependents: c.Bool("with-dependents")})
+		}),
+	}, edge.Takes{Least: 1, Most: mostCommits})
+}
