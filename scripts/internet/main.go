@@ -36,9 +36,9 @@ func main() {
 // run has a world until the input ends.
 func run(folder, program string) error {
 	w, err := internet.Make(folder, program, "serve")
-	defer w.Close()
 	if err == nil {
 		_, err = io.Copy(io.Discard, os.Stdin)
 	}
+	w.Close()
 	return err
 }

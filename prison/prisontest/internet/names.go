@@ -57,7 +57,7 @@ func answerQuestions(c net.PacketConn, logged *log.Logger) {
 			m.RCode = dnsmessage.RCodeNameError
 		}
 		if answer, err := m.Pack(); err == nil {
-			c.WriteTo(answer, from) //nolint:errcheck // it is asked again
+			c.WriteTo(answer, from) // it is asked again
 		}
 	}
 }

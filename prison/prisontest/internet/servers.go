@@ -94,7 +94,7 @@ func echoSocket(w http.ResponseWriter, _ *http.Request) {
 	}
 	defer c.Close()
 	fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-	io.Copy(c, buffered) //nolint:errcheck // the client may go
+	io.Copy(c, buffered) // the client may go
 }
 
 // tlsConfig has a new certificate, and logs each hello.
@@ -158,8 +158,8 @@ func serveBanner(l net.Listener, port string, to *log.Logger) {
 			buf := make([]byte, 200)
 			n, _ := c.Read(buf)
 			to.Printf("%s %q", port, buf[:n])
-			c.Write(buf[:n]) //nolint:errcheck // the client may go
-			io.Copy(c, c)    //nolint:errcheck
+			c.Write(buf[:n]) // the client may go
+			io.Copy(c, c)
 		}()
 	}
 }

@@ -112,8 +112,8 @@ func await(file string) error {
 // Close ends the servers, and removes the namespaces.
 func (w *World) Close() {
 	for _, s := range w.servers {
-		s.Process.Kill() //nolint:errcheck // it may have ended
-		s.Wait()         //nolint:errcheck // it was killed
+		s.Process.Kill() // it may have ended
+		s.Wait()         // it was killed
 	}
-	exec.Command("sh", "-c", "ip netns del $1; ip netns del $2", "sh", w.near, w.far).Run() //nolint:errcheck // nothing else can be done
+	exec.Command("sh", "-c", "ip netns del $1; ip netns del $2", "sh", w.near, w.far).Run() // nothing else can be done
 }
