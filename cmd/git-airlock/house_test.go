@@ -29,6 +29,7 @@ const (
 	prisonsRoom     = command + "/internal/prisons"
 	environmentRoom = command + "/internal/environment"
 	networkRoom     = command + "/internal/network"
+	agentsRoom      = command + "/internal/agents"
 	edgeRoom        = command + "/internal/edge"
 	requestRoom     = command + "/internal/request"
 	commandsRoom    = command + "/internal/command"
@@ -40,10 +41,10 @@ const (
 var rooms = map[string][]string{
 	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/review", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote"},
 	edgeRoom:        {uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote"},
-	requestRoom:     {uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
+	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
-	sessionRoom:     {prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
+	sessionRoom:     {agentsRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
@@ -54,6 +55,7 @@ var rooms = map[string][]string{
 	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},
 	commandsRoom + "/prepare": {edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
+	agentsRoom: {"gitops", "prison"},
 	"gitops":   nil,
 	"identity": {"gitops"},
 	"snapshot": {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},
@@ -81,15 +83,16 @@ var rooms = map[string][]string{
 	"prison/docker/inside":  {"prison", "prison/docker/dialect", "prison/docker/image"},
 
 	"scripts/components": nil, // in no binary
+	"scripts/fake-model": nil,
 	"scripts/internet":   {"prison"},
 }
 
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", sessionRoom, uiRoom},
-	"net":                               {"prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/prisontest", "prison/prisontest/internet"},
+	"net":                               {"scripts/fake-model", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/prisontest", "prison/prisontest/internet"},
 	"net/":                              nil,
-	"net/http":                          {"prison/egress", "prison/prisontest/internet"},
+	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/prisontest/internet"},
 	"net/http/httputil":                 {"prison/egress"},
 	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect"},
