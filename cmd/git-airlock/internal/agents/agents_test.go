@@ -1,0 +1,149 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+)
+
+// TestProfiles checks that each profile is complete: its network rules exist, its files are below the home, and settings in JSON
+// are JSON.
+func TestProfiles(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range Known() {
+		if names[p.Name] || p.Program == "" || p.Get == "" || len(p.Keys) == 0 {
+			t.Errorf("%s: a double or incomplete profile", p.Name)
+		}
+		names[p.Name] = true
+		for _, rule := range p.Allow {
+			if _, err := sets.Expand(rule); err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+		}
+		for _, v := range p.Env {
+			if name, value, ok := strings.Cut(v, "="); !ok || name == "" || value == "" {
+				t.Errorf("%s: variable %q", p.Name, v)
+			}
+		}
+		for _, f := range p.Files {
+			if !filepath.IsLocal(f.Path) {
+				t.Errorf("%s: %s is outside of the home", p.Name, f.Path)
+			}
+			if strings.HasSuffix(f.Path, ".json") && !json.Valid([]byte(f.Content)) {
+				t.Errorf("%s: %s is not JSON: %s", p.Name, f.Path, f.Content)
+			}
+			if strings.Contains(strings.ToLower(f.Content), "airlock") {
+				t.Errorf("%s: %s names this tool", p.Name, f.Path)
+			}
+		}
+	}
+}
+
+// put writes an executable file.
+func put(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, modules := top+"/bin", top+"/lib/node_modules"
+	put(t, bin+"/node", "\x7fELF")
+	put(t, bin+"/plain", "\x7fELF")
+	put(t, bin+"/snake", "#!/usr/bin/python3\n")
+	put(t, modules+"/@maker/script/node_modules/dep/x.js", "")
+	put(t, modules+"/@maker/script/dist/cli.js", "#!/usr/bin/env -S node --quiet\n")
+	put(t, modules+"/@maker/script/package.json", `{"version":"1.2.3"}`)
+	put(t, modules+"/bare/cli.js", "#!/usr/bin/env node")
+	put(t, modules+"/bare/package.json", `{"version":"0.1.0"}`)
+	put(t, bin+"/loose", "#!/usr/bin/env node\n")
+	for name, to := range map[string]string{"script": "../lib/node_modules/@maker/script/dist/cli.js", "bare": "../lib/node_modules/bare/cli.js"} {
+		if err := os.Symlink(to, bin+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := func(name, path string) prison.Tool { return prison.Tool{Name: name, Path: path} }
+	tests := []struct {
+		program, version string
+		tools            []prison.Tool
+		inside           []string
+		missing          string
+	}{
+		{"plain", "", []prison.Tool{tool("it", bin+"/plain")}, []string{"/tools/it"}, ""},
+		{"script", "1.2.3", []prison.Tool{tool("node", bin+"/node"), tool("it", modules+"/@maker/script")}, []string{"/tools/node", "/tools/it/dist/cli.js"}, ""},
+		{"bare", "0.1.0", []prison.Tool{tool("node", bin+"/node"), tool("it", modules+"/bare")}, []string{"/tools/node", "/tools/it/cli.js"}, ""},
+		{"snake", "", nil, nil, "script for python3"},
+		{"loose", "", nil, nil, "outside of an npm package"},
+		{"absent", "", nil, nil, "there is no absent on your PATH"},
+	}
+	for _, test := range tests {
+		p := Profile{Name: "it", Program: test.program}
+		// Relative folders of a PATH are not searched: they can be in a work tree.
+		f, err := Find(p, "relative:"+bin)
+		var missing *Missing
+		switch {
+		case test.missing != "":
+			if !errors.As(err, &missing) || !strings.Contains(err.Error(), test.missing) {
+				t.Errorf("%s: %v", test.program, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", test.program, err)
+		case f.Version != test.version || !slices.Equal(f.Tools, test.tools) || !slices.Equal(f.In(p, false), test.inside):
+			t.Errorf("%s: %+v", test.program, f)
+		}
+		if got := f.In(p, true); !slices.Equal(got, []string{test.program}) {
+			t.Errorf("%s in an image: %q", test.program, got)
+		}
+	}
+}
+
+func TestWithOwn(t *testing.T) {
+	setting := func(key, value string) gitops.Setting { return gitops.Setting{Key: key, Value: value} }
+	all, err := WithOwn(Known(), []gitops.Setting{
+		setting("airlock.agent.default", "mine"), setting("airlock.network", "none"),
+		setting("airlock.agent.mine.task", "bot run --yes"), setting("airlock.agent.mine.command", "bot"),
+		setting("airlock.agent.mine.allow", "api.example.com"), setting("airlock.agent.mine.env", "QUIET=1"),
+		setting("airlock.agent.claude.allow", "@npm"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := Named(all, "mine")
+	if err != nil || !mine.Own || mine.Program != "bot" || len(mine.Interactive) != 0 || !slices.Equal(mine.Headless, []string{"run", "--yes"}) ||
+		!slices.Equal(mine.Allow, []string{"api.example.com"}) || !slices.Equal(mine.Env, []string{"QUIET=1"}) {
+		t.Errorf("%+v, %v", mine, err)
+	}
+	if claude, err := Named(all, "claude"); err != nil || !slices.Equal(claude.Allow, []string{"@anthropic", "@npm"}) {
+		t.Errorf("%+v, %v", claude, err)
+	}
+	if claude, _ := Named(Known(), "claude"); len(claude.Allow) != 1 {
+		t.Error("a setting changed the profile of the program")
+	}
+	for _, wrong := range [][2]string{
+		{"airlock.agent.Mine.command", "bot"}, {"airlock.agent.mine.allow", "x"}, {"airlock.agent.mine.command", " "},
+		{"airlock.agent.mine.colour", "red"}, {"airlock.agent.claude.env", "QUIET"}, {"airlock.agent.claude.task", "other -p"},
+	} {
+		if _, err := WithOwn(Known(), []gitops.Setting{setting(wrong[0], wrong[1])}); err == nil || !strings.Contains(err.Error(), "airlock.agent.") {
+			t.Errorf("%v: %v", wrong, err)
+		}
+	}
+	if _, err := Named(all, "nobody"); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,149 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Profile describes an agent.
+type Profile struct {
+	Name    string   // as in "git airlock start NAME"
+	Program string   // the command, on the host's PATH and in images
+	Allow   []string // rules of its network, as in airlock.allow
+	Keys    []string // the variables from which it takes a key or a token; one is enough
+	Env     []string // the variables it gets, as NAME=VALUE
+	Files   []File   // in its home
+	// Interactive are the arguments of its full-screen interface, and Headless those of a task. The user's own arguments follow, then
+	// Ask and the task. The prison is the sandbox, so both turn off the agent's own questions and sandbox.
+	Interactive, Headless, Ask []string
+	// Memory is what the agent needs in bytes where the limit counts address space instead of pages: an ordinary user without control
+	// groups. 0 means that the default is enough.
+	Memory int64
+	// Get is the command that installs the agent.
+	Get string
+	// Untried means that the profile was written from the agent's documentation, because the program cannot be had where the
+	// tests run.
+	Untried bool
+	// Own means that the user's configuration describes the agent.
+	Own bool
+}
+
+// File is a file in the home of an agent. An existing file is left as it is, because the agent may have changed it.
+type File struct {
+	Path    string // relative to the home
+	Content string
+}
+
+// place is the text that an agent's instructions file has about the place. The task is the user's words alone, so that it names no
+// tool, and asks for nothing but commits.
+const place = `# This place
+
+- /workspace is a git repository, and the only one here. It has no remote: do not push or fetch.
+- Commit early and often, in small steps. A commit is finished work: say in its message what it does and why.
+- Leave git's configuration, hooks and the author of commits as they are.
+- The network may be limited. A refused connection is a decision and not a fault: go on without it, and say what you missed.
+`
+
+// mebi is 1 MiB.
+const mebi = 1 << 20
+
+// profiles describes the known agents. What each needs was measured inside a prison, but for those that are untried.
+var profiles = []Profile{
+	{
+		Name: "claude", Program: "claude", Allow: []string{"@anthropic"},
+		Keys:        []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+		Env:         []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"},
+		Interactive: []string{"--dangerously-skip-permissions"}, Headless: []string{"--dangerously-skip-permissions"}, Ask: []string{"-p"},
+		Files: []File{
+			// Without the first three, the interface asks questions at its first start, and ends if it does not reach its service.
+			{".claude.json", `{"hasCompletedOnboarding":true,"bypassPermissionsModeAccepted":true,` +
+				`"projects":{"/workspace":{"hasTrustDialogAccepted":true}},"customApiKeyResponses":{"approved":["` + keyEnd + `"]}}` + "\n"},
+			{".claude/CLAUDE.md", place},
+		},
+		Memory: 768 * mebi, Get: "npm install -g @anthropic-ai/claude-code",
+	},
+	{
+		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"},
+		// Its own sandbox cannot work in a prison: each command would fail, and codex would still exit with 0.
+		Interactive: []string{"--dangerously-bypass-approvals-and-sandbox"},
+		Headless:    []string{"exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"},
+		Files: []File{
+			{".codex/config.toml", "check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\n\n" +
+				"[projects.\"/workspace\"]\ntrust_level = \"trusted\"\n"},
+			{".codex/AGENTS.md", place},
+		},
+		Get: "npm install -g @openai/codex",
+	},
+	{
+		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
+		Files: []File{
+			{".config/opencode/opencode.json", `{"share":"disabled","autoupdate":false,"permission":"allow"}` + "\n"},
+			{".config/opencode/AGENTS.md", place},
+		},
+		Headless: []string{"run"}, Memory: 2048 * mebi, Get: "npm install -g opencode-ai",
+	},
+	{
+		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY"},
+		Env:         []string{"GEMINI_CLI_TRUST_WORKSPACE=true"},
+		Interactive: []string{"--yolo"}, Headless: []string{"--yolo"}, Ask: []string{"-p"},
+		Files: []File{
+			{".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},` +
+				`"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
+			{".gemini/GEMINI.md", place},
+		},
+		Get: "npm install -g @google/gemini-cli",
+	},
+	{
+		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "*.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN"},
+		Env:      []string{"COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=false"},
+		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
+		Files: []File{{".copilot/copilot-instructions.md", place}},
+		Get:   "npm install -g @github/copilot",
+	},
+	{
+		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
+		Interactive: []string{"--yolo", "--auth-type", "openai"}, Headless: []string{"--yolo", "--auth-type", "openai"}, Ask: []string{"-p"},
+		Files: []File{
+			{".qwen/settings.json", `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
+			{".qwen/QWEN.md", place},
+		},
+		Get: "npm install -g @qwen-code/qwen-code",
+	},
+	{
+		Name: "crush", Program: "crush", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		Env:         []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
+		Interactive: []string{"--yolo"}, Headless: []string{"run"},
+		Get: "npm install -g @charmland/crush", Untried: true,
+	},
+	{
+		Name: "amp", Program: "amp", Allow: []string{"ampcode.com"}, Keys: []string{"AMP_API_KEY"},
+		Interactive: []string{"--dangerously-allow-all"}, Headless: []string{"--dangerously-allow-all"}, Ask: []string{"-x"},
+		Files: []File{{".config/AGENTS.md", place}},
+		Get:   "npm install -g @sourcegraph/amp", Untried: true,
+	},
+	{
+		Name: "goose", Program: "goose", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		Env:      []string{"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1"},
+		Headless: []string{"run", "--no-session"}, Ask: []string{"-t"}, Interactive: []string{"session"},
+		Files: []File{{".config/goose/.goosehints", place}},
+		Get:   "see the documentation of goose", Untried: true,
+	},
+	{
+		Name: "aider", Program: "aider", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		Env:         []string{"AIDER_ANALYTICS=false", "AIDER_CHECK_UPDATE=false"},
+		Interactive: []string{"--yes-always"}, Headless: []string{"--yes-always"}, Ask: []string{"--message"},
+		Get: "pipx install aider-chat", Untried: true,
+	},
+}
+
+// Known returns the profiles that ship with the program.
+func Known() []Profile { return slices.Clone(profiles) }
+
+// Named returns a profile of a list.
+func Named(all []Profile, name string) (Profile, error) {
+	if i := slices.IndexFunc(all, func(p Profile) bool { return p.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return Profile{}, fmt.Errorf("no agent is called %q", name)
+}
