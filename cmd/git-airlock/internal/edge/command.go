@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -96,19 +97,19 @@ func (t Takes) unexpected(c *cli.Context, word string) error {
 func (t Takes) words(c *cli.Context) (words []string, err error) {
 	rest := c.Args().Slice()
 	for i := 0; i < len(rest); i++ {
-		name, value, valued := strings.Cut(strings.TrimLeft(rest[i], "-"), "=")
+		option, value, valued := strings.Cut(rest[i], "=")
 		if !strings.HasPrefix(rest[i], "-") {
 			words = append(words, rest[i])
 			continue
 		}
-		if o := PageOf(c).Option("--" + name); o != nil && !valued {
+		if o := PageOf(c).Option(option); o != nil && !valued {
 			value = "true"
 			if o.Value != "" && i+1 < len(rest) {
 				i++
 				value = rest[i]
 			}
 		}
-		if err := c.Set(name, value); err != nil {
+		if err := set(c, strings.TrimLeft(option, "-"), value); err != nil {
 			return nil, ui.Usagef("%s: option %s: %s", CommandName(c), gitops.Text(rest[i]).String(), gitops.Text(err.Error()).String())
 		}
 	}
@@ -119,6 +120,22 @@ func (t Takes) words(c *cli.Context) (words []string, err error) {
 		return nil, t.unexpected(c, words[t.Most])
 	}
 	return words, nil
+}
+
+// set sets an option under all its names, since the library reads a value under the name with which it was given.
+func set(c *cli.Context, name, value string) error {
+	names := []string{name}
+	for _, f := range c.Command.Flags {
+		if slices.Contains(f.Names(), name) {
+			names = f.Names()
+		}
+	}
+	for _, n := range names {
+		if err := c.Set(n, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // missing returns the name of the word number n, as the synopsis of a command has it.

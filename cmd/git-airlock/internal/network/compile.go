@@ -17,7 +17,12 @@ import (
 )
 
 // Options are the rules of a command line.
-type Options struct{ Allow, Deny []string }
+type Options struct {
+	Allow, Deny []string
+	// Agent is the name of an agent that the command line asks for, and Needs are the rules of its profile.
+	Agent string
+	Needs []string
+}
 
 // Compile reads the settings of the network and returns the rules of a prison that is about to start, with the sources that
 // people know. Its generation is 0.
@@ -47,6 +52,11 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	}
 	for _, d := range made.Denials() {
 		if rules.Deny, err = add(rules.Deny, d, "a policy ("+policy.TeamRef+" or "+teams.PolicyFileKey+")"); err != nil {
+			return rules, err
+		}
+	}
+	for _, text := range o.Needs {
+		if rules.Allow, err = add(rules.Allow, text, "the agent "+o.Agent); err != nil {
 			return rules, err
 		}
 	}

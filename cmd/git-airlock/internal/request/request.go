@@ -51,14 +51,18 @@ func Flags() []cli.Flag {
 // EngineFlag is the option --engine, see [Engine].
 var EngineFlag = &cli.StringFlag{Name: "engine", Usage: "how commits are carried to the outer branch: `tree|patch`"}
 
-// Of reads the options, and the configuration for options that are not set. command is the command to launch.
-func Of(c *cli.Context, s *session.Session, command []string) (session.Request, error) {
-	r, err := read(c, s, command)
+// Of reads the options, and the configuration for options that are not set. command is the command to launch. With an agent, the
+// network is an allowlist unless an option or a setting says otherwise, and has the rules that the agent needs.
+func Of(c *cli.Context, s *session.Session, command []string, agent *session.Agent) (session.Request, error) {
+	r, err := read(c, s, command, agent)
 	return r, ofOption(c, err)
 }
 
-func read(c *cli.Context, s *session.Session, command []string) (r session.Request, err error) {
+func read(c *cli.Context, s *session.Session, command []string, agent *session.Agent) (r session.Request, err error) {
 	options := layered(c, s)
+	if agent != nil && !options.Has("airlock.network") {
+		options["airlock.network"] = prison.NetworkAllowlist.String()
+	}
 	r = session.Request{Command: command, Image: options.String("airlock.image", ""), Runtime: options.String("airlock.runtime", ""),
 		BackendGiven: c.IsSet("backend"), ImageGiven: c.IsSet("image") || c.IsSet("runtime"), EnvKey: envKey}
 	for _, f := range Flags() {
@@ -92,7 +96,13 @@ func read(c *cli.Context, s *session.Session, command []string) (r session.Reque
 	if r.Isolation.Limits, err = limits(options); err != nil {
 		return r, err
 	}
-	return r, readChoices(options, &r)
+	if err := readChoices(options, &r); err != nil {
+		return r, err
+	}
+	if r.Agent = agent; agent != nil && r.Isolation.Network == prison.NetworkAllowlist.String() {
+		r.Rules.Agent, r.Rules.Needs = agent.Name, agent.Allow
+	}
+	return r, nil
 }
 
 // typed returns an option as words for a shell. It leaves out the values of variables, which can be secrets.

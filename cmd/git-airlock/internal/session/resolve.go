@@ -115,6 +115,9 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	if !s.Prisons().Traits(c.airlock).Images {
 		s.Environment().WarnUnused(c.setup)
 	}
+	if err := c.addAgent(); err != nil {
+		return c, err
+	}
 	c.fill()
 	return c, nil
 }
@@ -340,6 +343,7 @@ type Request struct {
 	Selftest     bool              // refuse a prison that does not keep its promises
 	Overrides    map[string]string // settings of promotion, fixed until the airlock is cleared
 	Command      []string          // the command to launch; nil for none
+	Agent        *Agent            // the agent to launch, or with a task to run; nil for none
 
 	Given []string // the given options, for messages
 	Typed []string // the same with their values, for hints

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 
@@ -36,12 +35,12 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 		return r, started, err
 	}
 	if err := s.runStartup(ctx, r, setup, started); err != nil {
-		if len(q.Command) > 0 {
-			s.Report.Say("not launched: %s", gitops.Text(fmt.Sprintf("%q", q.Command)))
+		if q.launchesSome() {
+			s.Report.Say("not launched: %s", q.launches())
 		}
 		return r, started, err
 	}
-	return r, started, s.launch(ctx, r, q.Command)
+	return r, started, s.launch(ctx, r, q)
 }
 
 // bringUp makes sure that prison and daemon are running. It resolves a request before it takes the lock, and again if the

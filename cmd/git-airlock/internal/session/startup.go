@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -43,8 +46,8 @@ func (s *Session) runStartup(ctx context.Context, r airlock.Record, setup enviro
 }
 
 // launch runs the agent's command detached.
-func (s *Session) launch(ctx context.Context, r airlock.Record, command []string) error {
-	if len(command) == 0 || s.Dry {
+func (s *Session) launch(ctx context.Context, r airlock.Record, q Request) error {
+	if !q.launchesSome() || s.Dry {
 		return nil
 	}
 	unlock, err := s.lock(ctx)
@@ -64,9 +67,108 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, command []string
 		return err
 	}
 	defer box.Close()
-	if err := box.Launch(ctx, prison.Process{Argv: command, Terminal: s.Terminal}); err != nil {
+	p, err := s.process(ctx, r, box, q)
+	if err != nil {
 		return err
 	}
-	s.Report.Say("launched %s", gitops.Text(fmt.Sprintf("%q", command)))
+	p.Terminal = s.Terminal
+	if err := box.Launch(ctx, p); err != nil {
+		return err
+	}
+	s.Report.Say("launched %s", q.launches())
 	return nil
+}
+
+// Agent is an agent that a command asks for by its name.
+type Agent struct {
+	agents.Profile
+	Found   agents.Found
+	Missing error    // why this machine's program cannot be used; nil if it can
+	Words   []string // the arguments of the user
+	Asks    bool     // there is a task; without one, the agent shows its interface
+	Task    string
+}
+
+// addAgent adds what the agent of a request needs to the airlock: its program, as tools of a prison without images.
+func (c *resolved) addAgent() error {
+	a := c.Agent
+	if a == nil {
+		return nil
+	}
+	if !c.session.Prisons().Traits(c.airlock).Images {
+		if a.Missing != nil {
+			return environment.Advise(a.Missing, a.Get)
+		}
+		kept := c.airlock.Tools
+		if len(c.Tools) > 0 {
+			kept = c.Tools
+		}
+		c.Tools = slices.Clone(kept)
+		for _, t := range a.Found.Tools {
+			c.Tools = slices.DeleteFunc(c.Tools, func(o airlock.Tool) bool { return o.Name == t.Name })
+			c.Tools = append(c.Tools, airlock.Tool(t))
+		}
+	}
+	if c.Isolation.Limits.Memory < a.Memory {
+		c.session.Report.Say("%s may need %d MiB of memory, and the limit is %d MiB", a.Name, a.Memory>>20, c.Isolation.Limits.Memory>>20)
+	}
+	c.warnOfKeys()
+	return nil
+}
+
+// warnOfKeys prints a message if an agent gets no key.
+func (c *resolved) warnOfKeys() {
+	a := c.Agent
+	has := func(key string) bool {
+		return slices.ContainsFunc(c.environ(), func(v string) bool { return strings.HasPrefix(v, key+"=") })
+	}
+	if len(a.Keys) == 0 || slices.ContainsFunc(a.Keys, has) {
+		return
+	}
+	c.session.Report.Say("%s gets no key: it takes one from %s", a.Name, strings.Join(a.Keys, ", "))
+	c.session.Report.Hint(fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0]))
+}
+
+// Summon makes a running prison ready for an agent, and returns the agent's process: it writes the files of its home that are
+// missing. A prison without the agent's program is an [environment.Refusal].
+func (s *Session) Summon(ctx context.Context, r airlock.Record, box prison.Prison, a Agent) (prison.Process, error) {
+	images := s.Prisons().Traits(r).Images
+	for _, t := range a.Found.Tools {
+		if !images && !slices.Contains(r.Tools, airlock.Tool(t)) {
+			return prison.Process{}, &environment.Refusal{
+				Text: fmt.Sprintf("the prison of %s was started without %s", r.ID, a.Name), Next: []string{"git airlock stop && git airlock start " + a.Name}}
+		}
+	}
+	if a.Missing != nil && !images {
+		return prison.Process{}, environment.Advise(a.Missing, a.Get)
+	}
+	if err := agents.Seed(ctx, box, a.Profile); err != nil {
+		return prison.Process{}, err
+	}
+	argv := a.Found.In(a.Profile, images)
+	if a.Asks {
+		argv = slices.Concat(argv, a.Headless, a.Words, a.Ask, []string{a.Task})
+	} else {
+		argv = slices.Concat(argv, a.Interactive, a.Words)
+	}
+	return prison.Process{Argv: argv, Env: a.Env}, nil
+}
+
+// process returns the process that a request launches: its command, or its agent. Without either, it has no arguments.
+func (s *Session) process(ctx context.Context, r airlock.Record, box prison.Prison, q Request) (prison.Process, error) {
+	if q.Agent != nil {
+		return s.Summon(ctx, r, box, *q.Agent)
+	}
+	return prison.Process{Argv: q.Command}, nil
+}
+
+// launchesSome reports whether a request launches a command.
+func (q Request) launchesSome() bool { return len(q.Command) > 0 || q.Agent != nil && !q.Agent.Asks }
+
+// launches returns the words of a message for what a request launches.
+func (q Request) launches() gitops.Text {
+	if q.Agent != nil {
+		return gitops.Text(q.Agent.Name)
+	}
+	return gitops.Text(fmt.Sprintf("%q", q.Command))
 }

@@ -18,22 +18,34 @@ import (
 func runCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "run", Usage: "run a command in a prison to its end, and land its commits",
-		UsageText: "git airlock run [options] -- COMMAND...",
+		UsageText: "git airlock run [options] -- COMMAND...\ngit airlock run [AGENT] -p TASK [options] [-- ARGUMENTS...]",
 		Description: "Uses the airlock if it is running, and starts it otherwise. If run started the airlock, it also stops it. With several\n" +
-			"runs at once, the last one to end stops it.",
-		Flags: request.Flags(),
+			"runs at once, the last one to end stops it.\n\n" +
+			"With -p, run gives the task to an agent, without its interface and without questions. Without the name of an agent it is the\n" +
+			"one of airlock.agent.default. git-airlock-agents(1) lists the agents.",
+		Flags: append(request.Flags(), taskFlag, maxTimeFlag),
 		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
-			argv := edge.Inside(c)
-			if len(argv) == 0 {
+			agent, argv, err := asked(c, s)
+			switch {
+			case err != nil:
+				return err
+			case agent == nil && len(argv) == 0:
 				return ui.Usagef("run: no command; type git airlock run -- COMMAND...")
+			case agent != nil && !agent.Asks:
+				return ui.Usagef("run: no task for %s; type git airlock run %[1]s -p TASK", agent.Name)
 			}
-			wanted, err := request.Of(c, s, nil)
+			wanted, err := request.Of(c, s, nil, agent)
 			if err != nil {
 				return err
 			}
-			return runInside(c.Context, s, wanted, argv)
+			ctx, end, err := limited(c)
+			if err != nil {
+				return err
+			}
+			defer end()
+			return inTime(ctx, s, runInside(ctx, s, wanted, argv))
 		}),
-	}, edge.Takes{Inside: true, Status: true})
+	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
 
 // runInside runs a command to its end in the running airlock, or in one that it starts. A failure of the command has priority over a
@@ -41,11 +53,15 @@ func runCommand() *cli.Command {
 func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string) error {
 	edge.KeepWorking()
 	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
-		if s.Dry {
+		switch {
+		case s.Dry && wanted.Agent != nil:
+			s.Report.Say("would run %s in the prison and promote its commits", wanted.Agent.Name)
+			return nil
+		case s.Dry:
 			s.Report.Say("would run %q in the prison and promote its commits", argv)
 			return nil
 		}
-		return visit(ctx, s, r, argv)
+		return visit(ctx, s, r, argv, wanted.Agent)
 	})
 	var refused *environment.Refusal
 	switch {

@@ -12,7 +12,7 @@ import (
 func startCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "start", Usage: "take a snapshot of the branch, start the prison and the daemon",
-		UsageText: "git airlock start [options] [-- COMMAND...]",
+		UsageText: "git airlock start [options] [-- COMMAND...]\ngit airlock start AGENT [options] [-- ARGUMENTS...]",
 		Description: "If the airlock is running, start repairs what has died. If it is stopped, start resumes the same workspace. Network and\n" +
 			"limits then come from the current options and settings. The backend and the settings from \"git -c\" are those of the first\n" +
 			"start. --engine, --no-auto-land, --no-recipe, image, runtime, tools, rootfs and the names of variables are kept unless you\n" +
@@ -21,14 +21,20 @@ func startCommand() *cli.Command {
 			"start builds an image with the tools that the committed " + recipe.FileName + " asks for, or checks that this machine\n" +
 			"has them, and refuses otherwise. The recipe's startup commands run at the first start, and again when they have changed.\n\n" +
 			"With a COMMAND, start launches it in the prison and returns at once. The command has a terminal of its own, see\n" +
-			"git-airlock-visit(1). An airlock runs one launched command at a time.",
+			"git-airlock-visit(1). An airlock runs one launched command at a time.\n\n" +
+			"With an AGENT, such as claude, start launches that agent: with its program from this machine or the image, the hosts that it\n" +
+			"needs, and a home in which it asks no questions. git-airlock-agents(1) lists the agents.",
 		Flags: request.Flags(),
 		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
-			wanted, err := request.Of(c, s, edge.Inside(c)) // options and settings
+			agent, command, err := asked(c, s) // by name, or as a command
+			if err != nil {
+				return err
+			}
+			wanted, err := request.Of(c, s, command, agent) // options and settings
 			if err != nil {
 				return err
 			}
 			return s.Start(c.Context, wanted) // snapshot, prison, daemon
 		}),
-	}, edge.Takes{Inside: true})
+	}, edge.Takes{Most: 1, Inside: true})
 }

@@ -22,10 +22,10 @@ import (
 func visitCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "visit", Usage: "open a shell, or run a command, in the running prison as the agent",
-		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit --attach | --log",
+		UsageText: "git airlock visit [-- COMMAND...]\ngit airlock visit AGENT [-- ARGUMENTS...]\ngit airlock visit --attach | --log",
 		Description: "The command gets a terminal if visit has one, and pipes otherwise. visit never starts a prison. It ends when the command\n" +
 			"ends. Processes that the command left in the background keep running; visit shows their output until they are silent for\n" +
-			"a moment.\n\n" +
+			"a moment. With an AGENT, visit opens that agent's interface, see git-airlock-agents(1).\n\n" +
 			"With --attach, visit joins the terminal of the command that \"git airlock start -- COMMAND\" launched, and returns the\n" +
 			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints the last megabyte or\n" +
 			"two of that command's output as plain text, also after it has ended or the prison was stopped.",
@@ -34,8 +34,12 @@ func visitCommand() *cli.Command {
 			&cli.BoolFlag{Name: "log", Usage: "print the latest output of the launched command"},
 		},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
-			inside, attach, log := edge.Inside(c), c.Bool("attach"), c.Bool("log")
-			if attach && log || (attach || log) && inside != nil {
+			agent, inside, err := asked(c, s)
+			if err != nil {
+				return err
+			}
+			attach, log := c.Bool("attach"), c.Bool("log")
+			if attach && log || (attach || log) && (inside != nil || agent != nil) {
 				return ui.Usagef("visit: --attach, --log and a command exclude each other")
 			}
 			if err := s.Heal(c.Context, r); err != nil {
@@ -47,16 +51,17 @@ func visitCommand() *cli.Command {
 			case log:
 				return showLog(c.Context, s, r, c.App.Writer)
 			}
-			return visit(c.Context, s, r, inside)
+			return visit(c.Context, s, r, inside, agent)
 		}),
-	}, edge.Takes{Inside: true, Status: true})
+	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
 
 // shell starts the agent's shell.
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
-// visit runs a command in the prison with this process's standard streams. It returns the command's status in its error, see [edge.EndedWith].
-func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string) error {
+// visit runs a command, or an agent, in the prison with this process's standard streams. It returns the command's status in its error,
+// see [edge.EndedWith].
+func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) error {
 	if len(argv) == 0 {
 		argv = shell
 	}
@@ -69,7 +74,13 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 		s.Report.Say("would run %q in the prison of %s", argv, r.ID)
 		return nil
 	}
-	p := prison.Process{Argv: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	p := prison.Process{Argv: argv}
+	if agent != nil {
+		if p, err = s.Summon(ctx, r, box, *agent); err != nil {
+			return err
+		}
+	}
+	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
 	restore, err := edge.ConnectTerminal(&p)
 	if err != nil {
 		return err

@@ -7,5 +7,5 @@ import (
 
 // Commands returns the commands of this package, in the order of the help.
 func Commands() []*cli.Command {
-	return []*cli.Command{initCommand(), doctorCommand(), selftestCommand(), imageCommand(), scanCommand()}
+	return []*cli.Command{initCommand(), doctorCommand(), agentsCommand(), selftestCommand(), imageCommand(), scanCommand()}
 }

@@ -80,7 +80,7 @@ type initPlan struct {
 
 // planInit makes a plan from the options, and from the files of the repository for options that are not set.
 func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
-	if _, err := request.Of(c, s, nil); err != nil { // checks that the settings are valid
+	if _, err := request.Of(c, s, nil, nil); err != nil { // checks that the settings are valid
 		return p, err
 	}
 	for _, name := range initSettings {

@@ -1,0 +1,85 @@
+package prepare
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+func agentsCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "agents", Usage: "list the coding agents that start and run know by name",
+		UsageText: "git airlock agents [--json]",
+		Description: "Prints each agent with its program on this machine, or how to install it. \"untried\" marks the agents whose description\n" +
+			"here was written from their documentation. git-airlock-agents(1) says what an agent gets inside.",
+		Flags: []cli.Flag{edge.JSONFlag},
+		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
+			all, err := request.Profiles(c, s)
+			if err != nil {
+				return err
+			}
+			documents := []agentDocument{}
+			for _, p := range all {
+				documents = append(documents, describe(p, ui.Variable("PATH")))
+			}
+			if c.Bool(edge.JSONFlag.Name) {
+				return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "agents": documents})
+			}
+			return edge.Show(c.Context, s, "agents", true, func(out io.Writer, p ui.Paint) error { return printAgents(out, p, documents) })
+		}),
+	}, edge.Takes{})
+}
+
+// agentDocument is an agent in the output of agents --json.
+type agentDocument struct {
+	Name    string   `json:"name"`
+	Program string   `json:"program"`
+	Path    string   `json:"path,omitempty"`
+	Version string   `json:"program_version,omitempty"`
+	Missing string   `json:"missing,omitempty"`
+	Mend    string   `json:"mend,omitempty"`
+	Allow   []string `json:"allow"`
+	Keys    []string `json:"keys"`
+	Untried bool     `json:"untried"`
+	Own     bool     `json:"own"`
+}
+
+func describe(p agents.Profile, path string) agentDocument {
+	d := agentDocument{Name: p.Name, Program: p.Program, Allow: p.Allow, Keys: p.Keys, Untried: p.Untried, Own: p.Own}
+	f, err := agents.Find(p, path)
+	d.Path, d.Version = f.Path, f.Version
+	if err != nil {
+		d.Missing, d.Mend = err.Error(), p.Get
+	}
+	return d
+}
+
+func printAgents(out io.Writer, p ui.Paint, documents []agentDocument) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, d := range documents {
+		where := gitops.Text(d.Path).String()
+		if d.Version != "" {
+			where += " (" + gitops.Text(d.Version).String() + ")"
+		}
+		if d.Missing != "" {
+			where = "not here"
+			if d.Mend != "" {
+				where += ": " + d.Mend
+			}
+		}
+		if d.Untried {
+			where += "  untried"
+		}
+		fmt.Fprintf(table, "%s\t%s\n", p.Bold(gitops.Text(d.Name).String()), where)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,41 @@
+package request
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+)
+
+// Profiles returns the known agents, with those of the user's configuration.
+func Profiles(c *cli.Context, s *session.Session) ([]agents.Profile, error) {
+	settings, err := s.Repo.Settings(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	all, err := agents.WithOwn(agents.Known(), settings)
+	if err != nil {
+		return nil, ui.Usagef("%s", err)
+	}
+	return all, nil
+}
+
+// Agent returns the agent of a name, with its program on this machine if there is one.
+func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, error) {
+	all, err := Profiles(c, s)
+	if err != nil {
+		return nil, err
+	}
+	p, err := agents.Named(all, name)
+	if err != nil {
+		return nil, environment.Advise(ui.Usagef("%s: %s; a command for the prison goes after \"--\"", c.Command.Name, err), "git airlock agents")
+	}
+	a := &session.Agent{Profile: p}
+	a.Found, a.Missing = agents.Find(p, ui.Variable("PATH"))
+	return a, nil
+}
+
+// DefaultAgent returns the name of the agent of the setting airlock.agent.default, or an empty string.
+func DefaultAgent(s *session.Session) string { return s.Config.String(agents.DefaultKey, "") }
