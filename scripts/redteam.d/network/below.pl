@@ -38,7 +38,9 @@ row L08 => 'vsock', 'forbidden|no such thing|refused|unreachable|reset|error: No
 row L09 => 'SCTP, DCCP, UDP-Lite', '^((forbidden|no such thing|silence|unreachable) ?){3}$', sub {
 	join ' ', map {
 		my ($s, $problem) = made(AF_INET, @$_);
-		$problem // (connect($s, pack_sockaddr_in(9000, inet_aton($public))) && send($s, 'L09', 0) ? ready($s, 0, 1) ? 'works' : 'silence' : word());
+		# An error that has come back makes a socket readable, too.
+		$problem // (connect($s, pack_sockaddr_in(9000, inet_aton($public))) && send($s, 'L09', 0) ? !ready($s, 0, 1) ? 'silence'
+			: defined recv($s, my $got, 100, 0) ? 'works' : word() : word());
 	} [SOCK_STREAM, 132], [6, 33], [SOCK_DGRAM, 136];
 };
 row L10 => 'a socket bound to the interface, a closed address', 'refused|forbidden|no such thing', sub {
