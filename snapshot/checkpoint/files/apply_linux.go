@@ -1,0 +1,192 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// applyAll does the operations in their order, and reports the ones that fail.
+func (s *server) applyAll() {
+	for n := uint64(0); s.r.kind() == isPath; n++ {
+		o := s.r.operation()
+		if s.r.err != nil {
+			return
+		}
+		content := &io.LimitedReader{R: s.r, N: o.Size}
+		err := s.apply(o, content)
+		if _, dropped := io.Copy(io.Discard, content); dropped != nil {
+			s.r.fail(dropped)
+		}
+		if err != nil {
+			s.w.kind(isError)
+			s.w.number(n)
+			s.w.text(reason(err))
+		}
+	}
+}
+
+func (s *server) apply(o Operation, content io.Reader) error {
+	if o.Action == Set {
+		return s.set(o)
+	}
+	if o.Path == "" {
+		return unix.EINVAL
+	}
+	folder, name, err := s.writable(o.Path)
+	if err != nil {
+		return err
+	}
+	switch o.Action {
+	case Remove, RemoveFolder:
+		flags := 0
+		if o.Action == RemoveFolder {
+			flags = unix.AT_REMOVEDIR
+		}
+		if err := unix.Unlinkat(folder, name, flags); !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		return nil
+	case MakeFolder:
+		return unix.Mkdirat(folder, name, 0o700)
+	case MakeLink:
+		return s.swapIn(folder, name, func(temporary string) error { return s.makeLink(folder, temporary, o) })
+	case Write:
+		return s.swapIn(folder, name, func(temporary string) error { return s.writeFile(folder, temporary, o, content) })
+	}
+	return unix.EINVAL
+}
+
+// writable returns the open folder of a path in which this process may change names. The owner gets the permissions for it, also on
+// the way. Operations of their own set the folder's mode afterwards.
+func (s *server) writable(path string) (folder int, name string, err error) {
+	folder, name, err = s.place(path)
+	for tries := 0; errors.Is(err, unix.EACCES) && tries <= MaxDepth; tries++ {
+		// the folder that could not be opened is the one after the last open one
+		at := len(s.open) - 1
+		closed := nthName(path, at)
+		if err := s.ownAll(s.open[at].fd, "."); err != nil {
+			return -1, "", err
+		}
+		if err := s.ownAll(s.open[at].fd, closed); err != nil {
+			return -1, "", err
+		}
+		folder, name, err = s.place(path)
+	}
+	if err != nil {
+		return -1, "", err
+	}
+	return folder, name, s.ownAll(folder, ".")
+}
+
+// ownAll gives the owner all permissions for a folder.
+func (s *server) ownAll(folder int, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(folder, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if st.Mode&0o700 == 0o700 {
+		return nil
+	}
+	if name == "." {
+		return unix.Fchmod(folder, st.Mode&0o7777|0o700)
+	}
+	return grant(folder, name, unix.S_IFDIR, 0o700)
+}
+
+// nthName returns the nth name of a path.
+func nthName(path string, n int) string {
+	for ; n > 0; n-- {
+		for len(path) > 0 && path[0] != '/' {
+			path = path[1:]
+		}
+		path = path[min(1, len(path)):]
+	}
+	for i := range len(path) {
+		if path[i] == '/' {
+			return path[:i]
+		}
+	}
+	return path
+}
+
+// swapIn makes a file under a temporary name and renames it, so that the file under the name is whole at any time.
+func (s *server) swapIn(folder int, name string, make func(temporary string) error) error {
+	for {
+		s.counter++
+		temporary := ".restore-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(s.counter)
+		err := make(temporary)
+		if errors.Is(err, unix.EEXIST) {
+			continue
+		}
+		if err == nil {
+			err = unix.Renameat(folder, temporary, folder, name)
+		}
+		if err != nil {
+			unix.Unlinkat(folder, temporary, 0) //nolint:errcheck // the first error is returned
+		}
+		return err
+	}
+}
+
+func (s *server) makeLink(folder int, name string, o Operation) error {
+	if err := unix.Symlinkat(o.Target, folder, name); err != nil {
+		return err
+	}
+	return setTime(folder, name, o.Mtime)
+}
+
+func (s *server) writeFile(folder int, name string, o Operation, content io.Reader) error {
+	fd, err := unix.Openat(folder, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	if n, err := io.Copy(f, content); err != nil || n != o.Size {
+		return errors.Join(err, fmt.Errorf("%d bytes of %d", n, o.Size))
+	}
+	if err := unix.Fchmod(fd, o.Mode); err != nil {
+		return err
+	}
+	return setTime(folder, name, o.Mtime)
+}
+
+func setTime(folder int, name string, mtime int64) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(mtime)}
+	return unix.UtimesNanoAt(folder, name, times, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// set sets mode and time of a file, if it is what the host believes.
+func (s *server) set(o Operation) error {
+	folder, name := s.open[0].fd, "."
+	if o.Path != "" {
+		var err error
+		if folder, name, err = s.writable(o.Path); err != nil {
+			return err
+		}
+	}
+	fd, err := unix.Openat(folder, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	kinds := map[Kind]uint32{Folder: unix.S_IFDIR, Regular: unix.S_IFREG, Link: unix.S_IFLNK}
+	if st.Mode&unix.S_IFMT != kinds[o.Kind] {
+		return errChanged
+	}
+	if o.Kind != Link && st.Mode&0o7777 != o.Mode {
+		if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), o.Mode); err != nil {
+			return err
+		}
+	}
+	return setTime(folder, name, o.Mtime)
+}

@@ -1,0 +1,270 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Process runs a program in a prison to its end and returns its exit status.
+type Process func(ctx context.Context, argv []string, in io.Reader, out, err io.Writer) (int, error)
+
+// Argument is the argument with which this program calls [Serve].
+const Argument = "serve-workspace"
+
+// inside is where this program lies in a prison. A prison keeps this program from the agent, so it is brought along.
+const inside = "/tmp/tree"
+
+// Client sends requests to a process inside.
+type Client struct {
+	r      *reader
+	w      writer
+	cancel context.CancelFunc
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	done   chan struct{}
+	err    error // of the process, once done
+}
+
+// Open copies this program into a prison in which nothing of the agent's runs, and starts it there for the folder at path.
+func Open(ctx context.Context, run Process, path string) (*Client, error) {
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, fmt.Errorf("open this program: %w", err)
+	}
+	defer program.Close()
+	var said bytes.Buffer
+	status, err := run(ctx, []string{"sh", "-c", `umask 077 && cat >"$1" && chmod 500 "$1"`, "sh", inside}, program, nil, &said)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("exit status %d: %q", status, said.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bring this program into the prison: %w", err)
+	}
+	return Start(ctx, run, inside, Argument, path), nil
+}
+
+// Start starts a process that calls [Serve].
+func Start(ctx context.Context, run Process, argv ...string) *Client {
+	ctx, cancel := context.WithCancel(ctx)
+	requests, in := io.Pipe()
+	out, answers := io.Pipe()
+	c := &Client{r: newReader(out), w: newWriter(in), cancel: cancel, in: in, out: out, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		var said bytes.Buffer
+		status, err := run(ctx, argv, requests, answers, &bounded{Buffer: &said, left: 1 << 12})
+		if err == nil && status != 0 {
+			err = fmt.Errorf("exit status %d: %q", status, said.String())
+		}
+		c.err = err
+		answers.CloseWithError(errors.Join(err, io.ErrUnexpectedEOF))
+		requests.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+	}()
+	return c
+}
+
+// bounded keeps the first bytes.
+type bounded struct {
+	*bytes.Buffer
+	left int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	part := p[:min(len(p), b.left)]
+	b.left -= len(part)
+	b.Buffer.Write(part)
+	return len(p), nil
+}
+
+// endTime is how long the process inside may take to end after its input has ended.
+const endTime = 5 * time.Second
+
+// Close ends the process.
+func (c *Client) Close() error {
+	c.in.Close()
+	timer := time.AfterFunc(endTime, c.cancel)
+	defer timer.Stop()
+	<-c.done
+	c.cancel()
+	return c.err
+}
+
+// asking sends a request while the answer is read.
+func (c *Client) asking(send func() error, receive func() error) error {
+	var wait sync.WaitGroup
+	var sendErr error
+	wait.Go(func() { sendErr = errors.Join(send(), c.w.Flush()) })
+	err := receive()
+	if err == nil {
+		err = c.r.err
+	}
+	if err != nil { // otherwise the sender and the process could wait for ever
+		c.cancel()
+		c.out.CloseWithError(err)
+		c.in.CloseWithError(err)
+		<-c.done
+	}
+	wait.Wait()
+	return errors.Join(err, sendErr)
+}
+
+// Walk calls found for each file below the workspace: a folder before its entries, which are sorted by the bytes of their names. With
+// opens, files that are closed to their owner are opened to it, and found sees the mode before. Walk fails with the error of found.
+func (c *Client) Walk(opens bool, found func(Entry) error) error {
+	return c.asking(func() error {
+		c.w.kind(askWalk)
+		flag := byte(0)
+		if opens {
+			flag = 1
+		}
+		c.w.kind(flag)
+		return nil
+	}, func() error {
+		var before []string // the names on the way to the entry before; each sorts before the next one in its folder
+		for {
+			switch kind := c.r.kind(); {
+			case c.r.err != nil || kind == isEnd:
+				return c.r.err
+			case kind != isEntry:
+				return errForm
+			}
+			e := c.r.entry()
+			if c.r.err != nil {
+				return c.r.err
+			}
+			if e.Depth > len(before) || e.Depth == 0 && before != nil || e.Depth > 0 && before == nil ||
+				e.Depth > 0 && e.Depth < len(before) && before[e.Depth] >= e.Name {
+				return fmt.Errorf("%w: order of %q", errForm, e.Name)
+			}
+			before = append(before[:e.Depth], e.Name)
+			if err := found(e); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Content is the content of a regular file while it is read.
+type Content struct {
+	Stat
+	Attributes bool // the file has extended attributes
+	io.Reader       // of Size bytes
+}
+
+// Read reads regular files. It calls got for each path in order, with the content or the reason why it cannot be read, and then same
+// with whether the file stayed the same meanwhile. Both are called with the number of the path.
+func (c *Client) Read(paths []string, got func(n int, content *Content, reason string) error, same func(n int, same bool)) error {
+	return c.asking(func() error {
+		c.w.kind(askRead)
+		for _, path := range paths {
+			c.w.kind(isPath)
+			c.w.text(path)
+		}
+		c.w.kind(isEnd)
+		return nil
+	}, func() error {
+		for n := range paths {
+			if err := c.readOne(n, got, same); err != nil {
+				return err
+			}
+		}
+		return c.end()
+	})
+}
+
+func (c *Client) readOne(n int, got func(n int, content *Content, reason string) error, same func(n int, same bool)) error {
+	switch c.r.kind() {
+	case isError:
+		reason := c.r.text(longestTarget)
+		if c.r.err != nil {
+			return c.r.err
+		}
+		return got(n, nil, reason)
+	case isData:
+	default:
+		return errors.Join(c.r.err, errForm)
+	}
+	content := Content{Stat: c.r.stat(), Attributes: c.r.number() == 1}
+	if c.r.err != nil || content.Size < 0 {
+		return errors.Join(c.r.err, errForm)
+	}
+	body := &io.LimitedReader{R: c.r, N: content.Size}
+	content.Reader = body
+	if err := got(n, &content, ""); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return err
+	}
+	if body.N > 0 {
+		return io.ErrUnexpectedEOF
+	}
+	kind := c.r.kind()
+	if kind != isSame && kind != isOther {
+		return errors.Join(c.r.err, errForm)
+	}
+	same(n, kind == isSame)
+	return nil
+}
+
+func (c *Client) end() error {
+	if kind := c.r.kind(); c.r.err != nil || kind != isEnd {
+		return errors.Join(c.r.err, errForm)
+	}
+	return nil
+}
+
+// Apply does the operations in their order. content returns the content of the nth, which is a [Write]. failed is called for each
+// operation that could not be done.
+func (c *Client) Apply(operations []Operation, content func(n int) (io.ReadCloser, error), failed func(n int, reason string)) error {
+	return c.asking(func() error {
+		c.w.kind(askApply)
+		for n, o := range operations {
+			c.w.kind(isPath)
+			c.w.operation(o)
+			if o.Action != Write {
+				continue
+			}
+			if err := c.send(n, o, content); err != nil {
+				c.cancel() // the process inside waits for content that does not come
+				return err
+			}
+		}
+		c.w.kind(isEnd)
+		return nil
+	}, func() error {
+		for {
+			switch c.r.kind() {
+			case isEnd:
+				return nil
+			case isError:
+				n, reason := c.r.number(), c.r.text(longestTarget)
+				if c.r.err != nil || n >= uint64(len(operations)) {
+					return errors.Join(c.r.err, errForm)
+				}
+				failed(int(n), reason)
+			default:
+				return errors.Join(c.r.err, errForm)
+			}
+		}
+	})
+}
+
+func (c *Client) send(n int, o Operation, content func(n int) (io.ReadCloser, error)) error {
+	r, err := content(n)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	sent, err := io.Copy(c.w, r)
+	if err == nil && sent != o.Size {
+		err = fmt.Errorf("%d bytes of %d", sent, o.Size)
+	}
+	return err
+}

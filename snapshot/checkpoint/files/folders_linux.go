@@ -1,0 +1,114 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// server serves requests about one folder.
+type server struct {
+	r       *reader
+	w       writer
+	open    []opened // the workspace, and the folders on the way to the last one that was used
+	counter int      // makes temporary names different
+}
+
+// opened is an open folder.
+type opened struct {
+	name string
+	fd   int
+}
+
+const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
+
+// folder returns the descriptor of a folder, which stays open until another folder is used. Folders on the way that are open already
+// are used again.
+func (s *server) folder(path string) (int, error) {
+	var names []string
+	if path != "" {
+		names = strings.Split(path, "/")
+	}
+	if len(names) > MaxDepth {
+		return -1, errTooDeep
+	}
+	same := 0
+	for same < len(names) && same+1 < len(s.open) && s.open[same+1].name == names[same] {
+		same++
+	}
+	s.closeTo(same + 1)
+	for _, name := range names[same:] {
+		if err := CheckName(name); err != nil {
+			return -1, err
+		}
+		fd, err := unix.Openat(s.open[len(s.open)-1].fd, name, folderFlags, 0)
+		if err != nil {
+			return -1, err
+		}
+		s.open = append(s.open, opened{name, fd})
+	}
+	return s.open[len(s.open)-1].fd, nil
+}
+
+func (s *server) closeTo(n int) {
+	for _, f := range s.open[n:] {
+		unix.Close(f.fd)
+	}
+	s.open = s.open[:n]
+}
+
+// place returns the open folder of a path, and the last name. The workspace itself has the name ".".
+func (s *server) place(path string) (folder int, name string, err error) {
+	if path == "" {
+		return s.open[0].fd, ".", nil
+	}
+	parent := ""
+	name = path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		parent, name = path[:i], path[i+1:]
+	}
+	if err := CheckName(name); err != nil {
+		return -1, "", err
+	}
+	folder, err = s.folder(parent)
+	return folder, name, err
+}
+
+var errTooDeep = fmt.Errorf("more than %d folders deep", MaxDepth)
+
+// grant gives the owner permissions for a file, whatever the file is meanwhile.
+func grant(folder int, name string, kind, bits uint32) error {
+	fd, err := unix.Openat(folder, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != kind {
+		return errChanged
+	}
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|bits)
+}
+
+var errChanged = errors.New("it changed meanwhile")
+
+// statOf converts a stat.
+func statOf(st *unix.Stat_t) Stat {
+	return Stat{Device: st.Dev, Inode: st.Ino, Size: st.Size, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
+}
+
+// reason returns the text of an error without the path.
+func reason(err error) string {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,255 @@
+package files
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Limits of what the host believes of the other end, which runs beside hostile files.
+const (
+	longestName   = 1 << 10 // bytes; NAME_MAX of Linux is 255
+	longestTarget = 1 << 13 // bytes of the target of a link, or of an error
+	longestPath   = 1 << 20
+	// MaxDepth is the deepest folder that is read, counted from the workspace.
+	MaxDepth = 1000
+)
+
+// The requests. Each is answered completely before the next one is read.
+const (
+	askWalk  = 'w' // with a byte: whether closed files may be opened to their owner
+	askRead  = 'r' // with paths, each after isPath
+	askApply = 'a' // with operations
+	isPath   = 'p'
+	isEntry  = 'e'
+	isError  = 'x'
+	isData   = 'o'
+	isSame   = 'k'
+	isOther  = 'c'
+	isEnd    = 'z'
+)
+
+var errForm = errors.New("unexpected answer from the prison")
+
+type writer struct{ *bufio.Writer }
+
+func newWriter(w io.Writer) writer { return writer{bufio.NewWriterSize(w, 1<<16)} }
+
+// A bufio.Writer keeps its first error, which Flush returns.
+
+func (w writer) number(n uint64) {
+	var b [binary.MaxVarintLen64]byte
+	w.Write(b[:binary.PutUvarint(b[:], n)]) //nolint:errcheck // see Flush
+}
+
+func (w writer) signed(n int64) {
+	var b [binary.MaxVarintLen64]byte
+	w.Write(b[:binary.PutVarint(b[:], n)]) //nolint:errcheck // see Flush
+}
+
+func (w writer) text(s string) {
+	w.number(uint64(len(s)))
+	w.WriteString(s) //nolint:errcheck // see Flush
+}
+
+func (w writer) kind(b byte) { w.WriteByte(b) } //nolint:errcheck // see Flush
+
+type reader struct {
+	*bufio.Reader
+	err error
+}
+
+func newReader(r io.Reader) *reader { return &reader{Reader: bufio.NewReaderSize(r, 1<<16)} }
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		r.err = err
+	}
+}
+
+func (r *reader) number() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	n, err := binary.ReadUvarint(r)
+	if err != nil {
+		r.fail(err)
+	}
+	return n
+}
+
+func (r *reader) signed() int64 {
+	if r.err != nil {
+		return 0
+	}
+	n, err := binary.ReadVarint(r)
+	if err != nil {
+		r.fail(err)
+	}
+	return n
+}
+
+func (r *reader) text(longest uint64) string {
+	n := r.number()
+	if r.err == nil && n > longest {
+		r.fail(errForm)
+	}
+	if r.err != nil {
+		return ""
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		r.fail(err)
+	}
+	return string(b)
+}
+
+func (r *reader) kind() byte {
+	if r.err != nil {
+		return 0
+	}
+	b, err := r.ReadByte()
+	if err != nil {
+		r.fail(err)
+	}
+	return b
+}
+
+// Kind is the type of a file.
+type Kind byte
+
+// The kinds. Special are sockets, pipes and devices, whose content cannot be kept.
+const (
+	Folder  Kind = 'd'
+	Regular Kind = 'f'
+	Link    Kind = 'l'
+	Special Kind = 's'
+)
+
+// Stat is the state of a file by which a change of its content is noticed, see inode(7).
+type Stat struct {
+	Device, Inode uint64
+	Size          int64
+	Mtime, Ctime  int64 // nanoseconds since 1970
+}
+
+// Entry is a file as a walk finds it.
+type Entry struct {
+	Stat
+	Kind   Kind
+	Mode   uint32 // the permission bits and the set-id and sticky bits: 07777
+	Links  uint64 // the number of names of a regular file
+	Name   string // in its folder; empty for the workspace itself
+	Depth  int    // of its name; 0 for the workspace
+	Target string // of a symbolic link
+	Opened bool   // the walk gave the owner access to it, and Mode is the mode before
+	Error  string // why its content, target or entries cannot be read
+}
+
+func (w writer) entry(e Entry) {
+	w.kind(byte(e.Kind))
+	w.number(uint64(e.Depth))
+	w.text(e.Name)
+	w.number(uint64(e.Mode))
+	w.stat(e.Stat)
+	w.number(e.Links)
+	w.text(e.Target)
+	opened := uint64(0)
+	if e.Opened {
+		opened = 1
+	}
+	w.number(opened)
+	w.text(e.Error)
+}
+
+func (w writer) stat(s Stat) {
+	w.number(s.Device)
+	w.number(s.Inode)
+	w.signed(s.Size)
+	w.signed(s.Mtime)
+	w.signed(s.Ctime)
+}
+
+func (r *reader) stat() Stat {
+	return Stat{Device: r.number(), Inode: r.number(), Size: r.signed(), Mtime: r.signed(), Ctime: r.signed()}
+}
+
+func (r *reader) entry() Entry {
+	e := Entry{Kind: Kind(r.kind()), Depth: int(r.number()), Name: r.text(longestName), Mode: uint32(r.number()), Stat: r.stat(),
+		Links: r.number(), Target: r.text(longestTarget), Opened: r.number() == 1, Error: r.text(longestTarget)}
+	if r.err == nil {
+		if err := e.check(); err != nil {
+			r.fail(err)
+		}
+	}
+	return e
+}
+
+// check returns an error for an entry that no honest walk sends.
+func (e Entry) check() error {
+	switch {
+	case e.Kind != Folder && e.Kind != Regular && e.Kind != Link && e.Kind != Special,
+		e.Mode&^0o7777 != 0, e.Size < 0, e.Depth < 0, e.Depth > MaxDepth+1,
+		strings.ContainsRune(e.Target, 0), e.Kind == Link && e.Target == "" && e.Error == "":
+		return fmt.Errorf("%w: entry %q", errForm, e.Name)
+	case e.Depth == 0:
+		if e.Name != "" || e.Kind != Folder {
+			return fmt.Errorf("%w: workspace %q", errForm, e.Name)
+		}
+		return nil
+	}
+	return CheckName(e.Name)
+}
+
+// CheckName returns an error for a text that is not the name of a file in a folder.
+func CheckName(name string) error {
+	if name == "" || name == "." || name == ".." || len(name) > longestName || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("%w: name %q", errForm, name)
+	}
+	return nil
+}
+
+// Action is what an operation does.
+type Action byte
+
+// The actions. An operation whose file is missing already has removed it.
+const (
+	Remove       Action = 'r' // a file that is not a folder
+	RemoveFolder Action = 'R' // an empty one
+	MakeFolder   Action = 'd'
+	Write        Action = 'f' // replaces a file that is not a folder
+	MakeLink     Action = 'l' // replaces a file that is not a folder
+	Set          Action = 'm' // mode and time
+)
+
+// Operation changes one file of the workspace.
+type Operation struct {
+	Action Action
+	Kind   Kind   // for Set: what the file must be
+	Path   string // from the workspace; empty for the workspace itself
+	Mode   uint32
+	Mtime  int64 // nanoseconds since 1970
+	Target string
+	Size   int64 // of the content
+}
+
+func (w writer) operation(o Operation) {
+	w.kind(byte(o.Action))
+	w.kind(byte(o.Kind))
+	w.text(o.Path)
+	w.number(uint64(o.Mode))
+	w.signed(o.Mtime)
+	w.text(o.Target)
+	w.signed(o.Size)
+}
+
+func (r *reader) operation() Operation {
+	return Operation{Action: Action(r.kind()), Kind: Kind(r.kind()), Path: r.text(longestPath), Mode: uint32(r.number()),
+		Mtime: r.signed(), Target: r.text(longestTarget), Size: r.signed()}
+}
