@@ -18,6 +18,7 @@ var behaviours = map[string][]string{
 	"promote/policy":         {"Gate", "Rules"},                                                   // why a commit is held
 	"promote/policy/secrets": {"Detector"},                                                        // keys in a commit
 	"snapshot/scan":          {"Scanner"},                                                         // keys in a snapshot
+	"snapshot/checkpoint":    {"Store.Take", "Store.Restore"},                                     // states of a workspace
 	"promote/ledger":         {"Ledger", "Hold"},                                                  // the state files of an airlock
 	"promote/airlock":        {"Record", "Store"},                                                 // its record
 	"promote/daemon":         {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops

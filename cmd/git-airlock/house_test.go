@@ -107,7 +107,7 @@ var doors = map[string][]string{
 	"github.com/cpuguy83/go-md2man/":    nil, // comes with urfave/cli
 	"github.com/russross/blackfriday/":  nil,
 	"github.com/xrash/smetrics":         nil,
-	"github.com/go-git/go-git/":         {"gitops/quarantine"},
+	"github.com/go-git/go-git/":         {"gitops/quarantine", "snapshot/checkpoint"},
 	"github.com/libgit2/git2go/":        {"gitops/quarantine"},
 	"github.com/docker/":                {"prison/docker", "prison/docker/dialect", "prison/docker/image", "prison/docker/inside", "prison/docker/walls"},
 	"github.com/distribution/reference": {"prison/docker/image"},

@@ -1,0 +1,103 @@
+package checkpoint
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+)
+
+// Change is a difference of one file between two states.
+type Change struct {
+	Path string // of the agent's bytes
+	What What
+	Kind files.Kind // in the new state, or in the old one if it is removed
+}
+
+// What is the kind of a change.
+type What string
+
+// The kinds of changes. A changed file has other content or is of another type; otherwise its mode or time differs.
+const (
+	Added    What = "added"
+	Removed  What = "removed"
+	Changed  What = "changed"
+	Mode     What = "mode"
+	TimeOnly What = "time"
+)
+
+// Scope selects files by their paths: all if it is empty, otherwise the files with these paths and everything below them.
+type Scope []string
+
+// Contains reports whether a path is in the scope.
+func (s Scope) Contains(path string) bool {
+	if len(s) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(s, func(p string) bool {
+		p = strings.Trim(p, "/")
+		return path == p || p == "" || p == "." || strings.HasPrefix(path, p+"/")
+	})
+}
+
+// Compare returns the differences between two checkpoints, sorted as a walk finds them.
+func (s *Store) Compare(from, to Checkpoint, scope Scope) ([]Change, error) {
+	old, err := s.load(from)
+	if err != nil {
+		return nil, err
+	}
+	recent, err := s.load(to)
+	if err != nil {
+		return nil, err
+	}
+	return changes("", old, recent, scope, nil), nil
+}
+
+// Files returns all files of a checkpoint as added.
+func (s *Store) Files(c Checkpoint, scope Scope) ([]Change, error) {
+	top, err := s.load(c)
+	if err != nil {
+		return nil, err
+	}
+	return changes("", &node{kind: files.Folder, mode: top.mode, mtime: top.mtime}, top, scope, nil), nil
+}
+
+// changes appends the differences of two folders at a path, or two files.
+func changes(path string, old, recent *node, scope Scope, found []Change) []Change {
+	in := scope.Contains(path) && path != "" || path == "" && len(scope) == 0
+	add := func(what What, n *node) {
+		if in && n.kind != files.Special {
+			found = append(found, Change{path, what, n.kind})
+		}
+	}
+	switch {
+	case old == nil:
+		add(Added, recent)
+	case recent == nil:
+		add(Removed, old)
+	case !old.sameContent(recent):
+		add(Changed, recent)
+	case old.mode != recent.mode:
+		add(Mode, recent)
+	case old.mtime != recent.mtime:
+		add(TimeOnly, recent)
+	}
+	for _, name := range namesIn(old, recent) {
+		found = changes(join(path, name), old.child(name), recent.child(name), scope, found)
+	}
+	return found
+}
+
+// namesIn returns the names of the entries of two folders, sorted. Both may be nil.
+func namesIn(folders ...*node) (names []string) {
+	for _, f := range folders {
+		if f == nil {
+			continue
+		}
+		for _, c := range f.children {
+			names = append(names, c.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,178 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // the names of git's objects
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+)
+
+// IDs identify the state of a workspace. Two workspaces have the same ids if all files have the same contents, names, types, modes,
+// times and targets.
+type IDs struct {
+	Tree string // all files without the inner repository's folder
+	Git  string // the inner repository's folder; empty if there is none
+}
+
+// roots are the trees of a checkpoint.
+type roots struct{ files, meta, git oid }
+
+// sink stores an object that a checkpoint needs.
+type sink func(kind string, content []byte) (oid, error)
+
+// ids returns the ids of trees.
+func (r roots) ids() IDs {
+	ids := IDs{Tree: name("tree", treeOf([]treeEntry{{folderMode, "files", r.files}, {folderMode, "meta", r.meta}})).String()}
+	if r.git != (oid{}) {
+		ids.Git = r.git.String()
+	}
+	return ids
+}
+
+// root returns the tree of a checkpoint.
+func (r roots) root(store sink) (oid, error) {
+	entries := []treeEntry{{folderMode, "files", r.files}, {folderMode, "meta", r.meta}}
+	if r.git != (oid{}) {
+		entries = append(entries, treeEntry{folderMode, "git", r.git})
+	}
+	return store("tree", treeOf(entries))
+}
+
+// name returns the name of an object.
+func name(kind string, content []byte) (id oid) {
+	h := sha1.New() //nolint:gosec // the name of a git object
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(content)
+	h.Sum(id[:0])
+	return id
+}
+
+// Modes of tree entries.
+const (
+	folderMode     = "40000"
+	linkMode       = "120000"
+	regularMode    = "100644"
+	executableMode = "100755"
+)
+
+type treeEntry struct {
+	mode, name string
+	id         oid
+}
+
+// treeOf returns the content of a tree. Git sorts a folder as if its name ended in a slash.
+func treeOf(entries []treeEntry) []byte {
+	key := func(e treeEntry) string {
+		if e.mode == folderMode {
+			return e.name + "/"
+		}
+		return e.name
+	}
+	slices.SortFunc(entries, func(a, b treeEntry) int { return strings.Compare(key(a), key(b)) })
+	var b bytes.Buffer
+	for _, e := range entries {
+		b.WriteString(e.mode + " " + e.name + "\x00")
+		b.Write(e.id[:])
+	}
+	return b.Bytes()
+}
+
+// encode stores the trees of a workspace.
+func encode(top *node, store sink) (r roots, err error) {
+	git := top.child(gitFolder)
+	if git != nil && git.kind == files.Folder {
+		without := *top
+		without.children = slices.DeleteFunc(slices.Clone(top.children), func(c *node) bool { return c == git })
+		top = &without
+		if err := encodeFolder(git, store); err != nil {
+			return r, err
+		}
+		if r.git, err = store("tree", treeOf([]treeEntry{{folderMode, "files", git.tree}, {folderMode, "meta", git.meta}})); err != nil {
+			return r, err
+		}
+	}
+	if err := encodeFolder(top, store); err != nil {
+		return r, err
+	}
+	r.files, r.meta = top.tree, top.meta
+	return r, nil
+}
+
+// encodeFolder stores the two trees of a folder: the contents, and modes and times.
+func encodeFolder(n *node, store sink) error {
+	var contents, metas []treeEntry
+	list := appendMeta(nil, n, "")
+	for _, c := range n.children {
+		e := treeEntry{name: treeNameOf(c.name)}
+		switch c.kind {
+		case files.Folder:
+			if err := encodeFolder(c, store); err != nil {
+				return err
+			}
+			e.mode, e.id = folderMode, c.tree
+			metas = append(metas, treeEntry{folderMode, e.name, c.meta})
+		case files.Regular:
+			e.mode, e.id = regularMode, c.blob
+			if c.mode&0o100 != 0 {
+				e.mode = executableMode
+			}
+			list = appendMeta(list, c, e.name)
+		case files.Link:
+			id, err := store("blob", []byte(c.target))
+			if err != nil {
+				return err
+			}
+			e.mode, e.id = linkMode, id
+			list = appendMeta(list, c, e.name)
+		default:
+			continue // counted elsewhere
+		}
+		contents = append(contents, e)
+	}
+	id, err := store("blob", list)
+	if err != nil {
+		return err
+	}
+	if n.tree, err = store("tree", treeOf(contents)); err != nil {
+		return err
+	}
+	n.meta, err = store("tree", treeOf(append(metas, treeEntry{regularMode, metaName, id})))
+	return err
+}
+
+// appendMeta adds the line of a file to its folder's list: mode, time, and the escaped name, which is empty for the folder itself.
+func appendMeta(list []byte, n *node, escaped string) []byte {
+	list = strconv.AppendUint(list, uint64(n.mode), 8)
+	list = append(list, ' ')
+	list = strconv.AppendInt(list, n.mtime, 10)
+	list = append(list, ' ')
+	list = append(list, escaped...)
+	return append(list, '\n')
+}
+
+// meta is a line of a folder's list.
+type meta struct {
+	mode  uint32
+	mtime int64
+}
+
+// parseMeta reads a folder's list.
+func parseMeta(list []byte) (map[string]meta, error) {
+	parsed := map[string]meta{}
+	for line := range bytes.Lines(list) {
+		mode, rest, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		mtime, name, found := strings.Cut(rest, " ")
+		bits, modeErr := strconv.ParseUint(mode, 8, 12)
+		nanoseconds, timeErr := strconv.ParseInt(mtime, 10, 64)
+		if err := errors.Join(modeErr, timeErr); err != nil || !found {
+			return nil, fmt.Errorf("line %q in a checkpoint: %w", line, err)
+		}
+		parsed[name] = meta{uint32(bits), nanoseconds}
+	}
+	return parsed, nil
+}

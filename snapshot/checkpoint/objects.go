@@ -1,0 +1,196 @@
+package checkpoint
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+)
+
+// objects reads the packs of a store. They contain whole objects only, see [pack]. go-git's storage would do the same, and brings
+// 20 packages for signatures, attributes and configuration along.
+type objects struct {
+	folder string
+	packs  []packed
+}
+
+type packed struct {
+	file  *os.File
+	index *idxfile.MemoryIndex
+}
+
+var errNoObject = errors.New("no such object")
+
+// list opens all packs again.
+func (s *objects) list() error {
+	err := s.close()
+	names, globErr := filepath.Glob(filepath.Join(s.folder, "pack-*.idx"))
+	if err = errors.Join(err, globErr); err != nil {
+		return err
+	}
+	for _, name := range names {
+		p, err := openPacked(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(name), err)
+		}
+		s.packs = append(s.packs, p)
+	}
+	return nil
+}
+
+func openPacked(name string) (p packed, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return p, err
+	}
+	defer f.Close()
+	p.index = idxfile.NewMemoryIndex()
+	if err := idxfile.NewDecoder(bufio.NewReaderSize(f, 1<<16)).Decode(p.index); err != nil {
+		return p, err
+	}
+	p.file, err = os.Open(strings.TrimSuffix(name, ".idx") + ".pack")
+	return p, err
+}
+
+func (s *objects) close() (err error) {
+	for _, p := range s.packs {
+		err = errors.Join(err, p.file.Close())
+	}
+	s.packs = nil
+	return err
+}
+
+// open returns type, size and content of an object.
+func (s *objects) open(id oid) (kind string, size int64, content io.ReadCloser, err error) {
+	for _, p := range s.packs {
+		offset, err := p.index.FindOffset(plumbing.Hash(id))
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			continue
+		}
+		if err == nil {
+			kind, size, content, err = p.open(offset)
+		}
+		if err != nil {
+			return "", 0, nil, fmt.Errorf("%s: %w", id, err)
+		}
+		return kind, size, content, nil
+	}
+	return "", 0, nil, fmt.Errorf("%s: %w", id, errNoObject)
+}
+
+// open reads the header of an object, see gitformat-pack(5).
+func (p packed) open(offset int64) (kind string, size int64, content io.ReadCloser, err error) {
+	const longest = 1 << 62
+	r := bufio.NewReader(io.NewSectionReader(p.file, offset, longest-offset))
+	b, err := r.ReadByte()
+	if err != nil {
+		return "", 0, nil, err
+	}
+	for name, number := range objectTypes {
+		if number == b>>4&7 {
+			kind = name
+		}
+	}
+	size = int64(b & 0xf)
+	for shift := 4; b&0x80 != 0 && shift < 60; shift += 7 {
+		if b, err = r.ReadByte(); err != nil {
+			return "", 0, nil, err
+		}
+		size |= int64(b&0x7f) << shift
+	}
+	if kind == "" {
+		return "", 0, nil, fmt.Errorf("type %d in a pack", b>>4&7)
+	}
+	content, err = zlib.NewReader(r)
+	return kind, size, content, err
+}
+
+// whole reads an object of a type.
+func (s *objects) whole(kind string, id oid) ([]byte, error) {
+	found, size, r, err := s.open(id)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if found != kind {
+		return nil, fmt.Errorf("%s is a %s, not a %s", id, found, kind)
+	}
+	content := make([]byte, size)
+	_, err = io.ReadFull(r, content)
+	return content, err
+}
+
+// tree reads the entries of a tree.
+func (s *objects) tree(id oid) (entries []treeEntry, err error) {
+	content, err := s.whole("tree", id)
+	for len(content) > 0 && err == nil {
+		mode, rest, _ := bytes.Cut(content, []byte(" "))
+		name, rest, found := bytes.Cut(rest, []byte{0})
+		if !found || len(rest) < len(id) {
+			return nil, fmt.Errorf("%s: not the form of a tree", id)
+		}
+		entries = append(entries, treeEntry{string(mode), string(name), oid(rest[:len(id)])})
+		content = rest[len(id):]
+	}
+	return entries, err
+}
+
+// subtrees returns the objects of a tree by their names.
+func (s *objects) subtrees(id oid) (map[string]oid, error) {
+	entries, err := s.tree(id)
+	found := map[string]oid{}
+	for _, e := range entries {
+		found[e.name] = e.id
+	}
+	return found, err
+}
+
+func parseOID(text string) (id oid, err error) {
+	if n, err := hex.Decode(id[:], []byte(text)); err != nil || n != len(id) || len(text) != 2*len(id) {
+		return id, fmt.Errorf("object name %q", text)
+	}
+	return id, nil
+}
+
+// copyTo stores an object and everything that it names in another pack.
+func (s *objects) copyTo(p *pack, kind string, id oid) error {
+	if p.known[id] {
+		return nil
+	}
+	switch kind {
+	case "blob":
+		_, size, r, err := s.open(id)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		_, err = p.putBlob(size, r)
+		return err
+	case "tree":
+		entries, err := s.tree(id)
+		for _, e := range entries {
+			below := "blob"
+			if e.mode == folderMode {
+				below = "tree"
+			}
+			err = errors.Join(err, s.copyTo(p, below, e.id))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	content, err := s.whole(kind, id)
+	if err == nil {
+		_, err = p.put(kind, content)
+	}
+	return err
+}

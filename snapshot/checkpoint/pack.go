@@ -1,0 +1,218 @@
+package checkpoint
+
+import (
+	"bufio"
+	"compress/zlib"
+	"crypto/sha1" //nolint:gosec // the names of git's objects
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+)
+
+// pack writes new objects into one pack with its index. go-git's own writer must know all objects before it begins, and
+// then keeps them in memory.
+type pack struct {
+	file    *os.File
+	out     *bufio.Writer
+	sum     *counted
+	deflate *zlib.Writer
+	added   []idxfile.Entry
+	offset  int64        // where the next object begins
+	known   map[oid]bool // objects that need not be written again
+	most    int64        // bytes of the pack
+
+	installed string // the path of the finished pack
+}
+
+// counted computes the checksum of what passes, and counts it.
+type counted struct {
+	to    io.Writer
+	crc   hash.Hash32
+	bytes int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.crc.Write(p)
+	c.bytes += int64(len(p))
+	return c.to.Write(p)
+}
+
+// objectTypes are the types of objects in a pack, see gitformat-pack(5).
+var objectTypes = map[string]byte{"commit": 1, "tree": 2, "blob": 3}
+
+// newPack begins a pack in a folder. known are objects that the store has.
+func newPack(folder string, known map[oid]bool, most int64) (*pack, error) {
+	f, err := os.CreateTemp(folder, "tmp_pack_")
+	if err != nil {
+		return nil, err
+	}
+	p := &pack{file: f, out: bufio.NewWriterSize(f, 1<<16), known: known, most: most}
+	p.sum = &counted{to: p.out, crc: crc32.NewIEEE()}
+	p.deflate, err = zlib.NewWriterLevel(p.sum, zlib.BestSpeed)
+	if err != nil {
+		return nil, errors.Join(err, p.drop())
+	}
+	p.write(packHeader(0))
+	return p, nil
+}
+
+func packHeader(objects uint32) []byte {
+	return []byte{'P', 'A', 'C', 'K', 0, 0, 0, 2, byte(objects >> 24), byte(objects >> 16), byte(objects >> 8), byte(objects)}
+}
+
+// write adds bytes of the pack that belong to no object. A bufio.Writer keeps its first error, which finish returns.
+func (p *pack) write(b []byte) {
+	p.out.Write(b) //nolint:errcheck // see finish
+	p.offset += int64(len(b))
+}
+
+// put stores an object.
+func (p *pack) put(kind string, content []byte) (oid, error) {
+	id := name(kind, content)
+	if p.known[id] {
+		return id, nil
+	}
+	return id, p.add(kind, int64(len(content)), func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	}, func() oid { return id })
+}
+
+// putBlob stores the content of a file of a known size.
+func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
+	h := sha1.New() //nolint:gosec // the name of a git object
+	fmt.Fprintf(h, "blob %d\x00", size)
+	return id, p.add("blob", size, func(w io.Writer) error {
+		n, err := io.Copy(io.MultiWriter(h, w), io.LimitReader(content, size))
+		if err == nil && n != size {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}, func() oid {
+		h.Sum(id[:0])
+		return id
+	})
+}
+
+// errTooLarge reports that a checkpoint needs more room than its store may use.
+var errTooLarge = errors.New("the new contents are larger than airlock.checkpoint.max")
+
+// add writes one object. id is called after write.
+func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {
+	p.sum.crc.Reset()
+	p.sum.bytes = 0
+	header := objectTypes[kind]<<4 | byte(size&0xf)
+	for size >>= 4; size > 0; size >>= 7 {
+		p.sum.Write([]byte{header | 0x80}) //nolint:errcheck // see finish
+		header = byte(size & 0x7f)
+	}
+	p.sum.Write([]byte{header}) //nolint:errcheck // see finish
+	p.deflate.Reset(p.sum)
+	if err := errors.Join(write(p.deflate), p.deflate.Close()); err != nil {
+		return err
+	}
+	name := id()
+	if p.known[name] {
+		return p.back()
+	}
+	p.known[name] = true
+	p.added = append(p.added, idxfile.Entry{Hash: plumbing.Hash(name), CRC32: p.sum.crc.Sum32(), Offset: uint64(p.offset)})
+	if p.offset += p.sum.bytes; p.offset > p.most {
+		return errTooLarge
+	}
+	return nil
+}
+
+// back takes back the last object, which the store has already. Git refuses a pack that has an object twice.
+func (p *pack) back() error {
+	if err := p.out.Flush(); err != nil {
+		return err
+	}
+	if err := p.file.Truncate(p.offset); err != nil {
+		return err
+	}
+	_, err := p.file.Seek(p.offset, io.SeekStart)
+	return err
+}
+
+// finish completes pack and index. The index gets its name last, which makes the objects visible.
+func (p *pack) finish() error {
+	if len(p.added) == 0 {
+		return p.drop()
+	}
+	err := p.out.Flush()
+	if err == nil {
+		_, err = p.file.WriteAt(packHeader(uint32(len(p.added))), 0)
+	}
+	if err != nil {
+		return errors.Join(err, p.drop())
+	}
+	checksum, err := p.trailer()
+	if err == nil {
+		err = p.install(checksum)
+	}
+	if err != nil {
+		return errors.Join(err, p.drop())
+	}
+	return nil
+}
+
+// trailer appends the checksum of the pack.
+func (p *pack) trailer() (checksum plumbing.Hash, err error) {
+	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+		return checksum, err
+	}
+	h := sha1.New() //nolint:gosec // the checksum of a pack
+	if _, err := io.Copy(h, p.file); err != nil {
+		return checksum, err
+	}
+	h.Sum(checksum[:0])
+	_, err = p.file.Write(checksum[:])
+	return checksum, err
+}
+
+func (p *pack) install(checksum plumbing.Hash) error {
+	var w idxfile.Writer
+	if err := w.OnHeader(uint32(len(p.added))); err != nil {
+		return err
+	}
+	for _, e := range p.added {
+		w.Add(e.Hash, e.Offset, e.CRC32)
+	}
+	if err := w.OnFooter(checksum); err != nil {
+		return err
+	}
+	made, err := w.Index()
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(filepath.Dir(p.file.Name()), "pack-"+checksum.String())
+	index, err := os.CreateTemp(filepath.Dir(base), "tmp_idx_")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(index.Name())
+	defer index.Close()
+	buffered := bufio.NewWriter(index)
+	if _, err := idxfile.NewEncoder(buffered).Encode(made); err != nil {
+		return err
+	}
+	if err := errors.Join(buffered.Flush(), p.file.Sync(), index.Sync(), p.file.Close()); err != nil {
+		return err
+	}
+	p.installed = base + ".pack"
+	return errors.Join(os.Rename(p.file.Name(), p.installed), os.Rename(index.Name(), base+".idx"))
+}
+
+// drop gives the pack up.
+func (p *pack) drop() error {
+	p.file.Close()
+	return os.Remove(p.file.Name())
+}

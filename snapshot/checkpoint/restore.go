@@ -1,0 +1,273 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+)
+
+// Restoring is a restore that is about to be done.
+type Restoring struct {
+	Before  Taken    // the state before, which undoes the restore
+	Write   []string // paths that will be written: contents, links, folders, modes or times
+	Remove  []string
+	Whole   bool // afterwards the workspace is exactly the checkpoint
+	want    *node
+	operate []files.Operation
+	blobs   []oid // the content of each operation
+	to      Checkpoint
+}
+
+// RestoreOptions are the options of a restore.
+type RestoreOptions struct {
+	Options       // of the checkpoint before
+	Scope   Scope // the files to restore
+	KeepNew bool  // files that the checkpoint does not have stay
+}
+
+// ErrDiffers reports that the workspace is not what a restore was to make of it.
+var ErrDiffers = errors.New("the workspace differs from what was to be restored")
+
+// Plan makes a checkpoint of the present state, for which it reads all files, and finds out what a restore will do. Nothing of the
+// agent's may run from now on.
+func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o RestoreOptions) (*Restoring, error) {
+	saved, err := s.load(to)
+	if err != nil {
+		return nil, err
+	}
+	o.Whole = true
+	before, err := s.Take(ctx, c, o.Options)
+	if err != nil {
+		return nil, fmt.Errorf("make a checkpoint before the restore: %w", err)
+	}
+	r := &Restoring{Before: before, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
+	r.want = wanted("", before.top, saved, o)
+	p := planner{Store: s, Restoring: r}
+	return r, p.plan()
+}
+
+// wanted returns the state of a file after a restore: nil if it is removed. Both states may be nil.
+func wanted(path string, now, saved *node, o RestoreOptions) *node {
+	in := len(o.Scope) == 0 || path != "" && o.Scope.Contains(path)
+	var n node
+	switch {
+	case in && saved != nil:
+		n = *saved
+	case in && (now == nil || !o.KeepNew && now.kind != files.Special):
+		return nil
+	case now == nil && saved.kind == files.Folder && leads(path, o.Scope):
+		n = *saved // a folder on the way to a file in the scope
+	case now == nil:
+		return nil
+	default:
+		n = *now
+		if saved != nil && now.kind != files.Folder && saved.kind == files.Folder && leads(path, o.Scope) {
+			n = *saved
+		}
+	}
+	n.children = nil
+	if n.kind != files.Folder {
+		return &n
+	}
+	below := saved
+	if saved != nil && saved.kind != files.Folder {
+		below = nil
+	}
+	for _, name := range namesIn(now, below) {
+		if c := wanted(join(path, name), now.child(name), below.child(name), o); c != nil {
+			n.children = append(n.children, c)
+		}
+	}
+	return &n
+}
+
+// leads reports whether a folder is on the way to a file in the scope.
+func leads(path string, scope Scope) bool {
+	return slices.ContainsFunc(scope, func(p string) bool { return strings.HasPrefix(strings.Trim(p, "/"), path+"/") })
+}
+
+// planner finds the operations of a restore.
+type planner struct {
+	*Store
+	*Restoring
+	sets []files.Operation // at the end, the deepest first
+}
+
+func (p *planner) plan() error {
+	if err := p.folder("", p.Before.top, p.want); err != nil {
+		return err
+	}
+	p.operate = append(p.operate, p.sets...)
+	p.blobs = append(p.blobs, make([]oid, len(p.sets))...)
+	slices.Sort(p.Write)
+	return nil
+}
+
+func (p *planner) add(o files.Operation, blob oid) {
+	p.operate, p.blobs = append(p.operate, o), append(p.blobs, blob)
+}
+
+// folder makes a folder what it must be. now is nil for a new one.
+func (p *planner) folder(path string, now, want *node) error {
+	before := len(p.operate) + len(p.sets)
+	for _, name := range namesIn(now, want) {
+		if err := p.entry(join(path, name), now.child(name), want.child(name)); err != nil {
+			return err
+		}
+	}
+	touched := len(p.operate)+len(p.sets) > before
+	if touched || now == nil || now.opened || now.mode != want.mode || now.mtime != want.mtime {
+		p.set(path, want)
+		if now == nil || now.mode != want.mode || now.mtime != want.mtime {
+			p.Write = append(p.Write, path)
+		}
+	}
+	return nil
+}
+
+func (p *planner) set(path string, want *node) {
+	p.sets = append(p.sets, files.Operation{Action: files.Set, Kind: want.kind, Path: path, Mode: want.mode, Mtime: want.mtime})
+}
+
+// entry makes an entry of a folder what it must be.
+func (p *planner) entry(path string, now, want *node) error {
+	if want == nil {
+		p.remove(path, now)
+		return nil
+	}
+	if now != nil && now.kind == files.Special && want.kind == files.Special {
+		return nil
+	}
+	if now != nil && now.kind != want.kind && (now.kind == files.Folder || want.kind == files.Folder) {
+		p.remove(path, now)
+		now = nil
+	}
+	if want.kind == files.Folder {
+		if now == nil {
+			p.add(files.Operation{Action: files.MakeFolder, Path: path}, oid{})
+		}
+		return p.folder(path, now, want)
+	}
+	switch {
+	case now != nil && now.same(want) && !now.opened:
+		return nil
+	case now != nil && now.sameContent(want) && (now.kind == files.Link || now.links <= 1):
+		p.set(path, want)
+	case want.kind == files.Link:
+		p.add(files.Operation{Action: files.MakeLink, Path: path, Target: want.target, Mtime: want.mtime}, oid{})
+	default: // also if the file has other names, whose mode and time would change with it
+		_, size, content, err := p.open(want.blob)
+		if err != nil {
+			return err
+		}
+		content.Close()
+		p.add(files.Operation{Action: files.Write, Path: path, Mode: want.mode, Mtime: want.mtime, Size: size}, want.blob)
+	}
+	if now == nil || !now.same(want) {
+		p.Write = append(p.Write, path)
+	}
+	return nil
+}
+
+// remove removes a file, or a folder with everything in it.
+func (p *planner) remove(path string, now *node) {
+	p.Remove = append(p.Remove, path)
+	if now.kind != files.Folder {
+		p.add(files.Operation{Action: files.Remove, Path: path}, oid{})
+		return
+	}
+	for _, c := range now.children {
+		p.remove(join(path, c.name), c)
+	}
+	p.add(files.Operation{Action: files.RemoveFolder, Path: path}, oid{})
+}
+
+// Restored is the result of a restore.
+type Restored struct {
+	IDs
+	Failed []string // operations that could not be done, with reasons
+	Taken  Taken    // the state after it, if it is not exactly the checkpoint's
+}
+
+// Restore does what was planned, and computes the ids of the workspace again. If they are not those of the checkpoint, or of the
+// planned state if it is not the whole checkpoint, the error is [ErrDiffers].
+func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (done Restored, err error) {
+	err = c.Apply(r.operate, func(n int) (io.ReadCloser, error) {
+		_, _, content, err := s.open(r.blobs[n])
+		return content, err
+	}, func(n int, reason string) {
+		const most = 10
+		if len(done.Failed) < most {
+			done.Failed = append(done.Failed, fmt.Sprintf("%q: %s", r.operate[n].Path, reason))
+		}
+	})
+	if err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	top, err := walk(c, true)
+	if err != nil {
+		return done, errors.Join(ErrDiffers, err)
+	}
+	if done.IDs, err = s.identify(ctx, c, top); err != nil {
+		return done, errors.Join(ErrDiffers, err)
+	}
+	if err := shut(c, top); err != nil {
+		return done, errors.Join(ErrDiffers, err)
+	}
+	want, err := encode(r.want, nameOnly)
+	if err != nil {
+		return done, err
+	}
+	if want.ids() != done.IDs || r.Whole && done.IDs != r.to.IDs || len(done.Failed) > 0 {
+		return done, ErrDiffers
+	}
+	return done, nil
+}
+
+// Cancel takes back what a plan did to the workspace: it gave the owner access to files that the agent closed to itself.
+func (r *Restoring) Cancel(c *files.Client) error { return r.Before.Shut(c) }
+
+// Shut takes the access back that [Options.Opens] gave.
+func (t Taken) Shut(c *files.Client) error { return shut(c, t.top) }
+
+func shut(c *files.Client, top *node) (err error) {
+	var all []files.Operation
+	for path, n := range top.all() {
+		if n.opened {
+			all = append(all, files.Operation{Action: files.Set, Kind: n.kind, Path: path, Mode: n.mode, Mtime: n.mtime})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Reverse(all)
+	var failed []error
+	err = c.Apply(all, nil, func(n int, reason string) { failed = append(failed, fmt.Errorf("%q: %s", all[n].Path, reason)) })
+	return errors.Join(append(failed, err)...)
+}
+
+func nameOnly(kind string, content []byte) (oid, error) { return name(kind, content), nil }
+
+// identify computes the ids of a walked workspace, without storing anything. Files that are as the last checkpoint's walk found them
+// are not read again.
+func (s *Store) identify(ctx context.Context, c *files.Client, top *node) (ids IDs, err error) {
+	before := s.readIndex()
+	p, err := newPack(s.folder, before.known(), s.most)
+	if err != nil {
+		return ids, err
+	}
+	changing, err := s.fill(ctx, c, top, before, p, false)
+	if err = errors.Join(err, p.drop()); err != nil {
+		return ids, err
+	}
+	if len(changing) > 0 {
+		return ids, fmt.Errorf("%d files change while they are read: %q", len(changing), changing[0])
+	}
+	r, err := encode(top, nameOnly)
+	return r.ids(), err
+}

@@ -1,0 +1,332 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+)
+
+// Store is the repository with the checkpoints of one airlock. Its caller holds a lock that keeps other processes away.
+type Store struct {
+	objects
+	dir  string
+	most int64
+}
+
+// Caps of a store.
+const (
+	// DefaultBytes is the value of airlock.checkpoint.max.
+	DefaultBytes = 2 << 30
+	// MostCheckpoints is the number of checkpoints that are kept.
+	MostCheckpoints = 200
+)
+
+// ErrNoCheckpoint reports that there is no checkpoint with that number.
+var ErrNoCheckpoint = errors.New("no such checkpoint")
+
+// Checkpoint is a kept state of a workspace.
+type Checkpoint struct {
+	Number int
+	IDs
+	Time    time.Time
+	Message string
+	commit  oid
+	root    oid
+}
+
+const (
+	refFolder = "refs/checkpoints"
+	trailer   = "\n\nAirlock-Checkpoint-Version: 1\n"
+)
+
+// OpenStore opens the store in a folder, and creates it if it does not exist. most is the number of bytes that it may use.
+func OpenStore(dir string, most int64) (*Store, error) {
+	for _, folder := range []string{"objects/pack", "objects/info", refFolder} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for name, content := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"} {
+		name = filepath.Join(dir, name)
+		if _, err := os.Lstat(name); err == nil {
+			continue
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	s := &Store{objects: objects{folder: filepath.Join(dir, "objects", "pack")}, dir: dir, most: most}
+	return s, s.sweep()
+}
+
+// sweep removes what an interrupted command left, and opens the packs.
+func (s *Store) sweep() error {
+	for _, folder := range []string{s.dir, s.folder, filepath.Join(s.dir, refFolder)} {
+		rest, err := filepath.Glob(filepath.Join(folder, "tmp_*"))
+		if err != nil {
+			return err
+		}
+		for _, name := range rest {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return s.list()
+}
+
+// Close releases the store's descriptors.
+func (s *Store) Close() error { return s.close() }
+
+// numbers returns the numbers of all checkpoints, in order.
+func (s *Store) numbers() ([]int, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, refFolder))
+	var all []int
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// last returns the highest number of a checkpoint, 0 if there is none.
+func (s *Store) last() (int, error) {
+	all, err := s.numbers()
+	if len(all) == 0 {
+		return 0, err
+	}
+	return all[len(all)-1], err
+}
+
+// List returns all checkpoints, oldest first.
+func (s *Store) List() ([]Checkpoint, error) {
+	numbers, err := s.numbers()
+	var all []Checkpoint
+	for _, n := range numbers {
+		c, findErr := s.Find(n)
+		err = errors.Join(err, findErr)
+		all = append(all, c)
+	}
+	return all, err
+}
+
+func (s *Store) ref(n int) string { return filepath.Join(s.dir, refFolder, strconv.Itoa(n)) }
+
+// Find returns the checkpoint with a number, or [ErrNoCheckpoint].
+func (s *Store) Find(n int) (c Checkpoint, err error) {
+	text, err := os.ReadFile(s.ref(n))
+	if errors.Is(err, os.ErrNotExist) {
+		return c, fmt.Errorf("%w: %d", ErrNoCheckpoint, n)
+	}
+	c.Number = n
+	if err == nil {
+		c.commit, err = parseOID(strings.TrimSpace(string(text)))
+	}
+	if err == nil {
+		err = s.readCommit(&c)
+	}
+	var r roots
+	if err == nil {
+		r, err = s.roots(c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("checkpoint %d: %w", n, err)
+	}
+	c.IDs = r.ids()
+	return c, nil
+}
+
+// readCommit reads what the commit of a checkpoint says. save wrote it.
+func (s *Store) readCommit(c *Checkpoint) error {
+	content, err := s.whole("commit", c.commit)
+	if err != nil {
+		return err
+	}
+	head, message, _ := strings.Cut(string(content), "\n\n")
+	c.Message = strings.TrimSuffix(message, trailer)
+	lines := strings.Split(head, "\n")
+	if c.root, err = parseOID(strings.TrimPrefix(lines[0], "tree ")); err != nil {
+		return err
+	}
+	words := strings.Fields(lines[len(lines)-1])
+	if len(words) < 2 {
+		return fmt.Errorf("commit %s: %q", c.commit, head)
+	}
+	seconds, err := strconv.ParseInt(words[len(words)-2], 10, 64)
+	c.Time = time.Unix(seconds, 0).UTC()
+	return err
+}
+
+// roots reads the trees of a checkpoint.
+func (s *Store) roots(c Checkpoint) (roots, error) {
+	top, err := s.subtrees(c.root)
+	return roots{top["files"], top["meta"], top["git"]}, err
+}
+
+// save stores a checkpoint, of whose files the objects are in a pack, and makes it visible.
+func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpoint, err error) {
+	n, err := s.last()
+	if err != nil {
+		return c, err
+	}
+	c = Checkpoint{Number: n + 1, IDs: r.ids(), Time: now.UTC().Truncate(time.Second), Message: strings.ReplaceAll(message, "\x00", "")}
+	if c.root, err = r.root(p.put); err != nil {
+		return c, err
+	}
+	who := fmt.Sprintf("git-airlock <> %d +0000", now.Unix())
+	c.commit, err = p.put("commit", fmt.Appendf(nil, "tree %s\nauthor %s\ncommitter %s\n\n%s%s", c.root, who, who, c.Message, trailer))
+	if err != nil {
+		return c, err
+	}
+	if err := p.finish(); err != nil {
+		return c, fmt.Errorf("store the checkpoint: %w", err)
+	}
+	if err := s.list(); err != nil {
+		return c, err
+	}
+	temporary := filepath.Join(s.dir, "tmp_ref")
+	if err := os.WriteFile(temporary, []byte(c.commit.String()+"\n"), 0o600); err != nil {
+		return c, err
+	}
+	return c, os.Rename(temporary, s.ref(c.Number))
+}
+
+// load reads all files of a checkpoint.
+func (s *Store) load(c Checkpoint) (*node, error) {
+	r, err := s.roots(c)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", c.Number, err)
+	}
+	top, err := s.loadFolder("", r.files, r.meta, 0)
+	if err == nil && r.git != (oid{}) {
+		var parts map[string]oid
+		if parts, err = s.subtrees(r.git); err == nil {
+			var git *node
+			git, err = s.loadFolder(gitFolder, parts["files"], parts["meta"], 0)
+			top.children = append(top.children, git)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", c.Number, err)
+	}
+	slices.SortFunc(top.children, byName)
+	return top, nil
+}
+
+func byName(a, b *node) int { return strings.Compare(a.name, b.name) }
+
+func (s *Store) loadFolder(name string, tree, metas oid, depth int) (*node, error) {
+	if depth > files.MaxDepth+1 {
+		return nil, errors.New("too many folders in each other")
+	}
+	contents, err := s.tree(tree)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := s.subtrees(metas)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.whole("blob", lists[metaName])
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parseMeta(list)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{name: name, kind: files.Folder, mode: parsed[""].mode, mtime: parsed[""].mtime, tree: tree, meta: metas}
+	for _, e := range contents {
+		c, err := s.loadEntry(e, lists[e.name], parsed[e.name], depth)
+		if err != nil {
+			return nil, err
+		}
+		if c.name, err = fileNameOf(e.name); err != nil {
+			return nil, err
+		}
+		n.children = append(n.children, c)
+	}
+	slices.SortFunc(n.children, byName)
+	return n, nil
+}
+
+func (s *Store) loadEntry(e treeEntry, metas oid, m meta, depth int) (*node, error) {
+	switch e.mode {
+	case folderMode:
+		return s.loadFolder("", e.id, metas, depth+1)
+	case linkMode:
+		target, err := s.whole("blob", e.id)
+		return &node{kind: files.Link, mode: m.mode, mtime: m.mtime, target: string(target)}, err
+	}
+	return &node{kind: files.Regular, mode: m.mode, mtime: m.mtime, blob: e.id}, nil
+}
+
+// Size returns the bytes of the store.
+func (s *Store) Size() (bytes int64) {
+	entries, err := os.ReadDir(s.folder)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// Trim removes the oldest checkpoints until the caps hold, and returns how many. The newest one stays.
+func (s *Store) Trim() (removed int, err error) {
+	all, err := s.numbers()
+	for err == nil && len(all) > 1 && (len(all) > MostCheckpoints || s.Size() > s.most) {
+		// Each removal copies the rest, so a tenth is removed at once.
+		n := min(len(all)-1, max(len(all)-MostCheckpoints, 1+len(all)/10))
+		for _, number := range all[:n] {
+			err = errors.Join(err, os.Remove(s.ref(number)))
+		}
+		removed += n
+		all = slices.Delete(all, 0, n)
+		err = errors.Join(err, s.compact())
+	}
+	return removed, err
+}
+
+// compact copies the objects of all checkpoints into one pack and removes the others.
+func (s *Store) compact() error {
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(s.folder, "pack-*"))
+	if err != nil {
+		return err
+	}
+	p, err := newPack(s.folder, map[oid]bool{}, 1<<62)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if err := errors.Join(s.copyTo(p, "tree", c.root), s.copyTo(p, "commit", c.commit)); err != nil {
+			return errors.Join(err, p.drop())
+		}
+	}
+	if err := p.finish(); err != nil {
+		return err
+	}
+	made := strings.TrimSuffix(p.installed, ".pack")
+	for _, name := range old {
+		if strings.TrimSuffix(strings.TrimSuffix(name, ".idx"), ".pack") != made {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}
+	return errors.Join(err, s.list())
+}
