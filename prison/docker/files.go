@@ -23,17 +23,19 @@ func accounts(s prison.Spec) []dialect.Entry {
 	}
 }
 
-// noResolver is for Podman, which does not replace the image's resolv.conf if there is no network. The image's file
-// names the resolver of the machine where the image was built.
-var noResolver = dialect.Entry{Name: "resolv.conf", Mode: 0o644, Content: "nameserver 127.0.0.1\n"}
+// resolverFile is for Podman, which does not replace the image's resolv.conf where it makes no network, and it makes none:
+// the interface of a prison comes later. The image's file names the resolver of the machine where the image was built.
+func resolverFile(s prison.Spec) dialect.Entry {
+	server := "127.0.0.1"
+	if s.Network != prison.NetworkNone {
+		server = resolver()
+	}
+	return dialect.Entry{Name: "resolv.conf", Mode: 0o644, Content: "nameserver " + server + "\n"}
+}
 
 // fillLate puts accounts and home into a running container, see [dialect.Platform.FillsLate].
 func (e *engine) fillLate(ctx context.Context, id string, s prison.Spec) error {
-	etc := accounts(s)
-	if s.Network == prison.NetworkNone {
-		etc = append(etc, noResolver)
-	}
-	if err := e.Put(ctx, id, "/etc", etc...); err != nil {
+	if err := e.Put(ctx, id, "/etc", append(accounts(s), resolverFile(s))...); err != nil {
 		return err
 	}
 	if err := e.Put(ctx, id, "/home", homeFolders(s)...); err != nil {
