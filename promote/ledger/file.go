@@ -12,7 +12,7 @@ import (
 
 // readFile reads a state file into v. If the file is missing, v stays as it is. A file of another version is an
 // error, because this program cannot interpret it.
-func readFile(file string, version int, v any) error {
+func readFile(file string, version int, v any) error { //nolint:unparam // each file has a version of its own
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -30,7 +31,7 @@ func main() {
 	flag.StringVar(&m.last, "say", "Done.", "the closing `sentence`")
 	flag.IntVar(&m.refuse, "refuse", 0, "answer every request with this HTTP `status`, such as 401 or 429")
 	flag.Parse()
-	on, err := net.Listen("tcp", *listen)
+	on, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", *listen)
 	if err == nil && *ready != "" {
 		err = os.WriteFile(*ready, nil, 0o644)
 	}

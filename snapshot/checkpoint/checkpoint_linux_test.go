@@ -39,11 +39,11 @@ func newWorld(t *testing.T, most int64) *world {
 	w.store = store
 	w.Client = serve(t, w.dir)
 	t.Cleanup(func() {
-		w.Client.Close() //nolint:errcheck // a test may have made it fail
+		w.Close() // a test may have made it fail
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
-		exec.Command("chmod", "-R", "u+rwx", w.dir).Run() //nolint:errcheck // for t.TempDir
+		exec.Command("chmod", "-R", "u+rwx", w.dir).Run() // for t.TempDir
 	})
 	return w
 }
@@ -165,16 +165,16 @@ func damage(t *testing.T, r *rand.Rand, dir string, steps int) {
 		// Errors are fine: a file may exist already, or its folder may be gone.
 		switch r.IntN(12) {
 		case 0, 1, 2, 3:
-			root.WriteFile(path, content, fs.FileMode(r.IntN(0o1000)|0o400)) //nolint:errcheck
+			root.WriteFile(path, content, fs.FileMode(r.IntN(0o1000)|0o400))
 			all = append(all, path)
 		case 4, 5:
 			if strings.Count(path, "/") < 8 && root.Mkdir(path, 0o755) == nil {
 				folders, all = append(folders, path), append(all, path)
 			}
 		case 6:
-			root.Symlink(hostile[r.IntN(len(hostile))], path) //nolint:errcheck
+			root.Symlink(hostile[r.IntN(len(hostile))], path)
 		case 7:
-			root.Symlink("/nowhere", path) //nolint:errcheck
+			root.Symlink("/nowhere", path)
 		default:
 			if len(all) > 0 {
 				harm(r, root, all[r.IntN(len(all))], path, content)
@@ -190,20 +190,20 @@ func harm(r *rand.Rand, root *os.Root, path, other string, content []byte) {
 	}
 	switch r.IntN(7) {
 	case 0:
-		root.RemoveAll(path) //nolint:errcheck
+		root.RemoveAll(path)
 	case 1:
-		root.Rename(path, other) //nolint:errcheck
+		root.Rename(path, other)
 	case 2:
-		root.Chmod(path, fs.FileMode(r.IntN(0o1000))|fs.FileMode(r.IntN(2))<<20) //nolint:errcheck // sometimes sticky
+		root.Chmod(path, fs.FileMode(r.IntN(0o1000))|fs.FileMode(r.IntN(2))<<20) // sometimes sticky
 	case 3:
-		root.Chtimes(path, time.Time{}, begin.Add(-time.Duration(r.Int64N(1<<60)))) //nolint:errcheck
+		root.Chtimes(path, time.Time{}, begin.Add(-time.Duration(r.Int64N(1<<60))))
 	case 4:
-		root.Link(path, other) //nolint:errcheck
+		root.Link(path, other)
 	case 5:
-		root.RemoveAll(path)           //nolint:errcheck
-		root.Symlink("/nowhere", path) //nolint:errcheck
+		root.RemoveAll(path)
+		root.Symlink("/nowhere", path)
 	case 6:
-		root.WriteFile(path, content, 0o600) //nolint:errcheck
+		root.WriteFile(path, content, 0o600)
 	}
 }
 
@@ -274,11 +274,11 @@ func TestRace(t *testing.T) {
 				return
 			default:
 			}
-			os.Rename(folder, folder+".aside")                                           //nolint:errcheck
-			os.Symlink(outside, folder)                                                  //nolint:errcheck
-			os.WriteFile(filepath.Join(folder+".aside", "file"), []byte("raced"), 0o640) //nolint:errcheck
-			os.Remove(folder)                                                            //nolint:errcheck
-			os.Rename(folder+".aside", folder)                                           //nolint:errcheck
+			os.Rename(folder, folder+".aside")
+			os.Symlink(outside, folder)
+			os.WriteFile(filepath.Join(folder+".aside", "file"), []byte("raced"), 0o640)
+			os.Remove(folder)
+			os.Rename(folder+".aside", folder)
 		}
 	}()
 	for range 30 {

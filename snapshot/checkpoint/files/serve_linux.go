@@ -67,7 +67,7 @@ func (w *walk) entry(folder int, name string, depth int) Entry {
 		e.Error = reason(err)
 		return e
 	}
-	e.Stat, e.Mode, e.Links = statOf(&st), st.Mode&0o7777, uint64(st.Nlink)
+	e.Stat, e.Mode, e.Links = statOf(&st), st.Mode&0o7777, uint64(st.Nlink) //nolint:unconvert // 32 bits on arm64
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		e.Kind = Folder

@@ -26,7 +26,7 @@ type Notes struct{ Airlock, Session, Dir string }
 
 // Newest returns the number of the newest record, 0 without a ledger that can be read.
 func (n Notes) Newest() uint64 {
-	newest, _ := ledger.Newest(n.Dir) //nolint:errcheck // Note reports it
+	newest, _ := ledger.Newest(n.Dir) // Note reports the error
 	return newest
 }
 

@@ -22,7 +22,7 @@ var (
 // A task is for the agent of the settings if none is named.
 func asked(c *cli.Context, s *session.Session) (*session.Agent, []string, error) {
 	inside, words, task := edge.Inside(c), edge.Words(c), c.String(taskFlag.Name)
-	name := ""
+	var name string
 	switch {
 	case len(words) > 0:
 		name = words[0]
