@@ -194,7 +194,7 @@ func harm(r *rand.Rand, root *os.Root, path, other string, content []byte) {
 	case 1:
 		root.Rename(path, other)
 	case 2:
-		root.Chmod(path, fs.FileMode(r.IntN(0o1000))|fs.FileMode(r.IntN(2))<<20) // sometimes sticky
+		root.Chmod(path, fs.FileMode(r.IntN(0o1000))|readable()|fs.FileMode(r.IntN(2))<<20) // sometimes sticky
 	case 3:
 		root.Chtimes(path, time.Time{}, begin.Add(-time.Duration(r.Int64N(1<<60))))
 	case 4:
@@ -205,6 +205,14 @@ func harm(r *rand.Rand, root *os.Root, path, other string, content []byte) {
 	case 6:
 		root.WriteFile(path, content, 0o600)
 	}
+}
+
+// readable returns the bits that every mode has, so that an ordinary user can list what a restore made. Root can list all files.
+func readable() fs.FileMode {
+	if os.Getuid() == 0 {
+		return 0
+	}
+	return 0o700
 }
 
 // TestDamageAndRestore restores random states after random damage, with names that git refuses, and compares each with an
