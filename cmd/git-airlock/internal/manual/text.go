@@ -72,6 +72,8 @@ var Settings = []Setting{
 	{"airlock.image", "none", "a container image with git and a shell; `auto` uses `docker` for it if a container engine answers"},
 	{"airlock.runtime", "the engine's", "the container runtime, such as `runsc`"},
 	{"airlock.network", "`none`", "the network of the prison: `none`, `allowlist` for the names that rules allow, or `open` for public addresses. An open network has no loopback, link-local or private addresses and no metadata service of a cloud, and none of the host's own addresses, see git-airlock-start(1)"},
+	{"airlock.agent.<name>.*", "", "`command`, `task`, `allow` and `env` describe an agent of your own, or change a known one, see git-airlock-agents(1)"},
+	{"airlock.agent.default", "none", "the agent of `git airlock run -p`"},
 	{"airlock.allow", "", "a rule about what the network `allowlist` reaches: `[METHOD,...] HOST[:PORT][/PATH] [=CIDR]`, `CIDR:PORT`, or a set such as `@npm`, see git-airlock-net(1); can be set more than once. An empty value drops those before it"},
 	{"airlock.deny", "", "a rule about what the network refuses, whatever other rules allow; can be set more than once"},
 	{"airlock.networkLearn", "`false`", "`true`: the network `allowlist` reaches all public hosts that no rule denies; `git airlock net learn` then prints the rules that suffice"},
