@@ -47,27 +47,29 @@ func asked(c *cli.Context, s *session.Session) (*session.Agent, []string, error)
 	return a, nil, nil
 }
 
-// errLate is the cause of the end of a command at --max-time.
-var errLate = errors.New("the command took longer than --max-time")
-
-// limited returns a context that ends with [errLate] after --max-time.
-func limited(c *cli.Context) (context.Context, context.CancelFunc, error) {
+// maxTime returns the value of --max-time, 0 without it.
+func maxTime(c *cli.Context) (time.Duration, error) {
 	if !c.IsSet(maxTimeFlag.Name) {
-		return c.Context, func() {}, nil
+		return 0, nil
 	}
 	most, err := time.ParseDuration(c.String(maxTimeFlag.Name))
 	if err != nil || most <= 0 {
-		return nil, nil, ui.Usagef("--max-time: %q is no time; want one such as 90m or 2h30m", c.String(maxTimeFlag.Name))
+		return 0, ui.Usagef("--max-time: %q is no time; want one such as 90m or 2h30m", c.String(maxTimeFlag.Name))
 	}
-	ctx, end := context.WithTimeoutCause(c.Context, most, errLate)
-	return ctx, end, nil
+	return most, nil
 }
 
-// inTime returns the result of a command, or the status of timeout(1) if --max-time ended it.
-func inTime(ctx context.Context, s *session.Session, err error) error {
+// within calls act with a context that ends after a time, if that is not 0. If it ended act, the result is the status of timeout(1).
+func within(ctx context.Context, s *session.Session, most time.Duration, act func(context.Context) error) error {
+	if most == 0 {
+		return act(ctx)
+	}
 	const late = 124
-	if errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(ctx), errLate) {
-		s.Report.Say("%s", errLate)
+	limited, end := context.WithTimeout(ctx, most)
+	defer end()
+	err := act(limited)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		s.Report.Say("the command took longer than --max-time %s", most)
 		return edge.EndedWith(late)
 	}
 	return err

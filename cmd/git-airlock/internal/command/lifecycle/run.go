@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -38,19 +39,18 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			ctx, end, err := limited(c)
+			most, err := maxTime(c)
 			if err != nil {
 				return err
 			}
-			defer end()
-			return inTime(ctx, s, runInside(ctx, s, wanted, argv))
+			return runInside(c.Context, s, wanted, argv, most)
 		}),
 	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
 
-// runInside runs a command to its end in the running airlock, or in one that it starts. A failure of the command has priority over a
-// hold.
-func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string) error {
+// runInside runs a command to its end, or for the time most if that is not 0, in the running airlock, or in one that it starts. A
+// failure of the command has priority over a hold.
+func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration) error {
 	edge.KeepWorking()
 	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
 		switch {
@@ -61,7 +61,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			s.Report.Say("would run %q in the prison and promote its commits", argv)
 			return nil
 		}
-		return visit(ctx, s, r, argv, wanted.Agent)
+		return within(ctx, s, most, func(ctx context.Context) error { return visit(ctx, s, r, argv, wanted.Agent) })
 	})
 	var refused *environment.Refusal
 	switch {
