@@ -54,8 +54,8 @@ type Detector struct {
 // rule is one of the file's rules. It is compiled when it is first needed, and most rules never are.
 type rule struct {
 	id      string
-	regex   func() *regexp.Regexp // nil if the path alone decides
-	width   func() int            // how far a match can reach from one of the rule's keywords
+	regex   func() expression // nil if the path alone decides
+	width   func() int        // how far a match can reach from one of the rule's keywords
 	path    func() *regexp.Regexp
 	begin   func() *beginning // nil if the beginning of a match is not known
 	value   func() *assigned  // nil if the rule does not match an assigned value
@@ -111,7 +111,7 @@ func parse(content []byte, more ...[]byte) (*Detector, error) {
 		if r.ID == "" || r.Regex == "" && r.Path == "" {
 			return nil, fmt.Errorf("rule %d (%q) has neither an expression nor a path", n, r.ID)
 		}
-		made := &rule{id: r.ID, regex: lazily(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
+		made := &rule{id: r.ID, regex: compile(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
 		made.width = reach(r.Regex, made.guess)
 		made.begin = sync.OnceValue(func() *beginning { return beginningOf(r.Regex, r.Keywords) })
 		made.value = sync.OnceValue(func() *assigned { return assignedOf(r) })
@@ -328,7 +328,7 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 	}
 	line, counted, looked := 1, 0, 0
 	for _, part := range parts {
-		for _, at := range r.regex().FindAllSubmatchIndex(s.text[part.from:part.to], -1) {
+		for _, at := range r.regex().all(s.text[part.from:part.to]) {
 			for i := range at {
 				if at[i] >= 0 {
 					at[i] += part.from
