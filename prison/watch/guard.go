@@ -270,6 +270,8 @@ func (g *Guard) due(s space) bool {
 	grown, more := max(0, s.used-then.used), max(0, s.inodesUsed-then.inodesUsed)
 	limit, full := g.limit(), g.Full() != nil
 	much := limit > 0 && max(g.walked.usage.Bytes, g.walked.exported)+grown > limit || g.walked.usage.Inodes+more > maxInodes
+	// What was exported can grow while others free space on the disk.
+	much = much || limit > 0 && g.prison.Exported() > limit
 	pause := g.walked.pause
 	if full {
 		pause /= fullShare // the user waits until the workspace counts as not full

@@ -105,6 +105,17 @@ func TestExported(t *testing.T) {
 	}
 }
 
+// TestExportedWhileOthersFree: exported commits count without a pause, also if the disk has more space than before.
+func TestExportedWhileOthersFree(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.grow(t.Context(), 10*megabyte)
+	s.exported = 150 * megabyte
+	if s.grow(t.Context(), -5*megabyte); s.halts != 1 || s.Full() == nil {
+		t.Errorf("%d halts, %+v", s.halts, s.Full())
+	}
+}
+
 // TestHidden: files that cannot be measured count as much as the disk has grown.
 func TestHidden(t *testing.T) {
 	t.Parallel()
