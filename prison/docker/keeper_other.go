@@ -31,5 +31,5 @@ func connectNetwork(context.Context, networkOrder) (wait func() error) {
 func reconnectNetwork(context.Context, networkOrder) {}
 func endNetwork(context.Context, string) error       { return nil }
 
-// Mend implements [prison.Mender]. There is no network.
+// Mend implements [prison.Mender]. It does nothing, since prisons have no network here.
 func (*Backend) Mend(context.Context, prison.Spec) {}

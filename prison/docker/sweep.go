@@ -54,7 +54,7 @@ const orphanedScript = `while read -r _ _ _ _root _at _; do
 done </proc/self/mountinfo
 exec stat -c %u:%g "$1"`
 
-// orphaned reports whether the workspace of a running container was removed. A missing path is no proof: the
+// orphaned reports whether the workspace of a running container was removed. A missing path alone does not prove it: the
 // repository may have been moved, or have another path in this process. No process inside can make the folder look
 // removed without removing its content.
 func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {

@@ -21,7 +21,7 @@ var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainNa
 var errAddress = errors.New("an address is not a name")
 
 // Canonical returns the one form of a host name that rules and look-ups use: lower case, ASCII (Punycode), no dot at the
-// end. It refuses what is no host name, as well as what programs take for an address ("127.1", "0x7f000001", "::1").
+// end. It refuses what is not a host name, as well as what programs take for an address ("127.1", "0x7f000001", "::1").
 func Canonical(name string) (string, error) {
 	if !utf8.ValidString(name) {
 		return "", fmt.Errorf("name %q: not UTF-8", clip(name))

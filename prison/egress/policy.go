@@ -57,14 +57,14 @@ func parseRules(given []control.Rule, now time.Time) (rules []Rule, err error) {
 // Question asks about a connection, or about a request if it has a method.
 type Question struct {
 	Host         string // a canonical name, or an address
-	Bare         bool   // Host is an address
+	IsAddress    bool   // Host is an address
 	Port         uint16
 	Method, Path string // the path is percent-encoded
 }
 
 // Ask judges a connection, or a request over it.
 func (p Policy) Ask(q Question) (Decision, error) {
-	if q.Bare {
+	if q.IsAddress {
 		a, err := netip.ParseAddr(q.Host)
 		if err != nil {
 			return Decision{}, err

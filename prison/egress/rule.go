@@ -80,7 +80,7 @@ func ParseRule(text string) (Rule, error) {
 // ruleForm is the form of a rule, for messages.
 const ruleForm = "[METHOD,...] HOST[:PORT][/PATH] [=CIDR] [ech] or CIDR:PORT"
 
-// splitPath separates HOST[:PORT] from /PATH. The slash of a prefix of addresses is no path.
+// splitPath separates HOST[:PORT] from /PATH. The slash in an address prefix does not begin a path.
 func splitPath(target string) (host, path string) {
 	i := strings.IndexByte(target, '/')
 	if i < 0 || IsAddress(strings.Trim(target[:i], "[]")) {

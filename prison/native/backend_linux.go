@@ -71,7 +71,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 }
 
 // checkStopped returns an error if the prison runs. A running prison has a socket that answers and a lock that is
-// held. One of these alone is no proof: Stop holds the lock for a moment, and processes of a killed prison need a
+// held. One of these alone does not prove it: Stop holds the lock for a moment, and processes of a killed prison need a
 // moment to end.
 func checkStopped(s prison.Spec) error {
 	for range 10 {

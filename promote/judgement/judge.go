@@ -48,7 +48,7 @@ type judgement struct {
 }
 
 // Judge records a verdict, and returns the commits that it is about. It lands nothing. The error wraps
-// [history.ErrNotPending] if a name is no pending or landed commit.
+// [history.ErrNotPending] if a name is not a pending or landed commit.
 func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided, error) {
 	if len(wanted.Reason) > review.ReasonLimit {
 		return nil, review.ErrReason

@@ -21,7 +21,7 @@ func main() {
 	flag.StringVar(&r.date, "date", "", "when it was made, as of RFC 3339")
 	flag.StringVar(&r.platform, "platform", "", "what it runs on, as in linux/amd64")
 	flag.StringVar(&r.goroot, "goroot", "", "where Go itself is")
-	flag.StringVar(&r.data, "data", "", "NAME@VERSION=FOLDER of what is in the program and is no code")
+	flag.StringVar(&r.data, "data", "", "NAME@VERSION=FOLDER of data in the program")
 	texts := flag.String("texts", "", "file that the texts of the licences are written to")
 	flag.Parse()
 	r.program = flag.Arg(0)

@@ -1,5 +1,5 @@
 // Command fake-model is a small server that speaks the model APIs of coding agents: Anthropic Messages, OpenAI Responses and Chat
-// Completions, and Gemini. It is no model. To the first request of a task it answers with one call of the agent's shell tool, which
+// Completions, and Gemini. To the first request of a task it answers with one call of the agent's shell tool, which
 // runs the command of --run, and to the next one with a closing sentence. With it, tests and demonstrations drive a real agent without
 // an account and without a network.
 //

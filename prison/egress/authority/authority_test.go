@@ -85,7 +85,7 @@ func TestSetFollowsNames(t *testing.T) {
 	update(false, "a.test", "a.test")
 	update(true, "a.test", "b.test")
 	if !strings.HasPrefix(s.PEM(), first) || s.PEM() == first {
-		t.Error("the first authority was replaced, or there is no second")
+		t.Error("the first authority was replaced, or no second one was added")
 	}
 	for name, want := range map[string]bool{"b.test": true, "x.y.a.test": true, "c.test": false, "test": false} {
 		if _, err := s.Leaf(name, now); (err == nil) != want {

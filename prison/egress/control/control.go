@@ -99,8 +99,8 @@ type State struct {
 	// Admitted and Refused count connections and requests since Since.
 	Admitted uint64 `json:"admitted"`
 	Refused  uint64 `json:"refused"`
-	// Authorities are the certificates (PEM) that programs inside must trust, since the network answers in the place of
-	// servers whose requests it judges. Empty if there is no rule of requests.
+	// Authorities are the certificates (PEM) that programs inside must trust, because the network process answers instead of the
+	// servers whose requests it judges. It is empty without a rule of requests.
 	Authorities string `json:"authorities,omitempty"`
 }
 

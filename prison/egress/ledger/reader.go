@@ -129,7 +129,7 @@ func openAll(dir string) (files []*os.File, err error) {
 }
 
 // eachLine calls each for the whole lines of a file, without their ends, until each returns false. size is how long the line is
-// with its end. Of a line that is too long each gets the beginning, which is no record.
+// with its end. Of a line that is too long each gets the beginning, which is not a record.
 func eachLine(from io.Reader, each func(line []byte, size int64) bool) error {
 	in := bufio.NewReaderSize(from, maxLine)
 	for {

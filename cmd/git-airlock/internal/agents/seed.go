@@ -12,7 +12,7 @@ import (
 const keyEnd = "@KEY-END@"
 
 // seedScript writes its standard input into the file of its argument below the home, unless there is one. In a prison nobody else
-// writes there, but an agent of an earlier run may have: a link is no reason to write elsewhere.
+// writes there, but an agent of an earlier run may have left a link there, which is not followed.
 const seedScript = `
 set -eu
 umask 077

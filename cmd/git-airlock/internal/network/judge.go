@@ -14,9 +14,9 @@ import (
 
 // Target is a host and a port that a prison may want to reach.
 type Target struct {
-	Host string // a canonical name, or an address
-	Port uint16
-	Bare bool // Host is an address
+	Host      string // a canonical name, or an address
+	Port      uint16
+	IsAddress bool // Host is an address
 	// Method and Path are of a request, and empty for a connection. The path is percent-encoded and has no query.
 	Method, Path string
 }
@@ -24,7 +24,7 @@ type Target struct {
 func (t Target) String() string { return t.Host + ":" + strconv.Itoa(int(t.Port)) }
 
 func (t Target) question() egress.Question {
-	return egress.Question{Host: t.Host, Bare: t.Bare, Port: t.Port, Method: t.Method, Path: t.Path}
+	return egress.Question{Host: t.Host, IsAddress: t.IsAddress, Port: t.Port, Method: t.Method, Path: t.Path}
 }
 
 // ParseTarget reads HOST[:PORT]. The port is 443 unless it is named.
@@ -52,7 +52,7 @@ func ParseTarget(text string) (Target, error) {
 		t.Port = uint16(n)
 	}
 	if egress.IsAddress(host) {
-		t.Host, t.Bare = host, true
+		t.Host, t.IsAddress = host, true
 		return t, nil
 	}
 	name, err := egress.Canonical(host)
@@ -112,7 +112,7 @@ func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
 		if err != nil || !Holds(r, now) || parsed.Requests() {
 			continue
 		}
-		if t.Bare && parsed.AboutAddress(t.Host, t.Port) || !t.Bare && parsed.Names(t.Host, t.Port) {
+		if t.IsAddress && parsed.AboutAddress(t.Host, t.Port) || !t.IsAddress && parsed.Names(t.Host, t.Port) {
 			return &r
 		}
 	}
@@ -171,7 +171,7 @@ type Checked struct {
 // spoils the name.
 func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Checked {
 	c := Checked{Verdict: Judge(rules, t, now)}
-	if !c.Allowed || t.Bare {
+	if !c.Allowed || t.IsAddress {
 		return c
 	}
 	var rule egress.Rule
@@ -194,7 +194,7 @@ func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Ch
 // Suggestions returns the rules that would allow a target, the narrowest first. Those that others can have names below are left
 // out. address is the one that the name led to, if that is known.
 func Suggestions(t Target, address string) (rules []string) {
-	if !t.Bare && egress.IsPrivate(address) {
+	if !t.IsAddress && egress.IsPrivate(address) {
 		if strings.Contains(address, ":") {
 			address = "[" + address + "]"
 		}
@@ -204,7 +204,7 @@ func Suggestions(t Target, address string) (rules []string) {
 		rules = append(rules, request)
 	}
 	rules = append(rules, exact(t))
-	if t.Bare {
+	if t.IsAddress {
 		return rules
 	}
 	for _, set := range sets.Names() {
@@ -226,9 +226,9 @@ func Suggestions(t Target, address string) (rules []string) {
 // exact returns the rule about nothing but a target.
 func exact(t Target) string {
 	switch {
-	case t.Bare && strings.Contains(t.Host, ":"):
+	case t.IsAddress && strings.Contains(t.Host, ":"):
 		return "[" + t.Host + "]:" + strconv.Itoa(int(t.Port))
-	case t.Bare:
+	case t.IsAddress:
 		return t.String()
 	}
 	return t.Host + portSuffix(t)

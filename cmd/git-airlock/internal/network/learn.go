@@ -49,7 +49,7 @@ func TargetOf(r control.Record) Target {
 		}
 		return t
 	}
-	return Target{Host: r.Address, Port: r.Port, Bare: true}
+	return Target{Host: r.Address, Port: r.Port, IsAddress: true}
 }
 
 // Rules returns the shortest list of rules that allows what was reached, and nothing else: a set stands for its hosts if all of

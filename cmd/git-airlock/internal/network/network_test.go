@@ -40,7 +40,7 @@ func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
 		}
 		for _, host := range hosts {
 			for _, port := range ports {
-				target := Target{Host: host, Port: port, Bare: host[0] <= '9'}
+				target := Target{Host: host, Port: port, IsAddress: host[0] <= '9'}
 				if got := Judge(rules, target, time.Now()).Allowed; got != reached[exact(target)] {
 					t.Errorf("seed %d: %v is allowed: %v, reached: %v, by %q", seed, target, got, !got, learned.Rules())
 				}
@@ -150,7 +150,7 @@ func TestSuggestions(t *testing.T) {
 		{Target{Host: "db.a.example", Port: 5432}, "10.0.0.5", []string{"db.a.example:5432 =10.0.0.5"}},
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/x%20y"}, "", []string{"PUT a.example/x%20y", "a.example"}},
 		{Target{Host: "a.example", Port: 443, Method: "PUT", Path: "/a/../b"}, "", []string{"a.example"}},
-		{Target{Host: "2001:db8::1", Port: 22, Bare: true}, "2001:db8::1", []string{"[2001:db8::1]:22"}},
+		{Target{Host: "2001:db8::1", Port: 22, IsAddress: true}, "2001:db8::1", []string{"[2001:db8::1]:22"}},
 	} {
 		got := Suggestions(c.target, c.address)
 		if !slices.Equal(got, c.want) {
@@ -182,7 +182,7 @@ func FuzzParseTarget(f *testing.F) {
 			t.Fatalf("%q is %+v", text, target)
 		}
 		again, err := ParseTarget(target.Host)
-		if err != nil || again.Host != target.Host || again.Bare != target.Bare {
+		if err != nil || again.Host != target.Host || again.IsAddress != target.IsAddress {
 			t.Errorf("%q is %+v, which is %+v: %v", text, target, again, err)
 		}
 	})

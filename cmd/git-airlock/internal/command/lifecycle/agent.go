@@ -54,7 +54,7 @@ func maxTime(c *cli.Context) (time.Duration, error) {
 	}
 	most, err := time.ParseDuration(c.String(maxTimeFlag.Name))
 	if err != nil || most <= 0 {
-		return 0, ui.Usagef("--max-time: %q is no time; want one such as 90m or 2h30m", c.String(maxTimeFlag.Name))
+		return 0, ui.Usagef("--max-time: %q is not a time; want one such as 90m or 2h30m", c.String(maxTimeFlag.Name))
 	}
 	return most, nil
 }

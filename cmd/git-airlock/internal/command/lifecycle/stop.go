@@ -20,7 +20,7 @@ func stopCommand() *cli.Command {
 			err := s.Stop(c.Context, r)
 			var refused *environment.Refusal
 			if errors.As(err, &refused) {
-				// The airlock is stopped, so this is no error. The held commits wait until the next start.
+				// The airlock is stopped, so this is not an error. The held commits wait until the next start.
 				s.Report.Say("%s", refused.Text)
 				return nil
 			}
