@@ -221,22 +221,10 @@ func TestRequestsAreJudgedOneByOne(t *testing.T) {
 		"upgrade h2":   {"GET / HTTP/1.1\r\nHost: files.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: \r\n\r\n", []int{403}, ""},
 		"long":         {"GET / HTTP/1.1\r\nHost: files.test\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", []int{431}, ""},
 	} {
-		c := mustDial(t, s, "files.test", 80)
-		go io.WriteString(c, x.sent)
-		r := bufio.NewReader(c)
-		for i, want := range x.want {
-			answer, err := http.ReadResponse(r, nil)
-			if err != nil {
-				t.Errorf("%s, answer %d: %v", name, i+1, err)
-				break
-			}
-			text, _ := io.ReadAll(answer.Body)
-			answer.Body.Close()
-			if answer.StatusCode != want || i == len(x.want)-1 && x.text != "" && string(text) != x.text {
-				t.Errorf("%s, answer %d: %s, %q", name, i+1, answer.Status, text)
-			}
+		text := wantAnswers(t, mustDial(t, s, "files.test", 80), name, x.sent, x.want)
+		if x.text != "" && text != x.text {
+			t.Errorf("%s: the last answer is %q", name, text)
 		}
-		c.Close()
 	}
 	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRequest && strings.HasPrefix(r.Path, "/a") })
 	if r.Path != "/a//b" || r.Status != 200 || r.Method != "GET" || r.Name != "files.test" || r.Seen != control.SeenRequest {

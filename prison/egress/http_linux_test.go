@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -22,8 +23,18 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	fuzzRequests(f, "files.test", func(t *testing.T, r *http.Request) {
+		name, err := Canonical(strings.TrimSuffix(r.Host, ":80"))
+		if err != nil || name != "files.test" || r.Method == http.MethodConnect || r.URL.Host != "" || r.ProtoMajor != 1 {
+			t.Errorf("passed on: %q %q %q %s", r.Method, r.Host, r.RequestURI, r.Proto)
+		}
+	})
+}
+
+// fuzzRequests sends any bytes as requests to files.test, with one rule. check is called with each request that is passed on.
+func fuzzRequests(f *testing.F, rule string, check func(*testing.T, *http.Request)) {
 	e := &Engine{journal: newJournal(time.Now), dirty: make(chan struct{}, 1)}
-	e.policy.Store(&Policy{Allow: mustParse(f, "files.test")})
+	e.policy.Store(&Policy{Allow: mustParse(f, rule)})
 	f.Fuzz(func(t *testing.T, content []byte) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
@@ -35,12 +46,29 @@ func FuzzRequests(f *testing.F) {
 		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: netip.MustParseAddrPort("198.18.0.1:80")}, port: ":80"}
 		serveRequests(context.Background(), ours, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			e.journal.written(maxPending, true)
-			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				name, err := Canonical(strings.TrimSuffix(r.Host, ":80"))
-				if err != nil || name != "files.test" || r.Method == http.MethodConnect || r.URL.Host != "" || r.ProtoMajor != 1 {
-					t.Errorf("passed on: %q %q %q %s", r.Method, r.Host, r.RequestURI, r.Proto)
-				}
-			}))
+			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { check(t, r) }))
 		}))
 	})
+}
+
+// wantAnswers sends text, and compares the statuses of the answers. It returns the text of the last one.
+func wantAnswers(t *testing.T, c net.Conn, name, sent string, statuses []int) (last string) {
+	t.Helper()
+	defer c.Close()
+	go io.WriteString(c, sent)
+	r := bufio.NewReader(c)
+	for i, want := range statuses {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Errorf("%s, answer %d: %v", name, i+1, err)
+			return ""
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s, answer %d: %s, %q", name, i+1, answer.Status, text)
+		}
+		last = string(text)
+	}
+	return last
 }

@@ -2,7 +2,6 @@ package egress
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -133,22 +131,7 @@ func TestRawRequestsInsideTLS(t *testing.T) {
 		"pipelined":  {"GET /pub/ HTTP/1.1\r\nHost: files.test\r\n\r\nGET /echo HTTP/1.1\r\nHost: files.test\r\n\r\n", []int{200, 403}},
 		"websocket":  {"GET /echo HTTP/1.1\r\nHost: files.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", []int{403}},
 	} {
-		conn := speak(t, e, s, "files.test")
-		go io.WriteString(conn, c.sent)
-		r := bufio.NewReader(conn)
-		for i, want := range c.want {
-			answer, err := http.ReadResponse(r, nil)
-			if err != nil {
-				t.Errorf("%s, answer %d: %v", name, i+1, err)
-				break
-			}
-			text, _ := io.ReadAll(answer.Body)
-			answer.Body.Close()
-			if answer.StatusCode != want {
-				t.Errorf("%s, answer %d: %s, %q", name, i+1, answer.Status, text)
-			}
-		}
-		conn.Close()
+		wantAnswers(t, speak(t, e, s, "files.test"), name, c.sent, c.want)
 	}
 	// Other servers are not answered for: their certificate comes from outside.
 	err := tls.Client(mustDial(t, s, "api.test", 443), &tls.Config{ServerName: "api.test", RootCAs: poolOf(e.trusted.PEM())}).Handshake()
@@ -304,24 +287,9 @@ func FuzzJudge(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	e := &Engine{journal: newJournal(time.Now), dirty: make(chan struct{}, 1)}
-	e.policy.Store(&Policy{Allow: mustParse(f, "GET files.test/pub/**")})
-	f.Fuzz(func(t *testing.T, content []byte) {
-		ours, theirs := net.Pipe()
-		defer theirs.Close()
-		go io.Copy(io.Discard, theirs)
-		go func() {
-			io.Copy(theirs, bytes.NewReader(content))
-			theirs.Close()
-		}()
-		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: netip.MustParseAddrPort("198.18.0.1:80")}, port: ":80"}
-		serveRequests(context.Background(), ours, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			e.journal.written(maxPending, true)
-			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				if path := r.URL.EscapedPath(); r.Method != "GET" || !strings.HasPrefix(r.URL.Path, "/pub/") || strings.Contains(path, "..%") || strings.Contains(r.URL.Path, "/../") {
-					t.Errorf("passed on: %q %q", r.Method, r.RequestURI)
-				}
-			}))
-		}))
+	fuzzRequests(f, "GET files.test/pub/**", func(t *testing.T, r *http.Request) {
+		if path := r.URL.EscapedPath(); r.Method != "GET" || !strings.HasPrefix(r.URL.Path, "/pub/") || strings.Contains(path, "..%") || strings.Contains(r.URL.Path, "/../") {
+			t.Errorf("passed on: %q %q", r.Method, r.RequestURI)
+		}
 	})
 }

@@ -57,11 +57,7 @@ func New(name string, now time.Time) (*Authority, error) {
 	if name == "" {
 		return nil, errors.New("an authority without a name could vouch for all")
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := newSerial()
+	key, serial, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +116,7 @@ func (a *Authority) Leaf(name string, now time.Time) (*tls.Certificate, error) {
 	if c := a.leaves[name]; c != nil && c.Leaf.NotAfter.Sub(now) > leafLeft {
 		return c, nil
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := newSerial()
+	key, serial, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +143,12 @@ func (a *Authority) Leaf(name string, now time.Time) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// newSerial returns a random serial number of 127 bits (RFC 5280, section 4.1.2.2).
-func newSerial() (*big.Int, error) {
-	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+// newKey returns a key, and a random serial number of 127 bits for its certificate (RFC 5280, section 4.1.2.2).
+func newKey() (*ecdsa.PrivateKey, *big.Int, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	return key, serial, err
 }
