@@ -44,7 +44,7 @@ GIT_DIR=$d "$@"`
 // Uncommitted returns the number of paths that the agent changed and did not commit. It runs nothing that the agent
 // has configured. It stops counting after a megabyte of names.
 func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
-	settings, err := w.look(ctx, "config", "--list", "--includes", "-z")
+	settings, err := w.query(ctx, "config", "--list", "--includes", "-z")
 	if err != nil {
 		return 0, err
 	}

@@ -76,7 +76,7 @@ func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, a
 	return nil
 }
 
-func (w Workspace) look(ctx context.Context, args ...string) (string, error) {
+func (w Workspace) query(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	var out bytes.Buffer
@@ -103,7 +103,7 @@ type Ref struct {
 // Branches lists the inner branches, at most 1,000 of them. main is always included.
 func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]Ref, error) {
 	args := append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--count=" + strconv.Itoa(refsLimit)}, patterns...)
-	text, err := w.look(ctx, args...)
+	text, err := w.query(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +124,14 @@ var errNothing = errors.New("git found nothing")
 
 // Resolve returns the commit that a name resolves to, or [ErrNoCommit].
 func (w Workspace) Resolve(ctx context.Context, name string) (gitops.OID, error) {
-	text, err := w.look(ctx, "for-each-ref", "--format=%(objectname)", "--count=1", name, "refs/heads/"+name)
+	text, err := w.query(ctx, "for-each-ref", "--format=%(objectname)", "--count=1", name, "refs/heads/"+name)
 	if err != nil {
 		return "", err
 	}
 	if text != "" {
 		return gitops.ParseOID(text)
 	}
-	text, err = w.look(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	text, err = w.query(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	if errors.Is(err, errNothing) {
 		return "", fmt.Errorf("%q in the workspace: %w", name, gitops.ErrNoCommit)
 	}
@@ -182,7 +182,7 @@ func (w Workspace) brokenMain(ctx context.Context) error {
 // Count returns the number of commits that are reachable from want but not from have. Commits in have that no
 // longer exist inside (amended, and removed by gc) are ignored.
 func (w Workspace) Count(ctx context.Context, want string, have ...string) (int, error) {
-	text, err := w.look(ctx, append([]string{"rev-list", "--count", "--ignore-missing", want, "--not"}, append(have, "--")...)...)
+	text, err := w.query(ctx, append([]string{"rev-list", "--count", "--ignore-missing", want, "--not"}, append(have, "--")...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -211,7 +211,7 @@ func (w Workspace) Pack(ctx context.Context, want gitops.OID, have []gitops.OID,
 
 // FirstParents lists the first-parent history of want down to have, the oldest commit first.
 func (w Workspace) FirstParents(ctx context.Context, want gitops.OID, have []gitops.OID) ([]gitops.OID, error) {
-	text, err := w.look(ctx, append([]string{"rev-list", "--first-parent", "--reverse", "--ignore-missing", string(want), "--not"}, gitops.Names(have)...)...)
+	text, err := w.query(ctx, append([]string{"rev-list", "--first-parent", "--reverse", "--ignore-missing", string(want), "--not"}, gitops.Names(have)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (w Workspace) FirstParents(ctx context.Context, want gitops.OID, have []git
 
 // PathOf returns a path at which a commit has an object, empty if it has none.
 func (w Workspace) PathOf(ctx context.Context, commit, object gitops.OID) (string, error) {
-	text, err := w.look(ctx, "ls-tree", "-r", "-t", "-z", "--full-tree", string(commit))
+	text, err := w.query(ctx, "ls-tree", "-r", "-t", "-z", "--full-tree", string(commit))
 	for record := range strings.SplitSeq(text, "\x00") {
 		if head, name, _ := strings.Cut(record, "\t"); strings.HasSuffix(head, " "+string(object)) {
 			return name, nil

@@ -40,8 +40,8 @@ func (g *guard) git() *gitops.Git {
 	return g.r.Configured(g.filters.config...).With("GIT_INDEX_FILE=" + g.copy)
 }
 
-// look lists the paths that differ between the index and a commit.
-func (g *guard) look(ctx context.Context, commit gitops.OID) error {
+// diffIndex lists the paths that differ between the index and a commit.
+func (g *guard) diffIndex(ctx context.Context, commit gitops.OID) error {
 	records, err := g.git().Records(ctx, gitops.Call{Args: []string{"diff-index", "--cached", "--name-status", "-z", "--no-renames", "--ignore-submodules=none", string(commit)}})
 	for i := 0; i+1 < len(records); i += 2 {
 		g.staged = append(g.staged, records[i+1])
@@ -57,7 +57,7 @@ func (g *guard) look(ctx context.Context, commit gitops.OID) error {
 // prevent any landing.
 func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Change) error {
 	var unstaged, hidden []string
-	looks := []func() error{func() error { return g.look(ctx, from) }}
+	looks := []func() error{func() error { return g.diffIndex(ctx, from) }}
 	if len(changes) > 0 {
 		looks = append(looks,
 			func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },

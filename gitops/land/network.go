@@ -60,7 +60,7 @@ func filters(c gitops.Config) []string {
 
 // reaches reports whether a filter keeps the network. lfs is whether git-lfs does.
 func reaches(c gitops.Config, key string, lfs bool) bool {
-	return reachesAll(c) || apart() == nil || lfs && isLFS(c, key)
+	return reachesAll(c) || unshareCommand() == nil || lfs && isLFS(c, key)
 }
 
 // reachesAll reports whether the user's settings give all filters the network.
@@ -132,9 +132,9 @@ func filterNames(c gitops.Config, reaching, lfs bool) []string {
 	return names
 }
 
-// apart is the command that runs another one in its own network namespace, or nil if this machine allows none. For
+// unshareCommand is the command that runs another one in its own network namespace, or nil if this machine allows none. For
 // an ordinary user it also creates a user namespace with only this user in it.
-var apart = sync.OnceValue(func() []string {
+var unshareCommand = sync.OnceValue(func() []string {
 	unshare, err := hostenv.Program("unshare")
 	if err != nil {
 		return nil
@@ -165,7 +165,7 @@ func withoutNetwork(line, file string) string {
 		line = strings.NewReplacer("%%", "%", file, `"$airlock_file"`).Replace(line)
 	}
 	var words []string
-	for _, word := range apart() {
+	for _, word := range unshareCommand() {
 		words = append(words, gitops.ShellQuote(word))
 	}
 	text := "exec " + strings.Join(words, " ") + " -c " + gitops.ShellQuote(line)

@@ -35,8 +35,8 @@ func TestLandingAddress(t *testing.T) {
 	names := func(url string) string {
 		return "[lfs]\n\turl = " + url + "/x\n[remote \"origin\"]\n\tlfsurl = " + url + "/y\n"
 	}
-	usual := apart
-	t.Cleanup(func() { apart = usual })
+	usual := unshareCommand
+	t.Cleanup(func() { unshareCommand = usual })
 	for name, c := range map[string]struct {
 		user         string   // lfs.url of the user's configuration: "", "user" or "agent"
 		base, landed []string // the files .lfsconfig of the base, and of landings after it, by whose server they name
@@ -53,8 +53,8 @@ func TestLandingAddress(t *testing.T) {
 		for _, network := range []string{"namespaces", "no namespaces"} {
 			for _, way := range []string{"smudge", "process"} {
 				t.Run(strings.Join([]string{name, network, way}, ", "), func(t *testing.T) {
-					if apart = usual; network != "namespaces" {
-						apart = func() []string { return nil }
+					if unshareCommand = usual; network != "namespaces" {
+						unshareCommand = func() []string { return nil }
 					}
 					agent, theirs := lfsServer(t)
 					user, ours := lfsServer(t)
@@ -100,7 +100,7 @@ func TestLandingAddress(t *testing.T) {
 						var failed *FilterError
 						if !errors.As(err, &failed) {
 							t.Errorf("the landing ends with %v", err)
-						} else if apart() != nil && !c.ours && name != "with the pointer" && !strings.Contains(err.Error(), "no network for filter lfs") {
+						} else if unshareCommand() != nil && !c.ours && name != "with the pointer" && !strings.Contains(err.Error(), "no network for filter lfs") {
 							t.Errorf("the landing says %v", err)
 						}
 					}
@@ -133,9 +133,9 @@ func TestRecoveryAddress(t *testing.T) {
 
 // TestNoNamespaces checks that every filter is listed as one with a network if the kernel has no namespaces.
 func TestNoNamespaces(t *testing.T) {
-	usual := apart
-	defer func() { apart = usual }()
-	apart = func() []string { return nil }
+	usual := unshareCommand
+	defer func() { unshareCommand = usual }()
+	unshareCommand = func() []string { return nil }
 	config := gitops.Config{"filter.say.smudge": "cat", "filter.lfs.process": "git-lfs filter-process", "filter.off.smudge": ""}
 	if got := Reaching(config); !slices.Equal(got, []string{"lfs", "say"}) || len(WithoutNetwork(config)) > 0 {
 		t.Errorf("reaching %q, without %q", got, WithoutNetwork(config))

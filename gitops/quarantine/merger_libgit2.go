@@ -81,7 +81,7 @@ func (l *libgit2) merge(m Merge) (gitops.OID, error) {
 		defer tree.Free()
 		trees[i] = tree
 	}
-	apart, err := l.apart(trees)
+	apart, err := l.disjoint(trees)
 	if err != nil || !apart {
 		return "", err
 	}
@@ -108,8 +108,8 @@ func (l *libgit2) tree(id gitops.OID) (*git.Tree, error) {
 	return l.repo.LookupTree(oid)
 }
 
-// apart reports whether both sides removed nothing, and changed no path in common.
-func (l *libgit2) apart(trees [3]*git.Tree) (bool, error) {
+// disjoint reports whether both sides removed nothing, and changed no path in common.
+func (l *libgit2) disjoint(trees [3]*git.Tree) (bool, error) {
 	ours, err := l.changed(trees[0], trees[1])
 	if ours == nil || err != nil {
 		return false, err

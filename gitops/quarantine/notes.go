@@ -22,7 +22,7 @@ type Note struct {
 // returns the commit with all new objects. The notes become visible when the caller has copied the objects and moved
 // the ref. The cost depends on the number of new notes, and hardly on the number of existing ones.
 func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID, who string, notes []Note) (drafted gitops.OID, made []gitops.OID, err error) {
-	d := &notesDraft{bridge: b, look: look}
+	d := &notesDraft{bridge: b, objects: look}
 	var before gitops.Commit
 	if old != "" {
 		if before, err = look.Commit(ctx, old); err != nil {
@@ -56,9 +56,9 @@ func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID
 
 // notesDraft creates the objects for one call of DraftNotes.
 type notesDraft struct {
-	bridge *Bridge
-	look   *Inspector
-	made   []gitops.OID
+	bridge  *Bridge
+	objects *Inspector
+	made    []gitops.OID
 }
 
 func (d *notesDraft) make(kind string, content []byte) gitops.OID {
@@ -92,7 +92,7 @@ func (f *notesFolder) load(ctx context.Context) error {
 	if f.tree == "" {
 		return nil
 	}
-	entries, err := f.draft.look.Tree(ctx, f.tree)
+	entries, err := f.draft.objects.Tree(ctx, f.tree)
 	for _, e := range entries {
 		f.entries[e.Name] = e
 	}

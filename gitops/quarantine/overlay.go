@@ -32,9 +32,9 @@ func (q *Store) Leave(ctx context.Context, r *gitops.Repository, tree gitops.OID
 	if len(out) == 0 {
 		return tree, nil
 	}
-	look := Inspect(ctx, r.With("GIT_NO_LAZY_FETCH=0"))
-	defer look.Close()
-	l := &leaving{ctx: ctx, look: look, out: out, dir: filepath.Join(q.Dir, "objects"), format: q.Format}
+	objects := Inspect(ctx, r.With("GIT_NO_LAZY_FETCH=0"))
+	defer objects.Close()
+	l := &leaving{ctx: ctx, objects: objects, out: out, dir: filepath.Join(q.Dir, "objects"), format: q.Format}
 	left, empty, err := l.folder("", tree)
 	if err == nil && empty {
 		return storeTree(l.dir, l.format, nil)
@@ -45,13 +45,13 @@ func (q *Store) Leave(ctx context.Context, r *gitops.Repository, tree gitops.OID
 // leaving is the state of one call of Leave.
 type leaving struct {
 	ctx         context.Context
-	look        *Inspector
+	objects     *Inspector
 	out         ignore.Patterns
 	dir, format string
 }
 
 func (l *leaving) folder(path string, tree gitops.OID) (left gitops.OID, empty bool, err error) {
-	entries, err := l.look.Tree(l.ctx, tree)
+	entries, err := l.objects.Tree(l.ctx, tree)
 	if err != nil {
 		return "", false, err
 	}
@@ -89,7 +89,7 @@ func (l *leaving) folder(path string, tree gitops.OID) (left gitops.OID, empty b
 
 // Overlay adds the files that a snapshot left out to trees that were made from the snapshot.
 type Overlay struct {
-	look        *Inspector
+	objects     *Inspector
 	dir, format string
 	files       *layer
 }
@@ -102,10 +102,10 @@ type layer struct {
 
 // Overlay returns the files that one tree has and another one does not have. look is an inspector of the bridge.
 func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part gitops.OID) (*Overlay, error) {
-	o := &Overlay{look: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
+	o := &Overlay{objects: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
 	const any = 1 << 40 // no limit, because the tree is the user's
 	limits := inner.Limits{Paths: any, Path: any, Component: any, Depth: any}
-	changes, err := o.look.Diff(ctx, part, whole, limits)
+	changes, err := o.objects.Diff(ctx, part, whole, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (o *Overlay) Apply(ctx context.Context, tree gitops.OID) (gitops.OID, error
 func (o *Overlay) apply(ctx context.Context, over *layer, tree gitops.OID) (gitops.OID, error) {
 	var entries []gitops.TreeEntry
 	if tree != "" {
-		had, err := o.look.Tree(ctx, tree)
+		had, err := o.objects.Tree(ctx, tree)
 		if err != nil {
 			return "", err
 		}

@@ -37,14 +37,14 @@ func (t *listSize) add(w listSize, prefix, most int64) error {
 // trees, is read once, even if it occurs at many places: a kilobyte of nested folders can describe more paths than
 // can be counted.
 type sizeBudget struct {
-	look  *Inspector
-	most  int64 // files, and folders
-	depth int64
-	known map[[2]gitops.OID]listSize
+	objects *Inspector
+	most    int64 // files, and folders
+	depth   int64
+	known   map[[2]gitops.OID]listSize
 }
 
 func (i *Inspector) sizeBudget(most, depth int64) *sizeBudget {
-	return &sizeBudget{look: i, most: most, depth: depth, known: map[[2]gitops.OID]listSize{}}
+	return &sizeBudget{objects: i, most: most, depth: depth, known: map[[2]gitops.OID]listSize{}}
 }
 
 // change returns the list size of the differences between two trees. One of them may be missing.
@@ -55,7 +55,7 @@ func (s *sizeBudget) change(ctx context.Context, old, new gitops.OID, depth int6
 	if depth > s.depth {
 		return listSize{}, tooDeep(max(old, new), s.depth)
 	}
-	before, after, err := s.look.both(ctx, old, new)
+	before, after, err := s.objects.both(ctx, old, new)
 	if err != nil {
 		return listSize{}, err
 	}

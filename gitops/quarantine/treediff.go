@@ -13,13 +13,13 @@ import (
 // name is the empty tree. If there are more changes or deeper trees than the limits allow, the error is an
 // [inner.Invalid]: trees that share their folders can describe more paths than can be listed.
 func (i *Inspector) Diff(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
-	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new}, old, new)
+	return i.diff(ctx, &treeDiff{objects: i, limits: limits, tree: new}, old, new)
 }
 
 // DiffStrict is like [Inspector.Diff]. In addition, a mode that git does not write is an [inner.Invalid], unless the
 // old tree has the same mode there.
 func (i *Inspector) DiffStrict(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
-	return i.diff(ctx, &treeDiff{look: i, limits: limits, tree: new, strict: true}, old, new)
+	return i.diff(ctx, &treeDiff{objects: i, limits: limits, tree: new, strict: true}, old, new)
 }
 
 func (i *Inspector) diff(ctx context.Context, d *treeDiff, old, new gitops.OID) ([]gitops.Change, error) {
@@ -33,7 +33,7 @@ func (i *Inspector) diff(ctx context.Context, d *treeDiff, old, new gitops.OID) 
 
 // treeDiff compares two trees.
 type treeDiff struct {
-	look    *Inspector
+	objects *Inspector
 	limits  inner.Limits
 	tree    gitops.OID
 	strict  bool
@@ -46,7 +46,7 @@ func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID,
 	if depth > d.limits.Depth {
 		return inner.Invalidf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Text(path))
 	}
-	before, after, err := d.look.both(ctx, old, new)
+	before, after, err := d.objects.both(ctx, old, new)
 	if err != nil {
 		return err
 	}

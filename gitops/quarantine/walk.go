@@ -80,7 +80,7 @@ func (i *Inspector) limited(ctx context.Context, id gitops.OID, limits inner.Lim
 // If an object is missing, too large or too deep, the error is an [inner.Invalid]. After [ErrMany], use
 // [Store.Connected] and [Store.CheckSizes] instead.
 func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits, found func(gitops.OID)) error {
-	w := &walk{look: i, limits: limits, found: found, trees: map[gitops.OID]gitops.OID{}, seen: map[sight]bool{}, sizeBudget: i.sizeBudget(limits.Paths, limits.Depth)}
+	w := &walk{objects: i, limits: limits, found: found, trees: map[gitops.OID]gitops.OID{}, seen: map[typedObject]bool{}, sizeBudget: i.sizeBudget(limits.Paths, limits.Depth)}
 	for _, l := range links {
 		if err := w.commit(ctx, l); err != nil {
 			return err
@@ -91,18 +91,18 @@ func (i *Inspector) Walk(ctx context.Context, links []Link, limits inner.Limits,
 
 // walk is the state of one Walk.
 type walk struct {
-	look       *Inspector
+	objects    *Inspector
 	limits     inner.Limits
 	found      func(gitops.OID)
 	trees      map[gitops.OID]gitops.OID // the trees of commits
-	seen       map[sight]bool
+	seen       map[typedObject]bool
 	held       int64 // number of entries in the trees from the top to the current folder
 	sizeBudget *sizeBudget
 }
 
-// sight is an object with the type that an entry claims. The same name may stand in two places with different types,
+// typedObject is an object with the type that an entry claims. The same name may stand in two places with different types,
 // of which one is wrong.
-type sight struct {
+type typedObject struct {
 	id   [32]byte
 	tree bool
 }
@@ -149,7 +149,7 @@ func (w *walk) tree(ctx context.Context, commit gitops.OID) (gitops.OID, error) 
 	if tree, ok := w.trees[commit]; ok {
 		return tree, nil
 	}
-	c, err := w.look.Commit(ctx, commit)
+	c, err := w.objects.Commit(ctx, commit)
 	if err != nil {
 		return "", incomplete("commit", commit, err)
 	}
@@ -165,7 +165,7 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 	if depth > w.limits.Depth {
 		return tooDeep(tree, w.limits.Depth)
 	}
-	entries, err := w.look.Tree(ctx, tree)
+	entries, err := w.objects.Tree(ctx, tree)
 	if err != nil {
 		return incomplete("tree", tree, err)
 	}
@@ -174,7 +174,7 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 	}
 	before := make([][]gitops.TreeEntry, len(parents))
 	for i, p := range parents {
-		if before[i], err = w.look.Tree(ctx, p); err != nil {
+		if before[i], err = w.objects.Tree(ctx, p); err != nil {
 			return incomplete("tree", p, err)
 		}
 	}
@@ -240,7 +240,7 @@ func (w *walk) blob(ctx context.Context, id gitops.OID) error {
 	if !w.fresh(id, false) {
 		return nil
 	}
-	size, err := w.look.Size(ctx, id)
+	size, err := w.objects.Size(ctx, id)
 	if err != nil {
 		return incomplete("blob", id, err)
 	}
@@ -255,7 +255,7 @@ func (w *walk) blob(ctx context.Context, id gitops.OID) error {
 
 // fresh reports whether an object is seen for the first time.
 func (w *walk) fresh(id gitops.OID, tree bool) bool {
-	key := sight{tree: tree}
+	key := typedObject{tree: tree}
 	if _, err := hex.Decode(key.id[:], []byte(id)); err != nil || w.seen[key] {
 		return false
 	}

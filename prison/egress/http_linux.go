@@ -80,14 +80,14 @@ func (c *oneConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // oneListener has one connection, and ends with it.
 type oneListener struct {
-	conn   net.Conn
-	closed <-chan struct{}
-	given  bool
+	conn     net.Conn
+	closed   <-chan struct{}
+	accepted bool
 }
 
 func (l *oneListener) Accept() (net.Conn, error) {
-	if !l.given {
-		l.given = true
+	if !l.accepted {
+		l.accepted = true
 		return l.conn, nil
 	}
 	<-l.closed

@@ -73,7 +73,7 @@ func newServed(config []byte, files []*os.File, names *os.File, first control.Or
 	})
 }
 
-// confine gives up what only beginning needs.
+// confine gives up what only the start needs.
 func confine() error {
 	// The package net tries once which families of addresses there are, and binds sockets for that.
 	if _, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1"); err != nil {

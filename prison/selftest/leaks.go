@@ -75,7 +75,7 @@ func measure(ctx context.Context, s Subject) (Meter, error) {
 			if at == nil {
 				continue
 			}
-			leak := Leak{w.Kind, from.name, shorten(around(text, at))}
+			leak := Leak{w.Kind, from.name, shorten(lineOf(text, at))}
 			if from.name == "mounts" && s.Isolation.Lacks(prison.HostPath) {
 				m.Known = append(m.Known, leak)
 			} else {
@@ -108,8 +108,8 @@ func searchable(words []Word) (found []searchWord) {
 	return found
 }
 
-// around returns the line of an occurrence, or the part of the line around it.
-func around(text string, at []int) string {
+// lineOf returns the line of an occurrence, or the part of the line lineOf it.
+func lineOf(text string, at []int) string {
 	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)
 	to := min(at[1]+80, len(text))
 	if end := strings.IndexByte(text[at[1]-1:], '\n'); end >= 0 {

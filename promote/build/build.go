@@ -112,7 +112,7 @@ func (r Request) onBranch(ctx context.Context, tail []ledger.Pair) (Built, error
 		return onBranch, err
 	}
 	if b.conflicts() && b.newestWhole() == "" {
-		return r.apart(ctx, nil, b.conflict())
+		return r.offBranch(ctx, nil, b.conflict())
 	}
 	return b.result(onBranch), nil
 }
@@ -127,34 +127,34 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 		return Built{Place: r.Before, Pending: tail}, err
 	}
 	if b.conflicts() && b.newestWhole() == "" {
-		return r.apart(ctx, tail, b.conflict())
+		return r.offBranch(ctx, tail, b.conflict())
 	}
 	return r.onBranch(ctx, nil)
 }
 
-// apart builds the commits that are not pending yet without the user's commits. It builds on the last landed commit.
-// If that commit contains user changes with which the agent's conflict, apart builds on the newest landed commit
+// offBranch builds the commits that are not pending yet without the user's commits. It builds on the last landed commit.
+// If that commit contains user changes with which the agent's conflict, offBranch builds on the newest landed commit
 // without such changes.
-func (r Request) apart(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
-	apart := Built{Place: Place{Onto: r.Onto, Apart: true}, Pending: tail, Stopped: []Conflict{why}}
+func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict) (Built, error) {
+	built := Built{Place: Place{Onto: r.Onto, Apart: true}, Pending: tail, Stopped: []Conflict{why}}
 	links := r.Plan.After(tail)
 	if len(links) == 0 {
-		return apart, nil
+		return built, nil
 	}
 	if tail == nil && r.Plan.Last.Merged {
 		b, err := r.build(ctx, links, nil, r.Plan.Last.Outer, merged)
 		if err != nil {
-			return apart, err
+			return built, err
 		}
 		if b.stopped == nil {
-			return b.result(apart), nil
+			return b.result(built), nil
 		}
 	}
 	b, err := r.build(ctx, links, tail, r.Plan.Ledger.Exact().Outer, asTheyAre)
 	if err != nil {
-		return apart, err
+		return built, err
 	}
-	return b.result(apart), nil
+	return b.result(built), nil
 }
 
 // result adds the built commits. If a merge stopped, these are the commits before it.

@@ -77,7 +77,7 @@ func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 		id := r.describe().ID
 		reports[n] = &report{rule: id, action: g.settings.Action(id), accepted: c.accepts}
 	}
-	rule, path, err := g.look(ctx, in, reports)
+	rule, path, err := g.run(ctx, in, reports)
 	g.spent += g.settings.Work() - m.left
 	over := errors.Is(err, errSpent)
 	if err != nil && !over {
@@ -93,8 +93,8 @@ func (g *Gate) Check(ctx context.Context, c Commit) ([]Finding, error) {
 	return found, nil
 }
 
-// look runs the rules on a commit. With an error, it returns the rule and the path at which it stopped.
-func (g *Gate) look(ctx context.Context, in *inspection, reports []*report) (rule, path string, err error) {
+// run runs the rules on a commit. With an error, it returns the rule and the path at which it stopped.
+func (g *Gate) run(ctx context.Context, in *inspection, reports []*report) (rule, path string, err error) {
 	// All rules check one change before the next, so that each file is read once and then released.
 	for _, change := range in.Changes {
 		err := errors.Join(ctx.Err(), in.meter.spend(changeCost+int64(len(change.Path))))

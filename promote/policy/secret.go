@@ -48,22 +48,22 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 	return nil
 }
 
-// around is the number of bytes around added lines that are searched with them, because the first and the last line
+// contextBytes is the number of bytes contextBytes added lines that are searched with them, because the first and the last line
 // of a key may have existed before.
-const around = 8 << 10
+const contextBytes = 8 << 10
 
 // surrounded returns the text around the first runs that are near to each other, and the number of these runs.
 func surrounded(text []byte, runs []run) (part run, among int) {
-	from := bytes.LastIndexByte(text[:max(0, runs[0].at-around)], '\n') + 1
+	from := bytes.LastIndexByte(text[:max(0, runs[0].at-contextBytes)], '\n') + 1
 	to := 0
 	for _, r := range runs {
-		if among > 0 && r.at-around > to {
+		if among > 0 && r.at-contextBytes > to {
 			break
 		}
-		to = min(len(text), r.at+len(r.text)+around)
+		to = min(len(text), r.at+len(r.text)+contextBytes)
 		among++
 	}
-	if end := bytes.IndexByte(text[to:min(len(text), to+around)], '\n'); end >= 0 {
+	if end := bytes.IndexByte(text[to:min(len(text), to+contextBytes)], '\n'); end >= 0 {
 		to += end + 1
 	}
 	return run{runs[0].line - bytes.Count(text[from:runs[0].at], []byte("\n")), from, text[from:to]}, among

@@ -32,13 +32,13 @@ type Config struct {
 // builder turns new namespaces into a prison. All methods run on one locked thread.
 type builder struct {
 	Config
-	link   wire.Conn
-	exe    int // this program, for the last execve
-	tap    int // the other end of an open network's interface, or -1
-	given  given
-	empty  int      // an empty layer, see [builder.withLayers]
-	mounts []string // the mount points of the host
-	weaker []prison.Weakness
+	link    wire.Conn
+	exe     int // this program, for the last execve
+	tap     int // the other end of an open network's interface, or -1
+	sources sources
+	empty   int      // an empty layer, see [builder.withLayers]
+	mounts  []string // the mount points of the host
+	weaker  []prison.Weakness
 
 	bound    []string // what had to be shared by bind mounts instead of overlays, see [builder.tellBound]
 	boundWhy error
@@ -224,7 +224,7 @@ func (b *builder) exec() error {
 		}
 	}
 	err := syscall.Exec(initLink, []string{wire.Init}, wire.RoleEnv)
-	if errors.Is(err, unix.ENOENT) && b.given.root >= 0 {
+	if errors.Is(err, unix.ENOENT) && b.sources.root >= 0 {
 		return fmt.Errorf("execute init: this program needs shared libraries that the root file system has not: %w", err)
 	}
 	return fmt.Errorf("execute init: %w", err)

@@ -29,7 +29,7 @@ func (b *builder) hideProgram() error {
 	hidden := map[string]map[string]bool{} // names by folder
 	prefixes := []string{"usr", "usr/local"}
 	for i, t := range b.Spec.Tools {
-		if !b.given.files[i] {
+		if !b.sources.files[i] {
 			prefixes = append(prefixes, toolPath(t))
 		}
 	}
@@ -81,13 +81,13 @@ func (b *builder) ownName() (path string, shared bool) {
 		return "", false
 	}
 	for i, t := range b.Spec.Tools {
-		if rel, ok := strings.CutPrefix(exe, t.Path+"/"); ok && !b.given.files[i] {
+		if rel, ok := strings.CutPrefix(exe, t.Path+"/"); ok && !b.sources.files[i] {
 			path = filepath.Join(toolPath(t), rel)
 			_, err := os.Lstat(path)
 			return path, err == nil
 		}
 	}
-	if b.given.root >= 0 {
+	if b.sources.root >= 0 {
 		return "", false
 	}
 	path = strings.TrimPrefix(exe, "/")
@@ -125,12 +125,12 @@ func (b *builder) whiteOut(folder string, names map[string]bool, layer string) e
 // of the original is one level less deep than an overlay of the shared folder.
 func (b *builder) origin(folder string) string {
 	for i, t := range b.Spec.Tools {
-		if rel, ok := strings.CutPrefix(folder+"/", toolPath(t)+"/"); ok && !b.given.files[i] {
-			return filepath.Join(fdPath(b.given.tools[i]), rel)
+		if rel, ok := strings.CutPrefix(folder+"/", toolPath(t)+"/"); ok && !b.sources.files[i] {
+			return filepath.Join(fdPath(b.sources.tools[i]), rel)
 		}
 	}
-	if b.given.root >= 0 {
-		return filepath.Join(fdPath(b.given.root), folder)
+	if b.sources.root >= 0 {
+		return filepath.Join(fdPath(b.sources.root), folder)
 	}
 	return "/" + folder
 }

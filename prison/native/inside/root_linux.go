@@ -60,7 +60,7 @@ func (b *builder) buildRoot() error {
 	if err != nil {
 		return err
 	}
-	if err := b.openGiven(); err != nil {
+	if err := b.openSources(); err != nil {
 		return err
 	}
 	b.tap = -1

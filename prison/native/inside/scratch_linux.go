@@ -44,7 +44,7 @@ func (b *builder) makeEtc() error {
 			return err
 		}
 	}
-	if b.given.root >= 0 {
+	if b.sources.root >= 0 {
 		return os.Symlink("/proc/mounts", "etc/mtab")
 	}
 	aside := b.shareAside("/etc")

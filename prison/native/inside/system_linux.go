@@ -21,7 +21,7 @@ import (
 
 // shareSystem mounts the host's programs and libraries.
 func (b *builder) shareSystem() error {
-	if b.given.root >= 0 {
+	if b.sources.root >= 0 {
 		return b.shareRoot()
 	}
 	for _, name := range []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"} {

@@ -57,8 +57,8 @@ type rule struct {
 	regex   func() expression // nil if the path alone decides
 	width   func() int        // how far a match can reach from one of the rule's keywords
 	path    func() *regexp.Regexp
-	begin   func() *beginning // nil if the beginning of a match is not known
-	value   func() *assigned  // nil if the rule does not match an assigned value
+	begin   func() *matchStart // nil if the beginning of a match is not known
+	value   func() *assigned   // nil if the rule does not match an assigned value
 	group   int
 	entropy float64
 	allowed []*allowlist
@@ -113,7 +113,7 @@ func parse(content []byte, more ...[]byte) (*Detector, error) {
 		}
 		made := &rule{id: r.ID, regex: compile(r.Regex), path: lazily(r.Path), group: r.SecretGroup, entropy: r.Entropy, guess: guesses(r.ID, r.Regex)}
 		made.width = reach(r.Regex, made.guess)
-		made.begin = sync.OnceValue(func() *beginning { return beginningOf(r.Regex, r.Keywords) })
+		made.begin = sync.OnceValue(func() *matchStart { return matchStartOf(r.Regex, r.Keywords) })
 		made.value = sync.OnceValue(func() *assigned { return assignedOf(r) })
 		for _, a := range r.Allowlists {
 			made.allowed = append(made.allowed, newAllowlist(a))
@@ -274,9 +274,9 @@ func (d *Detector) places(s search) []spans {
 		}
 		width := d.rules[n].width() + utf8.UTFMax
 		if a := d.rules[n].value(); a != nil {
-			wanted[n] = a.around(text, hits, values(), width)
+			wanted[n] = a.candidates(text, hits, values(), width)
 		} else {
-			wanted[n] = hits.around(width, len(text))
+			wanted[n] = hits.widened(width, len(text))
 		}
 		if s.near != nil {
 			wanted[n] = wanted[n].touching(s.near)

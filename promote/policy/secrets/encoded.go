@@ -77,7 +77,7 @@ func literals(text []byte, near []Part) iter.Seq2[int, []byte] {
 	if near != nil {
 		where = nil
 		for _, p := range near {
-			where = where.add(span{apart(text, p.From), p.To}, 0)
+			where = where.add(span{lineStartBefore(text, p.From), p.To}, 0)
 		}
 	}
 	return func(yield func(int, []byte) bool) {
@@ -89,8 +89,8 @@ func literals(text []byte, near []Part) iter.Seq2[int, []byte] {
 	}
 }
 
-// apart returns the last beginning of a line, at or before an offset, which is not inside a literal.
-func apart(text []byte, at int) int {
+// lineStartBefore returns the last beginning of a line, at or before an offset, which is not inside a literal.
+func lineStartBefore(text []byte, at int) int {
 	for at > 0 {
 		if at = bytes.LastIndexByte(text[:at], '\n') + 1; at == 0 {
 			break

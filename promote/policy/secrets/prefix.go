@@ -211,20 +211,20 @@ func classRun(pairs []rune) (n int, whole bool) {
 	return 1, true
 }
 
-// beginning describes the beginning of a rule's matches, and where keywords are in it.
-type beginning struct {
+// matchStart describes the matchStart of a rule's matches, and where keywords are in it.
+type matchStart struct {
 	prefixes []prefix
 	ends     [][]int // for each prefix, the ends of the keywords in it
 	run      int     // minimum length of the token
 }
 
-// beginningOf returns the beginning of a rule's matches, or nil if it is not known or contains no keyword.
-func beginningOf(expression string, keywords []string) *beginning {
+// matchStartOf returns the beginning of a rule's matches, or nil if it is not known or contains no keyword.
+func matchStartOf(expression string, keywords []string) *matchStart {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil || len(keywords) == 0 {
 		return nil
 	}
-	b := &beginning{}
+	b := &matchStart{}
 	b.prefixes, _ = prefixesOf(re)
 	if len(b.prefixes) == 0 {
 		return nil
@@ -247,7 +247,7 @@ func beginningOf(expression string, keywords []string) *beginning {
 }
 
 // before returns the offset of a match that has a keyword which ends at end, or -1.
-func (b *beginning) before(text []byte, end int) int {
+func (b *matchStart) before(text []byte, end int) int {
 	for i, p := range b.prefixes {
 		for _, e := range b.ends[i] {
 			if from := end - e; from >= 0 && p.at(text[from:]) && tokenRun(text[from:]) >= b.run {

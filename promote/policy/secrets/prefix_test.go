@@ -40,7 +40,7 @@ func plain() *Detector {
 	d.rules = nil
 	for _, r := range Default().rules {
 		same := *r
-		same.begin, same.value = func() *beginning { return nil }, func() *assigned { return nil }
+		same.begin, same.value = func() *matchStart { return nil }, func() *assigned { return nil }
 		d.rules = append(d.rules, &same)
 	}
 	return &d

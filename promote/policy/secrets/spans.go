@@ -21,8 +21,8 @@ func (s spans) add(p span, gap int) spans {
 	return append(s, p)
 }
 
-// around extends each part by width on both sides.
-func (s spans) around(width, length int) spans {
+// widened returns the parts, each extended by width on both sides.
+func (s spans) widened(width, length int) spans {
 	var wide spans
 	for _, p := range s {
 		wide = wide.add(span{max(0, p.from-width), min(length, p.to+width)}, 0)

@@ -37,7 +37,7 @@ func TestSpans(t *testing.T) {
 	if want := (spans{{5, 20}, {90, 90}, {300, 300}}); !slices.Equal(s, want) {
 		t.Errorf("%v, want %v", s, want)
 	}
-	if got, want := s.around(40, 310), (spans{{0, 130}, {260, 310}}); !slices.Equal(got, want) {
+	if got, want := s.widened(40, 310), (spans{{0, 130}, {260, 310}}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

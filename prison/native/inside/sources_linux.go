@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// given holds the descriptors of the root file system and the tools in a spec.
-type given struct {
+// sources holds the descriptors of the root file system and the tools in a spec.
+type sources struct {
 	root  int // -1: the system folders are the host's
 	tools []int
 	files []bool // which tools are files
 	asIs  []int  // the tools themselves, where the entry in tools is the folder of a file
 }
 
-// openGiven opens the root file system and the tools while this process is still the host's user, see [hostDirs].
-func (b *builder) openGiven() error {
-	b.given.root = -1
+// openSources opens the root file system and the tools while this process is still the host's user, see [hostDirs].
+func (b *builder) openSources() error {
+	b.sources.root = -1
 	if b.Spec.Root != "" {
 		fd, err := layerAt(b.Spec.Root)
 		if err != nil {
 			return err
 		}
-		b.given.root = fd
+		b.sources.root = fd
 	}
 	for _, t := range b.Spec.Tools {
 		path := t.Path
@@ -48,8 +48,8 @@ func (b *builder) openGiven() error {
 		if err != nil {
 			return &os.PathError{Op: "open", Path: t.Path, Err: err}
 		}
-		b.given.tools, b.given.files = append(b.given.tools, fd), append(b.given.files, !info.IsDir())
-		b.given.asIs = append(b.given.asIs, asIs)
+		b.sources.tools, b.sources.files = append(b.sources.tools, fd), append(b.sources.files, !info.IsDir())
+		b.sources.asIs = append(b.sources.asIs, asIs)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ var notOfRoot = []string{"dev", "proc", "sys", "tmp", "run", "home", "root", "mn
 
 // shareRoot mounts the programs and libraries of a given root file system.
 func (b *builder) shareRoot() error {
-	entries, err := os.ReadDir(fdPath(b.given.root))
+	entries, err := os.ReadDir(fdPath(b.sources.root))
 	if err != nil {
 		return fmt.Errorf("read root: %w", err)
 	}
@@ -125,7 +125,7 @@ func (b *builder) shareRoot() error {
 		}
 		switch {
 		case e.Type()&os.ModeSymlink != 0:
-			link, err := os.Readlink(filepath.Join(fdPath(b.given.root), name))
+			link, err := os.Readlink(filepath.Join(fdPath(b.sources.root), name))
 			if err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (b *builder) shareOfRoot(name string, above int) error {
 	if err := os.Mkdir(name, 0o755); err != nil && !os.IsExist(err) {
 		return err
 	}
-	fd, err := unix.Openat(b.given.root, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(b.sources.root, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (b *builder) shareOfRoot(name string, above int) error {
 // completeRoot adds the files of the given root to /etc and /var, above which the files made for the prison stay
 // visible.
 func (b *builder) completeRoot() error {
-	if b.given.root < 0 {
+	if b.sources.root < 0 {
 		return nil
 	}
 	for _, name := range []string{"etc", "var"} {
@@ -208,21 +208,21 @@ func (b *builder) shareTools() error {
 func (b *builder) shareTool(i int, t prison.Tool) (err error) {
 	target := toolPath(t)
 	var overlayErr error
-	if b.given.files[i] {
+	if b.sources.files[i] {
 		if err := os.WriteFile(target, nil, 0o755); err != nil {
 			return err
 		}
-		overlayErr = b.shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/tool%d", layersName, i), b.given.tools[i])
+		overlayErr = b.shareFile(filepath.Base(t.Path), target, fmt.Sprintf("%s/tool%d", layersName, i), b.sources.tools[i])
 	} else {
 		if err := os.Mkdir(target, 0o755); err != nil {
 			return err
 		}
-		overlayErr = shareLayers(target, b.empty, b.given.tools[i])
+		overlayErr = shareLayers(target, b.empty, b.sources.tools[i])
 	}
 	if overlayErr == nil {
 		return nil
 	}
-	if err := bind(b.given.asIs[i], "", target, readOnlyAttr); err != nil {
+	if err := bind(b.sources.asIs[i], "", target, readOnlyAttr); err != nil {
 		return fmt.Errorf("overlay: %w, bind: %w", overlayErr, err)
 	}
 	b.lacks(prison.HostPath, fmt.Sprintf("the host path of the tool %s is visible in mountinfo (overlay: %v)", t.Name, overlayErr))
