@@ -73,27 +73,23 @@ func (r *reader) fail(err error) {
 	}
 }
 
-func (r *reader) number() uint64 {
+// decode reads a value, unless an earlier one could not be read.
+func decode[T any](r *reader, read func(io.ByteReader) (T, error)) (value T) {
 	if r.err != nil {
-		return 0
+		return value
 	}
-	n, err := binary.ReadUvarint(r)
+	value, err := read(r)
 	if err != nil {
 		r.fail(err)
 	}
-	return n
+	return value
 }
 
-func (r *reader) signed() int64 {
-	if r.err != nil {
-		return 0
-	}
-	n, err := binary.ReadVarint(r)
-	if err != nil {
-		r.fail(err)
-	}
-	return n
-}
+func (r *reader) number() uint64 { return decode(r, binary.ReadUvarint) }
+
+func (r *reader) signed() int64 { return decode(r, binary.ReadVarint) }
+
+func (r *reader) kind() byte { return decode(r, io.ByteReader.ReadByte) }
 
 func (r *reader) text(longest uint64) string {
 	n := r.number()
@@ -108,17 +104,6 @@ func (r *reader) text(longest uint64) string {
 		r.fail(err)
 	}
 	return string(b)
-}
-
-func (r *reader) kind() byte {
-	if r.err != nil {
-		return 0
-	}
-	b, err := r.ReadByte()
-	if err != nil {
-		r.fail(err)
-	}
-	return b
 }
 
 // Kind is the type of a file.
