@@ -51,7 +51,7 @@ func serveRequests(ctx context.Context, c net.Conn, secure *tls.Config, h http.H
 		s.Protocols.SetHTTP2(true)
 		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	}
-	s.Serve(l) //nolint:errcheck // the listener has one connection, and its error says that there is no other
+	s.Serve(l) //nolint:errcheck // Serve always ends with the error of the second Accept
 	s.Close()
 	return nil
 }

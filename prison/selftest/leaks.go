@@ -108,7 +108,7 @@ func searchable(words []Word) (found []searchWord) {
 	return found
 }
 
-// lineOf returns the line of an occurrence, or the part of the line lineOf it.
+// lineOf returns the line of an occurrence, or the part of the line around it.
 func lineOf(text string, at []int) string {
 	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)
 	to := min(at[1]+80, len(text))

@@ -48,7 +48,7 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 	return nil
 }
 
-// contextBytes is the number of bytes contextBytes added lines that are searched with them, because the first and the last line
+// contextBytes is the number of bytes around added lines that are searched with them, because the first and the last line
 // of a key may have existed before.
 const contextBytes = 8 << 10
 

@@ -143,7 +143,7 @@ func valueAt(text []byte, at int) value {
 	return v
 }
 
-// candidates returns the parts of a text in which matches can be: candidates suitable values near one of the rule's keywords.
+// candidates returns the parts of a text in which matches can be: around suitable values near one of the rule's keywords.
 // hits are the ends of these keywords. width is the maximum distance of a keyword from the end of a match.
 func (a *assigned) candidates(text []byte, hits spans, values []value, width int) spans {
 	length := len(text)

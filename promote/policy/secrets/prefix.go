@@ -211,7 +211,7 @@ func classRun(pairs []rune) (n int, whole bool) {
 	return 1, true
 }
 
-// matchStart describes the matchStart of a rule's matches, and where keywords are in it.
+// matchStart describes the beginning of a rule's matches, and where keywords are in it.
 type matchStart struct {
 	prefixes []prefix
 	ends     [][]int // for each prefix, the ends of the keywords in it

@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 		{"bare", "0.1.0", []prison.Tool{tool("node", bin+"/node"), tool("it", modules+"/bare")}, []string{"/tools/node", "/tools/it/cli.js"}, ""},
 		{"snake", "", nil, nil, "script for python3"},
 		{"loose", "", nil, nil, "outside of an npm package"},
-		{"no-such-program", "", nil, nil, "there is no no-such-program on your PATH"},
+		{"vibe", "", nil, nil, "there is no vibe on your PATH"},
 	}
 	for _, test := range tests {
 		p := Profile{Name: "it", Program: test.program}

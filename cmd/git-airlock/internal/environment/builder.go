@@ -35,6 +35,6 @@ type Reporter interface {
 	Steps() (step func(what string, number, of int, said string), end func())
 	// CanAsk reports whether a user can answer questions.
 	CanAsk() bool
-	// Ask asks a question, and reports whether the answer is yes. An empty answer means no.
+	// Ask asks a question, and reports whether the user answered yes.
 	Ask(ctx context.Context, question string) (bool, error)
 }
