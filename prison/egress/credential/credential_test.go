@@ -1,0 +1,231 @@
+package credential
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+const (
+	value       = "sk-real-0123456789abcdefghij"
+	placeholder = "sk-none-9876543210zyxwvutsrq"
+	other       = "sk-other-aaaabbbbccccddddeeee"
+)
+
+var (
+	bearer = Credential{Name: "api", Header: "Authorization", Format: "Bearer %s", Placeholder: placeholder}
+	second = Credential{Name: "second", Header: "X-Api-Key", Format: "%s", Placeholder: other}
+)
+
+func login(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// TestFind tries all places in which clients put credentials.
+func TestFind(t *testing.T) {
+	here, elsewhere := []Credential{bearer}, []Credential{second}
+	for name, c := range map[string]struct {
+		header http.Header
+		query  string
+		used   bool
+		fails  bool
+	}{
+		"none":               {http.Header{"Accept": {"*/*"}}, "beta=true", false, false},
+		"bearer":             {http.Header{"Authorization": {"Bearer " + placeholder}}, "", true, false},
+		"lower case, folded": {http.Header{"Authorization": {"bearer   " + placeholder + " "}}, "", true, false},
+		"token":              {http.Header{"Authorization": {"token " + placeholder}}, "", true, false},
+		"alone":              {http.Header{"Authorization": {placeholder}}, "", true, false},
+		"x-api-key":          {http.Header{"X-Api-Key": {placeholder}}, "", true, false},
+		"login, password":    {http.Header{"Authorization": {login("x-access-token:" + placeholder)}}, "", true, false},
+		"login, user":        {http.Header{"Authorization": {login(placeholder + ":x-oauth-basic")}}, "", true, false},
+		"twice":              {http.Header{"Authorization": {"Bearer " + placeholder}, "X-Api-Key": {placeholder}}, "", true, false},
+		"empty scheme":       {http.Header{"Authorization": {"Bearer "}, "X-Api-Key": {""}}, "", false, false},
+
+		"foreign":               {http.Header{"Authorization": {"Bearer sk-foreign"}}, "", false, true},
+		"foreign, other header": {http.Header{"X-Goog-Api-Key": {"AIza-foreign"}}, "", false, true},
+		"foreign, underscores":  {http.Header{"X_api_key": {"foreign"}}, "", false, true},
+		"foreign login":         {http.Header{"Authorization": {login("user:password")}}, "", false, true},
+		"both in a login":       {http.Header{"Authorization": {login("a-foreign-key-of-some-length:" + placeholder)}}, "", false, true},
+		"both in one header":    {http.Header{"Authorization": {"Bearer " + placeholder, "Bearer foreign"}}, "", false, true},
+		"both in two":           {http.Header{"Authorization": {"Bearer " + placeholder}, "X-Api-Key": {"foreign"}}, "", false, true},
+		"inside another":        {http.Header{"Authorization": {"Bearer foreign" + placeholder}}, "", false, true},
+		"elsewhere":             {http.Header{"X-Anything": {"a " + other}}, "", false, true},
+		"elsewhere, login":      {http.Header{"Authorization": {login("u:" + other)}}, "", false, true},
+		"query":                 {http.Header{}, "a=b&key=foreign", false, true},
+		"query, encoded":        {http.Header{}, "%6bey=foreign", false, true},
+		"query, semicolon":      {http.Header{}, "a;access_token=foreign", false, true},
+		"query, broken":         {http.Header{}, "%zz=1", false, true},
+		"protocols":             {http.Header{"Sec-Websocket-Protocol": {"realtime, openai-insecure-api-key.sk-foreign"}}, "", false, true},
+	} {
+		used, err := Find(c.header, c.query, true, here, elsewhere)
+		if (used != nil) != c.used || (err != nil) != c.fails || used != nil && used.Name != bearer.Name {
+			t.Errorf("%s: %v, %v", name, used, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sk-") || strings.Contains(err.Error(), "foreign")) {
+			t.Errorf("%s: the error has a credential: %v", name, err)
+		}
+	}
+	// A host without a credential takes any, but no placeholder.
+	for text, fails := range map[string]bool{"Bearer foreign": false, "Bearer " + placeholder: true} {
+		if used, err := Find(http.Header{"Authorization": {text}}, "", false, nil, here); used != nil || (err != nil) != fails {
+			t.Errorf("%s: %v, %v", text, used, err)
+		}
+	}
+	if _, err := Find(nil, "x="+placeholder, false, nil, here); err == nil {
+		t.Error("a placeholder in a query goes elsewhere")
+	}
+	if _, err := Find(http.Header{"X-Api-Key": {other}, "Authorization": {"Bearer " + placeholder}}, "", true, []Credential{bearer, second}, nil); err == nil {
+		t.Error("two credentials")
+	}
+}
+
+// TestApply checks the header that a service reads, and that nothing else remains.
+func TestApply(t *testing.T) {
+	for format, want := range map[string]string{"Bearer %s": "Bearer " + value, "%s": value, "Basic x:%s": login("x:" + value)} {
+		c := Credential{Header: "X-Own", Format: format}
+		h := http.Header{"Authorization": {"Bearer " + placeholder}, "X_api-Key": {"x"}, "X-Own": {"a", "b"}, "Cookie": {"c=d"}, "Accept": {"*/*"}}
+		c.Apply(h, value)
+		if len(h) != 2 || len(h["X-Own"]) != 1 || h.Get("X-Own") != want || h.Get("Accept") == "" {
+			t.Errorf("%s: %v", format, h)
+		}
+		if err := CheckFormat(format); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, format := range []string{"", "x", "%s%s", "%d %s", "%s\r\nX: y", "\u00e4%s"} {
+		if CheckFormat(format) == nil {
+			t.Errorf("%q is a format", format)
+		}
+	}
+	for _, bad := range []string{"", "a b", "a\nb", "\u00e4", strings.Repeat("x", maxValue+1)} {
+		if err := CheckValue(bad); err == nil || bad != "" && strings.Contains(err.Error(), bad) {
+			t.Errorf("%.10q: %v", bad, err)
+		}
+	}
+}
+
+// guard returns what a client reads of an answer.
+func guard(content io.Reader, header, trailer http.Header) (got string, found bool, err error) {
+	answer := &http.Response{StatusCode: 200, Header: header, Trailer: trailer, Body: io.NopCloser(content)}
+	if err = EchoesOf(value).Guard(answer, func() { found = true }); err != nil {
+		return "", found, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	return string(text), found, err
+}
+
+func TestEchoesAreCut(t *testing.T) {
+	for name, text := range map[string]string{
+		"as it is": value, "in a text": "your key is " + value + ", thanks", "after its beginning": value[:9] + value, "twice": value + value,
+		"base64": base64.StdEncoding.EncodeToString([]byte(value)), "base64, second": login("u:" + value), "base64, third": login("us:" + value),
+		"base64, URL": base64.URLEncoding.EncodeToString([]byte("abc" + value + "d")),
+	} {
+		for _, content := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)), iotest.HalfReader(strings.NewReader(text))} {
+			got, found, err := guard(content, nil, nil)
+			if !errors.Is(err, ErrEcho) || !found || strings.Contains(got, value[:12]) && name != "after its beginning" {
+				t.Errorf("%s: %q, %v, %v", name, got, found, err)
+			}
+		}
+	}
+	for _, text := range []string{"", "x", value[:len(value)-1], strings.Repeat(value[:9], 1000), strings.Repeat("x", 3*maxRead) + value[:5]} {
+		for _, content := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text))} {
+			if got, found, err := guard(content, http.Header{"A": {"b"}}, nil); got != text || found || err != nil {
+				t.Errorf("%.20q: %.20q, %v, %v", text, got, found, err)
+			}
+		}
+	}
+	if _, _, err := guard(strings.NewReader(""), http.Header{"Location": {"/?" + value}}, nil); !errors.Is(err, ErrEcho) {
+		t.Error("the value is in a header")
+	}
+	if _, found, err := guard(strings.NewReader("x"), nil, http.Header{"After": {value}}); !errors.Is(err, ErrEcho) || !found {
+		t.Error("the value is in a trailer")
+	}
+}
+
+// TestEventsAreNotHeldBack wants each part of a stream as soon as it was read.
+func TestEventsAreNotHeldBack(t *testing.T) {
+	events, write := io.Pipe()
+	answer := &http.Response{StatusCode: 200, Body: events}
+	if err := EchoesOf(value).Guard(answer, t.FailNow); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		go io.WriteString(write, "data: {}\n\n")
+		if n, err := answer.Body.Read(make([]byte, 100)); n != 10 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+}
+
+func TestStore(t *testing.T) {
+	var s Store
+	now := time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC)
+	s.Set(map[string]string{"a": value, "bad": "a\nb"})
+	if got, _, ok := s.Get("a"); got != value || !ok {
+		t.Error(got, ok)
+	}
+	if _, _, ok := s.Get("bad"); ok {
+		t.Error("a value that is not one")
+	}
+	for i, want := range []bool{true, true, false} {
+		if s.Count("a", 2, now) != want {
+			t.Errorf("request %d", i)
+		}
+	}
+	if !s.Count("a", 2, now.Add(2*time.Hour)) || s.Used("a").Total != 3 {
+		t.Error("another day")
+	}
+	if !s.Answered("a", 401) || s.Answered("a", 401) || !s.Used("a").Refused {
+		t.Error("the first 401 is not reported, or the second one is")
+	}
+	s.Set(map[string]string{"a": value})
+	if s.Used("a").Refused || !s.Answered("a", 401) {
+		t.Error("a new value counts as refused")
+	}
+}
+
+// FuzzFind checks that no text but the placeholder counts as one, and that no request with a value keeps another credential.
+func FuzzFind(f *testing.F) {
+	for _, seed := range []string{"Bearer " + placeholder, login("u:" + placeholder), login(placeholder), "Basic ===", "Bearer foreign", " ", placeholder + placeholder} {
+		f.Add("Authorization", seed, "a=b")
+	}
+	f.Add("x_API-key", placeholder, "key=x")
+	f.Fuzz(func(t *testing.T, name, text, query string) {
+		h := http.Header{name: {text}, "X-Api-Key": {placeholder}}
+		used, err := Find(h, query, true, []Credential{bearer}, []Credential{second})
+		if err != nil {
+			return
+		}
+		if used == nil {
+			t.Fatal("the placeholder is not found")
+		}
+		used.Apply(h, value)
+		for n, values := range h {
+			if carries(n) && (n != "Authorization" || len(values) != 1 || values[0] != "Bearer "+value) {
+				t.Errorf("%q: %q", n, values)
+			}
+		}
+	})
+}
+
+// FuzzEchoes cuts an answer in two at any place.
+func FuzzEchoes(f *testing.F) {
+	f.Add("a", "b", uint8(3), uint8(0))
+	f.Add(value[:5], value[3:], uint8(9), uint8(1))
+	f.Add(value[:5], "", uint8(5), uint8(2))
+	f.Fuzz(func(t *testing.T, before, after string, at, kind uint8) {
+		echo := []string{value, base64.StdEncoding.EncodeToString([]byte(value)), ""}[kind%3]
+		text := before + echo + after
+		cut := min(int(at), len(text))
+		got, found, err := guard(io.MultiReader(strings.NewReader(text[:cut]), strings.NewReader(text[cut:])), nil, nil)
+		if found != errors.Is(err, ErrEcho) || echo != "" && !found || strings.Contains(got, value) {
+			t.Errorf("%q at %d: %q, %v, %v", text, cut, got, found, err)
+		}
+		if !found && got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}

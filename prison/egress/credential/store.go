@@ -1,0 +1,90 @@
+package credential
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Store has the values of credentials in memory, and counts their uses. The zero value has none.
+type Store struct {
+	mu     sync.Mutex
+	values map[string]known
+	uses   map[string]Use
+}
+
+// known is a value with its forms in answers.
+type known struct {
+	value  string
+	echoes Echoes
+}
+
+// Use counts the requests that got a value.
+type Use struct {
+	Last  time.Time
+	Day   time.Time // whose requests Today counts, in UTC
+	Today int
+	Total uint64
+	// Refused reports that the last answer had the status 401.
+	Refused bool
+}
+
+// Set adds values by the names of their credentials, and replaces earlier ones.
+func (s *Store) Set(values map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.values == nil {
+		s.values, s.uses = map[string]known{}, map[string]Use{}
+	}
+	for name, value := range values {
+		if CheckValue(value) == nil {
+			s.values[name] = known{value, EchoesOf(value)}
+			u := s.uses[name]
+			u.Refused = false
+			s.uses[name] = u
+		}
+	}
+}
+
+// Get returns a value with its forms in answers. ok is false if there is none.
+func (s *Store) Get(name string) (value string, echoes Echoes, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.values[name]
+	return k.value, k.echoes, ok
+}
+
+// Count counts a request with a known value, unless as many as the limit were counted on that day. A limit of 0 is none.
+func (s *Store) Count(name string, limit int, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.uses[name]
+	if day := now.UTC().Truncate(24 * time.Hour); !u.Day.Equal(day) {
+		u.Day, u.Today = day, 0
+	}
+	if limit > 0 && u.Today >= limit {
+		return false
+	}
+	u.Last, u.Today, u.Total = now, u.Today+1, u.Total+1
+	s.uses[name] = u
+	return true
+}
+
+// Answered takes the status of an answer to a request with a value, and reports whether this is the first 401 since the
+// value is known.
+func (s *Store) Answered(name string, status int) (refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.uses[name]
+	refused = status == http.StatusUnauthorized && !u.Refused
+	u.Refused = status == http.StatusUnauthorized
+	s.uses[name] = u
+	return refused
+}
+
+// Used returns the uses of a credential.
+func (s *Store) Used(name string) Use {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.uses[name]
+}
