@@ -22,6 +22,7 @@ type deniedError struct {
 	reason string
 	told   string // what the agent hears, if not the reason
 	allow  string // the rule that would allow it, quoted; empty: the name's
+	status int    // of the answer to a request that no rule would allow; 0 means 403
 }
 
 func (e *deniedError) Error() string { return e.reason }
@@ -178,6 +179,10 @@ func (e *Engine) obey(o control.Order) {
 	if o.Rules != nil {
 		e.use(*o.Rules)
 	}
+	if o.Values != nil {
+		e.credentials.Set(o.Values)
+		e.changed()
+	}
 	if o.Written != nil {
 		e.journal.written(o.Written.Records, o.Written.Error == "")
 	}
@@ -248,5 +253,10 @@ func (e *Engine) state() control.State {
 	}
 	slices.SortFunc(s.Flows, func(a, b control.Flow) int { return int(a.ID) - int(b.ID) })
 	s.Names = e.known.count() + e.others.count()
+	for _, c := range e.current().credentials {
+		u := e.credentials.Used(c.Name)
+		_, _, known := e.credentials.Get(c.Name)
+		s.Credentials = append(s.Credentials, control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Refused: u.Refused})
+	}
 	return s
 }

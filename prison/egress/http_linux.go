@@ -10,11 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -137,18 +139,17 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = scheme, r.In.Host, r.In.Host
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
-			if roundTripOf(r.In.Context()).judged {
+			x := roundTripOf(r.In.Context())
+			if x.judged {
 				for _, name := range overrides {
 					r.Out.Header.Del(name)
 				}
 			}
+			x.credentials(r.Out)
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-		ModifyResponse: func(r *http.Response) error {
-			roundTripOf(r.Request.Context()).status = r.StatusCode
-			return nil
-		},
-		ErrorHandler: p.fail,
+		ModifyResponse: p.answered,
+		ErrorHandler:   p.fail,
 	}
 	return serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, proxy)
@@ -180,7 +181,12 @@ type requests struct {
 type roundTrip struct {
 	method, path string // the path is decoded
 	judged       bool   // the rules are about some requests to this server
+	guarded      bool   // there is a credential for this server
 	end          context.CancelFunc
+
+	used   *credential.Credential // that the request gets; nil for none
+	value  string                 // of used
+	echoes credential.Echoes      // of value
 
 	status int    // of the answer
 	failed string // why there was no answer
@@ -211,6 +217,9 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	record.Seen, record.Method, record.Path, record.Sent, record.Received = control.SeenRequest, clip(r.Method), clip(r.URL.EscapedPath()), 0, 0
 	if x.judged && decision.Rule.text != "" {
 		record.Rule = decision.label()
+	}
+	if x.used != nil {
+		record.Credential, w = x.used.Name, finalOnly{w}
 	}
 	if err != nil {
 		record.Kind, record.Verdict, record.Reason, record.Millis = control.KindRefusal, control.VerdictDeny, clip(err.Error()), 0
@@ -252,8 +261,89 @@ func (p *requests) judge(r *http.Request, x *roundTrip) (Decision, error) {
 	if !d.Allowed {
 		return d, &deniedError{reason: d.Reason, allow: ruleFor(x, p.flow.name, r.URL.EscapedPath())}
 	}
+	if err := p.chooseCredential(rules, r, x); err != nil {
+		return d, err
+	}
 	return d, nil
 }
+
+// chooseCredential finds the credential that a request gets, and refuses a request with any other.
+func (p *requests) chooseCredential(rules *Policy, r *http.Request, x *roundTrip) error {
+	here, elsewhere := rules.splitCredentials(p.flow.name, x.method, x.path)
+	x.guarded = rules.guards(p.flow.name)
+	used, err := credential.Find(r.Header, r.URL.RawQuery, x.guarded, here, elsewhere)
+	if used == nil || err != nil {
+		if err != nil {
+			err = &deniedError{reason: err.Error(), status: http.StatusForbidden}
+		}
+		return err
+	}
+	value, echoes, ok := p.engine.credentials.Get(used.Name)
+	if !ok {
+		return &deniedError{reason: "the credential " + used.Name + " has no value", status: http.StatusBadGateway}
+	}
+	i := slices.IndexFunc(rules.credentials, func(c boundCredential) bool { return c.Name == used.Name })
+	if !p.engine.credentials.Count(used.Name, rules.credentials[i].limit, time.Now()) {
+		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", rules.credentials[i].limit, used.Name),
+			status: http.StatusTooManyRequests}
+	}
+	x.used, x.value, x.echoes = used, value, echoes
+	p.engine.changed()
+	return nil
+}
+
+// credentials writes the credential of a request into it, and removes all others.
+func (x *roundTrip) credentials(r *http.Request) {
+	if !x.guarded {
+		return
+	}
+	r.Trailer = nil // some servers read it as headers
+	if x.used == nil {
+		credential.Credential{}.Strip(r.Header)
+		return
+	}
+	x.used.Apply(r.Header, x.value)
+	r.Header.Set("Accept-Encoding", "identity") // so that the value is found in an answer, and whole
+	r.Header.Del("Range")
+}
+
+// answered checks an answer. One that contains the value of the request's credential is cut, and an alarm is recorded.
+func (p *requests) answered(r *http.Response) error {
+	x := roundTripOf(r.Request.Context())
+	if x.status = r.StatusCode; x.used == nil {
+		return nil
+	}
+	if p.engine.credentials.Answered(x.used.Name, r.StatusCode) {
+		select {
+		case p.engine.stale <- x.used.Name:
+		default: // another one is reported, and this one with its next 401
+		}
+		p.engine.changed()
+	}
+	found := func() {
+		x.failed = credential.ErrEcho.Error()
+		alarm := p.flow.record(control.KindAlarm, "", fmt.Sprintf("an answer of %s contained the value of the credential %s, and was cut", p.flow.name, x.used.Name))
+		alarm.Credential = x.used.Name
+		p.engine.journal.add(alarm)
+	}
+	err := x.echoes.Guard(r, found)
+	if err != nil {
+		found()
+	}
+	return err
+}
+
+// finalOnly does not pass on what a server sends before its answer, such as early hints.
+type finalOnly struct{ http.ResponseWriter }
+
+func (w finalOnly) WriteHeader(status int) {
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap lets the package http find further methods.
+func (w finalOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ruleFor returns the rule about a request and no other, if the rules are about requests.
 func ruleFor(x *roundTrip, name, path string) string {

@@ -1,12 +1,14 @@
 package egress
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
 )
 
@@ -18,6 +20,24 @@ type Policy struct {
 	// Lockdown refuses everything.
 	Lockdown    bool
 	Allow, Deny []Rule
+	credentials []boundCredential
+}
+
+// boundCredential is a credential with the requests that get its value. An open network uses none, because it sees no requests.
+type boundCredential struct {
+	credential.Credential
+	rules []Rule
+	limit int // requests a day; 0: no limit
+}
+
+// about reports whether a credential is for some requests to a name.
+func (c boundCredential) about(name string) bool {
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return r.Names(name, 443) })
+}
+
+// matches reports whether a request gets the value of a credential.
+func (c boundCredential) matches(name, method, path string) bool {
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return r.Names(name, 443) && r.requests.Matches(method, path) })
 }
 
 // maxRules bounds the rules of a policy, since each is compared with every name.
@@ -33,10 +53,35 @@ func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 	if p.Allow, err = parseRules(rules.Allow, now); err == nil {
 		p.Deny, err = parseRules(rules.Deny, now)
 	}
+	for _, c := range rules.Credentials {
+		b := boundCredential{Credential: credential.Credential{Name: c.Name, Header: c.Header, Format: c.Format, Placeholder: c.Placeholder}, limit: c.Limit}
+		for _, text := range c.Rules {
+			r, wrong := ParseRule(text)
+			b.rules, err = append(b.rules, r), errors.Join(err, wrong)
+		}
+		p.credentials = append(p.credentials, b)
+	}
 	if err != nil {
 		return Policy{}, err
 	}
 	return p, nil
+}
+
+// guards reports whether there is a credential for a name. Requests to it are judged, so that they have no other credential.
+func (p Policy) guards(name string) bool {
+	return !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.about(name) })
+}
+
+// splitCredentials returns the credentials that a request may have, and the others.
+func (p Policy) splitCredentials(name, method, path string) (here, elsewhere []credential.Credential) {
+	for _, c := range p.credentials {
+		if c.matches(name, method, path) {
+			here = append(here, c.Credential)
+		} else {
+			elsewhere = append(elsewhere, c.Credential)
+		}
+	}
+	return here, elsewhere
 }
 
 func parseRules(given []control.Rule, now time.Time) (rules []Rule, err error) {
@@ -82,7 +127,7 @@ func (p Policy) Ask(q Question) (Decision, error) {
 	return p.Request(q.Host, q.Port, q.Method, path), nil
 }
 
-// judged returns the names that rules of requests are about, without those before a wildcard.
+// judged returns the names whose requests are judged, without those before a wildcard.
 func (p Policy) judged() (names []string) {
 	if p.Open {
 		return nil
@@ -90,6 +135,13 @@ func (p Policy) judged() (names []string) {
 	for _, r := range slices.Concat(p.Allow, p.Deny) {
 		if r.Requests() && !slices.Contains(names, r.host) {
 			names = append(names, r.host)
+		}
+	}
+	for _, c := range p.credentials {
+		for _, r := range c.rules {
+			if !slices.Contains(names, r.host) {
+				names = append(names, r.host)
+			}
 		}
 	}
 	return names
@@ -131,7 +183,11 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 	if i := slices.IndexFunc(p.Deny, whole); i >= 0 {
 		return Decision{Rule: p.Deny[i], Reason: "a rule denies it"}
 	}
-	some := slices.ContainsFunc(p.Deny, about)
+	guarded := p.guards(name)
+	if guarded && to.Port() != 443 {
+		return Decision{Reason: "a host with a credential is reached over TLS at port 443 only"}
+	}
+	some := guarded || slices.ContainsFunc(p.Deny, about)
 	if i := slices.IndexFunc(p.Allow, func(r Rule) bool { return about(r) && !r.Requests() }); i >= 0 {
 		return Decision{Allowed: true, Rule: p.Allow[i], Judged: some}
 	}

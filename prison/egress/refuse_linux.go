@@ -58,6 +58,11 @@ func answerDenied(w http.ResponseWriter, r *http.Request, refusal error) {
 	} else { // HTTP/2 loses the answer to a request that is not read
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, maxLingering)) // the client may be gone
 	}
+	if closed != nil && closed.status != 0 {
+		w.WriteHeader(closed.status)
+		fmt.Fprintf(w, "%q: %s.\n", clip(r.Host), text) // the client may be gone
+		return
+	}
 	w.WriteHeader(http.StatusForbidden)
 	fmt.Fprintf(w, "This network does not lead to %q: %s.\nIf the task needs it, ask the user to allow it: net allow %s\n", clip(r.Host), text, allow) // the client may be gone
 }

@@ -34,6 +34,16 @@ func (e *Engine) report(h holder) {
 	}
 	go e.reportState(send, gone)
 	go e.reportRecords(send, written, gone)
+	go func() {
+		for {
+			select {
+			case name := <-e.stale:
+				send(control.Report{Stale: name})
+			case <-gone:
+				return
+			}
+		}
+	}()
 	defer close(gone)
 	for {
 		var o control.Order

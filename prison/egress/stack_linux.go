@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress/authority"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -82,8 +83,11 @@ type Engine struct {
 	stack   *stack.Stack
 	trusted authority.Set // answers in the place of servers whose requests are judged
 	roots   func() (*x509.CertPool, error)
-	ctx     context.Context // ends with the engine
-	end     context.CancelFunc
+	// credentials has the values that requests get, and stale the names of those that a server has refused.
+	credentials credential.Store
+	stale       chan string
+	ctx         context.Context // ends with the engine
+	end         context.CancelFunc
 
 	mu                sync.Mutex
 	flows             map[*flow]struct{}
@@ -120,7 +124,7 @@ func NewEngine(s Settings) (*Engine, error) {
 
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
-		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), flows: map[*flow]struct{}{},
+		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
 		idle: maxIdle, roots: x509.SystemCertPool,
 	}
 	var err error

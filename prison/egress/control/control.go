@@ -48,6 +48,25 @@ type Rules struct {
 	Learn bool   `json:"learn,omitempty"`
 	Allow []Rule `json:"allow,omitempty"`
 	Deny  []Rule `json:"deny,omitempty"` // a denial counts for more than any permission
+	// Credentials are added to requests. Their values are never here.
+	Credentials []Credential `json:"credentials,omitempty"`
+}
+
+// Credential describes the credential of some servers, without its value: see package credential.
+type Credential struct {
+	Name string `json:"name"`
+	// Rules describe the requests that get the value, in the form of a rule. All other requests to these hosts get none.
+	Rules  []string `json:"rules"`
+	Header string   `json:"header"`
+	Format string   `json:"format"`
+	// Placeholder is what programs inside have instead of the value, and Variables are where they find it. Without a placeholder
+	// nobody can use the credential.
+	Placeholder string   `json:"placeholder,omitempty"`
+	Variables   []string `json:"variables,omitempty"`
+	// Limit is the maximum number of requests a day (UTC) that get the value; 0 means no limit.
+	Limit int `json:"limit,omitempty"`
+	// Source is where the value comes from, as people have written it.
+	Source string `json:"source"`
 }
 
 // Rule is a rule with its origin.
@@ -102,6 +121,20 @@ type State struct {
 	// Authorities are the certificates (PEM) that programs inside must trust, because the network process answers instead of the
 	// servers whose requests it judges. It is empty without a rule of requests.
 	Authorities string `json:"authorities,omitempty"`
+	// Credentials are those of the rules in force.
+	Credentials []CredentialUse `json:"credentials,omitempty"`
+}
+
+// CredentialUse describes the use of a credential by a running network.
+type CredentialUse struct {
+	Name string `json:"name"`
+	// Known reports that the network has the value.
+	Known bool `json:"known"`
+	// Requests is how many requests got the value, and Last the time of the last one.
+	Requests uint64    `json:"requests"`
+	Last     time.Time `json:"last,omitzero"`
+	// Refused reports that a server answered the last request with the status 401.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Flow is a connection from inside to the world.

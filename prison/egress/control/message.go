@@ -9,6 +9,8 @@ type Report struct {
 	Records []Record `json:",omitempty"`
 	// Authorities, if set, are for a successor of the network. The holder keeps them in memory only.
 	Authorities *Authorities `json:",omitempty"`
+	// Stale, if set, is the name of a credential whose value a server has refused. The holder reads the value again.
+	Stale string `json:",omitempty"`
 }
 
 // Authorities are those of package authority.
@@ -25,6 +27,8 @@ type Order struct {
 	Written *Written `json:",omitempty"`
 	// Authorities are what the network's predecessor has reported last, if there was one.
 	Authorities *Authorities `json:",omitempty"`
+	// Values are those of credentials by their names.
+	Values map[string]string `json:",omitempty"`
 }
 
 // Written is the answer to [Report.Write].
