@@ -55,7 +55,7 @@ var rooms = map[string][]string{
 	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
-	agentsRoom: {"gitops", "prison"},
+	agentsRoom: {"gitops", "prison", "prison/recipe"},
 	"gitops":   nil,
 	"identity": {"gitops"},
 	"snapshot": {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},

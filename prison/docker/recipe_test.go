@@ -100,7 +100,7 @@ func TestRecipeSteps(t *testing.T) {
 		t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 	}
 	// The output of the last step shows that it has checked the tools.
-	for _, want := range []string{"8.0.404", "temurin-21.0.2", "1.8.3", "1.9.8"} {
+	for _, want := range []string{"8.0.404", "temurin-21.0.2", "1.8.3", "1.9.8", "0.15.10"} {
 		if !strings.Contains("\n"+strings.Join(said, "\n")+"\n", "\n"+want+"\n") {
 			t.Errorf("no %s in %q", want, said)
 		}

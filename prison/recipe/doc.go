@@ -12,6 +12,9 @@
 //	version = "3.12.7"                # exact, or "system" for the distribution's own
 //	manager = "uv"
 //
+//	[agents]
+//	claude = "2.1.330"                # exact, in images only
+//
 //	[startup]
 //	commands = ["make prepare"]       # as the agent, one after the other
 //

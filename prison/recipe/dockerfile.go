@@ -26,7 +26,7 @@ const miseFolder = "/opt/mise"
 // NeedsBuild reports whether an image must be built for a recipe. A recipe with a Dockerfile and nothing else uses
 // the image of that Dockerfile.
 func (r Recipe) NeedsBuild() bool {
-	return r.OS.Dockerfile == "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0
+	return r.OS.Dockerfile == "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0 || len(r.Agents) > 0
 }
 
 // Dockerfile returns the Dockerfile for a recipe. base is the image to start from. If it is empty, the recipe names
@@ -51,6 +51,7 @@ func (r Recipe) Dockerfile(base string) []byte {
 	r.mise(w)
 	r.managers(w)
 	r.verify(w)
+	r.agents(w)
 	w.line("USER %d:%d", agentID, agentID)
 	w.line("WORKDIR /workspace")
 	return []byte(w.String())
@@ -67,6 +68,9 @@ func (r Recipe) packages() []string {
 		} else {
 			all = append(all, languages[l.Name].requires...)
 		}
+	}
+	if len(r.Agents) > 0 && !r.hasNode() {
+		all = append(all, languages["node"].packages...)
 	}
 	if len(r.byMise()) > 0 {
 		all = append(all, miseNeeds...)

@@ -16,6 +16,7 @@ func Marshal(r Recipe) []byte {
 	for _, l := range r.Languages {
 		w.language(l)
 	}
+	w.agents(r.Agents)
 	w.commands("prestart", "Services that run in the background, started before the startup commands.", r.Prestart)
 	w.commands("startup", "Run one after the other when the environment starts first, and again when they change.", r.Startup)
 	w.env(r.Env)
@@ -51,6 +52,16 @@ func (w *writer) language(l Language) {
 	w.text("version", l.Version)
 	w.text("manager", l.Manager)
 	w.text("distribution", l.Distribution)
+}
+
+func (w *writer) agents(agents []Agent) {
+	if len(agents) == 0 {
+		return
+	}
+	w.table("Coding agents in the image, each in an exact version.", "agents")
+	for _, a := range agents {
+		w.text(a.Name, a.Version)
+	}
 }
 
 func (w *writer) commands(name, about string, commands []string) {

@@ -33,6 +33,7 @@ func Merge(content []byte, want Recipe) (merged []byte, kept []string, err error
 		}
 		add("languages."+l.Name, there, l, func() { more.Languages = append(more.Languages, l) })
 	}
+	add("agents", have.Agents, want.Agents, func() { more.Agents = want.Agents })
 	add("startup", have.Startup, want.Startup, func() { more.Startup = want.Startup })
 	add("prestart", have.Prestart, want.Prestart, func() { more.Prestart = want.Prestart })
 	add("env", have.Env.Pass, want.Env.Pass, func() { more.Env.Pass = want.Env.Pass })

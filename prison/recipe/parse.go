@@ -80,7 +80,7 @@ func (p *parser) version(value any) bool {
 }
 
 func (p *parser) recipe(top table) (r Recipe) {
-	top.only("schema_version", "os", "languages", "startup", "prestart", "env")
+	top.only("schema_version", "os", "languages", "agents", "startup", "prestart", "env")
 	if os, ok := top.table("os"); ok {
 		r.OS = os.os()
 	}
@@ -88,6 +88,9 @@ func (p *parser) recipe(top table) (r Recipe) {
 		for _, name := range slices.Sorted(maps.Keys(languages.values)) {
 			r.Languages = append(r.Languages, languages.language(name))
 		}
+	}
+	if agents, ok := top.table("agents"); ok {
+		r.Agents = agents.agents()
 	}
 	r.Startup, r.Prestart = top.commands("startup"), top.commands("prestart")
 	if env, ok := top.table("env"); ok {

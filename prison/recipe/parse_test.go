@@ -27,6 +27,9 @@ distribution = "temurin"
 version = "1.9.8"
 [startup]
 commands = ["make prepare", "make prepare"]
+[agents]
+codex = "0.169.0"
+claude = "2.1.330"
 [prestart]
 commands = ["redis-server --port 6379"]
 [env]
@@ -44,6 +47,7 @@ var wholeRecipe = recipe.Recipe{
 		{Name: "python", Version: "3.12.7", Manager: "uv@0.5.9"},
 		{Name: "terraform", Version: "1.9.8"},
 	},
+	Agents:   []recipe.Agent{{Name: "claude", Version: "2.1.330"}, {Name: "codex", Version: "0.169.0"}},
 	Startup:  []string{"make prepare", "make prepare"},
 	Prestart: []string{"redis-server --port 6379"},
 	Env:      recipe.Env{Pass: []string{"NPM_TOKEN"}, Set: map[string]string{"GOFLAGS": "-mod=mod", "EMPTY": ""}},
@@ -79,6 +83,9 @@ var wrongRecipes = []struct{ content, want string }{
 	{"[os]\nbase = \"a\"\nbase = \"b\"", ":3: not TOML at column 1: "},
 	{"[os]\nbase = \"\x1b[2J\"", ":2: not TOML at column 9: "},
 	{"\n[oss]\nbase = \"debian:12\"", `:2: unknown key oss; did you mean "os"?`},
+	{"[agents]\nclaud = \"1.0\"", `:2: unknown key agents.claud; did you mean "claude"?`},
+	{"[agents]\nclaude = \"latest\"", `:2: agents.claude: "latest" is not an exact version: give one such as "1.2.3"`},
+	{"[agents]\nclaude = 2", `:2: agents.claude: is a number, want a text: write it in quotes`},
 	{"[langauges.go]\nversion = \"1.22.1\"", `:1: unknown key langauges; did you mean "languages"?`},
 	{"[os]\npackges = []", `:2: unknown key os.packges; did you mean "packages"?`},
 	{"[os]\n\"\\u001b]0;x\" = 1", `:2: unknown key os."\x1b]0;x"; here can be base, packages, dockerfile`},

@@ -24,6 +24,7 @@ const DefaultBase = "debian:12"
 type Recipe struct {
 	OS        OS
 	Languages []Language // sorted by name
+	Agents    []Agent    // sorted by name
 	Startup   []string   // commands that run one after the other
 	Prestart  []string   // commands that run in the background and start before those of Startup
 	Env       Env
@@ -58,5 +59,5 @@ func (e Env) Names() []string { return slices.Sorted(maps.Keys(e.Set)) }
 
 // WantsTools reports whether a recipe requests more of the system than the baseline.
 func (r Recipe) WantsTools() bool {
-	return r.OS.Base != "" || r.OS.Dockerfile != "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0
+	return r.OS.Base != "" || r.OS.Dockerfile != "" || len(r.OS.Packages) > 0 || len(r.Languages) > 0 || len(r.Agents) > 0
 }

@@ -3,6 +3,8 @@ package agents
 import (
 	"fmt"
 	"slices"
+
+	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
 // Profile describes an agent.
@@ -47,6 +49,9 @@ const place = `# This place
 // mebi is 1 MiB.
 const mebi = 1 << 20
 
+// npm returns the command that installs the npm package of an agent.
+func npm(agent string) string { return "npm install -g " + recipe.AgentPackage(agent) }
+
 // profiles describes the known agents. What each needs was measured inside a prison, but for those that are untried.
 var profiles = []Profile{
 	{
@@ -60,7 +65,7 @@ var profiles = []Profile{
 				`"projects":{"/workspace":{"hasTrustDialogAccepted":true}},"customApiKeyResponses":{"approved":["` + keyEnd + `"]}}` + "\n"},
 			{".claude/CLAUDE.md", place},
 		},
-		Memory: 768 * mebi, Get: "npm install -g @anthropic-ai/claude-code",
+		Memory: 768 * mebi, Get: npm("claude"),
 	},
 	{
 		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"},
@@ -72,7 +77,7 @@ var profiles = []Profile{
 				"[projects.\"/workspace\"]\ntrust_level = \"trusted\"\n"},
 			{".codex/AGENTS.md", place},
 		},
-		Get: "npm install -g @openai/codex",
+		Get: npm("codex"),
 	},
 	{
 		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -81,7 +86,7 @@ var profiles = []Profile{
 			{".config/opencode/opencode.json", `{"share":"disabled","autoupdate":false,"permission":"allow"}` + "\n"},
 			{".config/opencode/AGENTS.md", place},
 		},
-		Headless: []string{"run"}, Memory: 2048 * mebi, Get: "npm install -g opencode-ai",
+		Headless: []string{"run"}, Memory: 2048 * mebi, Get: npm("opencode"),
 	},
 	{
 		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY"},
@@ -92,14 +97,14 @@ var profiles = []Profile{
 				`"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
 			{".gemini/GEMINI.md", place},
 		},
-		Get: "npm install -g @google/gemini-cli",
+		Get: npm("gemini"),
 	},
 	{
 		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "*.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN"},
 		Env:      []string{"COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=false"},
 		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
 		Files: []File{{".copilot/copilot-instructions.md", place}},
-		Get:   "npm install -g @github/copilot",
+		Get:   npm("copilot"),
 	},
 	{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
@@ -108,19 +113,19 @@ var profiles = []Profile{
 			{".qwen/settings.json", `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
 			{".qwen/QWEN.md", place},
 		},
-		Get: "npm install -g @qwen-code/qwen-code",
+		Get: npm("qwen"),
 	},
 	{
 		Name: "crush", Program: "crush", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Env:         []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
 		Interactive: []string{"--yolo"}, Headless: []string{"run"},
-		Get: "npm install -g @charmland/crush", Untried: true,
+		Get: npm("crush"), Untried: true,
 	},
 	{
 		Name: "amp", Program: "amp", Allow: []string{"ampcode.com"}, Keys: []string{"AMP_API_KEY"},
 		Interactive: []string{"--dangerously-allow-all"}, Headless: []string{"--dangerously-allow-all"}, Ask: []string{"-x"},
 		Files: []File{{".config/AGENTS.md", place}},
-		Get:   "npm install -g @sourcegraph/amp", Untried: true,
+		Get:   npm("amp"), Untried: true,
 	},
 	{
 		Name: "goose", Program: "goose", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
