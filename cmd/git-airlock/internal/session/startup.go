@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -73,7 +75,7 @@ func (s *Session) launch(ctx context.Context, r airlock.Record, q Request) error
 	}
 	p.Terminal = s.Terminal
 	if err := box.Launch(ctx, p); err != nil {
-		return err
+		return q.Agent.Advise(err)
 	}
 	s.Report.Say("launched %s", q.launches())
 	return nil
@@ -87,6 +89,14 @@ type Agent struct {
 	Words   []string // the arguments of the user
 	Asks    bool     // there is a task; without one, the agent shows its interface
 	Task    string
+}
+
+// Advise adds to an error how the agent's program gets into an image, if the error says that it is not there.
+func (a *Agent) Advise(err error) error {
+	if a == nil || !errors.Is(err, prison.ErrNotFound) || recipe.AgentPackage(a.Name) == "" {
+		return err
+	}
+	return environment.Advise(err, fmt.Sprintf("git airlock init --agent %s  # then commit %s, stop, and start", a.Name, recipe.FileName))
 }
 
 // addAgent adds what the agent of a request needs to the airlock: its program, as tools of a prison without images.

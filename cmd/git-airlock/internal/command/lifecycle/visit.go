@@ -88,7 +88,7 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 	status, err := box.Exec(ctx, p)
 	restore()
 	if err != nil {
-		return err
+		return agent.Advise(err)
 	}
 	return edge.EndedWith(status)
 }

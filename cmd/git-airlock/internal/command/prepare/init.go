@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
@@ -54,6 +56,7 @@ func initFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "yes", Usage: "ask no questions; use the answers found in the repository's files"},
 		&cli.StringSliceFlag{Name: "language", Usage: "a language as `NAME[=VERSION][,manager=NAME]`, instead of those found in the repository; \"none\" for no language"},
+		&cli.StringSliceFlag{Name: "agent", Usage: "a coding agent for the image, as `NAME[=VERSION]`; without VERSION that of this machine"},
 		&cli.StringSliceFlag{Name: "package", Usage: "Debian `package` to install"},
 		&cli.StringFlag{Name: "base", Usage: "container `image` to build the environment on"},
 		&cli.StringSliceFlag{Name: "startup", Usage: "`command` to run at the first start"},
@@ -106,6 +109,9 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 	}
 	if p.recipe.Languages, err = languagesFor(s, c.StringSlice("language"), have); err != nil {
 		return p, err
+	}
+	if p.recipe.Agents, err = agentsFor(c.StringSlice("agent")); err != nil {
+		return p, ui.Usagef("--agent: %s", err)
 	}
 	p.recipe.OS = recipe.OS{Base: c.String("base"), Packages: c.StringSlice("package")}
 	p.recipe.Startup = c.StringSlice("startup")
@@ -165,6 +171,41 @@ func languagesFor(s *session.Session, asked []string, have recipe.Recipe) (all [
 		}
 	}
 	return all, nil
+}
+
+// agentsFor returns the given agents. An agent without a version gets the version of this machine.
+func agentsFor(asked []string) (all []recipe.Agent, err error) {
+	for _, text := range asked {
+		name, version, _ := strings.Cut(text, "=")
+		if version == "" {
+			version = installed(name)
+		}
+		if version == "" {
+			return nil, fmt.Errorf("%s is not here as an npm package: add its version, as %s=1.2.3", gitops.Text(name), gitops.Text(name))
+		}
+		all = append(all, recipe.Agent{Name: name, Version: version})
+	}
+	return all, nil
+}
+
+// installed returns the version of an agent's npm package on this machine. It is empty if there is none.
+func installed(name string) string {
+	p, err := agents.Named(agents.Known(), name)
+	if err != nil {
+		return ""
+	}
+	f, _ := agents.Find(p, ui.Variable("PATH"))
+	return f.Version
+}
+
+// found returns the names of the known agents whose programs this machine has.
+func found() (names []string) {
+	for _, p := range agents.Known() {
+		if _, err := agents.Find(p, ui.Variable("PATH")); err == nil {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // initialize writes the files and settings of a plan.
@@ -317,6 +358,9 @@ func hintAtNext(ctx context.Context, s *session.Session, files []string) error {
 		s.Report.Say("nothing to write")
 	} else if !s.Dry {
 		s.Report.Hint("git add " + strings.Join(files, " ") + " && git commit -m 'Describe the environment'")
+	}
+	for _, name := range found() {
+		s.Report.Hint("git airlock start " + name)
 	}
 	s.Report.Hint("git airlock start -- AGENT")
 	return nil

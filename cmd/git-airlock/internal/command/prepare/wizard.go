@@ -40,7 +40,7 @@ func (w wizard) ask(p *initPlan) error {
 		option string
 		ask    func(*initPlan) error
 	}{
-		{"language", w.languages}, {"package", w.packages}, {"startup", w.startup}, {"pass", w.pass}, {"backend", w.backendToUse}, {"show-notes", w.showNotes},
+		{"language", w.languages}, {"agent", w.agents}, {"package", w.packages}, {"startup", w.startup}, {"pass", w.pass}, {"backend", w.backendToUse}, {"show-notes", w.showNotes},
 	} {
 		if w.options.IsSet(q.option) {
 			continue
@@ -105,6 +105,22 @@ func (w wizard) languages(p *initPlan) error {
 		}
 		p.recipe.Languages = all
 		return nil
+	})
+}
+
+// agents asks for the agents of images. Those of this machine are named, but are not the default, because the recipe is everybody's.
+func (w wizard) agents(p *initPlan) error {
+	question := "coding agents for images, as NAME=VERSION"
+	if names := found(); len(names) > 0 {
+		question += ", or as NAME for the version of this machine: " + strings.Join(names, ", ")
+	}
+	return w.words(question, nil, func(words []string) error {
+		all, err := agentsFor(words)
+		if err == nil {
+			err = checkRecipe(recipe.Recipe{Agents: all})
+		}
+		p.recipe.Agents = all
+		return err
 	})
 }
 
