@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -40,26 +41,31 @@ func (s Scope) Contains(path string) bool {
 	})
 }
 
-// Compare returns the differences between two checkpoints, sorted as a walk finds them.
-func (s *Store) Compare(from, to Checkpoint, scope Scope) ([]Change, error) {
-	old, err := s.load(from)
-	if err != nil {
-		return nil, err
-	}
-	recent, err := s.load(to)
-	if err != nil {
-		return nil, err
-	}
-	return changes("", old, recent, scope, nil), nil
+// State is the state of all files of a workspace, without their contents. The zero value is an empty workspace.
+type State struct{ top *node }
+
+// State returns the state of a checkpoint.
+func (s *Store) State(c Checkpoint) (State, error) {
+	top, err := s.load(c)
+	return State{top}, err
 }
 
-// Files returns all files of a checkpoint as added.
-func (s *Store) Files(c Checkpoint, scope Scope) ([]Change, error) {
-	top, err := s.load(c)
-	if err != nil {
-		return nil, err
+// Present returns the present state of the workspace that c serves, and stores nothing. The error is an [Unreadable] if a file is
+// closed to its owner.
+func (s *Store) Present(ctx context.Context, c *files.Client) (State, error) {
+	top, err := walk(c, false)
+	if err == nil {
+		_, err = s.look(ctx, c, top)
 	}
-	return changes("", &node{kind: files.Folder, mode: top.mode, mtime: top.mtime}, top, scope, nil), nil
+	return State{top}, err
+}
+
+// Compare returns the differences between two states, sorted as a walk finds them.
+func Compare(from, to State, scope Scope) []Change {
+	if from.top == nil && to.top != nil {
+		from.top = &node{kind: files.Folder, mode: to.top.mode, mtime: to.top.mtime}
+	}
+	return changes("", from.top, to.top, scope, nil)
 }
 
 // changes appends the differences of two folders at a path, or two files.

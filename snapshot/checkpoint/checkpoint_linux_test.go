@@ -348,9 +348,25 @@ func TestParts(t *testing.T) {
 	write("b/two", "changed")
 	write("new", "new")
 	second := w.take("second")
-	found, err := w.store.Compare(first.Checkpoint, second.Checkpoint, nil)
-	if got, want := fmt.Sprint(found), "[{ time 100} {a/one changed 102} {b/two changed 102} {new added 102}]"; err != nil || got != want {
-		t.Errorf("%v, %v; want %v", got, err, want)
+	states := []State{{}}
+	for _, c := range []Taken{first, second} {
+		state, err := w.store.State(c.Checkpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, state)
+	}
+	const different = "[{ time folder} {a/one changed file} {b/two changed file} {new added file}]"
+	now, err := w.store.Present(t.Context(), w.Client)
+	for got, want := range map[string]string{
+		fmt.Sprint(Compare(states[1], states[2], nil)):        different,
+		fmt.Sprint(Compare(states[1], now, nil)):              different,
+		fmt.Sprint(Compare(states[2], now, nil)):              "[]",
+		fmt.Sprint(Compare(states[0], states[1], Scope{"a"})): "[{a added folder} {a/one added file}]",
+	} {
+		if err != nil || got != want {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
 	}
 	w.restore(first.Checkpoint, RestoreOptions{Scope: Scope{"a"}})
 	check("a/one", "1", "b/two", "changed", "new", "new")
@@ -393,7 +409,7 @@ func TestCaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.store.most = 1000
-	if _, err := w.store.Take(t.Context(), w.Client, Options{Now: begin}); !errors.Is(err, errTooLarge) {
+	if _, err := w.store.Take(t.Context(), w.Client, Options{Now: begin}); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 }

@@ -101,8 +101,8 @@ func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
 	})
 }
 
-// errTooLarge reports that a checkpoint needs more room than its store may use.
-var errTooLarge = errors.New("the new contents are larger than airlock.checkpoint.max")
+// ErrTooLarge reports that a checkpoint needs more room than its store may use.
+var ErrTooLarge = errors.New("the new contents are larger than airlock.checkpoint.max")
 
 // add writes one object. id is called after write.
 func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {
@@ -125,7 +125,7 @@ func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func
 	p.known[name] = true
 	p.added = append(p.added, idxfile.Entry{Hash: plumbing.Hash(name), CRC32: p.sum.crc.Sum32(), Offset: uint64(p.offset)})
 	if p.offset += p.sum.bytes; p.offset > p.most {
-		return errTooLarge
+		return ErrTooLarge
 	}
 	return nil
 }

@@ -43,12 +43,15 @@ func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o Rest
 	o.Whole = true
 	before, err := s.Take(ctx, c, o.Options)
 	if err != nil {
-		return nil, fmt.Errorf("make a checkpoint before the restore: %w", err)
+		return nil, errors.Join(fmt.Errorf("make a checkpoint before the restore: %w", err), before.Shut(c))
 	}
 	r := &Restoring{Before: before, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
 	r.want = wanted("", before.top, saved, o)
 	p := planner{Store: s, Restoring: r}
-	return r, p.plan()
+	if err := p.plan(); err != nil {
+		return nil, errors.Join(err, r.Cancel(c))
+	}
+	return r, nil
 }
 
 // wanted returns the state of a file after a restore: nil if it is removed. Both states may be nil.
@@ -213,10 +216,8 @@ func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (don
 	if err != nil {
 		return done, errors.Join(ErrDiffers, err)
 	}
-	if done.IDs, err = s.identify(ctx, c, top); err != nil {
-		return done, errors.Join(ErrDiffers, err)
-	}
-	if err := shut(c, top); err != nil {
+	done.IDs, err = s.identify(ctx, c, top)
+	if err = errors.Join(err, shut(c, top)); err != nil {
 		return done, errors.Join(ErrDiffers, err)
 	}
 	want, err := encode(r.want, nameOnly)
@@ -236,6 +237,9 @@ func (r *Restoring) Cancel(c *files.Client) error { return r.Before.Shut(c) }
 func (t Taken) Shut(c *files.Client) error { return shut(c, t.top) }
 
 func shut(c *files.Client, top *node) (err error) {
+	if top == nil {
+		return nil
+	}
 	var all []files.Operation
 	for path, n := range top.all() {
 		if n.opened {
@@ -253,20 +257,26 @@ func shut(c *files.Client, top *node) (err error) {
 
 func nameOnly(kind string, content []byte) (oid, error) { return name(kind, content), nil }
 
-// identify computes the ids of a walked workspace, without storing anything. Files that are as the last checkpoint's walk found them
-// are not read again.
-func (s *Store) identify(ctx context.Context, c *files.Client, top *node) (ids IDs, err error) {
+// look finds the contents of a walked workspace, without storing anything, and returns the files that changed meanwhile. Files that
+// are as the last checkpoint's walk found them are not read again.
+func (s *Store) look(ctx context.Context, c *files.Client, top *node) (changing []string, err error) {
 	before := s.readIndex()
 	p, err := newPack(s.folder, before.known(), s.most)
 	if err != nil {
-		return ids, err
+		return nil, err
 	}
-	changing, err := s.fill(ctx, c, top, before, p, false)
-	if err = errors.Join(err, p.drop()); err != nil {
-		return ids, err
+	changing, err = s.fill(ctx, c, top, before, p, false)
+	return changing, errors.Join(err, p.drop())
+}
+
+// identify computes the ids of a walked workspace, without storing anything.
+func (s *Store) identify(ctx context.Context, c *files.Client, top *node) (ids IDs, err error) {
+	changing, err := s.look(ctx, c, top)
+	if err == nil && len(changing) > 0 {
+		err = fmt.Errorf("%d files change while they are read: %q", len(changing), changing[0])
 	}
-	if len(changing) > 0 {
-		return ids, fmt.Errorf("%d files change while they are read: %q", len(changing), changing[0])
+	if err != nil {
+		return ids, err
 	}
 	r, err := encode(top, nameOnly)
 	return r.ids(), err

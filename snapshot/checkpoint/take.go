@@ -18,7 +18,7 @@ type Unreadable struct {
 }
 
 func (u *Unreadable) Error() string {
-	return fmt.Sprintf("%d files in the workspace cannot be read: %q: %s", u.Count, u.Paths, u.Reason)
+	return fmt.Sprintf("files of the workspace that cannot be read: %d, such as %q: %s", u.Count, u.Paths[0], u.Reason)
 }
 
 func (u *Unreadable) add(path, reason string) {
@@ -52,9 +52,21 @@ type Options struct {
 	Whole bool
 }
 
-// Take makes a checkpoint of the workspace that c serves.
+// Take makes a checkpoint of the workspace that c serves. It begins again if a file cannot be read, since a running agent may
+// have removed the file after the walk.
 func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
 	begun := time.Now()
+	for range readings {
+		t, err = s.take(ctx, c, o)
+		if refused := new(Unreadable); !errors.As(err, &refused) || o.Opens {
+			break
+		}
+	}
+	t.Took = time.Since(begun)
+	return t, err
+}
+
+func (s *Store) take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
 	before := s.readIndex()
 	t.top, err = walk(c, o.Opens)
 	if err != nil {
@@ -80,9 +92,7 @@ func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 		return t, err
 	}
 	t.count()
-	err = s.writeIndex(t.Number, t.top, used)
-	t.Took = time.Since(begun)
-	return t, err
+	return t, s.writeIndex(t.Number, t.top, used)
 }
 
 // mostFiles bounds the memory for a workspace, about 500 bytes a file.
@@ -118,7 +128,7 @@ func walk(c *files.Client, opens bool) (*node, error) {
 	case err != nil:
 		return nil, fmt.Errorf("walk the workspace: %w", err)
 	case refused.Count > 0:
-		return nil, refused
+		return top, refused
 	case top == nil:
 		return nil, errors.New("walk the workspace: nothing came")
 	}

@@ -14,9 +14,6 @@ import (
 // Process runs a program in a prison to its end and returns its exit status.
 type Process func(ctx context.Context, argv []string, in io.Reader, out, err io.Writer) (int, error)
 
-// Argument is the argument with which this program calls [Serve].
-const Argument = "serve-workspace"
-
 // inside is where this program lies in a prison. A prison keeps this program from the agent, so it is brought along.
 const inside = "/tmp/tree"
 
@@ -31,7 +28,8 @@ type Client struct {
 	err    error // of the process, once done
 }
 
-// Open copies this program into a prison in which nothing of the agent's runs, and starts it there for the folder at path.
+// Open copies this program into a prison in which nothing of the agent's runs, and starts it there for the folder at path, see
+// [Reexec].
 func Open(ctx context.Context, run Process, path string) (*Client, error) {
 	program, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -46,7 +44,7 @@ func Open(ctx context.Context, run Process, path string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bring this program into the prison: %w", err)
 	}
-	return Start(ctx, run, inside, Argument, path), nil
+	return Start(ctx, run, inside, argument, path), nil
 }
 
 // Start starts a process that calls [Serve].

@@ -117,6 +117,11 @@ const (
 	Special Kind = 's'
 )
 
+// String returns a word for people.
+func (k Kind) String() string {
+	return map[Kind]string{Folder: "folder", Regular: "file", Link: "link", Special: "special"}[k]
+}
+
 // Stat is the state of a file by which a change of its content is noticed, see inode(7).
 type Stat struct {
 	Device, Inode uint64
