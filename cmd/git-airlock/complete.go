@@ -5,11 +5,13 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
@@ -210,11 +212,36 @@ func (k *known) values() manual.Offered {
 			"language": func() []manual.Candidate {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
-			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts,
+			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
 			"log": func() []manual.Candidate { return k.refs("refs/airlock") },
 		},
 		Managers: recipe.Managers,
 	}
+}
+
+// lockPatience bounds the time that a completion waits for another command.
+const lockPatience = 200 * time.Millisecond
+
+// checkpoints returns the numbers of the checkpoints of the airlock here.
+func (k *known) checkpoints() (all []manual.Candidate) {
+	s := k.session()
+	if s == nil {
+		return nil
+	}
+	r, err := s.Store.Here()
+	if err != nil || r == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, lockPatience)
+	defer cancel()
+	kept, _, err := (checkpoints.Keeper{Prisons: s.Prisons(), Record: *r, Now: s.Now}).List(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, c := range kept {
+		all = append(all, manual.Candidate{Text: strconv.Itoa(c.Number), About: gitops.Text(c.Message).String()})
+	}
+	return all
 }
 
 // refusedHosts returns the hosts that the network of the airlock here refused last.

@@ -33,25 +33,28 @@ const (
 	edgeRoom        = command + "/internal/edge"
 	requestRoom     = command + "/internal/request"
 	commandsRoom    = command + "/internal/command"
+	checkpointsRoom = command + "/internal/checkpoints"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 )
 
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/review", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote"},
+	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", checkpointsRoom, edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "snapshot"},
 	edgeRoom:        {uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote"},
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
 	sessionRoom:     {agentsRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
+	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
 	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "prison", "prison/recipe", "promote"},
 	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, "gitops", "gitops/land", "identity", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
+	commandsRoom + "/records": {checkpointsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 

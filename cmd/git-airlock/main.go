@@ -14,13 +14,16 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/lifecycle"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/net"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/prepare"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/records"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/command/review"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
 func main() {
+	files.Reexec()  // does not return in a process that serves a workspace
 	inside.Reexec() // does not return in a process that is part of a prison; a native one's never comes here
 	if cwd, err := os.Getwd(); err == nil {
 		hostenv.Enter(cwd)
@@ -31,7 +34,7 @@ func main() {
 // newProgram describes the program with all its commands, in the order of the help.
 func newProgram() *cli.App {
 	return edge.Program(versionText(), slices.Concat(
-		lifecycle.Commands(), landing.Commands(), review.Commands(), net.Commands(), prepare.Commands(),
+		lifecycle.Commands(), landing.Commands(), review.Commands(), records.Commands(), net.Commands(), prepare.Commands(),
 		[]*cli.Command{manualCommand(), completionCommand(), completeCommand(), helpCommand()},
 	))
 }

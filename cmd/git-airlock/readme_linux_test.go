@@ -78,6 +78,9 @@ var coveredBy = map[string][2]string{
 	"cat coding-environment.toml":                          {"testdata/script/recipe-tools.txtar", "coding-environment.toml"},
 	"git airlock start --backend native":                   {"testdata/script/recipe-tools.txtar", "asks for tools that this system does not have"},
 	"git airlock init --yes --package make --pass API_KEY": {"testdata/script/init.txtar", "git airlock init --yes --package make"},
+	"git airlock checkpoint -m 'before the rewrite'":       {"testdata/script/checkpoint.txtar", "git airlock checkpoint -m first"},
+	"git airlock checkpoint diff 1":                        {"testdata/script/checkpoint.txtar", "git airlock checkpoint diff 1"},
+	"git airlock checkpoint restore --stop 1":              {"testdata/script/checkpoint.txtar", "git airlock checkpoint restore --stop 3"},
 	"Secrets in a snapshot: git airlock start":             {"testdata/script/scan-start.txtar", "the snapshot would contain secrets"},
 	"git airlock start --image my-image":                   {"testdata/script/docker/choice.txtar", "git airlock start --image $IMAGE"},
 }

@@ -19,11 +19,13 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 	"github.com/git-airlock/git-airlock/prison/prisontest/internet"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
 // TestMain also makes this test binary the program under test. It runs main if it is linked as git-airlock on PATH, so that
 // "git airlock" in a script goes through git.
 func TestMain(m *testing.M) {
+	files.Reexec()
 	inside.Reexec() // processes of a prison run this binary, too
 	testscript.Main(hearing{m}, map[string]func(){"git-airlock": main, "rot-filter": rotFilter, "internet-servers": func() { internet.Serve(os.Args[1]) }})
 }

@@ -1,4 +1,4 @@
-// Package checkpoint keeps states of a workspace, and restores them exactly. No command uses it yet.
+// Package checkpoint keeps states of a workspace, and restores them exactly.
 //
 // A checkpoint contains the contents, names, types, modes, modification times and link targets of all files, also of untracked
 // and ignored ones, of empty folders, and of the inner repository's folder. It does not contain processes, devices, pipes,

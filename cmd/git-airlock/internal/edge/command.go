@@ -27,6 +27,7 @@ var (
 type Takes struct {
 	Least, Most int  // words, such as the name of a commit; options may follow them
 	Inside      bool // a command for the prison, after "--"
+	Paths       bool // paths of the workspace, after "--"
 	Status      bool // the command returns the status of the command for the prison; its own failures have statuses from 125
 }
 
@@ -72,6 +73,9 @@ func (t Takes) check(c *cli.Context) error {
 		return t.unexpected(c, c.Args().First())
 	}
 	switch {
+	case t.Paths && inside != nil && (len(inside) == 0 || slices.Contains(inside, "")):
+		return ui.Usagef("%s: no path after \"--\"", CommandName(c))
+	case t.Paths:
 	case inside != nil && !t.Inside:
 		return ui.Usagef("%s takes no command", CommandName(c))
 	case inside != nil && len(inside) == 0:
@@ -89,6 +93,8 @@ func (t Takes) unexpected(c *cli.Context, word string) error {
 		return NoCommand(PageOf(c), word)
 	case t.Inside:
 		return ui.Usagef("%s: unexpected argument %q; a command for the prison goes after \"--\"", CommandName(c), word)
+	case t.Paths:
+		return ui.Usagef("%s: unexpected argument %q; paths go after \"--\"", CommandName(c), word)
 	}
 	return ui.Usagef("%s: unexpected argument %q", CommandName(c), word)
 }
@@ -161,7 +167,7 @@ func Words(c *cli.Context) []string {
 	return words
 }
 
-// Inside returns the command for the prison: nil without "--", and empty if nothing follows "--".
+// Inside returns the command for the prison, or the paths: nil without "--", and empty if nothing follows "--".
 func Inside(c *cli.Context) []string {
 	inside, _ := c.App.Metadata[insideKey].([]string)
 	return inside

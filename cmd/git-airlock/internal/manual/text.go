@@ -96,6 +96,7 @@ var Settings = []Setting{
 	{"airlock.sign", "`false`", "`true`: sign landed commits, on the host, according to your `user.signingKey` and `gpg.format`"},
 	{"airlock.workspace", "`inside`", "`inside`: a hidden folder in the work tree, ignored by git; `gitdir`: a folder in `.git`, for tools that fail on a folder that they cannot read"},
 	{"airlock.maxWorkspace", "`20g`", "the greatest size of the workspace with the agent's home. The prison is stopped (hold `workspace-full`) if they are larger, if they have more than 5,000,000 files and folders, or if a disk is nearly full"},
+	{"airlock.checkpoint.max", "`2g`", "the most bytes that the checkpoints of an airlock use. Beyond them, or beyond 200 checkpoints, the oldest are removed"},
 	{"airlock.maxFileSize", "`50m`", "the rule `large-file` holds a larger file"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: the action of a rule of the gate"},
 	{"airlock.policyFile", "none", "a file with a policy of your own, of the same form as a team's policy: an absolute path, or one that begins with `~/`"},
@@ -113,7 +114,7 @@ var Settings = []Setting{
 var GitSettings = []Setting{
 	{"advice.airlock", "`true`", "`false`: print no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: use of colours; the variable NO_COLOR turns `auto` off"},
-	{"pager.airlock.<command>", "`log`, `list`, `net`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
+	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `net`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
 }
 
 // files lists the files and refs of an airlock.
@@ -121,7 +122,7 @@ var files = []Explained{
 	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
 	{"coding-environment.toml", "the recipe, which describes the agent's environment; committed; see git-airlock-recipe(7)"},
 	{".env", "your variables; the agent gets those that the recipe or `--env` names"},
-	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, the daemon's lock and log"},
+	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, checkpoints, the daemon's lock and log"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
 	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},

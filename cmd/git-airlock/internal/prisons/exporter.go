@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 
 	"github.com/git-airlock/git-airlock/gitops/inner"
@@ -12,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
 // exporter is a second prison beside the agent's, with the workspace read-only. Git runs there as the phantom. The inner
@@ -51,21 +53,49 @@ func (p Prisons) exporterSpec(r airlock.Record) (prison.Spec, error) {
 // container's time and needs no engine. If the agent's runtime has its own kernel, the exporter uses that runtime, too: git obeys
 // the agent's configuration there, which must not reach this machine's kernel.
 func (p Prisons) openReadOnly(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
-	own, traits := p.Backend(r), p.Traits(r)
-	if !traits.HostKernel {
-		return own.Open(ctx, spec)
+	if !p.Traits(r).HostKernel {
+		return p.Backend(r).Open(ctx, spec)
 	}
+	return p.openPlain(ctx, r, spec)
+}
+
+// openPlain opens a prison without an image, or with the agent's image if that fails.
+func (p Prisons) openPlain(ctx context.Context, r airlock.Record, spec prison.Spec) (prison.Prison, error) {
 	without := spec
 	without.Image, without.Runtime = "", ""
 	box, err := Plain().Open(ctx, without)
-	if err == nil || !traits.Images || ctx.Err() != nil {
+	if err == nil || !p.Traits(r).Images || ctx.Err() != nil {
 		return box, err
 	}
-	inside, ownErr := own.Open(ctx, spec)
+	inside, ownErr := p.Backend(r).Open(ctx, spec)
 	if ownErr != nil {
 		return nil, errors.Join(ownErr, err)
 	}
 	return inside, nil
+}
+
+// OpenFiles opens a prison in which this program reads the workspace of an airlock. With writes it also writes there, so the
+// airlock's own prison must not run.
+func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (*files.Client, func() error, error) {
+	spec, err := p.exporterSpec(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if spec.ReadOnly = !writes; writes {
+		spec.Root, spec.Tools = "", nil
+	}
+	box, err := p.openPlain(ctx, r, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	run := func(ctx context.Context, argv []string, in io.Reader, out, said io.Writer) (int, error) {
+		return box.Exec(ctx, prison.Process{Argv: argv, Stdin: in, Stdout: out, Stderr: said, Dir: "/"})
+	}
+	c, err := files.Open(ctx, run, prison.Workspace)
+	if err != nil {
+		return nil, nil, errors.Join(err, box.Close())
+	}
+	return c, func() error { return errors.Join(c.Close(), box.Close()) }, nil
 }
 
 // Usage measures the workspace and the agent's home, which may be on another disk. The agent's files in both outlive the prison.

@@ -1,0 +1,168 @@
+// Package checkpoints makes, compares and restores checkpoints of an airlock's workspace. Package snapshot/checkpoint stores them.
+package checkpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+)
+
+// Keeper keeps the checkpoints of one airlock. All its functions wait for one another, in all processes.
+type Keeper struct {
+	Prisons prisons.Prisons
+	Record  airlock.Record
+	Now     func() time.Time
+}
+
+// dir returns the folder of the store.
+func (k Keeper) dir() string { return filepath.Join(k.Prisons.Store.Dir(k.Record.ID), "checkpoints") }
+
+// open locks and opens the store. The caller calls end.
+func (k Keeper) open(ctx context.Context) (s *checkpoint.Store, end func() error, err error) {
+	const sizeKey = "airlock.checkpoint.max"
+	most, err := promote.ReadSize(k.Prisons.Config.With(k.Record.Settings), sizeKey, checkpoint.DefaultBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, "checkpoints.lock")
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = checkpoint.OpenStore(k.dir(), most); err != nil {
+		unlock()
+		return nil, nil, fmt.Errorf("open the checkpoints: %w", err)
+	}
+	return s, func() error { defer unlock(); return s.Close() }, nil
+}
+
+// with calls act with the store.
+func (k Keeper) with(ctx context.Context, act func(*checkpoint.Store) error) error {
+	s, end, err := k.open(ctx)
+	if err != nil {
+		return err
+	}
+	return advise(errors.Join(act(s), end()))
+}
+
+// inside calls act with the store and with the workspace's files, which act may change if writes is true.
+func (k Keeper) inside(ctx context.Context, writes bool, act func(*checkpoint.Store, *files.Client) error) error {
+	return k.with(ctx, func(s *checkpoint.Store) error {
+		c, end, err := k.Prisons.OpenFiles(ctx, k.Record, writes)
+		if err != nil {
+			return err
+		}
+		if err := act(s, c); err != nil {
+			end() //nolint:errcheck // the process inside ended because of the first error
+			return err
+		}
+		return end()
+	})
+}
+
+// advise adds the next commands to an error.
+func advise(err error) error {
+	refused := new(checkpoint.Unreadable)
+	switch {
+	case errors.As(err, &refused):
+		return environment.Advise(err, "git airlock visit -- chmod u+rwX "+gitops.Pasteable(refused.Paths[0]))
+	case errors.Is(err, checkpoint.ErrTooLarge):
+		return environment.Advise(err, "git config airlock.checkpoint.max 8g")
+	case errors.Is(err, checkpoint.ErrNoCheckpoint):
+		return environment.Advise(err, "git airlock checkpoint list")
+	}
+	return err
+}
+
+// Take makes a checkpoint of the present state.
+func (k Keeper) Take(ctx context.Context, message string) (t checkpoint.Taken, err error) {
+	err = k.inside(ctx, false, func(s *checkpoint.Store, c *files.Client) error {
+		if t, err = s.Take(ctx, c, checkpoint.Options{Message: message, Now: k.Now()}); err != nil {
+			return err
+		}
+		return k.trim(s)
+	})
+	return t, err
+}
+
+// trim removes the oldest checkpoints beyond the caps.
+func (k Keeper) trim(s *checkpoint.Store) error {
+	removed, err := s.Trim()
+	if removed > 0 {
+		k.Prisons.Report.Say("removed the oldest checkpoints, %d of them: at most %d are kept, in the bytes of airlock.checkpoint.max", removed, checkpoint.MostCheckpoints)
+	}
+	return err
+}
+
+// List returns all checkpoints, oldest first, and the bytes that they use.
+func (k Keeper) List(ctx context.Context) (all []checkpoint.Checkpoint, bytes int64, err error) {
+	if _, err := os.Lstat(k.dir()); err != nil {
+		return nil, 0, nil //nolint:nilerr // there are none
+	}
+	err = k.with(ctx, func(s *checkpoint.Store) error {
+		all, err = s.List()
+		bytes = s.Size()
+		return err
+	})
+	return all, bytes, err
+}
+
+// Check returns an error if there is no checkpoint with that number.
+func (k Keeper) Check(ctx context.Context, number int) error {
+	return k.with(ctx, func(s *checkpoint.Store) error {
+		_, err := s.Find(number)
+		return err
+	})
+}
+
+// Show returns a checkpoint and its files.
+func (k Keeper) Show(ctx context.Context, number int, scope checkpoint.Scope) (c checkpoint.Checkpoint, all []checkpoint.Change, err error) {
+	err = k.with(ctx, func(s *checkpoint.Store) error {
+		if c, err = s.Find(number); err != nil {
+			return err
+		}
+		state, err := s.State(c)
+		all = checkpoint.Compare(checkpoint.State{}, state, scope)
+		return err
+	})
+	return c, all, err
+}
+
+// Diff returns the differences between two checkpoints, or between a checkpoint and the present state if to is 0.
+func (k Keeper) Diff(ctx context.Context, from, to int, scope checkpoint.Scope) (all []checkpoint.Change, err error) {
+	between := func(s *checkpoint.Store, after func() (checkpoint.State, error)) error {
+		before, err := stateOf(s, from)
+		if err != nil {
+			return err
+		}
+		then, err := after()
+		all = checkpoint.Compare(before, then, scope)
+		return err
+	}
+	if to > 0 {
+		return all, k.with(ctx, func(s *checkpoint.Store) error {
+			return between(s, func() (checkpoint.State, error) { return stateOf(s, to) })
+		})
+	}
+	return all, k.inside(ctx, false, func(s *checkpoint.Store, c *files.Client) error {
+		return between(s, func() (checkpoint.State, error) { return s.Present(ctx, c) })
+	})
+}
+
+func stateOf(s *checkpoint.Store, number int) (checkpoint.State, error) {
+	c, err := s.Find(number)
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	return s.State(c)
+}

@@ -1,0 +1,285 @@
+package records
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+)
+
+func checkpointCommand() *cli.Command {
+	c := edge.Command(&cli.Command{
+		Name: "checkpoint", Usage: "keep the state of the workspace, and go back to it",
+		UsageText: "git airlock checkpoint [-m TEXT]\ngit airlock checkpoint list|show|diff|restore",
+		Description: "Keeps all files of the workspace: contents, modes, times and links, also of untracked and ignored files and of the inner\n" +
+			"repository. Prints the number of the checkpoint, the id of the state, and the time that it took. Nothing is kept if a\n" +
+			"file cannot be read.",
+		Flags:  []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "a `text` for the list"}},
+		Action: edge.OnAirlock(take),
+	}, edge.Takes{})
+	c.Subcommands = []*cli.Command{
+		edge.Subcommand("checkpoint", "list [--json]", "list the checkpoints, oldest first", edge.Takes{}, onKeeper(list), edge.JSONFlag),
+		edge.Subcommand("checkpoint", "show N [--json] [-- PATH...]", "list the files of a checkpoint", edge.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(show), edge.JSONFlag),
+		edge.Subcommand("checkpoint", "diff N [M] [--json] [-- PATH...]", "list the differences to another checkpoint, or to the present state",
+			edge.Takes{Least: 1, Most: 2, Paths: true}, onKeeper(diff), edge.JSONFlag),
+		edge.Subcommand("checkpoint", "restore N [--stop] [--keep-new] [-- PATH...]", "make the workspace what it was, while its prison is stopped",
+			edge.Takes{Least: 1, Most: 1, Paths: true}, restore,
+			&cli.BoolFlag{Name: "stop", Usage: "stop the prison first, as git airlock stop does"},
+			&cli.BoolFlag{Name: "keep-new", Usage: "remove no files that the checkpoint does not have"}),
+	}
+	return c
+}
+
+func keeperOf(s *session.Session, r airlock.Record) checkpoints.Keeper {
+	return checkpoints.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now}
+}
+
+// onKeeper makes an action of a function that only reads checkpoints.
+func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error) edge.SubAction {
+	return func(c *cli.Context, s *session.Session, words []string) error {
+		numbers, err := numbersIn(c, words)
+		if err != nil {
+			return err
+		}
+		r, err := s.Here(c.Context)
+		if err != nil {
+			return err
+		}
+		return act(c, s, keeperOf(s, r), numbers)
+	}
+}
+
+func numbersIn(c *cli.Context, words []string) (numbers []int, err error) {
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, ui.Usagef("%s: %q is not a number from the first column of git airlock checkpoint list", edge.CommandName(c), gitops.Text(word).String())
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+func take(c *cli.Context, s *session.Session, r airlock.Record) error {
+	if s.Dry {
+		s.Report.Say("would make a checkpoint of %s", r.Workspace)
+		return nil
+	}
+	t, err := keeperOf(s, r).Take(c.Context, c.String("message"))
+	if err != nil {
+		return err
+	}
+	for _, missing := range []struct {
+		n    int
+		what string
+	}{
+		{t.Special, "devices, pipes or sockets"}, {t.Extended, "extended attributes of files"},
+	} {
+		if missing.n > 0 {
+			s.Report.Say("not in the checkpoint: %s (%d)", missing.what, missing.n)
+		}
+	}
+	if t.Linked > 0 {
+		s.Report.Say("%s: a restore makes separate files of them", ui.Count(t.Linked, "hard link"))
+	}
+	for _, path := range t.Changing {
+		s.Report.Say("changed while it was read: %s", gitops.Text(path).String())
+	}
+	_, err = fmt.Fprintf(c.App.Writer, "checkpoint %d  %s  %d ms\n", t.Number, short(t.Checkpoint), t.Took.Milliseconds())
+	return err
+}
+
+// short returns the abbreviated ids of a state.
+func short(c checkpoint.Checkpoint) string {
+	return fmt.Sprintf("%.12s %.12s", c.Tree, cmp.Or(c.Git, strings.Repeat("-", 12)))
+}
+
+// listed is a checkpoint of version 1 of checkpoint list --json. Its text is escaped.
+type listed struct {
+	Number  int       `json:"number"`
+	Time    time.Time `json:"time"`
+	Tree    string    `json:"tree"`
+	Git     string    `json:"git"` // empty without an inner repository
+	Message string    `json:"message"`
+}
+
+func listedOf(c checkpoint.Checkpoint) listed {
+	return listed{c.Number, c.Time, c.Tree, c.Git, gitops.Text(c.Message).String()}
+}
+
+func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) error {
+	all, bytes, err := k.List(c.Context)
+	if err != nil {
+		return err
+	}
+	if c.Bool(edge.JSONFlag.Name) {
+		d := struct {
+			Version     int      `json:"version"`
+			Bytes       int64    `json:"bytes"`
+			Checkpoints []listed `json:"checkpoints"`
+		}{ui.DocumentVersion, bytes, []listed{}}
+		for _, x := range all {
+			d.Checkpoints = append(d.Checkpoints, listedOf(x))
+		}
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	return edge.Show(c.Context, s, "checkpoint", true, func(out io.Writer, p ui.Paint) error {
+		for _, x := range all {
+			if _, err := fmt.Fprintln(out, lineOf(p, x)); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(out, "%s, %s\n", ui.Count(len(all), "checkpoint"), ui.Bytes(bytes))
+		return err
+	})
+}
+
+func lineOf(p ui.Paint, c checkpoint.Checkpoint) string {
+	return strings.TrimRight(fmt.Sprintf("%4d  %s  %s  %s", c.Number, c.Time.Local().Format(time.DateTime), p.Yellow(short(c)), gitops.Text(c.Message).String()), " ")
+}
+
+// changed is a difference in version 1 of checkpoint diff --json, and a file in that of checkpoint show --json.
+type changed struct {
+	Path string          `json:"path"` // escaped
+	What checkpoint.What `json:"what"`
+	Kind string          `json:"kind"`
+}
+
+// changesDocument is version 1 of checkpoint show --json and checkpoint diff --json.
+type changesDocument struct {
+	Version    int       `json:"version"`
+	Checkpoint *listed   `json:"checkpoint,omitempty"`
+	Files      []changed `json:"files"`
+}
+
+// print prints differences below a heading, which may be empty.
+func (d changesDocument) print(c *cli.Context, s *session.Session, heading func(ui.Paint) string) error {
+	if c.Bool(edge.JSONFlag.Name) {
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	return edge.Show(c.Context, s, "checkpoint", true, func(out io.Writer, p ui.Paint) error {
+		if heading != nil {
+			fmt.Fprintln(out, heading(p))
+		}
+		for _, f := range d.Files {
+			if _, err := fmt.Fprintf(out, "%-8s %-7s %s\n", f.What, f.Kind, f.Path); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func documentOf(changes []checkpoint.Change) changesDocument {
+	d := changesDocument{Version: ui.DocumentVersion, Files: []changed{}}
+	for _, x := range changes {
+		d.Files = append(d.Files, changed{shown(x.Path), x.What, x.Kind.String()})
+	}
+	return d
+}
+
+// shown returns a path of the agent's for people.
+func shown(path string) string { return gitops.Text(cmp.Or(path, ".")).String() }
+
+func show(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
+	found, all, err := k.Show(c.Context, numbers[0], edge.Inside(c))
+	if err != nil {
+		return err
+	}
+	d, about := documentOf(all), listedOf(found)
+	d.Checkpoint = &about
+	for i := range d.Files {
+		d.Files[i].What = ""
+	}
+	return d.print(c, s, func(p ui.Paint) string { return lineOf(p, found) })
+}
+
+func diff(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
+	all, err := k.Diff(c.Context, numbers[0], append(numbers, 0)[1], edge.Inside(c))
+	if err != nil {
+		return err
+	}
+	return documentOf(all).print(c, s, nil)
+}
+
+func restore(c *cli.Context, s *session.Session, words []string) error {
+	numbers, err := numbersIn(c, words)
+	if err != nil {
+		return err
+	}
+	r, err := s.Here(c.Context)
+	if err != nil {
+		return err
+	}
+	k := keeperOf(s, r)
+	o := checkpoints.Restore{Number: numbers[0], Scope: edge.Inside(c), KeepNew: c.Bool("keep-new"), Show: func(write, remove []string) error {
+		return printPlan(c.App.Writer, write, remove)
+	}}
+	if s.Dry {
+		return foretell(c, k, o)
+	}
+	if c.Bool("stop") {
+		if err := k.Check(c.Context, o.Number); err != nil {
+			return err
+		}
+		err := s.Stop(c.Context, r)
+		if held := new(environment.Refusal); errors.As(err, &held) {
+			s.Report.Say("%s", held.Text)
+		} else if err != nil {
+			return err
+		}
+	}
+	before, err := k.Restore(c.Context, o)
+	if err != nil {
+		return err
+	}
+	s.Report.Say("checkpoint %d is restored, and the ids of the workspace are as they must be", o.Number)
+	s.Report.Hint(fmt.Sprintf("git airlock checkpoint restore %d  # undoes it", before.Number))
+	return nil
+}
+
+// foretell prints what a restore would do.
+func foretell(c *cli.Context, k checkpoints.Keeper, o checkpoints.Restore) error {
+	all, err := k.Diff(c.Context, o.Number, 0, o.Scope)
+	if err != nil {
+		return err
+	}
+	var write, remove []string
+	for _, x := range all {
+		switch {
+		case x.What != checkpoint.Added:
+			write = append(write, x.Path)
+		case !o.KeepNew:
+			remove = append(remove, x.Path)
+		}
+	}
+	return o.Show(write, remove)
+}
+
+func printPlan(out io.Writer, write, remove []string) (err error) {
+	for _, part := range []struct {
+		word  string
+		paths []string
+	}{{"write", write}, {"remove", remove}} {
+		for _, path := range part.paths {
+			if _, err = fmt.Fprintf(out, "%-6s %s\n", part.word, shown(path)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

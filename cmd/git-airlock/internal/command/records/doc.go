@@ -1,0 +1,9 @@
+// Package records has the commands about what is kept of an airlock's past.
+package records
+
+import (
+	"github.com/urfave/cli/v2"
+)
+
+// Commands returns the commands of this package, in the order of the help.
+func Commands() []*cli.Command { return []*cli.Command{checkpointCommand()} }
