@@ -54,9 +54,8 @@ func TestCourtesy(t *testing.T) {
 
 // TestNetlinkMemory requests answers from the kernel and reads none of them. No control group counts their memory.
 func TestNetlinkMemory(t *testing.T) {
-	if _, err := exec.LookPath("perl"); err != nil {
-		t.Skip("SKIPPED: there is no perl")
-	}
+	_, err := exec.LookPath("perl")
+	prisontest.Need(t, "native", err)
 	b, s := prepared(t)
 	s.Limits = prison.Limits{Memory: 64 << 20}
 	if _, err := b.Start(t.Context(), s); err != nil {

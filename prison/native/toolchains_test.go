@@ -5,11 +5,13 @@ package native_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
 // toolchains are the tools that agents use. Each script must succeed where its first word exists.
@@ -54,7 +56,7 @@ func TestToolchains(t *testing.T) {
 				Stdout: &out, Stderr: &out,
 			})
 			if status == 42 {
-				t.Skipf("SKIPPED: there is no %s inside", tool)
+				prisontest.Need(t, tool, fmt.Errorf("there is no %s inside", tool))
 			}
 			if err != nil || status != 0 {
 				t.Errorf("status %d, %v\n%s", status, err, strings.TrimSpace(out.String()))
