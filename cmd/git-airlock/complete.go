@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
@@ -234,7 +233,7 @@ func (k *known) checkpoints() (all []manual.Candidate) {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, lockPatience)
 	defer cancel()
-	kept, _, err := (checkpoints.Keeper{Prisons: s.Prisons(), Record: *r, Now: s.Now}).List(ctx)
+	kept, _, err := edge.Checkpoints(s, *r).List(ctx)
 	if err != nil {
 		return nil
 	}

@@ -348,6 +348,9 @@ func TestParts(t *testing.T) {
 	write("b/two", "changed")
 	write("new", "new")
 	second := w.take("second")
+	if same, err := w.store.Take(t.Context(), w.Client, Options{Message: "same", Now: begin, OnlyNew: true}); err != nil || same.Checkpoint != second.Checkpoint {
+		t.Errorf("a checkpoint of the same state: %+v, %v", same.Checkpoint, err)
+	}
 	states := []State{{}}
 	for _, c := range []Taken{first, second} {
 		state, err := w.store.State(c.Checkpoint)

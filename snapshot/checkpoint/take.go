@@ -50,6 +50,8 @@ type Options struct {
 	Opens bool
 	// Whole reads all contents again.
 	Whole bool
+	// OnlyNew makes no checkpoint of a state that the newest checkpoint has. The result is the newest one then.
+	OnlyNew bool
 }
 
 // Take makes a checkpoint of the workspace that c serves. It begins again if a file cannot be read, since a running agent may
@@ -88,7 +90,19 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 	if err != nil {
 		return t, errors.Join(err, p.drop())
 	}
-	if t.Checkpoint, err = s.save(p, r, o.Message, o.Now); err != nil {
+	n, err := s.last()
+	if o.OnlyNew && n > 0 && err == nil {
+		t.Checkpoint, err = s.Find(n)
+	}
+	switch {
+	case err != nil:
+		return t, errors.Join(err, p.drop())
+	case t.IDs == r.ids():
+		err = p.drop()
+	default:
+		t.Checkpoint, err = s.save(p, r, o.Message, o.Now)
+	}
+	if err != nil {
 		return t, err
 	}
 	t.count()

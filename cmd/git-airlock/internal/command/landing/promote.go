@@ -42,6 +42,9 @@ func promoteCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if wanted.Rescue && !s.Dry {
+				edge.Checkpoints(s, r).Automatic(c.Context, "before promote --rescue", nil)
+			}
 			err = s.Promote(c.Context, r, wanted)
 			if errors.Is(err, gitops.ErrNoCommit) {
 				return ui.Usagef("--from: %s", err)

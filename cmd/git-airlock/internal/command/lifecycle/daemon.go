@@ -1,8 +1,10 @@
 package lifecycle
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,6 +19,11 @@ func daemonCommand() *cli.Command {
 		Name: "daemon", Hidden: true, Usage: "promote until a signal ends it",
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			debug.SetMemoryLimit(memoryWanted)
+			ctx, cancel := context.WithCancel(c.Context)
+			var wait sync.WaitGroup
+			wait.Go(func() { edge.Checkpoints(s, r).AfterLaunched(ctx) })
+			defer wait.Wait()
+			defer cancel()
 			return s.Daemon(c.Context, r, os.Stderr, func() (*session.Session, error) { return edge.Open(c) })
 		}),
 	}, edge.Takes{})

@@ -61,7 +61,13 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			s.Report.Say("would run %q in the prison and promote its commits", argv)
 			return nil
 		}
-		return within(ctx, s, most, func(ctx context.Context) error { return visit(ctx, s, r, argv, wanted.Agent) })
+		what := argv
+		if wanted.Agent != nil {
+			what = []string{wanted.Agent.Name, wanted.Agent.Task}
+		}
+		return edge.Checkpoints(s, r).Around(ctx, what, func() error {
+			return within(ctx, s, most, func(ctx context.Context) error { return visit(ctx, s, r, argv, wanted.Agent) })
+		})
 	})
 	var refused *environment.Refusal
 	switch {

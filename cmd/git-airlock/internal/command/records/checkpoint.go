@@ -44,10 +44,6 @@ func checkpointCommand() *cli.Command {
 	return c
 }
 
-func keeperOf(s *session.Session, r airlock.Record) checkpoints.Keeper {
-	return checkpoints.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now}
-}
-
 // onKeeper makes an action of a function that only reads checkpoints.
 func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error) edge.SubAction {
 	return func(c *cli.Context, s *session.Session, words []string) error {
@@ -59,7 +55,7 @@ func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper,
 		if err != nil {
 			return err
 		}
-		return act(c, s, keeperOf(s, r), numbers)
+		return act(c, s, edge.Checkpoints(s, r), numbers)
 	}
 }
 
@@ -79,7 +75,7 @@ func take(c *cli.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("would make a checkpoint of %s", r.Workspace)
 		return nil
 	}
-	t, err := keeperOf(s, r).Take(c.Context, c.String("message"))
+	t, err := edge.Checkpoints(s, r).Take(c.Context, c.String("message"))
 	if err != nil {
 		return err
 	}
@@ -225,7 +221,7 @@ func restore(c *cli.Context, s *session.Session, words []string) error {
 	if err != nil {
 		return err
 	}
-	k := keeperOf(s, r)
+	k := edge.Checkpoints(s, r)
 	o := checkpoints.Restore{Number: numbers[0], Scope: edge.Inside(c), KeepNew: c.Bool("keep-new"), Show: func(write, remove []string) error {
 		return printPlan(c.App.Writer, write, remove)
 	}}
