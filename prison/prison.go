@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 )
 
 // Tools is the path below which [Spec.Tools] appear inside.
@@ -148,7 +150,10 @@ type Spec struct {
 	// ReadOnly shares the workspace read-only and keeps no home. Such a prison only reads the workspace.
 	ReadOnly bool
 	Network  Network
-	Limits   Limits
+	// Secrets are the values of the credentials in the network's rules. They reach the process that holds the network and the one
+	// with the packets, and never the prison: no message to its processes has them. Only [Backend.Start] needs them.
+	Secrets []secret.Secret `json:"-"`
+	Limits  Limits
 }
 
 // Tool is a program, or a folder of programs, of the host that a prison may use. It must be readable by all users.

@@ -190,6 +190,7 @@ func keepNetwork(config []byte, _ int) int {
 		return 1
 	}
 	o.Spec = wire.UnpackSpec(o.Spec)
+	o.Spec.Secrets = o.Secrets
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

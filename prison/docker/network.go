@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/calls"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -45,11 +46,12 @@ type networkState struct {
 
 // networkOrder is the configuration of the keeper of a network.
 type networkOrder struct {
-	Spec  prison.Spec
-	Host  string // address of the engine
-	Key   string // see [record]
-	Image string
-	Owner string // id of the container whose network it is
+	Spec    prison.Spec
+	Secrets []secret.Secret // of Spec, which is sent without them
+	Host    string          // address of the engine
+	Key     string          // see [record]
+	Image   string
+	Owner   string // id of the container whose network it is
 }
 
 func (o networkOrder) path(name string) string { return filepath.Join(o.Spec.Dir, name) }
@@ -64,7 +66,7 @@ func (r *record) owner() string {
 
 func newNetworkOrder(s prison.Spec, r *record) networkOrder {
 	s.Env = nil
-	return networkOrder{Spec: s, Host: r.Host, Key: r.Key, Image: r.Image, Owner: r.owner()}
+	return networkOrder{Spec: s, Secrets: s.Secrets, Host: r.Host, Key: r.Key, Image: r.Image, Owner: r.owner()}
 }
 
 // hold makes and starts the container that has the network of a runtime with a network stack of its own. Such a runtime takes the

@@ -313,12 +313,11 @@ func (p *requests) answered(r *http.Response) error {
 	if x.status = r.StatusCode; x.used == nil {
 		return nil
 	}
-	if p.engine.credentials.Answered(x.used.Name, r.StatusCode) {
+	if p.engine.credentials.Answered(x.used.Name, r.StatusCode); r.StatusCode == http.StatusUnauthorized {
 		select {
 		case p.engine.stale <- x.used.Name:
 		default: // another one is reported, and this one with its next 401
 		}
-		p.engine.changed()
 	}
 	found := func() {
 		x.failed = credential.ErrEcho.Error()

@@ -97,7 +97,7 @@ var errRunning = errors.New("the prison is running already")
 // startKeeper starts the keeper. Its environment is only PATH, in which programs for prisons are found. Processes that the keeper
 // starts do not inherit PATH.
 func startKeeper(s prison.Spec) (p *os.Process, link wire.Conn, err error) {
-	return wire.Detach(wire.Keeper, wire.PackSpec(s), append([]string{"PATH=" + os.Getenv("PATH")}, wire.RoleEnv...))
+	return wire.Detach(wire.Keeper, keeperConfig{wire.PackSpec(s), s.Secrets}, append([]string{"PATH=" + os.Getenv("PATH")}, wire.RoleEnv...))
 }
 
 // baseFolder returns the nearest folder above both the workspace and the host state. The builder starts with it as

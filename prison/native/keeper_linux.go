@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/usernet"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
@@ -39,6 +40,12 @@ type keeper struct {
 	logged  int64
 }
 
+// keeperConfig is the configuration of a keeper. Spec comes without its secrets.
+type keeperConfig struct {
+	Spec    prison.Spec
+	Secrets []secret.Secret
+}
+
 func keeperMain(config []byte, _ int) int {
 	unix.Umask(0o077)
 	caller, err := wire.FileConn(wire.InheritedFile(0))
@@ -46,10 +53,12 @@ func keeperMain(config []byte, _ int) int {
 		return 1
 	}
 	var k keeper
-	if err := json.Unmarshal(config, &k.spec); err != nil {
+	var c keeperConfig
+	if err := json.Unmarshal(config, &c); err != nil {
 		return 1
 	}
-	k.spec = wire.UnpackSpec(k.spec)
+	k.spec = wire.UnpackSpec(c.Spec)
+	k.spec.Secrets = c.Secrets
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, unix.SIGTERM)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT)

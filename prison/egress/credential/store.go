@@ -70,16 +70,13 @@ func (s *Store) Count(name string, limit int, now time.Time) bool {
 	return true
 }
 
-// Answered takes the status of an answer to a request with a value, and reports whether this is the first 401 since the
-// value is known.
-func (s *Store) Answered(name string, status int) (refused bool) {
+// Answered takes the status of an answer to a request with a value.
+func (s *Store) Answered(name string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.uses[name]
-	refused = status == http.StatusUnauthorized && !u.Refused
 	u.Refused = status == http.StatusUnauthorized
 	s.uses[name] = u
-	return refused
 }
 
 // Used returns the uses of a credential.

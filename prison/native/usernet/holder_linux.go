@@ -1,12 +1,15 @@
 package usernet
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 
@@ -18,6 +21,8 @@ const (
 	rulesPoll = 150 * time.Millisecond
 	// reserved is the number of records for which the ledger always has room. A network may have to write that many.
 	reserved = 1024
+	// readPause is the pause after the value of a credential was read again.
+	readPause = 5 * time.Second
 )
 
 // holder does the work that the process with the packets must not do: it reads the rules from a file, and writes the
@@ -35,6 +40,9 @@ type holder struct {
 	state  control.State
 	// authorities are for a successor of the process, in memory only.
 	authorities *control.Authorities
+	// secrets are the values of credentials, in memory only.
+	secrets []secret.Secret
+	reading bool // one is being read again
 }
 
 // fileID changes when a file is replaced.
@@ -57,7 +65,42 @@ func (h *holder) first() control.Order {
 	defer h.mu.Unlock()
 	h.read()
 	rules, written := h.rules, h.write(nil)
-	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities}
+	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities, Values: h.values()}
+}
+
+// values returns the values of the credentials by their names.
+func (h *holder) values() map[string]string {
+	all := map[string]string{}
+	for _, s := range h.secrets {
+		all[s.Name] = s.Value
+	}
+	return all
+}
+
+// readAgain reads the value of a credential that a server has refused, and hands it to the process if it is another one. Meanwhile
+// no other is read, so that the agent cannot start many programs of the user.
+func (h *holder) readAgain(name string) {
+	h.mu.Lock()
+	i := slices.IndexFunc(h.secrets, func(s secret.Secret) bool { return s.Name == name && !s.Source.Fixed() })
+	busy := h.reading || i < 0
+	if !busy {
+		h.reading = true
+	}
+	h.mu.Unlock()
+	if busy {
+		return
+	}
+	value, err := h.secrets[i].Source.Read(context.Background())
+	h.mu.Lock()
+	if err == nil && value != h.secrets[i].Value && h.linked {
+		h.secrets[i].Value = value
+		h.link.Send(control.Order{Values: h.values()}) // a successor gets them first
+	}
+	h.mu.Unlock()
+	time.Sleep(readPause)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = false
 }
 
 // read reads the rules. If the file cannot be read, the previous rules stay. At first, nothing is allowed.
@@ -101,6 +144,9 @@ func (h *holder) take(link wire.Conn, r control.Report) {
 	}
 	if r.Authorities != nil {
 		h.authorities = r.Authorities
+	}
+	if r.Stale != "" {
+		go h.readAgain(r.Stale)
 	}
 	if r.Write {
 		written := h.write(r.Records)

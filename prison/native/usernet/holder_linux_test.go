@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
@@ -103,5 +104,26 @@ func TestHolderPassesRulesOn(t *testing.T) {
 	h.end()
 	if _, err := control.ReadState(dir); !os.IsNotExist(err) {
 		t.Errorf("the state of a network that has ended: %v", err)
+	}
+}
+
+// TestHolderReadsAgain wants a value that a server has refused to be read again, and only if it can be.
+func TestHolderReadsAgain(t *testing.T) {
+	h, network := newHolder(t, t.TempDir())
+	file := filepath.Join(h.dir, "key")
+	if err := os.WriteFile(file, []byte("second\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.secrets = []secret.Secret{{Name: "fixed", Value: "one"}, {Name: "late", Value: "first", Source: secret.Source{File: file}}}
+	if values := h.first().Values; values["late"] != "first" || values["fixed"] != "one" {
+		t.Errorf("%q", values)
+	}
+	h.take(h.link, control.Report{Stale: "fixed"})
+	h.take(h.link, control.Report{Stale: "late"})
+	if values := receive(t, network).Values; values["late"] != "second" || values["fixed"] != "one" {
+		t.Errorf("%q", values)
+	}
+	if values := h.first().Values; values["late"] != "second" {
+		t.Errorf("a successor gets %q", values)
 	}
 }

@@ -97,7 +97,7 @@ func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
 		return nil, fmt.Errorf("memory file: %w", err)
 	}
 	n := &Network{
-		spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), held: &holder{dir: s.Dir, session: s.ID},
+		spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), held: &holder{dir: s.Dir, session: s.ID, secrets: s.Secrets},
 		first: make(chan carrier, 1), done: make(chan struct{}),
 	}
 	go func() { n.first <- n.start() }()

@@ -30,7 +30,7 @@ var datagramPorts = []string{"443", "853", "5353", "5355", "9000"}
 // Serve runs every server that a prison may reach, on all addresses of the network namespace of this process, and does not
 // return. It writes what the servers hear into files of a folder: dns.log has the names of DNS questions, connections.log "PORT
 // ADDRESS" of each connection, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
-// raw.log "PORT DATA" of all others. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
+// raw.log "PORT DATA" of all others, and keys.log "HOST HEADER KEY" of each request for /key. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
 // makes the file ready.
 func Serve(folder string) {
 	questions, err := net.ListenPacket("udp", ":53")
@@ -80,9 +80,30 @@ func pages(folder string) http.Handler {
 	})
 	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.FormValue("to"), http.StatusFound) })
 	mux.HandleFunc("/socket", echoSocket)
+	serveKeys(mux, logOf(folder, "keys"))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Print(r.Host, " ", r.Method, " ", r.URL.Path)
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// serveKeys answers requests that have keys: /key logs them, /echo sends them back, and /need/KEY has the status 401 for any other.
+func serveKeys(mux *http.ServeMux, keys *log.Logger) {
+	mux.HandleFunc("/key", func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
+			for _, key := range r.Header.Values(name) {
+				keys.Print(r.Host, " ", name, " ", key)
+			}
+		}
+		io.WriteString(w, "seen\n")
+	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s\n", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+	})
+	mux.HandleFunc("/need/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+strings.TrimPrefix(r.URL.Path, "/need/") {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
 	})
 }
 

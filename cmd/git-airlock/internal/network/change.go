@@ -8,15 +8,17 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 )
 
 // Begin writes the rules of a prison that is about to start into its folder. What was added to the airlock while it ran is kept,
-// and so is a lockdown, which it reports. The caller holds the lock of starts.
-func Begin(dir string, rules control.Rules, now time.Time) (locked bool, err error) {
+// and so is a lockdown. Credentials with a secret get a placeholder. It returns the rules as they are written. The caller holds
+// the lock of starts.
+func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Time) (control.Rules, error) {
 	before, err := control.ReadRules(dir)
 	if err != nil {
-		return false, err
+		return rules, err
 	}
 	kept := func(of []control.Rule) []control.Rule {
 		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || !Holds(r, now) })
@@ -24,7 +26,8 @@ func Begin(dir string, rules control.Rules, now time.Time) (locked bool, err err
 	rules.Allow = append(rules.Allow, kept(before.Allow)...)
 	rules.Deny = append(rules.Deny, kept(before.Deny)...)
 	rules.Generation, rules.Lockdown = before.Generation+1, before.Lockdown
-	return rules.Lockdown, control.WriteRules(dir, rules)
+	rules.Credentials = place(rules.Credentials, before.Credentials, secrets)
+	return rules, control.WriteRules(dir, rules)
 }
 
 // With returns the rules with one more that allows, or denies, what a text describes, until a moment; zero means for ever. A
@@ -64,9 +67,10 @@ const (
 	look     = 20 * time.Millisecond
 )
 
-// JudgesRequests reports whether a rule that holds is about requests, for which the network answers in the place of servers.
+// JudgesRequests reports whether there is a credential, or a rule that holds and is about requests. For these the network answers in
+// the place of servers.
 func JudgesRequests(rules control.Rules, now time.Time) bool {
-	return slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
+	return len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
 		parsed, err := egress.ParseRule(r.Text)
 		return err == nil && Holds(r, now) && parsed.Requests()
 	})

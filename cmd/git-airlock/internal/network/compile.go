@@ -22,6 +22,8 @@ type Options struct {
 	// Agent is the name of an agent that the command line asks for, and Needs are the rules of its profile.
 	Agent string
 	Needs []string
+	// Keys are the variables with keys that the agent would take from the user's environment.
+	Keys []string
 }
 
 // Compile reads the settings of the network and returns the rules of a prison that is about to start, with the sources that
@@ -53,6 +55,16 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	for _, d := range made.Denials() {
 		if rules.Deny, err = add(rules.Deny, d, "a policy ("+policy.TeamRef+" or "+teams.PolicyFileKey+")"); err != nil {
 			return rules, err
+		}
+	}
+	if rules.Credentials, err = credentials(repo, settings, o.Keys); err != nil {
+		return rules, err
+	}
+	for _, c := range rules.Credentials {
+		for _, text := range c.Rules {
+			if rules.Allow, err = add(rules.Allow, text, "the credential "+c.Name); err != nil {
+				return rules, err
+			}
 		}
 	}
 	for _, text := range o.Needs {

@@ -124,9 +124,9 @@ func TestLiveRules(t *testing.T) {
 	if err != nil || written.Generation != 1 {
 		t.Fatal(written, err)
 	}
-	locked, err := Begin(dir, control.Rules{Allow: []control.Rule{{Text: "e.test", Source: "config"}}}, now)
-	if err != nil || !locked {
-		t.Fatal(locked, err)
+	begun, err := Begin(dir, control.Rules{Allow: []control.Rule{{Text: "e.test", Source: "config"}}}, nil, now)
+	if err != nil || !begun.Lockdown {
+		t.Fatal(begun, err)
 	}
 	after, err := control.ReadRules(dir)
 	var texts []string

@@ -1,6 +1,9 @@
 package request
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/agents"
@@ -35,6 +38,19 @@ func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, err
 	a := &session.Agent{Profile: p}
 	a.Found, a.Missing = agents.Find(p, ui.Variable("PATH"))
 	return a, nil
+}
+
+// keysOf returns the variables of the user from which an agent would take a key. Those that the user passes inside are not among
+// them.
+func keysOf(a *session.Agent, r session.Request) []string {
+	passed := func(key string) bool {
+		return slices.ContainsFunc(r.Env, func(v environment.Variable) bool { return v.Name == key }) ||
+			slices.ContainsFunc(r.UsualEnv, func(text string) bool { return text == key || strings.HasPrefix(text, key+"=") })
+	}
+	return slices.DeleteFunc(slices.Clone(a.Keys), func(key string) bool {
+		value, _, _ := environment.HostVariable(key, nil)
+		return value == "" || passed(key)
+	})
 }
 
 // DefaultAgent returns the name of the agent of the setting airlock.agent.default, or an empty string.

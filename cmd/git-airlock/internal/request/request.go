@@ -100,7 +100,7 @@ func read(c *cli.Context, s *session.Session, command []string, agent *session.A
 		return r, err
 	}
 	if r.Agent = agent; agent != nil && r.Isolation.Network == prison.NetworkAllowlist.String() {
-		r.Rules.Agent, r.Rules.Needs = agent.Name, agent.Allow
+		r.Rules.Agent, r.Rules.Needs, r.Rules.Keys = agent.Name, agent.Allow, keysOf(agent, r)
 	}
 	return r, nil
 }

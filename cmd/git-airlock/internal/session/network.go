@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
@@ -11,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -20,15 +23,55 @@ func (c resolved) withNetwork(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network == prison.NetworkNone {
 		return spec, nil
 	}
-	locked, err := network.Begin(spec.Dir, c.rules, c.session.Now())
-	if locked {
+	rules, err := network.Begin(spec.Dir, c.rules, c.keys, c.session.Now())
+	if rules.Lockdown {
 		c.session.Report.Say("the network is locked down: nothing is reached")
 		c.session.Report.Hint("git airlock net unlock")
 	}
 	if err != nil {
 		return spec, err
 	}
+	spec.Secrets, spec.Env = c.keys, append(network.Placeholders(rules.Credentials), spec.Env...)
 	return c.withTrust(spec)
+}
+
+// readRules reads the rules of the network for a prison that is about to start, and the values of its credentials.
+func (c *resolved) readRules(ctx context.Context) (err error) {
+	s := c.session
+	if c.Isolation.Network == prison.NetworkNone.String() {
+		return nil
+	}
+	if c.rules, err = network.Compile(ctx, s.Repo, s.Config.With(c.Overrides), c.Rules); err != nil {
+		return err
+	}
+	for _, warning := range network.Warnings(c.rules.Allow) {
+		s.Report.Say("%s", gitops.Text(warning).String())
+	}
+	if c.Isolation.Network == prison.NetworkOpen.String() && len(c.rules.Credentials) > 0 {
+		s.Report.Say("credentials are not used: they need --network allowlist")
+		c.rules.Credentials = nil
+	}
+	if s.Dry {
+		return nil
+	}
+	var problems []error
+	c.keys, problems = network.Values(ctx, c.rules.Credentials, hostVariable)
+	for _, p := range problems {
+		s.Report.Say("%s", p)
+	}
+	for _, cred := range c.rules.Credentials {
+		if slices.ContainsFunc(c.keys, func(k secret.Secret) bool { return k.Name == cred.Name }) {
+			s.Report.Say("%s has a placeholder inside; the key stays outside, for %s (credential %s)", strings.Join(cred.Variables, ", "), network.HostsOf(cred), cred.Name)
+		}
+	}
+	return nil
+}
+
+// hostVariable returns the value of a variable of the user. A commit of the agent could change a .env file, and bring in the key of
+// somebody else's account.
+func hostVariable(name string) (string, bool) {
+	value, _, set := environment.HostVariable(name, nil)
+	return value, set
 }
 
 // Network is the network of an airlock at one moment.
@@ -104,6 +147,25 @@ func (s *Session) RulesHere(ctx context.Context) (control.Rules, error) {
 	}
 	n, err := s.Network(ctx, r)
 	return n.Rules, err
+}
+
+// Credential returns the network of the airlock here, or that of the settings if there is none, with one credential alone. problem is
+// the error of reading its value.
+func (s *Session) Credential(ctx context.Context, name string) (n Network, problem, err error) {
+	if n.Rules, err = s.RulesHere(ctx); err != nil {
+		return n, nil, err
+	}
+	if r, err := s.Here(ctx); err == nil {
+		if n, err = s.Network(ctx, r); err != nil {
+			return n, nil, err
+		}
+	}
+	n.Rules.Credentials = slices.DeleteFunc(n.Rules.Credentials, func(c control.Credential) bool { return c.Name != name })
+	if len(n.Rules.Credentials) != 1 {
+		return n, nil, requestErrorf("no credential is called %q; airlock.credential.<name>.source makes one, see git airlock help net", gitops.Text(name))
+	}
+	_, problems := network.Values(ctx, n.Rules.Credentials, hostVariable)
+	return n, errors.Join(problems...), nil
 }
 
 // LedgerDir returns the folder with the ledger of the airlock here, which may be empty.

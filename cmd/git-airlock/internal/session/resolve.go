@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -58,6 +59,7 @@ type resolved struct {
 	variables []environment.Variable
 	// rules are those of the network. They are empty for a running prison.
 	rules    control.Rules
+	keys     []secret.Secret // the values of their credentials
 	setupEnv []string
 }
 
@@ -75,13 +77,8 @@ func (s *Session) resolve(ctx context.Context, here *airlock.Record, now situati
 	if _, err := promote.ReadSettings(s.Config.With(c.airlock.Settings).With(q.Overrides)); err != nil {
 		return c, err
 	}
-	if c.Isolation.Network != prison.NetworkNone.String() {
-		if c.rules, err = network.Compile(ctx, s.Repo, s.Config.With(q.Overrides), q.Rules); err != nil {
-			return c, err
-		}
-		for _, warning := range network.Warnings(c.rules.Allow) {
-			s.Report.Say("%s", gitops.Text(warning).String())
-		}
+	if err := c.readRules(ctx); err != nil {
+		return c, err
 	}
 	if err := c.readVariables(); err != nil {
 		return c, err

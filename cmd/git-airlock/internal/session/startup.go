@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
@@ -130,13 +131,18 @@ func (c *resolved) addAgent() error {
 func (c *resolved) warnOfKeys() {
 	a := c.Agent
 	has := func(key string) bool {
-		return slices.ContainsFunc(c.environ(), func(v string) bool { return strings.HasPrefix(v, key+"=") })
+		return slices.ContainsFunc(c.environ(), func(v string) bool { return strings.HasPrefix(v, key+"=") }) ||
+			slices.ContainsFunc(c.rules.Credentials, func(r control.Credential) bool { return slices.Contains(r.Variables, key) })
 	}
 	if len(a.Keys) == 0 || slices.ContainsFunc(a.Keys, has) {
 		return
 	}
 	c.session.Report.Say("%s gets no key: it takes one from %s", a.Name, strings.Join(a.Keys, ", "))
-	c.session.Report.Hint(fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0]))
+	if c.Isolation.Network == prison.NetworkAllowlist.String() {
+		c.session.Report.Hint(fmt.Sprintf("%s=<key> git airlock start %s  # the key stays outside", a.Keys[0], a.Name))
+	} else {
+		c.session.Report.Hint(fmt.Sprintf("git airlock start %s --env %s  # the agent can read it", a.Name, a.Keys[0]))
+	}
 }
 
 // Summon makes a running prison ready for an agent, and returns the agent's process: it writes the files of its home that are

@@ -12,21 +12,47 @@ import (
 
 // NetworkDocument is version 1 of what net --json prints.
 type NetworkDocument struct {
-	Version     int           `json:"version"`
-	Network     string        `json:"network"`
-	Running     bool          `json:"running"`
-	Generation  uint64        `json:"generation"`
-	InForce     uint64        `json:"in_force"` // the generation that the running network uses
-	Lockdown    bool          `json:"lockdown"`
-	Learn       bool          `json:"learn"`
-	Allow       []NetworkRule `json:"allow"`
-	Deny        []NetworkRule `json:"deny"`
-	Flows       []NetworkFlow `json:"flows"`
-	Admitted    uint64        `json:"admitted"`
-	Refused     uint64        `json:"refused"`
-	Refusals    []Refused     `json:"refusals"`
-	Credentials []string      `json:"credentials"`
-	Failure     string        `json:"failure,omitempty"`
+	Version    int           `json:"version"`
+	Network    string        `json:"network"`
+	Running    bool          `json:"running"`
+	Generation uint64        `json:"generation"`
+	InForce    uint64        `json:"in_force"` // the generation that the running network uses
+	Lockdown   bool          `json:"lockdown"`
+	Learn      bool          `json:"learn"`
+	Allow      []NetworkRule `json:"allow"`
+	Deny       []NetworkRule `json:"deny"`
+	Flows      []NetworkFlow `json:"flows"`
+	Admitted   uint64        `json:"admitted"`
+	Refused    uint64        `json:"refused"`
+	Refusals   []Refused     `json:"refusals"`
+	Failure    string        `json:"failure,omitempty"`
+
+	Credentials []NetworkCredential `json:"credentials"`
+}
+
+// NetworkCredential is a credential whose value stays outside.
+type NetworkCredential struct {
+	Name      string     `json:"name"`
+	Source    string     `json:"source"`
+	Hosts     string     `json:"hosts"`
+	Variables []string   `json:"variables"` // that have the placeholder inside
+	Value     bool       `json:"value"`     // the running network has the value
+	Requests  uint64     `json:"requests"`
+	Last      *time.Time `json:"last"`              // null for never
+	Refused   bool       `json:"refused"`           // the server answered the last request with 401
+	Problem   string     `json:"problem,omitempty"` // why the value cannot be read now
+}
+
+// Text describes a credential.
+func (c NetworkCredential) Text(paint Paint, now time.Time) string {
+	text := fmt.Sprintf("%s (%s) for %s, %s inside", c.Name, gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), strings.Join(c.Variables, ", "))
+	switch {
+	case c.Refused:
+		text += ", " + paint.Red("refused by the server (401)")
+	case c.Last != nil:
+		text += fmt.Sprintf(", %s, the last %s", Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
+	}
+	return text
 }
 
 // NetworkRule is a rule with its origin.
@@ -74,6 +100,12 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	}
 	for _, r := range d.Allow {
 		p.line("allow", "%s", r.text(now))
+	}
+	for _, c := range d.Credentials {
+		p.line("credential", "%s", c.Text(paint, now))
+		if d.Running && !c.Value {
+			p.next("git airlock net credential " + c.Name)
+		}
 	}
 	for _, f := range d.Flows {
 		host := f.Name

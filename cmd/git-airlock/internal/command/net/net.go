@@ -21,7 +21,7 @@ func netCommand() *cli.Command {
 	c := edge.Command(&cli.Command{
 		Name: "net", Usage: "show and change what the prison reaches",
 		UsageText: "git airlock net [--json]\n" +
-			"git airlock net log|allow|deny|check|explain|learn|lockdown|unlock",
+			"git airlock net log|allow|deny|check|explain|learn|lockdown|unlock|credential",
 		Description: "Prints what the prison may reach, by which rule from which file, its connections, and what was refused last. Rules are\n" +
 			"for an airlock with --network allowlist. An open network obeys those that deny.",
 		Flags:  []cli.Flag{edge.JSONFlag},
@@ -39,9 +39,8 @@ func netCommand() *cli.Command {
 		edge.Subcommand("net", "learn [--json]", "print the settings that allow what was reached", edge.Takes{}, netLearn, edge.JSONFlag),
 		edge.Subcommand("net", "lockdown", "end all connections and refuse new ones", edge.Takes{}, netLock(true)),
 		edge.Subcommand("net", "unlock", "end a lockdown", edge.Takes{}, netLock(false)),
-		edge.Subcommand("net", "credential NAME", "show where a credential comes from", edge.Takes{Least: 1, Most: 1}, netCredential),
+		edge.Subcommand("net", "credential NAME [--json]", "show where a credential comes from, and whether its value can be read", edge.Takes{Least: 1, Most: 1}, netCredential, edge.JSONFlag),
 	}
-	c.Subcommands[len(c.Subcommands)-1].Hidden = true // nothing can use one yet
 	return c
 }
 
@@ -68,7 +67,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
 		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Allow: networkRules(n.Rules.Allow, true), Deny: networkRules(n.Rules.Deny, false),
-		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: []string{},
+		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: credentials(n),
 		Failure: n.State.Error,
 	}
 	if n.State.Ledger != "" {

@@ -82,11 +82,6 @@ func netLock(lock bool) edge.SubAction {
 	}
 }
 
-// netCredential refuses: nothing can use a credential yet.
-func netCredential(*cli.Context, *session.Session, []string) error {
-	return ui.Usagef("net credential: this version gives no credential to a prison from outside; use start --env NAME")
-}
-
 // checkDocument is version 1 of what net check --json prints.
 type checkDocument struct {
 	Version   int              `json:"version"`

@@ -1,0 +1,291 @@
+package network
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
+)
+
+// CredentialKey begins the settings of a credential: airlock.credential.NAME.source and so on.
+const CredentialKey = "airlock.credential."
+
+// service is what is known about the credential of a service.
+type service struct {
+	name, variable string
+	hosts          []string
+	header, format string
+	prefix         string // of a placeholder, because some clients check it
+	methods        string // that get the value; empty: all
+}
+
+const authorization, bearer = "Authorization", "Bearer %s"
+
+// services are the known credentials. A setting uses one by its name, and an agent by its variable.
+var services = []service{
+	{"anthropic", "ANTHROPIC_API_KEY", []string{"api.anthropic.com"}, "X-Api-Key", "%s", "sk-ant-api03-", ""},
+	{"anthropic-token", "ANTHROPIC_AUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "", ""},
+	{"anthropic-oauth", "CLAUDE_CODE_OAUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "sk-ant-oat01-", ""},
+	{"openai", "OPENAI_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", ""},
+	{"codex", "CODEX_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", ""},
+	{"google", "GEMINI_API_KEY", []string{"generativelanguage.googleapis.com"}, "X-Goog-Api-Key", "%s", "AIza", ""},
+	{"openrouter", "OPENROUTER_API_KEY", []string{"openrouter.ai"}, authorization, bearer, "sk-or-v1-", ""},
+	{"copilot", "COPILOT_GITHUB_TOKEN", []string{"api.github.com", "*.githubcopilot.com"}, authorization, bearer, "gho_", ""},
+	{"github", "GITHUB_TOKEN", []string{"api.github.com"}, authorization, bearer, "ghp_", "GET,HEAD"},
+	{"npm", "NPM_TOKEN", []string{"registry.npmjs.org"}, authorization, bearer, "npm_", "GET,HEAD"},
+	{"pypi", "PYPI_TOKEN", []string{"pypi.org"}, authorization, "Basic __token__:%s", "pypi-", "GET,HEAD"},
+	{"cargo", "CARGO_REGISTRY_TOKEN", []string{"crates.io", "index.crates.io"}, authorization, "%s", "cio", "GET,HEAD"},
+	{"amp", "AMP_API_KEY", []string{"ampcode.com"}, authorization, bearer, "sgamp_", ""},
+}
+
+// serviceOf returns the service for which a condition holds.
+func serviceOf(is func(service) bool) (service, bool) {
+	if i := slices.IndexFunc(services, is); i >= 0 {
+		return services[i], true
+	}
+	return service{}, false
+}
+
+// draft is a credential while its settings are read.
+type draft struct {
+	service
+	source, text           string // source as written, and where
+	variables, paths, mode []string
+	limit                  int
+}
+
+var (
+	credentialName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	headerName     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
+	variableName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// credentials reads the settings of credentials, and adds those of an agent's variables that no setting names.
+func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string) (all []control.Credential, err error) {
+	var drafts []draft
+	for _, s := range settings {
+		rest, ok := strings.CutPrefix(s.Key, CredentialKey)
+		name, field, dotted := strings.Cut(rest, ".")
+		if !ok || !dotted {
+			continue
+		}
+		from := s.Key
+		if s.File != "" {
+			from += " in " + s.File
+		}
+		if inTree(repo, s.File) {
+			return nil, &RuleError{Source: from, Err: errors.New("is in the work tree, where a commit could change it"),
+				Next: []string{"git config --global " + s.Key + " " + gitops.Pasteable(s.Value)}}
+		}
+		if !credentialName.MatchString(name) {
+			return nil, &RuleError{Source: from, Err: errors.New("the name of a credential has small letters, digits and hyphens")}
+		}
+		i := slices.IndexFunc(drafts, func(d draft) bool { return d.name == name })
+		if i < 0 {
+			known, _ := serviceOf(func(s service) bool { return s.name == name })
+			known.name = name
+			i, drafts = len(drafts), append(drafts, draft{service: known})
+		}
+		if err := drafts[i].set(field, s.Value); err != nil {
+			return nil, &RuleError{Source: from, Err: err, Next: []string{"git airlock help net"}}
+		}
+	}
+	for _, key := range keys {
+		s, known := serviceOf(func(s service) bool { return s.variable == key })
+		named := slices.ContainsFunc(drafts, func(d draft) bool { return d.name == s.name || slices.Contains(d.places(), key) })
+		if known && !named {
+			drafts = append(drafts, draft{service: s, source: "env:" + key})
+		}
+	}
+	for _, d := range drafts {
+		c, err := d.credential()
+		if err != nil {
+			return nil, &RuleError{Source: CredentialKey + d.name, Err: err, Next: []string{"git airlock help net"}}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// set takes a setting. hosts, variables, paths and methods can be set more than once, and replace what is known.
+func (d *draft) set(field, value string) error {
+	switch field {
+	case "source":
+		d.source = value
+	case "host":
+		if d.text == "" { // the first one replaces those of the service
+			d.hosts, d.text = nil, "own"
+		}
+		d.hosts = append(slices.Clone(d.hosts), value)
+	case "header":
+		d.header = value
+	case "format":
+		d.format = value
+	case "env":
+		d.variables = append(d.variables, value)
+	case "paths":
+		d.paths = append(d.paths, strings.Fields(strings.ReplaceAll(value, ",", " "))...)
+	case "methods":
+		d.methods = strings.ReplaceAll(value, " ", "")
+	case "mode":
+		if value != "tls" {
+			return errors.New("only tls is possible yet")
+		}
+	case "limit":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return errors.New("want a number of requests a day")
+		}
+		d.limit = n
+	default:
+		return errors.New("unknown; the settings of a credential are source, host, header, format, env, paths, methods, mode and limit")
+	}
+	return nil
+}
+
+// places are the variables that have the placeholder inside.
+func (d *draft) places() []string {
+	if len(d.variables) > 0 || d.variable == "" {
+		return d.variables
+	}
+	return []string{d.variable}
+}
+
+// credential checks that all is there, and returns it as the network gets it.
+func (d *draft) credential() (c control.Credential, err error) {
+	switch {
+	case d.source == "":
+		return c, errors.New("source is missing: want " + secret.Forms)
+	case len(d.hosts) == 0:
+		return c, errors.New("host is missing: this name is not a known service")
+	case len(d.places()) == 0:
+		return c, errors.New("env is missing: the variable that has a placeholder inside")
+	}
+	if d.header == "" {
+		d.header = authorization
+	}
+	if d.format == "" {
+		if d.format = "%s"; d.header == authorization {
+			d.format = bearer
+		}
+	}
+	if !headerName.MatchString(d.header) {
+		return c, fmt.Errorf("header: %q is not the name of a header", clip(d.header))
+	}
+	if err := credential.CheckFormat(d.format); err != nil {
+		return c, fmt.Errorf("format: %w", err)
+	}
+	for _, name := range d.places() {
+		if !variableName.MatchString(name) {
+			return c, fmt.Errorf("env: %q is not the name of a variable", clip(name))
+		}
+	}
+	paths := d.paths
+	if len(paths) == 0 {
+		paths = []string{""}
+	}
+	c = control.Credential{Name: d.name, Header: d.header, Format: d.format, Variables: d.places(), Limit: d.limit, Source: d.source}
+	for _, host := range d.hosts {
+		if strings.ContainsAny(host, "/: =") {
+			return c, fmt.Errorf("host: %q is not the name of a host", clip(host))
+		}
+		for _, path := range paths {
+			text := strings.TrimSpace(d.methods + " " + host + ":443" + path)
+			r, err := egress.ParseRule(text)
+			if err != nil {
+				return c, err
+			}
+			c.Rules = append(c.Rules, r.String())
+		}
+	}
+	return c, nil
+}
+
+// Values reads the values of credentials on the host. lookup returns the user's variables. A credential whose value cannot be read
+// has no secret, and a problem. No problem contains a value.
+func Values(ctx context.Context, all []control.Credential, lookup func(name string) (string, bool)) (secrets []secret.Secret, problems []error) {
+	for _, c := range all {
+		value, err := valueOf(ctx, c, lookup)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("the credential %s has no value: %s: %w", c.Name, gitops.Text(clip(c.Source)), err))
+			continue
+		}
+		secrets = append(secrets, value)
+	}
+	return secrets, problems
+}
+
+func valueOf(ctx context.Context, c control.Credential, lookup func(name string) (string, bool)) (s secret.Secret, err error) {
+	host, _, _ := strings.Cut(HostsOf(c), ",")
+	s.Name = c.Name
+	var variable string
+	if s.Source, variable, err = secret.Parse(c.Source, host); err != nil {
+		return s, err
+	}
+	if variable != "" {
+		s.Value, _ = lookup(variable)
+	} else if s.Value, err = s.Source.Read(ctx); err != nil {
+		return s, err
+	}
+	if err = credential.CheckValue(s.Value); err == nil && credential.IsShort(s.Value) {
+		err = errors.New("the value is too short to be a secret")
+	}
+	return s, err
+}
+
+// HostsOf returns the hosts of a credential, separated by commas.
+func HostsOf(c control.Credential) string {
+	var hosts []string
+	for _, text := range c.Rules {
+		_, target, some := strings.Cut(text, " ")
+		if !some {
+			target = text
+		}
+		if host, _, _ := strings.Cut(target, ":"); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// place gives placeholders to the credentials that have a value. Those of an earlier start of the same prison stay, because
+// programs inside have kept them.
+func place(all, before []control.Credential, secrets []secret.Secret) []control.Credential {
+	all = slices.Clone(all)
+	for i, c := range all {
+		if !slices.ContainsFunc(secrets, func(s secret.Secret) bool { return s.Name == c.Name }) {
+			continue
+		}
+		prefix := ""
+		if s, known := serviceOf(func(s service) bool { return s.name == c.Name }); known {
+			prefix = s.prefix
+		}
+		all[i].Placeholder = prefix + rand.Text() + rand.Text()[:10]
+		if j := slices.IndexFunc(before, func(b control.Credential) bool { return b.Name == c.Name && b.Placeholder != "" }); j >= 0 {
+			all[i].Placeholder = before[j].Placeholder
+		}
+	}
+	return all
+}
+
+// Placeholders returns the variables that programs inside get in place of values, as NAME=VALUE.
+func Placeholders(all []control.Credential) (env []string) {
+	for _, c := range all {
+		for _, name := range c.Variables {
+			if c.Placeholder != "" {
+				env = append(env, name+"="+c.Placeholder)
+			}
+		}
+	}
+	return env
+}

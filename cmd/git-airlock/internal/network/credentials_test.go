@@ -1,0 +1,86 @@
+package network
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
+// settingsOf returns settings of credentials, as NAME.FIELD=VALUE.
+func settingsOf(lines ...string) (all []gitops.Setting) {
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		all = append(all, gitops.Setting{Key: CredentialKey + key, Value: value})
+	}
+	return all
+}
+
+func TestCredentialSettings(t *testing.T) {
+	all, err := credentials(nil, settingsOf("openai.source=env:MY_KEY", "own.source=file:/key", "own.host=a.test", "own.host=*.b.test", "own.env=A", "own.env=B",
+		"own.methods=GET, POST", "own.paths=/v1/**", "own.header=X-Key", "own.limit=3"), []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "UNKNOWN"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []control.Credential{
+		{Name: "openai", Rules: []string{"api.openai.com:443"}, Header: "Authorization", Format: "Bearer %s", Variables: []string{"OPENAI_API_KEY"}, Source: "env:MY_KEY"},
+		{Name: "own", Rules: []string{"GET,POST a.test:443/v1/**", "GET,POST *.b.test:443/v1/**"}, Header: "X-Key", Format: "%s", Variables: []string{"A", "B"}, Limit: 3, Source: "file:/key"},
+		{Name: "anthropic", Rules: []string{"api.anthropic.com:443"}, Header: "X-Api-Key", Format: "%s", Variables: []string{"ANTHROPIC_API_KEY"}, Source: "env:ANTHROPIC_API_KEY"},
+	}
+	if !slices.EqualFunc(all, want, func(a, b control.Credential) bool {
+		return a.Name == b.Name && slices.Equal(a.Rules, b.Rules) && slices.Equal(a.Variables, b.Variables) && a.Header == b.Header && a.Format == b.Format && a.Limit == b.Limit && a.Source == b.Source
+	}) {
+		t.Errorf("%+v", all)
+	}
+	if got := HostsOf(all[1]); got != "a.test, *.b.test" {
+		t.Error(got)
+	}
+	for _, bad := range []string{"own.source=env:A", "own.host=a.test", "openai.colour=x", "openai.limit=0", "openai.mode=base", "Own.source=x", "openai.format=x", "openai.host=*.com",
+		"openai.host=a.test/x", "openai.header=a b", "openai.env=1", "openai.methods=get", "openai.paths=x"} {
+		lines := []string{bad}
+		if strings.HasPrefix(bad, "openai") {
+			lines = append(lines, "openai.source=env:A")
+		}
+		if all, err := credentials(nil, settingsOf(lines...), nil); err == nil {
+			t.Errorf("%s: %+v", bad, all)
+		}
+	}
+	for _, s := range services {
+		d := draft{service: s, source: "env:X"}
+		if _, err := d.credential(); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+}
+
+// TestPlaceholders checks that placeholders stay the same for a prison, and that only a credential with a value has one.
+func TestPlaceholders(t *testing.T) {
+	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const value = "sk-real-0123456789"
+	lookup := func(name string) (string, bool) {
+		return map[string]string{"SET": value, "SHORT": "short"}[name], name != "UNSET"
+	}
+	secrets, problems := Values(context.Background(), all, lookup)
+	if len(secrets) != 1 || secrets[0].Name != "openai" || secrets[0].Value != value || len(problems) != 3 {
+		t.Fatalf("%d secrets, %v", len(secrets), problems)
+	}
+	dir := t.TempDir()
+	var env []string
+	for range 2 {
+		rules, err := Begin(dir, control.Rules{Credentials: all}, secrets, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, Placeholders(rules.Credentials)...)
+	}
+	if len(env) != 2 || env[0] != env[1] || !strings.HasPrefix(env[0], "OPENAI_API_KEY=sk-") || strings.Contains(env[0], value) {
+		t.Errorf("%q", env)
+	}
+}

@@ -1,0 +1,52 @@
+package secret
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const value = "sk-real-0123456789"
+
+func TestRead(t *testing.T) {
+	home := t.TempDir()
+	for name, content := range map[string]string{
+		"plain": value + "\n", "login.json": `{"a":{"token":"` + value + `"},"n":1}`,
+		"bin/pass": "#!/bin/sh\necho " + value + "\necho second\n", "bin/secret-tool": "#!/bin/sh\nprintf %s \"$3-$5-" + value + "\"\n",
+		"bin/git":  "#!/bin/sh\nread a; read b; echo $a; echo username=u; echo password=" + value + "; test \"$b $GIT_TERMINAL_PROMPT\" = 'host=api.test 0'\n",
+		"bin/fail": "#!/bin/sh\necho " + value + "; echo " + value + " >&2; exit 3\n", "bin/much": "#!/bin/sh\nhead -c 70000 /dev/zero; echo " + value + "\n",
+		"bin/tty": "#!/bin/sh\n: </dev/tty && echo asks\n",
+	} {
+		name = filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("PATH", filepath.Join(home, "bin")+":/usr/bin:/bin")
+	for text, want := range map[string]string{
+		"file:~/plain": value, "file:" + home + "/login.json#a.token": value, "pass:a/b": value, "git": value, "command:printf %s " + value: value,
+		"command:printf x\\n\\n": "x", "keychain:svc/me": "svc-me-" + value,
+
+		"file:~/none": "", "file:~/login.json#a": "", "file:~/login.json#n": "", "file:~/login.json#x.y.z": "", "file:~/plain#a": "", "command:fail": "",
+		"command:much": "", "command:tty": "", "command:no-such-program": "", "vault:a": "", "op:x": "", "keychain:x": "", "x": "", "": "", "bw:": "", "env:": "",
+		"bw:--raw": "", "pass:-c": "",
+	} {
+		s, variable, err := Parse(text, "api.test")
+		got := ""
+		if err == nil {
+			got, err = s.Read(context.Background())
+		}
+		if got != want || (err == nil) != (want != "") || variable != "" || err != nil && strings.Contains(err.Error(), value) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	if s, variable, err := Parse("env:API_KEY", ""); variable != "API_KEY" || err != nil || !s.Fixed() {
+		t.Error(s, variable, err)
+	}
+}
