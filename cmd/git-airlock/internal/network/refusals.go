@@ -6,6 +6,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 )
 
 // Refusals returns one record for each target that was refused after a moment, the newest first, with the number of attempts. It
@@ -59,4 +60,29 @@ func Next(rules control.Rules, r control.Record, at time.Time) (next []string) {
 		next = append(next, allow)
 	}
 	return next
+}
+
+// recentWindow is how old a refusal may be that the status shows.
+const recentWindow = time.Hour
+
+// shownRefusals bounds the refused hosts that are shown.
+const shownRefusals = 5
+
+// Recent is what a network has refused lately, with the rules of now.
+type Recent struct {
+	Rules   control.Rules
+	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
+}
+
+// RecentRefusals returns what a network has refused in the last hour. If its files cannot be read it is empty.
+func RecentRefusals(dir string, now time.Time) Recent {
+	rules, err := control.ReadRules(dir)
+	if err != nil {
+		return Recent{}
+	}
+	records, err := ledger.Tail(dir)
+	if err != nil {
+		return Recent{}
+	}
+	return Recent{rules, Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
 }

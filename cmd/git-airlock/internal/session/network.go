@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
@@ -14,7 +13,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
-	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
@@ -186,32 +184,12 @@ func (s *Session) SaveRule(ctx context.Context, key, text string) error {
 	return s.Repo.Change(ctx, gitops.Call{Args: []string{"config", "--local", "--add", key, text}})
 }
 
-// recentWindow is how old a refusal may be that the status shows.
-const recentWindow = time.Hour
-
-// shownRefusals bounds the refused hosts that are shown.
-const shownRefusals = 5
-
-// Refusals are what a network has refused lately, with the rules of now.
-type Refusals struct {
-	Rules   control.Rules
-	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
-}
-
-// RecentRefusals returns what a network has refused in the last hour. If that cannot be read it is empty: the status has more
-// important facts.
-func (s *Session) RecentRefusals(r airlock.Record) Refusals {
+// RecentRefusals returns what the network of an airlock has refused in the last hour. If that cannot be read it is empty: the status
+// has more important facts.
+func (s *Session) RecentRefusals(r airlock.Record) network.Recent {
 	spec, err := s.Prisons().Spec(r)
 	if err != nil || spec.Network == prison.NetworkNone {
-		return Refusals{}
+		return network.Recent{}
 	}
-	rules, err := control.ReadRules(spec.Dir)
-	if err != nil {
-		return Refusals{}
-	}
-	records, err := ledger.Tail(spec.Dir)
-	if err != nil {
-		return Refusals{}
-	}
-	return Refusals{rules, network.Refusals(records, rules, s.Now().Add(-recentWindow), s.Now(), shownRefusals)}
+	return network.RecentRefusals(spec.Dir, s.Now())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -26,7 +27,7 @@ type Status struct {
 	Daemon    bool             // whether the daemon is running
 	DaemonPID int              // 0 if it cannot be seen from here
 	Lost      string           // the workspace, if it was removed
-	Refusals  Refusals         // of the network
+	Refusals  network.Recent   // of the network
 }
 
 // Status returns the status of this worktree's airlock, and restarts a dead daemon. If another command changes the airlock

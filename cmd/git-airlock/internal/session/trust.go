@@ -14,40 +14,10 @@ import (
 )
 
 const (
-	// trustFolder is the folder in the agent's home with the certificates of the servers that the network answers for. The file
-	// own.pem has these alone, and bundle.pem has those of the system as well.
-	trustFolder = ".local/share/certificates"
-	// trustPatience bounds the time for writing them.
+	// trustPatience bounds the time for writing certificates.
 	trustPatience = 10 * time.Second
 	// maxComplaint bounds what a failed script may say.
 	maxComplaint = 200
-)
-
-// trustScript writes the certificates from its standard input. A program that reads a file meanwhile sees the old one or the new one.
-const trustScript = `
-set -e
-umask 022
-cd
-mkdir -p ` + trustFolder + `
-cd ` + trustFolder + `
-cat >own.new
-base=/dev/null
-for f in /etc/ssl/cert.pem /etc/ssl/ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/certs/ca-certificates.crt; do
-	if test -r $f; then base=$f; fi
-done
-{ cat $base; echo; cat own.new; } >bundle.new
-mv -f own.new own.pem
-mv -f bundle.new bundle.pem
-`
-
-// bundleVariables are read by programs that take a file with all certificates, ownVariables by those that add a file to the
-// certificates that they bring.
-var (
-	bundleVariables = []string{
-		"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
-		"BUNDLE_SSL_CA_CERT", "NIX_SSL_CERT_FILE",
-	}
-	ownVariables = []string{"NODE_EXTRA_CA_CERTS", "DENO_CERT"}
 )
 
 // withTrust adds the variables for certificates to a prison whose network judges requests. The user's own variables win.
@@ -59,15 +29,7 @@ func (c resolved) withTrust(spec prison.Spec) (prison.Spec, error) {
 	if err != nil || !network.JudgesRequests(rules, c.session.Now()) {
 		return spec, err
 	}
-	var env []string
-	folder := "/home/" + spec.User + "/" + trustFolder
-	for _, name := range bundleVariables {
-		env = append(env, name+"="+folder+"/bundle.pem")
-	}
-	for _, name := range ownVariables {
-		env = append(env, name+"="+folder+"/own.pem")
-	}
-	spec.Env = append(env, spec.Env...)
+	spec.Env = append(network.TrustVariables("/home/"+spec.User), spec.Env...)
 	return spec, nil
 }
 
@@ -118,7 +80,7 @@ func (s *Session) writeTrust(ctx context.Context, r airlock.Record, certificates
 		defer box.Close()
 		complaint := prison.Capped{Max: maxComplaint}
 		status, err := box.Exec(ctx, prison.Process{
-			Argv: []string{"/bin/sh", "-c", trustScript}, Stdin: strings.NewReader(certificates), Stderr: &complaint,
+			Argv: []string{"/bin/sh", "-c", network.TrustScript}, Stdin: strings.NewReader(certificates), Stderr: &complaint,
 		})
 		if err == nil && status != 0 {
 			err = fmt.Errorf("exit status %d: %s", status, gitops.Text(strings.TrimSpace(string(complaint.Bytes()))))
@@ -126,6 +88,6 @@ func (s *Session) writeTrust(ctx context.Context, r airlock.Record, certificates
 		return err
 	}()
 	if err != nil {
-		s.Report.Say("programs inside do not trust the network's certificates: write %s: %s", trustFolder, gitops.Text(err.Error()))
+		s.Report.Say("programs inside do not trust the network's certificates: write %s: %s", network.TrustFolder, gitops.Text(err.Error()))
 	}
 }

@@ -1,0 +1,44 @@
+package network
+
+// TrustFolder is the folder in the agent's home with the certificates of the servers that the network answers for. The file own.pem
+// has these alone, and bundle.pem has those of the system as well.
+const TrustFolder = ".local/share/certificates"
+
+// TrustScript is for a shell inside, and writes the certificates from its standard input. A program that reads a file meanwhile sees the
+// old one or the new one.
+const TrustScript = `
+set -e
+umask 022
+cd
+mkdir -p ` + TrustFolder + `
+cd ` + TrustFolder + `
+cat >own.new
+base=/dev/null
+for f in /etc/ssl/cert.pem /etc/ssl/ca-bundle.pem /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/certs/ca-certificates.crt; do
+	if test -r $f; then base=$f; fi
+done
+{ cat $base; echo; cat own.new; } >bundle.new
+mv -f own.new own.pem
+mv -f bundle.new bundle.pem
+`
+
+// bundleVariables are read by programs that take a file with all certificates, ownVariables by those that add a file to the
+// certificates that they bring.
+var (
+	bundleVariables = []string{
+		"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
+		"BUNDLE_SSL_CA_CERT", "NIX_SSL_CERT_FILE",
+	}
+	ownVariables = []string{"NODE_EXTRA_CA_CERTS", "DENO_CERT"}
+)
+
+// TrustVariables returns the variables with which programs inside find the certificates below a home, as NAME=VALUE.
+func TrustVariables(home string) (env []string) {
+	for _, name := range bundleVariables {
+		env = append(env, name+"="+home+"/"+TrustFolder+"/bundle.pem")
+	}
+	for _, name := range ownVariables {
+		env = append(env, name+"="+home+"/"+TrustFolder+"/own.pem")
+	}
+	return env
+}
