@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -146,11 +147,15 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 	return find(among, t, now)
 }
 
-// Opaque reports whether the contents of what a rule allows are not seen: anything but plain HTTP, and the requests that a rule
-// is about.
-func Opaque(r control.Rule) bool {
+// Opaque reports whether the contents of what a rule allows are not seen: anything but plain HTTP, the requests that a rule is about,
+// and those to a host with a credential.
+func Opaque(rules control.Rules, r control.Rule) bool {
 	parsed, err := egress.ParseRule(r.Text)
 	text, _, _ := strings.Cut(r.Text, " ")
+	host, _, _ := strings.Cut(text, ":")
+	if slices.ContainsFunc(rules.Credentials, func(c control.Credential) bool { return slices.Contains(strings.Split(HostsOf(c), ", "), host) }) {
+		return false
+	}
 	return (err != nil || !parsed.Requests()) && !strings.HasSuffix(text, ":80")
 }
 

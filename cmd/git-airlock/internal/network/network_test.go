@@ -85,7 +85,9 @@ func TestRequestsAreJudged(t *testing.T) {
 	if by := DeniedBy(rules, control.Rule{Text: "b.test"}, time.Now()); by != nil {
 		t.Errorf("%+v denies more than it is about", by)
 	}
-	if Opaque(rules.Allow[0]) || !Opaque(rules.Allow[1]) {
+	withKey := rules
+	withKey.Credentials = []control.Credential{{Rules: []string{rules.Allow[1].Text}}}
+	if Opaque(rules, rules.Allow[0]) || !Opaque(rules, rules.Allow[1]) || Opaque(withKey, rules.Allow[1]) {
 		t.Error("the contents of the wrong one are not seen")
 	}
 	var learned Learned

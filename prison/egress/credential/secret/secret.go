@@ -95,6 +95,21 @@ func Parse(text, host string) (s Source, variable string, err error) {
 	return s, "", nil
 }
 
+// Kinds returns the kinds of sources for which this machine has a program, or needs none.
+func Kinds() []string {
+	kinds := []string{"env", "file", "command"}
+	keychain := "secret-tool"
+	if runtime.GOOS == "darwin" {
+		keychain = "security"
+	}
+	for _, p := range []struct{ kind, program string }{{"git", "git"}, {"keychain", keychain}, {"op", "op"}, {"bw", "bw"}, {"pass", "pass"}, {"vault", "vault"}} {
+		if _, err := exec.LookPath(p.program); err == nil {
+			kinds = append(kinds, p.kind)
+		}
+	}
+	return kinds
+}
+
 // ofFile reads PATH[#FIELD.FIELD].
 func ofFile(text string) (s Source) {
 	path, fields, some := strings.Cut(text, "#")

@@ -46,6 +46,10 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
 	}
+	t.Setenv("PATH", filepath.Join(home, "bin"))
+	if kinds := strings.Join(Kinds(), " "); kinds != "env file command git keychain pass" {
+		t.Error(kinds)
+	}
 	if s, variable, err := Parse("env:API_KEY", ""); variable != "API_KEY" || err != nil || !s.Fixed() {
 		t.Error(s, variable, err)
 	}

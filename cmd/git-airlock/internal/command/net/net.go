@@ -66,7 +66,7 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused) ui.NetworkDocument {
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
-		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Allow: networkRules(n.Rules.Allow, true), Deny: networkRules(n.Rules.Deny, false),
+		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Allow: networkRules(n.Rules, n.Rules.Allow, true), Deny: networkRules(n.Rules, n.Rules.Deny, false),
 		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: credentials(n),
 		Failure: n.State.Error,
 	}
@@ -79,13 +79,13 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 	return d
 }
 
-func networkRules(rules []control.Rule, opaque bool) []ui.NetworkRule {
+func networkRules(rules control.Rules, some []control.Rule, opaque bool) []ui.NetworkRule {
 	all := []ui.NetworkRule{}
-	for _, r := range rules {
+	for _, r := range some {
 		if !network.Holds(r, ui.Now()) {
 			continue
 		}
-		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(r)}
+		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(rules, r)}
 		if !r.Until.IsZero() {
 			shown.Until = &r.Until
 		}

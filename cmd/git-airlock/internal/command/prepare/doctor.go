@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 )
 
 // errUnhealthy reports that no backend works.
@@ -211,11 +212,12 @@ func (d diagnosis) print(w io.Writer, p ui.Paint) {
 type hostSide struct {
 	LeftOut []string `json:"left_out"` // leads into the work tree
 	Unknown []string `json:"unknown"`  // variables that are not passed on
+	Sources []string `json:"sources"`  // of credentials, that can be used here
 }
 
 func readHostSide() hostSide {
 	led, unknown := hostenv.Taken()
-	return hostSide{edge.LeftOut(led), append([]string{}, unknown...)}
+	return hostSide{edge.LeftOut(led), append([]string{}, unknown...), secret.Kinds()}
 }
 
 // print prints it as text.
@@ -227,4 +229,5 @@ func (h hostSide) print(w io.Writer, p ui.Paint) {
 		fmt.Fprintf(w, "environment: not passed to programs on the host: %s\n", gitops.Text(strings.Join(h.Unknown, " ")))
 		fmt.Fprintf(w, "    keep: %s\n", p.Bold("git config --global airlock.keepEnv '<NAME> <NAME>'"))
 	}
+	fmt.Fprintf(w, "sources of keys: %s\n", strings.Join(h.Sources, ", "))
 }
