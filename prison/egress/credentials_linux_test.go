@@ -10,6 +10,7 @@ import (
 	"net/textproto"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 
@@ -263,4 +264,44 @@ func TestCredentialInWebSocket(t *testing.T) {
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != "hello" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// FuzzCredentials sends any bytes as requests to a server with a credential. What is passed on has the value in its header, or no
+// credential at all, and no placeholder in a header that carries credentials.
+func FuzzCredentials(f *testing.F) {
+	const first, end = "GET /pub/a HTTP/1.1\r\nHost: files.test\r\n", "\r\n\r\n"
+	for _, seed := range []string{
+		first + "Authorization: Bearer " + placeholder + end, first + "Authorization: Bearer\r\n " + placeholder + end, first + "x_api-key: " + placeholder + "\r\nCookie: a=b" + end,
+		first + "Authorization: Bearer " + placeholder + "\r\nAuthorization: Basic Zm9yZWlnbjo=" + end, first + "X-Api-Key: foreign\r\nConnection: X-Api-Key" + end,
+		"POST /pub/a HTTP/1.1\r\nHost: files.test\r\nAuthorization: Bearer " + placeholder + "\r\nTransfer-Encoding: chunked\r\nTrailer: X-Api-Key\r\n\r\n0\r\nX-Api-Key: foreign" + end,
+	} {
+		f.Add([]byte(seed))
+	}
+	policy, err := NewPolicy(control.Rules{Allow: []control.Rule{{Text: "files.test"}}, Credentials: []control.Credential{
+		{Name: "api", Rules: []string{"files.test/pub/**"}, Header: "Authorization", Format: "Bearer %s", Placeholder: placeholder},
+	}}, time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	fuzzRequests(f, &policy, 443, func(t *testing.T, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		x := roundTripOf(r.Context())
+		x.credentials(r)
+		want := ""
+		if x.used != nil {
+			want = "Bearer " + realKey
+		}
+		for name, values := range r.Header {
+			text, plain := strings.Join(values, " "), strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+			if name == "Authorization" && text == want {
+				continue
+			}
+			if plain == "authorization" || plain == "x-api-key" || plain == "cookie" || strings.Contains(text, realKey) {
+				t.Errorf("passed on: %q: %q", name, text)
+			}
+		}
+		if len(r.Trailer) > 0 || want != "" && r.Header.Get("Authorization") != want {
+			t.Errorf("passed on: %q, %q", r.Trailer, r.Header)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,7 +24,7 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	fuzzRequests(f, "files.test", func(t *testing.T, r *http.Request) {
+	fuzzRequests(f, &Policy{Allow: mustParse(f, "files.test")}, 80, func(t *testing.T, r *http.Request) {
 		name, err := Canonical(strings.TrimSuffix(r.Host, ":80"))
 		if err != nil || name != "files.test" || r.Method == http.MethodConnect || r.URL.Host != "" || r.ProtoMajor != 1 {
 			t.Errorf("passed on: %q %q %q %s", r.Method, r.Host, r.RequestURI, r.Proto)
@@ -32,9 +33,11 @@ func FuzzRequests(f *testing.F) {
 }
 
 // fuzzRequests sends any bytes as requests to files.test, with one rule. check is called with each request that is passed on.
-func fuzzRequests(f *testing.F, rule string, check func(*testing.T, *http.Request)) {
+func fuzzRequests(f *testing.F, policy *Policy, port uint16, check func(*testing.T, *http.Request)) {
 	e := &Engine{journal: newJournal(time.Now), dirty: make(chan struct{}, 1)}
-	e.policy.Store(&Policy{Allow: mustParse(f, rule)})
+	e.policy.Store(policy)
+	e.credentials.Set(map[string]string{"api": realKey})
+	to := netip.AddrPortFrom(netip.MustParseAddr("198.18.0.1"), port)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
@@ -43,7 +46,7 @@ func fuzzRequests(f *testing.F, rule string, check func(*testing.T, *http.Reques
 			theirs.Write(content)
 			theirs.Close()
 		}()
-		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: netip.MustParseAddrPort("198.18.0.1:80")}, port: ":80"}
+		p := &requests{engine: e, flow: &flow{name: "files.test", proto: control.ProtoHTTP, to: to}, port: fmt.Sprintf(":%d", port)}
 		serveRequests(context.Background(), ours, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			e.journal.written(maxPending, true)
 			p.serve(w, r, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { check(t, r) }))

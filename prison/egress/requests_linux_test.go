@@ -287,7 +287,7 @@ func FuzzJudge(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	fuzzRequests(f, "GET files.test/pub/**", func(t *testing.T, r *http.Request) {
+	fuzzRequests(f, &Policy{Allow: mustParse(f, "GET files.test/pub/**")}, 80, func(t *testing.T, r *http.Request) {
 		if path := r.URL.EscapedPath(); r.Method != "GET" || !strings.HasPrefix(r.URL.Path, "/pub/") || strings.Contains(path, "..%") || strings.Contains(r.URL.Path, "/../") {
 			t.Errorf("passed on: %q %q", r.Method, r.RequestURI)
 		}
