@@ -83,12 +83,13 @@ func (c Credential) Strip(h http.Header) {
 // Find returns the credential whose placeholder a request has, or nil for a request without any. here are the credentials
 // for the request, and elsewhere all others. For a host with a credential, guarded is set, and any other credential is an error.
 func Find(h http.Header, query string, guarded bool, here, elsewhere []Credential) (used *Credential, err error) {
+	headers := headersOf(slices.Concat(here, elsewhere))
 	for name, values := range h {
 		for _, value := range values {
 			if c := within(value, elsewhere); c != nil {
 				return nil, fmt.Errorf("the credential %s is not for this request (placeholder in %s)", c.Name, name)
 			}
-			if !guarded || !carries(name, headersOf(here)...) || isEmpty(value) {
+			if !guarded || !carries(name, headers...) || isEmpty(value) {
 				continue
 			}
 			c := match(value, here)

@@ -68,6 +68,11 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: the error has a credential: %v", name, err)
 		}
 	}
+	// The header of a credential is closed to other keys for all requests to its host.
+	own := Credential{Name: "own", Header: "X-Own", Format: "%s", Placeholder: placeholder}
+	if _, err := Find(http.Header{"X-Own": {"foreign"}}, "", true, nil, []Credential{own}); err == nil {
+		t.Error("a foreign key in the credential's own header")
+	}
 	// A host without a credential takes any, but no placeholder.
 	for text, fails := range map[string]bool{"Bearer foreign": false, "Bearer " + placeholder: true} {
 		if used, err := Find(http.Header{"Authorization": {text}}, "", false, nil, here); used != nil || (err != nil) != fails {
