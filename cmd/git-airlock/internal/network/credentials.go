@@ -59,9 +59,10 @@ func serviceOf(is func(service) bool) (service, bool) {
 // draft is a credential while its settings are read.
 type draft struct {
 	service
-	source, text           string // source as written, and where
-	variables, paths, mode []string
-	limit                  int
+	source           string
+	ownHosts         bool // a setting has replaced those of the service
+	variables, paths []string
+	limit            int
 }
 
 var (
@@ -117,14 +118,14 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 	return all, nil
 }
 
-// set takes a setting. hosts, variables, paths and methods can be set more than once, and replace what is known.
+// set takes a setting. host, env and paths can be set more than once, and replace what is known.
 func (d *draft) set(field, value string) error {
 	switch field {
 	case "source":
 		d.source = value
 	case "host":
-		if d.text == "" { // the first one replaces those of the service
-			d.hosts, d.text = nil, "own"
+		if !d.ownHosts {
+			d.hosts, d.ownHosts = nil, true
 		}
 		d.hosts = append(slices.Clone(d.hosts), value)
 	case "header":
