@@ -408,6 +408,12 @@ func TestCaps(t *testing.T) {
 		t.Errorf("%d checkpoints, %d bytes: %v", len(all), w.store.Size(), err)
 	}
 	w.restore(all[0], RestoreOptions{})
+	if err := os.Truncate(filepath.Join(w.dir, "file"), 1<<42); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Take(t.Context(), w.Client, Options{Now: begin}); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
 	if err := os.WriteFile(filepath.Join(w.dir, "file"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}

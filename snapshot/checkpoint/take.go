@@ -74,6 +74,9 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 	if err != nil {
 		return t, err
 	}
+	if err := s.fits(t.top, before); err != nil {
+		return t, err
+	}
 	p, err := newPack(s.folder, before.known(), s.most)
 	if err != nil {
 		return t, err
@@ -161,6 +164,21 @@ const readings = 3
 
 // settleTime is more than the ctime of a change can be behind the clock.
 const settleTime = 50 * time.Millisecond
+
+// fits returns [ErrTooLarge] if the files that an index does not have with their sizes are larger than the store may be. Reading a
+// sparse file could take days, and would store almost nothing.
+func (s *Store) fits(top *node, before *index) error {
+	left := s.most
+	for path, n := range top.all() {
+		if old := before.at(path); n.kind != files.Regular || old != nil && old.Size == n.Size {
+			continue
+		}
+		if left -= n.Size; left < 0 {
+			return ErrTooLarge
+		}
+	}
+	return nil
+}
 
 // fill finds the contents of all regular files: from an index if nothing can have changed, otherwise by reading.
 func (s *Store) fill(ctx context.Context, c *files.Client, top *node, before *index, p *pack, whole bool) (changing []string, err error) {
