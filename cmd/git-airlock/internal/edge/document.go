@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/selftest"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused.
@@ -18,6 +19,15 @@ func RefusedHosts(rules control.Rules, records []control.Record) []ui.Refused {
 	for _, r := range records {
 		t := network.TargetOf(r)
 		all = append(all, ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: network.Next(rules, r, ui.Now()), Rules: network.Suggestions(t, r.Address)})
+	}
+	return all
+}
+
+// Holds returns holds for a document.
+func Holds(holds []ledger.Hold) []ui.Hold {
+	all := []ui.Hold{}
+	for _, h := range holds {
+		all = append(all, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: h.Next, Since: h.Since})
 	}
 	return all
 }

@@ -75,7 +75,7 @@ func documentOf(of *session.Session, s session.Status) ui.Document {
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
-		Holds: []ui.Hold{}, Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: []ui.Waiting{},
+		Holds: edge.Holds(p.Holds), Pending: p.Pending, Uncommitted: p.Uncommitted, Waiting: []ui.Waiting{},
 		Landed: p.Landed, Flagged: []ui.Flagged{}, LastLandedAt: p.LastLandedAt, Failure: p.Failure,
 		Isolation: ui.Isolation{Network: r.Isolation.Network, Runtime: r.Isolation.Runtime, Weaker: []string{}, Limits: ui.Limits{
 			Memory: policy.SizeText(r.Isolation.Limits.Memory), CPUs: strconv.FormatFloat(r.Isolation.Limits.CPUs, 'g', -1, 64), PIDs: r.Isolation.Limits.PIDs}},
@@ -90,9 +90,6 @@ func documentOf(of *session.Session, s session.Status) ui.Document {
 		if c.Exited {
 			d.Command.State, d.Command.Exit = "exited", &c.Status
 		}
-	}
-	for _, h := range p.Holds {
-		d.Holds = append(d.Holds, ui.Hold{Reason: string(h.Reason), Paths: h.Paths, Message: h.Message, Next: h.Next, Since: h.Since})
 	}
 	if len(d.Holds) > 0 {
 		d.Hold = &d.Holds[0]

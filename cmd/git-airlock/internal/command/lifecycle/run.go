@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
 	"syscall"
 	"time"
 
@@ -23,8 +25,10 @@ func runCommand() *cli.Command {
 		Description: "Uses the airlock if it is running, and starts it otherwise. If run started the airlock, it also stops it. With several\n" +
 			"runs at once, the last one to end stops it.\n\n" +
 			"With -p, run gives the task to an agent, without its interface and without questions. Without the name of an agent it is the\n" +
-			"one of airlock.agent.default. git-airlock-agents(1) lists the agents.",
-		Flags: append(request.Flags(), taskFlag, maxTimeFlag),
+			"one of airlock.agent.default. git-airlock-agents(1) lists the agents.\n\n" +
+			"With --json, run prints one document when the commits have landed: the exit status of the command, the end of its output,\n" +
+			"the branch before and after, and what is held. The output of the command itself goes to standard error.",
+		Flags: append(request.Flags(), taskFlag, maxTimeFlag, edge.JSONFlag),
 		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
 			agent, argv, err := asked(c, s)
 			switch {
@@ -43,14 +47,41 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return runInside(c.Context, s, wanted, argv, most)
+			if c.Bool(edge.JSONFlag.Name) && !s.Dry {
+				return runForJSON(c, s, wanted, argv, most)
+			}
+			return runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record) error {
+				return visit(ctx, s, r, argv, wanted.Agent, nil)
+			})
 		}),
 	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
 
-// runInside runs a command to its end, or for the time most if that is not 0, in the running airlock, or in one that it starts. A
+// runForJSON runs a command as runInside does, and prints a summary of the run.
+func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration) error {
+	d := summary{Argv: argv}
+	if wanted.Agent != nil {
+		d.Agent = wanted.Agent.Name
+	}
+	err := runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record) error {
+		if err := d.begin(ctx, s, r); err != nil {
+			return err
+		}
+		return visit(ctx, s, r, argv, wanted.Agent, io.MultiWriter(os.Stderr, &d.output))
+	})
+	if d.ID == "" {
+		return err
+	}
+	if err := d.end(context.WithoutCancel(c.Context), s, err); err != nil {
+		return err
+	}
+	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
+}
+
+// runInside calls run with the running airlock, or with one that it starts, until run has ended or for the time most if that is not 0. A
 // failure of the command has priority over a hold.
-func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration) error {
+func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration,
+	run func(context.Context, airlock.Record) error) error {
 	edge.KeepWorking()
 	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
 		switch {
@@ -66,7 +97,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			what = []string{wanted.Agent.Name, wanted.Agent.Task}
 		}
 		return edge.Checkpoints(s, r).Around(ctx, what, func() error {
-			return within(ctx, s, most, func(ctx context.Context) error { return visit(ctx, s, r, argv, wanted.Agent) })
+			return within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r) })
 		})
 	})
 	var refused *environment.Refusal

@@ -51,7 +51,7 @@ func visitCommand() *cli.Command {
 			case log:
 				return showLog(c.Context, s, r, c.App.Writer)
 			}
-			return visit(c.Context, s, r, inside, agent)
+			return visit(c.Context, s, r, inside, agent, nil)
 		}),
 	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
@@ -59,9 +59,9 @@ func visitCommand() *cli.Command {
 // shell starts the agent's shell.
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
-// visit runs a command, or an agent, in the prison with this process's standard streams. It returns the command's status in its error,
-// see [edge.EndedWith].
-func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent) error {
+// visit runs a command, or an agent, in the prison with this process's standard streams. If out is not nil, the command gets no terminal,
+// and its output goes there. visit returns the command's status in its error, see [edge.EndedWith].
+func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent, out io.Writer) error {
 	if len(argv) == 0 {
 		argv = shell
 	}
@@ -81,8 +81,10 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 		}
 	}
 	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
-	restore, err := edge.ConnectTerminal(&p)
-	if err != nil {
+	restore := func() {}
+	if out != nil {
+		p.Stdout = out
+	} else if restore, err = edge.ConnectTerminal(&p); err != nil {
 		return err
 	}
 	status, err := box.Exec(ctx, p)

@@ -1,0 +1,78 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+// summary is the document of run --json.
+type summary struct {
+	Version int         `json:"version"`
+	ID      string      `json:"id"`
+	Session string      `json:"session"`
+	Branch  gitops.Text `json:"branch"`
+	Agent   string      `json:"agent,omitempty"`
+	Argv    []string    `json:"argv,omitempty"`
+	Exit    int         `json:"exit"` // of the command, as run without --json exits
+	Late    bool        `json:"timed_out"`
+	Seconds float64     `json:"seconds"`
+	Message string      `json:"message"` // the end of the command's output, as plain text
+	Before  gitops.OID  `json:"before"`  // the branch's commit when the command began
+	After   gitops.OID  `json:"after"`   // and when its commits had landed
+	Landed  int         `json:"landed"`  // by this run
+	Pending int         `json:"pending"`
+	Holds   []ui.Hold   `json:"holds"`
+
+	record airlock.Record
+	begun  time.Time
+	output tail
+	total  int // commits that had landed when the command began
+}
+
+// begin notes the state of the airlock in which the command will run.
+func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Record) error {
+	state, err := s.Engine(r).State(ctx)
+	if err != nil {
+		return err
+	}
+	d.record, d.begun, d.total = r, ui.Now(), state.Landed
+	d.ID, d.Session, d.Branch = r.ID, r.Session, r.BranchName()
+	d.Before, err = s.Repo.Ref(ctx, r.Branch)
+	return err
+}
+
+// end completes the document when the command has ended and its commits have landed. err is the error that run returns.
+func (d *summary) end(ctx context.Context, s *session.Session, err error) error {
+	d.Version, d.Exit, d.Seconds = ui.DocumentVersion, edge.ExitStatus(err), ui.Now().Sub(d.begun).Seconds()
+	d.Message = ui.PlainText(d.output.text())
+	state, err := s.Engine(d.record).State(ctx)
+	if err != nil {
+		return err
+	}
+	d.Landed, d.Pending, d.Holds = state.Landed-d.total, state.Pending, edge.Holds(state.Holds)
+	d.After, err = s.Repo.Ref(ctx, d.record.Branch)
+	return err
+}
+
+// tailSize bounds the output that a summary keeps, in bytes.
+const tailSize = 64 << 10
+
+// tail keeps the end of what is written to it.
+type tail struct{ kept []byte }
+
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p[max(0, len(p)-tailSize):]...)
+	if len(t.kept) > 2*tailSize {
+		t.kept = append(t.kept[:0], t.kept[len(t.kept)-tailSize:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string { return string(t.kept[max(0, len(t.kept)-tailSize):]) }
