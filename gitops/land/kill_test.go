@@ -23,6 +23,7 @@ type killFixture struct {
 	old, new gitops.OID
 	request  Landing
 	before   picture
+	first    picture // before the landing that a landing back undoes
 }
 
 func newKillFixture(t *testing.T) *killFixture {

@@ -30,7 +30,7 @@ func (e *CollisionError) Error() string {
 	return fmt.Sprintf("%d paths in the way, the first is %s", len(e.Paths), gitops.Text(e.Paths[0]))
 }
 
-// Landing moves a checked-out branch, its index and its working tree from one commit to a descendant.
+// Landing moves a checked-out branch, its index and its working tree from one commit to a descendant, or back to an ancestor.
 type Landing struct {
 	Branch   string             // full ref name; required
 	Old, New gitops.OID         // required

@@ -105,10 +105,21 @@ func (c *recovery) run(ctx context.Context) error {
 		return err
 	}
 	sweepWaiting(c.r, c.scratch, c.changes)
-	if tip == c.New || tip != c.Old && tip != "" && c.r.IsAncestor(ctx, c.New, tip) {
+	if c.hasMoved(ctx, tip) {
 		return c.forward(ctx)
 	}
 	return c.back(ctx)
+}
+
+// hasMoved reports whether the landing has moved the branch, which the user may have moved on since.
+func (c *recovery) hasMoved(ctx context.Context, tip gitops.OID) bool {
+	if tip == c.New || tip == c.Old || tip == "" {
+		return tip == c.New
+	}
+	if c.r.IsAncestor(ctx, c.New, c.Old) { // back to an ancestor, which each tip on top of Old reaches, too
+		return c.r.IsAncestor(ctx, c.New, tip) && !c.r.IsAncestor(ctx, c.Old, tip)
+	}
+	return c.r.IsAncestor(ctx, c.New, tip)
 }
 
 // forward completes what follows the move of the branch: other refs of the transaction (git moves the refs of one
