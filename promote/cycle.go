@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
@@ -206,7 +207,7 @@ func (e *Engine) holdOrError(o ledger.Outcome, err error, before ledger.Outcome,
 	case err == nil:
 	case e.noRoom(err):
 		o = o.With(e.diskFull(err))
-		if !DiskFull(e.Dir()) {
+		if !disk.Full(e.Dir()) {
 			o = o.Sooner(retryLater) // a quota or another file system, for example: no number shows when there is room again
 		}
 	case errors.As(err, &locked):

@@ -11,64 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
-// diskFloor is the free space in bytes below which an error counts as a full disk.
-const diskFloor = 4 << 20
-
-// space is the free space of a file system.
-type space struct{ free, inodes, inodesFree int64 }
-
-func spaceAt(path string) (space, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(path, &s); err != nil {
-		return space{}, err
-	}
-	return space{free: int64(s.Bavail) * int64(s.Bsize), inodes: int64(s.Files), inodesFree: int64(s.Ffree)}, nil //nolint:unconvert // the types differ between systems
-}
-
-// DiskFull reports whether the file system of path is full.
-func DiskFull(path string) bool {
-	r, err := spaceAt(path)
-	return err == nil && r.free < diskFloor
-}
-
-// UnwritableError reports that a directory to which a landing must write is not writable.
-type UnwritableError struct {
-	Path  string
-	cause error
-}
-
-// Error implements error.
-func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("nothing can be written to %s: %s", gitops.Text(e.Path), e.cause)
-}
-
-// Unwrap returns the cause, a [syscall.Errno].
-func (e *UnwritableError) Unwrap() error { return e.cause }
-
-// Next returns commands that show the reason.
-func (e *UnwritableError) Next() []string {
-	if errors.Is(e.cause, unix.EROFS) {
-		return []string{"findmnt --target " + gitops.Pasteable(e.Path)}
-	}
-	return []string{"ls -ld " + gitops.Pasteable(e.Path)}
-}
-
-// unwritable returns an [UnwritableError] if a landing could not write.
+// unwritable returns a [disk.UnwritableError] if a landing could not write.
 func (e *Engine) unwritable() error {
-	for _, dir := range []string{e.Dir(), e.Repo.GitDir, e.Repo.CommonDir, filepath.Join(e.Repo.CommonDir, "objects"), filepath.Join(e.Repo.CommonDir, "refs")} {
-		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EIO) {
-			return &UnwritableError{dir, err}
-		}
-	}
-	return nil
+	return disk.CheckWritable(e.Dir(), e.Repo.GitDir, e.Repo.CommonDir, filepath.Join(e.Repo.CommonDir, "objects"), filepath.Join(e.Repo.CommonDir, "refs"))
 }
 
 // noRoom reports whether an error was caused by a full file system or a used-up quota.
 func (e *Engine) noRoom(err error) bool {
-	return err != nil && (gitops.NoRoom(err) || DiskFull(e.Dir()))
+	return err != nil && (gitops.NoRoom(err) || disk.Full(e.Dir()))
 }
 
 // heldBesides returns the holds of pending commits that can be found without writing and that the outcome o of a cycle
@@ -128,7 +82,7 @@ func (e *Engine) stillInTheWay(ctx context.Context, tip gitops.OID, paths []stri
 
 // room returns the hold for a full file system, or nil if there is room.
 func (e *Engine) room() *ledger.Hold {
-	if !DiskFull(e.Dir()) {
+	if !disk.Full(e.Dir()) {
 		return nil
 	}
 	h := e.diskFull(nil)
@@ -140,9 +94,9 @@ const fewInodes = 16
 
 func (e *Engine) diskFull(cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.DiskFull, Message: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(e.Repo.CommonDir)}}
-	if r, err := spaceAt(e.Dir()); errors.Is(cause, unix.EDQUOT) {
+	if r, err := disk.SpaceAt(e.Dir()); errors.Is(cause, unix.EDQUOT) {
 		h.Message, h.Next = "the disk quota is used up", []string{"quota -s"}
-	} else if err == nil && r.inodes > 0 && r.inodesFree < fewInodes {
+	} else if err == nil && r.Inodes > 0 && r.InodesFree < fewInodes {
 		h.Message = "no inode left on the device of the repository: it has too many files"
 		h.Next = []string{"df -i " + gitops.Pasteable(e.Repo.CommonDir)}
 	}
@@ -156,10 +110,10 @@ func (e *Engine) diskFull(cause error) ledger.Hold {
 // been unable to write the hold.
 func (e *Engine) outOfInodes() *ledger.Hold {
 	place := e.Store.Workspace(e.Record)
-	s, err := spaceAt(place)
-	if err != nil || s.inodes == 0 || s.inodesFree >= s.inodes/100 {
+	s, err := disk.SpaceAt(place)
+	if err != nil || s.Inodes == 0 || s.InodesFree >= s.Inodes/100 {
 		return nil
 	}
-	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", s.inodesFree),
+	return &ledger.Hold{Reason: ledger.WorkspaceFull, Message: fmt.Sprintf("the disk has room for %d more files; the prison is not left running", s.InodesFree),
 		Next: []string{"df -i " + gitops.Pasteable(place), "git airlock start"}}
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
@@ -132,7 +132,7 @@ func (w *outerWatch) signature(holds []ledger.Hold) string {
 		}
 		if h.Reason == ledger.DiskFull {
 			// Other programs write to the disk as well, so that small changes of its free space do not matter.
-			fmt.Fprintln(&b, promote.DiskFull(w.repo.CommonDir), unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
+			fmt.Fprintln(&b, disk.Full(w.repo.CommonDir), unix.Access(w.repo.CommonDir, unix.W_OK), unix.Access(w.repo.GitDir, unix.W_OK))
 		}
 	}
 	return b.String()

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
@@ -45,7 +46,7 @@ func Next(err error) []string {
 	var setting *promote.SettingError
 	var scanSetting *scan.SettingError
 	var unreadable *teams.PolicyError
-	var unwritable *promote.UnwritableError
+	var unwritable *disk.UnwritableError
 	var rule *network.RuleError
 	var busy *daemon.BusyError
 	switch {
