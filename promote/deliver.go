@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
@@ -19,6 +20,7 @@ import (
 type delivered struct {
 	notes  gitops.OID // the drafted notes; empty if they do not change
 	egress gitops.OID // the drafted notes about the network; empty likewise
+	op     gitops.OID // the drafted operation, which lands all pending commits; empty if they cannot land together
 }
 
 // deliver copies the built commits with all their objects, and their notes, to the outer repository. Then it saves
@@ -36,6 +38,12 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 		known, err := e.anchored(ctx, f, j.outside)
 		if err != nil {
 			return d, err
+		}
+		if n := len(j.pending); n > 0 && j.mayLand == j.pending[n-1].Outer && f.refs.tip != "" {
+			if d.op, err = e.operation(ctx, f, f.refs, w, d, j.pending); err != nil {
+				return d, err
+			}
+			notes = append(notes, d.op)
 		}
 		if err := w.bridge.Give(ctx, w.across, j.fresh, known, notes...); err != nil {
 			return d, fmt.Errorf("copy commits to the repository: %w", err)
@@ -65,6 +73,16 @@ func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d
 	drafted, more, err := w.bridge.DraftNotes(ctx, w.across, f.refs.egress, who, about)
 	d.egress = drafted
 	return d, append(made, more...), errors.Join(err, windows.Save(e.Dir()))
+}
+
+// operation makes the commit that records the landing of pending pairs. Its notes are those that become visible with it.
+func (e *Engine) operation(ctx context.Context, f facts, at refs, w *lazyBridge, d delivered, pairs []ledger.Pair) (gitops.OID, error) {
+	if err := w.ready(ctx); err != nil {
+		return "", err
+	}
+	return operation.Append(ctx, w.bridge, w.across, at.ops, operation.Operation{Kind: operation.Land, At: ledger.Timestamp(f.now),
+		Branch: gitops.AnyName(e.Record.Branch), Before: at.tip, After: pairs[len(pairs)-1].Outer, PromotedBefore: at.promoted,
+		Notes: at.noteUpdate(d), Landed: pairs}, f.settings.User.String())
 }
 
 // EgressRef is the ref of the notes that describe what the prison reached before a commit.

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
 )
 
 // landed is the result of the landing.
@@ -91,11 +92,15 @@ type swing struct {
 // to lands one pending commit and all before it.
 func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	e, l := s.engine, s.facts.ledger
-	updates := []gitops.RefUpdate{{Ref: e.Record.Ref("promoted"), Old: at.promoted, New: to}}
+	op, err := s.operation(ctx, at, to)
+	if err != nil {
+		return landed{}, err
+	}
+	updates := []gitops.RefUpdate{{Ref: e.Record.Ref("promoted"), Old: at.promoted, New: to}, {Ref: e.Record.Ref(operation.Ref), Old: at.ops, New: op}}
 	if to == l.PendingTip() && at.pending != "" {
 		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending})
 	}
-	err := land.Land(ctx, e.Repo, land.Landing{
+	err = land.Land(ctx, e.Repo, land.Landing{
 		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered), Refs: updates,
 		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bridge.across,
 	})
@@ -107,6 +112,17 @@ func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 		done.retry = retrySoon
 	}
 	return done, nil
+}
+
+// operation returns the commit that records the landing. It is drafted, or given to the repository now.
+func (s swing) operation(ctx context.Context, at refs, to gitops.OID) (gitops.OID, error) {
+	tail := s.facts.ledger.Tail
+	end := 1 + slices.IndexFunc(tail, func(p ledger.Pair) bool { return p.Outer == to })
+	op, err := s.engine.operation(ctx, s.facts, at, s.bridge, s.delivered, tail[:end])
+	if err != nil || op == s.delivered.op {
+		return op, err
+	}
+	return op, s.bridge.bridge.Give(ctx, s.bridge.across, "", nil, op)
 }
 
 // landUpTo lands a pending commit. If the user's files are in the way, it lands the commits before that.

@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -45,6 +46,7 @@ type refs struct {
 	pending  gitops.OID // empty if nothing is pending
 	notes    gitops.OID
 	egress   gitops.OID // the notes about the network
+	ops      gitops.OID // the newest operation; empty if there is none
 	team     gitops.OID // the ref of the team's policy; empty if there is none
 }
 
@@ -100,12 +102,12 @@ func (e *Engine) configure(ctx context.Context, options Options) (c configured, 
 // standing reads the refs and the ledger.
 func (e *Engine) standing(ctx context.Context) (facts, error) {
 	var f facts
-	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), policy.TeamRef, NotesRef, EgressRef)
+	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef, NotesRef, EgressRef)
 	if err != nil {
 		return f, err
 	}
 	f.refs = refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
-		notes: named[NotesRef], egress: named[EgressRef], team: named[policy.TeamRef]}
+		notes: named[NotesRef], egress: named[EgressRef], ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}
 	if f.refs.promoted == "" {
 		return f, errors.New("the airlock's ref promoted is missing; to restore it: git update-ref " +
 			e.Record.Ref("promoted") + " <the last commit with an airlock note>")

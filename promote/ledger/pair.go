@@ -33,7 +33,18 @@ func (p Pair) Tree() string {
 }
 
 // line returns the pair's entry in the ledger file.
-func (p Pair) line() string {
+func (p Pair) line() string { return p.entry() + "\n" }
+
+// MarshalText returns the pair's entry in the ledger file, without a newline.
+func (p Pair) MarshalText() ([]byte, error) { return []byte(p.entry()), nil }
+
+// UnmarshalText reads an entry of the ledger file.
+func (p *Pair) UnmarshalText(text []byte) (err error) {
+	*p, err = parsePair(strings.Fields(string(text)))
+	return err
+}
+
+func (p Pair) entry() string {
 	line := string(p.Inner) + " " + string(p.Outer) + " " + p.Tree()
 	if p.Aside {
 		line += " " + asideWord
@@ -44,7 +55,7 @@ func (p Pair) line() string {
 	for _, w := range p.Without {
 		line += " " + withoutMark + string(w)
 	}
-	return line + "\n"
+	return line
 }
 
 // parse reads the entries of a ledger file. whole is false if a crash has torn the last line.

@@ -1,0 +1,171 @@
+// Package operation keeps the chain of an airlock's operations on the user's branch: each landing, and each undo, redo and
+// revert of one.
+//
+// The newest operation is the commit that refs/airlock/<id>/ops names. Its first parent is the operation before it. Its
+// other parents are the branch before and after the operation, and the notes that the operation wrote, so that git gc
+// keeps all of them. The ref moves in the transaction that moves the branch. The chain therefore says what happened, even
+// if the program is killed.
+package operation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// Ref is the name of the chain's ref below the refs of an airlock.
+const Ref = "ops"
+
+// Kind is what an operation did.
+type Kind string
+
+// The kinds.
+const (
+	Land   Kind = "land"
+	Undo   Kind = "undo"
+	Redo   Kind = "redo"
+	Revert Kind = "revert" // a commit that takes a landing back
+)
+
+// Operation is a move of the user's branch.
+type Operation struct {
+	ID       gitops.OID `json:"-"` // of the commit in the chain
+	Previous gitops.OID `json:"-"` // the operation before it; empty for the first one
+
+	Number int            `json:"number"` // from 1
+	Kind   Kind           `json:"kind"`
+	Of     int            `json:"of,omitempty"` // the number of the landing that was undone, redone or reverted
+	At     time.Time      `json:"at"`
+	Branch gitops.AnyName `json:"branch"` // full ref name
+	Before gitops.OID     `json:"before"` // the branch
+	After  gitops.OID     `json:"after"`
+	// PromotedBefore is the airlock's ref promoted before a landing. After it, the ref equals the branch.
+	PromotedBefore gitops.OID         `json:"promotedBefore,omitempty"`
+	Notes          []gitops.RefUpdate `json:"notes,omitempty"`  // of notes refs
+	Landed         []ledger.Pair      `json:"landed,omitempty"` // by a landing, oldest first
+}
+
+// limit bounds the size of an operation in bytes.
+const limit = 16 << 20
+
+// Commit returns the commit that stores the operation. tree is the tree of After, and who its author, without a date.
+func (o Operation) Commit(tree gitops.OID, who string) (gitops.Commit, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return gitops.Commit{}, err
+	}
+	ident := fmt.Sprintf("%s %d +0000", who, o.At.Unix())
+	c := gitops.Commit{Tree: tree, Author: ident, Committer: ident, Message: fmt.Appendf(nil, "%s\n\n%s\n", o.Title(), body)}
+	if o.Previous != "" {
+		c.Parents = append(c.Parents, o.Previous)
+	}
+	c.Parents = append(c.Parents, o.Before)
+	if o.After != o.Before {
+		c.Parents = append(c.Parents, o.After)
+	}
+	for _, u := range o.Notes {
+		if u.New != "" {
+			c.Parents = append(c.Parents, u.New)
+		}
+	}
+	return c, nil
+}
+
+// Title returns what the operation did, in words.
+func (o Operation) Title() string {
+	switch {
+	case o.Kind != Land:
+		return fmt.Sprintf("%s operation %d", o.Kind, o.Of)
+	case len(o.Landed) == 1:
+		return "land 1 commit"
+	}
+	return fmt.Sprintf("land %d commits", len(o.Landed))
+}
+
+// Parse reads the commit of an operation.
+func Parse(id gitops.OID, c gitops.Commit) (Operation, error) {
+	var o Operation
+	_, body, found := bytes.Cut(c.Message, []byte("\n\n"))
+	if !found || len(body) > limit {
+		return o, fmt.Errorf("commit %s is not an operation", id)
+	}
+	if err := json.Unmarshal(body, &o); err != nil {
+		return o, fmt.Errorf("read operation %s: %w", id, err)
+	}
+	ids := []gitops.OID{o.Before, o.After}
+	for _, u := range o.Notes {
+		ids = append(ids, u.Old, u.New)
+	}
+	for _, name := range append(ids, o.PromotedBefore) {
+		if _, err := gitops.ParseOID(string(name)); err != nil && name != "" || o.Before == "" || o.After == "" {
+			return o, fmt.Errorf("read operation %s: %q is not an object name", id, gitops.Text(string(name)))
+		}
+	}
+	o.ID = id
+	if o.Number > 1 && len(c.Parents) > 0 {
+		o.Previous = c.Parents[0]
+	}
+	return o, nil
+}
+
+// Chain is the operations of an airlock, oldest first.
+type Chain []Operation
+
+// ErrNothing reports that there is no operation to undo or redo.
+var ErrNothing = errors.New("there is no such operation")
+
+// Landings returns the landings that stand, and those that can be redone, each with the newest last. A landing or revert
+// after an undo ends the possibility to redo what was undone before it.
+func (c Chain) Landings() (done, undone []Operation) {
+	for _, o := range c {
+		last := len(done) - 1
+		switch o.Kind {
+		case Land:
+			done, undone = append(done, o), nil
+		case Revert:
+			done, undone = slices.DeleteFunc(done, func(l Operation) bool { return l.Number == o.Of }), nil
+		case Undo:
+			if last >= 0 && done[last].Number == o.Of {
+				done, undone = done[:last], append(undone, done[last])
+			}
+		case Redo:
+			if last := len(undone) - 1; last >= 0 && undone[last].Number == o.Of {
+				done, undone = append(done, undone[last]), undone[:last]
+			}
+		}
+	}
+	return done, undone
+}
+
+// Find returns the landing with a number, or the newest one if the number is 0. The error is [ErrNothing] if it does not
+// stand. newest reports that no later landing stands.
+func (c Chain) Find(number int) (o Operation, newest bool, err error) {
+	done, _ := c.Landings()
+	for i, o := range slices.Backward(done) {
+		if number == 0 || number == o.Number {
+			return o, i == len(done)-1, nil
+		}
+	}
+	return Operation{}, false, ErrNothing
+}
+
+// ToRedo returns the landing that a redo makes again.
+func (c Chain) ToRedo() (Operation, error) {
+	_, undone := c.Landings()
+	if len(undone) == 0 {
+		return Operation{}, ErrNothing
+	}
+	return undone[len(undone)-1], nil
+}
+
+// Next returns an operation that follows last, or the first one if last is zero.
+func Next(last, o Operation) Operation {
+	o.Previous, o.Number = last.ID, last.Number+1
+	return o
+}
