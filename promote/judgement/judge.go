@@ -181,17 +181,12 @@ func (j *judgement) outerOf(inner gitops.OID) gitops.OID {
 // record adds the verdict on one commit to the decisions and to the notes.
 func (j *judgement) record(ctx context.Context, inner gitops.OID) (Decided, error) {
 	e, who := j.e, j.Settings.User.String()
-	c, err := j.Inside.Inspector.Commit(ctx, inner)
+	r, _, err := j.Inside.About(ctx, inner, true)
 	if err != nil {
 		return Decided{}, err
 	}
-	_, written := gitops.SplitIdent(c.Author)
-	r := ledger.Reviewed{Subject: c.Subject(), Written: written, Verdict: review.Verdict{Word: j.Word, By: who, At: ledger.Timestamp(j.Now),
-		Inner: inner, Commit: j.outerOf(inner), Reason: j.Reason}}
+	r.Verdict = review.Verdict{Word: j.Word, By: who, At: ledger.Timestamp(j.Now), Inner: inner, Commit: j.outerOf(inner), Reason: j.Reason}
 	decided := Decided{Inner: inner, Commit: cmp.Or(r.Commit, inner), Subject: r.Subject}
-	if r.Digest, err = j.Inside.Digest(ctx, inner); err != nil {
-		return decided, err
-	}
 	if before := j.Decisions.ReviewOf(inner); before != nil && before.Number > 0 {
 		ref := rejectedRef(e, before.Number)
 		old, err := e.Repo.Ref(ctx, ref)

@@ -86,7 +86,7 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		list[i].State = review.StateOf(list[i].word, needs, list[i].Before != "")
 	}
 	needing(list, blocked, func(r Reviewable) bool {
-		return r.State == review.StateRejected || r.State == review.StateAsked || r.State == review.StateBlocked
+		return r.State == review.StateRejected || r.State == review.StateUndone || r.State == review.StateAsked || r.State == review.StateBlocked
 	})
 	return list, j.whatApprovedNeed(ctx, list)
 }
@@ -139,7 +139,7 @@ func (j *judgement) listed() []quarantine.Link {
 	var all []quarantine.Link
 	for _, id := range j.Ledger.LeftOut() {
 		known := slices.ContainsFunc(j.all, func(l quarantine.Link) bool { return l.Commit == id })
-		if r := j.Decisions.ReviewOf(id); !known && r != nil && r.Word == review.Reject {
+		if r := j.Decisions.ReviewOf(id); !known && r != nil && r.Word.LeavesOut() {
 			all = append(all, quarantine.Link{Commit: id})
 		} else if i := slices.IndexFunc(j.Plan.Facts.Aside, func(a history.Aside) bool { return a.Commit == id }); i >= 0 {
 			all = append(all, j.Plan.Facts.Aside[i].Link)
@@ -243,6 +243,7 @@ type Counts struct {
 	Approved int `json:"approved"` // and not landed yet
 	Asked    int `json:"asked"`    // for a fix of the agent
 	Rejected int `json:"rejected"`
+	Undone   int `json:"undone"`
 	Blocked  int `json:"blocked"`
 }
 
@@ -256,6 +257,8 @@ func Count(list []Reviewable) (c Counts) {
 			c.Asked++
 		case review.StateRejected:
 			c.Rejected++
+		case review.StateUndone:
+			c.Undone++
 		case review.StateBlocked:
 			c.Blocked++
 		default:

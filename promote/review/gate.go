@@ -37,7 +37,7 @@ func (g Gate) Holds(inner gitops.OID) bool {
 	switch g.Words[inner] {
 	case Approve:
 		return false
-	case Reject, Fix:
+	case Reject, Undone, Fix:
 		return true
 	}
 	return g.Asks
@@ -49,7 +49,7 @@ func (g Gate) Waiting(commits []gitops.OID) map[gitops.OID]bool {
 	waiting, lands := map[gitops.OID]bool{}, false
 	for _, id := range commits {
 		switch {
-		case g.Words[id] == Reject: // left out in any case
+		case g.Words[id].LeavesOut():
 		case g.Holds(id):
 			waiting[id] = true
 		default:
@@ -84,6 +84,8 @@ func StateOf(w Word, blocked, changed bool) State {
 	switch {
 	case w == Reject:
 		return StateRejected
+	case w == Undone:
+		return StateUndone
 	case w == Fix:
 		return StateAsked
 	case blocked:

@@ -21,8 +21,12 @@ const (
 	Approve Word = "approve" // the commit may land
 	Reject  Word = "reject"  // the commit is left out
 	Fix     Word = "fix"     // the commit waits until the agent has amended it
+	Undone  Word = "undone"  // the commit landed, and an undo took it back; not in notes
 	Seen    Word = "seen"    // somebody has looked at paths of the commit
 )
+
+// LeavesOut reports whether later commits land without a commit that has this verdict.
+func (w Word) LeavesOut() bool { return w == Reject || w == Undone }
 
 // Verdict is one person's verdict on one commit, as a line of the notes stores it.
 type Verdict struct {

@@ -53,7 +53,7 @@ func Replaced(d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link) []l
 		there[link.Commit] = true
 	}
 	for _, id := range l.LeftOut() { // a rejected one stays rejected
-		if r := d.ReviewOf(id); r != nil && r.Word == review.Reject {
+		if r := d.ReviewOf(id); r != nil && r.Word.LeavesOut() {
 			there[id] = true
 		}
 	}
@@ -73,6 +73,21 @@ type Inside struct {
 	Quarantine *quarantine.Store
 	Inspector  *quarantine.Inspector // of the quarantine
 	Memory     int64                 // bytes that git may use
+}
+
+// About returns what identifies an inner commit in a verdict, and its parents. Without a digest, no other commit takes the
+// verdict over.
+func (in Inside) About(ctx context.Context, inner gitops.OID, digest bool) (r ledger.Reviewed, parents []gitops.OID, err error) {
+	c, err := in.Inspector.Commit(ctx, inner)
+	if err != nil {
+		return r, nil, err
+	}
+	r.Inner, r.Subject = inner, c.Subject()
+	_, r.Written = gitops.SplitIdent(c.Author)
+	if digest {
+		r.Digest, err = in.Digest(ctx, inner)
+	}
+	return r, c.Parents, err
 }
 
 // Digest returns the digest of an inner commit, or empty if its diff is too large.

@@ -27,8 +27,8 @@ func reviewCommand() *cli.Command {
 		Name: "review", Usage: "list the commits that wait for your verdict",
 		UsageText: "git airlock review [-p] [--json] [REV...]",
 		Description: "Lists pending and rejected commits, oldest first, with their states: new, approved, rejected, asked (for a fix),\n" +
-			"changed (in the place of a commit that had a verdict), or blocked (does not apply without a commit that was rejected\n" +
-			"or must be fixed). Exit status 3 while a commit waits for a verdict.",
+			"changed (in the place of a commit that had a verdict), undone, or blocked (does not apply without a commit that was\n" +
+			"rejected, undone or must be fixed). Exit status 3 while a commit waits for a verdict.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "patch", Aliases: []string{"p"}, Usage: "show the changes of each commit, too"}, edge.JSONFlag},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			d, err := documentOf(c.Context, s, r, edge.Words(c))
