@@ -189,6 +189,8 @@ type Standing struct {
 	Close func() // must be called
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.
 	Trees func(context.Context) (*build.Trees, error)
+	// Bridge returns the bridge for new outer objects, and its inspector. They can be used until Close is called.
+	Bridge func(context.Context) (*quarantine.Bridge, *quarantine.Inspector, error)
 }
 
 // Standing reads the state of the airlock and keeps other processes from making a cycle until it is closed.
@@ -210,6 +212,10 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	bridge := newLazyBridge(e, f)
 	return &Standing{Plan: p.Plan, Links: links, Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
 		Tip: f.refs.onto(), Now: f.now, UnderRules: f.rules.fingerprint,
-		Close: func() { bridge.close(); unlock() },
-		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) }}, nil
+		Close: func() { bridge.close(); _ = e.release(); unlock() }, // the next cycle tries again to release what is left
+		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) },
+		Bridge: func(ctx context.Context) (*quarantine.Bridge, *quarantine.Inspector, error) {
+			err := bridge.ready(ctx)
+			return bridge.bridge, bridge.across, err
+		}}, nil
 }

@@ -90,7 +90,8 @@ func escaped(paths []string) []string {
 	return out
 }
 
-func (e *Engine) collision(ctx context.Context, paths []string) ledger.Hold {
+// Collision returns the hold for changes of the user in the way of a landing.
+func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Collision, Paths: escaped(paths), Places: paths,
 		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
 	if len(paths) == 1 {
@@ -134,7 +135,7 @@ func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 // interrupted returns the hold of a landing that a crash interrupted, if it cannot be completed or undone without
 // overwriting later changes.
 func (e *Engine) interrupted(ctx context.Context, paths []string) ledger.Hold {
-	h := e.collision(ctx, paths)
+	h := e.Collision(ctx, paths)
 	h.Message = "a landing was interrupted, and files it was writing have been changed since; put them aside to let it be finished"
 	return h
 }

@@ -145,7 +145,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 			}
 			j.holds = append(j.holds, policyHold(*v, later))
 			if there := e.inTheWay(*v); len(there) > 0 {
-				j.holds = append(j.holds, e.collision(ctx, there))
+				j.holds = append(j.holds, e.Collision(ctx, there))
 			}
 			return j
 		}

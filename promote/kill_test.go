@@ -21,11 +21,12 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/undo"
 )
 
-// daemonRequest is the variable with which a kill test makes its helper process the daemon of an airlock, until it is
-// killed.
-type daemonRequest struct{ Top, Inner, ID string }
+// daemonRequest is the variable with which a kill test makes its helper process the daemon of an airlock, or lets it undo or
+// redo a landing, until it is killed.
+type daemonRequest struct{ Top, Inner, ID, Do string }
 
 const daemonVariable = "AIRLOCK_TEST_DAEMON"
 
@@ -38,7 +39,12 @@ func daemonHelper(text string) int {
 	repo, err := gitops.Open(context.Background(), request.Top)
 	if err == nil {
 		var r airlock.Record
-		if r, err = airlock.Open(repo).Load(request.ID); err == nil {
+		r, err = airlock.Open(repo).Load(request.ID)
+		if engine := newEngine(repo, r, request.Inner); request.Do == "undo" {
+			_, err = undo.Undo(context.Background(), engine, 0)
+		} else if request.Do == "redo" {
+			_, err = undo.Redo(context.Background(), engine)
+		} else if err == nil {
 			err = airlock.ErrBusy
 			for errors.Is(err, airlock.ErrBusy) { // a process between fork and exec still holds the previous daemon's lock
 				err = daemon.Run(context.Background(), daemon.Config{Engine: newEngine(repo, r, request.Inner), Log: log.New(os.Stderr, "", 0)})
@@ -114,7 +120,7 @@ func TestDaemonKilledWhileAllWork(t *testing.T) {
 // steps of the kills, and how often each was reached.
 func (w *world) killDaemons(r *rand.Rand, times int, paces chan<- struct{}) map[string]int {
 	w.t.Helper()
-	request, err := json.Marshal(daemonRequest{w.Top, w.inner, w.record.ID})
+	request, err := json.Marshal(daemonRequest{w.Top, w.inner, w.record.ID, ""})
 	check(w.t, err)
 	count := map[string]int{}
 	for i := range times {

@@ -158,7 +158,7 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 	case errors.As(err, &collision):
 		e.blocker = blocker{paths: collision.Paths}
 		done, err := e.landBefore(ctx, s, at, to, collision.Paths)
-		done.holds = append(done.holds, e.collision(ctx, collision.Paths))
+		done.holds = append(done.holds, e.Collision(ctx, collision.Paths))
 		return done, err
 	case errors.Is(err, land.ErrIndexLocked):
 		return landed{remarks: locking(e.indexLocked(), s.facts.before, s.facts.now)}, nil

@@ -336,7 +336,7 @@ func (s *steps) drop() {
 }
 
 func (s *steps) killed() {
-	request, err := json.Marshal(daemonRequest{s.Top, s.inner, s.record.ID})
+	request, err := json.Marshal(daemonRequest{s.Top, s.inner, s.record.ID, ""})
 	check(s.t, err)
 	step := one(s.r, killSteps)
 	before := s.tip()

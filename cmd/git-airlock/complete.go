@@ -24,6 +24,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/undo"
 )
 
 // known computes completions from the repository. It changes nothing, and ignores everything that it cannot read.
@@ -117,6 +118,24 @@ func (k *known) pending() []manual.Candidate {
 	return summaries(commits)
 }
 
+// operations returns the landings that undo can take back, newest first.
+func (k *known) operations() (all []manual.Candidate) {
+	engine := k.engine()
+	if engine == nil {
+		return nil
+	}
+	defer engine.Close()
+	chain, err := undo.List(k.ctx, engine)
+	if err != nil {
+		return nil
+	}
+	done, _ := chain.Landings()
+	for _, o := range slices.Backward(done[max(0, len(done)-candidatesShown):]) {
+		all = append(all, manual.Candidate{Text: strconv.Itoa(o.Number), About: o.Title()})
+	}
+	return all
+}
+
 // inner returns the inner branches that do not land by themselves.
 func (k *known) inner() []manual.Candidate {
 	engine := k.engine()
@@ -206,13 +225,15 @@ func (k *known) values() manual.Offered {
 	}
 	return manual.Offered{
 		Values: map[string]func() []manual.Candidate{
-			"RULE[:PATH]": k.rules, "REV": k.pending, "COMMIT": k.pending, "REF": k.inner,
+			"RULE[:PATH]": k.rules, "REV": k.pending, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
 			"NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
 			"language": func() []manual.Candidate {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
-			"log": func() []manual.Candidate { return k.refs("refs/airlock") },
+			"log": func() []manual.Candidate {
+				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})
+			},
 		},
 		Managers: recipe.Managers,
 	}

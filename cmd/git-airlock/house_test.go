@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
 	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote"},
-	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, "gitops", "gitops/land", "identity", "promote"},
+	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},

@@ -128,6 +128,7 @@ var files = []Explained{
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
 	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},
+	{"refs/airlock/<id>/ops", "the landings, undos and redos: `git airlock log --ops`"},
 	{"refs/airlock/policy", "the team's policy"},
 	{"refs/notes/airlock", "notes on the origin of landed commits"},
 	{"refs/notes/airlock-egress", "notes on what the prison reached before landed commits: `git airlock help net`"},

@@ -17,8 +17,9 @@ import (
 func logCommand() *cli.Command {
 	return &cli.Command{
 		Name: "log", Usage: "run git log and show the origin of landed commits",
-		UsageText:   "git airlock log [git log options]",
-		Description: "Takes all options of git log. Control characters and characters that hide text are escaped in the output.",
+		UsageText: "git airlock log [git log options]\n   git airlock log --ops [--json]",
+		Description: "Takes all options of git log. Control characters and characters that hide text are escaped in the output. With --ops,\n" +
+			"it lists the landings, undos and redos of this airlock instead, newest first, with their numbers.",
 		// git log parses its options itself.
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
@@ -26,6 +27,9 @@ func logCommand() *cli.Command {
 			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
 				edge.PageOf(c).Help(c.App.Writer, manual.WidthOf(c.App.Writer))
 				return nil
+			}
+			if len(args) > 0 && args[0] == "--ops" {
+				return showOperations(c, args[1:])
 			}
 			return edge.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c.Context, s, args) })(c)
 		},

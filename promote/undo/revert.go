@@ -1,0 +1,102 @@
+package undo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/operation"
+)
+
+// Revert makes one commit of the user's that takes a landing back: the newest that stands, or the one with a number. It
+// returns the landing and the commit. The errors are those of [Undo], without those about later commits, and a *[Refused] if
+// later commits conflict. In a dry run it merges nothing, and returns no commit.
+func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Operation, made gitops.OID, err error) {
+	s, err := open(ctx, e)
+	if err != nil {
+		return o, "", err
+	}
+	defer s.Close()
+	if o, _, err = s.chain.Find(number); err != nil {
+		return o, "", err
+	}
+	tip, err := s.tip(ctx)
+	if err != nil {
+		return o, "", err
+	}
+	if e.Repo.Dry {
+		return o, "", nil
+	}
+	if made, err = s.commit(ctx, o, tip); err != nil {
+		return o, "", err
+	}
+	return o, made, s.land(ctx, operation.Operation{Kind: operation.Revert, Of: o.Number, Before: tip, After: made}, s.ref("promoted"))
+}
+
+// without returns the tree of the branch without the changes of a landing.
+func (s *standing) without(ctx context.Context, o operation.Operation, tip gitops.OID) (gitops.OID, error) {
+	bridge, look, err := s.Bridge(ctx)
+	if err != nil {
+		return "", err
+	}
+	var trees [3]gitops.OID
+	for i, id := range []gitops.OID{o.After, tip, o.Before} {
+		c, err := look.Commit(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		trees[i] = c.Tree
+	}
+	tree, conflicts, err := bridge.Merge(ctx, quarantine.Merge{Base: trees[0], Ours: trees[1], Theirs: trees[2]})
+	if err != nil {
+		return "", err
+	}
+	if len(conflicts) > 0 {
+		return "", &Refused{fmt.Sprintf("later commits changed the same lines as operation %d: %s", o.Number, shown(conflicts)),
+			[]string{fmt.Sprintf("git revert --no-commit %s..%s", o.Before, o.After)}}
+	}
+	if tree == trees[1] {
+		return "", &Refused{Message: fmt.Sprintf("%s has no change of operation %d any more", s.e.Record.BranchName(), o.Number)}
+	}
+	return tree, nil
+}
+
+// commit makes the user's commit that takes a landing back, and gives it to the repository.
+func (s *standing) commit(ctx context.Context, o operation.Operation, tip gitops.OID) (gitops.OID, error) {
+	tree, err := s.without(ctx, o, tip)
+	if err != nil {
+		return "", err
+	}
+	bridge, look, err := s.Bridge(ctx)
+	if err != nil {
+		return "", err
+	}
+	var title string
+	var list strings.Builder
+	for _, p := range o.Landed {
+		c, err := look.Commit(ctx, p.Outer)
+		if err != nil {
+			return "", err
+		}
+		title = fmt.Sprintf("Revert %q", c.Subject())
+		fmt.Fprintf(&list, "This reverts commit %s.\n", p.Outer)
+	}
+	if len(o.Landed) != 1 {
+		title = fmt.Sprintf("Revert %d commits of airlock %s", len(o.Landed), s.e.Record.ID)
+	}
+	ident := fmt.Sprintf("%s %d %s", s.Settings.User, s.Now.Unix(), s.Now.Format("-0700"))
+	c := gitops.Commit{Tree: tree, Parents: []gitops.OID{tip}, Author: ident, Committer: ident, Message: []byte(title + "\n\n" + list.String())}
+	id := gitops.OID("")
+	if s.Settings.Sign {
+		id, err = bridge.Sign(ctx, c)
+	} else {
+		id = bridge.Make("commit", c.Bytes())
+	}
+	if err != nil {
+		return "", err
+	}
+	return id, bridge.Give(ctx, look, id, []gitops.OID{tip, o.Before, o.After})
+}

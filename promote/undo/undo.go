@@ -1,0 +1,301 @@
+// Package undo takes landings back exactly, makes them again, and reverts them with a commit.
+//
+// An undo is a landing from a commit back to the one before it, with the refs of the landing reversed in the same
+// transaction. The verdicts that keep the commits from landing again are written before it. They mean nothing for commits
+// that have landed, so that a kill between the two is harmless.
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/land"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// Refused reports that the branch cannot be moved exactly now. Nothing has changed.
+type Refused struct {
+	Message string   // escaped
+	Next    []string // commands
+}
+
+// Error implements error.
+func (r *Refused) Error() string { return r.Message }
+
+// standing is an airlock between two cycles, with its operations.
+type standing struct {
+	*promote.Standing
+	e     *promote.Engine
+	refs  map[string]gitops.OID
+	chain operation.Chain
+}
+
+func open(ctx context.Context, e *promote.Engine) (s *standing, err error) {
+	s = &standing{e: e}
+	if s.Standing, err = e.Standing(ctx); err != nil {
+		return nil, err
+	}
+	s.refs, err = e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref),
+		promote.NotesRef, promote.EgressRef)
+	if err == nil {
+		s.chain, err = List(ctx, e)
+	}
+	if err != nil {
+		s.Close()
+	}
+	return s, err
+}
+
+// ref returns the value of one of the airlock's refs.
+func (s *standing) ref(name string) gitops.OID { return s.refs[s.e.Record.Ref(name)] }
+
+// tip returns the commit of the branch, or a refusal if HEAD is not there.
+func (s *standing) tip(ctx context.Context) (gitops.OID, error) {
+	tip := s.refs[s.e.Record.Branch]
+	holds, err := promote.Positions(ctx, s.e.Repo, s.e.Record, tip, s.ref("promoted"))
+	if err == nil && len(holds) > 0 {
+		err = &Refused{holds[0].Message, holds[0].Next}
+	}
+	return tip, err
+}
+
+// List returns the operations of an airlock, oldest first. It changes nothing.
+func List(ctx context.Context, e *promote.Engine) (operation.Chain, error) {
+	tip, err := e.Repo.Ref(ctx, e.Record.Ref(operation.Ref))
+	if err != nil {
+		return nil, err
+	}
+	look := quarantine.Inspect(ctx, e.Repo.Git)
+	defer look.Close()
+	return operation.Read(ctx, look, tip)
+}
+
+// Undo takes back the newest landing that stands, or the one with a number, and returns it. The error is
+// [operation.ErrNothing] if there is none, and a *[Refused] if the branch has other commits on top, if a remote has the
+// commits, or if the user has changed a path since. It changes nothing in a dry run, and does not look at the paths then.
+func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operation, error) {
+	s, err := open(ctx, e)
+	if err != nil {
+		return operation.Operation{}, err
+	}
+	defer s.Close()
+	o, newest, err := s.chain.Find(number)
+	if err != nil {
+		return o, err
+	}
+	if err := s.reversible(ctx, o, newest); err != nil || e.Repo.Dry {
+		return o, err
+	}
+	decisions, err := s.undone(ctx, o)
+	if err == nil {
+		err = decisions.Write(e.Dir())
+	}
+	if err != nil {
+		return o, err
+	}
+	back := operation.Operation{Kind: operation.Undo, Of: o.Number, Before: o.After, After: o.Before}
+	for _, u := range o.Notes {
+		if s.refs[u.Ref] == u.New { // nothing was added to them since
+			back.Notes = append(back.Notes, gitops.RefUpdate{Ref: u.Ref, Old: u.New, New: u.Old})
+		}
+	}
+	if err := s.land(ctx, back, o.PromotedBefore); err != nil {
+		return o, errors.Join(err, s.Decisions.Write(e.Dir()))
+	}
+	return o, nil
+}
+
+// reversible returns a refusal if the branch cannot be moved back to where it was before a landing.
+func (s *standing) reversible(ctx context.Context, o operation.Operation, newest bool) error {
+	revert := fmt.Sprintf("git airlock undo --revert %d", o.Number)
+	if !newest {
+		later, _, err := s.chain.Find(0)
+		return errors.Join(err, &Refused{fmt.Sprintf("operation %d landed after it and must be undone first", later.Number),
+			[]string{fmt.Sprintf("git airlock undo %d", later.Number), revert}})
+	}
+	tip, err := s.tip(ctx)
+	if err != nil {
+		return err
+	}
+	if tip != o.After || s.ref("promoted") != o.After {
+		return &Refused{fmt.Sprintf("%s has moved since operation %d, from %.12s to %.12s", s.e.Record.BranchName(), o.Number, o.After, tip), []string{revert}}
+	}
+	remote, err := s.remoteWith(ctx, o)
+	if err == nil && remote != "" {
+		err = &Refused{fmt.Sprintf("%s has commits of operation %d, so that others may have them", gitops.Text(remote), o.Number), []string{revert}}
+	}
+	return err
+}
+
+// remoteWith returns a remote-tracking ref that reaches commits of a landing, or empty.
+func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (string, error) {
+	remotes, err := s.e.Repo.Refs(ctx, "refs/remotes")
+	if err != nil || len(remotes) == 0 {
+		return "", err
+	}
+	own, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, []gitops.OID{o.Before})
+	if err != nil {
+		return "", err
+	}
+	others := []gitops.OID{o.Before}
+	for _, id := range remotes {
+		others = append(others, id)
+	}
+	left, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, others)
+	if err != nil || len(left) == len(own) {
+		return "", err
+	}
+	for name, id := range remotes {
+		left, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, []gitops.OID{o.Before, id})
+		if err != nil || len(left) < len(own) {
+			return strings.TrimPrefix(name, "refs/remotes/"), err
+		}
+	}
+	return "a remote", nil
+}
+
+// digested bounds the number of commits whose changes are compared with those of later commits: each takes a git process.
+const digested = 200
+
+// undone returns the decisions with the verdict that the commits of a landing are left out.
+func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.Decisions, error) {
+	d := s.Decisions
+	for i, p := range o.Landed {
+		r, parents, err := s.Inside.About(ctx, p.Inner, i < digested)
+		if err != nil {
+			return d, err
+		}
+		r.Verdict = review.Verdict{Word: review.Undone, By: s.Settings.User.String(), At: ledger.Timestamp(s.Now), Inner: p.Inner, Commit: p.Outer,
+			Reason: fmt.Sprintf("operation %d was undone", o.Number)}
+		parent := gitops.OID("")
+		if len(parents) > 0 {
+			parent = parents[0]
+		}
+		d = d.Review(r, parent)
+	}
+	return d, nil
+}
+
+// Redo makes the landing again that was undone last, and returns it. The error is [operation.ErrNothing] if there is none,
+// and a *[Refused] if the branch has moved since, or if the user's files are in the way.
+func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
+	s, err := open(ctx, e)
+	if err != nil {
+		return operation.Operation{}, err
+	}
+	defer s.Close()
+	o, err := s.chain.ToRedo()
+	if err != nil {
+		return o, err
+	}
+	tip, err := s.tip(ctx)
+	if err != nil {
+		return o, err
+	}
+	if tip != o.Before || s.ref("promoted") != o.PromotedBefore {
+		return o, &Refused{fmt.Sprintf("%s has moved since operation %d was undone, from %.12s to %.12s", s.e.Record.BranchName(), o.Number, o.Before, tip),
+			[]string{"git airlock review", "git merge " + string(o.After)}}
+	}
+	if e.Repo.Dry {
+		return o, nil
+	}
+	s.Ledger.SetTail(o.Landed) // counts once the ref promoted is at its end
+	if err := s.Ledger.Save(); err != nil {
+		return o, err
+	}
+	again := operation.Operation{Kind: operation.Redo, Of: o.Number, Before: o.Before, After: o.After}
+	for _, u := range o.Notes {
+		if s.refs[u.Ref] == u.Old {
+			again.Notes = append(again.Notes, u)
+		}
+	}
+	if err := s.land(ctx, again, o.After); err != nil {
+		return o, err
+	}
+	for _, p := range o.Landed {
+		if r := s.Decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
+			s.Decisions = s.Decisions.Forget(p.Inner)
+		}
+	}
+	return o, s.Decisions.Write(e.Dir())
+}
+
+// land makes the operation: it moves the branch with the user's files, and the airlock's refs. If the ref promoted moves,
+// pending commits are built again.
+func (s *standing) land(ctx context.Context, o operation.Operation, promoted gitops.OID) error {
+	r := s.e.Record
+	o.At, o.Branch = ledger.Timestamp(s.Now), gitops.AnyName(r.Branch)
+	bridge, look, err := s.Bridge(ctx)
+	if err != nil {
+		return err
+	}
+	op, err := operation.Append(ctx, bridge, look, s.ref(operation.Ref), o, s.Settings.User.String())
+	if err == nil {
+		err = bridge.Give(ctx, look, "", nil, op)
+	}
+	if err != nil {
+		return err
+	}
+	updates := []gitops.RefUpdate{{Ref: r.Ref(operation.Ref), Old: s.ref(operation.Ref), New: op}}
+	if before := s.ref("promoted"); before != promoted {
+		updates = append(updates, gitops.RefUpdate{Ref: r.Ref("promoted"), Old: before, New: promoted})
+		if pending := s.ref("pending"); pending != "" {
+			updates = append(updates, gitops.RefUpdate{Ref: r.Ref("pending"), Old: pending})
+		}
+	}
+	request := land.Landing{Branch: r.Branch, Old: o.Before, New: o.After, First: o.Notes, Refs: updates,
+		Message: fmt.Sprintf("airlock: %s", o.Title()), Begun: r.Base, Dir: s.e.Dir(), Look: look}
+	for end := s.Now.Add(patience); ; time.Sleep(pause) {
+		err = land.Land(ctx, s.e.Repo, request)
+		if err == nil || time.Now().After(end) || !passes(err) {
+			return s.refusal(ctx, err)
+		}
+	}
+}
+
+const (
+	patience = 3 * time.Second // for other git commands to end
+	pause    = 50 * time.Millisecond
+)
+
+// passes reports whether the cause of an error should be over in a moment: another git command.
+func passes(err error) bool {
+	var locked *gitops.LockedError
+	return errors.Is(err, land.ErrUnsettled) || errors.Is(err, land.ErrIndexLocked) || errors.As(err, &locked)
+}
+
+// refusal turns an error with a cause outside of the program into a [Refused].
+func (s *standing) refusal(ctx context.Context, err error) error {
+	var collision *land.CollisionError
+	switch {
+	case errors.As(err, &collision):
+		h := s.e.Collision(ctx, collision.Paths)
+		return &Refused{"it would overwrite changes of yours that are not committed: " + shown(collision.Paths), h.Next}
+	case err != nil && (passes(err) || errors.Is(err, land.ErrElsewhere) || errors.Is(err, gitops.ErrRefMoved)):
+		return &Refused{gitops.Text(err.Error()).String(), []string{"git status"}}
+	}
+	return err
+}
+
+// pathsShown bounds the number of paths in a message.
+const pathsShown = 10
+
+// shown lists paths for a message, escaped.
+func shown(paths []string) string {
+	var list []string
+	for _, p := range paths[:min(len(paths), pathsShown)] {
+		list = append(list, gitops.Text(p).String())
+	}
+	if more := len(paths) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
