@@ -89,7 +89,7 @@ func (s *standing) commit(ctx context.Context, o operation.Operation, tip gitops
 	}
 	ident := fmt.Sprintf("%s %d %s", s.Settings.User, s.Now.Unix(), s.Now.Format("-0700"))
 	c := gitops.Commit{Tree: tree, Parents: []gitops.OID{tip}, Author: ident, Committer: ident, Message: []byte(title + "\n\n" + list.String())}
-	id := gitops.OID("")
+	var id gitops.OID
 	if s.Settings.Sign {
 		id, err = bridge.Sign(ctx, c)
 	} else {
