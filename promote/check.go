@@ -230,6 +230,9 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	e.ignores = r.ignores.Files(f.config)
 	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores,
 		Host: hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
+	if e.Egress != nil {
+		r.facts.Phantoms = e.Egress.Phantoms()
+	}
 	if e.Record.Inside {
 		r.facts.Workspace = e.Record.Workspace
 	}
@@ -253,6 +256,6 @@ func fingerprint(config gitops.Config, teams []gitops.OID, r ruleset, ignored st
 		fmt.Fprintf(h, "%q=%q\n", key, config[key])
 	}
 	fmt.Fprintf(h, "%q %q\n", r.facts.State(), ignored)
-	fmt.Fprintf(h, "%q %q %q %q %q %+v\n", teams, r.facts.Workspace, r.facts.Top, r.facts.Ghost, r.facts.Recipe, r.decisions.Accepted)
+	fmt.Fprintf(h, "%q %q %q %q %q %q %+v\n", teams, r.facts.Workspace, r.facts.Top, r.facts.Ghost, r.facts.Phantoms, r.facts.Recipe, r.decisions.Accepted)
 	return hex.EncodeToString(h.Sum(nil))
 }

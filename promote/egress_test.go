@@ -14,6 +14,8 @@ type numbers uint64
 
 func (n *numbers) Newest() uint64 { return uint64(*n) }
 
+func (*numbers) Phantoms() []string { return nil }
+
 func (*numbers) Note(after, upTo uint64) string { return fmt.Sprintf("%d-%d\n", after+1, upTo) }
 
 // TestEgressNotes gives each landed commit the part of the record that belongs to it. No part is lost or counted twice when a

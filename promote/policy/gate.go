@@ -31,6 +31,7 @@ func (c Commit) accepts(rule, path string) bool {
 type Facts struct {
 	Workspace string         // name of the workspace's folder at the top of the work tree; empty if it is elsewhere
 	Ghost     identity.Ghost // the agent's invented author
+	Phantoms  []string       // what programs inside have in place of keys
 	Top       string         // the work tree, as an absolute path
 	Config    gitops.Config  // the user's configuration, which names programs
 	Scratch   string         // a folder of the host for git's temporary files; empty for the system's default
@@ -147,13 +148,14 @@ func newRules(s Settings, f Facts) []rule {
 		embeddedRepo{},
 		oddPath{},
 		caseCollision{},
-		secret{},
+		secret{f.Phantoms},
 		largeFile{s.MaxFileSize(), s.sizeFrom},
 		agentConfig{},
 		hostExec{},
 		hiddenText{},
 		newRecipe(f),
 		newGhostLeak(f.Ghost),
+		phantom{f.Phantoms},
 		protectedPath{s.protected},
 		ignoredPath{f.Ignores},
 		budget{},

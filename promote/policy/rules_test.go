@@ -14,7 +14,7 @@ import (
 // The user's side in the tests.
 var (
 	testFacts = Facts{
-		Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"},
+		Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"}, Phantoms: []string{"", samplePhantom},
 		Top: "/home/u/project", Recipe: []string{"docker/Dockerfile"}, Ignores: ignoredFolders{".venv": true},
 		Config: gitops.Config{
 			"core.hookspath": ".husky/_", "filter.fmt.smudge": "./tools/fmt --in %f", "filter.lfs.process": "git-lfs filter-process",
@@ -31,6 +31,7 @@ var (
 // Put together here, so that this file holds no secret for others to find.
 const (
 	sampleToken   = "gh" + "p_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
+	samplePhantom = "gh" + "p_" + "WXYZ5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
 	sampleKey     = "id = AKIA" + "QYLPMN5HHHFPZAM2\n"
 	sampleExcused = "id = AKIA" + "IOSFODNN7EXAMPLE\n"
 	sampleGuess   = `api_key = "` + "8b1f3c5d7e9a2b4c6d8e0f1a3b5c7d9e" + `"` + "\n"
@@ -244,6 +245,9 @@ var ruleCases = map[string][]ruleCase{
 	"secret": {
 		{name: "token", change: files{"src/main.go": "package main\nconst t = \"" + sampleToken + "\"\n"}, want: "hold", path: "src/main.go"},
 		{name: "in the message", message: "use " + sampleToken + "\n", want: "hold"},
+		{name: "what the prison has in its place", change: files{"src/main.go": "package main\nconst t = \"" + samplePhantom + "\"\n"}},
+		{name: "what the prison has in its place, in the message", message: "use " + samplePhantom + "\n"},
+		{name: "a token beside it", change: files{"a": samplePhantom + "\n" + sampleToken + "\n"}, want: "hold", path: "a"},
 		{name: "a guess", change: files{"a.py": sampleGuess}, want: "flag", path: "a.py"},
 		{name: "after many guesses", change: files{"a.py": strings.Repeat(sampleGuess, 200) + sampleToken + "\n"}, want: "hold", path: "a.py"},
 		{name: "after many excused ones", change: files{"a.py": strings.Repeat(sampleExcused, 200) + sampleKey}, want: "hold", path: "a.py"},
@@ -326,6 +330,15 @@ var ruleCases = map[string][]ruleCase{
 		{name: "name", message: "Fix\n\nSigned-off-by: robin vale\n", want: "flag"},
 		{name: "mail", message: "by robin.vale@mail.example\n", want: "flag"},
 		{name: "another", message: "Thanks to Robin Hood <robin@example.org>\n"},
+	},
+	"phantom": {
+		{name: "in a text", change: files{"src/main.go": "package main\n\nconst key = \"" + samplePhantom + "\"\n"}, want: "flag", path: "src/main.go"},
+		{name: "in a binary", change: files{"a.bin": "\x00\x01" + samplePhantom}, want: "flag", path: "a.bin"},
+		{name: "in a name", change: files{"log/" + samplePhantom: "x"}, want: "flag", path: "log/" + samplePhantom},
+		{name: "in the message", message: "Use " + samplePhantom + "\n", want: "flag"},
+		{name: "was there", before: files{"a": samplePhantom + "\n"}, change: files{"a": samplePhantom + "\nmore\n"}},
+		{name: "removed", before: files{"a": samplePhantom + "\n"}, change: files{"a": ""}},
+		{name: "a part of it", change: files{"a": samplePhantom[:20] + "\n"}},
 	},
 	"protected-path": {
 		{name: "held", change: files{"deploy/x/y": "x"}, want: "hold", path: "deploy/x/y"},

@@ -12,13 +12,15 @@ import (
 
 // secret finds keys and tokens in the added lines of a commit. A secret with a known form holds. A value that is only
 // next to a word like "password" is rarely a secret, and is flagged.
-type secret struct{}
+type secret struct {
+	phantoms []string // which look like keys and are none
+}
 
 func (secret) describe() Description {
 	return documented("secret", Hold, "a private key or token in an added line or the message; a value that only looks like a password is flagged")
 }
 
-func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+func (s secret) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	f, err := in.read(ctx, c)
 	if err != nil || f.binary {
 		return err
@@ -34,7 +36,7 @@ func (secret) change(ctx context.Context, in *inspection, c gitops.Change, r *re
 		for i, r := range runs[:among] {
 			near[i] = secrets.Part{From: r.at - part.at, To: r.at - part.at + len(r.text)}
 		}
-		for _, m := range secrets.Default().FindNear(c.Path, part.text, near, counts) {
+		for _, m := range secrets.Default().FindNear(c.Path, blanked(part.text, s.phantoms), near, counts) {
 			reportSecret(r, c.Path, before+m.Line, m)
 		}
 		runs = runs[among:]
@@ -81,8 +83,8 @@ func touching(runs []run) func(first, last int) bool {
 	}
 }
 
-func (secret) commit(_ context.Context, in *inspection, r *report) error {
-	for _, m := range secrets.Default().Find("", in.Message) {
+func (s secret) commit(_ context.Context, in *inspection, r *report) error {
+	for _, m := range secrets.Default().Find("", blanked(in.Message, s.phantoms)) {
 		reportSecret(r, "", m.Line, m)
 	}
 	return nil

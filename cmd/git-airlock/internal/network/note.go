@@ -30,6 +30,17 @@ func (n Notes) Newest() uint64 {
 	return newest
 }
 
+// Phantoms returns the placeholders that programs inside have in place of keys. Rules that cannot be read have none.
+func (n Notes) Phantoms() (all []string) {
+	rules, _ := control.ReadRules(n.Dir) // a new start reports the error
+	for _, c := range rules.Credentials {
+		if c.Placeholder != "" {
+			all = append(all, c.Placeholder)
+		}
+	}
+	return all
+}
+
 // Note returns the text of a note about the records after one number up to another. The text has the form of the notes on
 // provenance: a subject, an empty line, and trailers. A host is a name or an address with a port.
 func (n Notes) Note(after, upTo uint64) string {

@@ -1,0 +1,66 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// phantom finds what programs inside have in place of keys. It is worth nothing elsewhere, but a program that puts it into a
+// file might do so with a key as well.
+type phantom struct{ phantoms []string }
+
+func (phantom) describe() Description {
+	return documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message")
+}
+
+func (p phantom) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+	if len(p.phantoms) == 0 || c.New.Mode == 0 {
+		return nil
+	}
+	if p.in([]byte(c.Path)) {
+		r.at(c.Path, "the name has a placeholder for a key")
+	}
+	f, err := in.read(ctx, c)
+	if err != nil {
+		return err
+	}
+	if f.binary && p.in(f.head) {
+		r.at(c.Path, "has a placeholder for a key")
+	}
+	for _, added := range f.runs {
+		if p.in(added.text) {
+			r.at(c.Path, "has a placeholder for a key in line %d or after it", added.line)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (p phantom) commit(_ context.Context, in *inspection, r *report) error {
+	if p.in(in.Message) {
+		r.at("", "the message has a placeholder for a key")
+	}
+	return nil
+}
+
+func (p phantom) in(text []byte) bool {
+	for _, placeholder := range p.phantoms {
+		if placeholder != "" && bytes.Contains(text, []byte(placeholder)) {
+			return true
+		}
+	}
+	return false
+}
+
+// blanked returns a text with dots in the place of the phantoms. Lines and offsets stay.
+func blanked(text []byte, phantoms []string) []byte {
+	for _, placeholder := range phantoms {
+		if placeholder != "" && bytes.Contains(text, []byte(placeholder)) {
+			text = bytes.ReplaceAll(text, []byte(placeholder), []byte(strings.Repeat(".", len(placeholder))))
+		}
+	}
+	return text
+}
