@@ -64,7 +64,7 @@ var rooms = map[string][]string{
 	"snapshot": {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},
 	"prison": {"prison/egress/control", "prison/egress/ledger", "prison/native/wire", "prison/native/walls", "prison/native/usernet", "prison/native/inside",
 		"prison/docker/dialect", "prison/docker/image", "prison/docker/inside"},
-	"promote": {"gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "gitops/bounded", "promote/policy/pathname"},
+	"promote": {"gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "gitops/bounded", "promote/policy/pathname", "promote/record"},
 
 	"gitops/bounded":    nil,
 	"gitops/land":       {"gitops", "gitops/quarantine"},
@@ -74,6 +74,7 @@ var rooms = map[string][]string{
 	"prison/recipe":     {"prison", "gitops/bounded"}, // it parses files of commits
 
 	"promote/policy/pathname": {"gitops"},
+	"promote/record":          {"gitops", "gitops/bounded", "prison/egress/control"}, // the form of records, also for packages outside of promote
 
 	"prison/egress/control": {"prison"},
 	"prison/egress/ledger":  {"prison", "prison/egress/control"},

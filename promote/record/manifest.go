@@ -1,0 +1,194 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/bounded"
+)
+
+// Version is the version of the format.
+const Version = 1
+
+// Manifest describes a run. It is the file [ManifestName], and version 1 of "git airlock inspect --json".
+type Manifest struct {
+	Version int    `json:"version"`
+	Session string `json:"session"` // of the airlock
+	ID      string `json:"id"`      // of the airlock: four hexadecimal digits
+	Run     int    `json:"run"`     // number in the session, from 1
+	// Previous is the commit of the session's run before this one, or empty.
+	Previous gitops.OID `json:"previous,omitempty"`
+	Kind     Kind       `json:"kind"`
+	Argv     []string   `json:"argv"`            // secrets are masked; bytes that are not UTF-8 are replaced
+	Agent    string     `json:"agent,omitempty"` // name of the agent's profile
+	Started  time.Time  `json:"started"`
+	Ended    time.Time  `json:"ended"` // the last sign of the run, if its end was not seen
+	// Exit is the exit status of the command, or null if it was not seen.
+	Exit   *int   `json:"exit"`
+	Signal string `json:"signal,omitempty"` // name of the signal that ended the command, such as "SIGKILL"
+	Status Status `json:"status"`
+	// Reasons say why the status is not [Completed], one sentence each.
+	Reasons []string `json:"reasons,omitempty"`
+
+	Branch      string          `json:"branch"` // full name of the outer branch
+	Base        gitops.OID      `json:"base"`   // the outer commit that was snapshotted
+	Inner       Range           `json:"inner"`  // the inner branch main
+	Outer       Range           `json:"outer"`  // the outer branch
+	Landed      int             `json:"landed"` // commits in [CommitsName] with the state [Landed]
+	Held        []Hold          `json:"held,omitempty"`
+	Checkpoints CheckpointRange `json:"checkpoints"`
+	// Fingerprint describes the user's index and work tree. Landings change both, so only a run without a landing
+	// promises that they are equal.
+	Fingerprint FingerprintRange `json:"fingerprint"`
+
+	Backend     string    `json:"backend"`
+	Isolation   Isolation `json:"isolation"`
+	Weaker      []string  `json:"weaker"`      // isolation measures that the machine could not give, in words
+	LimitsHit   []string  `json:"limits_hit"`  // such as "memory", "pids", "time", "workspace"
+	Network     string    `json:"network"`     // "none", "allowlist" or "open"
+	Policy      []string  `json:"policy"`      // ids of the policies in force, such as "builtin" and "team:<commit>"
+	Environment []string  `json:"environment"` // names of the variables that were passed into the prison
+	Program     string    `json:"program"`     // version of git-airlock
+	// Visibility lists what the record cannot show, one sentence each. A report prints all of them.
+	Visibility []string `json:"visibility"`
+	// Recovered says that the processes which watched the run died, and that a later command made the record.
+	Recovered bool `json:"recovered,omitempty"`
+
+	Files  map[string]File   `json:"files"`  // by name; all files of the record but the manifest and [SumsName]
+	Absent map[string]string `json:"absent"` // by name, the reason why the record does not have the file
+}
+
+// Kind is the way in which a run was started.
+type Kind string
+
+// The kinds.
+const (
+	Launched Kind = "start" // git airlock start -- COMMAND
+	Direct   Kind = "run"   // git airlock run -- COMMAND
+)
+
+// Range is the value of a ref before and after a run. An empty value was not known.
+type Range struct {
+	Before gitops.OID `json:"before"`
+	After  gitops.OID `json:"after"`
+}
+
+// CheckpointRange is the numbers of the newest checkpoints before and after a run; 0 means that there was none.
+type CheckpointRange struct {
+	Before int `json:"before"`
+	After  int `json:"after"`
+}
+
+// FingerprintRange is the fingerprint before and after a run.
+type FingerprintRange struct {
+	Before Fingerprint `json:"before"`
+	After  Fingerprint `json:"after"`
+}
+
+// Fingerprint describes the user's index and work tree.
+type Fingerprint struct {
+	Index string `json:"index"` // SHA-256 of the index file, or empty
+	Tree  string `json:"tree"`  // SHA-256 of the paths, sizes, modes and times of the files, or empty
+	Files int    `json:"files"` // number of files in Tree
+	// Cut says that there were more files than Tree counts.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Isolation is the isolation that the prison had.
+type Isolation struct {
+	Runtime string  `json:"runtime"` // of a container; empty otherwise
+	Memory  int64   `json:"memory"`  // limit in bytes
+	CPUs    float64 `json:"cpus"`    // limit in cores
+	PIDs    int     `json:"pids"`    // limit of processes and threads
+}
+
+// Hold is a reason why commits of a run wait.
+type Hold struct {
+	Reason  string   `json:"reason"` // such as "collision"
+	Message string   `json:"message"`
+	Paths   []string `json:"paths,omitempty"`
+}
+
+// File describes a file of a record.
+type File struct {
+	Size int64 `json:"size"` // in the record
+	// Cut is the number of bytes that were left out, 0 if the file is whole.
+	Cut int64 `json:"cut,omitempty"`
+	// Note says what was cut or masked, in words.
+	Note string `json:"note,omitempty"`
+}
+
+// Status is the result of a run. If several results are true, the status is the worst of them.
+type Status string
+
+// The statuses, from the best to the worst.
+const (
+	Completed       Status = "completed"          // the command ended with exit status 0, and its commits landed
+	CompletedHeld   Status = "completed-held"     // the command ended with exit status 0, and commits wait
+	Failed          Status = "failed"             // the command ended with another exit status
+	Timeout         Status = "timeout"            // the time of --max-time was over
+	Stopped         Status = "stopped"            // the user, or a crash of our processes, ended the command
+	Limited         Status = "limit"              // a limit ended the command: memory, or the size of the workspace
+	Denied          Status = "denied"             // the gate refused a commit, or a rule refused a program
+	IsolationBroken Status = "isolation-broken"   // a wall of the prison was found broken
+	InvariantBroken Status = "invariant-violated" // the user's files changed, although nothing landed
+)
+
+// Ladder returns the statuses from the best to the worst.
+func Ladder() []Status {
+	return []Status{Completed, CompletedHeld, Failed, Timeout, Stopped, Limited, Denied, IsolationBroken, InvariantBroken}
+}
+
+// Worst returns the worst of some statuses, and [Completed] if there are none. Unknown statuses are the worst.
+func Worst(all ...Status) Status {
+	worst := Completed
+	for _, s := range all {
+		if s.rank() > worst.rank() {
+			worst = s
+		}
+	}
+	return worst
+}
+
+func (s Status) rank() int {
+	for i, each := range Ladder() {
+		if s == each {
+			return i
+		}
+	}
+	return len(Ladder())
+}
+
+// Encode returns the file of a manifest.
+func (m Manifest) Encode() ([]byte, error) {
+	m.Version = Version
+	for _, list := range []*[]string{&m.Argv, &m.Weaker, &m.LimitsHit, &m.Policy, &m.Environment, &m.Visibility} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	content, err := json.MarshalIndent(m, "", "\t")
+	return append(content, '\n'), err
+}
+
+// manifestLimits bound a manifest that is read.
+var manifestLimits = bounded.Limits{Bytes: 4 << 20, Depth: 8, Keys: 100_000}
+
+// DecodeManifest reads a manifest.
+func DecodeManifest(content []byte) (m Manifest, err error) {
+	if err := manifestLimits.JSON(content); err != nil {
+		return m, fmt.Errorf("read %s: %w", ManifestName, err)
+	}
+	if err := json.Unmarshal(content, &m); err != nil {
+		return m, fmt.Errorf("read %s: %w", ManifestName, err)
+	}
+	if m.Version != Version {
+		return m, fmt.Errorf("read %s: its version is %d, and this program reads version %d", ManifestName, m.Version, Version)
+	}
+	if _, _, ok := ParseRef(Ref(m.Session, m.Run)); !ok {
+		return m, fmt.Errorf("read %s: run %d of session %q is not a run", ManifestName, m.Run, gitops.Text(m.Session))
+	}
+	return m, nil
+}
