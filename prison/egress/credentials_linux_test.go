@@ -21,6 +21,7 @@ const (
 	realKey            = "sk-real-0123456789abcdefghij"
 	placeholder        = "sk-none-9876543210zyxwvutsrq"
 	foreignPlaceholder = "sk-else-aaaabbbbccccddddeeee"
+	basePlaceholder    = "sk-base-ffffgggghhhhiiiijjjj"
 )
 
 // withCredentials returns rules with a credential for some requests to api.test, one for another server, and one without a value.
@@ -33,15 +34,18 @@ func withCredentials(generation uint64, texts ...string) control.Rules {
 		of("api", "GET,POST api.test/v1/**", placeholder, 0), of("other", "other.test", foreignPlaceholder, 0), of("limited", "limited.test", "sk-limited-0000000000000000", 2),
 		of("unknown", "unknown.test", "sk-unknown-0000000000000000", 0),
 	}
+	base := of("base", "GET,POST base.test/v1/**", basePlaceholder, 0)
+	base.Base = true
+	r.Credentials = append(r.Credentials, base)
 	return r
 }
 
 // newCredentialed returns an engine with these credentials before servers that answer with h.
 func newCredentialed(t testing.TB, h http.HandlerFunc) (*Engine, *stack.Stack) {
 	t.Helper()
-	all := []string{"api.test", "other.test", "limited.test", "unknown.test", "GET judged.test"}
+	all := []string{"api.test", "other.test", "limited.test", "unknown.test", "base.test:443", "GET judged.test"}
 	e, s := newJudged(t, h, all...)
-	e.obey(control.Order{Rules: new(withCredentials(2, all...)), Values: map[string]string{"api": realKey, "other": "sk-real-for-the-other", "limited": realKey + "-l"}})
+	e.obey(control.Order{Rules: new(withCredentials(2, all...)), Values: map[string]string{"api": realKey, "base": realKey, "other": "sk-real-for-the-other", "limited": realKey + "-l"}})
 	if failed := e.state().Error; failed != "" {
 		t.Fatal(failed)
 	}
@@ -112,7 +116,7 @@ func TestCredentialsAreReplaced(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	uses := e.state().Credentials
-	if len(uses) != 4 || !uses[0].Known || uses[0].Requests != 3 || uses[0].Last.IsZero() || uses[3].Known {
+	if len(uses) != 5 || !uses[0].Known || uses[0].Requests != 3 || uses[0].Last.IsZero() || uses[3].Known {
 		t.Errorf("%+v", uses)
 	}
 	// The port without TLS is closed for such a host.
@@ -132,7 +136,8 @@ func talk(t testing.TB, c io.ReadWriteCloser, sent string) string {
 	return string(text)
 }
 
-// TestRawCredentials sends what an HTTP library does not. The server must see each request as it was judged.
+// TestRawCredentials sends what an HTTP library does not, inside TLS and to a service that is reached without TLS inside. The server,
+// which speaks TLS alone, must see each request as it was judged.
 func TestRawCredentials(t *testing.T) {
 	e, s := newCredentialed(t, show)
 	const first, end = "GET /v1/x HTTP/1.1\r\nHost: api.test\r\n", "Connection: close\r\n\r\n"
@@ -161,19 +166,34 @@ func TestRawCredentials(t *testing.T) {
 		"no path":      {"GET /v1/../v1/x HTTP/1.1\r\nHost: api.test\r\n" + auth + end, []string{"403"}},
 		"another verb": {"DELETE /v1/x HTTP/1.1\r\nHost: api.test\r\n" + auth + end, []string{"403"}},
 	} {
-		got := talk(t, speak(t, e, s, "api.test"), c.sent)
-		rest := got
-		for _, part := range c.want {
-			i := strings.Index(rest, part)
-			if i < 0 {
-				t.Errorf("%s: %q lacks %q", name, got, part)
-				break
-			}
-			rest = rest[i+len(part):]
+		t.Run(name, func(t *testing.T) {
+			answersWith(t, talk(t, speak(t, e, s, "api.test"), c.sent), c.want)
+		})
+		t.Run(name+", without TLS", func(t *testing.T) {
+			sent := strings.NewReplacer("api.test", "base.test", placeholder, basePlaceholder).Replace(c.sent)
+			answersWith(t, talk(t, mustDial(t, s, "base.test", 80), sent), c.want)
+		})
+	}
+	r := lastRecord(t, e, func(r control.Record) bool { return r.Kind == control.KindRequest && r.Credential == "base" })
+	if r.Name != "base.test" || r.Port != 443 || r.Seen != control.SeenRequest {
+		t.Errorf("%+v", r)
+	}
+}
+
+// answersWith checks that answers have these parts in this order, that they have no key, and that no more of them have the status 200.
+func answersWith(t *testing.T, got string, want []string) {
+	t.Helper()
+	rest := got
+	for _, part := range want {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			t.Errorf("%q lacks %q", got, part)
+			break
 		}
-		if strings.Contains(got, "foreign") || strings.Contains(got, realKey) || strings.Count(got, "HTTP/1.1 200") > strings.Count(strings.Join(c.want, " "), "200") {
-			t.Errorf("%s: %q", name, got)
-		}
+		rest = rest[i+len(part):]
+	}
+	if strings.Contains(got, "foreign") || strings.Contains(got, realKey) || strings.Count(got, "HTTP/1.1 200") > strings.Count(strings.Join(want, " "), "200") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -17,7 +17,8 @@ type flow struct {
 	network  string // "tcp" or "udp"
 	proto    string
 	name     string
-	to       netip.AddrPort // as seen inside
+	to       netip.AddrPort // as seen inside, with the port at which it leaves
+	secured  bool           // the client speaks HTTP without TLS, and the network TLS with the server
 	sent     atomic.Int64   // bytes from inside
 	received atomic.Int64
 

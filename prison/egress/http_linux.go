@@ -101,7 +101,8 @@ func (*oneListener) Close() error { return nil }
 func (l *oneListener) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // serveHTTP passes requests on, each judged by itself. They are read and written anew, so that both sides agree on where
-// each ends. With secure, client and server speak TLS; the network answers the client in the place of the server.
+// each ends. With secure, client and server speak TLS; the network answers the client in the place of the server. For a flow that
+// is secured, only the server speaks TLS.
 func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secure *tls.Config) error {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
@@ -124,11 +125,14 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	transport.Protocols.SetHTTP1(true)
 	scheme := "http"
 	if secure != nil {
+		p.port = ":443"
+	}
+	if secure != nil || f.secured {
 		roots, err := e.roots()
 		if err != nil {
 			return fmt.Errorf("read the certificates that this machine trusts: %w", err)
 		}
-		scheme, p.port = "https", ":443"
+		scheme = "https"
 		transport.TLSClientConfig = &tls.Config{ServerName: f.name, RootCAs: roots, MinVersion: tls.VersionTLS12}
 		transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = maxUpstream, maxUpstream
 		transport.TLSHandshakeTimeout = connectPatience
@@ -137,7 +141,11 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = scheme, r.In.Host, r.In.Host
+			host := r.In.Host
+			if f.secured {
+				host = f.name
+			}
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = scheme, host, host
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
 			x := roundTripOf(r.In.Context())
 			if x.judged {

@@ -27,7 +27,8 @@ type Policy struct {
 type boundCredential struct {
 	credential.Credential
 	rules []Rule
-	limit int // requests a day; 0: no limit
+	limit int  // requests a day; 0: no limit
+	base  bool // programs inside may speak HTTP without TLS
 }
 
 // about reports whether a credential is for some requests to a name.
@@ -54,7 +55,7 @@ func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 		p.Deny, err = parseRules(rules.Deny, now)
 	}
 	for _, c := range rules.Credentials {
-		b := boundCredential{Credential: credential.Credential{Name: c.Name, Header: c.Header, Format: c.Format, Placeholder: c.Placeholder}, limit: c.Limit}
+		b := boundCredential{Credential: credential.Credential{Name: c.Name, Header: c.Header, Format: c.Format, Placeholder: c.Placeholder}, limit: c.Limit, base: c.Base}
 		for _, text := range c.Rules {
 			r, wrong := ParseRule(text)
 			b.rules, err = append(b.rules, r), errors.Join(err, wrong)
@@ -70,6 +71,15 @@ func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 // guards reports whether there is a credential for a name. Requests to it are judged, so that they have no other credential.
 func (p Policy) guards(name string) bool {
 	return !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.about(name) })
+}
+
+// leaving returns the port at which a connection to a name leaves this machine. A service that programs may speak to without TLS is
+// reached over TLS.
+func (p Policy) leaving(name string, port uint16) uint16 {
+	if port == 80 && !p.Open && slices.ContainsFunc(p.credentials, func(c boundCredential) bool { return c.base && c.about(name) }) {
+		return 443
+	}
+	return port
 }
 
 // splitCredentials returns the credentials that a request may have, and the others.
@@ -170,6 +180,7 @@ type Decision struct {
 // refused. A denial counts for more than any permission. In an open network requests are not seen, so a rule that denies
 // some of them denies the connection.
 func (p Policy) Decide(name string, to netip.AddrPort) Decision {
+	to = netip.AddrPortFrom(to.Addr(), p.leaving(name, to.Port()))
 	about := func(r Rule) bool {
 		if name == "" {
 			return r.Addresses(to.Addr(), to.Port())
@@ -202,6 +213,7 @@ func (p Policy) Decide(name string, to netip.AddrPort) Decision {
 
 // Request judges a request on a connection that is [Decision.Judged]. path is the result of [request.Path].
 func (p Policy) Request(name string, port uint16, method, path string) Decision {
+	port = p.leaving(name, port)
 	about := func(r Rule) bool { return r.Names(name, port) && r.requests.Matches(method, path) }
 	if p.Lockdown {
 		return Decision{Reason: "lockdown"}

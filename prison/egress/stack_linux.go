@@ -338,6 +338,8 @@ func (e *Engine) newFlow(network string, to netip.AddrPort) *flow {
 		f.proto = control.ProtoTLS
 	case to.Port() == 80:
 		f.proto = control.ProtoHTTP
+		f.to = netip.AddrPortFrom(to.Addr(), e.current().leaving(f.name, to.Port()))
+		f.secured = f.to != to
 	}
 	return f
 }

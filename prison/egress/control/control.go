@@ -63,6 +63,10 @@ type Credential struct {
 	// nobody can use the credential.
 	Placeholder string   `json:"placeholder,omitempty"`
 	Variables   []string `json:"variables,omitempty"`
+	// Base lets programs inside speak HTTP without TLS to these hosts, at port 80. The network speaks TLS with the hosts.
+	Base bool `json:"base,omitempty"`
+	// BaseURL is a variable inside with the address of the service, as NAME=URL; empty for none.
+	BaseURL string `json:"baseURL,omitempty"`
 	// Limit is the maximum number of requests a day (UTC) that get the value; 0 means no limit.
 	Limit int `json:"limit,omitempty"`
 	// Source is where the value comes from, as people have written it.

@@ -27,25 +27,26 @@ type service struct {
 	header, format string
 	prefix         string // of a placeholder, because some clients check it
 	methods        string // that get the value; empty: all
+	base           string // the variable with the address of the service, and what follows the host in it: "NAME=/path"
 }
 
 const authorization, bearer = "Authorization", "Bearer %s"
 
 // services are the known credentials. A setting uses one by its name, and an agent by its variable.
 var services = []service{
-	{"anthropic", "ANTHROPIC_API_KEY", []string{"api.anthropic.com"}, "X-Api-Key", "%s", "sk-ant-api03-", ""},
-	{"anthropic-token", "ANTHROPIC_AUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "", ""},
-	{"anthropic-oauth", "CLAUDE_CODE_OAUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "sk-ant-oat01-", ""},
-	{"openai", "OPENAI_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", ""},
-	{"codex", "CODEX_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", ""},
-	{"google", "GEMINI_API_KEY", []string{"generativelanguage.googleapis.com"}, "X-Goog-Api-Key", "%s", "AIza", ""},
-	{"openrouter", "OPENROUTER_API_KEY", []string{"openrouter.ai"}, authorization, bearer, "sk-or-v1-", ""},
-	{"copilot", "COPILOT_GITHUB_TOKEN", []string{"api.github.com", "*.githubcopilot.com"}, authorization, bearer, "gho_", ""},
-	{"github", "GITHUB_TOKEN", []string{"api.github.com"}, authorization, bearer, "ghp_", "GET,HEAD"},
-	{"npm", "NPM_TOKEN", []string{"registry.npmjs.org"}, authorization, bearer, "npm_", "GET,HEAD"},
-	{"pypi", "PYPI_TOKEN", []string{"pypi.org"}, authorization, "Basic __token__:%s", "pypi-", "GET,HEAD"},
-	{"cargo", "CARGO_REGISTRY_TOKEN", []string{"crates.io", "index.crates.io"}, authorization, "%s", "cio", "GET,HEAD"},
-	{"amp", "AMP_API_KEY", []string{"ampcode.com"}, authorization, bearer, "sgamp_", ""},
+	{"anthropic", "ANTHROPIC_API_KEY", []string{"api.anthropic.com"}, "X-Api-Key", "%s", "sk-ant-api03-", "", "ANTHROPIC_BASE_URL="},
+	{"anthropic-token", "ANTHROPIC_AUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "", "", "ANTHROPIC_BASE_URL="},
+	{"anthropic-oauth", "CLAUDE_CODE_OAUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "sk-ant-oat01-", "", "ANTHROPIC_BASE_URL="},
+	{"openai", "OPENAI_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", "", "OPENAI_BASE_URL=/v1"},
+	{"codex", "CODEX_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", "", "OPENAI_BASE_URL=/v1"},
+	{"google", "GEMINI_API_KEY", []string{"generativelanguage.googleapis.com"}, "X-Goog-Api-Key", "%s", "AIza", "", "GOOGLE_GEMINI_BASE_URL="},
+	{"openrouter", "OPENROUTER_API_KEY", []string{"openrouter.ai"}, authorization, bearer, "sk-or-v1-", "", ""},
+	{"copilot", "COPILOT_GITHUB_TOKEN", []string{"api.github.com", "*.githubcopilot.com"}, authorization, bearer, "gho_", "", ""},
+	{"github", "GITHUB_TOKEN", []string{"api.github.com"}, authorization, bearer, "ghp_", "GET,HEAD", ""},
+	{"npm", "NPM_TOKEN", []string{"registry.npmjs.org"}, authorization, bearer, "npm_", "GET,HEAD", ""},
+	{"pypi", "PYPI_TOKEN", []string{"pypi.org"}, authorization, "Basic __token__:%s", "pypi-", "GET,HEAD", ""},
+	{"cargo", "CARGO_REGISTRY_TOKEN", []string{"crates.io", "index.crates.io"}, authorization, "%s", "cio", "GET,HEAD", ""},
+	{"amp", "AMP_API_KEY", []string{"ampcode.com"}, authorization, bearer, "sgamp_", "", ""},
 }
 
 // serviceOf returns the service for which a condition holds.
@@ -63,6 +64,7 @@ type draft struct {
 	ownHosts         bool // a setting has replaced those of the service
 	variables, paths []string
 	limit            int
+	plain            bool // mode=base
 }
 
 var (
@@ -139,8 +141,8 @@ func (d *draft) set(field, value string) error {
 	case "methods":
 		d.methods = strings.ReplaceAll(value, " ", "")
 	case "mode":
-		if value != "tls" {
-			return errors.New("only tls is possible yet")
+		if d.plain = value == "base"; !d.plain && value != "tls" {
+			return errors.New("want tls or base")
 		}
 	case "limit":
 		n, err := strconv.Atoi(value)
@@ -195,7 +197,10 @@ func (d *draft) credential() (c control.Credential, err error) {
 	if len(paths) == 0 {
 		paths = []string{""}
 	}
-	c = control.Credential{Name: d.name, Header: d.header, Format: d.format, Variables: d.places(), Limit: d.limit, Source: d.source}
+	c = control.Credential{Name: d.name, Header: d.header, Format: d.format, Variables: d.places(), Limit: d.limit, Source: d.source, Base: d.plain}
+	if variable, path, known := strings.Cut(d.base, "="); known && d.plain && !strings.Contains(d.hosts[0], "*") {
+		c.BaseURL = variable + "=http://" + d.hosts[0] + path
+	}
 	for _, host := range d.hosts {
 		if strings.ContainsAny(host, "/: =") {
 			return c, fmt.Errorf("host: %q is not the name of a host", clip(host))
@@ -279,13 +284,17 @@ func place(all, before []control.Credential, secrets []secret.Secret) []control.
 	return all
 }
 
-// Placeholders returns the variables that programs inside get in place of values, as NAME=VALUE.
+// Placeholders returns the variables that programs inside get in place of values, and those with the addresses of services, as
+// NAME=VALUE.
 func Placeholders(all []control.Credential) (env []string) {
 	for _, c := range all {
 		for _, name := range c.Variables {
 			if c.Placeholder != "" {
 				env = append(env, name+"="+c.Placeholder)
 			}
+		}
+		if c.BaseURL != "" && c.Placeholder != "" {
+			env = append(env, c.BaseURL)
 		}
 	}
 	return env

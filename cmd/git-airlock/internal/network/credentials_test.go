@@ -39,7 +39,7 @@ func TestCredentialSettings(t *testing.T) {
 	if got := HostsOf(all[1]); got != "a.test, *.b.test" {
 		t.Error(got)
 	}
-	for _, bad := range []string{"own.source=env:A", "own.host=a.test", "openai.colour=x", "openai.limit=0", "openai.mode=base", "Own.source=x", "openai.format=x", "openai.host=*.com",
+	for _, bad := range []string{"own.source=env:A", "own.host=a.test", "openai.colour=x", "openai.limit=0", "openai.mode=plain", "Own.source=x", "openai.format=x", "openai.host=*.com",
 		"openai.host=a.test/x", "openai.header=a b", "openai.env=1", "openai.methods=get", "openai.paths=x"} {
 		lines := []string{bad}
 		if strings.HasPrefix(bad, "openai") {
@@ -47,6 +47,12 @@ func TestCredentialSettings(t *testing.T) {
 		}
 		if all, err := credentials(nil, settingsOf(lines...), nil); err == nil {
 			t.Errorf("%s: %+v", bad, all)
+		}
+	}
+	for host, want := range map[string]string{"api.openai.com": "OPENAI_BASE_URL=http://api.openai.com/v1", "a.test": "OPENAI_BASE_URL=http://a.test/v1", "*.a.test": ""} {
+		all, err := credentials(nil, settingsOf("openai.source=env:A", "openai.mode=base", "openai.host="+host), nil)
+		if err != nil || !all[0].Base || all[0].BaseURL != want {
+			t.Errorf("%s: %+v, %v", host, all, err)
 		}
 	}
 	for _, s := range services {
