@@ -269,6 +269,12 @@ type Prison interface {
 	Close() error
 }
 
+// Own is a prison whose first process is this program.
+type Own interface {
+	// Own returns the path inside with which [Prison.Exec] runs this program. It is no path for the agent's processes.
+	Own() string
+}
+
 // Process is one command inside a prison.
 type Process struct {
 	Argv []string // looked up in the prison's PATH unless Argv[0] contains a slash; required

@@ -23,6 +23,9 @@ type running struct {
 
 func (r *running) Close() error { return r.close() }
 
+// Own implements [prison.Own]: init is this program.
+func (r *running) Own() string { return "/proc/self/exe" }
+
 // ask connects, sends a request and returns the connection, with the descriptors of the first reply.
 func (r *running) ask(ctx context.Context, q wire.Request) (wire.Conn, []*os.File, error) {
 	if err := ctx.Err(); err != nil {

@@ -53,10 +53,7 @@ func (s *Store) State(c Checkpoint) (State, error) {
 // Present returns the present state of the workspace that c serves, and stores nothing. The error is an [Unreadable] if a file is
 // closed to its owner.
 func (s *Store) Present(ctx context.Context, c *files.Client) (State, error) {
-	top, err := walk(c, false)
-	if err == nil {
-		_, err = s.look(ctx, c, top)
-	}
+	top, _, err := s.present(ctx, c, Options{})
 	return State{top}, err
 }
 

@@ -103,8 +103,11 @@ func encode(top *node, store sink) (r roots, err error) {
 	return r, nil
 }
 
-// encodeFolder stores the two trees of a folder: the contents, and modes and times.
+// encodeFolder stores the two trees of a folder: the contents, and modes and times. It does nothing for a folder whose objects are known.
 func encodeFolder(n *node, store sink) error {
+	if n.tree != (oid{}) {
+		return nil
+	}
 	var contents, metas []treeEntry
 	list := appendMeta(nil, n, "")
 	for _, c := range n.children {

@@ -1,100 +1,171 @@
 package checkpoint
 
 import (
-	"bufio"
-	"encoding/gob"
-	"errors"
+	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
-// index remembers the contents of the last checkpoint, so that unchanged files need not be read again.
+// index is the workspace as the last checkpoint found it, so that unchanged files need not be read again, and the objects of unchanged
+// folders need not be computed again.
 type index struct {
-	number int
-	files  map[string]*node
-	ids    map[oid]bool // all objects of the checkpoint
+	number int   // of the checkpoint
+	top    *node // nil if nothing is known
 }
 
 const (
 	indexName    = "stats" // git has an index of its own in a repository
-	indexVersion = 1
+	indexVersion = 2
 )
 
-// indexHeader is the first value in the file.
-type indexHeader struct {
-	Version, Number int
-	Objects         []oid
-}
+// The file contains the version, the number of the checkpoint, the files in the order of a walk, and a checksum. A folder has the
+// number of its entries before them.
 
-// indexed is a regular file in the file.
-type indexed struct {
-	Path       string
-	Stat       files.Stat
-	Blob       oid
-	Settled    bool
-	Attributes bool
-}
-
-func (i *index) at(path string) *node { return i.files[path] }
-
-func (i *index) known() map[oid]bool {
-	if i.ids == nil {
-		return map[oid]bool{}
-	}
-	return i.ids
-}
+// Bits of a file's flags.
+const (
+	isSettled = 1 << iota
+	hasAttributes
+)
 
 // readIndex reads the index. A missing, broken or outdated one is empty: then all files are read.
 func (s *Store) readIndex() *index {
 	empty := &index{}
-	f, err := os.Open(filepath.Join(s.dir, indexName))
-	if err != nil {
+	content, err := os.ReadFile(filepath.Join(s.dir, indexName))
+	if err != nil || len(content) < crc32.Size {
 		return empty
 	}
-	defer f.Close()
-	var header indexHeader
-	var list []indexed
-	d := gob.NewDecoder(bufio.NewReaderSize(f, 1<<20))
-	if err := errors.Join(d.Decode(&header), d.Decode(&list)); err != nil || header.Version != indexVersion {
+	body, sum := content[:len(content)-crc32.Size], content[len(content)-crc32.Size:]
+	if crc32.ChecksumIEEE(body) != binary.LittleEndian.Uint32(sum) {
 		return empty
 	}
-	if last, err := s.last(); err != nil || last != header.Number {
+	d := indexDecoder{rest: body}
+	version, number := d.number(), int(d.number())
+	if last, err := s.last(); err != nil || version != indexVersion || last != number {
 		return empty
 	}
-	i := &index{number: header.Number, files: make(map[string]*node, len(list)), ids: make(map[oid]bool, len(header.Objects))}
-	for _, e := range list {
-		i.files[e.Path] = &node{Stat: e.Stat, blob: e.Blob, settled: e.Settled, attributes: e.Attributes}
-		i.ids[e.Blob] = true
+	top := d.node(0)
+	if d.broken {
+		return empty
 	}
-	for _, id := range header.Objects {
-		i.ids[id] = true
-	}
-	return i
+	return &index{number, top}
 }
 
-// writeIndex replaces the index. objects are those of the checkpoint, except the contents of files.
-func (s *Store) writeIndex(number int, top *node, objects []oid) error {
-	header := indexHeader{Version: indexVersion, Number: number, Objects: objects}
-	var list []indexed
-	for path, n := range top.all() {
-		if n.kind == files.Regular {
-			list = append(list, indexed{path, n.Stat, n.blob, n.settled, n.attributes})
-		}
-	}
-	f, err := os.CreateTemp(s.dir, "tmp_index_")
-	if err != nil {
+// writeIndex replaces the index.
+func (s *Store) writeIndex(i *index) error {
+	const perFile = 100
+	b := make([]byte, 0, perFile<<10)
+	b = binary.AppendUvarint(b, indexVersion)
+	b = binary.AppendUvarint(b, uint64(i.number))
+	b = appendNode(b, i.top)
+	b = binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	temporary := filepath.Join(s.dir, "tmp_index")
+	if err := os.WriteFile(temporary, b, 0o600); err != nil {
 		return err
 	}
-	w := bufio.NewWriterSize(f, 1<<20)
-	e := gob.NewEncoder(w)
-	err = errors.Join(e.Encode(header), e.Encode(list), w.Flush(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(s.dir, indexName))
+	return os.Rename(temporary, filepath.Join(s.dir, indexName))
+}
+
+func appendNode(b []byte, n *node) []byte {
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	b = append(b, byte(n.kind))
+	text(n.name)
+	for _, v := range []uint64{uint64(n.mode), n.Device, n.Inode, uint64(n.Size), n.links} {
+		b = binary.AppendUvarint(b, v)
 	}
-	return nil
+	for _, v := range []int64{n.mtime, n.Mtime, n.Ctime} {
+		b = binary.AppendVarint(b, v)
+	}
+	switch n.kind {
+	case files.Regular:
+		var flags byte
+		if n.settled {
+			flags |= isSettled
+		}
+		if n.attributes {
+			flags |= hasAttributes
+		}
+		b = append(append(b, flags), n.blob[:]...)
+	case files.Link:
+		text(n.target)
+	case files.Folder:
+		b = append(append(b, n.tree[:]...), n.meta[:]...)
+		b = binary.AppendUvarint(b, uint64(len(n.children)))
+		for _, c := range n.children {
+			b = appendNode(b, c)
+		}
+	}
+	return b
+}
+
+// indexDecoder reads the file. Nobody else writes it, and its checksum is right, so it must only not crash.
+type indexDecoder struct {
+	rest   []byte
+	broken bool
+	free   []node
+}
+
+func (d *indexDecoder) take(n uint64) []byte {
+	if d.broken = d.broken || n > uint64(len(d.rest)); d.broken {
+		return nil
+	}
+	taken := d.rest[:n]
+	d.rest = d.rest[n:]
+	return taken
+}
+
+func (d *indexDecoder) number() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	d.take(uint64(n)) // a negative n is too large
+	return v
+}
+
+func (d *indexDecoder) signed() int64 {
+	v, n := binary.Varint(d.rest)
+	d.take(uint64(n)) // a negative n is too large
+	return v
+}
+
+func (d *indexDecoder) id() (id oid) {
+	copy(id[:], d.take(uint64(len(id))))
+	return id
+}
+
+func (d *indexDecoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *indexDecoder) node(depth int) *node {
+	if len(d.free) == 0 {
+		d.free = make([]node, 256)
+	}
+	n := &d.free[0]
+	d.free = d.free[1:]
+	n.kind = files.Kind(d.byte())
+	n.name = string(d.take(d.number()))
+	n.mode, n.Device, n.Inode = uint32(d.number()), d.number(), d.number()
+	n.Size, n.links = int64(d.number()), d.number()
+	n.mtime, n.Mtime, n.Ctime = d.signed(), d.signed(), d.signed()
+	switch n.kind {
+	case files.Regular:
+		flags := d.byte()
+		n.settled, n.attributes, n.blob = flags&isSettled != 0, flags&hasAttributes != 0, d.id()
+	case files.Link:
+		n.target = string(d.take(d.number()))
+	case files.Folder:
+		n.tree, n.meta = d.id(), d.id()
+		d.broken = d.broken || depth > files.MaxDepth+1
+		for left := d.number(); left > 0 && !d.broken; left-- {
+			n.children = append(n.children, d.node(depth+1))
+		}
+	}
+	return n
 }

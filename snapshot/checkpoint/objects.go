@@ -69,6 +69,16 @@ func (s *objects) close() (err error) {
 	return err
 }
 
+// has reports whether the store has an object.
+func (s *objects) has(id oid) bool {
+	for _, p := range s.packs {
+		if _, err := p.index.FindOffset(plumbing.Hash(id)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // open returns type, size and content of an object.
 func (s *objects) open(id oid) (kind string, size int64, content io.ReadCloser, err error) {
 	for _, p := range s.packs {
@@ -163,7 +173,7 @@ func parseOID(text string) (id oid, err error) {
 
 // copyTo stores an object and everything that it names in another pack.
 func (s *objects) copyTo(p *pack, kind string, id oid) error {
-	if p.known[id] {
+	if p.contains(id) {
 		return nil
 	}
 	switch kind {

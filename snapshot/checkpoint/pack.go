@@ -24,9 +24,10 @@ type pack struct {
 	sum     *counted
 	deflate *zlib.Writer
 	added   []idxfile.Entry
-	offset  int64        // where the next object begins
-	known   map[oid]bool // objects that need not be written again
-	most    int64        // bytes of the pack
+	offset  int64          // where the next object begins
+	known   map[oid]bool   // objects of this pack
+	has     func(oid) bool // objects that need not be written again; may be nil
+	most    int64          // bytes of the pack
 
 	installed string // the path of the finished pack
 }
@@ -47,13 +48,13 @@ func (c *counted) Write(p []byte) (int, error) {
 // objectTypes are the types of objects in a pack, see gitformat-pack(5).
 var objectTypes = map[string]byte{"commit": 1, "tree": 2, "blob": 3}
 
-// newPack begins a pack in a folder. known are objects that the store has.
-func newPack(folder string, known map[oid]bool, most int64) (*pack, error) {
+// newPack begins a pack in a folder. has reports whether an object need not be written; it may be nil.
+func newPack(folder string, has func(oid) bool, most int64) (*pack, error) {
 	f, err := os.CreateTemp(folder, "tmp_pack_")
 	if err != nil {
 		return nil, err
 	}
-	p := &pack{file: f, out: bufio.NewWriterSize(f, 1<<16), known: known, most: most}
+	p := &pack{file: f, out: bufio.NewWriterSize(f, 1<<16), known: map[oid]bool{}, has: has, most: most}
 	p.sum = &counted{to: p.out, crc: crc32.NewIEEE()}
 	p.deflate, err = zlib.NewWriterLevel(p.sum, zlib.BestSpeed)
 	if err != nil {
@@ -67,6 +68,9 @@ func packHeader(objects uint32) []byte {
 	return []byte{'P', 'A', 'C', 'K', 0, 0, 0, 2, byte(objects >> 24), byte(objects >> 16), byte(objects >> 8), byte(objects)}
 }
 
+// contains reports whether an object need not be written again.
+func (p *pack) contains(id oid) bool { return p.known[id] || p.has != nil && p.has(id) }
+
 // write adds bytes of the pack that belong to no object. A bufio.Writer keeps its first error, which finish returns.
 func (p *pack) write(b []byte) {
 	p.out.Write(b) //nolint:errcheck // see finish
@@ -76,7 +80,7 @@ func (p *pack) write(b []byte) {
 // put stores an object.
 func (p *pack) put(kind string, content []byte) (oid, error) {
 	id := name(kind, content)
-	if p.known[id] {
+	if p.contains(id) {
 		return id, nil
 	}
 	return id, p.add(kind, int64(len(content)), func(w io.Writer) error {
@@ -85,8 +89,18 @@ func (p *pack) put(kind string, content []byte) (oid, error) {
 	}, func() oid { return id })
 }
 
+// smallBlob is the size up to which a content is read as a whole, so that it need not be compressed if the store has it.
+const smallBlob = 1 << 20
+
 // putBlob stores the content of a file of a known size.
 func (p *pack) putBlob(size int64, content io.Reader) (id oid, err error) {
+	if size <= smallBlob {
+		whole := make([]byte, size)
+		if _, err := io.ReadFull(content, whole); err != nil {
+			return id, err
+		}
+		return p.put("blob", whole)
+	}
 	h := sha1.New() //nolint:gosec // the name of a git object
 	fmt.Fprintf(h, "blob %d\x00", size)
 	return id, p.add("blob", size, func(w io.Writer) error {
@@ -119,7 +133,7 @@ func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func
 		return err
 	}
 	name := id()
-	if p.known[name] {
+	if p.contains(name) {
 		return p.back()
 	}
 	p.known[name] = true

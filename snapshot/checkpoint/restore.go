@@ -73,7 +73,7 @@ func wanted(path string, now, saved *node, o RestoreOptions) *node {
 			n = *saved
 		}
 	}
-	n.children = nil
+	n.children, n.tree, n.meta = nil, oid{}, oid{}
 	if n.kind != files.Folder {
 		return &n
 	}
@@ -212,14 +212,21 @@ func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (don
 	if err != nil {
 		return done, fmt.Errorf("restore: %w", err)
 	}
-	top, err := walk(c, true)
-	if err != nil {
+	top, changing, err := s.present(ctx, c, Options{Opens: true})
+	if err == nil && len(changing) > 0 {
+		err = fmt.Errorf("%d files change while they are read: %q", len(changing), changing[0])
+	}
+	if top == nil {
 		return done, errors.Join(ErrDiffers, err)
 	}
-	done.IDs, err = s.identify(ctx, c, top)
 	if err = errors.Join(err, shut(c, top)); err != nil {
 		return done, errors.Join(ErrDiffers, err)
 	}
+	now, err := encode(top, nameOnly)
+	if err != nil {
+		return done, err
+	}
+	done.IDs = now.ids()
 	want, err := encode(r.want, nameOnly)
 	if err != nil {
 		return done, err
@@ -257,27 +264,17 @@ func shut(c *files.Client, top *node) (err error) {
 
 func nameOnly(kind string, content []byte) (oid, error) { return name(kind, content), nil }
 
-// look finds the contents of a walked workspace, without storing anything, and returns the files that changed meanwhile. Files that
-// are as the last checkpoint's walk found them are not read again.
-func (s *Store) look(ctx context.Context, c *files.Client, top *node) (changing []string, err error) {
-	before := s.readIndex()
-	p, err := newPack(s.folder, before.known(), s.most)
+// present returns the present state of the workspace, without storing anything, and the files that changed meanwhile. Files that are
+// as the last checkpoint's walk found them are not read again.
+func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *node, changing []string, err error) {
+	found, err := look(c, s.readIndex().top, o)
 	if err != nil {
-		return nil, err
+		return found.top, nil, err
 	}
-	changing, err = s.fill(ctx, c, top, before, p, false)
-	return changing, errors.Join(err, p.drop())
-}
-
-// identify computes the ids of a walked workspace, without storing anything.
-func (s *Store) identify(ctx context.Context, c *files.Client, top *node) (ids IDs, err error) {
-	changing, err := s.look(ctx, c, top)
-	if err == nil && len(changing) > 0 {
-		err = fmt.Errorf("%d files change while they are read: %q", len(changing), changing[0])
-	}
+	p, err := newPack(s.folder, s.has, s.most)
 	if err != nil {
-		return ids, err
+		return found.top, nil, err
 	}
-	r, err := encode(top, nameOnly)
-	return r.ids(), err
+	changing, err = fill(ctx, c, found.unread, p)
+	return found.top, changing, errors.Join(err, p.drop())
 }

@@ -310,7 +310,7 @@ func (s *Store) compact() error {
 	if err != nil {
 		return err
 	}
-	p, err := newPack(s.folder, map[oid]bool{}, 1<<62)
+	p, err := newPack(s.folder, nil, 1<<62)
 	if err != nil {
 		return err
 	}

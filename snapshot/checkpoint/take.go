@@ -58,8 +58,9 @@ type Options struct {
 // have removed the file after the walk.
 func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
 	begun := time.Now()
+	base := s.readIndex()
 	for range readings {
-		t, err = s.take(ctx, c, o)
+		t, err = s.take(ctx, c, o, base)
 		if refused := new(Unreadable); !errors.As(err, &refused) || o.Opens {
 			break
 		}
@@ -68,28 +69,23 @@ func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 	return t, err
 }
 
-func (s *Store) take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
-	before := s.readIndex()
-	t.top, err = walk(c, o.Opens)
+func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *index) (t Taken, err error) {
+	found, err := look(c, base.top, o)
+	t.top = found.top
 	if err != nil {
 		return t, err
 	}
-	if err := s.fits(t.top, before); err != nil {
+	if err := s.fits(found.unread); err != nil {
 		return t, err
 	}
-	p, err := newPack(s.folder, before.known(), s.most)
+	p, err := newPack(s.folder, s.has, s.most)
 	if err != nil {
 		return t, err
 	}
-	if t.Changing, err = s.fill(ctx, c, t.top, before, p, o.Whole); err != nil {
+	if t.Changing, err = fill(ctx, c, found.unread, p); err != nil {
 		return t, errors.Join(err, p.drop())
 	}
-	var used []oid
-	r, err := encode(t.top, func(kind string, content []byte) (oid, error) {
-		id, err := p.put(kind, content)
-		used = append(used, id)
-		return id, err
-	})
+	r, err := encode(t.top, p.put)
 	if err != nil {
 		return t, errors.Join(err, p.drop())
 	}
@@ -109,54 +105,7 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 		return t, err
 	}
 	t.count()
-	return t, s.writeIndex(t.Number, t.top, used)
-}
-
-// mostFiles bounds the memory for a workspace, about 500 bytes a file.
-const mostFiles = 2_000_000
-
-// walk reads what is in the workspace, without contents.
-func walk(c *files.Client, opens bool) (*node, error) {
-	var top *node
-	var way []*node // from the workspace to the entry before
-	refused := &Unreadable{}
-	left := mostFiles
-	err := c.Walk(opens, func(e files.Entry) error {
-		if left--; left < 0 {
-			return fmt.Errorf("more than %d files", mostFiles)
-		}
-		n := &node{name: e.Name, kind: e.Kind, mode: e.Mode, mtime: e.Mtime, target: e.Target, Stat: e.Stat, links: e.Links, opened: e.Opened}
-		way = append(way[:e.Depth], n)
-		if e.Error != "" {
-			refused.add(pathOf(way), e.Error)
-		}
-		if e.Depth == 0 {
-			top = n
-			return nil
-		}
-		parent := way[e.Depth-1]
-		if parent.kind != files.Folder {
-			return fmt.Errorf("%q is in %q, which is not a folder", e.Name, parent.name)
-		}
-		parent.children = append(parent.children, n)
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("walk the workspace: %w", err)
-	case refused.Count > 0:
-		return top, refused
-	case top == nil:
-		return nil, errors.New("walk the workspace: nothing came")
-	}
-	return top, nil
-}
-
-func pathOf(way []*node) (path string) {
-	for _, n := range way[min(1, len(way)):] {
-		path = join(path, n.name)
-	}
-	return path
+	return t, s.writeIndex(&index{t.Number, t.top})
 }
 
 // readings is how often a file is read that changes meanwhile.
@@ -165,49 +114,44 @@ const readings = 3
 // settleTime is more than the ctime of a change can be behind the clock.
 const settleTime = 50 * time.Millisecond
 
-// fits returns [ErrTooLarge] if the files that an index does not have with their sizes are larger than the store may be. Reading a
-// sparse file could take days, and would store almost nothing.
-func (s *Store) fits(top *node, before *index) error {
+// fits returns [ErrTooLarge] if the files to read that have new sizes are larger than the store may be. Reading a sparse file
+// could take days, and would store almost nothing.
+func (s *Store) fits(all []unread) error {
 	left := s.most
-	for path, n := range top.all() {
-		if old := before.at(path); n.kind != files.Regular || old != nil && old.Size == n.Size {
+	for _, w := range all {
+		if w.known == w.node.Size {
 			continue
 		}
-		if left -= n.Size; left < 0 {
+		if left -= w.node.Size; left < 0 {
 			return ErrTooLarge
 		}
 	}
 	return nil
 }
 
-// fill finds the contents of all regular files: from an index if nothing can have changed, otherwise by reading.
-func (s *Store) fill(ctx context.Context, c *files.Client, top *node, before *index, p *pack, whole bool) (changing []string, err error) {
-	var wanted []*node
-	var paths []string
-	for path, n := range top.all() {
-		if n.kind != files.Regular {
-			continue
-		}
-		if old := before.at(path); !whole && old != nil && old.settled && old.Stat == n.Stat {
-			n.blob, n.settled, n.attributes = old.blob, true, old.attributes
-			continue
-		}
-		wanted, paths = append(wanted, n), append(paths, path)
-	}
+// fill reads the contents of files. It returns those that changed each time.
+func fill(ctx context.Context, c *files.Client, all []unread, p *pack) (changing []string, err error) {
 	for range readings {
-		if len(wanted) == 0 || ctx.Err() != nil {
+		if len(all) == 0 || ctx.Err() != nil {
 			break
 		}
-		if wanted, paths, err = read(c, wanted, paths, p); err != nil {
+		if all, err = read(c, all, p); err != nil {
 			return nil, err
 		}
 	}
-	return paths, ctx.Err()
+	for _, w := range all {
+		changing = append(changing, w.path)
+	}
+	return changing, ctx.Err()
 }
 
 // read stores the contents of files. It returns those that changed meanwhile.
-func read(c *files.Client, wanted []*node, paths []string, p *pack) (again []*node, againPaths []string, err error) {
+func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 	refused := &Unreadable{}
+	paths := make([]string, len(all))
+	for i, w := range all {
+		paths[i] = w.path
+	}
 	err = c.Read(paths, func(n int, content *files.Content, reason string) error {
 		if content == nil {
 			refused.add(paths[n], reason)
@@ -217,7 +161,7 @@ func read(c *files.Client, wanted []*node, paths []string, p *pack) (again []*no
 		if err != nil {
 			return err
 		}
-		f := wanted[n]
+		f := all[n].node
 		// Mode is of the walk; so is the time, unless the file changed.
 		f.blob, f.attributes, f.mtime = id, content.Attributes, content.Mtime
 		f.settled = time.Since(time.Unix(0, content.Ctime)) > settleTime
@@ -225,32 +169,37 @@ func read(c *files.Client, wanted []*node, paths []string, p *pack) (again []*no
 		return nil
 	}, func(n int, same bool) {
 		if !same {
-			wanted[n].settled = false
-			again, againPaths = append(again, wanted[n]), append(againPaths, paths[n])
+			all[n].node.settled = false
+			again = append(again, all[n])
 		}
 	})
 	if err == nil && refused.Count > 0 {
 		err = refused
 	}
-	return again, againPaths, err
+	return again, err
 }
 
 // count counts the files.
 func (t *Taken) count() {
-	for _, n := range t.top.all() {
-		switch n.kind {
-		case files.Special:
-			t.Special++
-			continue
-		case files.Regular:
-			if n.links > 1 {
-				t.Linked++
-			}
-			if n.attributes {
-				t.Extended++
-			}
-		}
-		t.Files++
-	}
+	t.countIn(t.top)
 	t.Files-- // the workspace itself
+}
+
+func (t *Taken) countIn(n *node) {
+	switch n.kind {
+	case files.Special:
+		t.Special++
+		return
+	case files.Regular:
+		if n.links > 1 {
+			t.Linked++
+		}
+		if n.attributes {
+			t.Extended++
+		}
+	}
+	t.Files++
+	for _, c := range n.children {
+		t.countIn(c)
+	}
 }

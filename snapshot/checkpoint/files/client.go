@@ -47,6 +47,11 @@ func Open(ctx context.Context, run Process, path string) (*Client, error) {
 	return Start(ctx, run, inside, argument, path), nil
 }
 
+// OpenOwn does what Open does in a prison that has this program already, at the path program.
+func OpenOwn(ctx context.Context, run Process, program, path string) *Client {
+	return Start(ctx, run, program, argument, path)
+}
+
 // Start starts a process that calls [Serve].
 func Start(ctx context.Context, run Process, argv ...string) *Client {
 	ctx, cancel := context.WithCancel(ctx)

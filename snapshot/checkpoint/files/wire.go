@@ -85,9 +85,25 @@ func decode[T any](r *reader, read func(io.ByteReader) (T, error)) (value T) {
 	return value
 }
 
-func (r *reader) number() uint64 { return decode(r, binary.ReadUvarint) }
+func (r *reader) number() uint64 {
+	if r.err == nil && r.Buffered() >= binary.MaxVarintLen64 { // the usual case, without a call for each byte
+		b, err := r.Peek(binary.MaxVarintLen64)
+		if v, n := binary.Uvarint(b); err == nil && n > 0 {
+			r.Discard(n) //nolint:errcheck // they are in the buffer
+			return v
+		}
+	}
+	return decode(r, binary.ReadUvarint)
+}
 
-func (r *reader) signed() int64 { return decode(r, binary.ReadVarint) }
+func (r *reader) signed() int64 {
+	v := r.number()
+	n := int64(v >> 1)
+	if v&1 != 0 {
+		n = ^n
+	}
+	return n
+}
 
 func (r *reader) kind() byte { return decode(r, io.ByteReader.ReadByte) }
 
@@ -98,6 +114,12 @@ func (r *reader) text(longest uint64) string {
 	}
 	if r.err != nil {
 		return ""
+	}
+	if n <= uint64(r.Buffered()) {
+		b, _ := r.Peek(int(n))
+		text := string(b)
+		r.Discard(int(n)) //nolint:errcheck // they are in the buffer
+		return text
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r, b); err != nil {

@@ -91,8 +91,10 @@ func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (
 	run := func(ctx context.Context, argv []string, in io.Reader, out, said io.Writer) (int, error) {
 		return box.Exec(ctx, prison.Process{Argv: argv, Stdin: in, Stdout: out, Stderr: said, Dir: "/"})
 	}
-	c, err := files.Open(ctx, run, prison.Workspace)
-	if err != nil {
+	var c *files.Client
+	if own, ok := box.(prison.Own); ok {
+		c = files.OpenOwn(ctx, run, own.Own(), prison.Workspace)
+	} else if c, err = files.Open(ctx, run, prison.Workspace); err != nil {
 		return nil, nil, errors.Join(err, box.Close())
 	}
 	return c, func() error { return errors.Join(c.Close(), box.Close()) }, nil

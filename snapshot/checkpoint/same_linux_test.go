@@ -1,0 +1,49 @@
+package checkpoint
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// fromScratch returns the ids of the workspace that a store computes which has seen nothing before.
+func (w *world) fromScratch() IDs {
+	w.Helper()
+	store, err := OpenStore(filepath.Join(w.TempDir(), "scratch"), DefaultBytes)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer store.Close()
+	taken, err := store.Take(w.Context(), w.Client, Options{Now: begin, Opens: true})
+	if err == nil {
+		err = taken.Shut(w.Client)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return taken.IDs
+}
+
+// TestSameAsFromScratch compares the ids of checkpoints, which take over what has not changed, with those of a store that has seen
+// nothing before. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
+func TestSameAsFromScratch(t *testing.T) {
+	cycles := 100
+	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {
+		cycles = n
+	}
+	const perWorld = 50
+	for seed := range (cycles + perWorld - 1) / perWorld {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 23))
+			w := newWorld(t, DefaultBytes)
+			for range perWorld {
+				damage(t, r, w.dir, 1+r.IntN(10))
+				if got, want := w.take("").IDs, w.fromScratch(); got != want {
+					t.Fatalf("ids %v, from scratch %v", got, want)
+				}
+			}
+		})
+	}
+}
