@@ -48,6 +48,25 @@ func (r *Repository) ShowChange(ctx context.Context, out io.Writer, colour bool,
 	return bare.log(ctx, out, colour, append(args, paths...))
 }
 
+// ShowTrees writes the difference between two trees, escaped. It runs no program that a configuration or an attribute names.
+// The error is [ErrLargePatch] if the difference has more bytes than limit.
+func (g *Git) ShowTrees(ctx context.Context, out io.Writer, colour bool, limit int64, from, to OID) error {
+	args := []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--color=never", string(from), string(to)}
+	if colour {
+		args[5] = "--color=always"
+	}
+	escaper := &escapingWriter{w: out, colour: colour}
+	written := &counted{to: escaper}
+	err := g.Look(ctx, Call{Args: args, Stdout: written, Limit: limit, For: patchTime})
+	if flushErr := escaper.flush(); err == nil {
+		err = flushErr
+	}
+	if err != nil && ctx.Err() == nil && written.n >= limit {
+		return ErrLargePatch
+	}
+	return err
+}
+
 // Pager returns the command that git would use as pager, as git-var(1) resolves it.
 func (r *Repository) Pager(ctx context.Context) (string, error) {
 	if pager, set := os.LookupEnv("GIT_PAGER"); set {

@@ -75,10 +75,10 @@ type Stat struct {
 	Blob           OID // after the change; zeros if the commit removes the file
 }
 
-// Stats lists the files that a commit changes since its first parent.
-func (g *Git) Stats(ctx context.Context, commit OID) ([]Stat, error) {
-	args := diffTree(commit, "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z")
-	records, err := g.Records(ctx, Call{Args: args, For: patchTime})
+// Stats lists the files that a commit changes since its first parent, at some paths (all without any).
+func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, error) {
+	args := append(diffTree(commit, "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"), "--")
+	records, err := g.With("GIT_LITERAL_PATHSPECS=0").Records(ctx, Call{Args: append(args, paths...), For: patchTime})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type Decided struct {
 type Judgement struct {
 	Word   review.Word
 	Reason string
-	// Names are revisions of pending commits, or at least seven digits of inner ones.
+	// Names are numbers that [List] gave, revisions of pending commits, or at least seven digits of inner ones.
 	Names []string
 	UpTo  string // this commit and all before it that have no verdict to the contrary; empty: none
 	All   bool   // all pending commits that have no verdict to the contrary
@@ -132,6 +132,9 @@ func (j *judgement) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 // find returns the inner commit of a name: a pending one, a rejected one, or one that has landed.
 func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
 	revision, _ := j.e.Repo.Commit(ctx, name)
+	if id, err := j.numbered(name, revision); err != nil || id != "" {
+		return id, err
+	}
 	link, _, err := j.Plan.Find(name, revision)
 	if err == nil {
 		return link.Commit, nil
@@ -187,7 +190,11 @@ func (j *judgement) record(ctx context.Context, inner gitops.OID) (Decided, erro
 	}
 	r.Verdict = review.Verdict{Word: j.Word, By: who, At: ledger.Timestamp(j.Now), Inner: inner, Commit: j.outerOf(inner), Reason: j.Reason}
 	decided := Decided{Inner: inner, Commit: cmp.Or(r.Commit, inner), Subject: r.Subject}
-	if before := j.Decisions.ReviewOf(inner); before != nil && before.Number > 0 {
+	before := j.Decisions.ReviewOf(inner)
+	if before != nil {
+		r.Paths = before.Paths
+	}
+	if before != nil && before.Number > 0 {
 		ref := rejectedRef(e, before.Number)
 		old, err := e.Repo.Ref(ctx, ref)
 		if err != nil {

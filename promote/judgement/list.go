@@ -2,9 +2,7 @@ package judgement
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -20,7 +18,7 @@ import (
 // Reviewable is a commit that waits, or one that was rejected, as the user reviews it. All its text is escaped, except
 // the paths of Files.
 type Reviewable struct {
-	Number   int // from 1, in the agent's order
+	Number   int // stable, see [ledger.Numbers]
 	State    review.State
 	Commit   gitops.OID // the outer-ready commit; empty if it has not been built
 	Inner    gitops.OID
@@ -34,7 +32,8 @@ type Reviewable struct {
 	Before   gitops.OID // the commit with a verdict that it replaces, if it is changed
 
 	word    review.Word
-	written string // the author's date
+	looked  map[string]gitops.OID // the files that were looked at
+	written string                // the author's date
 }
 
 // Added and Removed return the numbers of lines in text files.
@@ -53,7 +52,8 @@ func (r Reviewable) Removed() (n int) {
 	return n
 }
 
-// List lists the commits that wait and the rejected ones, in the agent's order. It changes nothing.
+// List lists the commits that wait and the rejected ones, in the agent's order. It gives numbers to new ones, and changes
+// nothing else.
 func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 	j, err := open(ctx, e, Judgement{})
 	if err != nil {
@@ -74,11 +74,13 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Number = len(list) + 1
 		if v := verdicts.Last(r.Commit); v != nil {
 			r.Findings = v.Findings
 		}
 		list = append(list, r)
+	}
+	if err := j.number(list); err != nil {
+		return nil, err
 	}
 	j.pairChanged(list)
 	for i := range list {
@@ -126,7 +128,7 @@ func (j *judgement) pairChanged(list []Reviewable) {
 			}
 			n := slices.IndexFunc(gone, func(g ledger.Reviewed) bool { return g.Commit != "" && same(g, list[i]) })
 			if n >= 0 {
-				list[i].Before = gone[n].Commit
+				list[i].Before, list[i].looked = gone[n].Commit, both(gone[n].Paths, list[i].looked)
 				gone = slices.Delete(gone, n, n+1)
 			}
 		}
@@ -172,7 +174,7 @@ func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewab
 	}
 	r.Subject = c.Subject()
 	if v := j.Decisions.ReviewOf(l.Commit); v != nil {
-		r.word, r.By, r.At, r.Reason = v.Word, gitops.Text(v.By).String(), v.At, gitops.Text(v.Reason).String()
+		r.word, r.By, r.At, r.Reason, r.looked = v.Word, gitops.Text(v.By).String(), v.At, gitops.Text(v.Reason).String(), v.Paths
 	} else if j.Plan.Drops(l.Commit) {
 		r.word = review.Reject // by promote --drop
 	}
@@ -185,6 +187,9 @@ func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewab
 	}
 	if r.Commit == "" && err == nil {
 		r.Files, err = j.Inside.Quarantine.Stats(ctx, l.Commit)
+	}
+	if r.word == review.Seen && len(r.Unseen()) > 0 {
+		r.word = ""
 	}
 	return r, err
 }
@@ -223,18 +228,6 @@ func touches(x, other Reviewable, paths []string) bool {
 		}
 	}
 	return slices.ContainsFunc(x.Files, func(s gitops.Stat) bool { return wanted[s.Path] })
-}
-
-// Find returns the commit of a list that a name stands for: a revision of an outer-ready commit, or at least seven digits
-// of an inner one. The error wraps [history.ErrNotPending] if there is none.
-func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
-	revision, _ := e.Repo.Commit(ctx, name)
-	for _, r := range list {
-		if revision != "" && r.Commit == revision || history.Digits(name) && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) {
-			return r, nil
-		}
-	}
-	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
 }
 
 // Counts are the numbers of commits that wait, by the verdicts on them.

@@ -107,6 +107,16 @@ func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
 	return d
 }
 
+// Look replaces what is known about an inner commit by the same verdict with more files that were looked at.
+func (d Decisions) Look(r Reviewed) Decisions {
+	d.Reviewed = slices.Clone(d.Reviewed)
+	if i := slices.IndexFunc(d.Reviewed, func(x Reviewed) bool { return x.Inner == r.Inner }); i >= 0 {
+		d.Reviewed[i] = r
+		return d
+	}
+	return d.Review(r, "")
+}
+
 // Gate returns the gate of the verdicts. asks reports that only approved commits may land.
 func (d Decisions) Gate(asks bool) review.Gate {
 	g := review.Gate{Asks: asks, Words: map[gitops.OID]review.Word{}}

@@ -54,13 +54,17 @@ const (
 // ErrReason reports that a reason is too long.
 var ErrReason = errors.New("the reason is longer than 8 KiB")
 
-// Line returns the verdict as a line of a note, without a newline.
+// Line returns the verdict as a line of a note, without a newline. Paths that would make the line too long are left out.
 func (v Verdict) Line() (string, error) {
 	v.Version = version
 	if len(v.Reason) > ReasonLimit {
 		return "", ErrReason
 	}
 	line, err := json.Marshal(v)
+	if len(line) > lineLimit && len(v.Paths) > 0 {
+		v.Paths = nil
+		return v.Line()
+	}
 	return string(line), err
 }
 

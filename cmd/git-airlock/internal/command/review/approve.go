@@ -26,7 +26,8 @@ func approveCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "approve", Usage: "let pending commits land",
 		UsageText: "git airlock approve [-m TEXT] REV... | --upto REV | --all",
-		Description: "Records that you have reviewed the commits, and lands those that have all that they need. Takes back a rejection.\n" +
+		Description: "REV is a number of git airlock review, a commit of airlock/<id>/pending, or an inner commit.\n" +
+			"Records that you have reviewed the commits, and lands those that have all that they need. Takes back a rejection.\n" +
 			"Exit status 3 if one of them does not land now.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upto", Usage: "approve `REV` and the commits before it that you have not rejected"},
@@ -63,7 +64,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		return err
 	}
 	decided, err := judgement.Judge(ctx, engine, wanted)
-	if errors.Is(err, history.ErrNotPending) {
+	if errors.Is(err, history.ErrNotPending) || errors.Is(err, judgement.ErrAmbiguous) {
 		return environment.Advise(err, "git airlock review")
 	}
 	if errors.Is(err, review.ErrReason) {
@@ -105,12 +106,12 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 	return nil
 }
 
-// shortOf returns abbreviated ids for a command, each after a space.
-func shortOf(ids []gitops.OID, all []reviewed) string {
+// handlesOf returns names of commits for a command, each after a space.
+func handlesOf(ids []gitops.OID, all []reviewed) string {
 	words := ""
 	for _, r := range all {
 		if slices.Contains(ids, r.Inner) {
-			words += " " + r.short()
+			words += " " + r.handle()
 		}
 	}
 	return words
@@ -130,7 +131,7 @@ func waiting(o ledger.Outcome, decided []judgement.Decided, list []judgement.Rev
 		why := "waits"
 		if names := namesOf(x.Needs, all); len(names) > 0 {
 			why += " for " + strings.Join(names, ", ")
-			next = []string{"git airlock review", "git airlock approve" + shortOf(x.Needs, all)}
+			next = []string{"git airlock review", "git airlock approve" + handlesOf(x.Needs, all)}
 		} else if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); i >= 0 {
 			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
 			next = o.Holds[i].Next

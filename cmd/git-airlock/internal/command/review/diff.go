@@ -15,26 +15,35 @@ import (
 func diffCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "diff", Usage: "show the changes of a pending commit",
-		UsageText: "git airlock diff [REV]",
+		UsageText: "git airlock diff [--no-seen] [REV] [-- PATH...]",
 		Description: "Without REV, shows the changes of all commits that wait, one after the other. No program of the repository or of\n" +
-			"your configuration is run, and no attribute of the tree can hide a change.",
+			"your configuration is run, and no attribute of the tree can hide a change. Files that were shown on a terminal to the end\n" +
+			"count as seen, until they change again.",
+		Flags: []cli.Flag{noSeenFlag},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			d, err := documentOf(c.Context, s, r, edge.Words(c))
 			if err != nil {
 				return err
 			}
-			return edge.Show(c.Context, s, "diff", true, func(out io.Writer, p ui.Paint) error {
+			shown := changes{s: s}
+			if shown.paths, err = fromTop(s, edge.Inside(c)); err != nil {
+				return err
+			}
+			err = edge.Show(c.Context, s, "diff", true, func(out io.Writer, p ui.Paint) error {
 				for _, x := range d.Commits {
-					if x.Commit == "" {
-						continue
+					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow(fmt.Sprintf("commit %d %s", x.Number, x.short())), x.Subject); err != nil {
+						return err
 					}
-					fmt.Fprintf(out, "%s %s\n", p.Yellow("commit "+string(x.Commit)), x.Subject)
-					if err := s.Repo.ShowChange(c.Context, out, bool(p), x.Commit); err != nil {
+					if err := shown.show(c.Context, out, p, x); err != nil {
 						return err
 					}
 				}
 				return nil
 			})
+			if err == nil && !c.Bool(noSeenFlag.Name) {
+				shown.record(c.Context, r)
+			}
+			return err
 		}),
-	}, edge.Takes{Most: 1})
+	}, edge.Takes{Most: 1, Paths: true})
 }

@@ -1,0 +1,121 @@
+package review
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// document is version 1 of review --json.
+type document struct {
+	Version int         `json:"version"`
+	Mode    review.Mode `json:"mode"`
+	judgement.Counts
+	Commits []reviewed `json:"commits"`
+}
+
+// reviewed is a commit of the document. Its text is escaped.
+type reviewed struct {
+	Number   int          `json:"number"` // 0 if it could not be stored
+	State    review.State `json:"state"`
+	Commit   gitops.OID   `json:"commit"` // empty if it has not been built
+	Inner    gitops.OID   `json:"inner"`
+	Subject  string       `json:"subject"`
+	Added    int          `json:"added"`
+	Removed  int          `json:"removed"`
+	Files    []file       `json:"files"`
+	Findings []finding    `json:"findings"`
+	Needs    []gitops.OID `json:"needs"` // inner commits
+	Reason   string       `json:"reason"`
+	By       string       `json:"by"`
+	At       *time.Time   `json:"at"`
+	Replaces gitops.OID   `json:"replaces"` // the commit with a verdict in whose place it is
+
+	of judgement.Reviewable
+}
+
+type file struct {
+	Path    string     `json:"path"`
+	Added   int        `json:"added"` // -1 for a binary file
+	Removed int        `json:"removed"`
+	Blob    gitops.OID `json:"blob"`
+	Seen    bool       `json:"seen"` // the user has looked at it
+}
+
+type finding struct {
+	Rule   string `json:"rule"`
+	Action string `json:"action"`
+	Detail string `json:"detail"`
+}
+
+// documentOf lists the commits of an airlock, or those that some names stand for.
+func documentOf(ctx context.Context, s *session.Session, r airlock.Record, names []string) (document, error) {
+	engine := s.Engine(r)
+	defer engine.Close()
+	d := document{Version: ui.DocumentVersion, Commits: []reviewed{}}
+	list, err := judgement.List(ctx, engine)
+	if err != nil {
+		return d, err
+	}
+	if d.Mode, err = promote.ReadReview(s.Config.With(r.Settings)); err != nil {
+		return d, err
+	}
+	d.Counts = judgement.Count(list)
+	var wanted []gitops.OID
+	for _, name := range names {
+		one, err := judgement.Find(ctx, engine, list, name)
+		if err != nil {
+			return d, environment.Advise(err, "git airlock review")
+		}
+		wanted = append(wanted, one.Inner)
+	}
+	for _, x := range list {
+		if len(names) == 0 || slices.Contains(wanted, x.Inner) {
+			d.Commits = append(d.Commits, reviewedOf(x))
+		}
+	}
+	return d, nil
+}
+
+// waits reports whether a commit waits for a verdict.
+func (d document) waits() bool {
+	return slices.ContainsFunc(d.Commits, func(x reviewed) bool { return x.State.Waits() })
+}
+
+// short returns the abbreviated id of a commit.
+func (r reviewed) short() string { return fmt.Sprintf("%.12s", cmp.Or(r.Commit, r.Inner)) }
+
+// handle returns what a user can type for a commit: its number, or else its id.
+func (r reviewed) handle() string {
+	if r.Number == 0 {
+		return r.short()
+	}
+	return strconv.Itoa(r.Number)
+}
+
+func reviewedOf(x judgement.Reviewable) reviewed {
+	r := reviewed{Number: x.Number, State: x.State, Commit: x.Commit, Inner: x.Inner, Subject: x.Subject, Added: x.Added(), Removed: x.Removed(),
+		Files: []file{}, Findings: []finding{}, Needs: append([]gitops.OID{}, x.Needs...), Reason: x.Reason, By: x.By, Replaces: x.Before, of: x}
+	if !x.At.IsZero() {
+		r.At = &x.At
+	}
+	for _, f := range x.Files {
+		r.Files = append(r.Files, file{gitops.Text(f.Path).String(), f.Added, f.Removed, f.Blob, x.Seen(f)})
+	}
+	for _, f := range x.Findings {
+		r.Findings = append(r.Findings, finding{f.Rule, f.Action.String(), f.Detail})
+	}
+	return r
+}

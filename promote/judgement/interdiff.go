@@ -1,0 +1,108 @@
+package judgement
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+)
+
+// interdiffLimit bounds the bytes of an interdiff. The rest is left out.
+const interdiffLimit = 1 << 20
+
+// Interdiffs returns what the agent changed when it amended commits, by the inner commit, as escaped text. The changes of a
+// commit that was replaced are first moved onto the parent of the commit in its place, so that a rebase alone shows nothing.
+// A commit is missing if the changes cannot be moved without a conflict, or if the replaced commit is gone.
+func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colour bool) (map[gitops.OID]string, error) {
+	all := map[gitops.OID]string{}
+	if e.Repo.Dry || !slices.ContainsFunc(list, Reviewable.amended) {
+		return all, nil
+	}
+	j, err := open(ctx, e, Judgement{})
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	for _, r := range list {
+		if !r.amended() {
+			continue
+		}
+		var text bytes.Buffer
+		comparable, err := j.interdiff(ctx, r, &text, colour)
+		if err != nil {
+			return nil, err
+		}
+		if comparable {
+			all[r.Inner] = text.String()
+		}
+	}
+	return all, nil
+}
+
+func (r Reviewable) amended() bool { return r.Before != "" && r.Commit != "" }
+
+// interdiff writes the difference between a commit and the one that it replaces.
+func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (comparable bool, err error) {
+	bridge, look, err := j.Bridge(ctx)
+	if err != nil {
+		return false, err
+	}
+	var commits, parents [2]gitops.Commit
+	for i, id := range []gitops.OID{r.Before, r.Commit} {
+		if commits[i], err = look.Commit(ctx, id); err != nil || len(commits[i].Parents) == 0 {
+			return false, nil //nolint:nilerr // the user's git gc may have removed a replaced commit
+		}
+		if parents[i], err = look.Commit(ctx, commits[i].Parents[0]); err != nil {
+			return false, nil //nolint:nilerr // likewise
+		}
+	}
+	moved, conflicts, err := moved(ctx, bridge, quarantine.Merge{Base: parents[0].Tree, Ours: parents[1].Tree, Theirs: commits[0].Tree})
+	if err != nil || len(conflicts) > 0 {
+		return false, err
+	}
+	if !bytes.Equal(commits[0].Message, commits[1].Message) {
+		printMessages(out, commits[0].Message, commits[1].Message)
+	}
+	err = bridge.ShowTrees(ctx, out, colour, interdiffLimit, moved, commits[1].Tree)
+	if errors.Is(err, gitops.ErrLargePatch) {
+		_, err = fmt.Fprintln(out, "(the rest is left out)")
+	}
+	return true, err
+}
+
+// moved merges trees, of which two may be equal.
+func moved(ctx context.Context, b *quarantine.Bridge, m quarantine.Merge) (gitops.OID, []string, error) {
+	switch {
+	case m.Base == m.Ours:
+		return m.Theirs, nil, nil
+	case m.Base == m.Theirs:
+		return m.Ours, nil, nil
+	}
+	return b.Merge(ctx, m)
+}
+
+// linesShown bounds the lines of a message that are printed.
+const linesShown = 100
+
+// printMessages prints an old and a new commit message, escaped.
+func printMessages(out io.Writer, before, after []byte) {
+	fmt.Fprintln(out, "message:")
+	for _, m := range []struct {
+		sign string
+		text []byte
+	}{{"-", before}, {"+", after}} {
+		n := 0
+		for line := range bytes.Lines(m.text) {
+			if n++; n > linesShown {
+				break
+			}
+			fmt.Fprintf(out, "%s%s\n", m.sign, gitops.Text(bytes.TrimSuffix(line, []byte("\n"))))
+		}
+	}
+}

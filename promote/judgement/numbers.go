@@ -1,0 +1,87 @@
+package judgement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// ErrAmbiguous reports that a name is the number of one commit and a revision of another.
+var ErrAmbiguous = errors.New("it names two pending commits")
+
+// number gives a number to each commit of a list. Without room to store it, a new commit has the number 0.
+func (j *judgement) number(list []Reviewable) error {
+	n, err := ledger.ReadNumbers(j.e.Dir())
+	if err != nil {
+		return err
+	}
+	var ids []gitops.OID
+	for i := range list {
+		ids = append(ids, list[i].Inner)
+		list[i].Number = n.Of[list[i].Inner]
+	}
+	if !n.Give(ids) || j.e.Repo.Dry || n.Write(j.e.Dir()) != nil {
+		return nil
+	}
+	for i := range list {
+		list[i].Number = n.Of[list[i].Inner]
+	}
+	return nil
+}
+
+// numberOf returns the number that a name stands for, or 0. Names of seven digits or more are object names.
+func numberOf(name string) int {
+	const most = 6
+	n, err := strconv.Atoi(name)
+	if err != nil || len(name) > most || strings.TrimLeft(name, "+-0") != name {
+		return 0
+	}
+	return n
+}
+
+// numbered returns the inner commit whose number a name is, or empty. The commit waits, or was left out. revision is the
+// outer commit that the name is otherwise. The error wraps [ErrAmbiguous] if that one is pending, too.
+func (j *judgement) numbered(name string, revision gitops.OID) (gitops.OID, error) {
+	number := numberOf(name)
+	if number == 0 {
+		return "", nil
+	}
+	n, err := ledger.ReadNumbers(j.e.Dir())
+	inner := n.Commit(number)
+	if err != nil || inner == "" || !j.there(inner) {
+		return "", err
+	}
+	for _, t := range j.Ledger.Tail {
+		if t.Outer == revision && t.Inner != inner {
+			return "", fmt.Errorf("%q is the number of %.12s and a name of %.12s: %w", name, inner, revision, ErrAmbiguous)
+		}
+	}
+	return inner, nil
+}
+
+// Find returns the commit of a list that a name stands for: its number, a revision of an outer-ready commit, or at least
+// seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [ErrAmbiguous] if there are two.
+func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
+	revision, _ := e.Repo.Commit(ctx, name)
+	number := numberOf(name)
+	var found []Reviewable
+	for _, r := range list {
+		if revision != "" && r.Commit == revision || number != 0 && r.Number == number || history.Digits(name) && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrNotPending)
+	case 1:
+		return found[0], nil
+	}
+	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), ErrAmbiguous)
+}

@@ -1,0 +1,163 @@
+package judgement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// Looked is a commit with those of its files that somebody has looked at.
+type Looked struct {
+	Inner gitops.OID
+	Files []gitops.Stat
+}
+
+const (
+	// pathsSeen bounds the files of one commit that are recorded as seen.
+	pathsSeen = 2000
+	// pathsOnLine bounds the bytes of paths on one line of a note: longer lines are ignored.
+	pathsOnLine = 32 << 10
+)
+
+// See records that the user has looked at files of pending commits. A file is recorded with its blob, so that it counts as
+// unseen when it changes again. A verdict stays as it is.
+func See(ctx context.Context, e *promote.Engine, looked []Looked) error {
+	if e.Repo.Dry || len(looked) == 0 {
+		return nil
+	}
+	j, err := open(ctx, e, Judgement{Word: review.Seen})
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	var notes []quarantine.Note
+	changed := false
+	for _, l := range looked {
+		fresh := unseen(j.Decisions.ReviewOf(l.Inner), l.Files)
+		if len(fresh) == 0 || !j.there(l.Inner) {
+			continue
+		}
+		note, err := j.see(ctx, l.Inner, fresh)
+		if err != nil {
+			return err
+		}
+		if changed = true; note.Text != "" {
+			notes = append(notes, note)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	if err := j.note(ctx, notes); err != nil {
+		return err
+	}
+	return j.Decisions.Write(e.Dir())
+}
+
+// unseen returns those of some files that a verdict, or nil, does not record as seen.
+func unseen(r *ledger.Reviewed, files []gitops.Stat) map[string]gitops.OID {
+	fresh := map[string]gitops.OID{}
+	for _, f := range files {
+		path := gitops.ToText(f.Path)
+		if r != nil && (r.Paths[path] == f.Blob || len(r.Paths)+len(fresh) >= pathsSeen) || len(fresh) >= pathsSeen {
+			continue
+		}
+		fresh[path] = f.Blob
+	}
+	return fresh
+}
+
+// see adds seen files to the decisions, and returns the new note of the outer commit. Its text is empty if there is no such
+// commit.
+func (j *judgement) see(ctx context.Context, inner gitops.OID, fresh map[string]gitops.OID) (note quarantine.Note, err error) {
+	outer, now := j.outerOf(inner), ledger.Timestamp(j.Now)
+	seen := review.Verdict{Word: review.Seen, By: j.Settings.User.String(), At: now, Commit: outer, Inner: inner}
+	r := j.Decisions.ReviewOf(inner)
+	if r == nil {
+		about, _, err := j.Inside.About(ctx, inner, true)
+		if err != nil {
+			return note, err
+		}
+		about.Verdict, r = seen, &about
+	}
+	r.Paths = both(r.Paths, fresh)
+	j.Decisions = j.Decisions.Look(*r)
+	if outer == "" {
+		return note, nil
+	}
+	note.Commit = outer
+	if note.Text, err = j.e.Repo.Note(ctx, review.NotesRef, outer); err != nil {
+		return note, err
+	}
+	for _, paths := range portions(fresh) {
+		seen.Paths = paths
+		line, err := seen.Line()
+		if err != nil {
+			return note, err
+		}
+		note.Text = review.Add(note.Text, line)
+	}
+	return note, nil
+}
+
+// both returns the entries of two maps. Those of the second one count.
+func both(a, b map[string]gitops.OID) map[string]gitops.OID {
+	all := map[string]gitops.OID{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}
+
+// portions splits paths for the lines of a note.
+func portions(paths map[string]gitops.OID) (list []map[string]gitops.OID) {
+	size := pathsOnLine
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		more := 6*len(path) + len(paths[path]) // JSON writes some characters with six bytes
+		if size += more; size > pathsOnLine {
+			list, size = append(list, map[string]gitops.OID{}), more
+		}
+		list[len(list)-1][path] = paths[path]
+	}
+	return list
+}
+
+// note writes the notes with verdicts of several commits at once.
+func (j *judgement) note(ctx context.Context, notes []quarantine.Note) error {
+	old, err := j.e.Repo.Ref(ctx, review.NotesRef)
+	if err != nil || len(notes) == 0 {
+		return err
+	}
+	bridge, look, err := j.Bridge(ctx)
+	if err != nil {
+		return err
+	}
+	drafted, made, err := bridge.DraftNotes(ctx, look, old, j.Settings.User.String(), notes)
+	if err != nil || drafted == old {
+		return err
+	}
+	if err := bridge.Give(ctx, look, "", nil, made...); err != nil {
+		return err
+	}
+	if err := j.e.Repo.UpdateRefs(ctx, "airlock: seen", gitops.RefUpdate{Ref: review.NotesRef, Old: old, New: drafted}); err != nil {
+		return fmt.Errorf("write what was seen: %w", err)
+	}
+	return nil
+}
+
+// Unseen returns the files that the user has not looked at in this commit, or in the one that it replaces.
+func (r Reviewable) Unseen() []gitops.Stat {
+	return slices.DeleteFunc(slices.Clone(r.Files), func(f gitops.Stat) bool { return r.Seen(f) })
+}
+
+// Seen reports whether the user has looked at a file of the commit.
+func (r Reviewable) Seen(f gitops.Stat) bool {
+	blob, seen := r.looked[gitops.ToText(f.Path)]
+	return seen && blob == f.Blob
+}

@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Numbers has the numbers of the commits that were listed for a review. A commit keeps its number, and no other commit of
+// the airlock gets that number: a user who types a number means the commit that the list showed.
+type Numbers struct {
+	Version int                `json:"version"`
+	Last    int                `json:"last"` // the highest number that was given
+	Of      map[gitops.OID]int `json:"of"`   // by inner commit
+}
+
+const (
+	numbersVersion = 1
+	// numbersKept bounds the number of commits in the file.
+	numbersKept = 10_000
+)
+
+func numbersFile(dir string) string { return filepath.Join(dir, "numbers.json") }
+
+// ReadNumbers reads the numbers stored in the host state dir.
+func ReadNumbers(dir string) (Numbers, error) {
+	n := Numbers{Version: numbersVersion}
+	err := readFile(numbersFile(dir), numbersVersion, &n)
+	if n.Of == nil {
+		n.Of = map[gitops.OID]int{}
+	}
+	return n, err
+}
+
+// Write replaces the numbers stored in the host state dir.
+func (n Numbers) Write(dir string) error { return writeFile(numbersFile(dir), n) }
+
+// Give gives a number to each inner commit that has none. It reports whether there was one.
+func (n *Numbers) Give(commits []gitops.OID) (changed bool) {
+	for _, id := range commits {
+		if n.Of[id] == 0 {
+			n.Last++
+			n.Of[id], changed = n.Last, true
+		}
+	}
+	if more := len(n.Of) - numbersKept; more > 0 {
+		oldest := slices.SortedFunc(maps.Keys(n.Of), func(a, b gitops.OID) int { return cmp.Compare(n.Of[a], n.Of[b]) })
+		for _, id := range oldest[:more] {
+			delete(n.Of, id)
+		}
+	}
+	return changed
+}
+
+// Commit returns the inner commit with a number, or empty if none has it.
+func (n Numbers) Commit(number int) gitops.OID {
+	for id, of := range n.Of {
+		if of == number {
+			return id
+		}
+	}
+	return ""
+}
