@@ -72,7 +72,7 @@ func (g *Git) PatchID(ctx context.Context, commit OID) (string, error) {
 type Stat struct {
 	Path           string
 	Added, Removed int // lines; -1 for a binary file
-	Blob           OID // after the change; zeros if the commit removes the file
+	Before, Blob   OID // before and after the change; zeros if there is no such file
 }
 
 // Stats lists the files that a commit changes since its first parent, at some paths (all without any).
@@ -83,12 +83,12 @@ func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, e
 		return nil, err
 	}
 	var list []Stat
-	blobs := map[string]OID{}
+	blobs := map[string][2]OID{}
 	for i := 0; i < len(records); i++ {
 		if raw, isRaw := strings.CutPrefix(records[i], ":"); isRaw && i+1 < len(records) {
 			if fields := strings.Fields(raw); len(fields) == 5 {
 				i++
-				blobs[records[i]] = OID(fields[3])
+				blobs[records[i]] = [2]OID{OID(fields[2]), OID(fields[3])}
 				continue
 			}
 		}
@@ -96,7 +96,7 @@ func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, e
 		if len(fields) != 3 {
 			return nil, fmt.Errorf("git diff-tree answered %q", Text(records[i]))
 		}
-		list = append(list, Stat{fields[2], lines(fields[0]), lines(fields[1]), blobs[fields[2]]})
+		list = append(list, Stat{fields[2], lines(fields[0]), lines(fields[1]), blobs[fields[2]][0], blobs[fields[2]][1]})
 	}
 	return list, nil
 }

@@ -70,10 +70,21 @@ func Run(app *cli.App, argv []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	own, inside := splitCommand(argv)
+	own = withoutValue(own)
 	messages := ui.NewMessages(os.Stderr, func() gitops.Config { return session.CurrentConfig(ctx) })
 	app.ErrWriter = messages
 	app.Metadata = map[string]any{typedKey: own[1:], insideKey: inside}
 	return report(messages, bySignal(ctx, orWriteError(app.RunContext(ctx, own))))
+}
+
+// withoutValue gives an empty value to an option that has one only after "=": review --tool. Without it, the option would take the
+// next word.
+func withoutValue(own []string) []string {
+	if i := slices.Index(own, "--tool"); i >= 0 && slices.Contains(own[:i], "review") {
+		own = slices.Clone(own)
+		own[i] += "="
+	}
+	return own
 }
 
 // splitCommand splits the arguments at the first "--". The agent's command follows it, with its own options. For git log, "--" is an

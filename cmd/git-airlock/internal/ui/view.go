@@ -10,6 +10,11 @@ import (
 	"golang.org/x/term"
 )
 
+// Printed is what a [View] shows: it prints itself as text, with the times that have passed until now.
+type Printed interface {
+	Print(w io.Writer, p Paint, now time.Time) error
+}
+
 // View shows a changing status. On a terminal each status replaces the previous one, elsewhere it follows it.
 type View struct {
 	out, message io.Writer
@@ -20,7 +25,7 @@ type View struct {
 	ticker *time.Ticker
 	began  time.Time
 	shown  string // the last status, without relative times
-	last   Document
+	last   Printed
 	said   string
 }
 
@@ -37,7 +42,7 @@ func NewView(out, message io.Writer, p Paint) *View {
 }
 
 // Show shows a status if it differs from the last one.
-func (v *View) Show(d Document, said string) error {
+func (v *View) Show(d Printed, said string) error {
 	var b strings.Builder
 	if err := d.Print(&b, false, v.began); err != nil {
 		return err

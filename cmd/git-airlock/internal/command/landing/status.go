@@ -1,14 +1,11 @@
 package landing
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
-	"os"
 	"strconv"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,7 +16,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/identity"
-	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -36,7 +32,7 @@ func statusCommand() *cli.Command {
 			case c.Bool("watch") && asJSON:
 				return ui.Usagef("status: --watch and --json exclude each other")
 			case c.Bool("watch"):
-				return watch(c)
+				return edge.Watch(c, readStatus)
 			}
 			r, err := s.Here(c.Context)
 			if errors.Is(err, session.ErrNoAirlock) && asJSON {
@@ -103,83 +99,17 @@ func documentOf(of *session.Session, s session.Status) ui.Document {
 	return d
 }
 
-const (
-	// watchPoll is the interval after which the status is read without a sign of a change. The agent's uncommitted changes give no
-	// sign.
-	watchPoll = 2 * time.Second
-	// watchPause is the delay after a change, so that a burst of changes is shown at once.
-	watchPause = 200 * time.Millisecond
-)
-
-// watch shows the status again whenever it changes, until it is interrupted, its reader has gone, or the airlock is cleared.
-func watch(c *cli.Context) error {
-	ctx, cancel := context.WithCancelCause(c.Context)
-	defer cancel(nil)
-	go func() {
-		if ui.UntilUnread(os.Stdout) { // without changes there is no write that would fail
-			cancel(edge.ErrUnread)
-		}
-	}()
-	c.Context = ctx
-	said := &bytes.Buffer{}
-	s, err := edge.OpenAs(c, ui.Reporter{To: said})
-	if err != nil {
-		return err
-	}
-	view := func() *ui.View { return ui.NewView(c.App.Writer, c.App.ErrWriter, edge.Painted(s)) }
-	err = watchWhile(ctx, s, said, view)
-	if err == nil && errors.Is(context.Cause(ctx), edge.ErrUnread) {
-		return edge.Shown(edge.ErrUnread)
-	}
-	return err
-}
-
-// watchWhile watches until ctx ends or the airlock is cleared.
-func watchWhile(ctx context.Context, s *session.Session, said *bytes.Buffer, newView func() *ui.View) error {
+// readStatus reads the status once, with its messages.
+func readStatus(ctx context.Context, s *session.Session) (ui.Printed, error) {
 	r, err := s.Here(ctx)
 	if err != nil {
-		return err
-	}
-	changes := daemon.Watch(ctx, s.Repo, s.Store, r)
-	view := newView()
-	defer view.Close()
-	for ctx.Err() == nil {
-		if err := refresh(ctx, s, said, view); err != nil {
-			if ctx.Err() != nil {
-				return nil // the error is only the interruption
-			}
-			return err
-		}
-		poll := time.After(watchPoll)
-		for waits := true; waits; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-poll:
-				waits = false
-			case <-changes:
-				time.Sleep(watchPause)
-				waits = false
-			case <-view.Tick:
-				view.Draw()
-			}
-		}
-	}
-	return nil
-}
-
-// refresh reads the status and shows it once, with its messages.
-func refresh(ctx context.Context, s *session.Session, said *bytes.Buffer, v *ui.View) error {
-	said.Reset()
-	r, err := s.Here(ctx)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	status, err := s.Status(ctx, r)
 	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return err // an interrupted status has gaps, and says so
+		return nil, err // an interrupted status has gaps, and says so
 	}
-	return v.Show(documentOf(s, status), said.String())
+	return documentOf(s, status), nil
 }
 
 // filterLines lists the user's filters, and whether they can use the network during a landing.

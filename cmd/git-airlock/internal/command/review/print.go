@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -36,6 +37,11 @@ func newListing(d document, p ui.Paint) listing {
 		l.files = max(l.files, len(r.fileCount()))
 	}
 	return l
+}
+
+// Print prints the list, as [ui.Printed].
+func (d document) Print(out io.Writer, p ui.Paint, _ time.Time) error {
+	return newListing(d, p).print(context.Background(), out, nil)
 }
 
 // print prints the commits. After each one it calls more, unless it is nil.

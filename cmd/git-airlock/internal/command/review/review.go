@@ -19,7 +19,7 @@ import (
 func reviewCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "review", Usage: "list the commits that wait for your verdict",
-		UsageText: "git airlock review [-p | --since-review] [--no-seen] [--json] [REV...]",
+		UsageText: "git airlock review [-p | --since-review] [--no-seen] [REV...]\n   git airlock review --tool[=NAME] [REV...]\n   git airlock review --json | --watch",
 		Description: "Lists pending and rejected commits, oldest first. Each has a number, which other commands accept and which it keeps, its\n" +
 			"state, id, lines and files. Exit status 3 while a commit waits for a verdict.\n\n" +
 			"States: new, seen (you have looked at all its files), approved, rejected, asked (the agent must fix it), changed (it\n" +
@@ -32,14 +32,24 @@ func reviewCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "patch", Aliases: []string{"p"}, Usage: "show the changes of each commit, too"},
 			&cli.BoolFlag{Name: "since-review", Usage: "show only what you have not seen: of an amended commit, what the amendment changed"},
+			&cli.StringFlag{Name: "tool", Usage: "open your difftool, or after an equals sign the one with this `NAME`, on two folders with the files before and after"},
+			&cli.BoolFlag{Name: "watch", Usage: "print the list again whenever it changes, until ^C"},
 			noSeenFlag, edge.JSONFlag,
 		},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			if c.Bool("watch") {
+				if c.Bool(edge.JSONFlag.Name) || c.Bool("patch") || c.Bool("since-review") || len(edge.Words(c)) > 0 {
+					return ui.Usagef("review: --watch shows the whole list and goes with no other option")
+				}
+				return edge.Watch(c, readList)
+			}
 			d, err := documentOf(c.Context, s, r, edge.Words(c))
 			if err != nil {
 				return err
 			}
 			switch {
+			case c.IsSet("tool"):
+				return openTool(c.Context, s, r, d, c.String("tool"))
 			case c.Bool(edge.JSONFlag.Name):
 				err = ui.PrintJSON(c.App.Writer, d)
 			case c.Bool("since-review"):
@@ -53,6 +63,15 @@ func reviewCommand() *cli.Command {
 			return edge.Shown(&environment.Refusal{Text: "commits wait for a verdict"})
 		}),
 	}, edge.Takes{Most: mostCommits})
+}
+
+// readList reads the list once.
+func readList(ctx context.Context, s *session.Session) (ui.Printed, error) {
+	r, err := s.Here(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return documentOf(ctx, s, r, nil)
 }
 
 // showList shows the list, and with -p the changes.
