@@ -21,6 +21,7 @@ var behaviours = map[string][]string{
 	"snapshot/checkpoint":    {"Store.Take", "Store.Restore"},                                     // states of a workspace
 	"promote/ledger":         {"Ledger", "Hold"},                                                  // the state files of an airlock
 	"promote/airlock":        {"Record", "Store"},                                                 // its record
+	"promote/record/report":  {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/daemon":         {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops
 	"prison/watch":           {"Guard"},                                                           // a disk that fills
 	"prison/native/walls":    {"Landlock", "PlanLimits"},                                          // filters and limits

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// answers answers the questions in the documentation of this package.
+func (m *material) answers(v View) []Answer {
+	return []Answer{
+		m.ranAnswer(), m.landedAnswer(), m.testsAnswer(), m.reachedAnswer(v),
+		m.refusedAnswer(v), m.changedAnswer(v), m.filesAnswer(), m.unknownAnswer(v),
+	}
+}
+
+func (m *material) ranAnswer() Answer {
+	a := Answer{Question: "What ran, for how long, and how did it end?", Name: "Ran", Level: Good}
+	end := "its end was not seen"
+	switch {
+	case m.Signal != "":
+		end, a.Level = "ended by "+m.Signal, Bad
+	case m.Exit != nil:
+		end = fmt.Sprintf("exit status %d", *m.Exit)
+	}
+	if m.Exit == nil || *m.Exit != 0 {
+		a.Level = Bad
+	}
+	a.Text = Text(fmt.Sprintf("%s, %s, %s", m.who(), took(m.length()), end))
+	if m.has[record.ExecName] {
+		a.Detail = []Text{Text(count(len(m.programs), "program") + " ran")}
+	}
+	return a
+}
+
+func (m *material) landedAnswer() Answer {
+	a := Answer{Question: "Which commits landed, on which branch, and which ones wait for what?", Name: "Landed", Level: Good}
+	text := fmt.Sprintf("%s on %s", count(m.count(record.Landed), "commit"), m.branch().Raw())
+	if n := m.count(record.Pending) + m.count(record.Inner); n > 0 {
+		text, a.Level = text+", "+waits(n), Look
+	} else {
+		text += ", none waits"
+	}
+	for _, h := range m.Held {
+		a.Detail = append(a.Detail, Text(h.Reason))
+	}
+	a.Text = Text(text)
+	return a
+}
+
+func (m *material) testsAnswer() Answer {
+	a := Answer{Question: "Which tests ran, did they pass, and was anything committed after the last one?", Name: "Tests", Level: Good}
+	s := m.suite()
+	switch {
+	case !m.has[record.ExecName]:
+		a.Level, a.Text = Look, "unknown, because programs are not recorded"
+		return a
+	case s.last == nil:
+		a.Level, a.Text = Look, "none of the programs looks like a test"
+		return a
+	case s.last.Exit == nil:
+		a.Level, a.Text = Look, "the result of the last run is unknown"
+	case *s.last.Exit != 0:
+		a.Level, a.Text = Bad, "the last run failed"
+	default:
+		a.Text = "the last run passed"
+		if s.after > 1 {
+			a.Level = Look
+		}
+	}
+	a.Detail = []Text{
+		Text(clock(s.last.Time) + " " + commandOf(s.last.Argv).Raw()),
+		Text(fmt.Sprintf("%s, %d failed", count(s.runs, "run"), s.failed)),
+		Text(were(s.after, "commit") + " made after it"),
+	}
+	return a
+}
+
+func (m *material) reachedAnswer(v View) Answer {
+	a := Answer{Question: "Which hosts did it reach, and how much did it send?", Name: "Reached", Level: Good}
+	var sent int64
+	for _, h := range v.Hosts {
+		if h.Level == Good {
+			sent += h.Sent
+			a.Detail = append(a.Detail, h.Name)
+		}
+	}
+	switch {
+	case m.Network == "none":
+		a.Text = "nothing: it had no network"
+	case !m.has[record.EgressName]:
+		a.Level, a.Text = Look, Text(fmt.Sprintf("unknown: the network was %s, and is not recorded", m.Network))
+	case len(a.Detail) == 0:
+		a.Text = "no host"
+	default:
+		a.Text = Text(fmt.Sprintf("%s, %s sent", count(len(a.Detail), "host"), byteCount(sent)))
+	}
+	return a
+}
+
+func (m *material) refusedAnswer(v View) Answer {
+	a := Answer{Question: "What was refused, and why?", Name: "Refused", Level: Good, Text: "nothing"}
+	refused := 0
+	for _, f := range v.First {
+		if f.Kind == "Refused" {
+			refused++
+			a.Detail = append(a.Detail, f.Text)
+		}
+	}
+	if refused > 0 {
+		a.Level, a.Text = Bad, Text(count(refused, "refusal"))
+	} else if !m.has[record.ExecName] {
+		a.Text = "nothing, as far as it is recorded"
+	}
+	return a
+}
+
+func (m *material) changedAnswer(v View) Answer {
+	a := Answer{Question: "Which files changed, and which of these are outside of what the command names?", Name: "Changed", Level: Good}
+	added, removed := 0, 0
+	var paths []Text
+	for _, c := range v.Commits {
+		added, removed = added+c.Added, removed+c.Removed
+		for _, f := range c.Files {
+			paths = append(paths, f.Path)
+		}
+	}
+	paths = unique(paths)
+	outside := v.outside()
+	switch {
+	case !m.has[record.ChangesName]:
+		a.Level, a.Text = Look, "unknown, because the changes are not in the record"
+		return a
+	case len(paths) == 0:
+		a.Text = "no file"
+		return a
+	case len(outside) > 0:
+		a.Level = Look
+		a.Detail = []Text{Text(fmt.Sprintf("%d outside of what the command names", len(outside)))}
+	case m.area.known():
+		a.Detail = []Text{"none outside of what the command names"}
+	default:
+		a.Detail = []Text{"the command names none of them"}
+	}
+	a.Text = Text(changes(added, removed, len(paths)))
+	a.Detail = append(paths[:min(3, len(paths)):min(3, len(paths))], a.Detail...)
+	return a
+}
+
+func (m *material) filesAnswer() Answer {
+	a := Answer{Question: "Are the user's own files as before, and which checkpoint leads back?", Name: "Your files", Level: Good}
+	before, after := m.Fingerprint.Before, m.Fingerprint.After
+	switch {
+	case before.Tree == "" || after.Tree == "":
+		a.Level, a.Text = Look, "unknown: they were not compared"
+	case before == after:
+		a.Text = Text(fmt.Sprintf("index and %s as before", count(before.Files, "file")))
+	case m.Status == record.InvariantBroken:
+		a.Level, a.Text = Bad, "changed, although nothing landed"
+	case m.count(record.Landed) > 0:
+		a.Text = Text(fmt.Sprintf("changed, since %s landed", count(m.count(record.Landed), "commit")))
+	default:
+		a.Level, a.Text = Look, "changed during the run"
+	}
+	if n := m.Checkpoints.Before; n > 0 {
+		a.Detail = []Text{Text(fmt.Sprintf("workspace: git airlock checkpoint restore %d", n))}
+	} else {
+		a.Detail = []Text{"workspace: no checkpoint from before"}
+	}
+	if m.count(record.Landed) > 0 {
+		a.Detail = append(a.Detail, "landed: git airlock undo")
+	}
+	return a
+}
+
+func (m *material) unknownAnswer(v View) Answer {
+	a := Answer{Question: "What is unknown, because nothing could see it?", Name: "Unknown", Level: Good, Text: "nothing is named"}
+	if n := len(v.Unseen); n > 0 {
+		a.Text = Text(fmt.Sprintf("%s not be seen", could(n)))
+		a.Detail = []Text{`see "What could not be seen"`}
+	}
+	return a
+}

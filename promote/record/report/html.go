@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the page and its style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+)
+
+// MaxHTML is the maximum size of a report in bytes.
+const MaxHTML = 400_000
+
+//go:embed page/report.html
+var page string
+
+//go:embed page/report.css
+var style string
+
+// tmpl escapes every value for its place. The page has no script, and its policy allows none.
+var tmpl = template.Must(template.New("report").Funcs(template.FuncMap{
+	"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "code": code, "curve": curve,
+	"lines": joined, "side": side, "span": span, "took": took,
+}).Parse(page))
+
+// styleHash is the source of the style in the policy of the page.
+var styleHash = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}()
+
+// HTML returns the view as one file, which loads nothing, has no scripts, and has at most [MaxHTML] bytes. A view that needs more
+// is made smaller.
+func (v View) HTML() ([]byte, error) {
+	for scale := 0; ; scale++ {
+		content, err := v.scaled(scale).draw()
+		if err != nil || len(content) <= MaxHTML {
+			return content, err
+		}
+	}
+}
+
+func (v View) draw() ([]byte, error) {
+	var out bytes.Buffer
+	err := tmpl.Execute(&out, struct {
+		View
+		Style     template.CSS
+		StyleHash string
+	}{v, template.CSS(style), styleHash}) // #nosec G203 -- a constant
+	if err != nil {
+		return nil, fmt.Errorf("draw the report: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Open reports whether the changes of a commit are unfolded.
+func (c Commit) Open() bool { return c.Number <= 3 && c.Added+c.Removed <= 60 }
+
+// Middle returns the middle of a span.
+func (m Mark) Middle() float64 { return rounded(m.At + m.Length/2) }
+
+// code returns a line of a file for a page, with its tabs.
+func code(t Text) string {
+	cells := strings.Split(t.Raw(), "\t")
+	for i, cell := range cells {
+		cells[i] = Text(cell).String()
+	}
+	return strings.Join(cells, "\t")
+}
+
+// joined returns lines for a place that keeps line breaks.
+func joined(lines []Text) string {
+	var b strings.Builder
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(code(line))
+	}
+	return b.String()
+}
+
+func side(kind string) string { return map[string]string{"+": "add", "-": "del", "@": "at"}[kind] }
+
+// clock returns a time of the day, and nothing for a time that is not known.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.TimeOnly)
+}
+
+func span(from, to time.Time) string {
+	from, to = from.UTC(), to.UTC()
+	end := to.Format("15:04")
+	if to.YearDay() != from.YearDay() || to.Year() != from.Year() {
+		end = to.Format("2 January 15:04")
+	}
+	return fmt.Sprintf("%s to %s UTC", from.Format("2 January 2006, 15:04"), end)
+}
+
+func anchor(at float64) string {
+	switch {
+	case at < 4:
+		return "start"
+	case at > 96:
+		return "end"
+	}
+	return "middle"
+}
+
+func curve(points [][2]float64) string {
+	var b strings.Builder
+	for i, p := range points {
+		fmt.Fprintf(&b, "%c%.2f %.2f", "LM"[btoi(i == 0)], p[0], 96-0.92*p[1])
+	}
+	return b.String()
+}
+
+func area(points [][2]float64) string {
+	if len(points) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%sL%.2f 100L%.2f 100Z", curve(points), points[len(points)-1][0], points[0][0])
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func changes(added, removed, files int) string {
+	return fmt.Sprintf("%s, +%d −%d", count(files, "file"), added, removed)
+}

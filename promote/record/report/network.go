@@ -1,0 +1,77 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// hostsOf returns the destinations in the record of a network: the refused ones first, then those that were sent most.
+func hostsOf(records []record.Egress) (hosts []Host) {
+	index := map[string]int{}
+	begun := map[string][]record.Egress{} // connections whose end is not in the record
+	for _, r := range records {
+		name := destination(r)
+		reached := r.Kind == control.KindFlow || r.Kind == control.KindRequest
+		if !reached && r.Kind != control.KindRefusal {
+			continue
+		}
+		result, level := Text("reached"), Good
+		switch {
+		case !reached:
+			result, level = Text("refused: "+cmp.Or(r.Reason, "no rule allows it")), Bad
+		case r.Verdict == control.VerdictFailed:
+			result, level = Text("failed: "+r.Reason), Look
+		}
+		key := string(level) + " " + name
+		i, known := index[key]
+		if !known {
+			i = len(hosts)
+			index[key] = i
+			hosts = append(hosts, Host{Name: Text(name), Result: result, Level: level})
+		}
+		hosts[i].add(r, begun, key)
+	}
+	for key, open := range begun {
+		for _, r := range open {
+			hosts[index[key]].Sent += r.Sent
+			hosts[index[key]].Received += r.Received
+		}
+	}
+	slices.SortStableFunc(hosts, func(a, b Host) int {
+		return cmp.Or(cmp.Compare(rank(b.Level), rank(a.Level)), cmp.Compare(b.Sent, a.Sent), strings.Compare(a.Name.Raw(), b.Name.Raw()))
+	})
+	return hosts
+}
+
+// add counts a record. The record of a long connection's beginning counts only if the one of its end is missing, and requests are
+// parts of connections.
+func (h *Host) add(r record.Egress, begun map[string][]record.Egress, key string) {
+	if r.Verdict == control.VerdictBegun {
+		begun[key] = append(begun[key], r)
+		h.Requests++
+		return
+	}
+	if r.Kind == control.KindRequest {
+		return
+	}
+	if open := begun[key]; len(open) > 0 && r.Millis >= control.LongFlow.Milliseconds() {
+		begun[key] = open[1:]
+		h.Requests--
+	}
+	h.Requests += max(1, r.Count)
+	h.Sent += r.Sent
+	h.Received += r.Received
+}
+
+func destination(r record.Egress) string {
+	name := cmp.Or(r.Name, r.Address, "unknown")
+	if r.Port != 0 && r.Port != 443 && r.Port != 80 {
+		name = fmt.Sprintf("%s port %d", name, r.Port)
+	}
+	return name
+}

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// program is an execution with what the report needs to know about it.
+type program struct {
+	record.Exec
+	test   bool // a test that no other test started
+	commit bool // it makes commits
+}
+
+// programsOf finds the tests in the record of programs. A test of a test, such as a compiled test of "go test", does not count.
+func programsOf(execs []record.Exec) []program {
+	all := make([]program, 0, len(execs))
+	within := map[int]bool{} // by pid: the process, or one above it, is a test
+	last := map[int]int{}    // by pid: the index of the last execution
+	for _, e := range execs {
+		p := program{Exec: e, commit: makesCommits(e.Argv)}
+		below := within[e.PPID] || within[e.PID] && last[e.PID] < len(all) && replaced(all, last, e)
+		p.test = !below && e.Deny == nil && isTest(e.Argv)
+		within[e.PID] = below || p.test
+		last[e.PID] = len(all)
+		all = append(all, p)
+	}
+	for i := range all {
+		inherit(all, i, last)
+	}
+	return all
+}
+
+// replaced reports whether an execution replaces another one in the same process, instead of reusing the number of an older one.
+func replaced(all []program, last map[int]int, e record.Exec) bool {
+	i, ok := last[e.PID]
+	return ok && all[i].Exit == nil && all[i].PPID == e.PPID
+}
+
+// inherit gives a test that was replaced by another program, as exec does in a shell, the result of that program.
+func inherit(all []program, i int, last map[int]int) {
+	p := &all[i]
+	if j := last[p.PID]; p.test && p.Exit == nil && j > i && all[j].PPID == p.PPID {
+		p.Exit, p.Millis = all[j].Exit, all[j].Millis
+	}
+}
+
+// tests are command lines that run tests. They are matched against the words of a command line with the base name of the
+// program, without its options.
+var tests = regexp.MustCompile(`^(go test|cargo (test|nextest)|(npm|yarn|pnpm|bun|deno)( run)? test\S*|npx (jest|vitest|mocha|playwright)|pytest\S*|py\.test|tox|nox|` +
+	`python[0-9.]* (pytest|unittest)|make (test|check)\S*|ninja test|ctest|rspec|(bundle exec )?(rspec|rake test)|rake test|mvnw? (test|verify)|gradlew? (test|check)|` +
+	`jest|vitest|mocha|dotnet test|phpunit|bazel test|mix test|swift test|zig build test|bats|prove|(\S+[-_.])?tests?(\.(sh|py|js|rb|pl|ts))?|test[-_.]\S+)( |$)`)
+
+// isTest reports whether a command line looks like a run of tests. It is a guess from names.
+func isTest(argv []string) bool {
+	words := plainWords(argv)
+	if len(words) == 0 || words[0] == "test" && !strings.Contains(argv[0], "/") { // test(1), which compares
+		return false
+	}
+	if interpreter.MatchString(words[0]) && len(words) > 1 {
+		if script := path.Base(words[1]); tests.MatchString(script + " ") {
+			return true
+		}
+	}
+	return tests.MatchString(strings.Join(words, " "))
+}
+
+var interpreter = regexp.MustCompile(`^(python[0-9.]*|node|ruby|perl|sh|bash|dash|zsh)$`)
+
+// plainWords returns the words of a command line that are not options, with the base name of the program.
+func plainWords(argv []string) (words []string) {
+	for i, word := range argv[:min(len(argv), 8)] {
+		switch {
+		case i == 0:
+			words = append(words, strings.TrimPrefix(path.Base(word), "-"))
+		case word != "" && !strings.HasPrefix(word, "-"):
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// makesCommits reports whether a command line may make a commit.
+func makesCommits(argv []string) bool {
+	words := plainWords(argv)
+	return len(words) > 1 && words[0] == "git" && slices.ContainsFunc(words[1:min(len(words), 4)], func(w string) bool {
+		return slices.Contains([]string{"commit", "merge", "rebase", "am", "cherry-pick", "revert", "commit-tree"}, w)
+	})
+}
+
+// commandOf returns a command line as it would be typed.
+func commandOf(argv []string) Text {
+	var words []string
+	length := 0
+	for _, word := range argv {
+		words = append(words, gitops.ShellQuote(word))
+		if length += len(word) + 1; length > 2*longest {
+			break
+		}
+	}
+	return Text(strings.Join(words, " "))
+}
+
+// result returns the result of a program in words, and how much it matters.
+func (p program) result() (Text, Level) {
+	switch {
+	case p.Deny != nil:
+		return Text("refused: " + *p.Deny), Bad
+	case p.Exit == nil && p.Exe == "":
+		return "did not start", Good
+	case p.Exit == nil:
+		return "its end was not seen", Good
+	case *p.Exit > 128:
+		return Text(fmt.Sprintf("signal %d", *p.Exit-128)), Look
+	case p.test && *p.Exit != 0:
+		return Text(fmt.Sprintf("failed, exit status %d", *p.Exit)), Bad
+	case p.test:
+		return "passed", Good
+	}
+	return Text(fmt.Sprintf("exit status %d", *p.Exit)), Good
+}
+
+func (p program) took() time.Duration {
+	if p.Millis == nil {
+		return 0
+	}
+	return time.Duration(max(0, *p.Millis)) * time.Millisecond
+}
+
+// viewPrograms returns the programs that a reader may ask for: those that the command started itself, tests, and what was refused
+// or disputed.
+func (m *material) viewPrograms() (all []Program) {
+	anyTop := slices.ContainsFunc(m.programs, func(p program) bool { return p.Top })
+	for _, p := range m.programs {
+		if anyTop && !p.Top && !p.test && !p.commit && p.Deny == nil && !p.Disputed {
+			continue
+		}
+		text, level := p.result()
+		all = append(all, Program{Time: p.Time, Command: commandOf(p.Argv), Result: text, Took: p.took(), Level: level, Test: p.test, Disputed: p.Disputed})
+	}
+	return all
+}
+
+// suite is what the record has about tests.
+type suite struct {
+	runs, failed, unknown int
+	last                  *program
+	after                 int // commits that were made after the last test began
+}
+
+func (m *material) suite() (s suite) {
+	for i := range m.programs {
+		p := &m.programs[i]
+		switch {
+		case p.test:
+			s.runs++
+			s.last, s.after = p, 0
+			if p.Exit == nil {
+				s.unknown++
+			} else if *p.Exit != 0 {
+				s.failed++
+			}
+		case p.commit && p.Exit != nil && *p.Exit == 0:
+			s.after++
+		}
+	}
+	return s
+}

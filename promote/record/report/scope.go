@@ -1,0 +1,87 @@
+package report
+
+import (
+	"path"
+	"strings"
+)
+
+// scope is the folders that a command names: the asked area. Files beside a named file belong to it, and everything below a named
+// folder.
+type scope struct {
+	beside, below map[string]bool
+}
+
+// scopeOf finds the names of changed files, and of folders with changed files, in the words of a command. A command that names
+// none has no scope, and no file is outside of it.
+func scopeOf(argv []string, commits []commit) scope {
+	s := scope{map[string]bool{}, map[string]bool{}}
+	words := wordsOf(argv)
+	for _, c := range commits {
+		for _, f := range c.files {
+			if words[f.path] || words[path.Base(f.path)] && strings.Contains(path.Base(f.path), ".") {
+				s.beside[path.Dir(f.path)] = true
+			}
+			for dir := path.Dir(f.path); dir != "." && dir != "/"; dir = path.Dir(dir) {
+				if words[dir] {
+					s.below[dir] = true
+				}
+			}
+		}
+	}
+	return s
+}
+
+// wordsOf returns the words of a command line without punctuation around them.
+func wordsOf(argv []string) map[string]bool {
+	words := map[string]bool{}
+	for _, word := range strings.FieldsFunc(strings.Join(argv, " "), func(r rune) bool { return strings.ContainsRune(" \t\n,;:!?()[]{}<>'\"`=", r) }) {
+		words[strings.Trim(strings.TrimRight(strings.TrimPrefix(word, "./"), "./"), "/")] = true
+	}
+	return words
+}
+
+func (s scope) known() bool { return len(s.beside)+len(s.below) > 0 }
+
+// outside reports whether a file is outside of the scope.
+func (s scope) outside(file string) bool {
+	if !s.known() || s.beside[path.Dir(file)] {
+		return false
+	}
+	for dir := path.Dir(file); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if s.below[dir] {
+			return false
+		}
+	}
+	return true
+}
+
+// viewCommits returns the commits with their changes.
+func (m *material) viewCommits() (all []Commit) {
+	for i, c := range m.commits {
+		x := Commit{Number: i + 1, Inner: Text(short(c.Inner)), Subject: c.Subject, Time: c.at, State: Text(c.State), Level: Look}
+		switch c.State {
+		case "landed":
+			x.ID, x.Level = Text(short(c.Outer)), Good
+		case "pending":
+			x.State = "waits"
+		case "inner":
+			x.State = "only in the workspace"
+		}
+		for _, line := range c.body {
+			x.Body = append(x.Body, Text(line))
+		}
+		for _, f := range c.files {
+			x.Files = append(x.Files, File{Text(f.path), f.what, f.added, f.removed, m.area.outside(f.path), f.lines})
+			x.Added, x.Removed = x.Added+f.added, x.Removed+f.removed
+		}
+		switch {
+		case !m.has["changes.patch"]:
+		case !c.found:
+			x.LeftOut = "no changes of its own, as of a merge or an empty commit, or they are not in the record"
+		case !c.whole:
+			x.LeftOut = "its changes cannot be read in the record"
+		}
+		all = append(all, x)
+	}
+	return all
+}

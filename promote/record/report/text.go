@@ -1,0 +1,215 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Paint colours words for a terminal.
+type Paint interface {
+	Bold(text string) string
+	Red(text string) string
+	Yellow(text string) string
+	Green(text string) string
+}
+
+// JSON returns version 1 of report.json. Lists and texts are shortened as in a page.
+func (v View) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v.scaled(0))
+	return b.Bytes(), err
+}
+
+// Print prints the view for a terminal. It has everything of a page but changed lines, and programs without a result to look at.
+func (v View) Print(w io.Writer, p Paint) error {
+	d := drawing{p: p}
+	v = v.scaled(0)
+	d.line("%s %s", d.level(v.Level, v.Level.Sign()), p.Bold(v.Verdict.String()))
+	d.line("  run %d on %s, %s, %s", v.Run.Number, v.Run.Branch, span(v.Run.Started, v.Run.Ended), d.level(v.Level, v.Run.Status.String()))
+	d.line("  $ %s", v.Run.Command)
+	d.heading("look at this first")
+	if len(v.First) == 0 {
+		d.line("  nothing was refused, held or failed, and no file is outside of the asked area")
+	}
+	for _, f := range v.First {
+		d.line("  %s %s: %s", d.level(f.Level, f.Level.Sign()), strings.ToLower(f.Kind), f.Text)
+		d.details("      ", f.Detail)
+	}
+	d.heading("what could not be seen")
+	for _, t := range v.Unseen {
+		d.line("  - %s", t)
+	}
+	d.heading("answers")
+	for _, a := range v.Answers {
+		sign := " "
+		if a.Level != Good {
+			sign = d.level(a.Level, a.Level.Sign())
+		}
+		d.line("%s %-11s %s", sign, strings.ToLower(a.Name), a.Text)
+		d.details("              ", a.Detail)
+	}
+	d.course(v)
+	d.commits(v.Commits)
+	d.programs(v.Programs)
+	d.rest(v)
+	_, err := w.Write(d.b.Bytes())
+	return err
+}
+
+// drawing is a report for a terminal that is being written.
+type drawing struct {
+	b bytes.Buffer
+	p Paint
+}
+
+func (d *drawing) line(format string, values ...any) { fmt.Fprintf(&d.b, format+"\n", values...) }
+
+func (d *drawing) heading(text string) { d.line("\n%s", d.p.Bold(text)) }
+
+func (d *drawing) details(indent string, all []Text) {
+	for _, t := range all {
+		d.line("%s%s", indent, t)
+	}
+}
+
+// level colours a text by its level. The text must be readable without the colour.
+func (d *drawing) level(l Level, text string) string {
+	switch l {
+	case Bad:
+		return d.p.Red(text)
+	case Look:
+		return d.p.Yellow(text)
+	}
+	return d.p.Green(text)
+}
+
+// columns is the width of the axis of time in characters.
+const columns = 60
+
+// course prints the axis of time. Each lane is a row of characters.
+func (d *drawing) course(v View) {
+	d.heading("course of the run")
+	for _, lane := range v.Axis.Lanes {
+		row := []byte(strings.Repeat(".", columns))
+		for _, pass := range []Level{Good, Look, Bad} { // the worst mark of a column stays
+			for _, m := range lane.Marks {
+				if m.Level == pass {
+					m.draw(row)
+				}
+			}
+		}
+		d.line("  %-10s %s  %d", strings.ToLower(lane.Name), row, lane.Count)
+	}
+	for _, plot := range v.Axis.Plots {
+		row := []rune(strings.Repeat(" ", columns))
+		for _, point := range plot.Points {
+			at := column(point[0])
+			if bar := bars[min(len(bars)-1, int(point[1]/100*float64(len(bars))))]; bar > row[at] || row[at] == ' ' {
+				row[at] = bar
+			}
+		}
+		d.line("  %-10s %s  up to %s", strings.ToLower(plot.Name), string(row), plot.Top)
+	}
+	axis := []byte(strings.Repeat(" ", columns+8))
+	for _, t := range v.Axis.Ticks {
+		copy(axis[column(t.At):], t.Label)
+	}
+	d.line("  %-10s %s", "utc", strings.TrimRight(string(axis), " "))
+}
+
+var bars = []rune("▁▂▃▄▅▆▇█")
+
+func column(at float64) int { return min(columns-1, int(at/100*columns)) }
+
+// draw draws a mark into a row: x for what is bad, ! for what to look at, = for a span, | for a moment.
+func (m Mark) draw(row []byte) {
+	sign := map[Level]byte{Bad: 'x', Look: '!'}[m.Level]
+	switch {
+	case m.Level == Good && m.Length > 0:
+		sign = '='
+	case m.Level == Good && m.Number > 0:
+		sign = '*'
+	case m.Level == Good:
+		sign = '|'
+	}
+	for i := column(m.At); i <= column(m.At+m.Length); i++ {
+		row[i] = sign
+	}
+}
+
+func (d *drawing) commits(all []Commit) {
+	d.heading("commits")
+	if len(all) == 0 {
+		d.line("  none")
+	}
+	for _, c := range all {
+		id := c.ID
+		if id == "" {
+			id = c.Inner
+		}
+		d.line("  %d. %s %s  %s", c.Number, d.p.Yellow(id.String()), d.level(c.Level, c.State.String()), c.Subject)
+		for _, f := range c.Files {
+			outside := ""
+			if f.Outside {
+				outside = "  " + d.level(Look, "! outside the asked area")
+			}
+			d.line("       %s %s +%d -%d%s", f.What, f.Path, f.Added, f.Removed, outside)
+		}
+		if c.LeftOut != "" && len(c.Files) == 0 {
+			d.line("       %s", c.LeftOut)
+		}
+	}
+}
+
+// programs prints the programs with a result to look at, and all tests.
+func (d *drawing) programs(all []Program) {
+	shown := 0
+	for _, x := range all {
+		if x.Level == Good && !x.Test && !x.Disputed {
+			continue
+		}
+		if shown++; shown == 1 {
+			d.heading("programs: tests, and what failed or was refused")
+		}
+		disputed := ""
+		if x.Disputed {
+			disputed = ", disputed"
+		}
+		d.line("  %s %s  %s (%s)%s", clock(x.Time), d.level(x.Level, x.Level.Sign()+" "+x.Result.String()), x.Command, took(x.Took), disputed)
+	}
+}
+
+// rest prints the network, events, the last output and what identifies the record.
+func (d *drawing) rest(v View) {
+	if len(v.Hosts) > 0 {
+		d.heading("network")
+		for _, h := range v.Hosts {
+			d.line("  %s %s: %d, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, h.Requests, byteCount(h.Sent), byteCount(h.Received))
+		}
+	}
+	if len(v.Events) > 0 {
+		d.heading("events")
+		for _, e := range v.Events {
+			d.line("  %s %s  %s", clock(e.Time), d.level(e.Level, e.Kind.String()), e.Text)
+		}
+	}
+	if len(v.Output) > 0 {
+		d.heading("what it printed last")
+		for _, t := range v.Output {
+			d.line("  %s", strings.ReplaceAll(code(t), "\t", "    "))
+		}
+	}
+	d.heading("record")
+	for _, f := range v.Run.Facts {
+		d.line("  %-18s %s", strings.ToLower(f.Name), f.Value)
+	}
+	for _, t := range v.LeftOut {
+		d.line("  %-18s %s", "not shown here", t)
+	}
+}

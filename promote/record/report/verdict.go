@@ -1,0 +1,262 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// verdict returns the run in one sentence: who, for how long, how it ended, what landed, and what to know besides.
+func (m *material) verdict() string {
+	sentence := fmt.Sprintf("%s %s and %s", m.who(), m.ended(), m.landedWords())
+	if besides := m.besides(); len(besides) > 0 {
+		sentence += "; " + list(besides)
+	}
+	switch m.Status {
+	case record.IsolationBroken:
+		return "A wall of the prison was broken: " + sentence + "."
+	case record.InvariantBroken:
+		return "Files of the user changed, although nothing landed: " + sentence + "."
+	}
+	return sentence + "."
+}
+
+// besides returns what a verdict adds: waiting commits, failed tests and refusals.
+func (m *material) besides() (all []string) {
+	if n := m.count(record.Pending) + m.count(record.Inner); n > 0 {
+		text := waits(n)
+		if len(m.Held) > 0 {
+			text += " (" + reasons(m.Held) + ")"
+		}
+		all = append(all, text)
+	}
+	if last := m.suite().last; last != nil && last.Exit != nil && *last.Exit != 0 {
+		all = append(all, "the last tests failed")
+	}
+	if n := m.refused(); n > 0 {
+		all = append(all, were(n, "request")+" refused")
+	}
+	return all
+}
+
+// refused returns how many programs and connections were refused.
+func (m *material) refused() (n int) {
+	for _, p := range m.programs {
+		if p.Deny != nil {
+			n++
+		}
+	}
+	for _, h := range m.hosts {
+		if h.Level == Bad {
+			n += h.Requests
+		}
+	}
+	return n
+}
+
+func (m *material) who() string {
+	if m.Agent != "" {
+		return m.Agent
+	}
+	if len(m.Argv) == 0 {
+		return "The command"
+	}
+	return path.Base(m.Argv[0])
+}
+
+// ended returns how the command ended.
+func (m *material) ended() string {
+	length := took(m.length())
+	switch m.Status {
+	case record.Timeout:
+		return fmt.Sprintf("was ended after %s, when its time was over,", length)
+	case record.Stopped:
+		return fmt.Sprintf("was stopped after %s", length)
+	case record.Limited:
+		return fmt.Sprintf("was ended after %s by a limit (%s)", length, orNone(strings.Join(m.LimitsHit, ", ")))
+	}
+	switch {
+	case m.Signal != "":
+		return fmt.Sprintf("was ended by %s after %s", m.Signal, length)
+	case m.Exit == nil:
+		return fmt.Sprintf("ran for %s, its end was not seen,", length)
+	case *m.Exit != 0:
+		return fmt.Sprintf("failed with exit status %d after %s", *m.Exit, length)
+	}
+	return fmt.Sprintf("ran for %s", length)
+}
+
+func (m *material) landedWords() string {
+	if n := m.count(record.Landed); n > 0 {
+		return fmt.Sprintf("landed %s on %s", count(n, "commit"), m.branch().Raw())
+	}
+	return "landed nothing on " + orNone(m.branch().Raw())
+}
+
+func (m *material) count(state record.CommitState) (n int) {
+	for _, c := range m.commits {
+		if c.State == state {
+			n++
+		}
+	}
+	if state == record.Landed && !m.has[record.CommitsName] {
+		return m.Manifest.Landed
+	}
+	return n
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 commit waits"
+	}
+	return fmt.Sprintf("%d commits wait", n)
+}
+
+func reasons(holds []record.Hold) string {
+	var words []string
+	for _, h := range holds {
+		if !slices.Contains(words, h.Reason) {
+			words = append(words, h.Reason)
+		}
+	}
+	return list(words)
+}
+
+// findings returns what to look at first, the worst first.
+func (m *material) findings(v View) (all []Finding) {
+	add := func(level Level, kind, where string, detail []Text, format string, values ...any) {
+		all = append(all, Finding{level, kind, Text(fmt.Sprintf(format, values...)), where, detail})
+	}
+	m.refusalFindings(v, add)
+	m.statusFinding(len(all) > 0, add)
+	m.testFinding(add)
+	for _, h := range m.Held {
+		add(Look, "Held", "events", texts(h.Paths), "%s: %s", h.Reason, h.Message)
+	}
+	if n := m.count(record.Inner); n > 0 {
+		add(Look, "Not exported", "commits", nil, "%s only in the workspace when the run ended", are(n, "commit"))
+	}
+	if disputed := m.disputed(); len(disputed) > 0 {
+		add(Look, "Disputed", "programs", disputed, "%s changed arguments while they were read: what ran is certain, what was asked for is not", count(len(disputed), "program"))
+	}
+	for _, s := range m.stalls() {
+		add(Look, "Idle", "time", nil, "nothing happened for %s from %s", took(s.took), clock(s.from))
+	}
+	if outside := v.outside(); len(outside) > 0 {
+		add(Look, "Outside", "commits", outside, "%s not where the command names files", are(len(outside), "changed file"))
+	}
+	for _, e := range v.Events {
+		if e.Level != Good && e.Kind != Text(record.EventDenied) && e.Kind != Text(record.EventHold) {
+			add(e.Level, "Event", "events", nil, "%s %s", clock(e.Time), e.Text.Raw())
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return rank(b.Level) - rank(a.Level) })
+	return all
+}
+
+// adder adds a finding.
+type adder = func(level Level, kind, where string, detail []Text, format string, values ...any)
+
+// statusFinding adds the status, unless refusals explain it.
+func (m *material) statusFinding(refused bool, add adder) {
+	if m.Status == record.Completed || m.Status == record.CompletedHeld || m.Status == record.Denied && refused {
+		return
+	}
+	text := string(m.Status)
+	if len(m.Reasons) > 0 {
+		text += ": " + m.Reasons[0]
+	}
+	add(Bad, "Ended", "record", texts(m.Reasons[min(1, len(m.Reasons)):]), "%s", text)
+}
+
+// refusalFindings adds refused programs by rule, refused connections by host, and refusals that only the events name.
+func (m *material) refusalFindings(v View, add adder) {
+	byRule := map[string][]Text{}
+	var rules []string
+	for _, p := range m.programs {
+		if p.Deny != nil {
+			if byRule[*p.Deny] == nil {
+				rules = append(rules, *p.Deny)
+			}
+			byRule[*p.Deny] = append(byRule[*p.Deny], commandOf(p.Argv))
+		}
+	}
+	for _, rule := range rules {
+		add(Bad, "Refused", "programs", unique(byRule[rule]), "%s by the rule %s", count(len(byRule[rule]), "program"), rule)
+	}
+	for _, h := range v.Hosts {
+		if h.Level == Bad {
+			add(Bad, "Refused", "network", nil, "%s, %s: %s", h.Name.Raw(), times(h.Requests), strings.TrimPrefix(h.Result.Raw(), "refused: "))
+		}
+	}
+	if len(rules) == 0 && !m.has[record.EgressName] || !m.has[record.ExecName] {
+		for _, e := range m.events {
+			if e.Kind == record.EventDenied {
+				add(Bad, "Refused", "events", nil, "%s %s", clock(e.Time), e.Text)
+			}
+		}
+	}
+}
+
+func (m *material) testFinding(add adder) {
+	s := m.suite()
+	switch {
+	case s.last == nil:
+	case s.last.Exit == nil:
+		add(Look, "Tests", "programs", nil, "the result of the last run of %s was not seen", commandOf(s.last.Argv).Raw())
+	case *s.last.Exit != 0:
+		add(Bad, "Tests", "programs", nil, "the last run of %s failed at %s%s", commandOf(s.last.Argv).Raw(), clock(s.last.Time), afterwards(s.after))
+	case s.after > 1:
+		add(Look, "Tests", "programs", nil, "the last run of %s passed, but %s made after it", commandOf(s.last.Argv).Raw(), were(s.after, "commit"))
+	}
+}
+
+func afterwards(commits int) string {
+	if commits == 0 {
+		return ""
+	}
+	return ", and " + were(commits, "commit") + " made after it"
+}
+
+func (m *material) disputed() (all []Text) {
+	for _, p := range m.programs {
+		if p.Disputed {
+			all = append(all, Text(fmt.Sprintf("%s ran %s", clock(p.Time), p.Exe)))
+		}
+	}
+	return all
+}
+
+// outside returns the changed files outside of the asked area.
+func (v View) outside() (all []Text) {
+	for _, c := range v.Commits {
+		for _, f := range c.Files {
+			if f.Outside {
+				all = append(all, f.Path)
+			}
+		}
+	}
+	return unique(all)
+}
+
+// unique returns texts without repetitions, in the same order.
+func unique(all []Text) (once []Text) {
+	seen := map[Text]bool{}
+	for _, t := range all {
+		if !seen[t] {
+			seen[t] = true
+			once = append(once, t)
+		}
+	}
+	return once
+}
+
+func texts(all []string) (converted []Text) {
+	for _, t := range all {
+		converted = append(converted, Text(t))
+	}
+	return converted
+}
