@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/disk"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/verdict"
 )
@@ -226,6 +227,7 @@ func (e *Engine) holdOrError(o ledger.Outcome, err error, before ledger.Outcome,
 func (e *Engine) finish(o, before ledger.Outcome) (ledger.Outcome, error) {
 	o = o.With(e.carried(before)...)
 	o.Holds = ledger.SortHolds(o.Holds, before.Holds, time.Now())
+	events.Cycle(e.Dir(), e.Record.Session, before, o)
 	err := o.Write(e.Dir())
 	if gitops.NoRoom(err) && !o.Held(ledger.DiskFull) {
 		o.Holds = ledger.SortHolds(append(o.Holds, e.diskFull(nil)), before.Holds, time.Now())

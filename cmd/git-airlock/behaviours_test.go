@@ -22,6 +22,8 @@ var behaviours = map[string][]string{
 	"promote/ledger":         {"Ledger", "Hold"},                                                  // the state files of an airlock
 	"promote/airlock":        {"Record", "Store"},                                                 // its record
 	"promote/record/report":  {"Of", "View.HTML"},                                                 // the report of a run
+	"promote/events":         {"Append", "Read"},                                                  // its event log
+	"promote/record":         {"Manifest", "Run"},                                                 // the record of a run
 	"promote/daemon":         {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops
 	"prison/watch":           {"Guard"},                                                           // a disk that fills
 	"prison/native/walls":    {"Landlock", "PlanLimits"},                                          // filters and limits

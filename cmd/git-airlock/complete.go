@@ -231,6 +231,7 @@ func (k *known) values() manual.Offered {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
+			"level": func() []manual.Candidate { return names([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
 				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})
 			},

@@ -34,6 +34,7 @@ const (
 	requestRoom     = command + "/internal/request"
 	commandsRoom    = command + "/internal/command"
 	checkpointsRoom = command + "/internal/checkpoints"
+	runsRoom        = command + "/internal/runs"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 )
 
@@ -41,20 +42,21 @@ const (
 // of the nearest folder above it.
 var rooms = map[string][]string{
 	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "snapshot"},
-	edgeRoom:        {checkpointsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote"},
+	edgeRoom:        {checkpointsRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote"},
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
 	sessionRoom:     {agentsRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
-	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "promote"},
+	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "promote", "promote/record"},
+	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/quarantine", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "snapshot"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
-	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote"},
+	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/records": {checkpointsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "snapshot"},
+	commandsRoom + "/records": {checkpointsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "promote/record", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
@@ -103,7 +105,7 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},
-	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", "promote/disk", "snapshot/checkpoint/files", sessionRoom, uiRoom},
+	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", sessionRoom, uiRoom},
 	"golang.org/x/term":                 {edgeRoom, lifecycleRoom, uiRoom},
 	"github.com/urfave/cli/":            {command, edgeRoom, requestRoom, commandsRoom + "/"},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon"},

@@ -14,6 +14,8 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
@@ -92,7 +94,15 @@ func (k Keeper) Take(ctx context.Context, message string) (t checkpoint.Taken, e
 		}
 		return k.trim(s)
 	})
+	if err == nil {
+		k.note("checkpoint %d was made", t.Number)
+	}
 	return t, err
+}
+
+// note adds a checkpoint to the event log.
+func (k Keeper) note(text string, number int) {
+	events.Note(k.Prisons.Store.Dir(k.Record.ID), k.Record.Session, record.EventCheckpoint, fmt.Sprintf(text, number))
 }
 
 // trim removes the oldest checkpoints beyond the caps.

@@ -54,6 +54,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 		if err != nil {
 			return environment.Advise(err, fmt.Sprintf("git airlock checkpoint restore %d  # the state before", before.Number))
 		}
+		k.note("checkpoint %d was restored", o.Number)
 		return k.trim(s)
 	})
 }

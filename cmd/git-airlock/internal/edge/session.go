@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -66,6 +67,11 @@ func OnAirlock(act func(*cli.Context, *session.Session, airlock.Record) error) c
 // Checkpoints returns the keeper of an airlock's checkpoints.
 func Checkpoints(s *session.Session, r airlock.Record) checkpoints.Keeper {
 	return checkpoints.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now}
+}
+
+// Runs returns the keeper of an airlock's run records.
+func Runs(s *session.Session, r airlock.Record) runs.Keeper {
+	return runs.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now}
 }
 
 // Show prints the output of a command, with colours if git would use them, and on a terminal through git's pager if pages is true.

@@ -116,7 +116,7 @@ var Settings = []Setting{
 var GitSettings = []Setting{
 	{"advice.airlock", "`true`", "`false`: print no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: use of colours; the variable NO_COLOR turns `auto` off"},
-	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `net`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
+	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `events`, `net`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
 }
 
 // files lists the files and refs of an airlock.
@@ -124,7 +124,7 @@ var files = []Explained{
 	{".<word>-<4 hex digits>/", "the workspace, at the top of the work tree"},
 	{"coding-environment.toml", "the recipe, which describes the agent's environment; committed; see git-airlock-recipe(7)"},
 	{".env", "your variables; the agent gets those that the recipe or `--env` names"},
-	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, checkpoints, the daemon's lock and log"},
+	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, checkpoints, the event log, the daemon's lock and log"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
 	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},

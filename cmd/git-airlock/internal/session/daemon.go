@@ -25,7 +25,7 @@ import (
 // Daemon promotes the commits of an airlock until a signal ends it. reopen opens the repository again after it was moved. It is
 // no error if another daemon runs already.
 func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, reopen func() (*Session, error)) error {
-	logger := log.New(boundedLog{out}, "", log.LstdFlags|log.LUTC)
+	logger := log.New(daemon.BoundedLog{File: out}, "", log.LstdFlags|log.LUTC)
 	ready := os.NewFile(readyDescriptor, "ready")
 	config := s.daemonConfig(r, logger)
 	config.Ready = func() {
@@ -98,8 +98,6 @@ const (
 	readyTime       = 10 * time.Second
 	// removalTime bounds the tries to follow a worktree that a program may be removing.
 	removalTime = 5 * time.Second
-	// logLimit is the size in bytes at which a daemon's log is emptied.
-	logLimit = 1 << 20
 )
 
 // startDaemon starts the daemon of an airlock, if none is running, and returns when it holds its lock. The daemon has its own
@@ -116,7 +114,7 @@ func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.T
 	if err != nil {
 		return err
 	}
-	logFile, err := openLog(promote.LogFile(store.Dir(r.ID)))
+	logFile, err := daemon.OpenLog(promote.LogFile(store.Dir(r.ID)))
 	if err != nil {
 		return err
 	}
@@ -155,24 +153,6 @@ func (s *Session) Heal(_ context.Context, r airlock.Record) error {
 		return nil
 	}
 	return startDaemon(s.Repo, s.Store, s.Now, r)
-}
-
-// boundedLog is a log that is emptied when it is full. It must be bounded, because an agent can cause log messages.
-type boundedLog struct{ *os.File }
-
-func (l boundedLog) Write(p []byte) (int, error) {
-	if info, err := l.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > logLimit {
-		_ = l.Truncate(0) // the file is open for appending
-	}
-	return l.File.Write(p)
-}
-
-func openLog(name string) (*os.File, error) {
-	flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY
-	if info, err := os.Lstat(name); err == nil && info.Size() > logLimit {
-		flags |= os.O_TRUNC
-	}
-	return os.OpenFile(name, flags, 0o600)
 }
 
 // daemonConfig returns the configuration of an airlock's daemon: an engine, and a guard of its prison.

@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/snapshot"
 )
 
@@ -92,6 +93,9 @@ func (s *Session) carryOut(ctx context.Context, c resolved, forRun bool) (r airl
 	}
 	if err == nil && !s.Dry && (started || !forRun) {
 		err = s.Store.StopAfterUse(r.ID, forRun)
+	}
+	if err == nil && !s.Dry && started {
+		events.Started(s.Store.Dir(r.ID), r.Session)
 	}
 	return r, started, false, err
 }

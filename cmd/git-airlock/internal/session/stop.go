@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -48,6 +49,7 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 		return r, err
 	}
 	r.Phase = airlock.Stopped
+	events.Stopped(s.Store.Dir(r.ID), r.Session)
 	if err := s.Store.Save(r); gitops.NoRoom(err) {
 		s.Report.Say("the airlock is stopped, but its state cannot be written: %s", err)
 		s.Report.Hint(Next(err)...)

@@ -11,6 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/record"
 )
 
 // daemonCommand runs the daemon. Users never type it.
@@ -20,6 +22,7 @@ func daemonCommand() *cli.Command {
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			debug.SetMemoryLimit(memoryWanted)
 			ctx, cancel := context.WithCancel(c.Context)
+			events.Note(s.Store.Dir(r.ID), r.Session, record.EventDaemon, "the daemon began")
 			var wait sync.WaitGroup
 			wait.Go(func() { edge.Checkpoints(s, r).AfterLaunched(ctx) })
 			defer wait.Wait()

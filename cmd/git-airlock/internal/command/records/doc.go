@@ -6,4 +6,4 @@ import (
 )
 
 // Commands returns the commands of this package, in the order of the help.
-func Commands() []*cli.Command { return []*cli.Command{checkpointCommand()} }
+func Commands() []*cli.Command { return []*cli.Command{checkpointCommand(), eventsCommand()} }

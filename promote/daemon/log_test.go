@@ -1,4 +1,4 @@
-package session
+package daemon
 
 import (
 	"bytes"
@@ -11,18 +11,18 @@ import (
 func TestDaemonLogIsBounded(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "log")
-	file, err := openLog(name)
+	file, err := OpenLog(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
 	line := append(bytes.Repeat([]byte("x"), 4095), '\n')
 	for range 3 * logLimit / len(line) {
-		if _, err := (boundedLog{file}).Write(line); err != nil {
+		if _, err := (BoundedLog{file}).Write(line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := (boundedLog{file}).Write([]byte("the last\n")); err != nil {
+	if _, err := (BoundedLog{file}).Write([]byte("the last\n")); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(name)

@@ -1,0 +1,120 @@
+package records
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+func eventsCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "events", Usage: "show what happened in the airlock",
+		UsageText: "git airlock events [--since TIME] [--level LEVEL] [--follow] [--json]",
+		Description: "Prints starts, stops, exports, holds, landings, denials, limits, checkpoints, and restarts of the daemon, oldest first.\n" +
+			"The log has the newest two to four megabytes, and ends with the airlock. With --follow, events prints what happens from\n" +
+			"now on, until ^C. With --follow and --json, each line is one event.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "since", Usage: "only events from this `time` on: 2h, or 2026-11-25T10:00:00Z"},
+			&cli.StringFlag{Name: "level", Usage: "only events of this `level` or above: info, notice, warning, error"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new events until ^C"},
+			edge.JSONFlag,
+		},
+		Action: edge.OnAirlock(showEvents),
+	}, edge.Takes{})
+}
+
+func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
+	least := record.Level(c.String("level"))
+	if least == "" {
+		least = record.Info
+	}
+	if !slices.Contains(record.Levels(), least) {
+		return ui.Usagef("events: --level: want info, notice, warning or error")
+	}
+	from, err := moment(c.String("since"), s.Now())
+	if err != nil {
+		return err
+	}
+	keeper := edge.Runs(s, r)
+	if c.Bool("follow") {
+		return keeper.Follow(c.Context, func(e record.Event) error {
+			switch {
+			case !e.Level.AtLeast(least):
+				return nil
+			case c.Bool(edge.JSONFlag.Name):
+				return json.NewEncoder(c.App.Writer).Encode(shownEvent(e))
+			}
+			_, err := fmt.Fprintln(c.App.Writer, eventLine(edge.Painted(s), e))
+			return err
+		})
+	}
+	all, err := keeper.Events(from)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e record.Event) bool { return !e.Level.AtLeast(least) })
+	if c.Bool(edge.JSONFlag.Name) {
+		d := struct {
+			Version int            `json:"version"`
+			Events  []record.Event `json:"events"`
+		}{ui.DocumentVersion, []record.Event{}}
+		for _, e := range all {
+			d.Events = append(d.Events, shownEvent(e))
+		}
+		return ui.PrintJSON(c.App.Writer, d)
+	}
+	return edge.Show(c.Context, s, "events", true, func(out io.Writer, p ui.Paint) error {
+		for _, e := range all {
+			if _, err := fmt.Fprintln(out, eventLine(p, e)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// moment reads a time, or a duration before now. An empty text is the beginning of time.
+func moment(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, ui.Usagef("events: --since: %q is no duration such as 2h, and no time such as 2026-11-25T10:00:00Z", gitops.Text(text).String())
+	}
+	return at, nil
+}
+
+// shownEvent returns an event whose texts are escaped.
+func shownEvent(e record.Event) record.Event {
+	e.Text = gitops.Text(e.Text).String()
+	data := map[string]string{}
+	for key, value := range e.Data {
+		data[key] = gitops.Text(value).String()
+	}
+	e.Data = data
+	return e
+}
+
+func eventLine(p ui.Paint, e record.Event) string {
+	level := fmt.Sprintf("%-7s", e.Level)
+	if e.Level.AtLeast(record.Warning) {
+		level = p.Red(level)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s  %s  %-10s  %s", e.Time.Local().Format(time.DateTime), level, e.Kind, gitops.Text(e.Text)), " ")
+}

@@ -1,0 +1,130 @@
+// Package runs keeps the records of runs, and shows the event log of an airlock.
+//
+// Package promote/record describes a record, and promote/events the log.
+package runs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// Keeper keeps the records of the runs of one airlock.
+type Keeper struct {
+	Prisons prisons.Prisons
+	Record  airlock.Record
+	Now     func() time.Time
+}
+
+// dir returns the host state of the airlock.
+func (k Keeper) dir() string { return k.Prisons.Store.Dir(k.Record.ID) }
+
+// ledgerDir returns the folder of the network's ledger. ok is false for a prison without a network.
+func (k Keeper) ledgerDir() (dir string, ok bool) {
+	spec, err := k.Prisons.Spec(k.Record)
+	return spec.Dir, err == nil && spec.Network != prison.NetworkNone
+}
+
+// Events returns the events since a moment, oldest first. What the network refused is in its own ledger, which it reads as
+// well.
+func (k Keeper) Events(since time.Time) ([]record.Event, error) {
+	all, err := events.Read(k.dir(), since)
+	if err != nil {
+		return nil, err
+	}
+	if dir, ok := k.ledgerDir(); ok {
+		_, err = ledger.Read(dir, func(r control.Record) bool {
+			if e, shown := eventOf(r); shown && !r.Time.Before(since) {
+				all = append(all, e)
+			}
+			return true
+		})
+		slices.SortStableFunc(all, func(a, b record.Event) int { return a.Time.Compare(b.Time) })
+	}
+	return all, err
+}
+
+// followPause is how often a followed log is looked at.
+const followPause = 300 * time.Millisecond
+
+// Follow calls show for each event from now on, until ctx ends or show fails.
+func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error {
+	log, last := events.Follow(k.dir()), uint64(0)
+	dir, network := k.ledgerDir()
+	if network {
+		var err error
+		if last, err = ledger.Newest(dir); err != nil {
+			return err
+		}
+	}
+	tick := time.NewTicker(followPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		all, err := log.Next()
+		if err == nil && network {
+			all, last, err = since(dir, last, all)
+		}
+		for _, e := range all {
+			if err == nil {
+				err = show(e)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// since appends the events of a ledger after the record with the number last, and returns the number of its newest record.
+func since(dir string, last uint64, all []record.Event) ([]record.Event, uint64, error) {
+	newest, err := ledger.Newest(dir)
+	if err != nil || newest <= last {
+		return all, last, err
+	}
+	err = ledger.Range(dir, last, newest, func(r control.Record) {
+		if e, shown := eventOf(r); shown {
+			all = append(all, e)
+		}
+	})
+	return all, newest, err
+}
+
+// eventOf returns the event that a record of the network stands for. Connections that were made are no events.
+func eventOf(r control.Record) (e record.Event, shown bool) {
+	e = record.Event{Time: r.Time.UTC(), Session: r.Session, Text: r.Reason}
+	switch r.Kind {
+	case control.KindRefusal:
+		e.Level, e.Kind = record.Warning, record.EventDenied
+		target := r.Name
+		if target == "" {
+			target = r.Address
+		}
+		if r.Port > 0 {
+			target += ":" + strconv.Itoa(int(r.Port))
+		}
+		e.Text = fmt.Sprintf("the network refused %s: %s", target, r.Reason)
+		e.Data = map[string]string{"host": r.Name, "address": r.Address, "rule": r.Rule, "count": strconv.Itoa(max(r.Count, 1))}
+	case control.KindAlarm:
+		e.Level, e.Kind, e.Text = record.Warning, record.EventNetwork, "the network: "+r.Reason
+	case control.KindPolicy:
+		e.Level, e.Kind, e.Text = record.Info, record.EventNetwork, "the network has other rules: "+r.Reason
+	default:
+		return e, false
+	}
+	return e, true
+}

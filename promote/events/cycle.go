@@ -1,0 +1,74 @@
+package events
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// Cycle appends what a promotion cycle has changed: an export, landings, and holds that began or ended. A cycle that changes
+// nothing appends nothing.
+func Cycle(dir, session string, before, after ledger.Outcome) {
+	for _, e := range changes(before, after) {
+		e.Session = session
+		Append(dir, e)
+	}
+}
+
+func changes(before, after ledger.Outcome) (all []record.Event) {
+	if after.Inner != before.Inner && after.Inner != "" {
+		all = append(all, record.Event{Level: record.Info, Kind: record.EventExport, Text: fmt.Sprintf("exported the agent's commits up to %.12s", after.Inner),
+			Data: map[string]string{"inner": string(after.Inner)}})
+	}
+	if after.Landed > 0 {
+		all = append(all, record.Event{Level: record.Notice, Kind: record.EventLand, Text: "landed " + commits(after.Landed),
+			Data: map[string]string{"count": strconv.Itoa(after.Landed)}})
+	}
+	for _, h := range after.Holds {
+		if !holds(before, h) {
+			all = append(all, begun(h))
+		}
+	}
+	for _, h := range before.Holds {
+		if !holds(after, h) {
+			all = append(all, record.Event{Level: record.Info, Kind: record.EventHoldEnd, Text: fmt.Sprintf("not held any more: %s", h.Reason),
+				Data: map[string]string{"reason": string(h.Reason)}})
+		}
+	}
+	return all
+}
+
+// holds reports whether a hold is among those of an outcome, with the same words.
+func holds(o ledger.Outcome, h ledger.Hold) bool {
+	for _, other := range o.Holds {
+		if other.Reason == h.Reason && other.Message == h.Message {
+			return true
+		}
+	}
+	return false
+}
+
+// begun returns the event of a new hold. A hold of the gate is a denial, and one of the disk a limit.
+func begun(h ledger.Hold) record.Event {
+	e := record.Event{Level: record.Notice, Kind: record.EventHold, Text: fmt.Sprintf("held: %s: %s", h.Reason, h.Message),
+		Data: map[string]string{"reason": string(h.Reason)}}
+	if len(h.Paths) > 0 {
+		e.Data["path"] = h.Paths[0]
+	}
+	switch h.Reason {
+	case ledger.Policy, ledger.InnerInvalid:
+		e.Level = record.Warning
+	case ledger.WorkspaceFull, ledger.DiskFull:
+		e.Level, e.Kind = record.Warning, record.EventLimit
+	}
+	return e
+}
+
+func commits(n int) string {
+	if n == 1 {
+		return "1 commit"
+	}
+	return fmt.Sprintf("%d commits", n)
+}

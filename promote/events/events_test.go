@@ -1,0 +1,130 @@
+package events
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+func read(t *testing.T, dir string) []record.Event {
+	t.Helper()
+	all, err := Read(dir, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestSeveralWriters checks that no event is lost or torn while others append and rotate.
+func TestSeveralWriters(t *testing.T) {
+	dir := t.TempDir()
+	const writers, each = 4, 300
+	follow := Follow(dir)
+	var wait sync.WaitGroup
+	for w := range writers {
+		wait.Go(func() {
+			for n := range each {
+				Append(dir, record.Event{Kind: record.EventLand, Text: fmt.Sprintf("%d/%d", w, n), Data: map[string]string{"x": strings.Repeat("x", 3000)}})
+			}
+		})
+	}
+	seen := map[string]bool{}
+	next := func() {
+		all, err := follow.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			if seen[e.Text] {
+				t.Fatalf("%s twice", e.Text)
+			}
+			seen[e.Text] = true
+		}
+	}
+	done := make(chan struct{})
+	go func() { wait.Wait(); close(done) }()
+	for running := true; running; next() {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	if len(seen) != writers*each {
+		t.Errorf("%d events followed, of %d", len(seen), writers*each)
+	}
+	if kept := read(t, dir); len(kept) != writers*each {
+		t.Errorf("%d events after one rotation, of %d", len(kept), writers*each)
+	}
+	for range 1000 {
+		Append(dir, record.Event{Text: strings.Repeat("y", maxText)})
+	}
+	if kept := read(t, dir); len(kept) < 400 || kept[0].Text[0] != 'y' {
+		t.Errorf("%d events after more rotations", len(kept))
+	}
+	for _, name := range []string{File(dir), older(dir)} {
+		if info, err := os.Stat(name); err != nil || info.Size() > maxFile+10<<10 || info.Mode() != 0o600 {
+			t.Error(info, err)
+		}
+	}
+}
+
+// TestTornLine cuts the log anywhere, as a crash does. The next event must be read.
+func TestTornLine(t *testing.T) {
+	dir := t.TempDir()
+	Append(dir, record.Event{Text: "first"})
+	Append(dir, record.Event{Text: "second"})
+	whole, err := os.ReadFile(File(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range whole {
+		if err := os.WriteFile(File(dir), whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		Append(dir, record.Event{Text: "last"})
+		all := read(t, dir)
+		if len(all) == 0 || all[len(all)-1].Text != "last" {
+			t.Fatalf("cut at %d: %v", cut, all)
+		}
+	}
+}
+
+func TestSinceAndBytes(t *testing.T) {
+	dir := t.TempDir()
+	at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	for n := range 3 {
+		Append(dir, record.Event{Time: at.Add(time.Duration(n) * time.Hour), Text: fmt.Sprintf("%d\xff%s", n, strings.Repeat("y", maxText))})
+	}
+	all, err := Read(dir, at.Add(time.Hour))
+	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0].Text, "1\uFFFD") || len(all[0].Text) > maxText+10 {
+		t.Errorf("%d events, %v", len(all), err)
+	}
+	Append(dir+"/missing", record.Event{}) // nothing to do
+}
+
+func TestCycle(t *testing.T) {
+	dir := t.TempDir()
+	before := ledger.Outcome{Inner: "a", Holds: []ledger.Hold{{Reason: ledger.Collision, Message: "m"}, {Reason: ledger.Policy, Message: "old"}}}
+	after := ledger.Outcome{Inner: "b", Landed: 2, Holds: []ledger.Hold{{Reason: ledger.Policy, Message: "new", Paths: []string{"p"}}, {Reason: ledger.WorkspaceFull}}}
+	Cycle(dir, "s", before, before)
+	if all := read(t, dir); len(all) != 0 {
+		t.Error(all)
+	}
+	Cycle(dir, "s", before, after)
+	var got []string
+	for _, e := range read(t, dir) {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Level, e.Kind, e.Session))
+	}
+	want := []string{"info export s", "notice land s", "warning hold s", "warning limit s", "info hold-end s", "info hold-end s"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}

@@ -1,0 +1,205 @@
+// Package events keeps the event log of an airlock: a file of JSON lines in the host state, one [record.Event] each.
+//
+// Several processes append to the log: the daemon, and the commands of the user. A log of [maxFile] bytes is renamed to the
+// name with ".1", which replaces an older one, so a log has at most twice that size. Nothing else writes these files.
+//
+// The log is for people. A failure to write it must not keep commits from landing, so [Append] returns no error.
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+const (
+	// maxFile is the size in bytes from which a log is rotated.
+	maxFile = 2 << 20
+	// maxText bounds the texts of an event in bytes.
+	maxText = 4 << 10
+)
+
+// File returns the name of the log in an airlock's host state.
+func File(dir string) string { return filepath.Join(dir, record.EventsName) }
+
+func older(dir string) string { return File(dir) + ".1" }
+
+// Append appends an event to the log in the host state dir. An event without a time happened now.
+func Append(dir string, e record.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time, e.Text = e.Time.UTC().Truncate(time.Millisecond), clip(e.Text)
+	e.Data = maps.Clone(e.Data)
+	for key, value := range e.Data {
+		e.Data[key] = clip(value)
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(e) != nil {
+		return
+	}
+	f, err := open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	content := line.Bytes()
+	if torn(f) {
+		content = append([]byte("\n"), content...)
+	}
+	_, _ = f.Write(content)
+}
+
+// Note appends an event of an ordinary kind, such as a start.
+func Note(dir, session string, kind record.EventKind, text string) {
+	Append(dir, record.Event{Level: record.Info, Kind: kind, Session: session, Text: text})
+}
+
+// Started notes that the prison of an airlock was started.
+func Started(dir, session string) { Note(dir, session, record.EventStart, "started") }
+
+// Stopped notes that the prison of an airlock was stopped.
+func Stopped(dir, session string) { Note(dir, session, record.EventStop, "stopped") }
+
+// open opens and locks the log, and rotates it first if it is full. Closing it unlocks it.
+func open(dir string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(File(dir), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+			f.Close()
+			return nil, err
+		}
+		info, err := f.Stat()
+		named, err2 := os.Stat(File(dir))
+		if err != nil || err2 != nil || !os.SameFile(info, named) { // another process has rotated it
+			f.Close()
+			if err := errors.Join(err, err2); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			continue
+		}
+		if info.Size() < maxFile {
+			return f, nil
+		}
+		err = os.Rename(File(dir), older(dir))
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// torn reports whether the last line has no end, because its writer died.
+func torn(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	var last [1]byte
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// clip shortens a text and replaces what is not UTF-8.
+func clip(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText] + "..."
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// Read returns the events of a log from a time on, oldest first. Lines that cannot be read are left out. Without a log there
+// are no events.
+func Read(dir string, since time.Time) (all []record.Event, err error) {
+	for _, name := range []string{older(dir), File(dir)} {
+		content, err := readFile(name, 0)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, decode(content, since)...)
+	}
+	return all, nil
+}
+
+// readFile returns the content of a file from a place on. A missing file is empty.
+func readFile(name string, from int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.NewSectionReader(f, from, 2*maxFile))
+}
+
+func decode(content []byte, since time.Time) (all []record.Event) {
+	events, _ := record.DecodeLines[record.Event](record.EventsName, content) // lines that a crash cut are no error
+	for _, e := range events {
+		if !e.Time.Before(since) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Follower returns what is appended to a log. The zero place is its beginning.
+type Follower struct {
+	dir  string
+	file os.FileInfo // the newest file at the last call
+	at   int64       // the bytes of it that were read
+}
+
+// Follow returns a follower of the log in the host state dir, which returns what is appended from now on.
+func Follow(dir string) *Follower {
+	f := &Follower{dir: dir}
+	if info, err := os.Stat(File(dir)); err == nil {
+		f.file, f.at = info, info.Size()
+	}
+	return f
+}
+
+// Next returns the events since the last call.
+func (f *Follower) Next() (all []record.Event, err error) {
+	info, err := os.Stat(File(f.dir))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
+	}
+	if f.file != nil && !os.SameFile(f.file, info) {
+		if all, err = f.from(older(f.dir)); err != nil {
+			return nil, err
+		}
+		f.at = 0
+	}
+	f.file = info
+	more, err := f.from(File(f.dir))
+	return append(all, more...), err
+}
+
+// from returns the whole lines of a file that were not read yet.
+func (f *Follower) from(name string) ([]record.Event, error) {
+	content, err := readFile(name, f.at)
+	content = content[:bytes.LastIndexByte(content, '\n')+1]
+	f.at += int64(len(content))
+	return decode(content, time.Time{}), err
+}
