@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // MergeBase returns the best common ancestor of two commits, empty if there is none.
@@ -148,4 +150,26 @@ func (r *Repository) summaries(ctx context.Context, args []string) ([]Summary, e
 		}
 	}
 	return all, err
+}
+
+// Contained reports whether a branch, a remote-tracking branch or a tag has a commit.
+func (r *Repository) Contained(ctx context.Context, commit OID) bool {
+	ref, err := r.Output(ctx, "for-each-ref", "--count=1", "--format=%(refname)", "--contains="+string(commit), "refs/heads", "refs/remotes", "refs/tags")
+	return err == nil && ref != ""
+}
+
+// revertLine matches the line that git-revert(1) writes into a message.
+var revertLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`) })
+
+// Reverts maps the commits of revisions that revert others to these others, by their messages.
+func (g *Git) Reverts(ctx context.Context, revisions []string, options ...string) (map[OID][]OID, error) {
+	args := []string{"log", "-z", "--no-show-signature", "--no-notes", "--no-color", "--format=%H%x00%b", "--basic-regexp", "--grep=^This reverts commit [0-9a-f]", "--ignore-missing", "--stdin"}
+	records, err := g.Records(ctx, Call{Args: append(args, options...), Limit: notedLimit, Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n")})
+	reverts := map[OID][]OID{}
+	for i := 0; i+1 < len(records); i += 2 {
+		for _, m := range revertLine().FindAllStringSubmatch(records[i+1], -1) {
+			reverts[OID(records[i])] = append(reverts[OID(records[i])], OID(m[1]))
+		}
+	}
+	return reverts, err
 }

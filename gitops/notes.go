@@ -3,11 +3,18 @@ package gitops
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // noteLimit bounds the bytes that are read of a note, because everybody who can push can write it.
 const noteLimit = 4 << 20
+
+// notedLimit bounds the bytes that are read of many commits with their notes.
+const notedLimit = 256 << 20
 
 // Note returns the note of a commit in a notes ref, or empty if there is none.
 func (g *Git) Note(ctx context.Context, ref string, commit OID) (string, error) {
@@ -24,4 +31,71 @@ func (g *Git) SetNote(ctx context.Context, ref, who string, commit OID, text str
 	name, mail, _ := strings.Cut(strings.TrimSuffix(who, ">"), " <")
 	return g.Durable().With("GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+mail, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+mail).
 		Change(ctx, Call{Args: []string{"notes", "--ref=" + ref, "add", "-f", "-F", "-", string(commit)}, Stdin: strings.NewReader(text)})
+}
+
+// Noted is a commit with its note.
+type Noted struct {
+	ID, Tree OID
+	Parents  string // separated by spaces
+	Author   string // name, address and date
+	Subject  string // not escaped
+	Note     string // empty if there is none
+}
+
+// notedFields is the format of git log for a Noted. A note that git shows has no NUL.
+const notedFields = "%H%x00%T%x00%P%x00%an <%ae> %at%x00%s%x00%N"
+
+// Noted lists commits with their notes in a ref, newest first: those that the revisions reach, as the options of git
+// log limit them. Revisions that do not exist are ignored.
+func (g *Git) Noted(ctx context.Context, ref string, revisions []string, options ...string) ([]Noted, error) {
+	if len(revisions) == 0 {
+		return nil, nil // git log would list HEAD
+	}
+	args := []string{"log", "-z", "--no-show-signature", "--no-color", "--no-decorate", "--encoding=UTF-8", "--no-notes", "--notes=" + ref,
+		"--format=" + notedFields, "--ignore-missing", "--stdin"}
+	records, err := g.Records(ctx, Call{Args: append(args, options...), Limit: notedLimit,
+		Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n")})
+	const each = 6
+	if err != nil || len(records)%each != 0 {
+		return nil, errors.Join(err, unexpected(len(records)%each != 0, "git log"))
+	}
+	var list []Noted
+	for f := range slices.Chunk(records, each) {
+		list = append(list, Noted{OID(f[0]), OID(f[1]), f[2], f[3], f[4], f[5]})
+	}
+	return list, nil
+}
+
+func unexpected(is bool, command string) error {
+	if !is {
+		return nil
+	}
+	return fmt.Errorf("%s printed something unexpected", command)
+}
+
+// NotedIDs returns the commits that have a note in a ref.
+func (g *Git) NotedIDs(ctx context.Context, ref string) ([]OID, error) {
+	text, err := g.Output(ctx, "notes", "--ref="+ref, "list")
+	var ids []OID
+	for line := range strings.Lines(text) {
+		_, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		ids = append(ids, OID(id))
+	}
+	return ids, err
+}
+
+// SetNotes replaces the notes of several commits in one commit of the notes ref, whose present value is from (empty if there
+// is none). It fails if the ref has another value meanwhile. who is the author of the change.
+func (g *Git) SetNotes(ctx context.Context, ref string, from OID, who, message string, notes map[OID]string) error {
+	var in strings.Builder
+	fmt.Fprintf(&in, "commit %s\nauthor %s now\ncommitter %s now\ndata %d\n%s\n", ref, who, who, len(message), message)
+	if from != "" {
+		fmt.Fprintf(&in, "from %s\n", from)
+	}
+	for _, id := range slices.Sorted(maps.Keys(notes)) {
+		fmt.Fprintf(&in, "N inline %s\ndata %d\n%s\n", id, len(notes[id]), notes[id])
+	}
+	in.WriteString("done\n")
+	// Without --force, git refuses to move the ref to a commit that does not contain its present value.
+	return g.Durable().Change(ctx, Call{Args: []string{"fast-import", "--quiet", "--done", "--date-format=now"}, Stdin: strings.NewReader(in.String())})
 }

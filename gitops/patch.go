@@ -82,9 +82,32 @@ func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, e
 	if err != nil {
 		return nil, err
 	}
-	var list []Stat
+	all, err := parseStats(records, commit)
+	return all[commit], err
+}
+
+// statsTime bounds the listing of the files of many commits.
+const statsTime = time.Minute
+
+// AllStats lists the files that each of several commits changes since its first parent.
+func (g *Git) AllStats(ctx context.Context, commits []OID) (map[OID][]Stat, error) {
+	args := []string{"diff-tree", "--stdin", "-r", "--root", "--diff-merges=first-parent", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"}
+	records, err := g.Records(ctx, Call{Args: args, For: statsTime, Stdin: strings.NewReader(strings.Join(Names(commits), "\n") + "\n")})
+	if err != nil {
+		return nil, err
+	}
+	return parseStats(records, "")
+}
+
+// parseStats reads the output of git diff-tree. The name of a commit comes before its files; at is the commit without one.
+func parseStats(records []string, at OID) (map[OID][]Stat, error) {
+	all := map[OID][]Stat{}
 	blobs := map[string][2]OID{}
 	for i := 0; i < len(records); i++ {
+		if id, err := ParseOID(records[i]); err == nil {
+			at = id
+			continue
+		}
 		if raw, isRaw := strings.CutPrefix(records[i], ":"); isRaw && i+1 < len(records) {
 			if fields := strings.Fields(raw); len(fields) == 5 {
 				i++
@@ -96,9 +119,9 @@ func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, e
 		if len(fields) != 3 {
 			return nil, fmt.Errorf("git diff-tree answered %q", Text(records[i]))
 		}
-		list = append(list, Stat{fields[2], lines(fields[0]), lines(fields[1]), blobs[fields[2]][0], blobs[fields[2]][1]})
+		all[at] = append(all[at], Stat{fields[2], lines(fields[0]), lines(fields[1]), blobs[fields[2]][0], blobs[fields[2]][1]})
 	}
-	return list, nil
+	return all, nil
 }
 
 func lines(text string) int {

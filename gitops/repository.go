@@ -205,3 +205,14 @@ func (r *Repository) Elsewhere(ctx context.Context, branch string) ([]string, er
 	}
 	return found, nil
 }
+
+// HooksDir returns the folder in which git looks for hooks (core.hooksPath in git-config(1)).
+func (r *Repository) HooksDir(ctx context.Context) (string, error) {
+	own := *r.Git
+	own.config = nil // without our core.hooksPath
+	dir, err := own.Output(ctx, "rev-parse", "--git-path", "hooks")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(r.Top, dir)
+	}
+	return dir, err
+}

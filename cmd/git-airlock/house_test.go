@@ -35,6 +35,7 @@ const (
 	commandsRoom    = command + "/internal/command"
 	checkpointsRoom = command + "/internal/checkpoints"
 	runsRoom        = command + "/internal/runs"
+	pushgateRoom    = command + "/internal/pushgate"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 )
 
@@ -50,6 +51,7 @@ var rooms = map[string][]string{
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "promote", "promote/record"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/quarantine", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "snapshot"},
+	pushgateRoom:    {sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
@@ -57,7 +59,7 @@ var rooms = map[string][]string{
 	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "promote/record", "snapshot"},
-	commandsRoom + "/review":  {edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote"},
+	commandsRoom + "/review":  {edgeRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
 	agentsRoom: {"gitops", "prison", "prison/recipe"},
@@ -73,6 +75,7 @@ var rooms = map[string][]string{
 	"gitops/ignore":     {"gitops"},
 	"gitops/inner":      {"gitops", "gitops/ignore"},
 	"gitops/quarantine": {"gitops", "gitops/ignore", "gitops/inner"},
+	"gitops/userhook":   {"gitops"},
 	"prison/recipe":     {"prison", "gitops/bounded"}, // it parses files of commits
 
 	"promote/policy/pathname": {"gitops"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -24,7 +25,7 @@ const (
 // TeamLimit bounds the size of a policy.
 const TeamLimit = 1 << 20
 
-// Team is a policy for everyone who works on a repository. It can only make rules stricter.
+// Team is a policy for everyone who works on a repository. It can only make rules stricter, and name reviewers.
 //
 //	version = 1
 //	maxFileSize = "10m"
@@ -35,6 +36,9 @@ const TeamLimit = 1 << 20
 //	[network]
 //	deny = ["**.paste.example"]
 //
+//	[review]
+//	reviewers = ["ada@example.com"]
+//
 //	[[paths]]
 //	patterns = ["deploy/**", "*.tf"]
 //	action = "hold"
@@ -44,7 +48,11 @@ type Team struct {
 	actions     map[string]Action
 	protected   []protection
 	denials     []string
+	reviewers   []string
 }
+
+// Reviewers returns the addresses of the people whose verdicts count besides the user's.
+func (t Team) Reviewers() []string { return t.reviewers }
 
 // protection is a set of paths that a team protects.
 type protection struct {
@@ -60,6 +68,9 @@ type teamFile struct {
 	Network     struct {
 		Deny []string `toml:"deny"`
 	} `toml:"network"`
+	Review struct {
+		Reviewers []string `toml:"reviewers"`
+	} `toml:"review"`
 	Paths []struct {
 		Patterns []string `toml:"patterns"`
 		Action   string   `toml:"action"`
@@ -100,7 +111,12 @@ func ParseTeam(content []byte) (Team, error) {
 			return Team{}, fmt.Errorf("team policy: maxFileSize: %q is not a size such as 50m or 100000", gitops.Text(f.MaxFileSize))
 		}
 	}
-	t.denials = f.Network.Deny
+	t.denials, t.reviewers = f.Network.Deny, f.Review.Reviewers
+	for _, r := range t.reviewers {
+		if !strings.Contains(r, "@") {
+			return Team{}, fmt.Errorf("team policy: review: reviewers: %q is not an address", gitops.Text(r))
+		}
+	}
 	for n, p := range f.Paths {
 		made, err := newProtection(p.Patterns, p.Action, p.Reason)
 		if err != nil {

@@ -74,8 +74,8 @@ const (
 	StateAsked    State = "asked"   // waits for a fix of the agent
 	StateChanged  State = "changed" // in the place of a commit that had a verdict
 	StateBlocked  State = "blocked" // does not apply without commits that were rejected or that wait for a fix
-	StateLanded   State = "landed"
-	StateUndone   State = "undone" // landed, and taken back
+	StateLanded   State = "landed"  // waits for a verdict before it is pushed
+	StateUndone   State = "undone"  // landed, and taken back
 )
 
 // StateOf returns the state of a pending commit with a verdict, or with an empty word. blocked reports that it does not
@@ -101,4 +101,6 @@ func StateOf(w Word, blocked, changed bool) State {
 }
 
 // Waits reports whether a commit in this state waits for a verdict of the user.
-func (s State) Waits() bool { return s == StateNew || s == StateSeen || s == StateChanged }
+func (s State) Waits() bool {
+	return s == StateNew || s == StateSeen || s == StateChanged || s == StateLanded
+}

@@ -68,6 +68,16 @@ func (t *Teams) Apply(ctx context.Context, config gitops.Config, s policy.Settin
 	return s.With(t.team), append(used, t.Ref), nil
 }
 
+// Reviewers returns the addresses of the reviewers whom the repository's policy names.
+func Reviewers(ctx context.Context, repo *gitops.Repository) ([]string, error) {
+	ref, err := repo.Ref(ctx, policy.TeamRef)
+	if err != nil || ref == "" {
+		return nil, err
+	}
+	team, err := (&Teams{Repo: repo, Ref: ref}).parse(ctx)
+	return team.Reviewers(), err
+}
+
 func (t *Teams) parse(ctx context.Context) (policy.Team, error) {
 	content, err := t.Repo.File(ctx, t.Ref, policy.TeamFile, policy.TeamLimit)
 	if err != nil {

@@ -47,21 +47,24 @@ func InRepository(act func(*cli.Context, *session.Session) error) cli.ActionFunc
 // OnAirlock also finds the airlock of this worktree, which must exist. If act fails because another command has cleared the airlock
 // meanwhile, the error is ErrCleared.
 func OnAirlock(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
-	return InRepository(func(c *cli.Context, s *session.Session) error {
-		r, err := s.Here(c.Context)
-		if err != nil {
-			return err
-		}
-		err = act(c, s, r)
-		var ended *childStatus
-		if err == nil || errors.As(err, &ended) || is[shown](err) || c.Err() != nil {
-			return err
-		}
-		if _, gone := s.Current(r); errors.Is(gone, session.ErrCleared) {
-			return gone
-		}
+	return InRepository(func(c *cli.Context, s *session.Session) error { return WithAirlock(c, s, act) })
+}
+
+// WithAirlock does the same in an open repository.
+func WithAirlock(c *cli.Context, s *session.Session, act func(*cli.Context, *session.Session, airlock.Record) error) error {
+	r, err := s.Here(c.Context)
+	if err != nil {
 		return err
-	})
+	}
+	err = act(c, s, r)
+	var ended *childStatus
+	if err == nil || errors.As(err, &ended) || is[shown](err) || c.Err() != nil {
+		return err
+	}
+	if _, gone := s.Current(r); errors.Is(gone, session.ErrCleared) {
+		return gone
+	}
+	return err
 }
 
 // Checkpoints returns the keeper of an airlock's checkpoints.

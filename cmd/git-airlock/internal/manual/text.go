@@ -91,7 +91,7 @@ var Settings = []Setting{
 	{"airlock.pids", "`512`", "processes and threads in the prison"},
 	{"airlock.landingNetwork", "`false`", "`true`: your filters may use the network while a landing runs them. `git-lfs` may always use it, at the addresses in your configuration, and at those in `.lfsconfig` as long as that file is the same as when the airlock was made"},
 	{"airlock.keepEnv", "", "names of environment variables that your filters, pagers and signing programs need besides the usual ones; `AWS_*` stands for all names that begin with `AWS_`. `git airlock doctor` lists the variables that are not passed on"},
-	{"airlock.review", "`off`", "`land`: no commit lands before you approve it; `push`: commits land at once as with `off`, because nothing lists landed commits or stops a push of them yet; `off`: commits land at once"},
+	{"airlock.review", "`off`", "`land`: no commit lands before you approve it; `push`: commits land at once, and `git airlock hooks install` adds a hook that refuses to push them before you approve them; `off`: commits land at once"},
 	{"airlock.autoLand", "`true`", "`false`: an older name of `airlock.review=land` (`start --no-auto-land`)"},
 	{"airlock.engine", "`tree`", "`patch`: a commit lands only if `git format-patch | git am` produces the same tree (`--engine`)"},
 	{"airlock.sign", "`false`", "`true`: sign landed commits, on the host, according to your `user.signingKey` and `gpg.format`"},
@@ -131,6 +131,7 @@ var files = []Explained{
 	{"refs/airlock/<id>/ops", "the landings, undos and redos: `git airlock log --ops`"},
 	{"refs/airlock/policy", "the team's policy"},
 	{"refs/notes/airlock", "notes on the origin of landed commits"},
+	{"refs/notes/airlock-review", "verdicts on commits, one JSON object a line"},
 	{"refs/notes/airlock-egress", "notes on what the prison reached before landed commits: `git airlock help net`"},
 }
 

@@ -34,12 +34,12 @@ func approveCommand() *cli.Command {
 			&cli.BoolFlag{Name: "all", Usage: "approve all pending commits that you have not rejected"},
 			messageFlag(""),
 		},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: onCommits(func(c *cli.Context) (judgement.Judgement, error) {
 			wanted := judgement.Judgement{Word: review.Approve, Reason: c.String("message"), Names: edge.Words(c), UpTo: c.String("upto"), All: c.Bool("all")}
 			if len(wanted.Names) == 0 && wanted.UpTo == "" && !wanted.All {
-				return ui.Usagef("approve: name a commit, or use --upto REV or --all")
+				return wanted, ui.Usagef("approve: name a commit, or use --upto REV or --all")
 			}
-			return decide(c.Context, s, r, wanted)
+			return wanted, nil
 		}),
 	}, edge.Takes{Most: mostCommits})
 }

@@ -59,7 +59,7 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 			return edge.GitSaid(err)
 		}
 	}
-	if to.failed == nil {
+	if to.failed == nil && !x.landed {
 		c.looked = append(c.looked, judgement.Looked{Inner: x.Inner, Files: files})
 	}
 	return to.failed
@@ -67,7 +67,7 @@ func (c *changes) show(ctx context.Context, out io.Writer, p ui.Paint, x reviewe
 
 // record records what was shown on a terminal to the end.
 func (c *changes) record(ctx context.Context, r airlock.Record) {
-	if !ui.IsTerminal(ui.Stdout) {
+	if !ui.IsTerminal(ui.Stdout) || r.ID == "" {
 		return
 	}
 	engine := c.s.Engine(r)

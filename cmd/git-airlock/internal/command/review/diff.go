@@ -14,13 +14,13 @@ import (
 
 func diffCommand() *cli.Command {
 	return edge.Command(&cli.Command{
-		Name: "diff", Usage: "show the changes of a pending commit",
+		Name: "diff", Usage: "show the changes of a commit",
 		UsageText: "git airlock diff [--no-seen] [REV] [-- PATH...]",
 		Description: "Without REV, shows the changes of all commits that wait, one after the other. No program of the repository or of\n" +
 			"your configuration is run, and no attribute of the tree can hide a change. Files that were shown on a terminal to the end\n" +
 			"count as seen, until they change again.",
 		Flags: []cli.Flag{noSeenFlag},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: onList(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			d, err := documentOf(c.Context, s, r, edge.Words(c))
 			if err != nil {
 				return err
@@ -31,7 +31,7 @@ func diffCommand() *cli.Command {
 			}
 			err = edge.Show(c.Context, s, "diff", true, func(out io.Writer, p ui.Paint) error {
 				for _, x := range d.Commits {
-					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow(fmt.Sprintf("commit %d %s", x.Number, x.short())), x.Subject); err != nil {
+					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow("commit "+x.name()), x.Subject); err != nil {
 						return err
 					}
 					if err := shown.show(c.Context, out, p, x); err != nil {

@@ -43,7 +43,8 @@ type reviewed struct {
 	At       *time.Time   `json:"at"`
 	Replaces gitops.OID   `json:"replaces"` // the commit with a verdict in whose place it is
 
-	of judgement.Reviewable
+	of     judgement.Reviewable
+	landed bool
 }
 
 type file struct {
@@ -60,16 +61,44 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-// documentOf lists the commits of an airlock, or those that some names stand for.
+// documentOf lists the commits of an airlock, or those that some names stand for. With airlock.review=push, landed commits
+// that may not be pushed yet come first. A record without an id stands for no airlock.
 func documentOf(ctx context.Context, s *session.Session, r airlock.Record, names []string) (document, error) {
+	mode, err := promote.ReadReview(s.Config.With(r.Settings))
+	if err != nil {
+		return document{}, err
+	}
+	d := document{Version: ui.DocumentVersion, Mode: mode, Commits: []reviewed{}}
+	landed, rest, err := landedOf(ctx, s, names)
+	if err != nil || r.ID == "" || len(names) > 0 && len(rest) == 0 {
+		return d.after(landed), err
+	}
+	d, err = d.pending(ctx, s, r, rest)
+	return d.after(landed), err
+}
+
+// after returns the document with landed commits before the others.
+func (d document) after(landed []reviewed) document {
+	for _, x := range landed {
+		switch x.State {
+		case review.StateRejected:
+			d.Rejected++
+		case review.StateAsked:
+			d.Asked++
+		default:
+			d.Waiting++
+		}
+	}
+	d.Commits = append(landed, d.Commits...)
+	return d
+}
+
+// pending adds the commits of an airlock that have not landed.
+func (d document) pending(ctx context.Context, s *session.Session, r airlock.Record, names []string) (document, error) {
 	engine := s.Engine(r)
 	defer engine.Close()
-	d := document{Version: ui.DocumentVersion, Commits: []reviewed{}}
 	list, err := judgement.List(ctx, engine)
 	if err != nil {
-		return d, err
-	}
-	if d.Mode, err = promote.ReadReview(s.Config.With(r.Settings)); err != nil {
 		return d, err
 	}
 	d.Counts = judgement.Count(list)
@@ -103,6 +132,14 @@ func (r reviewed) handle() string {
 		return r.short()
 	}
 	return strconv.Itoa(r.Number)
+}
+
+// name returns the number of a commit, if it has one, and its id.
+func (r reviewed) name() string {
+	if r.Number == 0 {
+		return r.short()
+	}
+	return strconv.Itoa(r.Number) + " " + r.short()
 }
 
 func reviewedOf(x judgement.Reviewable) reviewed {

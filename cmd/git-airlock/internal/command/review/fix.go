@@ -4,9 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
@@ -18,11 +16,11 @@ func fixCommand() *cli.Command {
 		Description: "Records the reason, and lands nothing. The commit stays pending, and what does not apply without it is blocked. Once\n" +
 			"the agent has amended it, the new commit is shown as changed.",
 		Flags: []cli.Flag{messageFlag("; required")},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: onCommits(func(c *cli.Context) (judgement.Judgement, error) {
 			if c.String("message") == "" {
-				return ui.Usagef("fix: the reason is missing: -m TEXT")
+				return judgement.Judgement{}, ui.Usagef("fix: the reason is missing: -m TEXT")
 			}
-			return decide(c.Context, s, r, judgement.Judgement{Word: review.Fix, Reason: c.String("message"), Names: edge.Words(c)})
+			return judgement.Judgement{Word: review.Fix, Reason: c.String("message"), Names: edge.Words(c)}, nil
 		}),
 	}, edge.Takes{Least: 1, Most: 1})
 }

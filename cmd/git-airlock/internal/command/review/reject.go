@@ -4,9 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
-	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/review"
 )
@@ -18,11 +16,11 @@ func rejectCommand() *cli.Command {
 		Description: "Records the reason, and lands nothing. The commits are kept under refs/airlock/<id>/rejected/ until clear, and approve\n" +
 			"takes one back. What does not apply without them is blocked.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "with-dependents", Usage: "also reject the commits that do not apply without them"}, messageFlag("; required")},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: onCommits(func(c *cli.Context) (judgement.Judgement, error) {
 			if c.String("message") == "" {
-				return ui.Usagef("reject: the reason is missing: -m TEXT")
+				return judgement.Judgement{}, ui.Usagef("reject: the reason is missing: -m TEXT")
 			}
-			return decide(c.Context, s, r, judgement.Judgement{Word: review.Reject, Reason: c.String("message"), Names: edge.Words(c), Dependents: c.Bool("with-dependents")})
+			return judgement.Judgement{Word: review.Reject, Reason: c.String("message"), Names: edge.Words(c), Dependents: c.Bool("with-dependents")}, nil
 		}),
 	}, edge.Takes{Least: 1, Most: mostCommits})
 }

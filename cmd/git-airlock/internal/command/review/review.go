@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -21,9 +23,10 @@ func reviewCommand() *cli.Command {
 		Name: "review", Usage: "list the commits that wait for your verdict",
 		UsageText: "git airlock review [-p | --since-review] [--no-seen] [REV...]\n   git airlock review --tool[=NAME] [REV...]\n   git airlock review --json | --watch",
 		Description: "Lists pending and rejected commits, oldest first. Each has a number, which other commands accept and which it keeps, its\n" +
-			"state, id, lines and files. Exit status 3 while a commit waits for a verdict.\n\n" +
+			"state, id, lines and files. With airlock.review=push, landed commits that may not be pushed yet come first, without a\n" +
+			"number. Exit status 3 while a commit waits for a verdict.\n\n" +
 			"States: new, seen (you have looked at all its files), approved, rejected, asked (the agent must fix it), changed (it\n" +
-			"replaces a commit that had a verdict or was seen), undone, or blocked (it does not apply without a commit that was\n" +
+			"replaces a commit that had a verdict or was seen), landed (may not be pushed yet), undone, or blocked (it does not apply without a commit that was\n" +
 			"rejected, undone or must be fixed).\n\n" +
 			"Typical use:\n\n" +
 			"     git airlock review -p             # read what waits\n" +
@@ -36,7 +39,7 @@ func reviewCommand() *cli.Command {
 			&cli.BoolFlag{Name: "watch", Usage: "print the list again whenever it changes, until ^C"},
 			noSeenFlag, edge.JSONFlag,
 		},
-		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		Action: onList(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			if c.Bool("watch") {
 				if c.Bool(edge.JSONFlag.Name) || c.Bool("patch") || c.Bool("since-review") || len(edge.Words(c)) > 0 {
 					return ui.Usagef("review: --watch shows the whole list and goes with no other option")
@@ -68,6 +71,9 @@ func reviewCommand() *cli.Command {
 // readList reads the list once.
 func readList(ctx context.Context, s *session.Session) (ui.Printed, error) {
 	r, err := s.Here(ctx)
+	if asks, bad := pushgate.Asks(s); errors.Is(err, session.ErrNoAirlock) && bad == nil && asks {
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +106,20 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 	defer engine.Close()
 	var list []judgement.Reviewable
 	for _, x := range d.Commits {
-		list = append(list, x.of)
+		if !x.landed {
+			list = append(list, x.of)
+		}
 	}
 	shown := changes{s: s, unseen: true}
-	if len(list) == 0 {
+	if len(d.Commits) == 0 {
 		_, err := fmt.Fprintln(c.App.Writer, "you have seen everything that waits")
 		return err
 	}
 	err := edge.Show(c.Context, s, "review", true, func(out io.Writer, p ui.Paint) (err error) {
-		if shown.inter, err = judgement.Interdiffs(c.Context, engine, list, bool(p)); err != nil {
+		if len(list) > 0 {
+			shown.inter, err = judgement.Interdiffs(c.Context, engine, list, bool(p))
+		}
+		if err != nil {
 			return err
 		}
 		return newListing(d, p).print(c.Context, out, shown.show)

@@ -28,7 +28,11 @@ func openTool(ctx context.Context, s *session.Session, r airlock.Record, d docum
 			continue
 		}
 		s.Report.Say("commit %s of %d: %s", x.handle(), len(d.Commits), x.Subject)
-		if err := openToolOn(ctx, s, s.Store.Dir(r.ID), x, tool); err != nil {
+		state := "" // without an airlock, in a temporary folder
+		if r.ID != "" {
+			state = s.Store.Dir(r.ID)
+		}
+		if err := openToolOn(ctx, s, state, x, tool); err != nil {
 			return fmt.Errorf("difftool %q: %w", gitops.Text(tool), err)
 		}
 	}

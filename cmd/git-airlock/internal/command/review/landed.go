@@ -1,0 +1,159 @@
+package review
+
+import (
+	"context"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/outgoing"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// onCommits makes an action of a verdict. With airlock.review=push the verdict can be about landed commits, too, also after
+// their airlock was cleared.
+func onCommits(wanted func(*cli.Context) (judgement.Judgement, error)) cli.ActionFunc {
+	return edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		w, err := wanted(c)
+		if err != nil {
+			return err
+		}
+		waiting, decided, err := decideLanded(c.Context, s, w)
+		if err != nil || decided && len(waiting.Names) == 0 && waiting.UpTo == "" && !waiting.All {
+			return err
+		}
+		err = edge.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			return decide(c.Context, s, r, waiting)
+		})
+		if decided && len(waiting.Names) == 0 && errors.Is(err, session.ErrNoAirlock) {
+			return nil // all landed commits was all there is
+		}
+		return err
+	})
+}
+
+// onList makes an action of a function that shows commits. With airlock.review=push it also works without an airlock.
+func onList(act func(*cli.Context, *session.Session, airlock.Record) error) cli.ActionFunc {
+	return edge.InRepository(func(c *cli.Context, s *session.Session) error {
+		if _, err := s.Here(c.Context); errors.Is(err, session.ErrNoAirlock) {
+			if asks, bad := pushgate.Asks(s); bad == nil && asks {
+				return act(c, s, airlock.Record{})
+			}
+		}
+		return edge.WithAirlock(c, s, act)
+	})
+}
+
+// landedOf lists the landed commits that some names stand for, or without names those that may not be pushed yet. It
+// returns the other names.
+func landedOf(ctx context.Context, s *session.Session, names []string) (list []reviewed, rest []string, err error) {
+	asks, err := pushgate.Asks(s)
+	if err != nil || !asks {
+		return nil, names, err
+	}
+	found, left, err := landedIn(ctx, s, judgement.Judgement{Names: names, All: len(names) == 0})
+	if err != nil || len(found) == 0 {
+		return nil, left.Names, err
+	}
+	var ids []gitops.OID
+	for _, x := range found {
+		ids = append(ids, x.ID)
+	}
+	stats, err := s.Repo.AllStats(ctx, ids)
+	for _, x := range found {
+		last := x.Last()
+		r := judgement.Reviewable{State: landedState(last.Word), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject, Files: stats[x.ID],
+			Reason: gitops.Text(last.Reason).String(), By: gitops.Text(last.By).String(), At: last.At}
+		shown := reviewedOf(r)
+		shown.landed = true
+		list = append(list, shown)
+	}
+	return list, left.Names, err
+}
+
+func landedState(w review.Word) review.State {
+	switch w {
+	case review.Reject:
+		return review.StateRejected
+	case review.Fix:
+		return review.StateAsked
+	case review.Approve:
+		return review.StateApproved
+	}
+	return review.StateLanded
+}
+
+// decideLanded records a verdict on landed commits, and returns the rest of the judgement.
+func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judgement) (rest judgement.Judgement, decided bool, err error) {
+	asks, err := pushgate.Asks(s)
+	if err != nil || !asks {
+		return wanted, false, err
+	}
+	chosen, rest, err := landedIn(ctx, s, wanted)
+	if err != nil {
+		return rest, false, err
+	}
+	err = pushgate.Record(ctx, s, wanted.Word, wanted.Reason, chosen)
+	if errors.Is(err, review.ErrReason) {
+		return rest, false, ui.Usagef("--message: %s", err)
+	}
+	if err != nil {
+		return rest, false, err
+	}
+	would := ""
+	if s.Dry {
+		would = "would record: "
+	}
+	for _, x := range chosen {
+		s.Report.Say("%s%s: %.12s %s", would, said[wanted.Word], x.ID, x.Subject)
+	}
+	if len(chosen) > 0 && wanted.Word != review.Approve {
+		s.Report.Say("it has landed, and stays on the branch until you take it back")
+		s.Report.Hint("git airlock undo  # or: git airlock undo --revert", "git airlock log --ops")
+	}
+	return rest, len(chosen) > 0, nil
+}
+
+// landedIn returns the landed commits that a judgement is about, and the judgement without them.
+func landedIn(ctx context.Context, s *session.Session, wanted judgement.Judgement) (chosen []outgoing.Commit, rest judgement.Judgement, err error) {
+	rest = wanted
+	rest.Names = nil
+	for _, name := range wanted.Names {
+		one, found, err := pushgate.Named(ctx, s, name)
+		if err != nil {
+			return nil, rest, err
+		}
+		if found {
+			chosen = append(chosen, one)
+		} else {
+			rest.Names = append(rest.Names, name)
+		}
+	}
+	if !wanted.All && wanted.UpTo == "" {
+		return chosen, rest, nil
+	}
+	made, err := pushgate.Made(ctx, s)
+	if err != nil {
+		return nil, rest, err
+	}
+	last, landed, err := pushgate.Named(ctx, s, wanted.UpTo)
+	if landed {
+		rest.UpTo = ""
+	}
+	for _, x := range made {
+		if !x.Passes() && (wanted.Word == "" || x.Last().Word == "") { // a list shows rejected ones, too
+			chosen = append(chosen, x)
+		}
+		if landed && x.ID == last.ID {
+			break
+		}
+	}
+	return chosen, rest, err
+}

@@ -1,0 +1,248 @@
+package outgoing
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// Commit is an agent's commit that a push would send.
+type Commit struct {
+	ID       gitops.OID
+	Original gitops.OID // the landed commit that the user has amended or rebased; empty if it is this one
+	Tree     gitops.OID
+	Subject  string            // escaped
+	Note     map[string]string // the first value of each key of its note, or of the note on the original, without "Airlock-"
+	Verdicts []review.Verdict  // of those who count, oldest first
+	Reverted gitops.OID        // the user's commit in the range that reverts it; empty if there is none
+}
+
+// Last returns the newest verdict, or one without a word if there is none.
+func (c Commit) Last() review.Verdict {
+	if len(c.Verdicts) == 0 {
+		return review.Verdict{}
+	}
+	return c.Verdicts[len(c.Verdicts)-1]
+}
+
+// Passes reports whether the commit may be pushed: the newest verdict approves it, or the user has reverted it.
+func (c Commit) Passes() bool { return c.Last().Word == review.Approve || c.Reverted != "" }
+
+// Range describes commits that some revisions reach and others do not.
+type Range struct {
+	Tips, Without []gitops.OID
+	// Remote is the name of a remote: what its remote-tracking refs reach is left out. "*" stands for all remotes.
+	Remote string
+	// Single leaves out everything but the tips.
+	Single bool
+}
+
+// RangeOf returns the commits that updates send to a remote.
+func RangeOf(updates []Update, remote string) Range {
+	r := Range{Remote: remote}
+	for _, u := range updates {
+		if u.Local == "" {
+			continue
+		}
+		r.Tips = append(r.Tips, u.Local)
+		if u.Remote != "" {
+			r.Without = append(r.Without, u.Remote)
+		}
+	}
+	return r
+}
+
+// Find returns the agents' commits in a range, oldest first.
+func Find(ctx context.Context, repo *gitops.Repository, in Range, who Reviewers) ([]Commit, error) {
+	if len(in.Tips) == 0 {
+		return nil, nil
+	}
+	all, err := repo.Noted(ctx, promote.NotesRef, in.revisions(), in.options()...)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(all)
+	origins, err := originsOf(ctx, repo, all)
+	if err != nil {
+		return nil, err
+	}
+	var made []Commit
+	for _, n := range all {
+		c := Commit{ID: n.ID, Tree: n.Tree, Subject: gitops.Text(n.Subject).String()}
+		if o := origins.of(n); o != nil {
+			c.Note, c.Original = fields(o.Note), o.ID
+			if named, err := gitops.ParseOID(c.Note["Commit"]); err == nil {
+				c.Original = named
+			}
+			if c.Original == c.ID {
+				c.Original = ""
+			}
+			if c.Note["Version"] != "" { // the note is one of ours
+				made = append(made, c)
+			}
+		}
+	}
+	if err := judged(ctx, repo, made, who); err != nil {
+		return nil, err
+	}
+	return made, reverted(ctx, repo, in, made)
+}
+
+func (in Range) revisions() (lines []string) {
+	lines = gitops.Names(in.Tips)
+	for _, id := range in.Without {
+		lines = append(lines, "^"+string(id))
+	}
+	return lines
+}
+
+// options returns the options of git log that leave out what the remote has.
+func (in Range) options() []string {
+	switch {
+	case in.Single:
+		return []string{"--no-walk=unsorted"}
+	case in.Remote == "*":
+		return []string{"--not", "--remotes"}
+	case in.Remote == "" || strings.ContainsAny(in.Remote, "*?[\\"):
+		return nil
+	}
+	return []string{"--not", "--remotes=" + in.Remote}
+}
+
+// origins finds the landed commits that commits without a note may be rewritten forms of.
+type origins map[string]*gitops.Noted
+
+// originsOf reads all commits with a note, unless each commit of the list has one.
+func originsOf(ctx context.Context, repo *gitops.Repository, all []gitops.Noted) (origins, error) {
+	if !slices.ContainsFunc(all, func(n gitops.Noted) bool { return n.Note == "" }) {
+		return nil, nil
+	}
+	ids, err := repo.NotedIDs(ctx, promote.NotesRef)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	noted, err := repo.Noted(ctx, promote.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	found := origins{}
+	for i := range noted {
+		for _, key := range keysOf(noted[i]) {
+			found[key] = &noted[i]
+		}
+	}
+	return found, err
+}
+
+// keysOf returns what a rewritten commit has in common with its original: a rebase keeps the subject, and an amend with
+// another message keeps tree and parents.
+func keysOf(n gitops.Noted) []string {
+	return []string{n.Author + "\x00subject " + n.Subject, n.Author + "\x00tree " + string(n.Tree) + n.Parents}
+}
+
+// of returns the commit whose note is about n: n itself, its original, or nil.
+func (o origins) of(n gitops.Noted) *gitops.Noted {
+	if n.Note != "" {
+		return &n
+	}
+	for _, key := range keysOf(n) {
+		if found := o[key]; found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// fields returns the fields of a note on a landed commit. A note without a version is somebody's own.
+func fields(note string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(note) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		name, ours := strings.CutPrefix(key, "Airlock-")
+		if _, again := all[name]; ok && ours && !again {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// judged adds the verdicts to commits.
+func judged(ctx context.Context, repo *gitops.Repository, made []Commit, who Reviewers) error {
+	var ids []string
+	for _, c := range made {
+		ids = append(ids, string(c.ID))
+		if c.Original != "" {
+			ids = append(ids, string(c.Original))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	notes, err := repo.Noted(ctx, review.NotesRef, ids, "--no-walk=unsorted")
+	if err != nil {
+		return err
+	}
+	lines := map[gitops.OID]string{}
+	for _, n := range notes {
+		lines[n.ID] = n.Note
+	}
+	for i, c := range made {
+		of := lines[c.ID]
+		if c.Original != "" {
+			of += "\n" + lines[c.Original]
+		}
+		for _, v := range review.Parse(of) {
+			counts, err := who.counts(ctx, v)
+			if err != nil {
+				return err
+			}
+			if counts && c.covers(v) {
+				made[i].Verdicts = append(made[i].Verdicts, v)
+			}
+		}
+	}
+	return nil
+}
+
+// covers reports whether a line in the note of a commit, or of its original, is about the commit. A line that names
+// another commit was copied: with a rewritten commit by git, or with a commit that was built again by a promotion cycle.
+func (c Commit) covers(v review.Verdict) bool {
+	switch v.Commit {
+	case "", c.ID, c.Original:
+		return v.Word != review.Seen
+	}
+	return v.Word != review.Seen && (v.Tree == c.Tree || v.Inner != "" && string(v.Inner) == c.Note["Inner-Commit"])
+}
+
+// reverted marks the commits that a commit of the user reverts, if that one is not reverted itself.
+func reverted(ctx context.Context, repo *gitops.Repository, in Range, made []Commit) error {
+	if len(made) == 0 || in.Single {
+		return nil
+	}
+	reverts, err := repo.Reverts(ctx, in.revisions(), in.options()...)
+	for _, c := range made {
+		delete(reverts, c.ID) // an agent's message decides nothing
+	}
+	by := map[gitops.OID][]gitops.OID{}
+	for id, list := range reverts {
+		for _, of := range list {
+			by[of] = append(by[of], id)
+		}
+	}
+	for i, c := range made {
+		made[i].Reverted = standing(by, c.ID, len(reverts))
+	}
+	return err
+}
+
+// standing returns a commit that reverts id and that no commit reverts in turn. depth bounds the chain, since a message can
+// name any commit.
+func standing(by map[gitops.OID][]gitops.OID, id gitops.OID, depth int) gitops.OID {
+	for _, r := range by[id] {
+		if depth > 0 && standing(by, r, depth-1) == "" {
+			return r
+		}
+	}
+	return ""
+}

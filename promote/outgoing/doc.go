@@ -1,0 +1,14 @@
+// Package outgoing finds the commits of agents that a push would send, and the verdicts on them.
+//
+// A commit is an agent's if refs/notes/airlock has a note on it. If the user has amended or rebased such a commit, git
+// keeps the note only with notes.rewriteRef, and its Airlock-Commit then names the original. Without the note, the
+// original is found by the author with date, which an amend, a rebase and a cherry-pick keep, together with the subject,
+// or with tree and parents. A verdict on the original counts for the new commit: what the user changed since then is the
+// user's own work. A commit of which the user has changed both the message and the content is the user's own, and so is a
+// squash. The date alone would not do: a script can commit in the second of an agent's commit.
+//
+// A commit that the user reverts needs no verdict, as long as the revert is pushed with it.
+//
+// The newest verdict of those who count decides. The user counts, and so do the reviewers whom the team's policy names.
+// The name in a line is a claim: everybody who can push the notes can write any name.
+package outgoing

@@ -1,0 +1,81 @@
+package outgoing
+
+import (
+	"context"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// Reviewers are the people whose verdicts count.
+type Reviewers struct {
+	Own string // the user's address
+	// Team reads the addresses of the reviewers whom the team's policy names. It is called when somebody else's verdict
+	// is found.
+	Team func(context.Context) ([]string, error)
+}
+
+func (r Reviewers) counts(ctx context.Context, v review.Verdict) (bool, error) {
+	address := Address(v.By)
+	if address == "" || strings.EqualFold(address, r.Own) {
+		return address != "", nil
+	}
+	if r.Team == nil {
+		return false, nil
+	}
+	team, err := r.Team(ctx)
+	for _, member := range team {
+		if strings.EqualFold(address, Address(member)) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// Address returns the address in "Name <address>", or the text itself if it has no brackets.
+func Address(by string) string {
+	_, address, bracketed := strings.Cut(by, "<")
+	if !bracketed {
+		return strings.TrimSpace(by)
+	}
+	address, _, _ = strings.Cut(address, ">")
+	return strings.TrimSpace(address)
+}
+
+// patchIDs bounds the number of commits whose patch-ids are computed for one verdict. The ids are for other programs.
+const patchIDs = 100
+
+// Record adds a verdict on commits to their notes. v has its word, author, time and reason.
+func Record(ctx context.Context, repo *gitops.Repository, v review.Verdict, commits []Commit) error {
+	from, err := repo.Ref(ctx, review.NotesRef)
+	if err != nil || len(commits) == 0 {
+		return err
+	}
+	var ids []gitops.OID
+	for _, c := range commits {
+		ids = append(ids, c.ID)
+	}
+	before, err := repo.Noted(ctx, review.NotesRef, gitops.Names(ids), "--no-walk=unsorted")
+	if err != nil {
+		return err
+	}
+	notes := map[gitops.OID]string{}
+	for _, n := range before {
+		notes[n.ID] = n.Note
+	}
+	for _, c := range commits {
+		v.Commit, v.Tree, v.Inner, v.Patch = c.ID, c.Tree, gitops.OID(c.Note["Inner-Commit"]), ""
+		if len(commits) <= patchIDs {
+			if v.Patch, err = repo.PatchID(ctx, c.ID); err != nil {
+				return err
+			}
+		}
+		line, err := v.Line()
+		if err != nil {
+			return err
+		}
+		notes[c.ID] = review.Add(notes[c.ID], line)
+	}
+	return repo.SetNotes(ctx, review.NotesRef, from, v.By, "airlock: "+string(v.Word), notes)
+}
