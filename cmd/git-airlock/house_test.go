@@ -99,12 +99,12 @@ var rooms = map[string][]string{
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", sessionRoom, uiRoom},
-	"net":                               {"scripts/fake-model", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/prisontest", "prison/prisontest/internet"},
+	"net":                               {"scripts/fake-model", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet"},
 	"net/":                              nil,
-	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/prisontest/internet"},
+	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet"},
 	"net/http/httputil":                 {"prison/egress"},
 	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
-	"net/url":                           {"prison/docker/dialect", "prison/egress/credential"},
+	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/upstream"},
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},
@@ -125,7 +125,7 @@ var doors = map[string][]string{
 	"github.com/moby/patternmatcher/":   {"prison/recipe"},
 	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},
 	"github.com/google/licensecheck":    {"scripts/components"},
-	"golang.org/x/net/":                 {"prison/egress", "prison/prisontest/internet"},
+	"golang.org/x/net/":                 {"prison/egress", "prison/egress/upstream", "prison/prisontest/internet"},
 	"golang.org/x/text/":                {"promote/policy/pathname"},
 	"gvisor.dev/gvisor/":                {"prison/egress"},
 }

@@ -29,7 +29,7 @@ func (e *Engine) datagrams(r *udp.ForwarderRequest) bool {
 		return false
 	}
 	f := e.newFlow("udp", to)
-	if !e.open || !e.world.Datagrams(f.name, to) {
+	if !e.open || e.way() != nil || !e.world.Datagrams(f.name, to) {
 		e.note(f, errDatagrams)
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
@@ -67,7 +68,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 	if !d.Allowed {
 		return nil, &deniedError{reason: d.Reason}
 	}
-	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rule: d.Rule})
+	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rule: d.Rule, Way: e.way()})
 	var closed *ClosedError
 	if errors.As(err, &closed) {
 		return nil, &deniedError{reason: closed.Error(), told: "its address is not open"}
@@ -80,6 +81,16 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 		return nil, &deniedError{reason: d.Reason}
 	}
 	return far, nil
+}
+
+// way returns the proxy that connections go through, or nil.
+func (e *Engine) way() *upstream.Way {
+	p := e.current().proxy
+	if p == (upstream.Proxy{}) {
+		return nil
+	}
+	password, _, _ := e.credentials.Get(control.ProxyPassword)
+	return &upstream.Way{Proxy: p, Password: password, Roots: e.roots}
 }
 
 // note writes why a flow was refused. A failure has been written already.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -66,11 +67,15 @@ func (e *ClosedError) Unwrap() error { return e.cause }
 
 // Connect implements [World]. It looks a name up once and checks every address; one that is closed spoils the name. Just
 // before it connects, the address is checked again.
+//
+// A proxy looks names up by itself. It gets a name only if the user's rules are about the name, which then need not exist for this
+// machine. In place of a name that an agent chose it gets the address that was checked.
 func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 	addresses := []netip.Addr{t.To.Addr()}
+	named := t.Name != "" && t.Rule.host != "" && !t.Rule.addresses.IsValid()
 	if t.Name != "" {
 		var err error
-		if addresses, err = n.lookup(ctx, t.Name); err != nil {
+		if addresses, err = n.lookup(ctx, t.Name); err != nil && (t.Way == nil || !named) {
 			return nil, err
 		}
 	}
@@ -88,6 +93,12 @@ func (n *Internet) Connect(ctx context.Context, t Target) (net.Conn, error) {
 		if err := check(a); err != nil {
 			return nil, err
 		}
+	}
+	switch port := strconv.Itoa(int(t.To.Port())); {
+	case t.Way != nil && named:
+		return t.Way.Dial(ctx, net.JoinHostPort(t.Name, port))
+	case t.Way != nil && len(addresses) > 0:
+		return t.Way.Dial(ctx, net.JoinHostPort(addresses[0].Unmap().String(), port))
 	}
 	slices.SortStableFunc(addresses, func(a, b netip.Addr) int { return a.Unmap().BitLen() - b.Unmap().BitLen() })
 	err := errors.New("no address")

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,7 +55,7 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 		return nil
 	}
 	for _, name := range []string{"private.test", "both.test", "mapped.test", "late.test", "none.test"} {
-		if c, err := n.Connect(t.Context(), Target{"tcp", name, netip.MustParseAddrPort("198.18.0.1:80"), Rule{}}); err == nil {
+		if c, err := n.Connect(t.Context(), Target{"tcp", name, netip.MustParseAddrPort("198.18.0.1:80"), Rule{}, nil}); err == nil {
 			c.Close()
 			t.Errorf("%s: connected", name)
 		}
@@ -60,13 +63,63 @@ func TestConnectChecksEveryAddress(t *testing.T) {
 	if dialled != 2 {
 		t.Errorf("an address was checked %d times", dialled)
 	}
-	if c, err := n.Connect(t.Context(), Target{"tcp", "", netip.MustParseAddrPort("198.18.200.200:443"), Rule{}}); err == nil {
+	if c, err := n.Connect(t.Context(), Target{"tcp", "", netip.MustParseAddrPort("198.18.200.200:443"), Rule{}, nil}); err == nil {
 		c.Close()
 		t.Error("connected to an address that stands for no name")
 	}
 	for _, name := range []string{"localhost", "a.localhost"} {
 		if err := n.Exists(t.Context(), name); !errors.Is(err, ErrNoName) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestConnectThroughProxy checks what a proxy is asked for: a name if the user's rules are about it, and otherwise an address that was
+// checked.
+func TestConnectThroughProxy(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 10)
+	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Host })}
+	go server.Serve(l) //nolint:errcheck // until it is closed
+	defer server.Close()
+	p, _, err := upstream.Parse("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Internet{check: func(netip.Addr) error { return nil }, lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+		known := map[string]string{"public.test": "192.0.2.1", "lan.test": "10.9.9.9", "own.test": "10.9.9.9"}
+		if known[name] == "" {
+			return nil, ErrNoName
+		}
+		return []netip.Addr{netip.MustParseAddr(known[name])}, nil
+	}}
+	for i, c := range []struct{ name, rule, to, want string }{
+		{"public.test", "public.test", "198.18.0.1:443", "public.test:443"}, {"public.test", "*.public.test", "198.18.0.1:443", "public.test:443"},
+		{"unknown.test", "unknown.test", "198.18.0.1:22", "unknown.test:22"}, {"own.test", "own.test =10.9.9.9", "198.18.0.1:80", "10.9.9.9:80"},
+		{"public.test", "", "198.18.0.1:443", "192.0.2.1:443"}, {"", "", "192.0.2.7:80", "192.0.2.7:80"}, {"", "[2001:db8::1]:80", "[2001:db8::1]:80", "[2001:db8::1]:80"},
+		{"unknown.test", "", "198.18.0.1:443", ""}, {"lan.test", "lan.test", "198.18.0.1:443", ""}, {"lan.test", "", "198.18.0.1:443", ""},
+		{"unknown.test", "unknown.test =10.9.9.9", "198.18.0.1:443", ""}, {"", "", "10.9.9.9:80", ""},
+	} {
+		rule := Rule{}
+		if c.rule != "" {
+			if rule, err = ParseRule(c.rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far, err := n.Connect(t.Context(), Target{"tcp", c.name, netip.MustParseAddrPort(c.to), rule, &upstream.Way{Proxy: p}})
+		if far != nil {
+			far.Close()
+		}
+		got := ""
+		select {
+		case got = <-asked:
+		default:
+		}
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%d, %+v: asked for %q, %v", i, c, got, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
 	"github.com/git-airlock/git-airlock/prison/egress/request"
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 )
 
 // Policy says which names and addresses a prison may connect to. The zero value allows none.
@@ -21,6 +22,7 @@ type Policy struct {
 	Lockdown    bool
 	Allow, Deny []Rule
 	credentials []boundCredential
+	proxy       upstream.Proxy // that all connections go through
 }
 
 // boundCredential is a credential with the requests that get its value. An open network uses none, because it sees no requests.
@@ -53,6 +55,11 @@ func NewPolicy(rules control.Rules, now time.Time) (Policy, error) {
 	var err error
 	if p.Allow, err = parseRules(rules.Allow, now); err == nil {
 		p.Deny, err = parseRules(rules.Deny, now)
+	}
+	if rules.Proxy != "" {
+		var wrong error
+		p.proxy, _, wrong = upstream.Parse(rules.Proxy)
+		err = errors.Join(err, wrong)
 	}
 	for _, c := range rules.Credentials {
 		b := boundCredential{Credential: credential.Credential{Name: c.Name, Header: c.Header, Format: c.Format, Placeholder: c.Placeholder}, limit: c.Limit, base: c.Base}

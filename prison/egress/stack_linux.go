@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/authority"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -54,6 +55,7 @@ type Target struct {
 	Name    string         // canonical; empty for an address
 	To      netip.AddrPort // as seen inside: the address counts only without a name
 	Rule    Rule           // what allowed it, which may open a private address
+	Way     *upstream.Way  // the proxy to go through; nil for none
 }
 
 // World is what connections and questions lead to.

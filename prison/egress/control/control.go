@@ -48,9 +48,15 @@ type Rules struct {
 	Learn bool   `json:"learn,omitempty"`
 	Allow []Rule `json:"allow,omitempty"`
 	Deny  []Rule `json:"deny,omitempty"` // a denial counts for more than any permission
+	// Proxy is the URL of a proxy that all connections go through, without its password, which is a value of the name
+	// [ProxyPassword]. Empty means none.
+	Proxy string `json:"proxy,omitempty"`
 	// Credentials are added to requests. Their values are never here.
 	Credentials []Credential `json:"credentials,omitempty"`
 }
+
+// ProxyPassword is the name of the value that is the password of [Rules.Proxy]. No credential has this name.
+const ProxyPassword = "upstream proxy"
 
 // Credential describes the credential of some servers, without its value: see package credential.
 type Credential struct {

@@ -29,7 +29,7 @@ var datagramPorts = []string{"443", "853", "5353", "5355", "9000"}
 
 // Serve runs every server that a prison may reach, on all addresses of the network namespace of this process, and does not
 // return. It writes what the servers hear into files of a folder: dns.log has the names of DNS questions, connections.log "PORT
-// ADDRESS" of each connection, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
+// ADDRESS" of each connection, proxy.log "HOST:PORT USER:PASSWORD" of each request to the proxy at port 3128, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
 // raw.log "PORT DATA" of all others, and keys.log "HOST HEADER KEY" of each request for /key. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
 // makes the file ready.
 func Serve(folder string) {
@@ -44,7 +44,7 @@ func Serve(folder string) {
 	}
 	handler := pages(folder)
 	config := tlsConfig(folder)
-	for _, port := range append([]string{"80", "443", "8080"}, rawPorts...) {
+	for _, port := range append([]string{"80", "443", "8080", "3128"}, rawPorts...) {
 		l, err := net.Listen("tcp", ":"+port)
 		must(err)
 		l = heard{l, connections}
@@ -53,6 +53,8 @@ func Serve(folder string) {
 			go (&http.Server{Handler: handler, ErrorLog: quiet}).Serve(tls.NewListener(l, config))
 		case "80", "8080":
 			go (&http.Server{Handler: handler, ErrorLog: quiet}).Serve(l)
+		case "3128":
+			go (&http.Server{Handler: proxy(logOf(folder, "proxy")), ErrorLog: quiet}).Serve(l)
 		default:
 			go serveBanner(l, port, raw)
 		}
@@ -84,6 +86,32 @@ func pages(folder string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Print(r.Host, " ", r.Method, " ", r.URL.Path)
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// proxy connects to servers of this network namespace, in which each name leads to all of them.
+func proxy(asked *log.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
+		asked.Print(r.Host, " ", user, ":", password)
+		_, port, _ := net.SplitHostPort(r.Host)
+		far, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil || r.Method != http.MethodConnect {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer far.Close()
+		near, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer near.Close()
+		io.WriteString(near, "HTTP/1.1 200 Connected\r\n\r\n")
+		go func() {
+			io.Copy(far, buffered)
+			far.(*net.TCPConn).CloseWrite()
+		}()
+		io.Copy(near, far)
 	})
 }
 

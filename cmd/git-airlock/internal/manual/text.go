@@ -77,7 +77,7 @@ var Settings = []Setting{
 	{"airlock.allow", "", "a rule about what the network `allowlist` reaches: `[METHOD,...] HOST[:PORT][/PATH] [=CIDR]`, `CIDR:PORT`, or a set such as `@npm`, see git-airlock-net(1); can be set more than once. An empty value drops those before it"},
 	{"airlock.deny", "", "a rule about what the network refuses, whatever other rules allow; can be set more than once"},
 	{"airlock.networkLearn", "`false`", "`true`: the network `allowlist` reaches all public hosts that no rule denies; `git airlock net learn` then prints the rules that suffice"},
-	{"airlock.upstreamProxy", "none", "a proxy for the network's connections: not possible yet, and refused. Proxies that your environment names are not used"},
+	{"airlock.upstreamProxy", "none", "a proxy for the network's connections: `http://`, `https://` or `socks5h://` with host and port, and with `USER:PASSWORD@` if the proxy wants it. Proxies that your environment names are not used"},
 	{"airlock.credential.<name>.*", "", "`source`, `host`, `env`, `header`, `format`, `methods`, `paths` and `limit` describe a key that stays outside, see git-airlock-net(1)"},
 	{"airlock.env", "", "a variable to pass to the agent: `NAME` for the value in your environment, or `NAME=VALUE`; set it once for each variable"},
 	{"airlock.tool", "", "`[NAME=]PATH` of a program or folder that the agent may use, read-only, as `/tools/NAME`. It is put on the PATH (of a folder its `bin`, if it has one). All users must be able to read and execute it; can be set up to 32 times"},

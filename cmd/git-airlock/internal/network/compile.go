@@ -10,7 +10,10 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/credential"
+	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
+	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
@@ -34,7 +37,7 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	if err != nil {
 		return rules, err
 	}
-	if err := checkUpstream(config); err != nil {
+	if rules.Proxy, _, err = readUpstream(repo, settings); err != nil {
 		return rules, err
 	}
 	learn, err := config.Bool(LearnKey, false)
@@ -85,17 +88,41 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	return rules, nil
 }
 
-// checkUpstream reads the setting of a proxy, which nothing can use yet. To ignore it would be a way past the proxy.
-func checkUpstream(config gitops.Config) error {
-	proxy := config.String(UpstreamKey, "")
-	if proxy == "" {
-		return nil
+// readUpstream reads the proxy that all connections of a network go through. It returns the URL without the password.
+func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, password string, err error) {
+	for _, s := range inForce(settings, UpstreamKey) {
+		if inTree(repo, s.File) {
+			return "", "", &RuleError{Source: UpstreamKey + " in " + s.File, Err: errors.New("is in the work tree, where a commit could change it"),
+				Next: []string{"git config --show-origin --get-all " + UpstreamKey}}
+		}
+		p, secret, err := upstream.Parse(s.Value)
+		if err == nil && secret != "" {
+			err = credential.CheckValue(secret)
+		}
+		if err != nil {
+			scheme, _, some := strings.Cut(s.Value, "://")
+			if !some {
+				scheme = "..." // it may have a password
+			}
+			return "", "", &promote.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "http, https or socks5h, with host and port: " + err.Error()}
+		}
+		proxy, password = p.String(), secret
 	}
-	scheme, _, ok := strings.Cut(proxy, "://")
-	if !ok || !slices.Contains([]string{"http", "https", "socks5h"}, scheme) {
-		return &promote.SettingError{Key: UpstreamKey, Value: clip(proxy), Want: "a URL that begins with http://, https:// or socks5h://"}
+	return proxy, password, nil
+}
+
+// ProxyPassword returns the password of the proxy in the settings, as a value for the network. There is none for a proxy that has
+// none.
+func ProxyPassword(ctx context.Context, repo *gitops.Repository) ([]secret.Secret, error) {
+	settings, err := repo.Settings(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return &promote.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "possible yet: this version connects directly. Unset it to do so"}
+	_, password, err := readUpstream(repo, settings)
+	if password == "" || err != nil {
+		return nil, err
+	}
+	return []secret.Secret{{Name: control.ProxyPassword, Value: password}}, nil
 }
 
 // clip shortens a text for messages.

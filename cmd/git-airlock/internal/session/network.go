@@ -53,7 +53,12 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		return nil
 	}
 	var problems []error
+	password, err := network.ProxyPassword(ctx, s.Repo)
+	if err != nil {
+		return err
+	}
 	c.keys, problems = network.Values(ctx, c.rules.Credentials, hostVariable)
+	c.keys = append(c.keys, password...)
 	for _, p := range problems {
 		s.Report.Say("%s", p)
 	}

@@ -19,6 +19,7 @@ type NetworkDocument struct {
 	InForce    uint64        `json:"in_force"` // the generation that the running network uses
 	Lockdown   bool          `json:"lockdown"`
 	Learn      bool          `json:"learn"`
+	Proxy      string        `json:"proxy"` // that all connections go through; empty for none
 	Allow      []NetworkRule `json:"allow"`
 	Deny       []NetworkRule `json:"deny"`
 	Flows      []NetworkFlow `json:"flows"`
@@ -94,6 +95,9 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 	p.line("network", "%s%s", d.Network, d.condition(paint))
 	if d.Failure != "" {
 		p.alarm("failing", "%s", gitops.Text(d.Failure).String())
+	}
+	if d.Proxy != "" {
+		p.line("proxy", "%s", gitops.Text(d.Proxy).String())
 	}
 	for _, r := range d.Deny {
 		p.line("deny", "%s", r.text(now))

@@ -66,7 +66,7 @@ func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused) ui.NetworkDocument {
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
-		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Allow: networkRules(n.Rules, n.Rules.Allow, true), Deny: networkRules(n.Rules, n.Rules.Deny, false),
+		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(n.Rules, n.Rules.Allow, true), Deny: networkRules(n.Rules, n.Rules.Deny, false),
 		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: credentials(n),
 		Failure: n.State.Error,
 	}

@@ -1,0 +1,187 @@
+// Package upstream makes connections through a proxy of the network that this machine is in: over HTTP with CONNECT (RFC 9110,
+// section 9.3.6), with or without TLS, or over SOCKS 5 (RFC 1928).
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"golang.org/x/net/proxy"
+)
+
+const (
+	// patience is the time until a connection through the proxy must be made.
+	patience = 20 * time.Second
+	// maxAnswer bounds what a proxy says before the connection begins, in bytes.
+	maxAnswer = 64 << 10
+)
+
+// Schemes are those of a proxy's URL. With each of them the proxy looks names up.
+var Schemes = []string{"http", "https", "socks5h"}
+
+// Proxy is a proxy without its password. The zero value is none.
+type Proxy struct{ scheme, host, port, user string }
+
+// Parse reads SCHEME://[USER[:PASSWORD]@]HOST:PORT. No error contains the password.
+func Parse(text string) (p Proxy, password string, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return p, "", errors.New("not a URL") // the error of Parse has all of it
+	}
+	p = Proxy{scheme: u.Scheme, host: u.Hostname(), port: u.Port()}
+	switch {
+	case !slices.Contains(Schemes, u.Scheme):
+		return p, "", errors.New("the scheme is not http, https or socks5h")
+	case p.host == "" || p.port == "":
+		return p, "", errors.New("host and port are missing")
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+		return p, "", errors.New("nothing may follow the port")
+	}
+	if u.User != nil {
+		p.user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return p, password, nil
+}
+
+// String returns the URL of the proxy, without its password.
+func (p Proxy) String() string {
+	if p.scheme == "" {
+		return ""
+	}
+	u := url.URL{Scheme: p.scheme, Host: net.JoinHostPort(p.host, p.port)}
+	if p.user != "" {
+		u.User = url.User(p.user)
+	}
+	return u.String()
+}
+
+// Way is a proxy with what a connection through it needs.
+type Way struct {
+	Proxy
+	Password string
+	Roots    func() (*x509.CertPool, error) // the certificates that this machine trusts, for a proxy with TLS
+}
+
+// Dial connects to HOST:PORT through the proxy. The remote address of the connection is that text.
+func (w Way) Dial(ctx context.Context, target string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := w.dial(ctx, target)
+	if err != nil {
+		return nil, fmt.Errorf("proxy %s: %w", w.Proxy, err)
+	}
+	return c, nil
+}
+
+func (w Way) dial(ctx context.Context, target string) (net.Conn, error) {
+	at := net.JoinHostPort(w.host, w.port)
+	if w.scheme == "socks5h" {
+		var login *proxy.Auth
+		if w.user != "" {
+			login = &proxy.Auth{User: w.user, Password: w.Password}
+		}
+		var below kept
+		d, err := proxy.SOCKS5("tcp", at, login, &below)
+		if err == nil {
+			_, err = d.(proxy.ContextDialer).DialContext(ctx, "tcp", target)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &conn{Conn: below.made, from: below.made, target: target}, nil
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	made, err := w.connect(ctx, c, target)
+	if err != nil {
+		c.Close()
+	}
+	return made, err
+}
+
+// kept makes one connection and keeps it: what SOCKS makes of it cannot be closed one way.
+type kept struct{ made net.Conn }
+
+func (k *kept) DialContext(ctx context.Context, network, address string) (c net.Conn, err error) {
+	k.made, err = (&net.Dialer{}).DialContext(ctx, network, address)
+	return k.made, err
+}
+
+func (k *kept) Dial(network, address string) (net.Conn, error) {
+	return k.DialContext(context.Background(), network, address)
+}
+
+// connect asks the proxy at the other end of a connection for one to a target.
+func (w Way) connect(ctx context.Context, c net.Conn, target string) (net.Conn, error) {
+	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
+	if w.scheme == "https" {
+		roots, err := w.Roots()
+		if err != nil {
+			return nil, err
+		}
+		secure := tls.Client(c, &tls.Config{ServerName: w.host, RootCAs: roots, MinVersion: tls.VersionTLS12})
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, err
+		}
+		c = secure
+	}
+	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: http.Header{"User-Agent": {""}}}
+	if w.user != "" {
+		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(w.user+":"+w.Password)))
+	}
+	if err := r.Write(c); err != nil {
+		return nil, err
+	}
+	limited := &io.LimitedReader{R: c, N: maxAnswer}
+	from := bufio.NewReaderSize(limited, 4<<10)
+	answer, err := http.ReadResponse(from, r)
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	}
+	limited.N = math.MaxInt64
+	return &conn{Conn: c, from: from, target: target}, ctx.Err()
+}
+
+// conn is a connection through a proxy.
+type conn struct {
+	net.Conn
+	from   io.Reader // has what the server sent right after the answer of the proxy
+	target string
+}
+
+func (c *conn) Read(p []byte) (int, error) { return c.from.Read(p) }
+
+// CloseWrite passes on that nothing follows.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil // the other side goes on
+}
+
+// RemoteAddr returns the target instead of the address of the proxy.
+func (c *conn) RemoteAddr() net.Addr { return address(c.target) }
+
+// address is HOST:PORT.
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
