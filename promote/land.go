@@ -54,7 +54,7 @@ func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p plan
 		return "", remarks{}, err
 	}
 	waits := remarks{holds: positions}
-	waits.holds = append(waits.holds, e.review(f)...)
+	waits.holds = append(waits.holds, e.review(ctx, f)...)
 	if len(positions) > 0 || o.Apart || o.Onto != f.refs.tip {
 		return "", waits, nil
 	}

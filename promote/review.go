@@ -2,7 +2,6 @@ package promote
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -15,13 +14,16 @@ func (f facts) gate() review.Gate {
 	return f.rules.decisions.Gate(f.settings.Review == review.Land && !f.options.Land)
 }
 
-// review returns the hold of pending commits that wait for a verdict, or for a fix of the agent.
-func (e *Engine) review(f facts) []ledger.Hold {
-	asked, waiting := verdict.Waiting(f.gate(), f.ledger.Tail)
+// review returns the hold of pending commits that wait for a verdict, or for a fix of the agent. It names the first ones.
+func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
+	gate := f.gate()
+	asked, waiting := verdict.Waiting(gate, f.ledger.Tail)
 	if asked+waiting == 0 {
 		return nil
 	}
-	h := ledger.Hold{Reason: ledger.Review, Message: fmt.Sprintf("%d of the commits wait until the agent has amended them", asked), Next: []string{"git airlock review"}}
+	asks := func(id gitops.OID) bool { return gate.Words[id] == review.Fix }
+	waits := func(id gitops.OID) bool { return !asks(id) && gate.Holds(id) }
+	h := ledger.Hold{Reason: ledger.Review, Message: "commits wait until the agent has amended them: " + verdict.Subjects(ctx, f.inside, f.ledger.Tail, asked, asks), Next: []string{"git airlock review"}}
 	if waiting == 0 {
 		return []ledger.Hold{h}
 	}
@@ -34,7 +36,7 @@ func (e *Engine) review(f facts) []ledger.Hold {
 		h.Message = "it was started with --review=land, or with --no-auto-land or git -c airlock.autoLand=false"
 		h.Next = append(h.Next, "git airlock stop && git airlock start --review=off")
 	}
-	h.Message += ": commits wait until they are approved"
+	h.Message += ": commits wait until they are approved: " + verdict.Subjects(ctx, f.inside, f.ledger.Tail, waiting, waits)
 	return []ledger.Hold{h}
 }
 

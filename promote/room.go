@@ -35,7 +35,7 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 	if err != nil {
 		holds = nil // the full disk is reported in any case
 	}
-	holds = append(holds, e.review(f)...)
+	holds = append(holds, e.review(ctx, f)...)
 	if f.refs.tip == f.before.Onto {
 		holds = append(holds, f.before.Of(ledger.Conflict)...)
 		for _, h := range f.before.Of(ledger.Collision) {

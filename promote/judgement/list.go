@@ -229,34 +229,3 @@ func touches(x, other Reviewable, paths []string) bool {
 	}
 	return slices.ContainsFunc(x.Files, func(s gitops.Stat) bool { return wanted[s.Path] })
 }
-
-// Counts are the numbers of commits that wait, by the verdicts on them.
-type Counts struct {
-	Waiting  int `json:"waiting"`  // for a verdict of the user
-	Approved int `json:"approved"` // and not landed yet
-	Asked    int `json:"asked"`    // for a fix of the agent
-	Rejected int `json:"rejected"`
-	Undone   int `json:"undone"`
-	Blocked  int `json:"blocked"`
-}
-
-// Count counts a list of [List].
-func Count(list []Reviewable) (c Counts) {
-	for _, r := range list {
-		switch r.State {
-		case review.StateApproved:
-			c.Approved++
-		case review.StateAsked:
-			c.Asked++
-		case review.StateRejected:
-			c.Rejected++
-		case review.StateUndone:
-			c.Undone++
-		case review.StateBlocked:
-			c.Blocked++
-		default:
-			c.Waiting++
-		}
-	}
-	return c
-}

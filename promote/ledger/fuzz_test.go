@@ -47,7 +47,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		dir := t.TempDir()
-		for _, file := range []string{outcomeFile(dir), decisionsFile(dir), verdictsFile(dir), numbersFile(dir)} {
+		for _, file := range []string{outcomeFile(dir), decisionsFile(dir), verdictsFile(dir), numbersFile(dir), reviewsFile(dir)} {
 			if err := os.WriteFile(file, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -57,6 +57,9 @@ func FuzzState(f *testing.F) {
 		}
 		if d, err := ReadDecisions(dir); err == nil {
 			stored(t, d.Write(dir), decisionsFile(dir))
+		}
+		if r, err := ReadReviews(dir); err == nil {
+			stored(t, r.Write(dir), reviewsFile(dir))
 		}
 		if n, err := ReadNumbers(dir); err == nil {
 			stored(t, n.Write(dir), numbersFile(dir))

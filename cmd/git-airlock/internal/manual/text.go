@@ -153,6 +153,7 @@ var StatusFields = []Explained{
 	{"command", "null, or the command that `start -- COMMAND` launched: `argv`, its `state`, which is `running` or `exited`, and `exit`, its exit status, null while it runs"},
 	{"hold", "the first of `holds`, or null"},
 	{"holds", "a list of the reasons why commits do not land: the `reason`, a word from the section HOLDS, the `paths` concerned, a `message`, the commands to type `next`, and `since`, the time when it began"},
+	{"review", "the `mode` of the review (`off`, `land` or `push`), and the numbers of commits `waiting` for a verdict, `approved` and not landed, `asked` for a fix, `rejected`, `undone` and `blocked`. With the mode `off`, waiting commits land by themselves"},
 	{"pending", "the number of commits that have not landed yet"},
 	{"uncommitted", "the number of paths that the agent has changed but not committed"},
 	{"waiting", "a list of inner refs other than main that have commits of their own: the `ref` and the number of `commits`. Beyond fifty refs, `ref` is `other refs`"},

@@ -29,6 +29,7 @@ type Document struct {
 	Command       *Command   `json:"command"`
 	Hold          *Hold      `json:"hold"`
 	Holds         []Hold     `json:"holds"`
+	Review        Review     `json:"review"`
 	Pending       int        `json:"pending"`
 	Uncommitted   int        `json:"uncommitted"`
 	Waiting       []Waiting  `json:"waiting"`
@@ -55,6 +56,17 @@ type Hold struct {
 	Message string    `json:"message"`
 	Next    []string  `json:"next"` // commands that can be pasted into a shell
 	Since   time.Time `json:"since"`
+}
+
+// Review has the mode of the review, and the numbers of commits in each state of it.
+type Review struct {
+	Mode     string `json:"mode"`
+	Waiting  int    `json:"waiting"`
+	Approved int    `json:"approved"`
+	Asked    int    `json:"asked"`
+	Rejected int    `json:"rejected"`
+	Undone   int    `json:"undone"`
+	Blocked  int    `json:"blocked"`
 }
 
 // Waiting is an inner ref with commits that do not land by themselves.

@@ -77,6 +77,9 @@ func (p *statusText) promotion(d Document) {
 		p.line("flagged", "%s", flags(d.Flagged))
 	}
 	p.pending(d)
+	if text := d.Review.String(); text != "" {
+		p.line("review", "%s: git airlock review", text)
+	}
 	for _, h := range d.Holds {
 		p.hold(h)
 	}
@@ -98,6 +101,20 @@ func (p *statusText) pending(d Document) {
 		p.line("pending", "%s only in the workspace: %sgit airlock visit -- git log -p %.12s..main",
 			p.paint.Yellow(Count(inner, "commit")), d.startFirst(), d.Newest)
 	}
+}
+
+// String returns the numbers that are not zero, in words. Without a mode nothing waits for a verdict.
+func (r Review) String() string {
+	var parts []string
+	for _, n := range []struct {
+		n    int
+		text string
+	}{{r.Waiting, "to review"}, {r.Approved, "approved"}, {r.Asked, "asked for a fix"}, {r.Blocked, "blocked"}, {r.Rejected, "rejected"}, {r.Undone, "undone"}} {
+		if n.n > 0 && (r.Mode != "off" || n.n != r.Waiting || n.text != "to review") {
+			parts = append(parts, fmt.Sprintf("%d %s", n.n, n.text))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // pathsShown bounds the paths of a hold in the text. The JSON document has all of them.

@@ -25,7 +25,11 @@ func listCommand() *cli.Command {
 			}
 			documents := []ui.Document{}
 			for _, status := range all {
-				documents = append(documents, documentOf(s, status))
+				d, err := documentOf(c.Context, s, status)
+				if err != nil {
+					return err
+				}
+				documents = append(documents, d)
 			}
 			if c.Bool(edge.JSONFlag.Name) {
 				return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "airlocks": documents})

@@ -16,6 +16,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/policy"
 )
 
@@ -48,7 +51,10 @@ func statusCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			d := documentOf(s, status)
+			d, err := documentOf(c.Context, s, status)
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return ui.PrintJSON(c.App.Writer, d)
 			}
@@ -64,10 +70,10 @@ func statusCommand() *cli.Command {
 }
 
 // documentOf converts a status to a document.
-func documentOf(of *session.Session, s session.Status) ui.Document {
+func documentOf(ctx context.Context, of *session.Session, s session.Status) (d ui.Document, err error) {
 	r, p := s.Record, s.Promotion
 	led, _ := hostenv.Taken()
-	d := ui.Document{
+	d = ui.Document{
 		Version: ui.DocumentVersion, Session: r.Session, Branch: r.BranchName().Raw(), State: s.State, Backend: r.Backend,
 		BackendReason: r.Reason, ID: r.ID, Workspace: r.Workspace, UID: r.Phantom.UID, Base: r.Base,
 		Promoted: p.Promoted, InnerTip: p.InnerTip, Daemon: ui.Daemon{Running: s.Daemon, PID: s.DaemonPID},
@@ -96,7 +102,23 @@ func documentOf(of *session.Session, s session.Status) ui.Document {
 	for _, f := range p.Flagged {
 		d.Flagged = append(d.Flagged, ui.Flagged(f))
 	}
-	return d
+	d.Review, err = reviewOf(ctx, of, r)
+	return d, err
+}
+
+// reviewOf counts the commits to review. If they cannot be read, it prints a message, and the rest of the status is still shown.
+func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Review, error) {
+	mode, err := promote.ReadReview(s.Config.With(r.Settings))
+	if err != nil {
+		return ui.Review{}, err
+	}
+	engine := s.Engine(r)
+	defer engine.Close()
+	n, err := judgement.Summary(ctx, engine, mode)
+	if err != nil && ctx.Err() == nil {
+		s.Report.Say("count the commits to review: %s", err)
+	}
+	return ui.Review{Mode: string(mode), Waiting: n.Waiting, Approved: n.Approved, Asked: n.Asked, Rejected: n.Rejected, Undone: n.Undone, Blocked: n.Blocked}, nil
 }
 
 // readStatus reads the status once, with its messages.
@@ -109,7 +131,7 @@ func readStatus(ctx context.Context, s *session.Session) (ui.Printed, error) {
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, err // an interrupted status has gaps, and says so
 	}
-	return documentOf(s, status), nil
+	return documentOf(ctx, s, status)
 }
 
 // filterLines lists the user's filters, and whether they can use the network during a landing.

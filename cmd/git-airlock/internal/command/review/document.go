@@ -22,7 +22,7 @@ import (
 type document struct {
 	Version int         `json:"version"`
 	Mode    review.Mode `json:"mode"`
-	judgement.Counts
+	review.Counts
 	Commits []reviewed `json:"commits"`
 }
 
