@@ -40,8 +40,13 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 	return []ledger.Hold{h}
 }
 
-// follow lets amended commits take over the verdicts of the commits that they replace.
-func (e *Engine) follow(ctx context.Context, f facts, t taken) (facts, error) {
+// follow takes over the verdicts of the team's reviewers, and lets amended commits take over those of the commits that they
+// replace.
+func (e *Engine) follow(ctx context.Context, f facts, t taken) (_ facts, err error) {
+	f.rules.decisions, err = verdict.Team(ctx, e.Repo, e.Dir(), f.reader(), f.rules.decisions, f.ledger.Tail, e.teams.Named())
+	if err != nil {
+		return f, err
+	}
 	if len(f.rules.decisions.Reviewed) == 0 || f.before.Inner == t.tip {
 		return f, nil
 	}

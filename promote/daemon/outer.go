@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // outerWatch detects the user's changes in the repository. An inotify event is only a hint. The signature decides.
@@ -35,7 +36,7 @@ func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
 		"BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer", "config.worktree"} {
 		w.files = append(w.files, filepath.Join(repo.GitDir, name))
 	}
-	for _, name := range []string{r.Branch, r.Ref("pending"), policy.TeamRef, "packed-refs", "reftable", "config"} {
+	for _, name := range []string{r.Branch, r.Ref("pending"), policy.TeamRef, review.NotesRef, "packed-refs", "reftable", "config"} {
 		w.files = append(w.files, filepath.Join(repo.CommonDir, name))
 	}
 	w.config = userConfigFiles()

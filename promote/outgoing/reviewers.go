@@ -2,7 +2,7 @@ package outgoing
 
 import (
 	"context"
-	"strings"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -17,30 +17,11 @@ type Reviewers struct {
 }
 
 func (r Reviewers) counts(ctx context.Context, v review.Verdict) (bool, error) {
-	address := Address(v.By)
-	if address == "" || strings.EqualFold(address, r.Own) {
-		return address != "", nil
-	}
-	if r.Team == nil {
-		return false, nil
+	if v.IsBy(r.Own) || r.Team == nil {
+		return v.IsBy(r.Own), nil
 	}
 	team, err := r.Team(ctx)
-	for _, member := range team {
-		if strings.EqualFold(address, Address(member)) {
-			return true, err
-		}
-	}
-	return false, err
-}
-
-// Address returns the address in "Name <address>", or the text itself if it has no brackets.
-func Address(by string) string {
-	_, address, bracketed := strings.Cut(by, "<")
-	if !bracketed {
-		return strings.TrimSpace(by)
-	}
-	address, _, _ = strings.Cut(address, ">")
-	return strings.TrimSpace(address)
+	return slices.ContainsFunc(team, v.IsBy), err
 }
 
 // patchIDs bounds the number of commits whose patch-ids are computed for one verdict. The ids are for other programs.

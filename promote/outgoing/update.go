@@ -16,6 +16,11 @@ type Update struct {
 	Remote gitops.OID // the value that the remote ref has now; empty if there is none
 }
 
+// forReview reports whether a remote ref is of those with which colleagues get commits for a review, and verdicts.
+func forReview(ref string) bool {
+	return strings.HasPrefix(ref, "refs/airlock/") || strings.HasPrefix(ref, "refs/notes/")
+}
+
 const (
 	updateLines = 200_000
 	updateLine  = 16 << 10
@@ -50,7 +55,9 @@ func ReadUpdates(in io.Reader) ([]Update, error) {
 				*f.into = id
 			}
 		}
-		updates = append(updates, u)
+		if !forReview(fields[2]) {
+			updates = append(updates, u)
+		}
 	}
 	return updates, lines.Err()
 }

@@ -3,7 +3,8 @@
 //
 // A verdict is one JSON object on one line of refs/notes/airlock-review, so that two people's verdicts on one commit
 // never conflict (notes.refs/notes/airlock-review.mergeStrategy=cat_sort_uniq in git-notes(1)). The airlock itself
-// obeys only the verdicts in its own state, since everybody who can push can write notes.
+// obeys the verdicts in its own state. From notes it takes only the verdicts of reviewers whom the team's policy names,
+// since everybody who can push can write notes.
 //
 // # Amended commits
 //

@@ -47,6 +47,7 @@ const (
 	// lineLimit and linesKept bound what is read of a note, because everybody who can push can write it.
 	lineLimit = 64 << 10
 	linesKept = 1000
+	nameLimit = 500
 	// ReasonLimit is the number of bytes in a reason.
 	ReasonLimit = 8 << 10
 )
@@ -85,7 +86,7 @@ func Parse(note string) []Verdict {
 }
 
 func parseLine(line string) (v Verdict, ok bool) {
-	if len(line) > lineLimit || json.Unmarshal([]byte(line), &v) != nil || v.Version != version || len(v.Reason) > ReasonLimit {
+	if len(line) > lineLimit || json.Unmarshal([]byte(line), &v) != nil || v.Version != version || len(v.Reason) > ReasonLimit || len(v.By) > nameLimit {
 		return v, false
 	}
 	for _, id := range []gitops.OID{v.Commit, v.Inner, v.Tree} {
@@ -94,6 +95,22 @@ func parseLine(line string) (v Verdict, ok bool) {
 		}
 	}
 	return v, slices.Contains([]Word{Approve, Reject, Fix, Seen}, v.Word)
+}
+
+// IsBy reports whether an address is the author's of a verdict.
+func (v Verdict) IsBy(address string) bool {
+	own := Address(v.By)
+	return own != "" && strings.EqualFold(own, Address(address))
+}
+
+// Address returns the address in "Name <address>", or the text itself if it has no brackets.
+func Address(by string) string {
+	_, address, bracketed := strings.Cut(by, "<")
+	if !bracketed {
+		return strings.TrimSpace(by)
+	}
+	address, _, _ = strings.Cut(address, ">")
+	return strings.TrimSpace(address)
 }
 
 // Add returns a note with one more line. Its lines are sorted, and each is there once, as after a merge of notes.

@@ -68,6 +68,14 @@ func (t *Teams) Apply(ctx context.Context, config gitops.Config, s policy.Settin
 	return s.With(t.team), append(used, t.Ref), nil
 }
 
+// Named returns the addresses of the reviewers whom the repository's policy names, as Apply has read it.
+func (t *Teams) Named() []string {
+	if t.Ref == "" || t.read != t.Ref || t.err != nil {
+		return nil
+	}
+	return t.team.Reviewers()
+}
+
 // Reviewers returns the addresses of the reviewers whom the repository's policy names.
 func Reviewers(ctx context.Context, repo *gitops.Repository) ([]string, error) {
 	ref, err := repo.Ref(ctx, policy.TeamRef)
