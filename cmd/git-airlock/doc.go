@@ -29,6 +29,7 @@ are here. A command reads options and settings, makes one call, and prints the r
   - internal/edge is the frame of every command: usage, help, exit statuses. Its documentation shows how to add one.
   - internal/request reads the options and settings of start.
   - internal/session is the workflow: start, resume, run, promote, stop, clear, status. It prints nothing.
+  - internal/inbound brings the user's newer commits into a workspace.
   - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.
   - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.
   - internal/network has the rules of the network: their sources, changes and verdicts, and what the record shows.

@@ -36,6 +36,7 @@ const (
 	checkpointsRoom = command + "/internal/checkpoints"
 	runsRoom        = command + "/internal/runs"
 	pushgateRoom    = command + "/internal/pushgate"
+	inboundRoom     = command + "/internal/inbound"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 )
 
@@ -47,8 +48,9 @@ var rooms = map[string][]string{
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
-	sessionRoom:     {agentsRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
+	sessionRoom:     {agentsRoom, inboundRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
+	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "promote", "promote/record"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/quarantine", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "snapshot"},
 	pushgateRoom:    {sessionRoom, "gitops", "identity", "promote"},
@@ -56,7 +58,7 @@ var rooms = map[string][]string{
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
 	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
-	commandsRoom + "/landing": {edgeRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "promote"},
+	commandsRoom + "/landing": {edgeRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "promote/record", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},

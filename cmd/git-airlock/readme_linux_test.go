@@ -83,6 +83,7 @@ var coveredBy = map[string][2]string{
 	"git airlock checkpoint restore --stop 1":              {"testdata/script/checkpoint.txtar", "git airlock checkpoint restore --stop 3"},
 	"git airlock log --ops":                                {"testdata/script/undo.txtar", "git airlock log --ops"},
 	"git airlock undo":                                     {"testdata/script/undo.txtar", "airlock: undone: operation "},
+	"git airlock sync":                                     {"testdata/script/sync.txtar", "brought to the agent as one commit: "},
 	"git airlock redo":                                     {"testdata/script/undo.txtar", "git airlock redo"},
 	"Secrets in a snapshot: git airlock start":             {"testdata/script/scan-start.txtar", "the snapshot would contain secrets"},
 	"git airlock start --image my-image":                   {"testdata/script/docker/choice.txtar", "git airlock start --image $IMAGE"},

@@ -55,18 +55,30 @@ func (q *Store) TakeTree(ctx context.Context, r *gitops.Repository, tree, base g
 	}
 	beside := make(chan error, 1)
 	go func() { beside <- q.takeCommit(ctx, r, base) }()
+	pack, err := q.takePack(ctx, r, "--window=0", string(tree))
+	return pack, errors.Join(err, <-beside)
+}
+
+// TakeChange copies the objects that a commit of the quarantine adds to another one from the outer repository, and returns the
+// path of their pack without its extension.
+func (q *Store) TakeChange(ctx context.Context, r *gitops.Repository, from, to gitops.OID) (string, error) {
+	return q.takePack(ctx, r, "--window=10", string(to), "^"+string(from))
+}
+
+// takePack packs objects of the outer repository and of the quarantine into the quarantine. Promised objects of a partial clone
+// are fetched here, as for a checkout. The options request one pack, whatever pack size the user has configured.
+func (q *Store) takePack(ctx context.Context, r *gitops.Repository, window string, revisions ...string) (string, error) {
+	dir := filepath.Join(q.Dir, "objects", "pack")
 	var name bytes.Buffer
-	// Promised objects of a partial clone are fetched here, as for a checkout. The options request one pack, whatever
-	// pack size the user has configured. If paths were excluded, the tree is already in the quarantine.
 	here := "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteStore(filepath.Join(q.Dir, "objects"))
 	err := r.Configured("pack.packSizeLimit=0").With("GIT_NO_LAZY_FETCH=0", here).Look(ctx, gitops.Call{
-		Args:  []string{"pack-objects", "-q", "--revs", "--window=0", "--delta-base-offset", filepath.Join(dir, "pack")},
-		Stdin: strings.NewReader(string(tree) + "\n"), Stdout: &name,
+		Args:  []string{"pack-objects", "-q", "--revs", window, "--delta-base-offset", filepath.Join(dir, "pack")},
+		Stdin: strings.NewReader(strings.Join(revisions, "\n") + "\n"), Stdout: &name,
 	})
 	if err != nil {
-		err = fmt.Errorf("pack tree %s: %w", tree, err)
+		err = fmt.Errorf("pack %s: %w", revisions[0], err)
 	}
-	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), errors.Join(err, <-beside)
+	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), err
 }
 
 // takeCommit copies a commit object without its tree and parents, and makes the quarantine shallow there.

@@ -81,7 +81,7 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	none := built.with(unbuilt, true)
 	built = built.with(unbuilt, false)
 	landed := r.Plan.Ledger.Landed
-	bases := []gitops.OID{r.Plan.Ledger.Base.Outer, r.Plan.Ledger.Exact().Outer}
+	bases := []gitops.OID{r.Plan.Ledger.Base.Outer, r.Plan.Exact().Outer}
 	for _, l := range landed[max(0, len(landed)-basesTried):] {
 		bases = append(bases, l.Outer)
 	}
@@ -103,12 +103,12 @@ func (r Request) asideApart(ctx context.Context, built Built, unbuilt []Conflict
 	if r.Plan.Aside[0].Commit != unbuilt[0].Commit || len(r.Plan.Decisions.Dropped) > 0 {
 		return none, nil // its tree has the changes of commits that are left out
 	}
-	b, err := r.build(ctx, nil, nil, r.Plan.Ledger.Exact().Outer, asTheyAre)
+	b, err := r.build(ctx, nil, nil, r.Plan.Exact().Outer, asTheyAre)
 	if err != nil {
 		return built, err
 	}
 	b.whole = unbuilt[0].Commit
-	if _, err := b.aside(ctx, r.Plan.Ledger.Exact().Outer); err != nil {
+	if _, err := b.aside(ctx, r.Plan.Exact().Outer); err != nil {
 		return built, err
 	}
 	built.Apart = true

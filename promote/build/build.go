@@ -150,7 +150,7 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 			return b.result(built), nil
 		}
 	}
-	b, err := r.build(ctx, links, tail, r.Plan.Ledger.Exact().Outer, asTheyAre)
+	b, err := r.build(ctx, links, tail, r.Plan.Exact().Outer, asTheyAre)
 	if err != nil {
 		return built, err
 	}

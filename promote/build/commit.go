@@ -60,6 +60,8 @@ type builder struct {
 	whole gitops.OID
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
 	replaced map[gitops.OID]gitops.OID
+	synced   map[string]gitops.OID // synced commits by author and date; see copyOf
+	copied   gitops.OID            // the synced commit of which the current commit is a copy, or empty
 	// lacking is set if a commit does not apply without dropped commits.
 	lacking *ledger.Dropped
 }
@@ -144,6 +146,13 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		}
 		return nil
 	}
+	if b.copied, err = b.copyOf(ctx, inner.Author); err == nil {
+		theirs, err = b.regain(ctx, l, theirs)
+	}
+	if err != nil || b.stopped != nil {
+		b.at = l.Commit
+		return err
+	}
 	tree, err := b.tree(ctx, l, theirs, parents)
 	if err == nil && b.stopped == nil {
 		err = b.patch(ctx, l, theirs, parents, tree)
@@ -152,7 +161,7 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		b.at = l.Commit
 		return err
 	}
-	p := ledger.Pair{Without: b.unnamed(slices.Concat(b.dropped, b.plan.Without(l.Commit)))}
+	p := ledger.Pair{Copy: b.copied, Without: b.unnamed(slices.Concat(b.dropped, b.plan.Without(l.Commit)))}
 	if l.Commit == b.plan.Chain[0] {
 		p.Supersedes = b.plan.Supersedes
 	}

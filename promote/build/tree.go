@@ -13,7 +13,7 @@ import (
 // the tree of the first parent's image.
 func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
 	first := b.before(l)
-	if first == "" || b.how == asTheyAre || b.equal(first, parents[0]) {
+	if first == "" || b.how == asTheyAre || b.copied == "" && b.equal(first, parents[0]) {
 		return theirs, nil
 	}
 	base, err := b.baseTree(ctx, l)
@@ -87,6 +87,9 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 // goes back behind landed commits, that tree is merged with the agent's later landed changes.
 func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, error) {
 	base, err := b.innerTree(ctx, b.before(l))
+	if err == nil && b.copied != "" && !(l.Commit == b.plan.Chain[0] && b.lost(b.copied)) {
+		return b.withSynced(ctx, base, b.copied)
+	}
 	if err != nil || b.plan.Fork == "" || l.Commit != b.plan.Chain[0] {
 		return base, err
 	}

@@ -40,6 +40,10 @@ type Plan struct {
 	Dropped    int          // number of new commits that are left out
 	Waits      int          // number of new commits that are built
 	Supersedes []gitops.OID // landed outer commits that Chain[0] undoes, oldest first
+	// Lost lists the synced pairs that Since has, itself or as copies, and that Chain[0] does not reach, oldest first. Chain[0] must
+	// not undo them, because they are the user's commits.
+	Lost  []ledger.Pair
+	found gitops.OID // the commit before the new ones in the first-parent history
 
 	left    map[gitops.OID]bool       // commits of Links and Aside that were set aside in this plan
 	trees   map[gitops.OID]gitops.OID // see [Plan.Tree]
@@ -53,6 +57,7 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	p := &Plan{Facts: f, Last: f.Ledger.Last()}
 	p.Since = p.Last.Inner
 	chain, found := p.follow(f.Tip)
+	p.found = found
 	p.arrange(chain)
 	p.Aside = p.kept(f.Aside)
 	p.Facts.Aside = p.Aside
@@ -63,7 +68,32 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	case p.Brought[found]:
 		return p, p.goOnFrom(ctx, outer, found)
 	}
+	if image, _ := f.Ledger.Image(found); image.Synced {
+		newer, err := inner.Unreached(ctx, []gitops.OID{p.Last.Inner}, []gitops.OID{found})
+		if err != nil || len(newer) == 0 {
+			p.Since = found
+			return p, err
+		}
+	}
 	return p, p.supersede(ctx, inner, outer)
+}
+
+// Exact returns the newest pair with equal trees on whose outer commit the new commits can be built without the user's
+// commits. If the agent has lost synced commits, it is older than those.
+func (p *Plan) Exact() ledger.Pair {
+	if len(p.Lost) == 0 {
+		return p.Ledger.Exact()
+	}
+	if image, _ := p.Ledger.Image(p.found); image.Synced && !image.Merged {
+		return image
+	}
+	at := slices.IndexFunc(p.Ledger.Landed, func(l ledger.Pair) bool { return l.Inner == p.found })
+	for _, l := range slices.Backward(p.Ledger.Landed[:at+1]) {
+		if !l.Merged {
+			return l
+		}
+	}
+	return p.Ledger.Base
 }
 
 // follow lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.
@@ -189,7 +219,14 @@ func (p *Plan) supersede(ctx context.Context, inner, outer Graph) error {
 	}
 	for _, id := range slices.Backward(undone) {
 		landed, ok := p.Ledger.Image(id)
-		if ok && id != p.Ledger.Base.Inner && !p.Ledger.Superseded(landed.Outer) {
+		if synced, there := p.Ledger.Image(landed.Copy); there {
+			p.Lost = append(p.Lost, synced)
+		}
+		switch {
+		case !ok || id == p.Ledger.Base.Inner:
+		case landed.Synced:
+			p.Lost = append(p.Lost, landed)
+		case !p.Ledger.Superseded(landed.Outer):
 			p.Supersedes = append(p.Supersedes, landed.Outer)
 		}
 	}

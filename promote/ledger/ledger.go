@@ -17,11 +17,12 @@ type Ledger struct {
 	Base   Pair   // the inner root and the outer base
 	Landed []Pair // oldest first; callers must not change it
 	Tail   []Pair // pending, oldest first; callers must not change it
+	Synced []Pair // commits that gave the agent the user's commits, oldest first; callers must not change it
 
 	file       string
 	stored     int                 // number of entries in the file that are still right
 	whole      bool                // the file contains those entries and nothing else
-	pairs      map[gitops.OID]Pair // the base and the landed pairs, by inner commit
+	pairs      map[gitops.OID]Pair // the base, the landed and the synced pairs, by inner commit
 	outer      map[gitops.OID]bool // landed outer commits
 	superseded map[gitops.OID]bool
 }
@@ -57,7 +58,7 @@ func Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledger, error) 
 	l.stored = len(l.Landed) + len(l.Tail)
 	l.whole = whole && l.stored == len(entries)
 	l.index(l.Landed)
-	return l, nil
+	return l, l.readSynced(dir)
 }
 
 // index adds landed pairs to the lookup tables.
@@ -70,13 +71,13 @@ func (l *Ledger) index(pairs []Pair) {
 	}
 }
 
-// Image returns the landed pair of an inner commit. The pair of the root is the base.
-func (l *Ledger) Image(inner gitops.OID) (p Pair, landed bool) {
-	p, landed = l.pairs[inner]
-	return p, landed
+// Image returns the landed or synced pair of an inner commit. The pair of the root is the base.
+func (l *Ledger) Image(inner gitops.OID) (p Pair, there bool) {
+	p, there = l.pairs[inner]
+	return p, there
 }
 
-// Has reports whether an inner commit is the root or has landed.
+// Has reports whether an inner commit is the root, has landed, or stands for commits of the user's.
 func (l *Ledger) Has(inner gitops.OID) bool {
 	_, landed := l.pairs[inner]
 	return landed
@@ -107,13 +108,13 @@ func (l *Ledger) with(p Pair, after int) Pair {
 	return p
 }
 
-// LeftOut returns the inner commits that are older than a landed one and have not landed themselves, in the order in
+// LeftOut returns the inner commits that are older than a landed or synced one and have not landed themselves, in the order in
 // which they were left out. The user may have dropped some, and the agent's history may no longer have them.
 func (l *Ledger) LeftOut() []gitops.OID {
 	var left []gitops.OID
-	for _, p := range l.Landed {
+	for _, p := range append(l.Landed[:len(l.Landed):len(l.Landed)], l.Synced...) {
 		for _, id := range p.Without {
-			if !l.Has(id) {
+			if !l.Has(id) && !slices.Contains(left, id) {
 				left = append(left, id)
 			}
 		}
@@ -150,10 +151,13 @@ func (l *Ledger) PendingTip() gitops.OID {
 // tipsKept bounds the result of [Ledger.Tips].
 const tipsKept = 100
 
-// Tips returns a few inner commits that together reach all landed ones, newest first: the last landed commit, and
-// each landed commit from which the agent reset its history to an older one.
+// Tips returns a few inner commits that together reach all landed and synced ones: the last landed commit, each landed
+// commit from which the agent reset its history to an older one, and the newest synced ones.
 func (l *Ledger) Tips() []gitops.OID {
 	tips := []gitops.OID{l.Last().Inner}
+	for _, p := range l.Synced[max(0, len(l.Synced)-tipsKept/2):] {
+		tips = append(tips, p.Inner)
+	}
 	for i := len(l.Landed) - 1; i > 0 && len(tips) < tipsKept; i-- {
 		if len(l.Landed[i].Supersedes) > 0 {
 			tips = append(tips, l.Landed[i-1].Inner)
@@ -247,7 +251,7 @@ func (c *Cache) Read(dir string, base Pair, promoted, pending gitops.OID) (*Ledg
 	c.ledger = nil
 	if l != nil && l.Base.Inner == base.Inner && l.Base.Outer == base.Outer && l.Last().Outer == promoted && l.PendingTip() == pending {
 		if now, err := os.Stat(l.file); err == nil && os.SameFile(now, c.stamp) && now.Size() == c.stamp.Size() && now.ModTime().Equal(c.stamp.ModTime()) {
-			return l, nil
+			return l, l.readSynced(dir)
 		}
 	}
 	return Read(dir, base, promoted, pending)

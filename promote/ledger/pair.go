@@ -17,12 +17,17 @@ type Pair struct {
 	// Aside reports that the commit was built on commits that the agent made after it. The next commits of the agent do
 	// not build on it.
 	Aside bool
+	// Synced reports that the inner commit is not the agent's: it stands for commits of the user's, the newest of which is the
+	// outer one. The ledger's file has no such pairs, see [Synced].
+	Synced bool
+	// Copy is the synced commit that the agent has amended or rebased into the inner one, or empty. What it brought is the user's.
+	Copy gitops.OID
 }
 
 const exactTree, mergedTree = "exact", "merged"
 
-// In an entry, asideWord stands for Aside, and withoutMark precedes a commit of Without.
-const asideWord, withoutMark = "aside", "-"
+// In an entry, asideWord stands for Aside, withoutMark precedes a commit of Without, and copyMark precedes Copy.
+const asideWord, withoutMark, copyMark = "aside", "-", "="
 
 // Tree returns "exact" if both commits have the same tree, and "merged" otherwise.
 func (p Pair) Tree() string {
@@ -54,6 +59,9 @@ func (p Pair) entry() string {
 	}
 	for _, w := range p.Without {
 		line += " " + withoutMark + string(w)
+	}
+	if p.Copy != "" {
+		line += " " + copyMark + string(p.Copy)
 	}
 	return line
 }
@@ -87,6 +95,7 @@ func parsePair(fields []string) (p Pair, err error) {
 	}
 	for _, field := range fields[3:] {
 		name, without := strings.CutPrefix(field, withoutMark)
+		name, copies := strings.CutPrefix(name, copyMark)
 		if field == asideWord {
 			p.Aside = true
 			continue
@@ -95,9 +104,12 @@ func parsePair(fields []string) (p Pair, err error) {
 		if err != nil {
 			return p, err
 		}
-		if without {
+		switch {
+		case without:
 			p.Without = append(p.Without, id)
-		} else {
+		case copies:
+			p.Copy = id
+		default:
 			p.Supersedes = append(p.Supersedes, id)
 		}
 	}

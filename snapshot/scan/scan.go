@@ -108,6 +108,7 @@ type Scanner struct {
 	Settings Settings
 	Exclude  ignore.Patterns     // files that the snapshot leaves out
 	Include  []inner.UserFile    // files that are not committed and go in as well
+	Only     map[string]bool     // the paths to search; nil means all
 	Progress func(done, all int) // may be nil
 	// Certain is a Detector without the guessing rules, which is faster. It replaces Detect after Guessing bytes of
 	// text. If it is nil, Detect searches everything.
@@ -123,7 +124,7 @@ func (s Scanner) Tree(ctx context.Context, tree gitops.OID) (Report, error) {
 	}
 	files := slices.DeleteFunc(slices.Clone(all), func(f gitops.File) bool { return s.Exclude.Within(f.Path) })
 	excluded := len(all) - len(files)
-	files = slices.DeleteFunc(files, func(f gitops.File) bool { return !f.Regular() })
+	files = slices.DeleteFunc(files, func(f gitops.File) bool { return !f.Regular() || s.Only != nil && !s.Only[f.Path] })
 	search := &search{scanner: s, report: Report{Files: len(files) + len(s.Include), Excluded: excluded}, jobs: make(chan job, 4*runtime.GOMAXPROCS(0))}
 	if err := search.run(ctx, files); err != nil {
 		return Report{}, err

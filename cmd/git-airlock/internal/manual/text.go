@@ -103,7 +103,7 @@ var Settings = []Setting{
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: the action of a rule of the gate"},
 	{"airlock.policyFile", "none", "a file with a policy of your own, of the same form as a team's policy: an absolute path, or one that begins with `~/`"},
 	{"airlock.exclude", "", "a pattern, as in gitignore(5), of paths to leave out of snapshots; landed commits keep your files at these paths; can be set more than once"},
-	{"airlock.allowSecrets", "`false`", "`true`: take a snapshot even if it contains secrets (`start --allow-secrets`)"},
+	{"airlock.allowSecrets", "`false`", "`true`: take a snapshot, or sync, even if the files contain secrets (`start --allow-secrets`)"},
 	{"airlock.scan.allow", "", "`[RULE:]PATTERN # REASON`: allow the findings of `scan` in matching files, so that the snapshot may contain them; can be set more than once"},
 	{"airlock.scan.pattern", "", "`high|medium|low NAME EXPRESSION`: search for a secret of your own kind, by its text"},
 	{"airlock.scan.file", "", "`high|medium|low NAME PATTERN`: search for a secret of your own kind, by the name of its file"},

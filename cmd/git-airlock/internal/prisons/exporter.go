@@ -100,6 +100,24 @@ func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (
 	return c, func() error { return errors.Join(c.Close(), box.Close()) }, nil
 }
 
+// Inside opens the workspace of an airlock for git that changes it, as the agent: in the airlock's own prison if that runs, and in
+// another one beside it otherwise. The caller holds the store's lock, so that no prison starts meanwhile.
+func (p Prisons) Inside(ctx context.Context, r airlock.Record) (inner.Workspace, func() error, error) {
+	box, err := p.Attach(ctx, r)
+	if errors.Is(err, prison.ErrNotRunning) && !p.Store.WorkspaceGone(r) {
+		spec, specErr := p.exporterSpec(r)
+		if specErr != nil {
+			return inner.Workspace{}, nil, specErr
+		}
+		spec.ReadOnly, spec.Root, spec.Tools = false, "", nil
+		box, err = p.openPlain(ctx, r, spec)
+	}
+	if err != nil {
+		return inner.Workspace{}, nil, err
+	}
+	return WorkspaceIn(box), box.Close, nil
+}
+
 // Usage measures the workspace and the agent's home, which may be on another disk. The agent's files in both outlive the prison.
 func (x exporter) Usage(ctx context.Context) (inner.Usage, error) {
 	u, err := x.Workspace.Usage(ctx)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison/watch"
@@ -161,9 +162,12 @@ func (s *Session) daemonConfig(r airlock.Record, logger *log.Logger) daemon.Conf
 	e.Store = e.Store.WithWaiting(nil) // nobody reads its messages, and it can wait
 	g := watch.New(s.Prisons().Guarded(r), logger)
 	e.Guard = diskGuard{g}
+	in := s.Prisons()
+	in.Store = e.Store
 	guard := func(ctx context.Context) {
 		var mending sync.WaitGroup
 		mending.Go(func() { s.Prisons().Mend(ctx, r) })
+		mending.Go(func() { inbound.Attend(ctx, in, r, logger) })
 		g.Run(ctx)
 		mending.Wait()
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
@@ -46,7 +47,7 @@ func (o source) scan(ctx context.Context, head gitops.Head, with scan.Scanner) (
 	step, end := o.env.Report.Begin("searching for secrets")
 	defer end()
 	with.Progress = func(done, all int) { step("searching for secrets", done, all) }
-	with.Repo, with.Detect = o.env.Repo, detectorOf(secrets.Default().Find)
+	with.Repo, with.Detect = o.env.Repo, inbound.DetectorOf(secrets.Default().Find)
 	return with.Tree(ctx, head.Tree)
 }
 
@@ -67,7 +68,7 @@ func (o source) screen(ctx context.Context, head gitops.Head, include []inner.Us
 	go secrets.Default() // prepares the rules in the background
 	found := &screening{allow: allow}
 	found.result = sync.OnceValues(func() (scan.Report, error) {
-		return o.scan(ctx, head, scan.Scanner{Objects: found.objects, Include: include, Certain: detectorOf(secrets.Default().Certain), Guessing: guessAtStart})
+		return o.scan(ctx, head, scan.Scanner{Objects: found.objects, Include: include, Certain: inbound.DetectorOf(secrets.Default().Certain), Guessing: guessAtStart})
 	})
 	return found
 }
@@ -120,17 +121,6 @@ func tellFindings(to Reporter, report scan.Report) {
 	}
 }
 
-// detectorOf passes the rules of the policy gate to the search, whose package may not import the gate.
-func detectorOf(find func(path string, text []byte) []secrets.Match) scan.Detector {
-	return func(path string, text []byte) []scan.Match {
-		var found []scan.Match
-		for _, m := range find(path, text) {
-			found = append(found, scan.Match(m))
-		}
-		return found
-	}
-}
-
 // hintsShown bounds the findings with a hint of their own in a refusal.
 const hintsShown = 5
 
@@ -168,6 +158,5 @@ func PlaceOfFinding(f scan.Finding) string {
 // AllowSecretsFlag is the option that sets [Request.AllowSecrets]. Hints name it.
 const AllowSecretsFlag = "allow-secrets"
 
-// ExcludeKey is the setting with patterns of files to leave out of snapshots. It can have several values. Landed trees keep the
-// user's versions of these files.
-const ExcludeKey = "airlock.exclude"
+// ExcludeKey is the setting with patterns of files to leave out of snapshots.
+const ExcludeKey = inbound.ExcludeKey

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
-	"github.com/git-airlock/git-airlock/promote"
 )
 
 // source describes the content of a snapshot: the checked-out commit, the excluded paths, and the added files.
@@ -49,16 +49,5 @@ func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops
 
 // excluded reads the patterns of excluded paths.
 func (o source) excluded(ctx context.Context) (ignore.Patterns, error) {
-	if !o.env.Config.Has(ExcludeKey) {
-		return nil, nil
-	}
-	lines, err := o.env.Repo.Values(ctx, ExcludeKey)
-	if err != nil {
-		return nil, err
-	}
-	out, wrong, ok := ignore.ParseAll(lines)
-	if !ok {
-		return nil, &promote.SettingError{Key: ExcludeKey, Value: wrong, Want: "a pattern as in gitignore(5)"}
-	}
-	return out, nil
+	return inbound.Excluded(ctx, o.env.Repo, o.env.Config)
 }

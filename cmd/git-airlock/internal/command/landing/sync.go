@@ -1,0 +1,92 @@
+package landing
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/incoming"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
+)
+
+func syncCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "sync", Usage: "bring your newer commits to the agent",
+		UsageText: "git airlock sync [--allow-secrets]",
+		Description: "Lands what can land, and then gives the agent the files of your branch as one commit of an invented colleague on top of\n" +
+			"its main. No message, name or history of yours goes in, and no file of airlock.exclude. What the agent commits next lands with\n" +
+			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. Exit status 3, and nothing\n" +
+			"changes, if commits of the agent wait, if it has uncommitted changes or is in the middle of a merge or rebase, or if secrets\n" +
+			"would come in. The airlock can be stopped.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "bring files even if they contain secrets"}},
+		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			allow, err := s.Config.With(r.Settings).Bool("airlock.allowSecrets", false)
+			if err != nil {
+				return &promote.SettingError{Key: "airlock.allowSecrets", Value: s.Config.String("airlock.allowSecrets", ""), Want: "a boolean"}
+			}
+			exclude, err := inbound.Excluded(c.Context, s.Repo, s.Config)
+			if err != nil {
+				return err
+			}
+			if err := s.Heal(c.Context, r); err != nil {
+				return err
+			}
+			engine := s.Engine(r)
+			defer engine.Close()
+			change, err := inbound.Sync(c.Context, inbound.Request{Prisons: s.Prisons(), Engine: engine, Record: r, Exclude: exclude,
+				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(session.AllowSecretsFlag)) }})
+			if errors.Is(err, incoming.ErrNothing) {
+				s.Report.Say("%s: nothing to bring", err)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			brought(s, r, change)
+			return nil
+		}),
+	}, edge.Takes{})
+}
+
+// screen prints the secrets of severity high that the agent would get, and refuses them unless they are allowed.
+func screen(s *session.Session, found scan.Report, allow bool) error {
+	var refused *environment.Refusal
+	if !errors.As(session.RefuseSecrets(found), &refused) {
+		return nil
+	}
+	for _, f := range found.Findings {
+		if f.Severity == scan.High && f.Allowed == "" {
+			s.Report.Say("%s: %s: %s", session.PlaceOfFinding(f), f.Rule, gitops.Text(f.Reason))
+		}
+	}
+	if allow {
+		return nil
+	}
+	refused.Text = "the agent would get secrets: " + ui.Count(found.Count(scan.High), "finding") + " of severity high; nothing was changed"
+	refused.Next[len(refused.Next)-1] = "git airlock sync --" + session.AllowSecretsFlag
+	return refused
+}
+
+// brought reports what the agent has got, or would get.
+func brought(s *session.Session, r airlock.Record, c *incoming.Change) {
+	if s.Dry {
+		s.Report.Say("would bring %s of yours on %s to the agent", ui.Count(c.Commits, "commit"), r.BranchName())
+		return
+	}
+	from := "" // the agent may have lost what it had
+	if c.Commits > 0 {
+		from = ", from " + ui.Count(c.Commits, "commit") + " of yours on " + r.BranchName().String()
+	}
+	s.Report.Say("brought to the agent as one commit: %s%s", ui.Count(len(c.Paths), "path"), from)
+	if c.Left > 0 {
+		s.Report.Say("the agent's files lose the changes of %s that you left out", ui.Count(c.Left, "commit"))
+	}
+}

@@ -1,0 +1,236 @@
+// Package inbound brings into an airlock's workspace what the user has for the agent: the newer commits of the branch. Git runs
+// there as the agent. Nothing on the host writes into the workspace.
+package inbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/incoming"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy/secrets"
+	"github.com/git-airlock/git-airlock/snapshot/scan"
+)
+
+// Request asks for a sync.
+type Request struct {
+	Prisons prisons.Prisons
+	Engine  *promote.Engine
+	Record  airlock.Record
+	Exclude ignore.Patterns // files that the agent does not get
+	// Screen gets the findings in what the agent would get. Its error ends the sync.
+	Screen func(scan.Report) error
+}
+
+const (
+	// tries bounds the number of times that a sync begins again because the agent has committed meanwhile.
+	tries = 5
+	// pause is the time between two tries, in which the agent's git ends.
+	pause = 200 * time.Millisecond
+)
+
+// Sync lands what can land, and then brings the user's newer commits to the agent as one commit. The error is
+// [incoming.ErrNothing] if the agent has them, and an [environment.Refusal] if they cannot come now. In a dry run, it changes
+// nothing.
+func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
+	if q.Prisons.Store.WorkspaceGone(q.Record) {
+		return nil, &environment.Refusal{Text: "the workspace " + q.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
+	}
+	unlock, err := q.Prisons.Store.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	w, end, err := q.Prisons.Inside(ctx, q.Record)
+	if err != nil {
+		return nil, err
+	}
+	defer end() //nolint:errcheck // nothing depends on it any more
+	var change *incoming.Change
+	for n := 0; ; n++ {
+		if change, err = q.once(ctx, w); n >= tries || !passes(err) || ctx.Err() != nil {
+			return change, q.explained(ctx, err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// passes reports whether the cause of an error should be over in a moment: the agent is committing.
+func passes(err error) bool {
+	var refused *inner.Refused
+	return errors.Is(err, incoming.ErrMoved) || errors.As(err, &refused) && (refused.Obstacle == inner.Moved || refused.Obstacle == inner.Locked)
+}
+
+// once tries to sync.
+func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change, error) {
+	if !q.Engine.Repo.Dry {
+		if err := finish(ctx, w, q.Engine.Dir()); err != nil {
+			return nil, err
+		}
+		if _, err := q.Engine.Drain(ctx, promote.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	s, err := q.Engine.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	main, err := w.Main(ctx)
+	if err != nil {
+		return nil, err
+	}
+	change, err := incoming.Find(ctx, q.Engine, s, main, q.Exclude)
+	if err != nil || q.Engine.Repo.Dry {
+		return change, err
+	}
+	found, err := q.scan(ctx, change)
+	if err == nil {
+		err = q.Screen(found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := change.Make(ctx, q.Engine, s)
+	if err != nil {
+		return nil, err
+	}
+	return change, give(context.WithoutCancel(ctx), w, q.Engine.Dir(), made) // half of it is neither state
+}
+
+// scan searches for secrets in the files that the agent would get.
+func (q Request) scan(ctx context.Context, c *incoming.Change) (scan.Report, error) {
+	settings, err := scan.ReadSettings(ctx, q.Prisons.Repo, q.Prisons.Config)
+	if err != nil {
+		return scan.Report{}, err
+	}
+	tree, err := q.Prisons.Repo.Tree(ctx, c.Outer)
+	if err != nil {
+		return scan.Report{}, err
+	}
+	return scan.Scanner{Repo: q.Prisons.Repo, Settings: settings, Exclude: q.Exclude, Only: c.Paths, Detect: DetectorOf(secrets.Default().Find)}.Tree(ctx, tree)
+}
+
+// give moves the inner main to a commit, and completes the record.
+func give(ctx context.Context, w inner.Workspace, dir string, made incoming.Made) error {
+	pack, err := os.Open(made.Pack)
+	if err == nil {
+		err = errors.Join(w.Unpack(ctx, pack), pack.Close())
+	}
+	if err != nil {
+		return errors.Join(err, incoming.Close(dir, false))
+	}
+	err = w.Advance(ctx, made.From, made.To)
+	var refused *inner.Refused
+	if err == nil || errors.As(err, &refused) {
+		err = errors.Join(err, incoming.Close(dir, err == nil))
+	}
+	return err
+}
+
+// finish completes a sync that was interrupted, or takes it back. The caller holds the store's lock, so that no sync runs. It does
+// nothing while the agent's git changes the index.
+func finish(ctx context.Context, w inner.Workspace, dir string) error {
+	record, err := ledger.ReadSynced(dir)
+	open := record.Open()
+	if err != nil || open == nil {
+		return err
+	}
+	err = w.Finish(ctx, open.Onto, open.Pair.Inner)
+	var refused *inner.Refused
+	switch {
+	case err == nil:
+		return incoming.Close(dir, true)
+	case errors.As(err, &refused) && refused.Obstacle != inner.Locked:
+		return incoming.Close(dir, false)
+	}
+	return err
+}
+
+// explained turns an obstacle into a refusal.
+func (q Request) explained(ctx context.Context, err error) error {
+	var waiting *incoming.Waiting
+	var refused *inner.Refused
+	switch {
+	case errors.As(err, &waiting):
+		return q.waiting(ctx, waiting)
+	case errors.As(err, &refused):
+		return obstructed(refused)
+	case errors.Is(err, incoming.ErrMoved):
+		return &environment.Refusal{Text: "the agent commits all the time, or its newest commits are held", Next: []string{"git airlock status", "git airlock sync"}}
+	case errors.Is(err, incoming.ErrBehind):
+		return &environment.Refusal{Text: err.Error(), Next: []string{"git airlock visit -- git log --oneline main", "git airlock sync  # once it has committed"}}
+	case errors.Is(err, incoming.ErrDeleted):
+		return &environment.Refusal{Text: fmt.Sprintf("branch %s does not exist any more", q.Record.BranchName()), Next: []string{"git airlock status"}}
+	}
+	return err
+}
+
+// waiting returns the refusal for pending commits, with the reason why they wait.
+func (q Request) waiting(ctx context.Context, w *incoming.Waiting) error {
+	text := fmt.Sprintf("%s of the agent's on %s first", count(w.Commits, "commit"), q.Record.BranchName())
+	refusal := &environment.Refusal{Text: "sync needs " + text, Next: []string{"git airlock review", "git airlock promote"}}
+	state, err := q.Engine.State(ctx)
+	if err != nil || len(state.Holds) == 0 {
+		return refusal
+	}
+	hold := state.Holds[0]
+	refusal.Text += fmt.Sprintf(": held (%s): %s", hold.Reason, hold.Message)
+	if len(hold.Paths) > 0 {
+		refusal.Text += ": " + strings.Join(hold.Paths[:min(len(hold.Paths), pathsShown)], ", ")
+	}
+	refusal.Next = hold.Next
+	return refusal
+}
+
+// pathsShown bounds the number of paths in a message.
+const pathsShown = 10
+
+// obstructed returns the refusal for an obstacle in the workspace.
+func obstructed(r *inner.Refused) error {
+	text, next := "", "git airlock visit -- git status"
+	switch r.Obstacle {
+	case inner.Unfinished:
+		text = "the agent's git is in the middle of an operation"
+	case inner.Elsewhere:
+		text, next = "the agent is not on its branch main", "git airlock visit -- git checkout main"
+	case inner.Uncommitted:
+		text = "the agent has changes that are not committed"
+	case inner.InTheWay:
+		text = "the agent has files of its own where yours would be"
+	default:
+		text = "the agent's git is at work"
+	}
+	var paths []string
+	for _, p := range r.Paths[:min(len(r.Paths), pathsShown)] {
+		if p != "" {
+			paths = append(paths, gitops.Text(p).String())
+		}
+	}
+	if len(paths) > 0 {
+		text += ": " + strings.Join(paths, ", ")
+	}
+	if more := len(r.Paths) - pathsShown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return &environment.Refusal{Text: text + "; nothing was changed", Next: []string{next, "git airlock sync"}}
+}
+
+// count formats a number of things: "1 commit", "2 commits".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,177 @@
+package inner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// Obstacle is a reason for which a workspace does not take a commit now.
+type Obstacle int
+
+// The obstacles. Their numbers are the exit statuses of the scripts in this file.
+const (
+	Unfinished  Obstacle = 40 + iota // a merge, rebase or similar operation
+	Elsewhere                        // HEAD is not on main
+	Moved                            // main has moved
+	Locked                           // the agent's git is changing the index
+	Uncommitted                      // changed files that are not committed
+	InTheWay                         // untracked files at the paths of new ones
+	lastObstacle
+)
+
+// Refused reports that a workspace does not take a commit now. Nothing has changed.
+type Refused struct {
+	Obstacle
+	Paths []string // of the files, not escaped; at most obstaclePaths bytes of them
+}
+
+// Error implements error.
+func (r *Refused) Error() string {
+	return fmt.Sprintf("the workspace does not take a commit (%d)", r.Obstacle)
+}
+
+const (
+	// advanceTime limits the time of moving main, which checks files out.
+	advanceTime = 10 * time.Minute
+	// obstaclePaths limits the bytes of the paths in a [Refused].
+	obstaclePaths = 8 << 10
+)
+
+// Unpack stores a pack in the inner repository.
+func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
+	ctx, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
+	return w.git(ctx, pack, io.Discard, "index-pack", "--stdin")
+}
+
+// advance is the beginning of the scripts for sh that move main, as git pull does. Arguments: the commit before, and the new one.
+// The index is locked meanwhile, as git locks it, so that the agent's git waits or fails. The lock contains the new commit's
+// name, by which [finish] recognises it. Files are written first, the index after them, and main last: an agent that commits
+// in between commits the new content, and never its reversal.
+const advance = `old=$1 new=$2 WRITTEN=
+dir=$GIT_DIR
+lock=$dir/index.lock next=$dir/index.$$
+export WRITTEN STAGE=$next.stage
+g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c core.splitIndex=false --literal-pathspecs "$@"; }
+end() { rm -rf "$next" "$next".* "$lock"; exit "$1"; }
+cd "$GIT_WORK_TREE" || exit 1
+changed() { g diff-tree -r -z --no-renames --no-ext-diff --ignore-submodules=none --name-only "$@" "$old" "$new"; }
+operation() {
+	for name in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer BISECT_LOG; do
+		if [ -e "$dir/$name" ]; then printf '%s\0' "$name"; return 0; fi
+	done
+	return 1
+}
+onmain() { [ "$(g symbolic-ref -q HEAD)" = refs/heads/main ]; }
+at() { [ "$(g rev-parse -q --verify refs/heads/main)" = "$1" ]; }
+# obstacles lists the files at the paths of new files, and those in the place of their folders.
+obstacles() {
+	changed --diff-filter=A | xargs -0 -r sh -c 'for p; do
+		if [ -d "$p" ] && [ ! -L "$p" ]; then git --literal-pathspecs ls-files -z --others -- "$p"; continue; fi
+		if [ -e "$p" ] || [ -L "$p" ]; then [ "$WRITTEN" ] || printf "%s\0" "$p"; continue; fi
+		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do
+			if [ -L "$p" ] || { [ -e "$p" ] && [ ! -d "$p" ]; }; then
+				git --literal-pathspecs ls-files --error-unmatch -- "$p" >/dev/null 2>&1 || printf "%s\0" "$p"
+			fi
+		done
+	done' sh
+}
+# write changes the files, the index and main. Each file is written elsewhere and renamed, so that it is never there in part.
+write() {
+	cp "$dir/index" "$next" && GIT_INDEX_FILE=$next g read-tree $([ "$WRITTEN" ] && echo --reset || echo -m) "$new" || return 1
+	changed --diff-filter=D | xargs -0 -r sh -c 'for p; do
+		rm -f -- "$p"
+		while case $p in */*) p=${p%/*} ;; *) false ;; esac; do rmdir -- "$p" 2>/dev/null || break; done
+	done' sh
+	changed --diff-filter=d | GIT_INDEX_FILE=$next g checkout-index -q -z --stdin --prefix="$STAGE/" || return 1
+	changed --diff-filter=d | xargs -0 -r sh -c 'for p; do
+		[ -e "$STAGE/$p" ] || [ -L "$STAGE/$p" ] || continue
+		case $p in */*) [ -d "${p%/*}" ] || mkdir -p -- "${p%/*}" ;; esac
+		if [ -L "$p" ]; then rm -f -- "$p"; elif [ -d "$p" ]; then rmdir -- "$p"; fi && mv -f -- "$STAGE/$p" "$p" || exit 255
+	done' sh || return 1
+	GIT_INDEX_FILE=$next g update-index -q --refresh >/dev/null
+	mv -f "$next" "$dir/index" && g update-ref -m 'pull: Fast-forward' refs/heads/main "$new" "$old"
+}
+`
+
+// move is the script of [Workspace.Advance].
+const move = advance + `
+operation && exit 40
+onmain || exit 41
+at "$old" || exit 42
+set -C
+{ echo "$new" >"$lock"; } 2>/dev/null || exit 43
+set +C
+trap 'end 1' HUP INT TERM
+at "$old" && onmain || end 42
+cp "$dir/index" "$next" || end 1
+GIT_INDEX_FILE=$next g update-index -q --refresh --really-refresh >/dev/null
+{ GIT_INDEX_FILE=$next g diff-index -z --name-only --ignore-submodules=none "$old" &&
+	GIT_INDEX_FILE=$next g diff-index -z --cached --name-only "$old"; } >"$next.files" || end 1
+if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 44; fi
+obstacles >"$next.files" || end 1
+if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 45; fi
+write && end 0
+at "$old" && end 1
+end 42
+`
+
+// finish is the script of [Workspace.Finish]. It continues if each changed file is as before or as after.
+const finish = advance + `
+if ! [ -e "$lock" ]; then at "$new" && exit 0; exit 42; fi
+[ "$(head -c 100 "$lock")" = "$new" ] || { at "$new" && exit 0; exit 43; }
+rm -rf "$dir"/index.[0-9]*
+at "$new" && end 0
+if operation >/dev/null || ! onmain || ! at "$old"; then end 42; fi
+WRITTEN=1
+# own lists the existing files at the given paths that differ from a commit.
+own() {
+	GIT_INDEX_FILE=$next.own g read-tree "$1" && GIT_INDEX_FILE=$next.own g update-index -q --refresh >/dev/null
+	changed --diff-filter="$2" | GIT_INDEX_FILE=$next.own xargs -0 -r git -c core.fsmonitor=false --literal-pathspecs diff-files --name-only --diff-filter=d --
+	rm -f "$next.own"
+}
+own "$old" MT >"$next.old"
+own "$new" MT >"$next.new"
+{ obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
+if [ -s "$next.files" ]; then end 42; fi
+write && end 0
+end 42
+`
+
+// Advance moves main from a commit to a new one that was made on it, with the index and the files, as git pull would. It returns a
+// [Refused] if the agent's files or operations are in the way, or if main has moved.
+func (w Workspace) Advance(ctx context.Context, from, to gitops.OID) error {
+	return w.script(ctx, move, from, to)
+}
+
+// Finish completes or takes back an interrupted [Workspace.Advance]. It returns a [Refused] if main does not have the new commit
+// after it.
+func (w Workspace) Finish(ctx context.Context, from, to gitops.OID) error {
+	return w.script(ctx, finish, from, to)
+}
+
+func (w Workspace) script(ctx context.Context, script string, args ...gitops.OID) error {
+	ctx, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
+	var out bytes.Buffer
+	var stderr gitops.Stderr
+	code, err := w.Run(ctx, Process{Argv: append([]string{"sh", "-c", script, "sh"}, gitops.Names(args)...), Env: w.innerEnv(),
+		Stdout: gitops.CapOutput(&out, obstaclePaths), Stderr: &stderr})
+	if o := Obstacle(code); err == nil && o >= Unfinished && o < lastObstacle {
+		return &Refused{o, strings.Split(strings.TrimSuffix(out.String(), "\x00"), "\x00")}
+	}
+	if err == nil && code != 0 {
+		err = errors.New(stderr.String())
+	}
+	if err != nil {
+		return fmt.Errorf("change the workspace: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package inner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// pulled is a repository with two commits, of which main is at the first.
+type pulled struct {
+	t        *testing.T
+	dir      string
+	old, new gitops.OID
+}
+
+func (p pulled) sh(script string) string {
+	p.t.Helper()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir = p.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("%s: %s", script, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// workspace runs the scripts, with a shell prelude before them.
+func (p pulled) workspace(prelude string) Workspace {
+	return Workspace{Dir: p.dir, Run: func(ctx context.Context, r Process) (int, error) {
+		argv := slices.Clone(r.Argv)
+		if argv[0] == "sh" {
+			argv[2] = prelude + argv[2]
+		}
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Dir, cmd.Env = p.dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir}, r.Env...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = r.Stdin, r.Stdout, r.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return exit.ExitCode(), nil
+		}
+		return 0, err
+	}}
+}
+
+const pulledFirst = `git init -q -b main .
+mkdir -p d/e f; echo 1 >mod; echo 1 >gone; echo 1 >d/e/gone; echo 1 >file; echo 1 >f/inner; echo same >same; ln -s same link; echo x >"od\"d é"
+echo '*.o' >.gitignore; git add .; git commit -qm old`
+
+const pulledSecond = `git rm -q gone d/e/gone file; rm -rf f; echo 2 >mod; mkdir file; echo 2 >file/in; echo 2 >f; mkdir -p n/m; echo new >n/m/new; ln -sf mod link; chmod +x mod; echo y >"od\"d é"; echo o >n/x.o
+git add -f .; git commit -qm new; git rev-parse HEAD; git reset -q --hard HEAD~; rm -rf n`
+
+func newPulled(t *testing.T) pulled {
+	t.Helper()
+	p := pulled{t: t, dir: t.TempDir()}
+	p.sh(pulledFirst)
+	p.old = gitops.OID(p.sh("git rev-parse HEAD"))
+	p.new = gitops.OID(p.sh(pulledSecond))
+	return p
+}
+
+// at checks that everything is at a commit, and nothing is left behind.
+func (p pulled) at(id gitops.OID) {
+	p.t.Helper()
+	p.sh(fmt.Sprintf(`test "$(git rev-parse main)" = %s; git status --porcelain -uno; ls .git/; git diff --quiet HEAD; git diff --cached --quiet; ! ls .git/index.*; git fsck --strict`, id))
+}
+
+// TestAdvance moves main with its files.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	p := newPulled(t)
+	p.sh("echo o >mine.o; echo loose >loose")
+	if err := p.workspace("").Advance(t.Context(), p.old, p.new); err != nil {
+		t.Fatal(err)
+	}
+	p.at(p.new)
+	p.sh(`test -x mod; test "$(readlink link)" = mod; test ! -e d; test -f f; cat mine.o loose`)
+}
+
+// TestAdvanceRefuses checks that nothing changes if something is in the way.
+func TestAdvanceRefuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, before string
+		want         Obstacle
+		path         string
+	}{
+		{"merge", "echo >.git/MERGE_HEAD", Unfinished, "MERGE_HEAD"},
+		{"branch", "git checkout -q -b other", Elsewhere, ""},
+		{"detached", "git checkout -q --detach", Elsewhere, ""},
+		{"moved", "git commit -q --allow-empty -m more", Moved, ""},
+		{"locked", "echo >.git/index.lock", Locked, ""},
+		{"edited", "echo edit >>same", Uncommitted, "same"},
+		{"staged", "echo edit >>same; git add same", Uncommitted, "same"},
+		{"staged and reverted", "echo edit >>same; git add same; echo same >same", Uncommitted, "same"},
+		{"added", "echo >added; git add added", Uncommitted, "added"},
+		{"removed", "rm same", Uncommitted, "same"},
+		{"untracked", "mkdir -p n/m; echo mine >n/m/new", InTheWay, "n/m/new"},
+		{"ignored", "mkdir n; echo mine >n/x.o", InTheWay, "n/x.o"},
+		{"file for folder", "echo mine >n", InTheWay, "n"},
+		{"link for folder", "ln -s d n", InTheWay, "n"},
+		{"ignored in a folder that becomes a file", "echo mine >f/x.o", InTheWay, "f/x.o"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPulled(t)
+			p.sh(c.before)
+			const all = `git rev-parse HEAD main; git ls-files -s -v; find . -path ./.git -prune -o -print | sort; cat mod gone; git diff; ls .git | sort`
+			before := p.sh(all)
+			err := p.workspace("").Advance(t.Context(), p.old, p.new)
+			var refused *Refused
+			if !errors.As(err, &refused) || refused.Obstacle != c.want || refused.Paths[0] != c.path {
+				t.Fatalf("%v %+v", err, refused)
+			}
+			if after := p.sh(all); after != before {
+				t.Errorf("changed:\n%s\n---\n%s", before, after)
+			}
+		})
+	}
+}
+
+// TestAdvanceKilled kills the script before each of its commands, and then completes it.
+func TestAdvanceKilled(t *testing.T) {
+	t.Parallel()
+	steps, finished, stride := 0, 0, 3
+	if os.Getenv("AIRLOCK_TEST_LONG") != "" {
+		stride = 1
+	}
+	for n := 0; ; n += stride {
+		p := newPulled(t)
+		// bash runs the trap before each command, also in functions.
+		prelude := fmt.Sprintf("left=%d; trap '[ $((left--)) -gt 0 ] || kill -9 -- -$$' DEBUG; set -T\n", n)
+		w := p.workspace(prelude)
+		run := w.Run
+		w.Run = func(ctx context.Context, r Process) (int, error) {
+			r.Argv[0] = "bash"
+			r.Argv = append([]string{"bash", "-c", prelude + r.Argv[2]}, r.Argv[3:]...)
+			return run(ctx, r)
+		}
+		err := w.Advance(t.Context(), p.old, p.new)
+		if err == nil {
+			p.at(p.new)
+			break
+		}
+		steps++
+		err = p.workspace("").Finish(t.Context(), p.old, p.new)
+		var refused *Refused
+		switch {
+		case err == nil:
+			finished++
+			p.at(p.new)
+		case errors.As(err, &refused) && refused.Obstacle == Moved:
+			p.at(p.old)
+		default:
+			t.Fatalf("step %d: %v", n, err)
+		}
+	}
+	if steps < 20 || finished < 10 {
+		t.Errorf("%d steps, %d finished", steps, finished)
+	}
+	t.Logf("%d steps, %d finished", steps, finished)
+}
+
+// TestFinishKeepsWork checks that completing an interrupted move never overwrites what the agent wrote since.
+func TestFinishKeepsWork(t *testing.T) {
+	t.Parallel()
+	for _, edit := range []string{"echo edit >mod", "echo edit >gone", "mkdir -p n/m; echo edit >n/m/new", "mkdir -p n/m/new; echo edit >n/m/new/x", "echo edit >f/x.o", "echo edit >n"} {
+		p := newPulled(t)
+		p.sh(fmt.Sprintf("echo %s >.git/index.lock; echo 2 >mod; %s", p.new, edit))
+		before := p.sh("find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 grep -H .")
+		var refused *Refused
+		if err := p.workspace("").Finish(t.Context(), p.old, p.new); !errors.As(err, &refused) {
+			t.Fatalf("%s: %v", edit, err)
+		}
+		if after := p.sh("find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 grep -H ."); after != before {
+			t.Errorf("%s:\n%s\n---\n%s", edit, before, after)
+		}
+		p.sh("test ! -e .git/index.lock")
+	}
+}
+
+// TestAdvanceBeside moves main while another process commits.
+func TestAdvanceBeside(t *testing.T) {
+	t.Parallel()
+	won := 0
+	for n := range 30 {
+		p := newPulled(t)
+		done := make(chan error)
+		go func() {
+			cmd := exec.Command("sh", "-c", fmt.Sprintf(`sleep 0.0%d; echo work >work; git add work; git commit -qm work`, rand.IntN(40)+10))
+			cmd.Dir = p.dir
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@b"}
+			done <- cmd.Run()
+		}()
+		err := p.workspace("").Advance(t.Context(), p.old, p.new)
+		committed := <-done == nil
+		content, _ := os.ReadFile(filepath.Join(p.dir, "work"))
+		if string(content) != "work\n" {
+			t.Fatalf("%d: the agent's file is lost: %v", n, err)
+		}
+		reached := p.sh(fmt.Sprintf("git merge-base --is-ancestor %s main && echo yes || echo no", p.new))
+		if (reached == "yes") != (err == nil) {
+			t.Fatalf("%d: %v, and main has it: %s", n, err, reached)
+		}
+		if committed && p.sh("git log -1 --format=%s -- work") != "work" {
+			t.Fatalf("%d: the agent's commit is lost", n)
+		}
+		if err == nil {
+			won++
+		}
+	}
+	t.Logf("%d of 30 moved", won)
+}

@@ -1,0 +1,232 @@
+// Package incoming makes the commit with which the agent gets the user's newer commits. Its tree is the branch's, without the
+// files that a snapshot leaves out. It is made in the quarantine, from where its objects go into the workspace.
+//
+// Such a commit is made only when everything of the agent's has landed or was left out: the landing has merged both sides by
+// then, so that nothing remains to be merged here. The entry in [ledger.Synced] makes later plans take the commit for the
+// user's commits. The entry is written first. It means nothing while the agent's history does not have the commit, so that
+// a kill at any moment is harmless.
+package incoming
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/ignore"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+var (
+	// ErrNothing reports that the agent has everything already.
+	ErrNothing = errors.New("the agent has all files of the branch")
+	// ErrMoved reports that the agent has committed since the last cycle.
+	ErrMoved = errors.New("the agent has just committed")
+	// ErrBehind reports that the agent's main is an older commit than the last landed one.
+	ErrBehind = errors.New("the agent has reset main to an older commit than the one that landed last, and has not committed since")
+	// ErrDeleted reports that the branch does not exist.
+	ErrDeleted = errors.New("the branch does not exist")
+)
+
+// Waiting reports that commits of the agent's wait, so that the two sides cannot be equal.
+type Waiting struct{ Commits int }
+
+// Error implements error.
+func (w *Waiting) Error() string { return fmt.Sprintf("%d of the agent's commits wait", w.Commits) }
+
+// message is the message of the commit. Nothing in it is the user's.
+const message = "Update from upstream\n"
+
+// Change is the difference between the branch and the agent's main.
+type Change struct {
+	Outer   gitops.OID // the branch's tip
+	Commits int        // of the user's, since the last one that the agent has
+	Left    int        // commits of the agent's that were left out, and whose changes the agent's files lose
+	Paths   map[string]bool
+
+	onto, tree gitops.OID
+	merged     bool
+	without    []gitops.OID
+}
+
+// Find returns the change between the inner main, which must be the tip of the plan, and the branch without excluded files. In a
+// dry run, it only counts the commits.
+func Find(ctx context.Context, e *promote.Engine, s *promote.Standing, main gitops.OID, out ignore.Patterns) (*Change, error) {
+	if main != s.Plan.Tip {
+		return nil, ErrMoved
+	}
+	if n := max(len(s.Ledger.Tail), s.Plan.Waits); n > 0 {
+		return nil, &Waiting{n}
+	}
+	newer, err := s.Inside.Quarantine.Unreached(ctx, []gitops.OID{s.Plan.Last.Inner}, []gitops.OID{main})
+	if err != nil || len(newer) > 0 {
+		return nil, errors.Join(err, behindIf(len(newer) > 0))
+	}
+	c := &Change{onto: main, Paths: map[string]bool{}}
+	if c.Outer, err = e.Repo.Ref(ctx, e.Record.Branch); err != nil {
+		return nil, err
+	}
+	if c.Outer == "" {
+		return nil, ErrDeleted
+	}
+	left := s.Ledger.LeftOut()
+	for _, l := range s.Links {
+		c.Left++
+		if !slices.Contains(left, l.Commit) {
+			c.without = append(c.without, l.Commit)
+		}
+	}
+	if !e.Repo.Dry { // a dry run makes no tree without the excluded files
+		if err := c.compare(ctx, e, s, out); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.count(ctx, e, s)
+}
+
+func behindIf(behind bool) error {
+	if behind {
+		return ErrBehind
+	}
+	return nil
+}
+
+// compare finds the tree and the changed paths.
+func (c *Change) compare(ctx context.Context, e *promote.Engine, s *promote.Standing, out ignore.Patterns) error {
+	bridge, look, err := s.Bridge(ctx)
+	if err != nil {
+		return err
+	}
+	whole, err := look.Commit(ctx, c.Outer)
+	if err != nil {
+		return err
+	}
+	before, err := look.Commit(ctx, c.onto)
+	if err != nil {
+		return err
+	}
+	restored := func(tree gitops.OID) (gitops.OID, error) { return tree, nil }
+	if e.Record.Partial {
+		if out, restored, err = c.leftOut(ctx, e, bridge, look, out); err != nil {
+			return err
+		}
+	}
+	if c.tree, err = s.Inside.Quarantine.Leave(ctx, e.Repo, whole.Tree, out); err != nil {
+		return fmt.Errorf("leave files of %s out: %w", c.Outer, err)
+	}
+	if c.tree == before.Tree {
+		return ErrNothing
+	}
+	full, err := restored(c.tree)
+	if err != nil {
+		return err
+	}
+	c.merged = full != whole.Tree
+	changes, err := look.Diff(ctx, before.Tree, c.tree, unlimited)
+	for _, d := range changes {
+		c.Paths[d.Path] = d.New.Present()
+	}
+	return err
+}
+
+// unlimited are limits for trees of the user's.
+var unlimited = inner.Limits{Paths: 1 << 40, Path: 1 << 40, Component: 1 << 40, Depth: 1 << 40}
+
+// leftOut adds the files that the snapshot at the start left out to the patterns. They are put back into every landed tree, so
+// that the agent must not get them later. It also returns the function that puts them back.
+func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarantine.Bridge, look *quarantine.Inspector, out ignore.Patterns) (ignore.Patterns, func(gitops.OID) (gitops.OID, error), error) {
+	base, err := look.Commit(ctx, e.Record.Base)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := look.Commit(ctx, e.Record.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes, err := look.Diff(ctx, root.Tree, base.Tree, unlimited)
+	if err != nil {
+		return nil, nil, err
+	}
+	var lines []string
+	for _, d := range changes {
+		lines = append(lines, ignore.Exactly(d.Path))
+	}
+	exactly, wrong, ok := ignore.ParseAll(lines)
+	if !ok {
+		return nil, nil, fmt.Errorf("leave %q out: the path is not a pattern", gitops.Text(wrong))
+	}
+	overlay, err := bridge.Overlay(ctx, look, base.Tree, root.Tree)
+	put := func(tree gitops.OID) (gitops.OID, error) { return overlay.Apply(ctx, tree) }
+	return append(slices.Clone(out), exactly...), put, err
+}
+
+// count counts the user's commits.
+func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standing) error {
+	common, there := s.Ledger.Image(c.onto)
+	if !there {
+		common = s.Plan.Last
+	}
+	ids, err := e.Repo.Unreached(ctx, []gitops.OID{c.Outer}, []gitops.OID{common.Outer, s.Ledger.Base.Outer})
+	for _, id := range ids {
+		if !s.Ledger.HasOuter(id) {
+			c.Commits++
+		}
+	}
+	return err
+}
+
+// Made is a commit for the agent.
+type Made struct {
+	From, To gitops.OID // the inner main before and after
+	Pack     string     // the file with the objects that To adds
+}
+
+// Make makes the commit and its entry in the record.
+func (c *Change) Make(ctx context.Context, e *promote.Engine, s *promote.Standing) (Made, error) {
+	record, err := ledger.ReadSynced(e.Dir())
+	if err != nil {
+		return Made{}, err
+	}
+	record.Colleague = colleague(record, e.Record.Ghost)
+	who := fmt.Sprintf("%s %d +0000", record.Colleague, s.Now.Unix())
+	q := s.Inside.Quarantine
+	id, err := q.StoreCommit(ctx, gitops.Commit{Tree: c.tree, Parents: []gitops.OID{c.onto}, Author: who, Committer: who, Message: []byte(message)})
+	if err != nil {
+		return Made{}, fmt.Errorf("store the commit for the agent: %w", err)
+	}
+	pack, err := q.TakeChange(ctx, e.Repo, c.onto, id)
+	if err != nil {
+		return Made{}, err
+	}
+	pair := ledger.Pair{Inner: id, Outer: c.Outer, Merged: c.merged, Without: c.without}
+	record.Commits = slices.DeleteFunc(record.Commits, func(x ledger.SyncedCommit) bool { return x.Pair.Inner == id })
+	record.Commits = append(record.Commits, ledger.SyncedCommit{Pair: pair, Onto: c.onto, Open: true})
+	return Made{c.onto, id, pack + ".pack"}, record.Write(e.Dir())
+}
+
+// colleague returns the invented author, who is invented once.
+func colleague(s ledger.Synced, ghost identity.Ghost) identity.Ghost {
+	for s.Colleague.Name == "" || s.Colleague.Name == ghost.Name || s.Colleague.Login() == ghost.Login() {
+		s.Colleague = identity.NewGhost()
+	}
+	return s.Colleague
+}
+
+// Close completes the open entry of the record: the agent has its commit, or will not get it.
+func Close(dir string, has bool) error {
+	record, err := ledger.ReadSynced(dir)
+	if err != nil || record.Open() == nil {
+		return err
+	}
+	last := len(record.Commits) - 1
+	record.Commits[last].Open = false
+	if !has {
+		record.Commits = record.Commits[:last]
+	}
+	return record.Write(dir)
+}
