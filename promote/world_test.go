@@ -76,7 +76,7 @@ func newEngine(repo *gitops.Repository, r airlock.Record, inner string) *promote
 type exporter struct{ inner.Workspace }
 
 func workspace(top string) exporter {
-	return exporter{inner.Workspace{Dir: top, Run: func(ctx context.Context, p inner.Process) (int, error) {
+	return exporter{inner.Workspace{Dir: top, Scratch: filepath.Join(top, ".git/scratch"), Run: func(ctx context.Context, p inner.Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Env = top, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + top}, p.Env...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr

@@ -20,52 +20,75 @@ var statusKeys = []string{
 	"core.bigfilethreshold", "core.usereplacerefs", "index.sparse",
 }
 
-// statusScript makes a repository from the inner one, except for its configuration, attributes and hooks. It reads
-// the configuration from standard input, and runs the command there. Arguments: the workspace, then the command.
-// mkdir, ln and rm run once each, because status waits for every program.
+// statusScript makes a repository from the inner one, except for its configuration, attributes and hooks, and runs the
+// command there. Arguments: the workspace, the folder for the repository, where its configuration comes from, then the
+// command. It starts as few programs as possible, because status waits for each. "plain" copies the inner configuration
+// if it contains only lines as the snapshot wrote them, none of which names a program, and ends with 77 if not. "given"
+// reads standard input.
 const statusScript = `set -e
-w=$1 d=/tmp/airlock-status-$$
-shift
-trap 'rm -rf "$d"' EXIT
-mkdir -p "$d/info"
+w=$1 d=$2 g=$1/.git from=$3
+shift 3
+plain() {
+	while IFS= read -r line; do
+		case $line in
+		*[\\\"]*) exit 77 ;;
+		'[core]' | '[user]' | '	name = '* | '	email = '* | '	repositoryformatversion = 0' | '	bare = false' | '	logallrefupdates = true') ;;
+		'	filemode = true' | '	filemode = false') ;;
+		*) exit 77 ;;
+		esac
+		printf '%s\n' "$line"
+	done
+	[ -z "$line" ] || exit 77
+}
+given() { while IFS= read -r line; do printf '%s\n' "$line"; done; }
 linked() {
 	to=$1; shift
 	for f; do shift; [ ! -e "$f" ] || set -- "$@" "$f"; done
-	[ $# = 0 ] || ln -sf "$@" "$to"
+	[ $# = 0 ] || { [ -d "$to" ] || mkdir "$to"; ln -sf "$@" "$to"; }
 }
-g=$w/.git
 linked "$d" "$g/refs" "$g/packed-refs" "$g/objects" "$g/shallow" "$g/reftable" "$g/index" "$g"/sharedindex.*
 linked "$d/info" "$g/info/exclude" "$g/info/sparse-checkout"
 IFS= read -r head <"$g/HEAD" || [ "$head" ]
 printf '%s\n' "$head" >"$d/HEAD"
-while IFS= read -r line; do printf '%s\n' "$line"; done >"$d/config"
-GIT_DIR=$d "$@"`
+if [ "$from" = plain ]; then plain <"$g/config"; else given; fi >"$d/config"
+export GIT_DIR="$d"
+exec "$@"`
 
 // Uncommitted returns the number of paths that the agent changed and did not commit. It runs nothing that the agent
 // has configured. It stops counting after a megabyte of names.
 func (w Workspace) Uncommitted(ctx context.Context) (int, error) {
+	n, code, err := w.countChanges(ctx, "plain", "")
+	if code != 77 {
+		return n, err
+	}
 	settings, err := w.query(ctx, "config", "--list", "--includes", "-z")
 	if err != nil {
 		return 0, err
 	}
+	n, _, err = w.countChanges(ctx, "given", statusConfig(settings))
+	return n, err
+}
+
+// countChanges runs the statusScript, and also returns its exit status.
+func (w Workspace) countChanges(ctx context.Context, from, config string) (n, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	counter := &nulCounter{left: lookLimit}
 	var stderr gitops.Stderr
-	argv := append([]string{"sh", "-c", statusScript, "sh", w.Dir}, w.argv("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")...)
-	code, err := w.runUnlessIdle(ctx, Process{
+	argv := append([]string{"sh", "-c", statusScript, "sh", w.Dir, w.Scratch, from}, w.argv("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")...)
+	code, err = w.runUnlessIdle(ctx, Process{
 		Argv: argv, Env: append(w.innerEnv(), "GIT_OPTIONAL_LOCKS=0"),
-		Stdin: strings.NewReader(statusConfig(settings)), Stdout: counter, Stderr: &stderr,
+		Stdin: strings.NewReader(config), Stdout: counter, Stderr: &stderr,
 	})
 	switch {
 	case counter.left < 0:
-		return counter.n, nil
+		return counter.n, 0, nil
 	case err != nil:
-		return counter.n, fmt.Errorf("git status in the workspace: %w", err)
+		return counter.n, code, fmt.Errorf("git status in the workspace: %w", err)
 	case code != 0:
-		return counter.n, &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
+		return counter.n, code, &gitops.Error{Args: []string{"status"}, Status: code, Stderr: stderr.String()}
 	}
-	return counter.n, nil
+	return counter.n, 0, nil
 }
 
 // statusConfig converts the statusKeys in the output of git config --list -z to a configuration file.

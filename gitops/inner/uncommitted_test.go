@@ -16,7 +16,7 @@ import (
 
 // workspaceAt runs git of the host in a repository, as it runs in a prison.
 func workspaceAt(dir string) Workspace {
-	return Workspace{Dir: dir, Run: func(ctx context.Context, p Process) (int, error) {
+	return Workspace{Dir: dir, Scratch: filepath.Join(dir, ".git/scratch"), Run: func(ctx context.Context, p Process) (int, error) {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, p.Stdin, p.Stdout, p.Stderr
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, ".git")}, p.Env...)
@@ -168,5 +168,26 @@ func TestNothingOfTheAgentRuns(t *testing.T) {
 	gitIn(t, dir, "status", "--porcelain")
 	if _, err := os.ReadFile(ran); err != nil {
 		t.Error("plain git status ran nothing: the test proves nothing")
+	}
+}
+
+// TestPlainConfiguration checks which inner configurations are used as they are: those that name no program.
+func TestPlainConfiguration(t *testing.T) {
+	dir := innerOf(t, 1)
+	plain, err := os.ReadFile(filepath.Join(dir, ".git/config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{
+		"": 0, "[user]\n\tname = # no \tname\n": 0,
+		"[filter \"x\"]\n\tclean = x\n": 77, "[include]\n\tpath = x\n": 77, "[core] fsmonitor = x\n": 77, "\tfsmonitor = x\n": 77,
+		"\tname = x\\\n[core]\n": 77, "[user]\n\tname = \"x\"\n": 77, "\tname = x": 77, "name = x\n": 77, "# x\n": 77, "\n": 77,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, ".git/config"), append(plain[:len(plain):len(plain)], text...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, code, err := workspaceAt(dir).countChanges(t.Context(), "plain", ""); code != want || (err == nil) != (want == 0) {
+			t.Errorf("%q: status %d, %v; want %d", text, code, err, want)
+		}
 	}
 }

@@ -35,7 +35,9 @@ func (p Prisons) OpenExporter(ctx context.Context, r airlock.Record) (promote.Ex
 		return nil, err
 	}
 	home := func(ctx context.Context) (prison.Prison, error) { return p.Backend(r).OpenHome(ctx, spec) }
-	return exporter{WorkspaceIn(box), box, home}, nil
+	workspace := WorkspaceIn(box)
+	workspace.Scratch = "/tmp" // each of these prisons has its own, and ends with it
+	return exporter{workspace, box, home}, nil
 }
 
 // exporterSpec describes the exporter's prisons.
