@@ -2,6 +2,7 @@ package hostenv
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/user"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Dropped is a part of the user's environment that programs do not get.
@@ -31,6 +33,7 @@ type environment struct {
 	dir      string
 	original map[string]string
 	extra    []string // tops of work trees that were found later
+	trees    []Tree   // as of the last cleaning; none in a process that has not called Enter, which is a test
 	keep     []string
 	dropped  []Dropped
 }
@@ -61,7 +64,7 @@ func Add(top string) {
 	if !process.entered || slices.Contains(process.extra, top) {
 		return
 	}
-	known := slices.ContainsFunc(process.trees(), func(t Tree) bool { return t.Top == top })
+	known := slices.ContainsFunc(process.trees, func(t Tree) bool { return t.Top == top })
 	if process.extra = append(process.extra, top); !known {
 		process.clean()
 	}
@@ -80,8 +83,10 @@ func Keep(names []string) {
 
 // clean computes the environment of the process again from the initial one.
 func (e *environment) clean() {
-	e.dropped = nil
-	trees := e.trees()
+	e.dropped, e.trees = nil, findTrees(e.dir, e.original)
+	for _, top := range e.extra {
+		e.trees = append(e.trees, NewTree(top))
+	}
 	for name, value := range e.original {
 		if name == "PATH" || name == "PWD" {
 			continue
@@ -89,7 +94,7 @@ func (e *environment) clean() {
 		k, wanted := kindOf(name, e.keep)
 		part := ""
 		if !isGuarded(name) && wanted {
-			part = leads(k, value, trees)
+			part = leads(k, value, e.trees)
 		}
 		if !wanted || part != "" {
 			e.dropped = append(e.dropped, Dropped{name, part})
@@ -98,7 +103,7 @@ func (e *environment) clean() {
 			_ = os.Setenv(name, value)
 		}
 	}
-	kept, gone := cleanPath(e.original["PATH"], trees)
+	kept, gone := cleanPath(e.original["PATH"], e.trees)
 	for _, entry := range gone {
 		e.dropped = append(e.dropped, Dropped{"PATH", entry})
 	}
@@ -108,21 +113,10 @@ func (e *environment) clean() {
 	slices.SortFunc(e.dropped, func(a, b Dropped) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// trees returns the current work trees. It returns none in a process that has not called Enter, which is a test.
-func (e *environment) trees() []Tree {
-	if !e.entered {
-		return nil
-	}
-	trees := findTrees(e.dir, e.original)
-	for _, top := range e.extra {
-		trees = append(trees, NewTree(top))
-	}
-	return trees
-}
-
 // cleanPath separates the entries of a PATH from which programs may be started from the others.
 func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 	var entries []string
+	var checked []fs.FileInfo
 	for _, entry := range filepath.SplitList(value) {
 		switch {
 		// "", "." and other paths relative to the working directory, which is the work tree
@@ -131,7 +125,7 @@ func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 				entry = "."
 			}
 			gone = append(gone, entry)
-		case touches(entry, trees) || lends(entry, trees):
+		case touches(entry, trees) || lends(entry, trees, &checked):
 			gone = append(gone, entry)
 		default:
 			entries = append(entries, entry)
@@ -144,18 +138,23 @@ func cleanPath(value string, trees []Tree) (kept string, gone []string) {
 }
 
 // lends reports whether a folder contains a link into a tree under the name of a program that is started without
-// the user's configuration. The rule user-driver checks the commands in the configuration.
-func lends(dir string, trees []Tree) bool {
-	if len(trees) == 0 {
+// the user's configuration. The rule user-driver checks the commands in the configuration. Folders are added to
+// checked, so that /bin is not read again as /usr/bin.
+func lends(dir string, trees []Tree, checked *[]fs.FileInfo) bool {
+	info, err := os.Stat(dir)
+	if len(trees) == 0 || err != nil || slices.ContainsFunc(*checked, func(c fs.FileInfo) bool { return os.SameFile(c, info) }) {
 		return false
 	}
-	for _, name := range Programs {
-		file := filepath.Join(dir, name)
-		if info, err := os.Lstat(file); err == nil && info.Mode()&os.ModeSymlink != 0 && touches(file, trees) {
-			return true
-		}
+	target := make([]byte, 1) // every command checks some hundred names: os.Lstat would allocate for each
+	lends := slices.ContainsFunc(Programs, func(name string) bool {
+		file := dir + "/" + name
+		n, _ := syscall.Readlink(file, target)
+		return n > 0 && touches(file, trees)
+	})
+	if !lends {
+		*checked = append(*checked, info)
 	}
-	return false
+	return lends
 }
 
 // Refresh cleans the environment again, since links and work trees may change during the life of a daemon.
@@ -205,7 +204,7 @@ func Taken() (led []Dropped, unknown []string) {
 func Inside(name string) bool {
 	process.Lock()
 	defer process.Unlock()
-	return touches(name, process.trees())
+	return touches(name, process.trees)
 }
 
 // Self returns the path of the running program, for starting it again. It fails with [ErrOwnProgram] if the program

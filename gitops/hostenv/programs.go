@@ -37,7 +37,7 @@ func UserProgram(name string) (string, error) { return find(name, os.Getenv("PAT
 
 func find(name string, paths ...string) (string, error) {
 	process.Lock()
-	trees := process.trees()
+	trees := process.trees
 	process.Unlock()
 	for _, dir := range filepath.SplitList(strings.Join(paths, ":")) {
 		file := filepath.Join(dir, name)

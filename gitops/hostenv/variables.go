@@ -1,9 +1,11 @@
 package hostenv
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // kind is the meaning of a variable's value.
@@ -74,14 +76,19 @@ func matches(pattern, name string) bool {
 	return pattern == name
 }
 
+// openPatterns are the variables with a star.
+var openPatterns = sync.OnceValue(func() []string {
+	return slices.DeleteFunc(slices.Collect(maps.Keys(variables)), func(name string) bool { return !strings.HasSuffix(name, "*") })
+})
+
 // kindOf returns the kind of a variable, and whether programs get it.
 func kindOf(name string, keep []string) (kind, bool) {
 	if k, known := variables[name]; known {
 		return k, true
 	}
-	for pattern, k := range variables {
+	for _, pattern := range openPatterns() {
 		if matches(pattern, name) {
-			return k, true
+			return variables[pattern], true
 		}
 	}
 	return text, slices.ContainsFunc(keep, func(pattern string) bool { return matches(pattern, name) })
