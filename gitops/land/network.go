@@ -60,7 +60,7 @@ func filters(c gitops.Config) []string {
 
 // reaches reports whether a filter keeps the network. lfs is whether git-lfs does.
 func reaches(c gitops.Config, key string, lfs bool) bool {
-	return reachesAll(c) || unshareCommand() == nil || lfs && isLFS(c, key)
+	return reachesAll(c) || lfs && isLFS(c, key) || unshareCommand() == nil
 }
 
 // reachesAll reports whether the user's settings give all filters the network.
