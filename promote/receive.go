@@ -146,14 +146,14 @@ func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r r
 }
 
 // objectName finds the name of an object in git's messages.
-var objectName = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`)
+var objectName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{40})\b`) })
 
 // objectsTraced bounds the number of objects whose paths are looked for.
 const objectsTraced = 3
 
 // traced adds the commit, and the path of the object at fault, to the reason of a refusal.
 func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *inner.Invalid) *inner.Invalid {
-	for _, object := range objectName.FindAllString(why.Reason, objectsTraced) {
+	for _, object := range objectName().FindAllString(why.Reason, objectsTraced) {
 		if name, err := exporter.PathOf(ctx, commit, gitops.OID(object)); err == nil && name != "" {
 			return why.In(fmt.Sprintf("commit %s, %s", commit, gitops.Text(name)))
 		}

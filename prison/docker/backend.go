@@ -161,7 +161,7 @@ func (e *engine) image(ctx context.Context, ref string) (images.InspectResponse,
 	i, err := e.ImageInspect(bounded, ref)
 	if dialect.Gone(err) {
 		bring := fmt.Sprintf("docker pull %q", ref)
-		if imageID.MatchString(ref) { // no registry knows an id
+		if imageID().MatchString(ref) { // no registry knows an id
 			bring = "docker images # and take one of these"
 		}
 		return i, dialect.Unavailable(fmt.Sprintf("image %q is not on this machine", ref), bring)
@@ -170,7 +170,7 @@ func (e *engine) image(ctx context.Context, ref string) (images.InspectResponse,
 }
 
 // imageID matches the id of an image rather than a name.
-var imageID = regexp.MustCompile(`^(sha256:[0-9a-f]+|[0-9a-f]{12}|[0-9a-f]{64})$`)
+var imageID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(sha256:[0-9a-f]+|[0-9a-f]{12}|[0-9a-f]{64})$`) })
 
 // pinned returns the image of a prison. Once an image has been found by its name, the prison keeps that image,
 // since the name may refer to another one later.

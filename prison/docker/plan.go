@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
@@ -305,16 +306,16 @@ func volume(name, target string, labels map[string]string) mount.Mount {
 }
 
 var (
-	notInNames   = regexp.MustCompile(`[^a-zA-Z0-9_.]+`)
-	notFirstChar = regexp.MustCompile(`^[^a-zA-Z0-9]+`)
+	notInNames   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-zA-Z0-9_.]+`) })
+	notFirstChar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^a-zA-Z0-9]+`) })
 )
 
 // containerName returns a name that engines accept.
 func containerName(s prison.Spec) string {
 	const longest = 100
-	n := notFirstChar.ReplaceAllString(notInNames.ReplaceAllString(s.Name, "-"), "")
+	n := notFirstChar().ReplaceAllString(notInNames().ReplaceAllString(s.Name, "-"), "")
 	if n == "" {
-		n = "work-" + notInNames.ReplaceAllString(s.ID, "-")
+		n = "work-" + notInNames().ReplaceAllString(s.ID, "-")
 	}
 	return n[:min(len(n), longest)]
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -269,12 +270,12 @@ func sets(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-var descriptor = regexp.MustCompile(`([0-9]+) -> (.*)$`)
+var descriptor = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([0-9]+) -> (.*)$`) })
 
 func judgeDescriptors(s Subject, out string) (seen, broken string) {
 	known := 0
 	for _, line := range lines(out) {
-		m := descriptor.FindStringSubmatch(line)
+		m := descriptor().FindStringSubmatch(line)
 		switch {
 		case m == nil:
 			continue

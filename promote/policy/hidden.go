@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -152,7 +153,7 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 		return hides(s) || through[s.use()]
 	}
 	for _, l := range a.added() {
-		if l.pattern != "" && !binaryNames[strings.ToLower(path.Ext(l.pattern))] && slices.ContainsFunc(l.states, hiding) {
+		if l.pattern != "" && !binaryNames()[strings.ToLower(path.Ext(l.pattern))] && slices.ContainsFunc(l.states, hiding) {
 			r.at(c.Path, "line %d makes git show no diff of %s", l.number, l.pattern)
 		}
 	}
@@ -160,7 +161,7 @@ func hiddenDiffs(ctx context.Context, in *inspection, c gitops.Change, r *report
 }
 
 // binaryNames are the extensions of files that people do not read.
-var binaryNames = func() map[string]bool {
+var binaryNames = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for end := range strings.FieldsSeq(`
 		7z a aac apk avi avif bin bmp br bz2 class cur dat db deb dex dll doc docx dylib eot exe flac gif gz heic ico icns jar jks jpeg jpg
@@ -169,4 +170,4 @@ var binaryNames = func() map[string]bool {
 		names["."+end] = true
 	}
 	return names
-}()
+})

@@ -81,11 +81,11 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 		return nil
 	}
 	link := c.New.Mode == gitops.ModeLink
-	if why := runByItself.Find(c.Path, link); why != "" {
+	if why := runByItself().Find(c.Path, link); why != "" {
 		r.at(c.Path, "%s", why)
 		return nil
 	}
-	if why := runWhenNew.Find(c.Path, link); why != "" {
+	if why := runWhenNew().Find(c.Path, link); why != "" {
 		if c.Old.Mode != c.New.Mode { // a link or a program that replaces a file is also new
 			r.at(c.Path, "%s", why)
 		}
@@ -206,9 +206,9 @@ func (agentConfig) change(_ context.Context, _ *inspection, c gitops.Change, r *
 	if c.New.Mode == 0 {
 		return nil
 	}
-	if why := executedByAgents.Find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
+	if why := executedByAgents().Find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
 		r.at(c.Path, "%s", why)
-	} else if why := readByAgents.Find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
+	} else if why := readByAgents().Find(c.Path, c.New.Mode == gitops.ModeLink); why != "" {
 		r.mention(c.Path, "%s", why)
 	}
 	return nil

@@ -145,7 +145,7 @@ var stockValues = set("password passwd secret token root admin postgres mysql gu
 // placeholder reports whether a value reveals nothing: a reference to another place, or a text to replace.
 func placeholder(value string) bool {
 	lower := strings.ToLower(strings.Trim(value, `"'`))
-	if stockValues[lower] || strings.Trim(lower, lower[:min(1, len(lower))]) == "" {
+	if stockValues()[lower] || strings.Trim(lower, lower[:min(1, len(lower))]) == "" {
 		return true
 	}
 	for _, begin := range []string{"$", "<", "{{", "%", "@", "!", "env(", "vault:", "op://", "ssm:", "secretsmanager:", "file:", "/run/secrets/", "process.env", "os.environ", "*"} {

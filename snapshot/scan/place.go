@@ -2,6 +2,7 @@ package scan
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -31,12 +32,15 @@ var (
 	templateEnds  = set("tmpl tpl dist default defaults skel")
 )
 
-func set(words string) map[string]bool {
-	all := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		all[w] = true
-	}
-	return all
+// set returns a function that makes a set of words when it is first called.
+func set(words string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		all := map[string]bool{}
+		for w := range strings.FieldsSeq(words) {
+			all[w] = true
+		}
+		return all
+	})
 }
 
 // placeOf derives the role from the components of a path.
@@ -48,17 +52,17 @@ func placeOf(path string) place {
 	}
 	for i, c := range components {
 		folder := i < len(components)-1
-		if folder && foreignFolders[strings.ToLower(c)] {
+		if folder && foreignFolders()[strings.ToLower(c)] {
 			return foreign
 		}
 	}
 	for i, c := range components {
 		folder := i < len(components)-1
-		if folder && trialFolders[strings.ToLower(c)] {
+		if folder && trialFolders()[strings.ToLower(c)] {
 			return trial
 		}
 		for _, w := range wordsOf(c) {
-			if trialWords[w] {
+			if trialWords()[w] {
 				return trial
 			}
 		}
@@ -70,12 +74,12 @@ func placeOf(path string) place {
 func isTemplate(name string) bool {
 	lower := strings.ToLower(name)
 	for i, part := range strings.Split(lower, ".") {
-		if templateEnds[part] && i > 0 {
+		if templateEnds()[part] && i > 0 {
 			return true
 		}
 	}
 	for _, w := range strings.FieldsFunc(lower, func(r rune) bool { return r == '.' || r == '-' || r == '_' }) {
-		if templateWords[w] {
+		if templateWords()[w] {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
@@ -80,7 +81,7 @@ func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Co
 	return s, nil
 }
 
-var ruleName = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*|\*):`)
+var ruleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*|\*):`) })
 
 func (s *Settings) addAllowance(value string) bool {
 	i := strings.LastIndex(value, " # ")
@@ -89,7 +90,7 @@ func (s *Settings) addAllowance(value string) bool {
 	}
 	a := allowance{reason: strings.TrimSpace(value[i+3:])}
 	text := value[:i]
-	if prefix := ruleName.FindString(text); prefix != "" {
+	if prefix := ruleName().FindString(text); prefix != "" {
 		a.rule, text = strings.TrimSuffix(prefix, ":"), text[len(prefix):]
 		a.rule = strings.TrimPrefix(a.rule, "*")
 	}
@@ -125,7 +126,7 @@ func parseOwn(value string) (Severity, string, string, bool) {
 	name, text, _ := strings.Cut(rest, " ")
 	for s, w := range severities {
 		if w == word {
-			return Severity(s), name, text, ruleName.MatchString(name+":") && name != "*" && text != ""
+			return Severity(s), name, text, ruleName().MatchString(name+":") && name != "*" && text != ""
 		}
 	}
 	return 0, "", "", false

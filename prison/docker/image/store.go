@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
@@ -23,7 +24,7 @@ import (
 // another name.
 func BuiltName(owner, digest string) string { return "workspace-" + owner + ":" + digest }
 
-var builtImage = regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`)
+var builtImage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^workspace-[0-9a-f]{8}:[0-9a-f]{24}$`) })
 
 // IsName reports whether a string can be the name or the id of an image.
 func IsName(name string) bool {
@@ -84,7 +85,7 @@ func (s Store) ImageNames(ctx context.Context) (names []string, err error) {
 		return nil, err
 	}
 	for _, i := range list {
-		if i.Name != "<none>:<none>" && !builtImage.MatchString(i.Name) {
+		if i.Name != "<none>:<none>" && !builtImage().MatchString(i.Name) {
 			names = append(names, strings.TrimSuffix(i.Name, ":latest"))
 		}
 	}
@@ -96,7 +97,7 @@ func (s Store) ImageNames(ctx context.Context) (names []string, err error) {
 func (e engine) built(ctx context.Context, tag string) ([]Image, error) {
 	all, err := e.named(ctx)
 	all = slices.DeleteFunc(all, func(i Image) bool {
-		return !builtImage.MatchString(i.Name) || tag != "" && !strings.HasSuffix(i.Name, ":"+tag)
+		return !builtImage().MatchString(i.Name) || tag != "" && !strings.HasSuffix(i.Name, ":"+tag)
 	})
 	slices.SortFunc(all, func(a, b Image) int {
 		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(a.Name, b.Name))
@@ -143,7 +144,7 @@ func (s Store) Reuse(ctx context.Context, name string) (bool, error) {
 // RemoveImage removes the name from a built image. With its last name the image is removed, and also the images of
 // its steps that nothing else uses.
 func (s Store) RemoveImage(ctx context.Context, name string) error {
-	if !builtImage.MatchString(name) {
+	if !builtImage().MatchString(name) {
 		return fmt.Errorf("remove image %q: it was not built for prisons", name)
 	}
 	e, err := s.connect(ctx)

@@ -3,6 +3,7 @@ package pathname
 import (
 	"cmp"
 	"strings"
+	"sync"
 )
 
 // Table lists well-known files by name. The folder above does not matter, because a project can be in any folder
@@ -54,29 +55,35 @@ func (t Table) Find(path string, link bool) string {
 // Group lists names with the same reason.
 type Group struct {
 	why   string
-	paths []string
+	paths string
 }
 
 // Named returns a group of paths, which are separated by spaces.
-func Named(why, paths string) Group { return Group{why, strings.Fields(paths)} }
+func Named(why, paths string) Group { return Group{why, paths} }
 
-// NewTable makes a table of groups. A path that ends in "/" is a folder, and one that starts with "*" is an
-// extension.
-func NewTable(groups ...Group) Table {
-	t := Table{names: map[string]string{}, endings: map[string]string{}, folders: map[string]string{}, above: map[string]string{}}
-	for _, g := range groups {
-		for _, p := range g.paths {
-			if first, rest, _ := strings.Cut(p, "/"); rest != "" {
-				t.above[first] = g.why
-			}
-			if folder, ok := strings.CutSuffix(p, "/"); ok {
-				t.folders[folder] = g.why
-			} else if ending, ok := strings.CutPrefix(p, "*"); ok {
-				t.endings[ending] = g.why
-			} else {
-				t.names[p] = g.why
+// NewTable returns a function that makes a table of groups when it is first called, since most commands need none. A path
+// that ends in "/" is a folder, and one that starts with "*" is an extension.
+func NewTable(groups ...Group) func() Table {
+	return sync.OnceValue(func() Table {
+		t := Table{names: map[string]string{}, endings: map[string]string{}, folders: map[string]string{}, above: map[string]string{}}
+		for _, g := range groups {
+			for p := range strings.FieldsSeq(g.paths) {
+				t.add(p, g.why)
 			}
 		}
+		return t
+	})
+}
+
+func (t Table) add(path, why string) {
+	if first, rest, _ := strings.Cut(path, "/"); rest != "" {
+		t.above[first] = why
 	}
-	return t
+	if folder, ok := strings.CutSuffix(path, "/"); ok {
+		t.folders[folder] = why
+	} else if ending, ok := strings.CutPrefix(path, "*"); ok {
+		t.endings[ending] = why
+	} else {
+		t.names[path] = why
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -17,7 +18,7 @@ const agentKey = "airlock.agent."
 const DefaultKey = agentKey + "default"
 
 // ownName is the name of an agent that the configuration describes.
-var ownName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
 
 // WithOwn returns the profiles with those that the user's configuration adds or changes.
 //
@@ -32,7 +33,7 @@ func WithOwn(all []Profile, settings []gitops.Setting) ([]Profile, error) {
 		if !ok || !dotted {
 			continue
 		}
-		if !ownName.MatchString(name) {
+		if !ownName().MatchString(name) {
 			return nil, fmt.Errorf("%s: the name of an agent has small letters, digits and hyphens", s.Key)
 		}
 		i := slices.IndexFunc(all, func(p Profile) bool { return p.Name == name })

@@ -38,7 +38,7 @@ func parseDotenv(content string) map[string]string {
 	for rest := strings.ReplaceAll(content, "\r\n", "\n"); rest != ""; {
 		line, after, _ := strings.Cut(rest, "\n")
 		name, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
-		if name = strings.TrimSpace(name); !ok || !VariableName.MatchString(name) {
+		if name = strings.TrimSpace(name); !ok || !VariableName().MatchString(name) {
 			rest = after
 			continue
 		}

@@ -78,7 +78,7 @@ func linked(text string, pages map[string]bool) string {
 	parts := strings.Split(text, "`")
 	for i := 0; i < len(parts); i += 2 {
 		parts[i] = strings.NewReplacer("<", "&lt;", "_", `\_`).Replace(parts[i])
-		parts[i] = reference.ReplaceAllStringFunc(parts[i], func(name string) string {
+		parts[i] = reference().ReplaceAllStringFunc(parts[i], func(name string) string {
 			if file, _, _ := strings.Cut(name, "("); pages[file] {
 				return "[" + name + "](" + file + ".md)"
 			}

@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // sheet is a page of the manual, independent of its format.
@@ -83,7 +84,7 @@ func topicNames() (names []string) {
 }
 
 // tableCell matches a cell in the row of a table. An escaped bar is text.
-var tableCell = regexp.MustCompile(`(?:[^|\\]|\\.)+`)
+var tableCell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[^|\\]|\\.)+`) })
 
 // markdown adds a topic: titles, paragraphs, lists, tables, and indented lines.
 func (s *sheet) markdown(text string) {
@@ -129,7 +130,7 @@ func (s *sheet) table(rows []string) {
 }
 
 func cellsOf(row string) []string {
-	cells := tableCell.FindAllString(strings.TrimSpace(row), -1)
+	cells := tableCell().FindAllString(strings.TrimSpace(row), -1)
 	for i, c := range cells {
 		cells[i] = strings.TrimSpace(strings.ReplaceAll(c, `\|`, "|"))
 	}

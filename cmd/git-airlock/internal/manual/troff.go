@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // reference matches the name of a page: git-airlock-start(1).
-var reference = regexp.MustCompile(`\b((?:git-)?[a-z][a-z-]*)\(([1578])\)`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b((?:git-)?[a-z][a-z-]*)\(([1578])\)`) })
 
 // troff writes a sheet for man(1), see man(7).
 func (s *sheet) troff(source, date string) string {
@@ -94,7 +95,7 @@ func prose(text string) string {
 }
 
 // escapedReference is a [reference] after asTyped.
-var escapedReference = regexp.MustCompile(`\b((?:[a-z]+\\-)*[a-z]+)\(([1578])\)`)
+var escapedReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b((?:[a-z]+\\-)*[a-z]+)\(([1578])\)`) })
 
 // references formats the names of pages as man(1) does.
-func references(text string) string { return escapedReference.ReplaceAllString(text, `\fB$1\fR($2)`) }
+func references(text string) string { return escapedReference().ReplaceAllString(text, `\fB$1\fR($2)`) }

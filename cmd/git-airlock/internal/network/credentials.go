@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress"
@@ -68,9 +69,9 @@ type draft struct {
 }
 
 var (
-	credentialName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	headerName     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
-	variableName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	credentialName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
+	headerName     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`) })
+	variableName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 )
 
 // credentials reads the settings of credentials, and adds those of an agent's variables that no setting names.
@@ -90,7 +91,7 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 			return nil, &RuleError{Source: from, Err: errors.New("is in the work tree, where a commit could change it"),
 				Next: []string{"git config --global " + s.Key + " " + gitops.Pasteable(s.Value)}}
 		}
-		if !credentialName.MatchString(name) {
+		if !credentialName().MatchString(name) {
 			return nil, &RuleError{Source: from, Err: errors.New("the name of a credential has small letters, digits and hyphens")}
 		}
 		i := slices.IndexFunc(drafts, func(d draft) bool { return d.name == name })
@@ -182,14 +183,14 @@ func (d *draft) credential() (c control.Credential, err error) {
 			d.format = bearer
 		}
 	}
-	if !headerName.MatchString(d.header) {
+	if !headerName().MatchString(d.header) {
 		return c, fmt.Errorf("header: %q is not the name of a header", clip(d.header))
 	}
 	if err := credential.CheckFormat(d.format); err != nil {
 		return c, fmt.Errorf("format: %w", err)
 	}
 	for _, name := range d.places() {
-		if !variableName.MatchString(name) {
+		if !variableName().MatchString(name) {
 			return c, fmt.Errorf("env: %q is not the name of a variable", clip(name))
 		}
 	}
