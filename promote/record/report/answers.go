@@ -128,7 +128,7 @@ func (m *material) changedAnswer(v View) Answer {
 	paths = unique(paths)
 	outside := v.outside()
 	switch {
-	case !m.has[record.ChangesName]:
+	case !m.has[record.ChangesName] && m.count(record.Landed) > 0:
 		a.Level, a.Text = Look, "unknown, because the changes are not in the record"
 		return a
 	case len(paths) == 0:
@@ -155,8 +155,6 @@ func (m *material) filesAnswer() Answer {
 		a.Level, a.Text = Look, "unknown: they were not compared"
 	case before == after:
 		a.Text = Text(fmt.Sprintf("index and %s as before", count(before.Files, "file")))
-	case m.Status == record.InvariantBroken:
-		a.Level, a.Text = Bad, "changed, although nothing landed"
 	case m.count(record.Landed) > 0:
 		a.Text = Text(fmt.Sprintf("changed, since %s landed", count(m.count(record.Landed), "commit")))
 	default:

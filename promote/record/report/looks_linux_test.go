@@ -174,19 +174,20 @@ func TestHostile(t *testing.T) {
 	b.eval(structure, &want)
 	for _, text := range hostile() {
 		b.load(html(t, report.Of(with(t, text))))
-		var got string
-		if b.eval(structure, &got); got != want {
+		var got struct {
+			Structure string
+			Wrong     []string
+		}
+		b.eval("({structure: "+structure+", wrong: "+wrong+"})", &got)
+		if got.Structure != want {
 			same := 0
-			for same < min(len(got), len(want)) && got[same] == want[same] {
+			for same < min(len(got.Structure), len(want)) && got.Structure[same] == want[same] {
 				same++
 			}
-			t.Errorf("%.200q changes the page: ...%.300s, want ...%.300s", text, got[max(0, same-100):], want[max(0, same-100):])
+			t.Errorf("%.200q changes the page: ...%.300s, want ...%.300s", text, got.Structure[max(0, same-100):], want[max(0, same-100):])
 		}
-		if b.eval(wrong, &found); len(found) > 0 {
-			t.Errorf("%.200q: %q", text, found)
-		}
-		if len(b.seen) > 0 {
-			t.Errorf("%.200q: %q", text, b.seen)
+		if len(got.Wrong)+len(b.seen) > 0 {
+			t.Errorf("%.200q: %q, %q", text, got.Wrong, b.seen)
 		}
 		if t.Failed() {
 			break

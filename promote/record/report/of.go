@@ -41,7 +41,8 @@ type material struct {
 	hosts    []Host
 	output   []Text
 	has      map[string]bool // names of files that could be read
-	broken   []Text          // files that could not be read, with the reason
+	broken   []string        // files that could not be read, with the reason
+	changed  []string        // what differs from the hashes in the record
 	area     scope
 }
 
@@ -69,6 +70,9 @@ func decode(r record.Run) *material {
 	m.note(record.CommitsName, err)
 	changes, err := r.Text(record.ChangesName)
 	m.note(record.ChangesName, err)
+	if r.Files[record.SumsName] != nil { // a record that is being made has none yet
+		m.changed = r.Verify()
+	}
 	m.output = lastLines(r.Files[record.StdoutName])
 	m.programs = programsOf(execs)
 	m.hosts = hostsOf(m.egress)
@@ -81,7 +85,7 @@ func decode(r record.Run) *material {
 func (m *material) note(name string, err error) {
 	m.has[name] = !errors.Is(err, record.ErrAbsent)
 	if err != nil && m.has[name] {
-		m.broken = append(m.broken, Text("A part of the record cannot be read, and is not shown: "+err.Error()))
+		m.broken = append(m.broken, err.Error())
 	}
 }
 
@@ -197,30 +201,49 @@ func orNone(text string) string { return cmp.Or(text, "none") }
 
 // unseen returns what nobody could see, from what the record says and from what it does not have.
 func (m *material) unseen() (all []Text) {
+	add := func(format string, values ...any) { all = append(all, sentence(fmt.Sprintf(format, values...))) }
 	for _, line := range m.Visibility {
-		all = append(all, Text(line))
+		add("%s", line)
 	}
 	if m.has[record.ExecName] && !strings.Contains(strings.Join(m.Visibility, " "), "built") {
-		all = append(all, "Programs are recorded, but not the commands that a shell has built in, nor code inside of an interpreter.")
+		add("programs are recorded, but not the commands that a shell has built in, nor code inside of an interpreter")
 	}
-	for _, x := range []struct{ name, what string }{
-		{record.ExecName, "Which programs ran is not recorded"}, {record.EgressName, "What the network reached is not recorded"},
-		{record.ResourcesName, "Processor and memory were not measured"}, {record.CommitsName, "The commits are not in the record"},
-		{record.ChangesName, "The changes of the commits are not in the record"}, {record.EventsName, "Events are not recorded"},
+	for _, x := range []struct {
+		name, what string
+		needed     bool
+	}{
+		{record.ExecName, "which programs ran is not recorded", true},
+		{record.EgressName, "what the network reached is not recorded", m.Network != "none"},
+		{record.ResourcesName, "processor and memory were not measured", true},
+		{record.CommitsName, "the commits are not in the record", true},
+		{record.ChangesName, "the changes of the commits are not in the record", m.count(record.Landed) > 0},
+		{record.EventsName, "events are not recorded", true},
 	} {
-		if !m.has[x.name] {
-			all = append(all, Text(fmt.Sprintf("%s: %s.", x.what, cmp.Or(m.Absent[x.name], "no reason is given"))))
+		if !m.has[x.name] && x.needed {
+			add("%s: %s", x.what, cmp.Or(m.Absent[x.name], "no reason is given"))
 		}
 	}
 	for _, name := range record.Names() {
 		if f := m.Files[name]; f.Cut > 0 {
-			all = append(all, Text(fmt.Sprintf("%s is not complete: %s were left out.", name, byteCount(f.Cut))))
+			add("%s is not complete: %s were left out", name, byteCount(f.Cut))
 		}
 	}
 	if m.Recovered {
-		all = append(all, "The processes that watched the run died, so that its last moments may be missing.")
+		add("the processes that watched the run died, so that its last moments may be missing")
 	}
-	return append(all, m.broken...)
+	for _, reason := range m.broken {
+		add("a part of the record cannot be read, and is not shown: %s", reason)
+	}
+	return all
+}
+
+// sentence returns a text with a capital letter and without a full stop, as the lines of a list.
+func sentence(text string) Text {
+	text = strings.TrimSuffix(text, ".")
+	if text != "" && text[0] >= 'a' && text[0] <= 'z' {
+		text = strings.ToUpper(text[:1]) + text[1:]
+	}
+	return Text(text)
 }
 
 // viewEvents returns the events. Exports are left out: each landing follows one.

@@ -67,10 +67,9 @@ func patchOf(mail string) patch {
 			return p
 		}
 	}
-	p.body = trimmed(lines)
-	if i := strings.Index(rest, "\n---\n"); i >= 0 {
-		p.body = trimmed(strings.Split(rest[:i], "\n"))
-	}
+	message, _, dashes := strings.Cut(rest, "\n---\n")
+	p.body = trimmed(strings.Split(message, "\n"))
+	p.whole = !dashes && !strings.Contains(message, "diff --git ") // a commit that changes nothing
 	return p
 }
 

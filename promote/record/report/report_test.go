@@ -49,7 +49,7 @@ func TestQuestions(t *testing.T) {
 		{"telemetry.example.net, 4 times: no rule allows it", "1 program by the rule rm -rf *", "rm -rf /workspace/.git"},
 		{"3 files, +9 −4", "shop/price.go", "1 changed file is not where the command names files .github/workflows/ci.yml"},
 		{"your files changed, since 2 commits landed", "git airlock checkpoint restore 4", "git airlock undo"},
-		{"3 things could not be seen", "Code inside of an interpreter is not seen: only the interpreter is.", "What was inside TLS to proxy.golang.org was not seen"},
+		{"3 things could not be seen", "Code inside of an interpreter is not seen: only the interpreter is", "What was inside TLS to proxy.golang.org was not seen"},
 	}
 	if len(v.Answers) != len(answers) {
 		t.Fatalf("%d answers, want %d", len(v.Answers), len(answers))
@@ -80,7 +80,7 @@ func TestStatuses(t *testing.T) {
 		record.Completed: "claude ran for 26 min and landed", record.Failed: "claude failed with exit status 2 after 26 min and landed",
 		record.Timeout: "claude was ended after 26 min, when its time was over, and landed", record.Stopped: "claude was stopped after 26 min and landed",
 		record.Limited: "claude was ended after 26 min by a limit (memory) and landed", record.IsolationBroken: "A wall of the prison was broken: claude ran",
-		record.InvariantBroken: "Files of the user changed, although nothing landed: claude ran",
+		record.InvariantBroken: "A promise of git-airlock was broken: claude ran",
 	} {
 		v := report.Of(sample(t, func(m *record.Manifest, files map[string][]byte) {
 			m.Status, m.Reasons, m.LimitsHit, m.Held = status, []string{"the reason"}, []string{"memory"}, nil
@@ -135,7 +135,7 @@ func TestAbsent(t *testing.T) {
 	for _, fact := range []string{
 		"its end was not seen", "tests unknown, because programs are not recorded", "reached unknown: the network was allowlist, and is not recorded",
 		"changed unknown, because the changes are not in the record", "your files unknown: they were not compared", "no checkpoint from before",
-		"Which programs ran is not recorded: this machine cannot record programs.", "may be missing", "landed 2 commits on feat/prices",
+		"Which programs ran is not recorded: this machine cannot record programs", "may be missing", "landed 2 commits on feat/prices",
 	} {
 		if !strings.Contains(shown, fact) {
 			t.Errorf("the text does not have %q\n%s", fact, shown)
@@ -212,6 +212,20 @@ func TestMessagesAreNotChanges(t *testing.T) {
 	}
 }
 
+// TestEmptyCommit checks that a commit without changes is shown with its message.
+func TestEmptyCommit(t *testing.T) {
+	v := report.Of(sample(t, func(_ *record.Manifest, files map[string][]byte) {
+		empty, _, _ := strings.Cut(mail(id(102), 7, "ci", "The message.", ""), "\n---")
+		files[record.ChangesName] = []byte(mail(id(101), 6, "prices", "", priceChange) + empty + "\n\n" + mail(id(103), 8, "stock", "", stockChange))
+	}))
+	if c := v.Commits[1]; len(c.Files) > 0 || len(c.Body) != 1 || c.Body[0] != "The message." || c.LeftOut != "" {
+		t.Errorf("%+v", c)
+	}
+	if len(v.Commits[0].Files) != 1 || len(v.Commits[2].Files) != 1 {
+		t.Error("the commits beside have no changes")
+	}
+}
+
 // TestSize checks that the page stays small whatever the record has, and that it names what is left out.
 func TestSize(t *testing.T) {
 	long := strings.Repeat("<\u202e\x01\xff&\"'", 500)
@@ -261,6 +275,18 @@ func TestDocument(t *testing.T) {
 	}
 	if v.Version != 1 || len(v.Answers) != 8 || bytes.ContainsRune(content, '\u202e') || !strings.Contains(v.Run.Command.Raw(), `a\u202eb`) {
 		t.Errorf("%s", content)
+	}
+}
+
+// TestChangedRecord checks that the report of a record with a flipped bit begins with that.
+func TestChangedRecord(t *testing.T) {
+	for name := range sample(t, nil).Files {
+		r := sample(t, nil)
+		r.Files[name] = append([]byte{}, r.Files[name]...)
+		r.Files[name][len(r.Files[name])/2] ^= 1
+		if f := report.Of(r).First[0]; f.Kind != "Changed" {
+			t.Errorf("%s: %+v", name, f)
+		}
 	}
 }
 

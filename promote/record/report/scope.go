@@ -1,8 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"path"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/promote/record"
 )
 
 // scope is the folders that a command names: the asked area. Files beside a named file belong to it, and everything below a named
@@ -60,11 +63,11 @@ func (m *material) viewCommits() (all []Commit) {
 	for i, c := range m.commits {
 		x := Commit{Number: i + 1, Inner: Text(short(c.Inner)), Subject: c.Subject, Time: c.at, State: Text(c.State), Level: Look}
 		switch c.State {
-		case "landed":
+		case record.Landed:
 			x.ID, x.Level = Text(short(c.Outer)), Good
-		case "pending":
+		case record.Pending:
 			x.State = "waits"
-		case "inner":
+		case record.Inner:
 			x.State = "only in the workspace"
 		}
 		for _, line := range c.body {
@@ -75,7 +78,10 @@ func (m *material) viewCommits() (all []Commit) {
 			x.Added, x.Removed = x.Added+f.added, x.Removed+f.removed
 		}
 		switch {
-		case !m.has["changes.patch"]:
+		case !c.found && c.State != record.Landed:
+			x.LeftOut = Text(fmt.Sprintf("its changes are not in the record: git log -p ..airlock/%s/pending", m.ID))
+		case !m.has[record.ChangesName]:
+			x.LeftOut = "its changes are not in the record"
 		case !c.found:
 			x.LeftOut = "no changes of its own, as of a merge or an empty commit, or they are not in the record"
 		case !c.whole:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -19,7 +20,7 @@ func (m *material) verdict() string {
 	case record.IsolationBroken:
 		return "A wall of the prison was broken: " + sentence + "."
 	case record.InvariantBroken:
-		return "Files of the user changed, although nothing landed: " + sentence + "."
+		return "A promise of git-airlock was broken: " + sentence + "."
 	}
 	return sentence + "."
 }
@@ -103,7 +104,7 @@ func (m *material) count(state record.CommitState) (n int) {
 		}
 	}
 	if state == record.Landed && !m.has[record.CommitsName] {
-		return m.Manifest.Landed
+		return m.Landed
 	}
 	return n
 }
@@ -131,7 +132,11 @@ func (m *material) findings(v View) (all []Finding) {
 		all = append(all, Finding{level, kind, Text(fmt.Sprintf(format, values...)), where, detail})
 	}
 	m.refusalFindings(v, add)
-	m.statusFinding(len(all) > 0, add)
+	refused := len(all) > 0
+	if len(m.changed) > 0 {
+		add(Bad, "Changed", "record", texts(m.changed), "the record is not as it was made, so that nothing here is certain")
+	}
+	m.statusFinding(refused, add)
 	m.testFinding(add)
 	for _, h := range m.Held {
 		add(Look, "Held", "events", texts(h.Paths), "%s: %s", h.Reason, h.Message)
@@ -153,8 +158,18 @@ func (m *material) findings(v View) (all []Finding) {
 			add(e.Level, "Event", "events", nil, "%s %s", clock(e.Time), e.Text.Raw())
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return rank(b.Level) - rank(a.Level) })
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(rank(b.Level)-rank(a.Level), strings.Compare(order(a), order(b)))
+	})
 	return all
+}
+
+// order puts a changed record before everything else.
+func order(f Finding) string {
+	if f.Kind == "Changed" {
+		return ""
+	}
+	return "other"
 }
 
 // adder adds a finding.
