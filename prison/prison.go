@@ -275,6 +275,22 @@ type Own interface {
 	Own() string
 }
 
+// TreeWatcher is a prison that can watch all folders of its workspace.
+type TreeWatcher interface {
+	// WatchTree begins to watch all folders of the workspace, and fails if there are too many.
+	WatchTree(ctx context.Context) (Tree, error)
+}
+
+// Tree reports in which folders of a workspace something may have changed. The reports are hints: some changes, such as those
+// through a mapping of a file, are not reported, and an agent can make the reports wrong.
+type Tree interface {
+	// Touched returns the folders whose modes, times or entries may have changed since the last call, as paths from the workspace,
+	// which is the empty path. After an error the tree is of no use any more: changes may have been missed.
+	Touched() ([]string, error)
+	// Close ends the watching.
+	Close() error
+}
+
 // Process is one command inside a prison.
 type Process struct {
 	Argv []string // looked up in the prison's PATH unless Argv[0] contains a slash; required

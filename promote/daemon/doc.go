@@ -4,8 +4,8 @@
 //
 // One daemon runs for each airlock. It holds an flock on a file of the host state for its life. The process id in
 // that file is only a hint, and the lock decides. To stop a daemon, stop opens a pidfd for the process id, checks the
-// lock again, and signals through the descriptor. The daemon has no socket, because no process has to ask it
-// anything. Its results are in refs, notes and one file, and promote and clear run the same code in the foreground
+// lock again, and signals through the descriptor. This package has no socket, because no process has to ask for
+// a cycle. Its results are in refs, notes and one file, and promote and clear run the same code in the foreground
 // under the same lock. A socket would need another protocol and a path of at most 108 bytes, and would stay behind
 // after kill -9.
 //

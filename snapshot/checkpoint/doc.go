@@ -10,6 +10,10 @@
 // folder and of its files, so that unchanged folders are stored once. The tree git has the same two trees for the inner
 // repository's folder. Names that git refuses are escaped. The id of files and meta together, and the id of git, identify a state.
 //
+// A process that makes many checkpoints keeps the last state in a [Recent], and looks only at the folders in which a change was reported.
+// The ids are the same as those of a whole walk, unless a program changes a file through a mapping, or through a descriptor that it has
+// of an unnamed file: the kernel does not report these changes. They are found by the next whole walk, since ctime changes.
+//
 // All files are read and written inside a prison, see package files. A file is read again only if the kernel could have
 // missed a change of its ctime since it was read. Before a restore every file is read again, because a program that has mapped a
 // file into its memory can change it without a new ctime.

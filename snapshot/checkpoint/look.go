@@ -1,16 +1,19 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
 // looked is a workspace without the contents that must be read.
 type looked struct {
-	top    *node
-	unread []unread
+	top     *node
+	unread  []unread
+	partial bool
 }
 
 // unread is a regular file whose content must be read.
@@ -21,8 +24,15 @@ type unread struct {
 }
 
 // look walks through the workspace, and takes from the last checkpoint what cannot have changed since. base may be nil.
-func look(c *files.Client, base *node, o Options) (l looked, err error) {
-	l.top, err = walk(c, o.Opens)
+func (s *Store) look(c *files.Client, base *node, o Options) (l looked, err error) {
+	if o.Hinted && o.Recent != nil && base != nil && base == o.Recent.top {
+		touched := append(slices.Clone(o.Touched), o.Recent.again...)
+		o.Recent.forget() // it is changed
+		if l, err = refresh(c, base, touched, o); l.partial || err != nil {
+			return l, err
+		}
+	}
+	l.top, err = walk(c, o)
 	if err != nil {
 		return l, err
 	}
@@ -93,13 +103,17 @@ func (m *matcher) entry(folder string, old, recent *node) (same bool) {
 	return false
 }
 
-// mostFiles bounds the memory for a workspace, about 300 bytes a file.
-const mostFiles = 2_000_000
+const (
+	// perFile is about the memory for a file, without its name.
+	perFile = 300
+	// mostMemory bounds the memory for a workspace.
+	mostMemory = 1 << 30
+)
 
 // walk reads what is in the workspace, without contents.
-func walk(c *files.Client, opens bool) (*node, error) {
-	b := builder{left: mostFiles}
-	err := c.Walk(opens, b.add)
+func walk(c *files.Client, o Options) (*node, error) {
+	b := builder{left: cmp.Or(o.Memory, mostMemory)}
+	err := c.Walk(o.Opens, b.add)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("walk the workspace: %w", err)
@@ -111,18 +125,20 @@ func walk(c *files.Client, opens bool) (*node, error) {
 	return b.top, nil
 }
 
+var errTooMany = errors.New("too many files")
+
 // builder makes a tree of the entries of a walk.
 type builder struct {
 	top     *node
 	way     []*node // from the top to the entry before
 	refused Unreadable
-	left    int
+	left    int64  // bytes of memory
 	free    []node // allocated together
 }
 
 func (b *builder) add(e files.Entry) error {
-	if b.left--; b.left < 0 {
-		return fmt.Errorf("more than %d files", mostFiles)
+	if b.left -= int64(perFile + len(e.Name) + len(e.Target)); b.left < 0 {
+		return errTooMany
 	}
 	if len(b.free) == 0 {
 		b.free = make([]node, 256)

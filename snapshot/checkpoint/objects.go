@@ -24,27 +24,41 @@ type objects struct {
 }
 
 type packed struct {
+	name  string // of the index
 	file  *os.File
 	index *idxfile.MemoryIndex
 }
 
 var errNoObject = errors.New("no such object")
 
-// list opens all packs again.
+// list opens the packs that are there, and closes those that are gone.
 func (s *objects) list() error {
-	err := s.close()
-	names, globErr := filepath.Glob(filepath.Join(s.folder, "pack-*.idx"))
-	if err = errors.Join(err, globErr); err != nil {
+	names, err := filepath.Glob(filepath.Join(s.folder, "pack-*.idx"))
+	if err != nil {
 		return err
 	}
+	before := map[string]packed{}
+	for _, p := range s.packs {
+		before[p.name] = p
+	}
+	s.packs = nil
 	for _, name := range names {
-		p, err := openPacked(name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(name), err)
+		p, open := before[name]
+		if delete(before, name); !open {
+			if p, err = openPacked(name); err != nil {
+				return errors.Join(fmt.Errorf("%s: %w", filepath.Base(name), err), closeAll(before))
+			}
 		}
 		s.packs = append(s.packs, p)
 	}
-	return nil
+	return closeAll(before)
+}
+
+func closeAll(packs map[string]packed) (err error) {
+	for _, p := range packs {
+		err = errors.Join(err, p.file.Close())
+	}
+	return err
 }
 
 func openPacked(name string) (p packed, err error) {
@@ -53,7 +67,7 @@ func openPacked(name string) (p packed, err error) {
 		return p, err
 	}
 	defer f.Close()
-	p.index = idxfile.NewMemoryIndex()
+	p.name, p.index = name, idxfile.NewMemoryIndex()
 	if err := idxfile.NewDecoder(bufio.NewReaderSize(f, 1<<16)).Decode(p.index); err != nil {
 		return p, err
 	}

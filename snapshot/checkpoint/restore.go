@@ -267,7 +267,7 @@ func nameOnly(kind string, content []byte) (oid, error) { return name(kind, cont
 // present returns the present state of the workspace, without storing anything, and the files that changed meanwhile. Files that are
 // as the last checkpoint's walk found them are not read again.
 func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *node, changing []string, err error) {
-	found, err := look(c, s.readIndex().top, o)
+	found, err := s.look(c, s.readIndex().top, o)
 	if err != nil {
 		return found.top, nil, err
 	}

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,14 +17,15 @@ func (w *world) fromScratch() IDs {
 		w.Fatal(err)
 	}
 	defer store.Close()
-	taken, err := store.Take(w.Context(), w.Client, Options{Now: begin, Opens: true})
-	if err == nil {
-		err = taken.Shut(w.Client)
+	top, changing, err := store.present(w.Context(), w.Client, Options{Opens: true})
+	if err = errors.Join(err, shut(w.Client, top)); err != nil || len(changing) > 0 {
+		w.Fatal(err, changing)
 	}
+	r, err := encode(top, nameOnly)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return taken.IDs
+	return r.ids()
 }
 
 // TestSameAsFromScratch compares the ids of checkpoints, which take over what has not changed, with those of a store that has seen

@@ -82,6 +82,13 @@ func (s *Store) sweep() error {
 	return s.list()
 }
 
+// Reopen reads what other processes have changed, and sets the number of bytes that the store may use. The caller has locked the store
+// again.
+func (s *Store) Reopen(most int64) error {
+	s.most = most
+	return s.sweep()
+}
+
 // Close releases the store's descriptors.
 func (s *Store) Close() error { return s.close() }
 
@@ -282,6 +289,13 @@ func (s *Store) Size() (bytes int64) {
 		}
 	}
 	return bytes
+}
+
+// Overfull reports that the store is larger than it may be, or has many more checkpoints than are kept. Otherwise the caller of Trim can
+// wait until nobody waits for it.
+func (s *Store) Overfull() bool {
+	all, err := s.numbers()
+	return err != nil || len(all) > MostCheckpoints+MostCheckpoints/4 || s.Size() > s.most
 }
 
 // Trim removes the oldest checkpoints until the caps hold, and returns how many. The newest one stays.

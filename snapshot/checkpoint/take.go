@@ -39,7 +39,9 @@ type Taken struct {
 	Extended int           // files with extended attributes, which are not in it
 	Changing []string      // files that changed each time they were read; it contains the last reading
 	Took     time.Duration // the time that it took
+	Partial  bool          // only the touched folders were looked at
 	top      *node
+	again    []string // folders with files that can change without a report, or had just changed
 }
 
 // Options are the options of making a checkpoint.
@@ -50,6 +52,13 @@ type Options struct {
 	Opens bool
 	// Whole reads all contents again.
 	Whole bool
+	// Recent is the state that the last call with it left, nil without. With Hinted only the folders in Touched, which must contain
+	// every folder that has changed since that call, are looked at.
+	Recent  *Recent
+	Hinted  bool
+	Touched []string
+	// Memory is about the number of bytes that the files may take in memory, without their contents. 0 is a gigabyte.
+	Memory int64
 	// OnlyNew makes no checkpoint of a state that the newest checkpoint has. The result is the newest one then.
 	OnlyNew bool
 }
@@ -58,9 +67,10 @@ type Options struct {
 // have removed the file after the walk.
 func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, err error) {
 	begun := time.Now()
-	base := s.readIndex()
+	base := s.base(o.Recent)
 	for range readings {
 		t, err = s.take(ctx, c, o, base)
+		o.Hinted = false // the changes during the first try were not reported
 		if refused := new(Unreadable); !errors.As(err, &refused) || o.Opens {
 			break
 		}
@@ -70,8 +80,8 @@ func (s *Store) Take(ctx context.Context, c *files.Client, o Options) (t Taken, 
 }
 
 func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *index) (t Taken, err error) {
-	found, err := look(c, base.top, o)
-	t.top = found.top
+	found, err := s.look(c, base.top, o)
+	t.top, t.Partial = found.top, found.partial
 	if err != nil {
 		return t, err
 	}
@@ -105,6 +115,10 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 		return t, err
 	}
 	t.count()
+	if o.Recent != nil {
+		o.Recent.index, o.Recent.again = index{t.Number, t.top}, t.again
+		return t, nil
+	}
 	return t, s.writeIndex(&index{t.Number, t.top})
 }
 
@@ -181,11 +195,11 @@ func read(c *files.Client, all []unread, p *pack) (again []unread, err error) {
 
 // count counts the files.
 func (t *Taken) count() {
-	t.countIn(t.top)
+	t.countIn("", t.top)
 	t.Files-- // the workspace itself
 }
 
-func (t *Taken) countIn(n *node) {
+func (t *Taken) countIn(path string, n *node) {
 	switch n.kind {
 	case files.Special:
 		t.Special++
@@ -199,7 +213,16 @@ func (t *Taken) countIn(n *node) {
 		}
 	}
 	t.Files++
+	again := false
 	for _, c := range n.children {
-		t.countIn(c)
+		again = again || c.kind == files.Regular && (c.links > 1 || !c.settled)
+		if c.kind == files.Folder {
+			t.countIn(join(path, c.name), c)
+		} else {
+			t.countIn("", c)
+		}
+	}
+	if again {
+		t.again = append(t.again, path)
 	}
 }

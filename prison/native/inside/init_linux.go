@@ -159,6 +159,8 @@ func (s *server) serve(c wire.Conn) {
 		s.join(c)
 	case wire.KindWatch:
 		watch(c, s.procs.agent, r.Paths)
+	case wire.KindTree:
+		watchTree(c, s.procs.agent)
 	default:
 		c.Send(wire.Reply{Error: "unknown request " + r.Kind})
 	}

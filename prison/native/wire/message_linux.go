@@ -140,14 +140,16 @@ const (
 	KindLaunch = "launch"
 	KindJoin   = "join"
 	KindWatch  = "watch"
+	KindTree   = "tree"
 )
 
 // Reply is an answer of init. The first reports that the process was started, and carries descriptors; the second
 // reports how the process ended.
 type Reply struct {
 	Status int
-	Code   string `json:",omitempty"` // one of NotFound, NotExecutable, NotLaunched and Flooded
-	Error  string `json:",omitempty"`
+	Code   string   `json:",omitempty"` // one of NotFound, NotExecutable, NotLaunched and Flooded
+	Error  string   `json:",omitempty"`
+	Paths  []string `json:",omitempty"` // of KindTree, packed
 }
 
 // Codes of failures that callers distinguish, see [Reply.Err].

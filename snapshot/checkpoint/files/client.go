@@ -128,28 +128,69 @@ func (c *Client) Walk(opens bool, found func(Entry) error) error {
 		}
 		c.w.kind(flag)
 		return nil
+	}, func() error { return c.entries(isEnd, found) })
+}
+
+// entries reads the entries of a walk until the given end.
+func (c *Client) entries(end byte, found func(Entry) error) error {
+	var before []string // the names on the way to the entry before; each sorts before the next one in its folder
+	for {
+		switch kind := c.r.kind(); {
+		case c.r.err != nil || kind == end:
+			return c.r.err
+		case kind != isEntry:
+			return errForm
+		}
+		e := c.r.entry()
+		if c.r.err != nil {
+			return c.r.err
+		}
+		if e.Depth > len(before) || e.Depth == 0 && before != nil || e.Depth > 0 && before == nil ||
+			e.Depth > 0 && e.Depth < len(before) && before[e.Depth] >= e.Name {
+			return fmt.Errorf("%w: order of %q", errForm, e.Name)
+		}
+		before = append(before[:e.Depth], e.Name)
+		if err := found(e); err != nil {
+			return err
+		}
+	}
+}
+
+// List does what Walk does for folders, in the order of their paths: found gets each folder with the number of its path, as if it were
+// the workspace, and then its entries, or with deep everything below it. A path that is not a folder is given to missing.
+func (c *Client) List(paths []string, deep bool, found func(n int, e Entry) error, missing func(n int, reason string)) error {
+	return c.asking(func() error {
+		c.w.kind(askList)
+		flag := byte(0)
+		if deep {
+			flag = 1
+		}
+		c.w.kind(flag)
+		for _, path := range paths {
+			c.w.kind(isPath)
+			c.w.text(path)
+		}
+		c.w.kind(isEnd)
+		return nil
 	}, func() error {
-		var before []string // the names on the way to the entry before; each sorts before the next one in its folder
-		for {
+		for n := range paths {
 			switch kind := c.r.kind(); {
-			case c.r.err != nil || kind == isEnd:
+			case c.r.err != nil:
 				return c.r.err
-			case kind != isEntry:
+			case kind == isError:
+				missing(n, c.r.text(longestTarget))
+			case kind != isData:
 				return errForm
+			default:
+				if err := c.entries(isSame, func(e Entry) error { return found(n, e) }); err != nil {
+					return err
+				}
 			}
-			e := c.r.entry()
 			if c.r.err != nil {
 				return c.r.err
 			}
-			if e.Depth > len(before) || e.Depth == 0 && before != nil || e.Depth > 0 && before == nil ||
-				e.Depth > 0 && e.Depth < len(before) && before[e.Depth] >= e.Name {
-				return fmt.Errorf("%w: order of %q", errForm, e.Name)
-			}
-			before = append(before[:e.Depth], e.Name)
-			if err := found(e); err != nil {
-				return err
-			}
 		}
+		return c.end()
 	})
 }
 

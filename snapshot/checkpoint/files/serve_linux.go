@@ -30,6 +30,8 @@ func Serve(path string, in io.Reader, out io.Writer) error {
 		switch ask {
 		case askWalk:
 			s.walk(s.r.kind() == 1)
+		case askList:
+			s.listAll(s.r.kind() == 1)
 		case askRead:
 			s.readAll()
 		case askApply:
@@ -47,16 +49,49 @@ func Serve(path string, in io.Reader, out io.Writer) error {
 // walk sends all files below the workspace: a folder before its entries, which are sorted by the bytes of their names.
 func (s *server) walk(opens bool) {
 	w := walk{server: s, opens: opens, opened: map[uint64]uint32{}}
-	e := w.entry(s.open[0].fd, ".", 0)
+	w.begin(s.open[0].fd, ".")
+}
+
+// begin walks from a folder.
+func (w *walk) begin(parent int, name string) {
+	e := w.entry(parent, name, 0)
 	e.Name = ""
-	w.folder(s.open[0].fd, ".", e, 0)
+	w.folder(parent, name, e, 0)
+}
+
+// listAll sends folders with their entries, each after isData, or the reason why that is impossible.
+func (s *server) listAll(deep bool) {
+	w := walk{server: s, shallow: !deep}
+	for s.r.kind() == isPath {
+		path := s.r.text(longestPath)
+		if s.r.err != nil {
+			return
+		}
+		parent, name, err := s.place(path)
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		}
+		if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			err = errChanged
+		}
+		if err != nil {
+			s.w.kind(isError)
+			s.w.text(reason(err))
+			continue
+		}
+		s.w.kind(isData)
+		w.begin(parent, name)
+		s.w.kind(isSame)
+	}
 }
 
 type walk struct {
 	*server
-	opens  bool
-	opened map[uint64]uint32 // the modes before, by inode, of the regular files that were opened
-	names  []byte            // buffer of getdents64(2)
+	opens   bool
+	shallow bool
+	opened  map[uint64]uint32 // the modes before, by inode, of the regular files that were opened
+	names   []byte            // buffer of getdents64(2)
 }
 
 // entry describes a file in an open folder.
@@ -128,7 +163,7 @@ func (w *walk) folder(parent int, name string, e Entry, depth int) {
 	w.send(e)
 	for _, name := range names {
 		child := w.entry(fd, name, depth+1)
-		if child.Kind == Folder && child.Error == "" {
+		if child.Kind == Folder && child.Error == "" && !w.shallow {
 			w.folder(fd, name, child, depth+1)
 		} else {
 			w.send(child)

@@ -21,6 +21,7 @@ const (
 // The requests. Each is answered completely before the next one is read.
 const (
 	askWalk  = 'w' // with a byte: whether closed files may be opened to their owner
+	askList  = 'l' // with a byte: whether also everything below is listed, and with paths of folders
 	askRead  = 'r' // with paths, each after isPath
 	askApply = 'a' // with operations
 	isPath   = 'p'

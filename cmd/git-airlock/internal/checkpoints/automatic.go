@@ -5,10 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
-	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
 const (
@@ -16,6 +15,8 @@ const (
 	automaticTime = 30 * time.Second
 	// launchedPoll is how often the daemon looks whether the launched command has ended.
 	launchedPoll = time.Second
+	// after begins the text of a checkpoint at the end of something, for which all files are looked at.
+	after = "after"
 	// longestCommand bounds the part of a command line in the text of a checkpoint.
 	longestCommand = 80
 )
@@ -45,13 +46,7 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, automaticTime)
 		defer cancel()
-		err = k.inside(bounded, false, func(s *checkpoint.Store, c *files.Client) error {
-			if _, err := s.Take(bounded, c, checkpoint.Options{Message: message, Now: k.Now(), OnlyNew: true}); err != nil {
-				return err
-			}
-			_, err := s.Trim()
-			return err
-		})
+		_, err = k.take(bounded, resident.Request{Message: []byte(message), OnlyNew: true, Whole: when == after})
 	}
 	if err != nil && ctx.Err() == nil {
 		k.Prisons.Report.Say("no checkpoint %s: %s", gitops.Text(message).String(), gitops.Text(err.Error()).String())
@@ -61,7 +56,7 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
 // Around makes checkpoints before and after a run of a command.
 func (k Keeper) Around(ctx context.Context, argv []string, run func() error) error {
 	k.Automatic(ctx, "before", argv)
-	defer k.Automatic(context.WithoutCancel(ctx), "after", argv)
+	defer k.Automatic(context.WithoutCancel(ctx), after, argv)
 	return run()
 }
 
@@ -73,7 +68,7 @@ func (k Keeper) AfterLaunched(ctx context.Context) {
 		l, err := k.Prisons.Launched(ctx, k.Record)
 		if err == nil && l != nil {
 			if l.Exited && !done {
-				k.Automatic(ctx, "after", l.Argv)
+				k.Automatic(ctx, after, l.Argv)
 			}
 			done = l.Exited
 		}

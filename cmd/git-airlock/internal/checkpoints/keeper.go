@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -27,17 +28,23 @@ type Keeper struct {
 	Now     func() time.Time
 }
 
+const lockName = "checkpoints.lock"
+
 // dir returns the folder of the store.
 func (k Keeper) dir() string { return filepath.Join(k.Prisons.Store.Dir(k.Record.ID), "checkpoints") }
 
+// most returns the number of bytes that the store may use.
+func (k Keeper) most() (int64, error) {
+	return promote.ReadSize(k.Prisons.Config.With(k.Record.Settings), "airlock.checkpoint.max", checkpoint.DefaultBytes)
+}
+
 // open locks and opens the store. The caller calls end.
 func (k Keeper) open(ctx context.Context) (s *checkpoint.Store, end func() error, err error) {
-	const sizeKey = "airlock.checkpoint.max"
-	most, err := promote.ReadSize(k.Prisons.Config.With(k.Record.Settings), sizeKey, checkpoint.DefaultBytes)
+	most, err := k.most()
 	if err != nil {
 		return nil, nil, err
 	}
-	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, "checkpoints.lock")
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, lockName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,15 +67,15 @@ func (k Keeper) with(ctx context.Context, act func(*checkpoint.Store) error) err
 // inside calls act with the store and with the workspace's files, which act may change if writes is true.
 func (k Keeper) inside(ctx context.Context, writes bool, act func(*checkpoint.Store, *files.Client) error) error {
 	return k.with(ctx, func(s *checkpoint.Store) error {
-		c, end, err := k.Prisons.OpenFiles(ctx, k.Record, writes)
+		f, err := k.Prisons.OpenFiles(ctx, k.Record, writes)
 		if err != nil {
 			return err
 		}
-		if err := act(s, c); err != nil {
-			end() //nolint:errcheck // the process inside ended because of the first error
+		if err := act(s, f.Client); err != nil {
+			f.Close() //nolint:errcheck // the process inside ended because of the first error
 			return err
 		}
-		return end()
+		return f.Close()
 	})
 }
 
@@ -86,12 +93,29 @@ func advise(err error) error {
 	return err
 }
 
-// Take makes a checkpoint of the present state.
-func (k Keeper) Take(ctx context.Context, message string) (t checkpoint.Taken, err error) {
+// Take makes a checkpoint of the present state. With whole every file is looked at, also those in folders of which no change was
+// reported.
+func (k Keeper) Take(ctx context.Context, message string, whole bool) (checkpoint.Taken, error) {
+	return k.take(ctx, resident.Request{Message: []byte(message), Whole: whole})
+}
+
+// take makes a checkpoint in the daemon, or in this process if that is not possible.
+func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Taken, err error) {
+	if q.Most, err = k.most(); err != nil {
+		return t, err
+	}
+	if a, err := resident.Ask(ctx, k.Prisons.Store.Dir(k.Record.ID), q); err == nil {
+		k.sayRemoved(a.Removed)
+		return a.Taken(), nil
+	} else if ctx.Err() != nil {
+		return t, ctx.Err()
+	}
+	begun := k.Now()
 	err = k.inside(ctx, false, func(s *checkpoint.Store, c *files.Client) error {
-		if t, err = s.Take(ctx, c, checkpoint.Options{Message: message, Now: k.Now()}); err != nil {
+		if t, err = s.Take(ctx, c, checkpoint.Options{Message: string(q.Message), Now: k.Now(), OnlyNew: q.OnlyNew}); err != nil {
 			return err
 		}
+		t.Took = k.Now().Sub(begun)
 		return k.trim(s)
 	})
 	if err == nil {
@@ -108,10 +132,14 @@ func (k Keeper) note(text string, number int) {
 // trim removes the oldest checkpoints beyond the caps.
 func (k Keeper) trim(s *checkpoint.Store) error {
 	removed, err := s.Trim()
+	k.sayRemoved(removed)
+	return err
+}
+
+func (k Keeper) sayRemoved(removed int) {
 	if removed > 0 {
 		k.Prisons.Report.Say("removed the oldest checkpoints, %d of them: at most %d are kept, in the bytes of airlock.checkpoint.max", removed, checkpoint.MostCheckpoints)
 	}
-	return err
 }
 
 // List returns all checkpoints, oldest first, and the bytes that they use.

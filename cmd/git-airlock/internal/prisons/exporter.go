@@ -76,30 +76,57 @@ func (p Prisons) openPlain(ctx context.Context, r airlock.Record, spec prison.Sp
 	return inside, nil
 }
 
+// Files is a prison in which this program reads the files of a workspace.
+type Files struct {
+	*files.Client
+	box prison.Prison
+}
+
+// Close ends the prison.
+func (f Files) Close() error { return errors.Join(f.Client.Close(), f.box.Close()) }
+
 // OpenFiles opens a prison in which this program reads the workspace of an airlock. With writes it also writes there, so the
 // airlock's own prison must not run.
-func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (*files.Client, func() error, error) {
+func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (f Files, err error) {
 	spec, err := p.exporterSpec(r)
 	if err != nil {
-		return nil, nil, err
+		return f, err
 	}
 	if spec.ReadOnly = !writes; writes {
 		spec.Root, spec.Tools = "", nil
 	}
-	box, err := p.openPlain(ctx, r, spec)
-	if err != nil {
-		return nil, nil, err
+	if f.box, err = p.openPlain(ctx, r, spec); err != nil {
+		return f, err
 	}
 	run := func(ctx context.Context, argv []string, in io.Reader, out, said io.Writer) (int, error) {
-		return box.Exec(ctx, prison.Process{Argv: argv, Stdin: in, Stdout: out, Stderr: said, Dir: "/"})
+		return f.box.Exec(ctx, prison.Process{Argv: argv, Stdin: in, Stdout: out, Stderr: said, Dir: "/"})
 	}
-	var c *files.Client
-	if own, ok := box.(prison.Own); ok {
-		c = files.OpenOwn(ctx, run, own.Own(), prison.Workspace)
-	} else if c, err = files.Open(ctx, run, prison.Workspace); err != nil {
-		return nil, nil, errors.Join(err, box.Close())
+	if own, ok := f.box.(prison.Own); ok {
+		f.Client = files.OpenOwn(ctx, run, own.Own(), prison.Workspace)
+	} else if f.Client, err = files.Open(ctx, run, prison.Workspace); err != nil {
+		return f, errors.Join(err, f.box.Close())
 	}
-	return c, func() error { return errors.Join(c.Close(), box.Close()) }, nil
+	return f, nil
+}
+
+// ErrNoHints reports that nothing can report which folders of a workspace change.
+var ErrNoHints = errors.New("no process can watch the folders of the workspace")
+
+// WatchTree watches the folders of a workspace. A running prison that sees its workspace through an overlay watches itself, because
+// the files below the overlay do not report what is written into them. Otherwise the prison of f sees all changes.
+func (p Prisons) WatchTree(ctx context.Context, r airlock.Record, f Files) (prison.Tree, error) {
+	box := f.box
+	if p.Traits(r).Overlay {
+		var err error
+		if box, err = p.Attach(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	w, ok := box.(prison.TreeWatcher)
+	if !ok {
+		return nil, ErrNoHints
+	}
+	return w.WatchTree(ctx)
 }
 
 // Inside opens the workspace of an airlock for git that changes it, as the agent: in the airlock's own prison if that runs, and in

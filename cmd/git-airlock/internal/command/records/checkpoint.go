@@ -28,7 +28,8 @@ func checkpointCommand() *cli.Command {
 		Description: "Keeps all files of the workspace: contents, modes, times and links, also of untracked and ignored files and of the inner\n" +
 			"repository. Prints the number of the checkpoint, the id of the state, and the time that it took. Nothing is kept if a\n" +
 			"file cannot be read.",
-		Flags:  []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "a `text` for the list"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "a `text` for the list"},
+			&cli.BoolFlag{Name: "whole", Usage: "look at every file, and not only where a change was reported"}},
 		Action: edge.OnAirlock(take),
 	}, edge.Takes{})
 	c.Subcommands = []*cli.Command{
@@ -75,7 +76,7 @@ func take(c *cli.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("would make a checkpoint of %s", r.Workspace)
 		return nil
 	}
-	t, err := edge.Checkpoints(s, r).Take(c.Context, c.String("message"))
+	t, err := edge.Checkpoints(s, r).Take(c.Context, c.String("message"), c.Bool("whole"))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,140 @@
+// Package resident carries requests for checkpoints to a process that keeps the last one in memory, over a socket in the host state of an
+// airlock. The other end runs as the same user and trusts the caller.
+package resident
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+)
+
+// Request is a request for a checkpoint.
+type Request struct {
+	Message []byte // any bytes
+	OnlyNew bool   // none is made of a state that the newest one has
+	Whole   bool   // all files are looked at
+	Most    int64  // bytes that the store may use
+}
+
+// Answer is a checkpoint that was made.
+type Answer struct {
+	Error                            string // no checkpoint was made
+	Number                           int
+	Tree, Git                        string
+	Files, Special, Linked, Extended int
+	Changing                         [][]byte
+	Partial                          bool
+	Took                             time.Duration
+	Removed                          int // old ones, to make room
+}
+
+// AnswerOf returns the answer with a checkpoint.
+func AnswerOf(t checkpoint.Taken) Answer {
+	a := Answer{Number: t.Number, Tree: t.Tree, Git: t.Git, Files: t.Files, Special: t.Special, Linked: t.Linked, Extended: t.Extended,
+		Partial: t.Partial, Took: t.Took}
+	for _, path := range t.Changing {
+		a.Changing = append(a.Changing, []byte(path))
+	}
+	return a
+}
+
+// Taken returns the checkpoint of an answer.
+func (a Answer) Taken() checkpoint.Taken {
+	t := checkpoint.Taken{Checkpoint: checkpoint.Checkpoint{Number: a.Number, IDs: checkpoint.IDs{Tree: a.Tree, Git: a.Git}},
+		Files: a.Files, Special: a.Special, Linked: a.Linked, Extended: a.Extended, Partial: a.Partial, Took: a.Took}
+	for _, path := range a.Changing {
+		t.Changing = append(t.Changing, string(path))
+	}
+	return t
+}
+
+const (
+	socketName = "checkpoints.socket"
+	// helloTime is how long the other end may take to begin an answer. It may be stopped.
+	helloTime = 2 * time.Second
+)
+
+// at calls act with a path of the socket that is short enough for unix(7), however long the path of the folder is.
+func at[T any](dir string, act func(path string) (T, error)) (t T, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return t, err
+	}
+	defer d.Close()
+	return act(filepath.Join("/proc/self/fd", strconv.Itoa(int(d.Fd())), socketName))
+}
+
+// Ask sends a request and returns its answer. It returns an error if nobody answers, or if no checkpoint could be made.
+func Ask(ctx context.Context, dir string, q Request) (a Answer, err error) {
+	c, err := at(dir, func(path string) (net.Conn, error) { return net.DialTimeout("unix", path, helloTime) })
+	if err != nil {
+		return a, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	silent := time.AfterFunc(helloTime, func() { c.Close() })
+	defer silent.Stop()
+	in := json.NewDecoder(c)
+	var hello bool
+	if err := errors.Join(json.NewEncoder(c).Encode(q), in.Decode(&hello)); err != nil {
+		return a, err
+	}
+	silent.Stop()
+	if err := in.Decode(&a); err != nil {
+		return a, err
+	}
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, nil
+}
+
+// Serve answers requests, one after the other, until ctx ends. Only one process may serve a folder.
+func Serve(ctx context.Context, dir string, answer func(Request) Answer) error {
+	l, err := at(dir, func(path string) (net.Listener, error) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		l, err := net.Listen("unix", path)
+		if err == nil {
+			l.(*net.UnixListener).SetUnlinkOnClose(false) // the path is of a closed descriptor then
+			err = os.Chmod(path, 0o600)
+		}
+		return l, err
+	})
+	if err != nil {
+		return err
+	}
+	defer os.Remove(filepath.Join(dir, socketName))
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return ctx.Err()
+		}
+		one(ctx, c, answer)
+	}
+}
+
+func one(ctx context.Context, c net.Conn, answer func(Request) Answer) {
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	silent := time.AfterFunc(helloTime, func() { c.Close() })
+	defer silent.Stop()
+	var q Request
+	if json.NewDecoder(c).Decode(&q) != nil || !silent.Stop() {
+		return
+	}
+	out := json.NewEncoder(c)
+	if out.Encode(true) != nil {
+		return
+	}
+	out.Encode(answer(q)) //nolint:errcheck // the caller may be gone
+}

@@ -1,0 +1,197 @@
+package checkpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+)
+
+const (
+	// serveTime bounds one checkpoint.
+	serveTime = 10 * time.Minute
+	// saveAfter is how long after the last checkpoint the memory is written to a file, for other processes.
+	saveAfter = time.Second
+	// restAfter is how long after the last checkpoint the prison and the memory are given back.
+	restAfter = 10 * time.Minute
+	// watchPause is how long the folders are not watched after they could not be.
+	watchPause = 10 * time.Second
+	// mostMemory bounds the memory for the files' names and states, twice: one walk may follow another. A daemon with more leaves
+	// checkpoints to the commands.
+	mostMemory = 48 << 20
+)
+
+// server makes checkpoints, and keeps the last one, a prison and the watched folders between two.
+type server struct {
+	Keeper
+	store  *checkpoint.Store
+	recent checkpoint.Recent
+	inside prisons.Files
+	end    context.CancelFunc // ends the prison; nil if there is none
+	tree   prison.Tree        // nil if the folders are not watched
+	failed time.Time          // when they could not be watched
+	timer  *time.Timer
+	saved  bool
+	most   int64 // bytes of the store, as the last request had it
+
+	removed int // old checkpoints, by the last request
+}
+
+// Serve makes checkpoints for other processes until ctx ends. It waits while another process serves.
+func (k Keeper) Serve(ctx context.Context) error {
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, "checkpoints.server.lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s := &server{Keeper: k, saved: true, timer: time.NewTimer(restAfter)}
+	defer s.rest()
+	requests, answers := make(chan resident.Request), make(chan resident.Answer)
+	served := make(chan error, 1)
+	go func() {
+		served <- resident.Serve(ctx, k.Prisons.Store.Dir(k.Record.ID), func(q resident.Request) resident.Answer {
+			requests <- q
+			return <-answers
+		})
+	}()
+	for {
+		select {
+		case err := <-served:
+			return err
+		case q := <-requests:
+			answers <- s.answer(ctx, q)
+			s.timer.Reset(saveAfter)
+		case <-s.timer.C:
+			s.idle(ctx)
+		}
+	}
+}
+
+// idle saves the memory, and gives everything back later.
+func (s *server) idle(ctx context.Context) {
+	if s.saved {
+		s.rest()
+		return
+	}
+	err := s.locked(ctx, func() error {
+		_, trimErr := s.store.Trim()
+		return errors.Join(s.store.Save(&s.recent), trimErr)
+	})
+	if err != nil {
+		s.recent = checkpoint.Recent{}
+	}
+	s.saved = true
+	s.timer.Reset(restAfter)
+}
+
+// rest gives the prison and the memory back.
+func (s *server) rest() {
+	s.unwatch()
+	s.leave()
+	if s.store != nil {
+		s.store.Close() //nolint:errcheck // it was only read since
+		s.store = nil
+	}
+	s.recent = checkpoint.Recent{}
+}
+
+func (s *server) unwatch() {
+	if s.tree != nil {
+		s.tree.Close() //nolint:errcheck // the other end notices
+		s.tree = nil
+	}
+}
+
+func (s *server) leave() {
+	if s.end != nil {
+		s.end()
+		s.inside.Close() //nolint:errcheck // it was just ended
+		s.end = nil
+	}
+}
+
+func (s *server) answer(ctx context.Context, q resident.Request) resident.Answer {
+	begun := s.Now()
+	s.most = q.Most
+	var t checkpoint.Taken
+	err := s.locked(ctx, func() (err error) {
+		s.removed = 0
+		if t, err = s.serve(ctx, q); err == nil && s.store.Overfull() {
+			s.removed, err = s.store.Trim()
+		}
+		return err
+	})
+	if err != nil { // the caller tries it again, in a prison of its own
+		s.recent = checkpoint.Recent{}
+		s.leave()
+		return resident.Answer{Error: err.Error()}
+	}
+	s.saved = false
+	t.Took = s.Now().Sub(begun)
+	a := resident.AnswerOf(t)
+	a.Removed = s.removed
+	return a
+}
+
+// locked calls act with the store, which no other process uses meanwhile.
+func (s *server) locked(ctx context.Context, act func() error) error {
+	unlock, err := s.Prisons.Store.LockFile(ctx, s.Record.ID, lockName)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if s.store != nil {
+		if err = s.store.Reopen(s.most); err == nil {
+			return act()
+		}
+		return err
+	}
+	if s.store, err = checkpoint.OpenStore(s.dir(), s.most); err != nil {
+		return fmt.Errorf("open the checkpoints: %w", err)
+	}
+	return act()
+}
+
+func (s *server) serve(ctx context.Context, q resident.Request) (t checkpoint.Taken, err error) {
+	if s.end == nil {
+		inside, end := context.WithCancel(ctx)
+		if s.inside, err = s.Prisons.OpenFiles(inside, s.Record, false); err != nil {
+			end()
+			return t, err
+		}
+		s.end = end
+	}
+	bound := time.AfterFunc(serveTime, s.end)
+	defer bound.Stop()
+	touched, hinted := s.touched(ctx)
+	return s.store.Take(ctx, s.inside.Client, checkpoint.Options{
+		Message: string(q.Message), Now: s.Now(), OnlyNew: q.OnlyNew, Memory: mostMemory,
+		Recent: &s.recent, Hinted: hinted && !q.Whole, Touched: touched,
+	})
+}
+
+// touched returns the folders that have changed since the last call. If that is not known, the folders are watched from now on.
+func (s *server) touched(ctx context.Context) (paths []string, known bool) {
+	if s.tree != nil {
+		paths, err := s.tree.Touched()
+		if err == nil {
+			return paths, true
+		}
+		s.unwatch()
+	}
+	if s.Now().Sub(s.failed) < watchPause {
+		return nil, false
+	}
+	tree, err := s.Prisons.WatchTree(ctx, s.Record, s.inside)
+	if err != nil {
+		s.failed = s.Now()
+		return nil, false
+	}
+	s.tree = tree
+	return nil, false
+}

@@ -1,0 +1,103 @@
+package checkpoint
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/native/tree"
+)
+
+// TestHinted makes checkpoints for which only touched folders are looked at, and compares their ids with those of a store that has
+// seen nothing before. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
+func TestHinted(t *testing.T) {
+	cycles := 300
+	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {
+		cycles = n
+	}
+	const perWorld = 100
+	partial := 0
+	for seed := range (cycles + perWorld - 1) / perWorld {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 24))
+			w := newWorld(t, DefaultBytes)
+			recent := &Recent{}
+			hints := watched(t, w.dir)
+			for range perWorld {
+				damage(t, r, w.dir, r.IntN(8))
+				touched, err := hints.Touched()
+				if err != nil {
+					t.Fatal(err)
+				}
+				taken, err := w.store.Take(t.Context(), w.Client, Options{Now: begin, Recent: recent, Hinted: true, Touched: touched})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if taken.Partial {
+					partial++
+				}
+				if want := w.fromScratch(); taken.IDs != want {
+					t.Fatalf("ids %v, from scratch %v, partial %t, touched %q", taken.IDs, want, taken.Partial, touched)
+				}
+				if r.IntN(20) == 0 { // another process makes one, which has no memory
+					damage(t, r, w.dir, 3)
+					if err := w.store.Save(recent); err != nil {
+						t.Fatal(err)
+					}
+					w.take("")
+				}
+			}
+		})
+	}
+	if partial < cycles/2 {
+		t.Errorf("%d of %d checkpoints were partial", partial, cycles)
+	}
+}
+
+func watched(t *testing.T, dir string) *tree.Tree {
+	t.Helper()
+	hints, err := tree.Watch(dir, func(f func()) { f() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hints.Close)
+	return hints
+}
+
+// TestSecondName changes a file through a name in another folder. Only a folder with the name that was used is reported.
+func TestSecondName(t *testing.T) {
+	w := newWorld(t, DefaultBytes)
+	at := func(name string) string { return filepath.Join(w.dir, name) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(at("a"), 0o700))
+	must(os.Mkdir(at("b"), 0o700))
+	must(os.WriteFile(at("a/one"), []byte("1"), 0o600))
+	recent, hints := &Recent{}, watched(t, w.dir)
+	check := func() {
+		t.Helper()
+		touched, err := hints.Touched()
+		must(err)
+		taken, err := w.store.Take(t.Context(), w.Client, Options{Now: begin, Recent: recent, Hinted: true, Touched: touched})
+		must(err)
+		if want := w.fromScratch(); taken.IDs != want {
+			t.Fatalf("ids %v, from scratch %v, partial %t, touched %q", taken.IDs, want, taken.Partial, touched)
+		}
+	}
+	check()
+	must(os.Link(at("a/one"), at("b/two")))
+	check()
+	must(os.WriteFile(at("b/two"), []byte("2"), 0o600))
+	check()
+	must(os.WriteFile(at("a/one"), []byte("3"), 0o600))
+	must(os.Rename(at("b"), at("a/b")))
+	check()
+	must(os.WriteFile(at("a/b/two"), []byte("4"), 0o600))
+	check()
+}
