@@ -23,6 +23,8 @@ var behaviours = map[string][]string{
 	"promote/airlock":        {"Record", "Store"},                                                 // its record
 	"promote/record/report":  {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/events":         {"Append", "Read"},                                                  // its event log
+	"promote/record/store":   {"Put", "Verify"},                                                   // records in the repository
+	runsRoom:                 {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
 	"promote/record":         {"Manifest", "Run"},                                                 // the record of a run
 	"promote/daemon":         {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops
 	"prison/watch":           {"Guard"},                                                           // a disk that fills

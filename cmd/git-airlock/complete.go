@@ -24,6 +24,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/promote/undo"
 )
 
@@ -231,6 +232,7 @@ func (k *known) values() manual.Offered {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
+			"RUN": k.runs, "[RUN]": k.runs,
 			"level": func() []manual.Candidate { return names([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
 				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})
@@ -242,6 +244,22 @@ func (k *known) values() manual.Offered {
 
 // lockPatience bounds the time that a completion waits for another command.
 const lockPatience = 200 * time.Millisecond
+
+// runs returns the names of the records in this repository.
+func (k *known) runs() (all []manual.Candidate) {
+	s := k.session()
+	if s == nil {
+		return nil
+	}
+	records, err := store.List(k.ctx, s.Repo)
+	if err != nil {
+		return nil
+	}
+	for _, e := range records {
+		all = append(all, manual.Candidate{Text: e.Name(), About: e.Manifest.Command(60)})
+	}
+	return append(all, manual.Candidate{Text: "last", About: "the run that ended last"})
+}
 
 // checkpoints returns the numbers of the checkpoints of the airlock here.
 func (k *known) checkpoints() (all []manual.Candidate) {

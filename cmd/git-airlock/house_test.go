@@ -43,8 +43,8 @@ const (
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
-	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "snapshot"},
-	edgeRoom:        {checkpointsRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote"},
+	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
+	edgeRoom:        {checkpointsRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
@@ -52,15 +52,15 @@ var rooms = map[string][]string{
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record"},
-	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/quarantine", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "snapshot"},
+	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushgateRoom:    {sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
-	lifecycleRoom:             {edgeRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
+	lifecycleRoom:             {edgeRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/records": {checkpointsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "promote/record", "snapshot"},
+	commandsRoom + "/records": {checkpointsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "promote/record", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
@@ -81,6 +81,7 @@ var rooms = map[string][]string{
 	"prison/recipe":     {"prison", "gitops/bounded"}, // it parses files of commits
 
 	"promote/policy/pathname": {"gitops"},
+	"promote/record/store":    {"gitops", "gitops/quarantine", "promote/record"},
 	"promote/record":          {"gitops", "gitops/bounded", "prison/egress/control"}, // the form of records, also for packages outside of promote
 
 	"prison/egress/control": {"prison"},
@@ -111,7 +112,7 @@ var doors = map[string][]string{
 	"plugin":                            nil,
 	"C":                                 nil,
 	"github.com/containerd/errdefs":     {"prison/docker/dialect"},
-	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/tree", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", sessionRoom, uiRoom},
+	"golang.org/x/sys/":                 {"gitops", "prison/egress", "prison/hosttree", "prison/native", "prison/native/inside", "prison/native/tree", "prison/native/usernet", "prison/native/walls", "prison/native/wire", "prison/prisontest", "prison/selftest", "prison/watch", "promote", "promote/airlock", "promote/daemon", "promote/disk", "promote/events", "snapshot/checkpoint/files", sessionRoom, uiRoom, runsRoom},
 	"golang.org/x/term":                 {edgeRoom, lifecycleRoom, uiRoom},
 	"github.com/urfave/cli/":            {command, edgeRoom, requestRoom, commandsRoom + "/"},
 	"github.com/fsnotify/fsnotify":      {"promote/daemon"},

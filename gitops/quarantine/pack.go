@@ -7,9 +7,14 @@ import (
 	"crypto/sha1" //nolint:gosec // the pack format's own checksum
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
@@ -63,4 +68,32 @@ func looseObject(kind string, content []byte) []byte {
 	_, _ = z.Write(content)
 	_ = z.Close()
 	return b.Bytes()
+}
+
+// Finished is an object whose content is complete.
+type Finished struct {
+	Kind    string // commit, tree or blob
+	Content []byte
+}
+
+// StoreKept stores objects in a repository as one pack. No git gc, repack or prune removes the pack until [ReleaseKept] is
+// called with the same mark. So the caller can move a ref to the objects in between.
+func StoreKept(ctx context.Context, r *gitops.Repository, mark string, objects []Finished) error {
+	list := make([]object, len(objects))
+	for i, o := range objects {
+		list[i] = object{o.Kind, o.Content}
+	}
+	return r.Durable().Change(ctx, gitops.Call{Args: []string{"index-pack", "--stdin", "--keep=" + mark}, Stdin: bytes.NewReader(packOf(r.Format, list)),
+		Stdout: io.Discard, Apart: true})
+}
+
+// ReleaseKept releases all packs that [StoreKept] stored with a mark, also those of a process that died.
+func ReleaseKept(r *gitops.Repository, mark string) error {
+	keeps, err := filepath.Glob(filepath.Join(gitops.GlobQuote(filepath.Join(r.CommonDir, "objects", "pack")), "*.keep"))
+	for _, keep := range keeps {
+		if content, readErr := os.ReadFile(keep); readErr == nil && strings.TrimSpace(string(content)) == mark {
+			err = errors.Join(err, gitops.Unless(os.Remove(keep), fs.ErrNotExist))
+		}
+	}
+	return err
 }

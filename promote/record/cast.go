@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // CastHeader is the first line of [TerminalName].
@@ -55,4 +56,21 @@ func DecodeCast(content []byte) (h CastHeader, events []CastEvent, err error) {
 		return nil
 	})
 	return h, events, err
+}
+
+// WithoutHeader returns the lines after the first one.
+func WithoutHeader(cast []byte) []byte {
+	_, events, _ := bytes.Cut(cast, []byte("\n"))
+	return events
+}
+
+// WholeCharacters returns the number of bytes up to the last character that may go on. It is 0 if there is only the beginning of
+// one.
+func WholeCharacters(output []byte) int {
+	for n := max(0, len(output)-utf8.UTFMax+1); n < len(output); n++ {
+		if utf8.RuneStart(output[n]) && !utf8.FullRune(output[n:]) {
+			return n
+		}
+	}
+	return len(output)
 }

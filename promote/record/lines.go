@@ -61,6 +61,7 @@ const (
 	EventDenied     EventKind = "denied"     // a connection, a program or a commit was refused
 	EventLimit      EventKind = "limit"      // a limit was reached
 	EventCheckpoint EventKind = "checkpoint" // a checkpoint was made or restored
+	EventIsolation  EventKind = "isolation"  // a check of the prison from inside failed
 )
 
 // Event is a line of [EventsName], and of the event log of an airlock.

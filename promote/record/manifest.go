@@ -131,9 +131,9 @@ const (
 	Timeout         Status = "timeout"            // the time of --max-time was over
 	Stopped         Status = "stopped"            // the user, or a crash of our processes, ended the command
 	Limited         Status = "limit"              // a limit ended the command: memory, or the size of the workspace
-	Denied          Status = "denied"             // the gate refused a commit, or a rule refused a program
+	Denied          Status = "denied"             // a rule refused a program, or a host
 	IsolationBroken Status = "isolation-broken"   // a wall of the prison was found broken
-	InvariantBroken Status = "invariant-violated" // the user's files changed, although nothing landed
+	InvariantBroken Status = "invariant-violated" // a promise of git-airlock was broken, such as the note of each landed commit
 )
 
 // Ladder returns the statuses from the best to the worst.

@@ -51,6 +51,15 @@ func EndedWith(status int) error {
 	return &childStatus{status}
 }
 
+// ChildStatus returns the exit status of a command that visit or run ran. known is false if it was not run to its end.
+func ChildStatus(err error) (status int, known bool) {
+	var child *childStatus
+	if errors.As(err, &child) {
+		return child.status, true
+	}
+	return 0, err == nil
+}
+
 var (
 	// errNothingAsked is the error of git airlock without a command, which prints the usage and ends with status 1, as git does.
 	errNothingAsked = errors.New("no command")

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -30,7 +29,11 @@ func OpenAs(c *cli.Context, report session.Reporter) (*session.Session, error) {
 		sudo = 0
 	}
 	dry := slices.ContainsFunc(c.Lineage(), func(of *cli.Context) bool { return of.Bool(dryRunFlag.Name) })
-	return session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
+	s, err := session.Open(c.Context, session.Options{Dry: dry, Report: report, Now: ui.Now, Sudo: sudo, Terminal: terminalLikeOurs()})
+	if err == nil {
+		s.Recorder = recorder{s, c.App.Version}
+	}
+	return s, err
 }
 
 // InRepository opens the repository and then calls act.
@@ -40,6 +43,7 @@ func InRepository(act func(*cli.Context, *session.Session) error) cli.ActionFunc
 		if err != nil {
 			return err
 		}
+		recordOver(c.Context, s)
 		return act(c, s)
 	}
 }
@@ -70,11 +74,6 @@ func WithAirlock(c *cli.Context, s *session.Session, act func(*cli.Context, *ses
 // Checkpoints returns the keeper of an airlock's checkpoints.
 func Checkpoints(s *session.Session, r airlock.Record) checkpoints.Keeper {
 	return checkpoints.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now}
-}
-
-// Runs returns the keeper of an airlock's run records.
-func Runs(s *session.Session, r airlock.Record) runs.Keeper {
-	return runs.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now}
 }
 
 // Show prints the output of a command, with colours if git would use them, and on a terminal through git's pager if pages is true.

@@ -99,6 +99,8 @@ var Settings = []Setting{
 	{"airlock.maxWorkspace", "`20g`", "the greatest size of the workspace with the agent's home. The prison is stopped (hold `workspace-full`) if they are larger, if they have more than 5,000,000 files and folders, or if a disk is nearly full"},
 	{"airlock.checkpoint", "`runs`", "`runs`: make a checkpoint before and after each `git airlock run`, after the command that `start` launched, and before `promote --rescue`, if something has changed; `off`: only `git airlock checkpoint` and its `restore` make one"},
 	{"airlock.checkpoint.max", "`2g`", "the most bytes that the checkpoints of an airlock use. Beyond them, or beyond 200 checkpoints, the oldest are removed"},
+	{"airlock.runs.keep", "`50`", "the number of records of each session that `git airlock runs prune` keeps"},
+	{"airlock.runs.maxBytes", "`16m`", "the most bytes of a run's record. The largest files are left out beyond it, and each file is cut at 8 MiB"},
 	{"airlock.maxFileSize", "`50m`", "the rule `large-file` holds a larger file"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: the action of a rule of the gate"},
 	{"airlock.policyFile", "none", "a file with a policy of your own, of the same form as a team's policy: an absolute path, or one that begins with `~/`"},
@@ -116,7 +118,7 @@ var Settings = []Setting{
 var GitSettings = []Setting{
 	{"advice.airlock", "`true`", "`false`: print no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: use of colours; the variable NO_COLOR turns `auto` off"},
-	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `events`, `net`, `policy` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
+	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `events`, `inspect`, `net`, `policy`, `runs` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
 }
 
 // files lists the files and refs of an airlock.
@@ -125,6 +127,7 @@ var files = []Explained{
 	{"coding-environment.toml", "the recipe, which describes the agent's environment; committed; see git-airlock-recipe(7)"},
 	{".env", "your variables; the agent gets those that the recipe or `--env` names"},
 	{"$GIT_COMMON_DIR/airlock/<id>/", "the airlock's files on the host: state, quarantine, journal, checkpoints, the event log, the daemon's lock and log"},
+	{"refs/airlock/runs/<session>/<n>", "the record of a run, see git-airlock-runs(1)"},
 	{"refs/airlock/<id>/base", "the outer commit of which the snapshot was taken"},
 	{"refs/airlock/<id>/promoted", "the last outer commit that the airlock landed"},
 	{"refs/airlock/<id>/pending", "commits that wait: `git log -p ..airlock/<id>/pending`"},

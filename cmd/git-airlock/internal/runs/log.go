@@ -24,6 +24,9 @@ type Keeper struct {
 	Prisons prisons.Prisons
 	Record  airlock.Record
 	Now     func() time.Time
+	Program string // the version of git-airlock
+	// Checkpoint returns the number of the newest checkpoint, 0 if there is none.
+	Checkpoint func(context.Context) int
 }
 
 // dir returns the host state of the airlock.

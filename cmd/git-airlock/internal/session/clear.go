@@ -62,6 +62,9 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		if err := s.letGo(ctx, &r, discard); err != nil {
 			return err
 		}
+		if s.Recorder != nil {
+			s.Recorder.Ended(ctx, r)
+		}
 	}
 	r.Phase = airlock.Clearing
 	if err := save(s.Store, r); err != nil {

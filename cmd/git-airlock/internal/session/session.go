@@ -50,6 +50,16 @@ type Session struct {
 	Now    func() time.Time
 	// Terminal describes the terminal of a launched command. It is like the caller's.
 	Terminal *prison.Terminal
+	// Recorder keeps records of runs. May be nil.
+	Recorder Recorder
+}
+
+// Recorder keeps records of runs.
+type Recorder interface {
+	// Launching is called before a command is launched. cancel is called if that fails.
+	Launching(ctx context.Context, r airlock.Record, argv []string, agent *Agent) (cancel func() error, err error)
+	// Ended is called when the prison of an airlock has ended and nothing more lands.
+	Ended(ctx context.Context, r airlock.Record)
 }
 
 // Options are the options of a session.

@@ -64,7 +64,6 @@ func within(ctx context.Context, s *session.Session, most time.Duration, act fun
 	if most == 0 {
 		return act(ctx)
 	}
-	const late = 124
 	limited, end := context.WithTimeout(ctx, most)
 	defer end()
 	err := act(limited)

@@ -30,6 +30,7 @@ func daemonCommand() *cli.Command {
 					s.Report.Say("commands make checkpoints themselves: %v", err)
 				}
 			})
+			wait.Go(func() { edge.Runs(s, r).Watch(ctx) })
 			defer wait.Wait()
 			defer cancel()
 			return s.Daemon(c.Context, r, os.Stderr, func() (*session.Session, error) { return edge.Open(c) })

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -50,8 +51,8 @@ func runCommand() *cli.Command {
 			if c.Bool(edge.JSONFlag.Name) && !s.Dry {
 				return runForJSON(c, s, wanted, argv, most)
 			}
-			return runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record) error {
-				return visit(ctx, s, r, argv, wanted.Agent, nil)
+			return runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record, run *runs.Active) error {
+				return visit(ctx, s, r, argv, wanted.Agent, nil, run)
 			})
 		}),
 	}, edge.Takes{Most: 1, Inside: true, Status: true})
@@ -63,11 +64,11 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	if wanted.Agent != nil {
 		d.Agent = wanted.Agent.Name
 	}
-	err := runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record) error {
+	err := runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record, run *runs.Active) error {
 		if err := d.begin(ctx, s, r); err != nil {
 			return err
 		}
-		return visit(ctx, s, r, argv, wanted.Agent, io.MultiWriter(os.Stderr, &d.output))
+		return visit(ctx, s, r, argv, wanted.Agent, io.MultiWriter(os.Stderr, &d.output), run)
 	})
 	if d.ID == "" {
 		return err
@@ -81,8 +82,9 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 // runInside calls run with the running airlock, or with one that it starts, until run has ended or for the time most if that is not 0. A
 // failure of the command has priority over a hold.
 func runInside(ctx context.Context, s *session.Session, wanted session.Request, argv []string, most time.Duration,
-	run func(context.Context, airlock.Record) error) error {
+	run func(context.Context, airlock.Record, *runs.Active) error) error {
 	edge.KeepWorking()
+	var recorded recording
 	ran, held := s.Run(ctx, wanted, func(ctx context.Context, r airlock.Record) error {
 		switch {
 		case s.Dry && wanted.Agent != nil:
@@ -97,9 +99,15 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			what = []string{wanted.Agent.Name, wanted.Agent.Task}
 		}
 		return edge.Checkpoints(s, r).Around(ctx, what, func() error {
-			return within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r) })
+			if err := recorded.begin(ctx, s, r, argv, wanted.Agent); err != nil {
+				return err
+			}
+			err := within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r, recorded.Active) })
+			recorded.ended(s, err, most)
+			return err
 		})
 	})
+	recorded.finish(context.WithoutCancel(ctx), s)
 	var refused *environment.Refusal
 	switch {
 	case errors.Is(ran, syscall.EPIPE):

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 
 	"github.com/urfave/cli/v2"
@@ -18,6 +19,9 @@ func stopCommand() *cli.Command {
 		Description: "\"git airlock start\" resumes the same workspace.",
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			err := s.Stop(c.Context, r)
+			if !s.Dry {
+				s.Recorder.Ended(context.WithoutCancel(c.Context), r)
+			}
 			var refused *environment.Refusal
 			if errors.As(err, &refused) {
 				// The airlock is stopped, so this is not an error. The held commits wait until the next start.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
@@ -51,7 +52,7 @@ func visitCommand() *cli.Command {
 			case log:
 				return showLog(c.Context, s, r, c.App.Writer)
 			}
-			return visit(c.Context, s, r, inside, agent, nil)
+			return visit(c.Context, s, r, inside, agent, nil, nil)
 		}),
 	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
@@ -60,8 +61,8 @@ func visitCommand() *cli.Command {
 var shell = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 
 // visit runs a command, or an agent, in the prison with this process's standard streams. If out is not nil, the command gets no terminal,
-// and its output goes there. visit returns the command's status in its error, see [edge.EndedWith].
-func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent, out io.Writer) error {
+// and its output goes there. run, which may be nil, keeps the output. visit returns the command's status in its error, see [edge.EndedWith].
+func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []string, agent *session.Agent, out io.Writer, run *runs.Active) error {
 	if len(argv) == 0 {
 		argv = shell
 	}
@@ -87,6 +88,7 @@ func visit(ctx context.Context, s *session.Session, r airlock.Record, argv []str
 	} else if restore, err = edge.ConnectTerminal(&p); err != nil {
 		return err
 	}
+	run.Keep(&p)
 	status, err := box.Exec(ctx, p)
 	restore()
 	if err != nil {

@@ -6,4 +6,6 @@ import (
 )
 
 // Commands returns the commands of this package, in the order of the help.
-func Commands() []*cli.Command { return []*cli.Command{checkpointCommand(), eventsCommand()} }
+func Commands() []*cli.Command {
+	return []*cli.Command{checkpointCommand(), eventsCommand(), runsCommand(), inspectCommand()}
+}

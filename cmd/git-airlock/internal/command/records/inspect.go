@@ -1,0 +1,136 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+)
+
+func inspectCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "inspect", Usage: "show the record of a run, and verify it",
+		UsageText: "git airlock inspect [RUN] [--verify] [--json]",
+		Description: "A RUN is a number of the airlock here (3), SESSION/3, the full name of a ref, or \"last\", which is the default. inspect works\n" +
+			"in every repository that has the record, also where no airlock ever was.\n\n" +
+			"With --verify, inspect compares each hash of the record: those of git, those in SHA256SUMS, the message with the manifest, and\n" +
+			"the chain of the session's runs. The exit status is 0 if the record is whole, and 1 otherwise. A record that somebody\n" +
+			"removed from the end of the chain, or replaced together with all later ones, is not found this way.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "verify", Usage: "check every hash and the chain"}, edge.JSONFlag},
+		Action: edge.InRepository(inspectRun),
+	}, edge.Takes{Most: 1})
+}
+
+// errNotWhole reports a record with faults, which were printed.
+var errNotWhole = errors.New("the record is not whole")
+
+func inspectRun(c *cli.Context, s *session.Session) error {
+	name := "last"
+	if words := edge.Words(c); len(words) > 0 {
+		name = words[0]
+	}
+	e, all, err := find(c.Context, s, name)
+	if err != nil {
+		return err
+	}
+	if c.Bool("verify") {
+		return verifyRun(c, s, e, all)
+	}
+	run, err := store.Load(c.Context, s.Repo, e)
+	if err != nil {
+		return err
+	}
+	if c.Bool(edge.JSONFlag.Name) {
+		return ui.PrintJSON(c.App.Writer, run.Manifest)
+	}
+	return edge.Show(c.Context, s, "inspect", true, func(out io.Writer, _ ui.Paint) error {
+		return printManifest(out, run)
+	})
+}
+
+// verifyRun prints what is wrong with a record.
+func verifyRun(c *cli.Context, s *session.Session, e store.Entry, all []store.Entry) error {
+	faults := store.Verify(c.Context, s.Repo, e, all)
+	if c.Bool(edge.JSONFlag.Name) {
+		err := ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "run": e.Name(), "commit": e.Commit, "whole": len(faults) == 0,
+			"faults": append([]string{}, faults...)})
+		if err != nil || len(faults) == 0 {
+			return err
+		}
+		return edge.Shown(errNotWhole)
+	}
+	for _, fault := range faults {
+		if _, err := fmt.Fprintf(c.App.Writer, "%s: %s\n", e.Name(), gitops.Text(fault)); err != nil {
+			return err
+		}
+	}
+	if len(faults) > 0 {
+		return edge.Shown(errNotWhole)
+	}
+	_, err := fmt.Fprintf(c.App.Writer, "%s: whole, commit %s\n", e.Name(), e.Commit)
+	return err
+}
+
+// printManifest prints a manifest in words. All texts of a record may come from an agent.
+func printManifest(out io.Writer, run record.Run) error {
+	m := run.Manifest
+	var b strings.Builder
+	line := func(label, format string, values ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", label, gitops.Text(fmt.Sprintf(format, values...)))
+	}
+	line("run", "%d of session %s, commit %s", m.Run, m.Session, run.Commit)
+	line("command", "%s", m.Command(1000))
+	line("time", "%s, %s", m.Started.Local().Format(time.DateTime), lasted(m))
+	exit := "not known"
+	if m.Exit != nil {
+		exit = strings.TrimSpace(fmt.Sprintf("%d %s", *m.Exit, m.Signal))
+	}
+	line("result", "%s (exit status %s)", m.Status, exit)
+	for _, reason := range m.Reasons {
+		line("", "%s", reason)
+	}
+	line("branch", "%s: %.12s..%.12s, %d landed", strings.TrimPrefix(m.Branch, "refs/heads/"), m.Outer.Before, m.Outer.After, m.Landed)
+	for _, h := range m.Held {
+		line("held", "%s: %s", h.Reason, h.Message)
+	}
+	line("your files", "%s", compared(m.Fingerprint, m.Landed))
+	line("prison", "%s, network %s, %d MiB, %g cores, %d processes", m.Backend, m.Network, m.Isolation.Memory>>20, m.Isolation.CPUs, m.Isolation.PIDs)
+	for _, w := range m.Weaker {
+		line("weaker", "%s", w)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
+		f := m.Files[name]
+		line("file", "%s", strings.TrimRight(fmt.Sprintf("%-14s %8s  %s", name, ui.Bytes(f.Size), f.Note), " "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Absent)) {
+		line("absent", "%-14s %s", name, m.Absent[name])
+	}
+	for _, v := range m.Visibility {
+		line("not seen", "%s", v)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// compared describes the fingerprints before and after a run.
+func compared(f record.FingerprintRange, landed int) string {
+	switch {
+	case f.Before.Tree == f.After.Tree && f.Before.Index == f.After.Index:
+		return "unchanged during the run"
+	case landed > 0:
+		return "changed during the run, in which commits landed"
+	}
+	return "changed during the run, in which nothing landed: by you, or by another program"
+}

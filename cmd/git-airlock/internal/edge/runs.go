@@ -1,0 +1,65 @@
+package edge
+
+import (
+	"context"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// Runs returns the keeper of an airlock's run records.
+func Runs(s *session.Session, r airlock.Record) runs.Keeper {
+	k := runs.Keeper{Prisons: s.Prisons(), Record: r, Now: s.Now, Checkpoint: func(ctx context.Context) int {
+		all, _, err := Checkpoints(s, r).List(ctx)
+		if err != nil || len(all) == 0 {
+			return 0
+		}
+		return all[len(all)-1].Number
+	}}
+	if of, ok := s.Recorder.(recorder); ok {
+		k.Program = of.version
+	}
+	return k
+}
+
+// recorder keeps the records of a session's runs.
+type recorder struct {
+	session *session.Session
+	version string // of the program
+}
+
+// Launching implements [session.Recorder].
+func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string, agent *session.Agent) (cancel func() error, err error) {
+	c := runs.Command{Kind: record.Launched, Argv: argv}
+	if agent != nil {
+		c.Agent = agent.Name
+	}
+	run, err := Runs(o.session, r).Begin(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return run.Cancel, nil
+}
+
+// Ended implements [session.Recorder].
+func (o recorder) Ended(ctx context.Context, r airlock.Record) {
+	reportRecord(o.session, Runs(o.session, r).FinishOver(ctx, true))
+}
+
+// recordOver records the runs of the airlock here that are over and were not recorded, because a process was killed.
+func recordOver(ctx context.Context, s *session.Session) {
+	r, err := s.Store.Here()
+	if err == nil && r != nil && !s.Dry && r.Phase != airlock.Starting && r.Phase != airlock.Clearing {
+		reportRecord(s, Runs(s, *r).FinishOver(ctx, false))
+	}
+}
+
+// reportRecord reports that a record could not be made, which is no failure of the command.
+func reportRecord(s *session.Session, err error) {
+	if err != nil {
+		s.Report.Say("%s", gitops.Text(err.Error()).String())
+	}
+}

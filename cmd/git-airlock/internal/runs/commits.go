@@ -1,0 +1,117 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
+	promoted "github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy/secrets"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// maxCommits bounds the commits of a record.
+const maxCommits = 10_000
+
+// commits adds the list of the run's commits: those that landed since its beginning, and those that wait.
+func (g *gathering) commits(ctx context.Context) error {
+	r := g.Record
+	refs, err := g.Prisons.Repo.Refs(ctx, r.Ref("promoted"), r.Ref("pending"))
+	if err != nil {
+		return err
+	}
+	l, err := promoted.Read(g.dir(), promoted.Pair{Inner: r.Root, Outer: r.Base}, refs[r.Ref("promoted")], refs[r.Ref("pending")])
+	if err != nil {
+		return err
+	}
+	g.landed, g.pending = l.Landed[min(g.Landed, len(l.Landed)):], l.Tail
+	g.Manifest.Landed = len(g.landed)
+	var lines []record.Commit
+	for _, part := range []struct {
+		state record.CommitState
+		pairs []promoted.Pair
+	}{{record.Landed, g.landed}, {record.Pending, g.pending}} {
+		for _, p := range part.pairs[:min(len(part.pairs), maxCommits)] {
+			lines = append(lines, record.Commit{State: part.state, Inner: p.Inner, Outer: p.Outer})
+		}
+	}
+	if err := g.describe(ctx, lines); err != nil {
+		return err
+	}
+	g.put(record.CommitsName, record.EncodeCommits(lines), record.File{})
+	return g.noted(ctx)
+}
+
+// describe adds trees and subjects.
+func (g *gathering) describe(ctx context.Context, lines []record.Commit) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	var names strings.Builder
+	for _, c := range lines {
+		fmt.Fprintln(&names, c.Outer)
+	}
+	records, err := g.Prisons.Repo.Records(ctx, gitops.Call{Args: []string{"log", "-z", "--no-walk=unsorted", "--stdin", "--no-notes", "--encoding=UTF-8", "--format=%H %T %s"},
+		Stdin: strings.NewReader(names.String())})
+	if err != nil {
+		return err
+	}
+	found := map[gitops.OID]string{}
+	for _, line := range records {
+		id, rest, _ := strings.Cut(line, " ")
+		found[gitops.OID(id)] = rest
+	}
+	for i, c := range lines {
+		tree, subject, _ := strings.Cut(found[c.Outer], " ")
+		if len(secrets.Default().Find("", []byte(subject))) > 0 {
+			subject = masked
+		}
+		lines[i].Tree, lines[i].Subject = gitops.OID(tree), gitops.Text(subject)
+	}
+	return nil
+}
+
+// noted checks the promise that each landed commit has a note.
+func (g *gathering) noted(ctx context.Context) error {
+	if len(g.landed) == 0 {
+		return nil
+	}
+	list, err := g.Prisons.Repo.Output(ctx, "notes", "--ref="+promote.NotesRef, "list")
+	if err != nil {
+		return err
+	}
+	for _, p := range g.landed {
+		if !strings.Contains(list, string(p.Outer)) {
+			g.found(record.InvariantBroken, fmt.Sprintf("the landed commit %.12s has no note", p.Outer))
+		}
+	}
+	return nil
+}
+
+// changes adds the changes of the landed commits. Those of waiting commits are left out: the gate may hold them for a secret.
+func (g *gathering) changes(ctx context.Context) error {
+	if len(g.landed) == 0 {
+		g.absent[record.ChangesName] = "no commit landed"
+		return nil
+	}
+	var names strings.Builder
+	for _, p := range g.landed[:min(len(g.landed), maxCommits)] {
+		fmt.Fprintln(&names, p.Outer)
+	}
+	var out bytes.Buffer
+	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv",
+		"--encoding=UTF-8", "--format=email", "-p", "--full-index", "--binary", "--diff-merges=first-parent", "--no-renames"},
+		Stdin: strings.NewReader(names.String()), Stdout: gitops.CapOutput(&out, record.MaxFile+1)})
+	switch {
+	case out.Len() >= record.MaxFile || err != nil && ctx.Err() == nil && out.Len() > record.MaxFile/2:
+		g.absent[record.ChangesName] = fmt.Sprintf("more than %d bytes; the commits have it", record.MaxFile)
+		return nil
+	case err != nil:
+		return err
+	}
+	g.put(record.ChangesName, out.Bytes(), record.File{})
+	return nil
+}

@@ -1,0 +1,234 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+)
+
+// settle is how long the record of a launched run waits after its end, because the daemon may still land its commits.
+const settle = 2 * time.Second
+
+// End records a run that this process has begun.
+func (a *Active) End(ctx context.Context, result Result) error {
+	k := a.keeper
+	defer a.release()
+	if result.At.IsZero() {
+		result.At = k.Now().UTC()
+	}
+	if err := k.ended(a.slot, result); err != nil {
+		return err
+	}
+	store.StopAt("ended")
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, recordsLock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the airlock is cleared
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return k.finish(ctx, a.slot, result)
+}
+
+// ended notes how a run ended, before its record is made.
+func (k Keeper) ended(slot int, result Result) error {
+	content, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	return gitops.WriteFile(filepath.Join(k.folder(slot), endName), content, 0o600)
+}
+
+// FinishOver records the runs of this airlock that are over and that nobody has recorded. now says that nothing more lands, so
+// that there is no need to wait. Without such runs it costs the reading of a folder.
+func (k Keeper) FinishOver(ctx context.Context, now bool) error {
+	if slots, err := k.open(); err != nil || len(slots) == 0 {
+		return err
+	}
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, recordsLock)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return k.finishOver(ctx, now)
+}
+
+func (k Keeper) finishOver(ctx context.Context, now bool) error {
+	slots, err := k.open()
+	if err != nil {
+		return err
+	}
+	for _, slot := range slots {
+		result, over, err := k.over(ctx, slot, now)
+		if err == nil && over {
+			err = k.finish(ctx, slot, result)
+		}
+		if err != nil {
+			return fmt.Errorf("record a run: %w", err)
+		}
+	}
+	return nil
+}
+
+// over reports whether a run is over, and how it ended.
+func (k Keeper) over(ctx context.Context, slot int, now bool) (result Result, over bool, err error) {
+	o, err := k.opening(slot)
+	if errors.Is(err, fs.ErrNotExist) { // killed before it began
+		return result, false, os.RemoveAll(k.folder(slot))
+	}
+	if err != nil {
+		return result, false, err
+	}
+	known, err := readJSON(filepath.Join(k.folder(slot), endName), &result)
+	if err != nil {
+		return result, false, err
+	}
+	if o.Manifest.Kind == record.Direct {
+		return k.directOver(slot, result, known)
+	}
+	return k.launchedOver(ctx, slot, result, known, now)
+}
+
+// directOver is over for a run that belongs to a process.
+func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, error) {
+	atOnce, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	unlock, err := k.Prisons.Store.LockFile(atOnce, k.Record.ID, owner(slot))
+	if errors.Is(err, airlock.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+		return result, false, nil
+	}
+	if err != nil {
+		return result, false, err
+	}
+	unlock()
+	if !known {
+		result.Recovered, result.Stopped, result.At = true, true, k.lastSign(slot)
+	}
+	return result, true, nil
+}
+
+// launchedOver is over for the launched command.
+func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known, now bool) (Result, bool, error) {
+	if !known {
+		l, err := k.Prisons.Launched(ctx, k.Record)
+		if err != nil || l != nil && !l.Exited {
+			return result, false, err
+		}
+		runs, err := k.Prisons.Runs(ctx, k.Record)
+		if err != nil {
+			return result, false, err
+		}
+		result.At, result.Stopped = k.Now().UTC(), !runs && (l == nil || l.Status == killed)
+		if l != nil {
+			result.Exit = &l.Status
+		}
+		if err := k.ended(slot, result); err != nil {
+			return result, false, err
+		}
+		now = now || !runs
+	}
+	return result, now || k.Now().Sub(result.At) >= settle, nil
+}
+
+// killed is the exit status of a command that SIGKILL ended.
+const killed = 128 + 9
+
+// lastSign returns the time of the last change in the folder of a run.
+func (k Keeper) lastSign(slot int) time.Time {
+	var last time.Time
+	entries, _ := os.ReadDir(k.folder(slot))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last.UTC()
+}
+
+func (k Keeper) opening(slot int) (o opening, err error) {
+	found, err := readJSON(filepath.Join(k.folder(slot), openName), &o)
+	if err == nil && !found {
+		err = fs.ErrNotExist
+	}
+	return o, err
+}
+
+// readJSON reads a file into v, and reports whether it exists.
+func readJSON(name string, v any) (found bool, err error) {
+	content, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, json.Unmarshal(content, v)
+}
+
+// finish makes the record of a run, and removes its folder. It can be repeated: a record whose ref exists is not made again.
+func (k Keeper) finish(ctx context.Context, slot int, result Result) error {
+	var number int
+	file := filepath.Join(k.folder(slot), numberName)
+	done, err := readJSON(file, &number)
+	if err == nil && done {
+		var at gitops.OID
+		at, err = k.Prisons.Repo.Ref(ctx, record.Ref(k.Record.Session, number))
+		done = at != ""
+	}
+	token, tokenErr := gitops.Token(k.dir())
+	switch err = errors.Join(err, tokenErr); {
+	case err != nil:
+	case done:
+		err = store.Release(k.Prisons.Repo, mark(token)) // the process died before it
+	default:
+		err = k.make(ctx, slot, file, mark(token), result)
+	}
+	if err != nil {
+		return err
+	}
+	store.StopAt("before-removal")
+	return os.RemoveAll(k.folder(slot))
+}
+
+// make makes the record of a run, and notes its number in a file before.
+func (k Keeper) make(ctx context.Context, slot int, numberFile, mark string, result Result) error {
+	o, err := k.opening(slot)
+	if err != nil {
+		return err
+	}
+	n, previous, err := k.next(ctx)
+	if err != nil {
+		return err
+	}
+	o.Manifest.Run, o.Manifest.Previous = n, previous
+	if err := gitops.WriteFile(numberFile, []byte(strconv.Itoa(n)), 0o600); err != nil {
+		return err
+	}
+	store.StopAt("before-gathering")
+	g := gathering{Keeper: k, opening: o, result: result, slot: slot, files: map[string][]byte{}, about: map[string]record.File{}, absent: map[string]string{}}
+	run, err := g.gather(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := identity.ResolveUser(k.Prisons.Config)
+	if err != nil {
+		who = identity.User{Name: "git-airlock", Mail: "git-airlock@localhost"}
+	}
+	if _, err = store.Put(ctx, k.Prisons.Repo, mark, who.String(), run); err == nil {
+		k.note(record.EventRunEnd, n, fmt.Sprintf("run %d ended: %s", n, run.Manifest.Status))
+	}
+	return err
+}

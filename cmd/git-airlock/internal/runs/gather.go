@@ -1,0 +1,277 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/promote"
+	promoted "github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// gathering collects the parts of a record from what is on disk.
+type gathering struct {
+	Keeper
+	opening
+	slot   int
+	result Result
+	files  map[string][]byte
+	about  map[string]record.File
+	absent map[string]string
+
+	visibility []string
+	reasons    []string
+	statuses   []record.Status
+	landed     []promoted.Pair
+	pending    []promoted.Pair
+}
+
+// gather returns the record.
+func (g *gathering) gather(ctx context.Context) (record.Run, error) {
+	m := &g.Manifest
+	m.Ended, m.Exit, m.Recovered = g.result.At, g.result.Exit, g.result.Recovered
+	if m.Exit != nil && *m.Exit > 128 && *m.Exit < 128+64 {
+		m.Signal = unix.SignalName(syscall.Signal(*m.Exit - 128))
+	}
+	most, err := promote.ReadSize(g.Prisons.Config.With(g.Record.Settings), "airlock.runs.maxBytes", record.DefaultMax)
+	if err != nil {
+		return record.Run{}, err
+	}
+	for _, part := range []func(context.Context) error{g.after, g.commits, g.changes, g.network, g.events, g.programs, g.output, g.policies} {
+		if err := part(ctx); err != nil {
+			return record.Run{}, err
+		}
+	}
+	g.resources()
+	g.judge()
+	for _, name := range []string{record.ReportJSONName, record.ReportHTMLName} {
+		g.absent[name] = "git airlock report draws it from this record"
+	}
+	g.limit(most)
+	m.Status, m.Reasons = record.Worst(g.statuses...), g.reasons
+	m.Visibility, m.Files, m.Absent = g.visibility, g.about, g.absent
+	return record.New(*m, g.files)
+}
+
+// put adds a file. Of a file that is too large, the beginning is kept up to the end of a line.
+func (g *gathering) put(name string, content []byte, about record.File) {
+	if cut := len(content) - record.MaxFile; cut > 0 {
+		end := bytes.LastIndexByte(content[:record.MaxFile], '\n') + 1
+		about.Cut, content = about.Cut+int64(len(content)-end), content[:end]
+		about.Note = strings.TrimPrefix(about.Note+"; the end is left out", "; ")
+	}
+	g.files[name], g.about[name] = content, about
+}
+
+// limit leaves out files until the record has at most that many bytes, the largest ones first.
+func (g *gathering) limit(most int64) {
+	for {
+		var total int64
+		largest := ""
+		for name, content := range g.files {
+			total += int64(len(content))
+			if largest == "" || len(content) > len(g.files[largest]) || len(content) == len(g.files[largest]) && name < largest {
+				largest = name
+			}
+		}
+		if total <= most || largest == "" {
+			return
+		}
+		g.absent[largest] = fmt.Sprintf("%d bytes, and the record may have %d (airlock.runs.maxBytes)", len(g.files[largest]), most)
+		delete(g.files, largest)
+	}
+}
+
+// after adds the state after the run.
+func (g *gathering) after(ctx context.Context) (err error) {
+	m := &g.Manifest
+	if m.Outer.After, err = g.Prisons.Repo.Ref(ctx, g.Record.Branch); err != nil {
+		return err
+	}
+	if m.Inner.After, err = g.inner(); err != nil {
+		return err
+	}
+	m.Checkpoints.After, m.Fingerprint.After = g.Checkpoint(ctx), g.fingerprint()
+	outcome, err := promoted.ReadOutcome(g.dir())
+	for _, h := range outcome.Holds {
+		m.Held = append(m.Held, record.Hold{Reason: string(h.Reason), Message: h.Message, Paths: h.Paths})
+	}
+	g.visibility = append(g.visibility, "what the command read in the workspace is not recorded",
+		"your files are compared by names, sizes, modes and times, not by contents",
+		"secrets are masked where a rule of the gate finds them: others can be in the output")
+	if m.Fingerprint.After.Cut {
+		g.visibility = append(g.visibility, fmt.Sprintf("only the first %d of your files are compared", maxFingerprint))
+	}
+	if g.result.Recovered {
+		g.visibility = append(g.visibility, "the processes that watched the run died, so its end is that of the last sign of it")
+	}
+	return err
+}
+
+// network adds what the prison reached.
+func (g *gathering) network(context.Context) error {
+	dir, ok := g.ledgerDir()
+	if !ok {
+		g.absent[record.EgressName] = "the prison had no network"
+		return nil
+	}
+	if g.Record.Isolation.Network == "open" {
+		g.visibility = append(g.visibility, "hosts are recorded as addresses where the prison had an open network")
+	}
+	newest, err := ledger.Newest(dir)
+	if err != nil {
+		return err
+	}
+	var lines []record.Egress
+	if err := ledger.Range(dir, g.Egress, newest, func(r record.Egress) { lines = append(lines, r) }); err != nil {
+		return err
+	}
+	content, err := record.EncodeLines(lines)
+	g.put(record.EgressName, content, record.File{})
+	for _, l := range lines {
+		if l.Kind == "refusal" && l.Rule != "" {
+			g.found(record.Denied, "the network refused a host that a rule denies")
+			break
+		}
+	}
+	return err
+}
+
+// until returns the moment after which events do not belong to the run any more.
+func (g *gathering) until() time.Time {
+	if g.result.Recovered {
+		return g.result.At.Add(time.Minute)
+	}
+	return g.Now().UTC()
+}
+
+// events adds the part of the event log.
+func (g *gathering) events(context.Context) error {
+	all, err := g.Events(g.Manifest.Started)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e record.Event) bool { return e.Time.After(g.until()) })
+	for i := range all {
+		all[i].Run = g.Manifest.Run
+		switch e := all[i]; {
+		case e.Kind == record.EventLimit:
+			g.hit(e.Data["reason"])
+		case e.Kind == record.EventIsolation && e.Level == record.Failure:
+			g.found(record.IsolationBroken, e.Text)
+		}
+	}
+	content, err := record.EncodeLines(all)
+	g.put(record.EventsName, content, record.File{})
+	return err
+}
+
+// hit notes a limit that was reached.
+func (g *gathering) hit(limit string) {
+	name := map[string]string{"workspace-full": "workspace", "disk-full": "disk"}[limit]
+	if name == "" {
+		name = limit
+	}
+	if !slices.Contains(g.Manifest.LimitsHit, name) {
+		g.Manifest.LimitsHit = append(g.Manifest.LimitsHit, name)
+	}
+}
+
+// found notes a result of the run, with the reason.
+func (g *gathering) found(s record.Status, reason string) {
+	g.statuses = append(g.statuses, s)
+	if reason != "" && !slices.Contains(g.reasons, reason) {
+		g.reasons = append(g.reasons, reason)
+	}
+}
+
+// policies adds the ids of the policies in force.
+func (g *gathering) policies(ctx context.Context) error {
+	g.Manifest.Policy = []string{"builtin"}
+	team, err := g.Prisons.Repo.Ref(ctx, "refs/airlock/policy")
+	if team != "" {
+		g.Manifest.Policy = append(g.Manifest.Policy, "team:"+string(team))
+	}
+	if g.Prisons.Config.String("airlock.policyFile", "") != "" {
+		g.Manifest.Policy = append(g.Manifest.Policy, "user")
+	}
+	return err
+}
+
+// judge adds the results that follow from the exit status, the holds and the limits.
+func (g *gathering) judge() {
+	m := &g.Manifest
+	switch {
+	case g.result.Failure != "":
+		g.found(record.Failed, "the command could not be started: "+gitops.Text(g.result.Failure).String())
+	case m.Exit == nil:
+		g.found(record.Stopped, "the end of the command was not seen")
+	case *m.Exit != 0 && !g.result.Late && !g.result.Stopped:
+		g.found(record.Failed, fmt.Sprintf("the command ended with exit status %d", *m.Exit))
+	}
+	if g.result.Late {
+		g.hit("time")
+		g.found(record.Timeout, "the time limit ended the command")
+	}
+	if g.result.Stopped && m.Exit != nil {
+		g.found(record.Stopped, "the command was stopped with its prison")
+	}
+	if len(g.pending) > 0 {
+		g.found(record.CompletedHeld, fmt.Sprintf("commits wait: %d", len(g.pending)))
+	}
+	if slices.Contains(m.LimitsHit, "memory") || slices.Contains(m.LimitsHit, "workspace") {
+		g.found(record.Limited, "a limit ended processes: "+strings.Join(m.LimitsHit, ", "))
+	}
+}
+
+// programs adds the programs that ran, from the file that the prison's watcher writes.
+func (g *gathering) programs(context.Context) error {
+	spec, err := g.Prisons.Spec(g.Record)
+	if err != nil {
+		return err
+	}
+	var all []byte
+	for _, name := range []string{record.ExecName + ".1", record.ExecName} {
+		content, err := os.ReadFile(filepath.Join(spec.Dir, name))
+		if err == nil {
+			all = append(all, content...)
+		}
+	}
+	if all == nil {
+		g.absent[record.ExecName] = "the prison records no programs"
+		g.visibility = append(g.visibility, "programs that ran are not recorded")
+		return nil
+	}
+	g.visibility = append(g.visibility, "shell builtins, code inside interpreters and loaders in user space are not seen as programs")
+	execs, _ := record.DecodeLines[record.Exec](record.ExecName, all) // a line may be in the making
+	latest := map[uint64]int{}
+	var kept []record.Exec
+	for _, e := range execs {
+		if e.Time.Before(g.Manifest.Started) || e.Time.After(g.until()) {
+			continue
+		}
+		if e.Deny != nil {
+			g.found(record.Denied, "a rule refused a program")
+		}
+		if i, known := latest[e.Seq]; known { // a later line replaces an earlier one
+			kept[i] = e
+			continue
+		}
+		latest[e.Seq] = len(kept)
+		kept = append(kept, e)
+	}
+	content, err := record.EncodeLines(kept)
+	g.put(record.ExecName, content, record.File{})
+	return err
+}

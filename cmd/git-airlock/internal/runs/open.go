@@ -1,0 +1,194 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/promote/events"
+	promoted "github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+)
+
+// Names in the host state. A run that is not recorded yet has a folder in openDir, its slot.
+const (
+	openDir     = "records"
+	openName    = "open.json"   // the [opening]
+	endName     = "end.json"    // the [Result], as soon as it is known
+	numberName  = "number.json" // the number of the record, as soon as it is made
+	ownerName   = "owner.lock"
+	recordsLock = "records.lock" // held while a run begins, and while a record is made
+)
+
+// opening is what is known when a run begins. It is on disk before the run's command starts.
+type opening struct {
+	Manifest record.Manifest `json:"manifest"`
+	Landed   int             `json:"landed"` // commits that had landed
+	Egress   uint64          `json:"egress"` // number of the network's newest record
+}
+
+// Result is how a run ended.
+type Result struct {
+	Exit *int `json:"exit"` // exit status, or 128+n after signal n; nil if it is not known
+	// Late says that the time limit ended the run, and Stopped that the user or the end of its prison did.
+	Late    bool      `json:"late,omitempty"`
+	Stopped bool      `json:"stopped,omitempty"`
+	At      time.Time `json:"at"`
+	// Failure is the error of a command that could not be started.
+	Failure string `json:"failure,omitempty"`
+	// Recovered says that the process that watched the run died.
+	Recovered bool `json:"recovered,omitempty"`
+}
+
+// Command is what a run runs.
+type Command struct {
+	Kind  record.Kind
+	Argv  []string
+	Agent string // the name of its profile, or empty
+}
+
+// Active is a run that this process has begun.
+type Active struct {
+	keeper  Keeper
+	slot    int
+	release func()
+}
+
+// folder returns the folder of a slot.
+func (k Keeper) folder(slot int) string { return filepath.Join(k.dir(), openDir, strconv.Itoa(slot)) }
+
+// owner returns the lock of a slot's owner, for [airlock.Store.LockFile].
+func owner(slot int) string { return filepath.Join(openDir, strconv.Itoa(slot), ownerName) }
+
+// Begin notes durably that a run begins, and keeps what the state is before it. A [record.Direct] run belongs to this process:
+// when the process ends without [Active.End], another command records the run.
+func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
+	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, recordsLock)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := k.finishOver(ctx, true); err != nil {
+		k.Prisons.Report.Say("the run before is not recorded yet: %s", gitops.Text(err.Error()))
+	}
+	o, err := k.before(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := k.open()
+	if err != nil {
+		return nil, err
+	}
+	slot := 1
+	if len(slots) > 0 {
+		slot = slots[len(slots)-1] + 1
+	}
+	if err := os.MkdirAll(k.folder(slot), 0o700); err != nil {
+		return nil, err
+	}
+	a := &Active{keeper: k, slot: slot, release: func() {}}
+	if c.Kind == record.Direct {
+		if a.release, err = k.Prisons.Store.LockFile(ctx, k.Record.ID, owner(slot)); err != nil {
+			return nil, err
+		}
+	}
+	store.StopAt("before-opening")
+	content, err := json.Marshal(o)
+	if err == nil {
+		err = errors.Join(gitops.WriteFile(filepath.Join(k.folder(slot), openName), content, 0o600), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
+	}
+	store.StopAt("opened")
+	k.note(record.EventRun, 0, "a run began: "+o.Manifest.Command(shownCommand))
+	return a, err
+}
+
+// shownCommand bounds the characters of a command line in an event.
+const shownCommand = 80
+
+// note adds an event of a run to the log.
+func (k Keeper) note(kind record.EventKind, n int, text string) {
+	events.Append(k.dir(), record.Event{Level: record.Info, Kind: kind, Session: k.Record.Session, Run: n, Text: text})
+}
+
+// Cancel removes a run whose command was not started.
+func (a *Active) Cancel() error {
+	defer a.release()
+	return os.RemoveAll(a.keeper.folder(a.slot))
+}
+
+// open returns the slots in use.
+func (k Keeper) open() (slots []int, err error) {
+	entries, err := os.ReadDir(filepath.Join(k.dir(), openDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 {
+			slots = append(slots, n)
+		}
+	}
+	slices.Sort(slots)
+	return slots, err
+}
+
+// next returns the number of the next record, and the commit of the record before it.
+func (k Keeper) next(ctx context.Context) (n int, previous gitops.OID, err error) {
+	all, err := store.Refs(ctx, k.Prisons.Repo)
+	for _, e := range all {
+		if e.Session == k.Record.Session {
+			n, previous = e.Number, e.Commit
+		}
+	}
+	return n + 1, previous, err
+}
+
+// before returns the state before a run.
+func (k Keeper) before(ctx context.Context, c Command) (o opening, err error) {
+	r := k.Record
+	m := record.Manifest{Session: r.Session, ID: r.ID, Kind: c.Kind, Argv: maskedWords(c.Argv), Agent: c.Agent, Started: k.Now().UTC(),
+		Branch: gitops.ToText(r.Branch), Base: r.Base, Backend: r.Backend, Network: r.Isolation.Network,
+		Isolation: record.Isolation{Runtime: r.Isolation.Runtime, Memory: r.Isolation.Limits.Memory, CPUs: r.Isolation.Limits.CPUs, PIDs: r.Isolation.Limits.PIDs},
+		Program:   k.Program}
+	for _, w := range r.Isolation.Weaker {
+		m.Weaker = append(m.Weaker, w.Text)
+	}
+	for _, v := range r.Variables {
+		m.Environment = append(m.Environment, v.Name)
+	}
+	if o.Landed, err = promoted.TotalLanded(k.dir()); err != nil {
+		return o, err
+	}
+	if m.Inner.Before, err = k.inner(); err != nil {
+		return o, err
+	}
+	if m.Outer.Before, err = k.Prisons.Repo.Ref(ctx, r.Branch); err != nil {
+		return o, err
+	}
+	if dir, ok := k.ledgerDir(); ok {
+		if o.Egress, err = ledger.Newest(dir); err != nil {
+			return o, err
+		}
+	}
+	m.Checkpoints.Before = k.Checkpoint(ctx)
+	m.Fingerprint.Before = k.fingerprint()
+	o.Manifest = m
+	return o, nil
+}
+
+// inner returns the tip of the inner main at its last export.
+func (k Keeper) inner() (gitops.OID, error) {
+	tip, err := promoted.LastExported(k.dir())
+	if tip == "" {
+		tip = k.Record.Root
+	}
+	return tip, err
+}

@@ -1,0 +1,166 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+const (
+	// headKept and tailKept bound the bytes that are kept of a run's output: the beginning, and between one and two times
+	// tailKept of the end.
+	headKept = 1 << 20
+	tailKept = 1 << 20
+)
+
+// spool keeps the beginning and the end of an output in files: name, name.1 and name.2.
+type spool struct {
+	mutex sync.Mutex
+	name  string
+	file  *os.File // the present one
+	size  int64    // of file
+	head  bool     // file is the beginning
+	left  int64    // bytes that were left out
+	old   int64    // size of name.1
+	fail  error
+}
+
+// Write implements [io.Writer]. It never fails: a full disk must not end the command.
+func (s *spool) Write(p []byte) (int, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for rest := p; len(rest) > 0 && s.fail == nil; {
+		most := int64(headKept)
+		if s.file == nil {
+			s.head = true
+			s.next(s.name)
+		} else if !s.head {
+			most = tailKept
+		}
+		if s.size >= most {
+			s.turn()
+			continue
+		}
+		n := min(int64(len(rest)), most-s.size)
+		if _, err := s.file.Write(rest[:n]); err != nil {
+			s.fail = err
+		}
+		s.size, rest = s.size+n, rest[n:]
+	}
+	return len(p), nil
+}
+
+// turn goes on in another file. A full tail becomes the older one.
+func (s *spool) turn() {
+	if !s.head {
+		s.left += s.old
+		s.old = s.size
+		_ = os.Rename(s.name+".2", s.name+".1")
+	}
+	s.head = false
+	s.next(s.name + ".2")
+	_ = os.WriteFile(s.name+".left", fmt.Append(nil, s.left), 0o600)
+}
+
+func (s *spool) next(name string) {
+	if s.file != nil {
+		s.file.Close()
+	}
+	s.size = 0
+	s.file, s.fail = os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+}
+
+// readSpool returns what was kept of an output, and the number of bytes that were left out.
+func readSpool(name string) (content []byte, left int64, err error) {
+	if content, err = os.ReadFile(name); err != nil {
+		return nil, 0, err
+	}
+	if text, err := os.ReadFile(name + ".left"); err == nil {
+		_, _ = fmt.Sscan(string(text), &left)
+	}
+	if left > 0 {
+		content = append(content, fmt.Sprintf("\n[%d bytes are left out]\n", left)...)
+	}
+	for _, part := range []string{".1", ".2"} {
+		if more, err := os.ReadFile(name + part); err == nil {
+			content = append(content, more...)
+		}
+	}
+	return content, left, nil
+}
+
+// Keep makes a process's output be kept as well. Without a run it does nothing.
+func (a *Active) Keep(p *prison.Process) {
+	if a == nil {
+		return
+	}
+	dir := a.keeper.folder(a.slot)
+	if p.Terminal != nil {
+		p.Stdout = io.MultiWriter(p.Stdout, newTimed(dir, p.Terminal.Size, a.keeper.Now))
+		return
+	}
+	p.Stdout = io.MultiWriter(p.Stdout, &spool{name: filepath.Join(dir, record.StdoutName)})
+	p.Stderr = io.MultiWriter(p.Stderr, &spool{name: filepath.Join(dir, record.StderrName)})
+}
+
+// output adds the output of the command.
+func (g *gathering) output(ctx context.Context) error {
+	for _, name := range []string{record.StdoutName, record.StderrName} {
+		content, left, err := readSpool(filepath.Join(g.folder(g.slot), name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			g.absent[name] = "the command wrote nothing there"
+		case err != nil:
+			return err
+		default:
+			g.keep(name, content, left)
+		}
+	}
+	if g.Manifest.Kind == record.Launched {
+		return g.shown(ctx)
+	}
+	return g.terminal()
+}
+
+// keep adds an output, with secrets masked.
+func (g *gathering) keep(name string, content []byte, left int64) {
+	content, lines := maskedText(content)
+	about := record.File{Cut: left}
+	if lines > 0 {
+		about.Note = fmt.Sprintf("%d lines are masked", lines)
+	}
+	g.put(name, content, about)
+}
+
+// shown adds the output of the launched command's terminal.
+func (g *gathering) shown(ctx context.Context) error {
+	for _, name := range []string{record.StdoutName, record.StderrName} {
+		g.absent[name] = "the command had a terminal"
+	}
+	g.absent[record.TerminalName] = "the terminal was not recorded"
+	log, err := g.Prisons.Shown(ctx, g.Record)
+	if errors.Is(err, prison.ErrNotLaunched) {
+		return nil
+	}
+	if err != nil {
+		g.absent[record.TerminalName] = "it cannot be read: " + gitops.Text(err.Error()).String()
+		return nil //nolint:nilerr // the container may be gone
+	}
+	defer log.Close()
+	content, err := io.ReadAll(io.LimitReader(log, record.MaxFile))
+	if err != nil {
+		return err
+	}
+	g.absent[record.TerminalName] = "the times of the output are not known; " + record.StdoutName + " has it"
+	g.keep(record.StdoutName, content, 0)
+	return nil
+}

@@ -1,0 +1,29 @@
+package runs
+
+import (
+	"context"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// watchPause is how often the daemon looks for runs that are over.
+const watchPause = time.Second
+
+// Watch records runs soon after they are over, until ctx ends. Without a run it reads a folder each second.
+func (k Keeper) Watch(ctx context.Context) {
+	tick := time.NewTicker(watchPause)
+	defer tick.Stop()
+	for said := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := k.FinishOver(ctx, false)
+		if err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			k.Prisons.Report.Say("%s", gitops.Text(said))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package store keeps the records of runs in a repository, and reads and verifies them.
+//
+// All functions work in any repository that has the refs of records, also where no airlock ever was. Whoever can push to a
+// repository can write such refs, so what they name is read with bounds.
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// Put stores a record as a commit without parents, and creates its ref. mark is a text that only this airlock uses, see
+// [Release]. who is the author, without a date.
+func Put(ctx context.Context, r *gitops.Repository, mark, who string, run record.Run) (gitops.OID, error) {
+	objects, commit, err := objectsOf(r.Format, who, run)
+	if err != nil {
+		return "", err
+	}
+	StopAt("before-objects")
+	if err := quarantine.StoreKept(ctx, r, mark, objects); err != nil {
+		return "", fmt.Errorf("store the record: %w", err)
+	}
+	StopAt("before-ref")
+	m := run.Manifest
+	err = r.UpdateRefs(ctx, fmt.Sprintf("airlock: run %d", m.Run), gitops.RefUpdate{Ref: record.Ref(m.Session, m.Run), New: commit})
+	StopAt("before-release")
+	return commit, errors.Join(err, Release(r, mark))
+}
+
+// Release makes the objects of records like all other objects: from now on, their refs alone keep them. [Put] calls it, unless its
+// process dies. No other process with the same mark may be inside Put.
+func Release(r *gitops.Repository, mark string) error { return quarantine.ReleaseKept(r, mark) }
+
+// objectsOf returns the objects of a record, the commit last.
+func objectsOf(format, who string, run record.Run) (objects []quarantine.Finished, commit gitops.OID, err error) {
+	add := func(kind string, content []byte) gitops.OID {
+		objects = append(objects, quarantine.Finished{Kind: kind, Content: content})
+		return gitops.HashObject(format, kind, content)
+	}
+	var entries []gitops.TreeEntry
+	for _, name := range slices.Sorted(maps.Keys(run.Files)) {
+		id := add("blob", run.Files[name])
+		entries = append(entries, gitops.TreeEntry{Name: name, Entry: gitops.Entry{Mode: gitops.ModeFile, OID: id}})
+	}
+	tree, err := gitops.TreeBytes(entries)
+	if err != nil {
+		return nil, "", err
+	}
+	ident := identOf(who, run.Manifest)
+	c := gitops.Commit{Tree: add("tree", tree), Author: ident, Committer: ident, Message: run.Manifest.Message()}
+	return objects, add("commit", c.Bytes()), nil
+}
+
+// identOf returns an author line. The time is the end of the run.
+func identOf(who string, m record.Manifest) string {
+	return fmt.Sprintf("%s %d +0000", who, m.Ended.Unix())
+}
+
+// Entry is a record that a ref names.
+type Entry struct {
+	Ref     string
+	Session string
+	Number  int
+	Commit  gitops.OID
+	// Manifest is empty in the result of [Refs], and if Err is not nil.
+	Manifest record.Manifest
+	Err      error // why the manifest cannot be read
+}
+
+// Name returns the name of the run that commands accept in every repository.
+func (e Entry) Name() string { return fmt.Sprintf("%s/%d", e.Session, e.Number) }
+
+// Refs returns the records of a repository, ordered by session and number, without their manifests.
+func Refs(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
+	refs, err := r.Refs(ctx, strings.TrimSuffix(record.RefPrefix, "/"))
+	var all []Entry
+	for ref, commit := range refs {
+		if session, n, ok := record.ParseRef(ref); ok {
+			all = append(all, Entry{Ref: ref, Session: session, Number: n, Commit: commit})
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Session, b.Session), a.Number-b.Number) })
+	return all, err
+}
+
+// List returns the records of a repository with their manifests.
+func List(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
+	all, err := Refs(ctx, r)
+	if err != nil || len(all) == 0 {
+		return all, err
+	}
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = string(e.Commit) + ":" + record.ManifestName
+	}
+	found, err := read(ctx, r, names)
+	if err != nil { // one of them is broken
+		found = nil
+		for _, name := range names {
+			one, err := read(ctx, r, []string{name})
+			if err != nil {
+				one = []object{{err: err}}
+			}
+			found = append(found, one...)
+		}
+	}
+	for i := range all {
+		all[i].Err = found[i].err
+		if found[i].err == nil {
+			all[i].Manifest, all[i].Err = record.DecodeManifest(found[i].content)
+		}
+	}
+	return all, nil
+}
+
+// object is an object as git read it.
+type object struct {
+	id      gitops.OID
+	kind    string
+	content []byte
+	err     error // it is not there
+}
+
+// errMissing reports an object that is not in the repository.
+var errMissing = errors.New("it is not in this repository")
+
+// read returns the objects that names stand for.
+func read(ctx context.Context, r *gitops.Repository, names []string) ([]object, error) {
+	var out bytes.Buffer
+	err := r.Look(ctx, gitops.Call{Args: []string{"cat-file", "--batch"}, Stdin: strings.NewReader(strings.Join(names, "\n") + "\n"), Stdout: &out,
+		Limit: record.MaxTotal})
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(&out)
+	objects := make([]object, len(names))
+	for i, name := range names {
+		if objects[i], err = next(in); err != nil {
+			return nil, fmt.Errorf("read %s: %w", gitops.Text(name), err)
+		}
+		if objects[i].err != nil {
+			objects[i].err = fmt.Errorf("read %s: %w", gitops.Text(name), objects[i].err)
+		}
+	}
+	return objects, nil
+}
+
+// next reads an answer of git cat-file --batch.
+func next(in *bufio.Reader) (o object, err error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return o, io.ErrUnexpectedEOF
+	}
+	fields := strings.Fields(line)
+	if len(fields) > 0 && fields[len(fields)-1] == "missing" {
+		o.err = errMissing
+		return o, nil
+	}
+	if len(fields) != 3 {
+		return o, fmt.Errorf("git answered %q", gitops.Text(strings.TrimSpace(line)))
+	}
+	size, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil || size > record.MaxTotal {
+		return o, fmt.Errorf("git answered %q", gitops.Text(strings.TrimSpace(line)))
+	}
+	o.id, o.kind, o.content = gitops.OID(fields[0]), fields[1], make([]byte, size)
+	if _, err = io.ReadFull(in, o.content); err == nil {
+		_, err = in.ReadByte()
+	}
+	return o, err
+}
