@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
-	pushgateRoom:    {sessionRoom, "gitops", "identity", "promote"},
+	pushgateRoom:    {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
@@ -102,7 +102,7 @@ var rooms = map[string][]string{
 
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", sessionRoom, uiRoom},
+	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", pushgateRoom, sessionRoom, uiRoom},
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet"},
 	"net/":                              nil,
 	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet"},

@@ -15,7 +15,7 @@ type Commit struct {
 	ID       gitops.OID
 	Original gitops.OID // the landed commit that the user has amended or rebased; empty if it is this one
 	Tree     gitops.OID
-	Subject  string            // escaped
+	Subject  gitops.Text
 	Note     map[string]string // the first value of each key of its note, or of the note on the original, without "Airlock-"
 	Verdicts []review.Verdict  // of those who count, oldest first
 	Reverted gitops.OID        // the user's commit in the range that reverts it; empty if there is none
@@ -72,7 +72,7 @@ func Find(ctx context.Context, repo *gitops.Repository, in Range, who Reviewers)
 	}
 	var made []Commit
 	for _, n := range all {
-		c := Commit{ID: n.ID, Tree: n.Tree, Subject: gitops.Text(n.Subject).String()}
+		c := Commit{ID: n.ID, Tree: n.Tree, Subject: gitops.Text(n.Subject)}
 		if o := origins.of(n); o != nil {
 			c.Note, c.Original = fields(o.Note), o.ID
 			if named, err := gitops.ParseOID(c.Note["Commit"]); err == nil {

@@ -7,7 +7,7 @@ import (
 
 // Commands returns the commands of this package, in the order of the help.
 func Commands() []*cli.Command {
-	return []*cli.Command{reviewCommand(), diffCommand(), approveCommand(), rejectCommand(), fixCommand(), hooksCommand()}
+	return []*cli.Command{reviewCommand(), diffCommand(), approveCommand(), rejectCommand(), fixCommand(), hooksCommand(), prCommand()}
 }
 
 // mostCommits bounds the commits that one command names.

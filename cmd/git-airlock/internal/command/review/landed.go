@@ -69,7 +69,7 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	stats, err := s.Repo.AllStats(ctx, ids)
 	for _, x := range found {
 		last := x.Last()
-		r := judgement.Reviewable{State: landedState(last.Word), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject, Files: stats[x.ID],
+		r := judgement.Reviewable{State: landedState(last.Word), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(), Files: stats[x.ID],
 			Reason: gitops.Text(last.Reason).String(), By: gitops.Text(last.By).String(), At: last.At}
 		shown := reviewedOf(r)
 		shown.landed = true
