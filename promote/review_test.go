@@ -135,6 +135,26 @@ func TestApprovedNeedsALaterVerdict(t *testing.T) {
 	w.nothingLeft()
 }
 
+// TestRejectionsTakenBack approves commits before and after each other that were rejected together: all of them land.
+func TestRejectionsTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.commits("two", "two", "2\n")
+	w.cycle()
+	w.judge(review.Reject, "no", "one", "two")
+	w.cycle()
+	w.commits("three", "three", "3\n")
+	w.cycle()
+	w.judge(review.Approve, "", "two", "three")
+	if o := w.wantLanded("three two"); o.Landed != 2 {
+		t.Errorf("%+v", o)
+	}
+	w.wantStates("one:rejected")
+	w.nothingLeft()
+}
+
 // TestVerdictsFollow amends and rebases commits that have verdicts.
 func TestVerdictsFollow(t *testing.T) {
 	t.Parallel()

@@ -273,15 +273,15 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	return whole
 }
 
-// Keeps reports whether the pending pairs are still part of the plan and their first commit on the branch is still
-// the same. Only that first commit has another parent than the image of its own.
+// Keeps reports whether the pending pairs are still part of the plan, lack no commit that is not left out any more, and
+// their first commit on the branch is still the same. Only that first commit has another parent than the image of its own.
 func (p *Plan) Keeps(tail []ledger.Pair) bool {
 	waiting := map[gitops.OID]bool{}
 	for _, l := range p.Links {
 		waiting[l.Commit] = true
 	}
 	for _, t := range tail {
-		if !waiting[t.Inner] || p.LeavesOut(t.Inner) {
+		if !waiting[t.Inner] || p.LeavesOut(t.Inner) || slices.ContainsFunc(t.Without, func(id gitops.OID) bool { return waiting[id] && !p.LeavesOut(id) }) {
 			return false
 		}
 	}
