@@ -180,6 +180,14 @@ type search struct {
 	guesses bool             // include the rules that guess
 	counts  func(Match) bool // reports whether a match counts; nil means that all do
 	near    []Part           // parts, in order, that a match must touch to count; nil means the whole text
+	at      *spans           // receives the place of each secret; nil if nobody needs them
+}
+
+// note records the place of a secret.
+func (s search) note(from, to int) {
+	if s.at != nil {
+		*s.at = append(*s.at, span{from, to})
+	}
 }
 
 // Part is a part of a text: the offsets of its first byte and of the byte after its last.
@@ -342,12 +350,14 @@ func (d *Detector) apply(r *rule, s search, parts spans, found []Match) []Match 
 			}
 			if looked++; looked > excuseLimit { // too many to compare: the rest of the text counts as one match
 				m.Last = line + bytes.Count(s.text[at[0]:], newline)
+				s.note(at[0], len(s.text))
 				return append(found, m)
 			}
 			c := r.candidate(s.path, s.text, at)
 			if r.entropy != 0 && entropy(c.secret) <= r.entropy || d.allowed.allows(c) || c.allowedBy(r.allowed) {
 				continue
 			}
+			s.note(c.from, c.from+len(c.secret))
 			if found = append(found, m); len(found) == matchLimit {
 				return found
 			}
@@ -370,6 +380,7 @@ func (r *rule) excuses(path string) bool {
 type candidate struct {
 	path                string
 	secret, match, line []byte // line is the line around the match, or a part of it if the line is very long
+	from                int    // the offset of the secret in the text
 }
 
 // candidate extracts the secret from a match: the group that the rule names, or the first group that is not empty, or
@@ -377,10 +388,10 @@ type candidate struct {
 func (r *rule) candidate(path string, text []byte, at []int) candidate {
 	start, end := at[0], at[1]
 	c := candidate{path: path, match: bytes.Trim(text[start:end], "\n")}
-	c.secret = c.match
+	c.secret, c.from = c.match, end-len(bytes.TrimLeft(text[start:end], "\n"))
 	for g := 1; 2*g+1 < len(at); g++ {
 		if at[2*g] >= 0 && (g == r.group || r.group == 0 && at[2*g] < at[2*g+1]) {
-			c.secret = text[at[2*g]:at[2*g+1]]
+			c.secret, c.from = text[at[2*g]:at[2*g+1]], at[2*g]
 			break
 		}
 	}

@@ -47,6 +47,7 @@ func (d *Detector) encoded(s search) (found []Match) {
 		}
 		line, counted = line+bytes.Count(s.text[counted:from], newline), from
 		for _, m := range d.find(search{path: s.path, text: plain}) {
+			s.note(from, from+len(literal))
 			found = append(found, Match{Rule: m.Rule, Line: line, Last: line, Encoded: true})
 		}
 		if len(found) >= matchLimit {
