@@ -154,6 +154,9 @@ type Spec struct {
 	// with the packets, and never the prison: no message to its processes has them. Only [Backend.Start] needs them.
 	Secrets []secret.Secret `json:"-"`
 	Limits  Limits
+	// Record requests a record of all programs that run inside, see package execs. Without it, nothing watches them. Prisons made
+	// by Open have no record.
+	Record bool
 }
 
 // Tool is a program, or a folder of programs, of the host that a prison may use. It must be readable by all users.

@@ -38,6 +38,8 @@ const (
 	NoCPULimit Missing = "no-cpu-limit"
 	// LooseProcessLimit means that the process limit counts all processes of the uid.
 	LooseProcessLimit Missing = "loose-process-limit"
+	// NoPrograms means that the programs inside are not recorded.
+	NoPrograms Missing = "no-programs"
 )
 
 // Lacks reports whether a measure is missing.
@@ -48,4 +50,9 @@ func (i Isolation) Lacks(kind Missing) bool {
 		}
 	}
 	return false
+}
+
+// Unrecorded is the weakness of a prison whose programs should be recorded and are not.
+func Unrecorded(reason string) Weakness {
+	return Weakness{Kind: NoPrograms, Text: "programs are not recorded: " + reason}
 }

@@ -323,12 +323,12 @@ func (k *networkKeeper) takeInterface(ctx context.Context, p *dialect.Platform, 
 func (k *networkKeeper) receive(ctx context.Context, link wire.Conn) (came bool, err error) {
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
-	_, err = wire.AwaitReady(link, func(tap *os.File) error {
+	_, err = wire.AwaitReady(link, wire.Handed{Tap: func(tap *os.File) error {
 		if came = usernet.IsInterface(int(tap.Fd())); came {
 			return k.network.Connect(tap)
 		}
 		return tap.Close()
-	})
+	}})
 	return came, err
 }
 

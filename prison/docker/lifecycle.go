@@ -156,7 +156,18 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	}
 	p.Weaker = plan.weaker
 	err = e.run(ctx, p, r, s)
-	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: p.Weaker}, err
+	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: append(p.Weaker, unrecorded(p, s)...)}, err
+}
+
+// unrecorded returns the weakness of a prison whose programs should be recorded: only the native backend has a recorder.
+func unrecorded(p *dialect.Platform, s prison.Spec) []prison.Weakness {
+	switch {
+	case !s.Record:
+		return nil
+	case p.Foreign(p.RuntimeOf(s)):
+		return []prison.Weakness{prison.Unrecorded("the runtime has a kernel of its own, which starts them")}
+	}
+	return []prison.Weakness{prison.Unrecorded("only a native prison has a recorder")}
 }
 
 // renew makes the container, unless the old one still matches the plan. The home stays; /etc comes from the image.

@@ -53,13 +53,19 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if err := ensureFolders(ctx, s); err != nil {
 		return i, err
 	}
+	var lacks []prison.Weakness
+	if s.Record {
+		if err := walls.CheckPrograms(); err != nil {
+			s.Record, lacks = false, []prison.Weakness{prison.Unrecorded(err.Error())}
+		}
+	}
 	keeper, link, err := startKeeper(s)
 	if err != nil {
 		return i, fmt.Errorf("start keeper: %w", err)
 	}
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
-	i.Weaker, err = wire.AwaitReady(link, nil)
+	i.Weaker, err = wire.AwaitReady(link, wire.Handed{})
 	if ctx.Err() != nil {
 		keeper.Kill() // before it has the lock, Stop cannot find it
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
@@ -67,6 +73,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if err != nil {
 		return i, errors.Join(walls.CheckKernel(), err)
 	}
+	i.Weaker = append(i.Weaker, lacks...)
 	return i, nil
 }
 
@@ -206,7 +213,7 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
-	_, err = wire.AwaitReady(link, network.Connect)
+	_, err = wire.AwaitReady(link, wire.Handed{Tap: network.Connect})
 	if !stop() && ctx.Err() != nil {
 		err = ctx.Err()
 	}

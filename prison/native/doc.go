@@ -25,6 +25,11 @@
 // It also has the files that the network's process does not have: the rules, the state and the ledger (package
 // prison/egress/control).
 //
+// A record of programs adds another process outside, the recorder (package prison/watch/execs). Init gives its processes a
+// second filter, which sends the calls that begin and end programs to a listener. Init passes the listener to the keeper,
+// the keeper to the recorder, and nobody inside keeps it. The keeper starts a successor if the recorder ends or does not
+// answer.
+//
 // A prison made by Open has no keeper. Its init is a child of the caller, and ends when the caller's end of a
 // socket pair is closed.
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/inside"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 
 	"golang.org/x/sys/unix"
 )
@@ -180,7 +181,7 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	}
 	t := folderTask{UID: s.UID, GID: s.GID}
 	paths := []string{s.Workspace}
-	for _, name := range append(ownFolders, inside.Lower, commandName, logName) {
+	for _, name := range append(ownFolders, inside.Lower, commandName, logName, execs.FileName, execs.OldName) {
 		paths = append(paths, filepath.Join(s.Dir, name))
 	}
 	for _, path := range paths {

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -29,15 +30,17 @@ const (
 
 // keeper is the process outside on which a started prison depends.
 type keeper struct {
-	spec    prison.Spec
-	state   state
-	limits  *walls.Limits
-	init    *os.Process
-	link    wire.Conn
-	network *usernet.Network // set for an open network
-	command *wire.Command
-	log     *os.File
-	logged  int64
+	spec     prison.Spec
+	state    state
+	noting   sync.Mutex // of the successors of processes in state
+	limits   *walls.Limits
+	init     *os.Process
+	link     wire.Conn
+	network  *usernet.Network // set for an open network
+	programs *programs        // set for a prison whose programs are recorded
+	command  *wire.Command
+	log      *os.File
+	logged   int64
 }
 
 // keeperConfig is the configuration of a keeper. Spec comes without its secrets.
@@ -159,16 +162,29 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 	if k.network, err = usernet.Start(k.spec, k.noteNetwork); err != nil {
 		return nil, err
 	}
+	if k.programs, err = startPrograms(k.spec, k.noteRecorder); err != nil {
+		return nil, err
+	}
 	k.init, k.link, err = newPrison(k.spec, true, k.limits, enter, socket, lock)
 	if err != nil {
 		return nil, err
 	}
-	return wire.AwaitReady(k.link, k.network.Connect)
+	return wire.AwaitReady(k.link, wire.Handed{Tap: k.network.Connect, Listener: k.programs.Connect})
 }
 
 // noteNetwork records in the state file which process carries the packets of an open network.
 func (k *keeper) noteNetwork(pid int) error {
+	k.noting.Lock()
+	defer k.noting.Unlock()
 	k.state.Relay = identify(pid)
+	return hostfile.Write(k.path(stateName), k.state)
+}
+
+// noteRecorder records in the state file which process records the programs.
+func (k *keeper) noteRecorder(pid int) error {
+	k.noting.Lock()
+	defer k.noting.Unlock()
+	k.state.Recorder = identify(pid)
 	return hostfile.Write(k.path(stateName), k.state)
 }
 
@@ -251,6 +267,7 @@ func (k *keeper) cleanUp() {
 		k.init.Wait()
 	}
 	k.network.End()
+	k.programs.End()
 	k.state.clear(k.spec.Dir) //nolint:errcheck // the next command cleans up the rest
 }
 
@@ -258,6 +275,10 @@ func (k *keeper) cleanUp() {
 func (s state) clear(dir string) error {
 	if err := errors.Join(s.Init.end(walls.StopPatience), s.Relay.end(walls.StopPatience)); err != nil {
 		return err // its control groups could not be removed either
+	}
+	s.Recorder.await(recorderPatience) // it ends when its keeper has ended, after it has written everything
+	if err := s.Recorder.end(walls.StopPatience); err != nil {
+		return err
 	}
 	var errs []error
 	for _, g := range s.Cgroups {

@@ -76,8 +76,8 @@ func output(t *testing.T, b prison.Backend, s prison.Spec, script string) string
 
 // keptState is the part of the keeper's state file that these tests read.
 type keptState struct {
-	Keeper, Init struct{ PID int }
-	Cgroups      []string
+	Keeper, Init, Recorder struct{ PID int }
+	Cgroups                []string
 }
 
 func stateOf(t *testing.T, s prison.Spec) (k keptState) {

@@ -41,6 +41,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(examinerEnv) != "" {
 		os.Exit(examineAndTell())
 	}
+	if count := os.Getenv(execerEnv); count != "" {
+		os.Exit(beExecer(count))
+	}
+	if step := os.Getenv(stepEnv); step != "" {
+		os.Exit(beStep(step))
+	}
 	os.Exit(m.Run())
 }
 
@@ -86,11 +92,11 @@ func needNative(t *testing.T) prison.Backend {
 	return b
 }
 
-// options returns a phantom for the current user.
+// options returns a phantom for the current user. As by default, programs are recorded.
 func options(t testing.TB) prisontest.Options {
 	t.Helper()
 	uid, gid := prisontest.Phantom(t)
-	return prisontest.Options{UID: uid, GID: gid, Network: prisontest.Required("network")}
+	return prisontest.Options{UID: uid, GID: gid, Network: prisontest.Required("network"), Record: true}
 }
 
 func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }

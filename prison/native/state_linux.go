@@ -24,11 +24,12 @@ const (
 
 // state is what Stop needs when the keeper does not answer. The keeper writes it.
 type state struct {
-	Keeper  processID `json:"keeper"`
-	Init    processID `json:"init"`
-	Relay   processID `json:"relay"`   // of an open network
-	Cgroups []string  `json:"cgroups"` // directories
-	Lock    string    `json:"lock"`    // identity of the lock that the keeper holds, see [identityOf]
+	Keeper   processID `json:"keeper"`
+	Init     processID `json:"init"`
+	Relay    processID `json:"relay"`    // of an open network
+	Recorder processID `json:"recorder"` // of a prison whose programs are recorded
+	Cgroups  []string  `json:"cgroups"`  // directories
+	Lock     string    `json:"lock"`     // identity of the lock that the keeper holds, see [identityOf]
 }
 
 // elsewhere reports whether the state belongs to another prison, of whose folder this one is a copy, and which
@@ -125,6 +126,14 @@ func (p processID) end(patience time.Duration) error {
 		return fmt.Errorf("process %d: %w (one in a frozen control group does not, see /proc/%d/cgroup)", p.PID, err, p.PID)
 	}
 	return nil
+}
+
+// await waits a while until the process has ended by itself.
+func (p processID) await(patience time.Duration) {
+	if fd, alive := p.open(); alive {
+		awaitDeath(fd, patience) //nolint:errcheck // who calls ends it then
+		unix.Close(fd)
+	}
 }
 
 // awaitDeath waits until the process of a pidfd has ended.

@@ -28,6 +28,8 @@ type Options struct {
 	Brief bool
 	// Network is set for backends and machines on which NetworkOpen must work.
 	Network bool
+	// Record records the programs in the suite's prisons.
+	Record bool
 	// Dir is the folder for workspaces and host state. Empty means a new temporary folder.
 	Dir string
 }
@@ -86,7 +88,7 @@ func NewSpec(t testing.TB, b prison.Backend, o Options) prison.Spec {
 		ID:  fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()),
 		Dir: filepath.Join(dir, "state"), Workspace: filepath.Join(dir, "work"),
 		UID: o.UID, GID: o.GID, User: login, Hostname: host, Image: o.Image, Runtime: o.Runtime,
-		Limits: prison.Limits{Memory: 1 << 30, PIDs: 256},
+		Limits: prison.Limits{Memory: 1 << 30, PIDs: 256}, Record: o.Record,
 	}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		t.Fatal(err)

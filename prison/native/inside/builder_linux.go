@@ -171,6 +171,7 @@ func (b *builder) becomeInit(inherited int) error {
 		Weaker:  b.weaker,
 		Listens: inherited > 1,
 		Agent:   b.agent(),
+		Record:  b.Spec.Record && b.Shared,
 	}, inherited)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type initConfig struct {
 	Weaker  []prison.Weakness
 	Listens bool
 	Agent   int // the agent's uid, if init has another one
+	Record  bool
 }
 
 // server is the state of init, which answers one request for each connection.
@@ -44,7 +45,7 @@ func Serve(config []byte, _ int) int {
 	if json.Unmarshal(config, &s.initConfig) != nil {
 		return 1
 	}
-	s.Env, s.procs = wire.UnpackAll(s.Env), newProcesses(phantom(s.Agent))
+	s.Env, s.procs = wire.UnpackAll(s.Env), newProcesses(phantom(s.Agent), s.Record)
 	s.becomeNameless()
 	link, err := wire.FileConn(wire.InheritedFile(0))
 	if err != nil {
@@ -60,7 +61,7 @@ func Serve(config []byte, _ int) int {
 		}
 		go s.accept(l)
 	}
-	if s.tell(wire.Announcement{Weaker: s.Weaker}) != nil {
+	if s.handListener() != nil || s.tell(wire.Announcement{Weaker: s.Weaker}) != nil {
 		return 1
 	}
 	s.Weaker = nil
@@ -132,10 +133,24 @@ func (s *server) accept(l wire.Conn) {
 }
 
 // tell sends an announcement to the keeper.
-func (s *server) tell(a wire.Announcement) error {
+func (s *server) tell(a wire.Announcement, files ...*os.File) error {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
-	return s.link.Send(a)
+	return s.link.Send(a, files...)
+}
+
+// handListener gives the keeper the descriptor to which the kernel sends the calls of a recorded prison. Nobody inside has it
+// afterwards.
+func (s *server) handListener() error {
+	if !s.Record {
+		return nil
+	}
+	made := <-s.procs.listener
+	if made.err != nil {
+		return s.tell(wire.Announcement{Error: "record programs: " + made.err.Error()})
+	}
+	defer made.file.Close()
+	return s.tell(wire.Announcement{Listener: true}, made.file)
 }
 
 func (s *server) serve(c wire.Conn) {

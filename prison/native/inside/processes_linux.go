@@ -22,20 +22,36 @@ type processes struct {
 	mu    sync.Mutex
 	waits map[int]chan int // channels for exit statuses, by pid
 	child chan os.Signal
+	// listener receives the descriptor to which the kernel sends the calls of a recorded prison.
+	listener chan madeListener
 }
 
-func newProcesses(agent phantom) *processes {
-	p := &processes{agent: agent, forks: make(chan func()), waits: map[int]chan int{}, child: make(chan os.Signal, 1)}
+// madeListener is the result of [walls.ListenToPrograms].
+type madeListener struct {
+	file *os.File
+	err  error
+}
+
+func newProcesses(agent phantom, record bool) *processes {
+	p := &processes{
+		agent: agent, forks: make(chan func()), waits: map[int]chan int{}, child: make(chan os.Signal, 1),
+		listener: make(chan madeListener, 1),
+	}
 	signal.Notify(p.child, unix.SIGCHLD)
-	go p.fork()
+	go p.fork(record)
 	return p
 }
 
-// fork starts all processes from one thread, from which they inherit no capabilities.
-func (p *processes) fork() {
+// fork starts all processes from one thread, from which they inherit no capabilities, and the filter of a recorded prison. Init's
+// other threads do not have that filter.
+func (p *processes) fork(record bool) {
 	runtime.LockOSThread()
 	if err := p.agent.keepPrivileges(); err != nil {
 		panic(err) // the agent must not have a right of init's
+	}
+	if record {
+		file, err := walls.ListenToPrograms()
+		p.listener <- madeListener{file, err}
 	}
 	for start := range p.forks {
 		start()

@@ -133,7 +133,7 @@ func (n *Network) give(c carrier) error {
 	}
 	if err == nil {
 		c.link.SetReadDeadline(time.Now().Add(readyPatience))
-		_, err = wire.AwaitReady(c.link, nil)
+		_, err = wire.AwaitReady(c.link, wire.Handed{})
 		c.link.SetReadDeadline(time.Time{})
 	}
 	if err == nil && n.note != nil {

@@ -14,7 +14,7 @@ import (
 // Examine reports which mechanisms of the walls this machine has. The probe creates all namespaces for a moment.
 func Examine(probe func() error) []prison.Finding {
 	findings := []prison.Finding{
-		kernelFinding(), idsFinding(), namespacesFinding(probe), filterFinding(), landlockFinding(), overlayFinding(),
+		kernelFinding(), idsFinding(), namespacesFinding(probe), filterFinding(), landlockFinding(), overlayFinding(), programsFinding(),
 	}
 	if missing := coreMissing(); missing != "" {
 		findings = append(findings, prison.Finding{Name: "core dumps", Value: "off for files", Lack: missing})
@@ -112,6 +112,14 @@ func overlayFinding() prison.Finding {
 	f := prison.Finding{Name: "overlay for ordinary users", Value: "yes"}
 	if !kernelAtLeast(5, 11) {
 		f.Value, f.Lack = "no, from Linux 5.11 on", "host paths are visible in mountinfo"
+	}
+	return f
+}
+
+func programsFinding() prison.Finding {
+	f := prison.Finding{Name: "record of programs", Value: "yes"}
+	if err := CheckPrograms(); err != nil {
+		f.Value, f.Lack = "no", prison.Unrecorded(err.Error()).Text
 	}
 	return f
 }

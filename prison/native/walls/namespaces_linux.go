@@ -186,7 +186,7 @@ func (c Child) Help(ctx context.Context) error {
 	defer p.Wait()
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { p.Kill() })()
-	if _, err := wire.AwaitReady(link, nil); err != nil {
+	if _, err := wire.AwaitReady(link, wire.Handed{}); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	return nil

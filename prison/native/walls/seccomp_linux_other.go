@@ -2,7 +2,12 @@
 
 package walls
 
-import "github.com/git-airlock/git-airlock/prison"
+import (
+	"errors"
+	"os"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
 
 // filterMissing is the reason why this machine has no filter.
 const filterMissing = "the system call filter is not written for this processor"
@@ -16,3 +21,9 @@ func FilterCalls() ([]prison.Weakness, error) {
 
 // FilterNetwork filters nothing on this processor.
 func FilterNetwork() error { return nil }
+
+// ListenToPrograms fails on this processor.
+func ListenToPrograms() (*os.File, error) { return nil, CheckPrograms() }
+
+// CheckPrograms returns an error: there is no filter for this processor.
+func CheckPrograms() error { return errors.New(filterMissing) }

@@ -18,6 +18,8 @@ type Announcement struct {
 	Error  string            `json:",omitempty"`
 	Weaker []prison.Weakness `json:",omitempty"`
 	Tap    bool              `json:",omitempty"` // the other end of the interface comes with this message
+	// Listener reports that the descriptor to which the kernel sends the calls of a recorded prison comes with this message.
+	Listener bool `json:",omitempty"`
 	// The output and the state of a launched command, from init to the keeper.
 	Output []byte   `json:",omitempty"`
 	State  *Command `json:",omitempty"`
@@ -31,10 +33,23 @@ type Command struct {
 	Status int      `json:"status"`
 }
 
+// Handed takes the descriptors that a child hands over before it is ready. Without a function, the descriptor is an error.
+type Handed struct {
+	Tap      func(*os.File) error // the other end of a network interface
+	Listener func(*os.File) error
+}
+
+// take returns the step that needs the descriptor of an announcement, and its name.
+func (h Handed) take(a Announcement) (what string, do func(*os.File) error) {
+	if a.Tap {
+		return "connect the network", h.Tap
+	}
+	return "record programs", h.Listener
+}
+
 // AwaitReady waits until the child announces that it is ready, and returns the weaknesses of its prison, or the
-// error that the child reports. Before that, the child may hand over the other end of a network interface, which
-// AwaitReady passes to connect. If connect is nil, that is an error.
-func AwaitReady(link Conn, connect func(tap *os.File) error) (weaker []prison.Weakness, err error) {
+// error that the child reports.
+func AwaitReady(link Conn, handed Handed) (weaker []prison.Weakness, err error) {
 	for {
 		var a Announcement
 		files, err := link.Recv(&a)
@@ -45,15 +60,16 @@ func AwaitReady(link Conn, connect func(tap *os.File) error) (weaker []prison.We
 			return nil, fmt.Errorf("wait for the first process: %w", err)
 		case a.Error != "":
 			return nil, errors.New(a.Error)
-		case !a.Tap:
+		case !a.Tap && !a.Listener:
 			return a.Weaker, nil
 		}
-		if connect == nil || len(files) != 1 {
+		what, take := handed.take(a)
+		if take == nil || len(files) != 1 {
 			CloseAll(files)
 			return nil, errors.New("the first process sent an unexpected descriptor")
 		}
-		if err := connect(files[0]); err != nil {
-			return nil, fmt.Errorf("connect the network: %w", err)
+		if err := take(files[0]); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
 }

@@ -32,6 +32,8 @@ const (
 	Helper  = "helper"
 	Relay   = "relay"
 	Egress  = "egress" // of package egress
+	// Recorder is the role of package execs.
+	Recorder = "recorder"
 )
 
 // envelope is the content of the sealed memory file.

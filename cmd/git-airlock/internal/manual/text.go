@@ -101,6 +101,7 @@ var Settings = []Setting{
 	{"airlock.checkpoint.max", "`2g`", "the most bytes that the checkpoints of an airlock use. Beyond them, or beyond 200 checkpoints, the oldest are removed"},
 	{"airlock.runs.keep", "`50`", "the number of records of each session that `git airlock runs prune` keeps"},
 	{"airlock.runs.maxBytes", "`16m`", "the most bytes of a run's record. The largest files are left out beyond it, and each file is cut at 8 MiB"},
+	{"airlock.exec.record", "`true`", "`false`: do not record which programs run in the prison. Nothing watches them then, and a program inside may listen to system calls of its own (`seccomp_unotify(2)`)"},
 	{"airlock.maxFileSize", "`50m`", "the rule `large-file` holds a larger file"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: the action of a rule of the gate"},
 	{"airlock.policyFile", "none", "a file with a policy of your own, of the same form as a team's policy: an absolute path, or one that begins with `~/`"},

@@ -62,11 +62,10 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 // restart starts the prison of a workspace again.
 func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	s := c.session
-	spec, err := s.Prisons().Spec(*r)
+	spec, err := s.Prisons().StartSpec(*r, c.environ())
 	if err != nil {
 		return err
 	}
-	spec.Env = c.environ()
 	b := s.Prisons().Backend(*r)
 	if err := b.Stop(ctx, spec); err != nil { // the remains of a crash
 		return err

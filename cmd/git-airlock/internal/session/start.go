@@ -145,11 +145,10 @@ func (c resolved) begin(ctx context.Context) (airlock.Record, error) {
 func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.Patterns, changes func() (int, error)) error {
 	s := c.session
 	r.Session = identity.SessionID(s.Now(), r.ID)
-	spec, err := s.Prisons().Spec(*r)
+	spec, err := s.Prisons().StartSpec(*r, c.environ())
 	if err != nil {
 		return err
 	}
-	spec.Env = c.environ()
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return err
 	}

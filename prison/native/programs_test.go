@@ -1,0 +1,275 @@
+//go:build linux
+
+package native_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/native"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() { execs.Begin(mask) }
+
+// secret is masked in the records of these tests.
+const secret = "s3cr3t"
+
+func mask(words []string) []string {
+	words = slices.Clone(words)
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], secret, "***")
+	}
+	return words
+}
+
+// patience bounds what should take a moment.
+const patience = 20 * time.Second
+
+// recorded starts a prison whose programs are recorded.
+func recorded(t testing.TB) (prison.Backend, prison.Spec, prison.Prison) {
+	t.Helper()
+	b := native.New()
+	prisontest.Need(t, "native", b.Probe(t.Context()))
+	s := prisontest.NewSpec(t, b, options(t))
+	if err := b.Prepare(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return b, s, startRecorded(t, b, s)
+}
+
+func startRecorded(t testing.TB, b prison.Backend, s prison.Spec) prison.Prison {
+	t.Helper()
+	i, err := b.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Lacks(prison.NoPrograms) {
+		prisontest.Need(t, "native", fmt.Errorf("%v", i.Weaker))
+	}
+	p, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// shell runs a script to its end.
+func shell(t testing.TB, p prison.Prison, script string) {
+	t.Helper()
+	if status, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", script}}); err != nil || status != 0 {
+		t.Fatal(status, err)
+	}
+}
+
+// records waits until every program in the record has ended and the condition holds, and returns the record.
+func records(t testing.TB, s prison.Spec, done func([]execs.Record) bool) []execs.Record {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		all, err := execs.Read(s.Dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if done(all) {
+			return all
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not in the record: %+v", all)
+		}
+	}
+}
+
+// ended reports whether the last program of a record has the arguments and has ended.
+func ended(argv ...string) func([]execs.Record) bool {
+	return func(all []execs.Record) bool {
+		return slices.ContainsFunc(all, func(r execs.Record) bool { return slices.Equal(r.Argv, argv) && r.MS != nil })
+	}
+}
+
+// TestProgramRecord compares the records of one shell's programs. The prison is stopped while one of them runs.
+func TestProgramRecord(t *testing.T) {
+	b, s, p := recorded(t)
+	shell(t, p, `printf '#!/usr/bin/env -S sh -e\nexit 5' >t; ln -s t u`)
+	shell(t, p, `sh -c 'exit 3'; (cd /tmp; /bin/true `+secret+`); ./absent; chmod +x t; ./u a 'b c'
+sh -c 'sleep 0.1; kill -9 $$'; sleep 60 & exit 0`)
+	records(t, s, func(all []execs.Record) bool { // a program that runs for a while has a record, too
+		return slices.ContainsFunc(all, func(r execs.Record) bool { return slices.Equal(r.Argv, []string{"sleep", "60"}) })
+	})
+	if err := b.Stop(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	all := records(t, s, func([]execs.Record) bool { return true })
+	shell := slices.IndexFunc(all, func(r execs.Record) bool { return len(r.Argv) > 2 && strings.HasPrefix(r.Argv[2], "sh -c 'exit 3'") })
+	if shell < 0 || all[shell].Top || all[shell].PPID != 1 || all[shell].Exit == nil || *all[shell].Exit != 0 {
+		t.Fatalf("the shell is not in the record: %+v", all)
+	}
+	var got []string
+	for _, r := range all[shell+1:] {
+		if r.Top {
+			got = append(got, line(r))
+		}
+		if r.MS == nil && r.Ran() {
+			t.Errorf("it has not ended: %+v", r)
+		}
+	}
+	want := []string{
+		`sh ["-c" "exit 3"] ran exit 3 in /workspace top`,
+		`true ["***"] ran exit 0 in /tmp top`,
+		`absent [] exit - in /workspace top`,
+		`chmod ["+x" "t"] ran exit 0 in /workspace top`,
+		`u ["a" "b c"] ran exit 5 in /workspace top`,
+		`sh ["-c" "sleep 0.1; kill -9 $$"] ran exit 137 in /workspace top`,
+		`sleep ["60"] ran exit 137 in /workspace top`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("record:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// line describes a record, without what depends on the system.
+func line(r execs.Record) string {
+	words := []string{filepath.Base(r.Path), fmt.Sprintf("%q", r.Argv[1:])}
+	if r.Exe != nil {
+		words = append(words, "ran")
+	}
+	exit := "-"
+	if r.Exit != nil {
+		exit = fmt.Sprint(*r.Exit)
+	}
+	words = append(words, "exit "+exit, "in "+r.CWD)
+	for word, is := range map[string]bool{"top": r.Top, "disputed": r.Disputed, "cut": r.Cut, "denied": r.Deny != nil} {
+		if is {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// recorderOf returns the process id of the recorder of a prison, which is another one than the given one.
+func recorderOf(t *testing.T, s prison.Spec, other int) int {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if pid := stateOf(t, s).Recorder.PID; pid > 0 && pid != other {
+			return pid
+		}
+	}
+	t.Fatal("no recorder")
+	return 0
+}
+
+// TestRecorderKilled kills the recorder again and again while programs start. None of them fails or waits for long.
+func TestRecorderKilled(t *testing.T) {
+	_, s, p := recorded(t)
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		shell(t, p, `i=0; while [ $i -lt 800 ]; do /bin/true $i || exit 1; i=$((i+1)); done`)
+	}()
+	pid, kills := 0, 0
+	for running := true; running; kills++ {
+		pid = recorderOf(t, s, pid)
+		select {
+		case <-done:
+			running = false
+		case <-time.After(300 * time.Millisecond):
+			unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	shell(t, p, "/bin/true last")
+	all := records(t, s, ended("/bin/true", "last"))
+	t.Logf("%d of 800 programs recorded, after %d kills", len(all)-3, kills)
+	for i := range all[1:] {
+		if all[i].Seq == all[i+1].Seq {
+			t.Fatalf("two records have the number %d", all[i].Seq)
+		}
+	}
+}
+
+// TestRecorderStopped stops the recorder by a signal. A successor answers the program that waits.
+func TestRecorderStopped(t *testing.T) {
+	_, s, p := recorded(t)
+	pid := recorderOf(t, s, 0)
+	unix.Kill(pid, unix.SIGSTOP)
+	shell(t, p, "/bin/true waits")
+	records(t, s, ended("/bin/true", "waits"))
+}
+
+// TestKeeperKilledWhileRecording checks that no process inside outlives the keeper, which held the listener, and that the record
+// goes on after the next start.
+func TestKeeperKilledWhileRecording(t *testing.T) {
+	b, s, p := recorded(t)
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "while :; do /bin/true; done"}}) //nolint:errcheck // it is killed
+	}()
+	records(t, s, func(all []execs.Record) bool { return len(all) > 20 })
+	state := stateOf(t, s)
+	unix.Kill(state.Keeper.PID, unix.SIGKILL)
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("the prison outlives its keeper")
+	}
+	p = startRecorded(t, b, s)
+	if native.LooksAlive(state.Recorder.PID) && recorderOf(t, s, 0) == state.Recorder.PID {
+		t.Error("the recorder of the last run still runs")
+	}
+	before := len(records(t, s, func([]execs.Record) bool { return true }))
+	shell(t, p, "/bin/true again")
+	all := records(t, s, ended("/bin/true", "again"))
+	if len(all) <= before {
+		t.Errorf("%d records became %d", before, len(all))
+	}
+}
+
+// TestNoRecord checks that nothing is recorded unless it is asked for.
+func TestNoRecord(t *testing.T) {
+	b, s := prepared(t)
+	s.Record = false
+	if _, err := b.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, b, s, "grep Seccomp_filters /proc/self/status"); got != "Seccomp_filters:\t1" {
+		t.Errorf("filters: %q", got)
+	}
+	if pid := stateOf(t, s).Recorder.PID; pid != 0 {
+		t.Errorf("recorder %d", pid)
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, execs.FileName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("record: %v", err)
+	}
+}
+
+// BenchmarkThousandPrograms measures a shell that starts a thousand programs, by turns in a prison with a record and in one without.
+func BenchmarkThousandPrograms(b *testing.B) {
+	took := map[bool][]float64{}
+	prisons := map[bool]prison.Prison{}
+	for _, record := range []bool{false, true} {
+		backend, s := benchSpec(b)
+		s.Record = record
+		prisons[record] = startRecorded(b, backend, s)
+	}
+	for b.Loop() {
+		for record, p := range prisons {
+			begun := time.Now()
+			shell(b, p, `i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done`)
+			took[record] = append(took[record], time.Since(begun).Seconds()*1000)
+		}
+	}
+	for record, name := range map[bool]string{false: "ms-plain", true: "ms-recorded"} {
+		slices.Sort(took[record])
+		b.ReportMetric(took[record][len(took[record])/2], name)
+	}
+}

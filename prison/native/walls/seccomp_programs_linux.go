@@ -1,0 +1,88 @@
+//go:build linux && (amd64 || arm64)
+
+package walls
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// programCalls are the calls with which programs begin and end.
+var programCalls = []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_EXIT, unix.SYS_EXIT_GROUP}
+
+// programFilter sends the given calls to a listener, and allows all others. Calls of other architectures are killed by the other
+// filter, whose answer counts first.
+func programFilter(calls []uint32) program {
+	var p program
+	p.load(dataArch)
+	p.ifEqual(auditArch, 1)
+	p.emit(unix.BPF_JMP|unix.BPF_JA, 0, 0, 1)
+	p.ret(retAllow)
+	p.load(dataNumber)
+	for _, number := range calls {
+		p.answer(number, unix.SECCOMP_RET_USER_NOTIF)
+	}
+	p.ret(retAllow)
+	return p
+}
+
+// ListenToPrograms makes the kernel send the calls with which this thread and its children begin and end programs to the listener
+// that it returns, see package execs. Until somebody answers, the calls wait. A process that waits can be killed.
+func ListenToPrograms() (*os.File, error) { return listenTo(programCalls) }
+
+func listenTo(calls []uint32) (*os.File, error) {
+	p := programFilter(calls)
+	fprog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
+	runtime.KeepAlive(p)
+	if e != 0 {
+		return nil, e
+	}
+	return os.NewFile(fd, "listener"), nil
+}
+
+// CheckPrograms returns an error if programs cannot be recorded here. It tries, in a thread that ends.
+func CheckPrograms() error {
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && bytes.HasPrefix(scope, []byte("3")) {
+		return errors.New("kernel.yama.ptrace_scope is 3")
+	}
+	if err := readOwnMemory(); err != nil {
+		return fmt.Errorf("process_vm_readv: %w", err)
+	}
+	tried := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			var listener *os.File
+			// Without exit: a thread that could not exit would end this process.
+			if listener, err = listenTo(programCalls[:1]); err == nil {
+				listener.Close()
+			}
+		}
+		tried <- err
+	}()
+	switch err := <-tried; {
+	case errors.Is(err, unix.EINVAL):
+		return errors.New("it needs Linux 5.19")
+	case errors.Is(err, unix.EBUSY):
+		return errors.New("another program listens to the system calls of this one")
+	default:
+		return err
+	}
+}
+
+func readOwnMemory() error {
+	from, to := [1]byte{1}, [1]byte{}
+	local := []unix.Iovec{{Base: &to[0]}}
+	local[0].SetLen(1)
+	_, err := unix.ProcessVMReadv(os.Getpid(), local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&from[0])), Len: 1}}, 0)
+	return err
+}

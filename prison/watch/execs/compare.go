@@ -1,0 +1,72 @@
+package execs
+
+import "slices"
+
+// call is what a process asked the kernel to execute.
+type call struct {
+	path string
+	argv []string
+	cut  bool
+}
+
+// given is what the kernel gave to a new program.
+type given struct {
+	path string
+	argv []string
+	cut  bool
+}
+
+// maxInterpreters bounds the words that the kernel puts before the name of a script: an interpreter and an argument for each of
+// the five levels of execve(2).
+const maxInterpreters = 10
+
+// gave reports whether a program was executed by a call. For a script, the kernel puts the interpreter's name and its argument
+// first, and the path of the script replaces the first argument. A helper of binfmt_misc may keep that argument.
+func (c call) gave(g given) bool {
+	if c.path != g.path {
+		return false
+	}
+	argv := c.argv
+	if len(argv) == 0 {
+		argv = []string{""} // as the kernel does
+	}
+	if c.cut || g.cut {
+		return alike(argv, g.argv) || before(argv, g.argv, c.path)
+	}
+	if slices.Equal(argv, g.argv) {
+		return true
+	}
+	rest := argv[1:]
+	for n := 1; n <= maxInterpreters && n < len(g.argv); n++ {
+		after := g.argv[n:]
+		if after[0] == c.path && (slices.Equal(after[1:], rest) || slices.Equal(after[1:], argv)) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike compares the part of two lists of arguments that both have.
+func alike(a, b []string) bool {
+	n := min(len(a), len(b)) - 1 // the last word may be a part
+	for i := 0; i < n; i++ {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	if n < 0 {
+		return true
+	}
+	m := min(len(a[n]), len(b[n]))
+	return a[n][:m] == b[n][:m]
+}
+
+// before is alike for scripts.
+func before(argv, got []string, path string) bool {
+	for n := 1; n <= maxInterpreters && n < len(got); n++ {
+		if got[n] == path && alike(argv[1:], got[n+1:]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,32 @@
+// Package execs records the programs that run in a prison.
+//
+// A prison's init gives its processes a filter of system calls that sends execve(2), execveat(2), exit(2) and
+// exit_group(2) to a listener (seccomp_unotify(2)). The keeper holds the listener, and a process beside it, the recorder,
+// answers: it reads the path and the arguments from the memory of the process, and lets the call continue. Nothing inside
+// can reach the listener or the recorder.
+//
+// # What a record means
+//
+// A record contains the arguments that a process had when it made the call. The kernel reads them once more, so another
+// thread can change them in between. Therefore the recorder reads again what the kernel gave to the new program: its own
+// copy of path and arguments, and the file (exe). It does so a moment after the call, or at the latest when the process
+// exits or makes its next call, before it can continue. A difference is marked as disputed, and so is a program that
+// was killed before it could be checked. A program can change its copy of the arguments, but not exe.
+//
+// Not seen are the commands that a shell has built in, code in an interpreter, and programs that another program loads
+// without execve. Programs of other architectures are killed by their first system call, and recorded.
+//
+// # If a process ends
+//
+// The keeper's end ends the prison. If the recorder ends, the keeper starts another one, and meanwhile the prison's
+// processes wait. The kernel writes each call into memory that both recorders share, so that the second one answers the
+// call that the first one has taken. Without any listener, execve fails with ENOSYS: nothing runs unrecorded.
+//
+// A process has one listener only. In a prison whose programs are recorded, a program that wants a listener of its own
+// gets EBUSY (seccomp(2)), and has to go on without one.
+//
+// # Cost
+//
+// The recorder reads as little as possible while a process waits, and the rest while the kernel loads the program. Secrets
+// are masked before a record is written.
+package execs

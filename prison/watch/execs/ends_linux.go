@@ -1,0 +1,215 @@
+package execs
+
+import (
+	"encoding/binary"
+	"path"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// poll waits for the ends of processes.
+type poll struct{ epoll, event, link int }
+
+// Numbers that no process has.
+const (
+	eventTag = -1
+	linkTag  = -2
+)
+
+func newPoll(link wire.Conn) (p poll, err error) {
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return p, err
+	}
+	if p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return p, err
+	}
+	p.add(p.event, eventTag)
+	p.link = int(link.Fd())
+	p.add(p.link, linkTag)
+	return p, nil
+}
+
+// add waits for a descriptor. If that fails, the record of the process stays without an end.
+func (p poll) add(fd, tag int) {
+	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(tag)}) //nolint:errcheck
+}
+
+// wake ends the wait.
+func (p poll) wake() {
+	one := binary.NativeEndian.AppendUint64(nil, 1)
+	unix.Write(p.event, one) //nolint:errcheck // it is awake already
+}
+
+func (p poll) awake() {
+	var b [8]byte
+	unix.Read(p.event, b[:]) //nolint:errcheck // it was read before
+}
+
+// tend notes the ends of processes and writes records, until the keeper closes its link.
+func (r *recorder) tend() {
+	var proc procfs
+	events := make([]unix.EpollEvent, 64)
+	for open := true; open; {
+		n, err := unix.EpollWait(r.poll.epoll, events, r.patience())
+		for _, e := range events[:max(n, 0)] {
+			switch tag := int(e.Fd); tag {
+			case eventTag:
+				r.poll.awake()
+			case linkTag:
+				open = false
+			default:
+				r.died(&proc, tag)
+			}
+		}
+		if err != nil && err != unix.EINTR {
+			open = false
+		}
+		r.check(&proc)
+		r.flush()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.processes {
+		r.end(p, nil)
+	}
+	r.mu.Unlock()
+	r.flush()
+	r.mu.Lock()
+}
+
+// patience returns how long to wait for an event, in milliseconds. While nothing has to be checked or written, there is no limit.
+func (r *recorder) patience() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) > 0 {
+		return int(tick.Milliseconds())
+	}
+	for _, p := range r.processes {
+		if len(p.calls) > 0 || p.unwritten() {
+			return int(tick.Milliseconds())
+		}
+	}
+	r.idle = true
+	return -1
+}
+
+func (p *process) unwritten() bool {
+	return p.first != nil && !p.first.written || p.last != nil && !p.last.written
+}
+
+// died finishes a process that has ended by a signal, or whose last thread has ended.
+func (r *recorder) died(proc *procfs, pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.processes[pid]
+	if p == nil || !hasEnded(p.fd) { // its number belongs to another one now
+		return
+	}
+	if status, ok := waitStatus(proc, p); ok {
+		code := unix.WaitStatus(status).ExitStatus()
+		if s := unix.WaitStatus(status); s.Signaled() {
+			code = 128 + int(s.Signal())
+		}
+		p.code = &code
+	}
+	r.end(p, nil)
+}
+
+func hasEnded(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
+}
+
+// waitStatus returns the status with which a process has ended. Its parent may have taken the status already: kernels before
+// 6.15 forget it then.
+func waitStatus(proc *procfs, p *process) (status int, ok bool) {
+	if m := proc.image(p.pid); !m.failed && m.ended && unix.PidfdSendSignal(p.fd, 0, nil, 0) == nil {
+		return m.status, true
+	}
+	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
+	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(p.fd), unix.PIDFD_GET_INFO, uintptr(unsafe.Pointer(&info)))
+	return int(info.Exit_code), e == 0 && info.Mask&unix.PIDFD_INFO_EXIT != 0
+}
+
+// check looks at programs that run for a moment, and queues records of programs that run for longer.
+func (r *recorder) check(proc *procfs) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for _, p := range r.processes {
+		if len(p.calls) > 0 && now.Sub(p.calls[len(p.calls)-1].begun) >= checkAfter {
+			r.lookAt(proc, p, now)
+		}
+		for _, e := range []*entry{p.first, p.last} {
+			if e != nil && !e.written && now.Sub(e.begun) >= writeAfter {
+				e.written = true
+				r.queue = append(r.queue, e.Record)
+			}
+		}
+	}
+}
+
+// lookAt checks a program while it runs. The kernel may still be loading it, so that a difference counts only after a while.
+func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
+	m := proc.image(p.pid)
+	if m.failed || m.ended || m.unreadable || !m.complete() || unix.PidfdSendSignal(p.fd, 0, nil, 0) != nil {
+		return
+	}
+	for _, e := range p.calls {
+		if m.same(e.before) {
+			return
+		}
+	}
+	f := r.inspect(p, m)
+	last := p.calls[len(p.calls)-1]
+	if f.ok && last.call.gave(f.given) || now.Sub(last.begun) >= writeAfter {
+		r.ran(p, f)
+	}
+}
+
+// flush writes the queue.
+func (r *recorder) flush() {
+	r.mu.Lock()
+	queue := r.queue
+	r.queue = nil
+	r.drained.Broadcast()
+	r.mu.Unlock()
+	if len(queue) == 0 {
+		return
+	}
+	for i := range queue {
+		queue[i].hide(r.mask)
+	}
+	r.out.append(queue) //nolint:errcheck // a full disk: the missing numbers show what was lost
+}
+
+// hide masks secrets.
+func (r *Record) hide(mask func([]string) []string) {
+	if mask == nil {
+		return
+	}
+	words := mask(append([]string{r.Path}, r.Argv...))
+	r.Path, r.Argv = words[0], words[1:]
+	if r.Exe != nil {
+		exe := mask([]string{*r.Exe})[0]
+		r.Exe = &exe
+	}
+	r.CWD = mask([]string{r.CWD})[0]
+}
+
+// pathAt returns the path as which the kernel executes a file of execveat.
+func pathAt(dir int32, name string) string {
+	if dir == unix.AT_FDCWD || path.IsAbs(name) {
+		return name
+	}
+	at := "/dev/fd/" + strconv.Itoa(int(dir))
+	if name == "" {
+		return at
+	}
+	return at + "/" + name
+}

@@ -1,0 +1,197 @@
+package execs
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Names of the files in a prison's folder. The older file has the records from before the last rotation.
+const (
+	FileName = "exec.jsonl"
+	OldName  = FileName + ".1"
+)
+
+const (
+	// maxFile is the size at which the file is rotated. Both files together are at most twice as large.
+	maxFile = 32 << 20
+	// maxArguments bounds the bytes of recorded arguments.
+	maxArguments = 32 << 10
+	// maxPath is PATH_MAX of the kernel.
+	maxPath = 4096
+	// maxLine bounds a line of the file. JSON needs up to six bytes for one.
+	maxLine = 6 * (maxArguments + 4*maxPath)
+)
+
+// Record is one call of execve or execveat, and a line of the file. A later line with the same number replaces the earlier one:
+// a program that runs for longer than a moment has one line for its start, and one for its end.
+type Record struct {
+	Time time.Time `json:"t"`
+	Seq  uint64    `json:"seq"`
+	PID  int       `json:"pid"`  // inside
+	PPID int       `json:"ppid"` // inside
+	CWD  string    `json:"cwd"`
+	// Path and Argv are those of the call. Secrets in them are masked.
+	Path string   `json:"path"`
+	Argv []string `json:"argv"`
+	// Exe is the file that was executed. It is null if no program ran, or if it is not known.
+	Exe *string `json:"exe"`
+	// Exit is the exit status of the process, or 128+n after signal n. It is null while the process runs, for a program that
+	// did not run, and for one that was neither the first nor the last of its process.
+	Exit *int `json:"exit"`
+	// MS is the time from the call to the end of the process, or of this program if another one followed in the process.
+	MS *int64 `json:"ms"`
+	// Top reports that the parent of the process is the launched command, a shell for example.
+	Top bool `json:"top"`
+	// Deny is the rule that refused the call.
+	Deny *string `json:"deny"`
+	// Disputed reports that the program that ran has other arguments than the call, or could not be checked.
+	Disputed bool `json:"disputed"`
+	// Cut reports that the arguments were longer than what is recorded.
+	Cut bool `json:"cut"`
+}
+
+// Ran reports whether a program was executed, as far as is known.
+func (r Record) Ran() bool { return r.Exe != nil || r.Disputed }
+
+// Read returns the records of the prison with a folder, in the order of their numbers. A line that was not written completely is
+// skipped. Without a record, the error is that of [os.Open].
+func Read(dir string) ([]Record, error) {
+	var all []Record
+	for _, name := range []string{OldName, FileName} {
+		err := readFile(filepath.Join(dir, name), maxFile+maxLine, func(r Record) { all = append(all, r) })
+		if err != nil && (name == FileName || !errors.Is(err, fs.ErrNotExist)) {
+			return nil, err
+		}
+	}
+	return merge(all), nil
+}
+
+// merge sorts records, and removes those that a later record with the same number replaces.
+func merge(all []Record) []Record {
+	slices.SortStableFunc(all, func(a, b Record) int {
+		switch {
+		case a.Seq < b.Seq:
+			return -1
+		case a.Seq > b.Seq:
+			return 1
+		}
+		return 0
+	})
+	kept := all[:0]
+	for i, r := range all {
+		if i+1 == len(all) || all[i+1].Seq != r.Seq {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// readFile calls each for every record in the last bytes of a file.
+func readFile(path string, bytes int64, each func(Record)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > bytes {
+		if _, err := f.Seek(-bytes, io.SeekEnd); err != nil {
+			return err
+		}
+	}
+	lines := bufio.NewReaderSize(f, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue // not a line of ours
+		}
+		var r Record
+		if err == nil && json.Unmarshal(line, &r) == nil && r.Seq > 0 {
+			each(r)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// file is the record on disk.
+type file struct {
+	dir  string
+	f    *os.File
+	size int64
+}
+
+// openFile opens the record for appending, and returns the highest number in it.
+func openFile(dir string) (*file, uint64, error) {
+	w := &file{dir: dir}
+	if err := w.open(); err != nil {
+		return nil, 0, err
+	}
+	last := uint64(0)
+	for _, name := range []string{OldName, FileName} {
+		err := readFile(filepath.Join(dir, name), tail, func(r Record) { last = max(last, r.Seq) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, err
+		}
+	}
+	return w, last, nil
+}
+
+// tail is the part at the end of a file in which its highest number is. The last lines of a prison are the ends of its programs.
+const tail = 8 << 20
+
+// open opens the current file. It ends a line that a previous recorder did not complete.
+func (w *file) open() error {
+	f, err := os.OpenFile(filepath.Join(w.dir, FileName), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	w.f, w.size = f, 0
+	if info, err := f.Stat(); err == nil {
+		w.size = info.Size()
+	}
+	var last [1]byte
+	if n, _ := f.ReadAt(last[:], w.size-1); n == 1 && last[0] != '\n' {
+		f.Write([]byte("\n")) //nolint:errcheck // the next record is on that line, and lost
+	}
+	return nil
+}
+
+// append writes records. On an error, the records that were not written are lost, which their missing numbers show.
+func (w *file) append(records []Record) error {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	lines.SetEscapeHTML(false)
+	for _, r := range records {
+		lines.Encode(r) //nolint:errcheck // text can always be encoded
+	}
+	if w.f == nil {
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
+	n, err := w.f.Write(b.Bytes())
+	w.size += int64(n)
+	if err != nil {
+		w.f.Close()
+		w.f = nil // opening it again ends the incomplete line
+		return err
+	}
+	if w.size < maxFile {
+		return nil
+	}
+	w.f.Close()
+	w.f = nil
+	return os.Rename(filepath.Join(w.dir, FileName), filepath.Join(w.dir, OldName))
+}

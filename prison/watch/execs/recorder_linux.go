@@ -1,0 +1,373 @@
+package execs
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// tick is how often waiting work is done while there is any.
+	tick = 20 * time.Millisecond
+	// checkAfter is the age at which a program is checked that has neither ended nor executed another one.
+	checkAfter = 10 * time.Millisecond
+	// writeAfter is the age at which a record is written before the program has ended.
+	writeAfter = 100 * time.Millisecond
+	// maxGone bounds the processes that are remembered after their end.
+	maxGone = 256
+	// maxQueue bounds the finished records that wait to be written. A further call waits for them.
+	maxQueue = 1024
+)
+
+// recorder answers the calls of a prison, and keeps the record. Calls are handled by one goroutine ([recorder.answer]), and the
+// ends of processes by another ([recorder.tend]), which also writes.
+type recorder struct {
+	listener listener
+	shared   *shared
+	mask     func([]string) []string
+	out      *file
+	poll     poll
+	proc     procfs // of answer
+	scratch  procfs // of inspect, which needs the lock
+
+	mu        sync.Mutex
+	drained   *sync.Cond // the queue has room again
+	processes map[int]*process
+	gone      map[int]*process // ended a moment ago, and may still be somebody's parent
+	queue     []Record
+	idle      bool // tend waits without a limit
+}
+
+// process is a process that has executed a program.
+type process struct {
+	pid, inside, parent int // pid is the number outside, the others are inside's
+	depth               int // 1 for a process that init has started
+	started             uint64
+	fd                  int      // a pidfd
+	calls               []*entry // it is not known yet which of them was carried out
+	first, last         *entry   // programs that ran, whose records end with the process
+	code                *int     // the exit status that a thread has given
+}
+
+// entry is a call whose record can still change.
+type entry struct {
+	Record
+	call    call
+	thread  int
+	before  image
+	begun   time.Time
+	written bool
+}
+
+// answer handles calls until no process is left.
+func (r *recorder) answer() {
+	n := &r.shared.now
+	if n.id != 0 { // a previous recorder has received it
+		r.take(n)
+	}
+	for r.listener.receive(n) {
+		r.take(n)
+	}
+}
+
+// take handles one call.
+func (r *recorder) take(n *notification) {
+	switch int(n.number) {
+	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
+		r.execute(n)
+	case unix.SYS_EXIT, unix.SYS_EXIT_GROUP:
+		r.exit(n)
+	default:
+		r.listener.proceed(n)
+	}
+}
+
+// execute handles a call of execve or execveat. Once the process continues, the call or a signal may end what can be read about it.
+func (r *recorder) execute(n *notification) {
+	c, check := readCall(n)
+	if check {
+		r.listener.proceed(n)
+		return
+	}
+	thread := int(n.thread)
+	e := &entry{call: c, thread: thread, begun: time.Now(), before: r.proc.image(thread)}
+	e.CWD = r.proc.link(thread, "cwd")
+	p, fresh := r.processOf(thread, e.before)
+	if r.listener.proceed(n) {
+		r.enter(p, e, fresh)
+	} else if fresh { // it was killed before it could execute anything
+		unix.Close(p.fd)
+	}
+}
+
+// processOf returns the process of a thread that makes a call. It is fresh if it has not made any before.
+func (r *recorder) processOf(thread int, now image) (p *process, fresh bool) {
+	var n ids
+	group := thread
+	if now.threads > 1 {
+		n = r.proc.ids(thread)
+		group = n.group
+	}
+	r.mu.Lock()
+	p = r.processes[group]
+	if p != nil && group == thread && p.started != 0 && p.started != now.started {
+		r.end(p, nil) // another process has the number now
+		p = nil
+	}
+	if p != nil {
+		r.settle(p, now, thread)
+		r.mu.Unlock()
+		return p, false
+	}
+	r.mu.Unlock()
+	if n.inside == 0 {
+		n = r.proc.ids(group)
+	}
+	p = &process{pid: group, inside: n.inside, started: now.started}
+	if group != thread {
+		p.started, p.inside = 0, r.proc.ids(group).inside
+	}
+	if p.fd, _ = unix.PidfdOpen(group, 0); p.fd <= 0 {
+		p.fd = -1
+	}
+	p.parent, p.depth = r.descent(n.parent)
+	return p, true
+}
+
+// enter records a call that the kernel carries out now.
+func (r *recorder) enter(p *process, e *entry, fresh bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shared.seq++
+	e.Seq, e.Time = r.shared.seq, e.begun.UTC().Truncate(time.Millisecond)
+	e.PID, e.PPID, e.Path, e.Argv, e.Cut = p.inside, p.parent, e.call.path, e.call.argv, e.call.cut
+	e.Top = p.depth == topDepth && p.first == nil
+	for len(r.queue) >= maxQueue {
+		r.poll.wake()
+		r.drained.Wait()
+	}
+	switch {
+	case fresh && p.fd >= 0:
+		r.processes[p.pid] = p
+		delete(r.gone, p.pid)
+		r.poll.add(p.fd, p.pid)
+		fallthrough
+	case r.processes[p.pid] == p:
+		p.calls = append(p.calls, e)
+	default: // it was killed right after it had continued
+		e.Disputed = true
+		r.queue = append(r.queue, e.Record)
+	}
+	r.hurry()
+}
+
+// hurry makes sure that tend comes soon. The caller holds the lock.
+func (r *recorder) hurry() {
+	if r.idle {
+		r.idle = false
+		r.poll.wake()
+	}
+}
+
+// topDepth is the depth of the children of the launched command.
+const topDepth = 2
+
+// maxDescent bounds the parents that are looked at.
+const maxDescent = 64
+
+// descent returns the number inside of a parent, and the depth of its children. A process that has executed no program, such as the
+// subshell of a shell, counts as its parent.
+func (r *recorder) descent(parent int) (inside, depth int) {
+	for range maxDescent {
+		r.mu.Lock()
+		p := r.processes[parent]
+		if p == nil {
+			p = r.gone[parent]
+		}
+		r.mu.Unlock()
+		n := ids{}
+		if p != nil {
+			n.inside = p.inside
+		} else if n = r.proc.ids(parent); n.inside == 0 {
+			return inside, 0
+		}
+		if inside == 0 {
+			inside = n.inside
+		}
+		switch {
+		case p != nil:
+			return inside, p.depth + 1
+		case n.inside == 1:
+			return inside, 1
+		}
+		parent = n.parent
+	}
+	return inside, 0
+}
+
+// exit handles a call of exit or exit_group. It checks the program before its memory goes away.
+func (r *recorder) exit(n *notification) {
+	thread, whole := int(n.thread), int(n.number) == unix.SYS_EXIT_GROUP
+	r.mu.Lock()
+	p := r.processes[thread]
+	r.mu.Unlock()
+	if p == nil && whole {
+		if group := r.proc.ids(thread).group; group != thread {
+			r.mu.Lock()
+			p = r.processes[group]
+			r.mu.Unlock()
+		}
+	}
+	if p == nil {
+		r.listener.proceed(n)
+		return
+	}
+	now := time.Now()
+	code := int(n.args[0] & 0xff)
+	r.mu.Lock()
+	if len(p.calls) > 0 {
+		r.settle(p, r.proc.image(p.pid), thread)
+	}
+	p.code = &code
+	r.mu.Unlock()
+	alive := r.listener.proceed(n)
+	if alive && whole {
+		r.mu.Lock()
+		if r.processes[p.pid] == p {
+			r.end(p, &now)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// settle finds out which of the calls of a process were carried out. thread makes a call now, so that its own call before has ended.
+// The caller holds the lock.
+func (r *recorder) settle(p *process, now image, thread int) {
+	if len(p.calls) == 0 || now.failed {
+		return
+	}
+	changed := false
+	for _, e := range p.calls {
+		changed = changed || !now.same(e.before) || now.unreadable
+	}
+	if !changed { // the call of this thread has failed; others may still wait
+		rest := p.calls[:0]
+		for _, e := range p.calls {
+			if e.thread == thread {
+				r.queue = append(r.queue, e.Record)
+			} else {
+				rest = append(rest, e)
+			}
+		}
+		p.calls = rest
+		return
+	}
+	r.ran(p, r.inspect(p, now))
+}
+
+// found is a program that a process executes.
+type found struct {
+	exe   string
+	given given
+	ok    bool
+}
+
+// inspect reads what a process executes.
+func (r *recorder) inspect(p *process, now image) (f found) {
+	longest := 0
+	for _, e := range p.calls {
+		longest = max(longest, len(e.call.path))
+	}
+	f.given, f.ok = memory{p.pid}.given(now, longest)
+	f.exe = r.scratch.link(p.pid, "exe")
+	return f
+}
+
+// ran records the program that a process executes. At most one of its calls can have been carried out: the others waited in other
+// threads, which the kernel has ended.
+func (r *recorder) ran(p *process, f found) {
+	calls := p.calls
+	p.calls = nil
+	chosen := calls[len(calls)-1]
+	disputed := true
+	for _, e := range calls {
+		if f.ok && e.call.gave(f.given) {
+			chosen, disputed = e, false
+		}
+	}
+	for _, e := range calls {
+		if e != chosen {
+			r.queue = append(r.queue, e.Record)
+		}
+	}
+	r.became(p, chosen, f.exe, disputed)
+}
+
+// became makes an entry the program of a process. The program before it has ended, without an exit status of its own.
+func (r *recorder) became(p *process, e *entry, exe string, disputed bool) {
+	if exe != "" {
+		e.Exe = &exe
+	}
+	e.Disputed = disputed
+	if p.last != nil && p.last != p.first {
+		p.last.ended(e.begun, nil)
+		r.queue = append(r.queue, p.last.Record)
+	}
+	p.last = e
+	if p.first == nil {
+		p.first = e
+	}
+}
+
+// ended sets the time and the exit status.
+func (e *entry) ended(at time.Time, code *int) {
+	ms := max(at.Sub(e.begun).Milliseconds(), 0)
+	e.MS, e.Exit = &ms, code
+}
+
+// end finishes the records of a process that has ended. The caller holds the lock.
+func (r *recorder) end(p *process, at *time.Time) {
+	now := time.Now()
+	if at != nil {
+		now = *at
+	}
+	delete(r.processes, p.pid)
+	unix.Close(p.fd)
+	if len(r.gone) >= maxGone {
+		clear(r.gone)
+	}
+	r.gone[p.pid] = &process{inside: p.inside, depth: p.depth}
+	if len(p.calls) > 0 { // it was killed before it could be checked
+		r.ran(p, found{})
+	}
+	for i, e := range []*entry{p.first, p.last} {
+		if e != nil && (i == 0 || e != p.first) {
+			e.ended(now, p.code)
+			r.queue = append(r.queue, e.Record)
+		}
+	}
+	r.hurry()
+}
+
+// readCall reads path and arguments of a call from the memory of the process. check reports that the call only checks a file.
+func readCall(n *notification) (c call, check bool) {
+	m := memory{int(n.thread)}
+	path, argv := n.args[0], n.args[1]
+	at := false
+	if int(n.number) == unix.SYS_EXECVEAT {
+		if n.args[4]&executeCheck != 0 {
+			return c, true
+		}
+		path, argv, at = n.args[1], n.args[2], true
+	}
+	text, whole := m.text(path, maxPath)
+	c.path = text
+	if at {
+		c.path = pathAt(int32(n.args[0]), text)
+	}
+	var all bool
+	c.argv, all = m.list(argv, maxArguments)
+	c.cut = !whole || !all
+	return c, false
+}

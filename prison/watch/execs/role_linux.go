@@ -1,0 +1,65 @@
+package execs
+
+import (
+	"encoding/json"
+	"runtime"
+	"sync"
+
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config is the configuration of a recorder.
+type Config struct {
+	Dir string // the folder for the record, packed
+}
+
+// Begin does the work of a recorder and exits, if this process was started as one. Every program that makes native prisons must
+// call it before main, with a function that masks the secrets in the words of a command.
+func Begin(mask func([]string) []string) {
+	wire.Begin(map[string]wire.Role{wire.Recorder: func(config []byte, _ int) int { return record(config, mask) }})
+}
+
+// priority is the nice value of the thread that answers: a process inside waits for it.
+const priority = -10
+
+// record is the role of the recorder. The descriptors are the link to the keeper, and the memory of [NewShared].
+func record(config []byte, mask func([]string) []string) int {
+	var c Config
+	if json.Unmarshal(config, &c) != nil {
+		return 1
+	}
+	c.Dir = wire.Unpack(c.Dir)
+	link, err := wire.AwaitParent()
+	if err != nil {
+		return 1
+	}
+	memory := wire.InheritedFile(1)
+	files, err := link.Recv(&wire.Announcement{})
+	if err != nil || len(files) != 1 {
+		return 1 // the prison did not come to be
+	}
+	r := &recorder{mask: mask, processes: map[int]*process{}, gone: map[int]*process{}, listener: listener(files[0].Fd())}
+	r.drained = sync.NewCond(&r.mu)
+	if r.shared, err = mapShared(int(memory.Fd())); err != nil {
+		return 1
+	}
+	var last uint64
+	if r.out, last, err = openFile(c.Dir); err != nil {
+		return 1
+	}
+	r.shared.seq = max(r.shared.seq, last)
+	if r.poll, err = newPoll(link); err != nil {
+		return 1
+	}
+	r.listener.prepare()
+	go func() {
+		runtime.LockOSThread()
+		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and it is only faster
+		r.answer()
+	}()
+	r.tend()
+	runtime.KeepAlive(files)
+	return 0
+}
