@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // MergeBase returns the best common ancestor of two commits, empty if there is none.
@@ -104,6 +105,16 @@ func (r *Repository) Commit(ctx context.Context, revision string) (OID, error) {
 		return "", err
 	}
 	return ParseOID(text)
+}
+
+// CommitTime returns the time at which a commit was made, by its committer line.
+func (r *Repository) CommitTime(ctx context.Context, commit OID) (time.Time, error) {
+	text, err := r.Output(ctx, "log", "-1", "--no-show-signature", "--format=%ct", string(commit), "--")
+	if err != nil {
+		return time.Time{}, err
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	return time.Unix(seconds, 0), err
 }
 
 // PathspecLimit is the number of paths up to which they are passed to git. Git matches each index entry against

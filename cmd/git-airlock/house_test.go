@@ -34,6 +34,7 @@ const (
 	requestRoom     = command + "/internal/request"
 	commandsRoom    = command + "/internal/command"
 	checkpointsRoom = command + "/internal/checkpoints"
+	programsRoom    = command + "/internal/programs"
 	runsRoom        = command + "/internal/runs"
 	pushgateRoom    = command + "/internal/pushgate"
 	inboundRoom     = command + "/internal/inbound"
@@ -52,6 +53,7 @@ var rooms = map[string][]string{
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record"},
+	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushgateRoom:    {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
@@ -60,7 +62,7 @@ var rooms = map[string][]string{
 	lifecycleRoom:             {edgeRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/records": {checkpointsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "promote", "promote/record", "promote/record/store", "snapshot"},
+	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "promote", "promote/record", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 

@@ -1,0 +1,118 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/programs"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+)
+
+func execsCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "execs", Usage: "list the programs that ran in the prison",
+		UsageText: "git airlock execs [--tree] [--top] [--since COMMIT] [--json]",
+		Description: "Prints each call of execve(2) in the prison, oldest first: its number, the time, the exit status of the process, the time that\n" +
+			"it took, and the command line with secrets masked. \"-\" as status means that no program ran, or that it has not ended.\n\n" +
+			"The record is made outside of the prison. It contains no commands that a shell has built in, and no code inside an\n" +
+			"interpreter. \"disputed\" marks a program that may have had other arguments than the ones shown, see git-airlock-workflows(7).",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "tree", Usage: "show each program below the one that started it"},
+			&cli.BoolFlag{Name: "top", Usage: "only what the launched command started itself, such as the commands of a shell"},
+			&cli.StringFlag{Name: "since", Usage: "only programs that started after your `COMMIT` was made"},
+			edge.JSONFlag,
+		},
+		Action: edge.OnAirlock(listExecs),
+	}, edge.Takes{})
+}
+
+func listExecs(c *cli.Context, s *session.Session, r airlock.Record) error {
+	if c.Bool("tree") && c.Bool(edge.JSONFlag.Name) {
+		return ui.Usagef("execs: --tree is for people; in the document, ppid is the parent")
+	}
+	found, missing, err := programs.Read(c.Context, s.Prisons(), r, programs.Selection{Top: c.Bool("top"), Since: c.String("since")})
+	if errors.Is(err, gitops.ErrNoCommit) {
+		return environment.Advise(err, "git log")
+	}
+	if err != nil {
+		return err
+	}
+	if c.Bool(edge.JSONFlag.Name) {
+		return printExecs(c.App.Writer, found, missing)
+	}
+	rows := make([]programs.Row, len(found))
+	for i, r := range found {
+		rows[i].Record = r
+	}
+	if c.Bool("tree") {
+		rows = programs.Tree(found)
+	}
+	err = edge.Show(c.Context, s, "execs", true, func(out io.Writer, p ui.Paint) error {
+		for _, r := range rows {
+			if _, err := fmt.Fprintln(out, execLine(p, r)); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintln(out, ui.Count(len(rows), "program"))
+		return err
+	})
+	if missing > 0 {
+		s.Report.Say("%s missing: the oldest are removed beyond 64 MiB, and a recorder that is killed loses some", ui.Count(int(missing), "record"))
+	}
+	return err
+}
+
+// execsDocument is version 1 of what execs --json prints. Its text is escaped.
+type execsDocument struct {
+	Version  int            `json:"version"`
+	Missing  uint64         `json:"missing"`
+	Programs []execs.Record `json:"programs"`
+}
+
+func printExecs(out io.Writer, found []execs.Record, missing uint64) error {
+	d := execsDocument{Version: ui.DocumentVersion, Missing: missing, Programs: make([]execs.Record, len(found))}
+	for i, r := range found {
+		d.Programs[i] = programs.Shown(r)
+	}
+	return ui.PrintJSON(out, d)
+}
+
+// maxIndent bounds the indentation of a tree, which the agent can make deep.
+const maxIndent = 30
+
+func execLine(p ui.Paint, r programs.Row) string {
+	exit, took := "-", "-"
+	if r.Exit != nil {
+		exit = fmt.Sprint(*r.Exit)
+	}
+	if r.MS != nil {
+		took = (time.Duration(*r.MS) * time.Millisecond).String()
+	}
+	exit = fmt.Sprintf("%4s", exit)
+	if r.Exit != nil && *r.Exit != 0 {
+		exit = p.Yellow(exit)
+	}
+	line := fmt.Sprintf("%6d  %s  %s  %8s  %s%s", r.Seq, r.Time.Local().Format(time.DateTime), exit, took,
+		strings.Repeat("  ", min(r.Depth, maxIndent)), programs.Command(r.Record))
+	switch {
+	case r.Disputed:
+		line += "  " + p.Red("disputed")
+		if r.Exe != nil {
+			line += " (" + gitops.Text(*r.Exe).String() + ")"
+		}
+	case !r.Ran():
+		line += "  (did not run)"
+	}
+	return line
+}
