@@ -69,8 +69,9 @@ func uncommented(command string) string {
 
 // coveredBy maps examples that need more setup than the README shows to the test that covers them: a file, and a text in it.
 var coveredBy = map[string][2]string{
-	"scripts/demo":                {"../../.ci/run", "scripts/demo --yes </dev/null"},
-	"scripts/test":                {"../../.ci/run", "scripts/test </dev/null"},
+	"scripts/demo": {"../../.ci/run", "scripts/demo --yes </dev/null"},
+	"scripts/test": {"../../.ci/run", "scripts/test </dev/null"},
+	"git airlock run claude -p 'Write a price list, and commit it.'": {"testdata/script/network-credentials.txtar", "git airlock run claude -p 'Write a price list, and commit it.'"},
 	"scripts/install":             {"testdata/install/install.txtar", "$TOP/scripts/install --program $PROGRAM\n"},
 	"scripts/install --uninstall": {"testdata/install/install.txtar", "scripts/install --uninstall"},
 	"go install github.com/git-airlock/git-airlock/cmd/git-airlock@latest": {"../../scripts/common", "./cmd/git-airlock"},

@@ -72,8 +72,16 @@ func TestFind(t *testing.T) {
 	put(t, modules+"/@maker/script/package.json", `{"version":"1.2.3"}`)
 	put(t, modules+"/bare/cli.js", "#!/usr/bin/env node")
 	put(t, modules+"/bare/package.json", `{"version":"0.1.0"}`)
+	project := top + "/project/node_modules"
+	put(t, project+"/@maker/hoisted/bin/cli.js", "#!/usr/bin/env node\n")
+	put(t, project+"/@maker/hoisted/package.json", `{"version":"4.5.6","optionalDependencies":{"@maker/hoisted-linux":"4.5.6","../evil":"1"}}`)
+	put(t, project+"/@maker/hoisted-linux/bin/it", "\x7fELF")
+	put(t, project+"/@maker/nested/cli.js", "#!/usr/bin/env node\n")
+	put(t, project+"/@maker/nested/package.json", `{"version":"7.8.9","dependencies":{"@maker/hoisted":"4.5.6"}}`)
+	put(t, project+"/@maker/nested/node_modules/@maker/hoisted/x.js", "")
 	put(t, bin+"/loose", "#!/usr/bin/env node\n")
-	for name, to := range map[string]string{"script": "../lib/node_modules/@maker/script/dist/cli.js", "bare": "../lib/node_modules/bare/cli.js"} {
+	for name, to := range map[string]string{"script": "../lib/node_modules/@maker/script/dist/cli.js", "bare": "../lib/node_modules/bare/cli.js",
+		"hoisted": "../project/node_modules/@maker/hoisted/bin/cli.js", "nested": "../project/node_modules/@maker/nested/cli.js"} {
 		if err := os.Symlink(to, bin+"/"+name); err != nil {
 			t.Fatal(err)
 		}
@@ -88,6 +96,8 @@ func TestFind(t *testing.T) {
 		{"plain", "", []prison.Tool{tool("it", bin+"/plain")}, []string{"/tools/it"}, ""},
 		{"script", "1.2.3", []prison.Tool{tool("node", bin+"/node"), tool("it", modules+"/@maker/script")}, []string{"/tools/node", "/tools/it/dist/cli.js"}, ""},
 		{"bare", "0.1.0", []prison.Tool{tool("node", bin+"/node"), tool("it", modules+"/bare")}, []string{"/tools/node", "/tools/it/cli.js"}, ""},
+		{"hoisted", "4.5.6", []prison.Tool{tool("node", bin+"/node"), tool("node_modules", project)}, []string{"/tools/node", "/tools/node_modules/@maker/hoisted/bin/cli.js"}, ""},
+		{"nested", "7.8.9", []prison.Tool{tool("node", bin+"/node"), tool("it", project+"/@maker/nested")}, []string{"/tools/node", "/tools/it/cli.js"}, ""},
 		{"snake", "", nil, nil, "script for python3"},
 		{"loose", "", nil, nil, "outside of an npm package"},
 		{"vibe", "", nil, nil, "there is no vibe on your PATH"},

@@ -61,8 +61,15 @@ func Find(p Profile, path string) (f Found, err error) {
 	if err != nil {
 		return f, &Missing{p, err.Error()}
 	}
-	f.Tools = append(tools, prison.Tool{Name: p.Name, Path: top})
-	f.argv = []string{node, prison.Tools + "/" + p.Name + "/" + filepath.ToSlash(within)}
+	shared := prison.Tool{Name: p.Name, Path: top}
+	if modules := manifest.beside(top); modules != "" {
+		shared = prison.Tool{Name: filepath.Base(modules), Path: modules}
+		if within, err = filepath.Rel(modules, at); err != nil {
+			return f, err
+		}
+	}
+	f.Tools = append(tools, shared)
+	f.argv = []string{node, prison.Tools + "/" + shared.Name + "/" + filepath.ToSlash(within)}
 	return f, nil
 }
 
@@ -138,7 +145,31 @@ func interpreter(at string) (string, error) {
 
 // manifest is what package.json says, as far as it matters here.
 type manifest struct {
-	Version string `json:"version"`
+	Version      string            `json:"version"`
+	Dependencies map[string]string `json:"dependencies"`
+	Optional     map[string]string `json:"optionalDependencies"`
+}
+
+// beside returns the folder node_modules around a package if the packages that it loads are in there, beside it. This is so in a
+// project, while "npm install --global" puts them into the package. It returns an empty path otherwise.
+func (m manifest) beside(top string) string {
+	modules := top
+	for filepath.Base(modules) != "node_modules" {
+		modules = filepath.Dir(modules)
+	}
+	for _, needed := range []map[string]string{m.Dependencies, m.Optional} {
+		for name := range needed {
+			if filepath.IsLocal(name) && !isFolder(filepath.Join(top, "node_modules", name)) && isFolder(filepath.Join(modules, name)) {
+				return modules
+			}
+		}
+	}
+	return ""
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // packageOf returns the folder of the npm package that a file belongs to: the one directly below the outermost node_modules, so that
