@@ -86,10 +86,10 @@ func Find(ctx context.Context, repo *gitops.Repository, in Range, who Reviewers)
 			}
 		}
 	}
-	if err := judged(ctx, repo, made, who); err != nil {
-		return nil, err
-	}
-	return made, reverted(ctx, repo, in, made)
+	return made, gitops.Together(
+		func() error { return judged(ctx, repo, made, who) },
+		func() error { return reverted(ctx, repo, in, made) },
+	)
 }
 
 func (in Range) revisions() (lines []string) {
