@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/manual"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -117,6 +119,22 @@ func (k *known) pending() []manual.Candidate {
 		return nil
 	}
 	return summaries(commits)
+}
+
+// reviewable returns the pending commits, and with airlock.review=push the landed ones that may not be pushed yet, newest first.
+func (k *known) reviewable() []manual.Candidate {
+	all := k.pending()
+	s := k.session()
+	if s == nil {
+		return all
+	}
+	made, _ := pushgate.Made(k.ctx, s)
+	for _, c := range slices.Backward(made) {
+		if !c.Passes() && len(all) < candidatesShown {
+			all = append(all, manual.Candidate{Text: fmt.Sprintf("%.12s", c.ID), About: c.Subject.String()})
+		}
+	}
+	return all
 }
 
 // operations returns the landings that undo can take back, newest first.
@@ -226,7 +244,7 @@ func (k *known) values() manual.Offered {
 	}
 	return manual.Offered{
 		Values: map[string]func() []manual.Candidate{
-			"RULE[:PATH]": k.rules, "REV": k.pending, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
+			"RULE[:PATH]": k.rules, "REV": k.reviewable, "[OP]": k.operations, "COMMIT": k.pending, "REF": k.inner,
 			"NAME[=VALUE]": k.variables, "name": k.variables, "image": k.images, "runtime": k.runtimes,
 			"language": func() []manual.Candidate {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})

@@ -111,10 +111,23 @@ func (e *offer) complete(p Page, words []string) {
 	}
 }
 
-// argument offers values for the first argument of a command, according to the word after the command in its synopsis.
+// argument offers values for the first argument of a command: the first word of its synopsis that is neither an option nor the
+// value of one.
 func (e *offer) argument(p Page) {
-	if words := strings.Fields(strings.TrimPrefix(strings.Join(p.Synopsis, " "), p.Name)); len(p.Commands) == 0 && len(words) > 0 {
-		e.all(words[0])
+	if len(p.Commands) > 0 {
+		return
+	}
+	ofOption := false
+	for _, word := range strings.Fields(strings.TrimPrefix(strings.Join(p.Synopsis, " "), p.Name)) {
+		option := strings.HasPrefix(strings.TrimLeft(word, "[("), "-")
+		if !option && !ofOption && word != "|" {
+			if e.from.Values[word] == nil {
+				word = strings.Trim(word, "[].")
+			}
+			e.all(word)
+			return
+		}
+		ofOption = option && !strings.HasSuffix(word, "]")
 	}
 }
 
