@@ -157,6 +157,9 @@ type Spec struct {
 	// Record requests a record of all programs that run inside, see package execs. Without it, nothing watches them. Prisons made
 	// by Open have no record.
 	Record bool
+	// Deny are rules for programs that must not start, see package execs. They need Record. A prison that cannot enforce
+	// them does not start.
+	Deny []string
 }
 
 // Tool is a program, or a folder of programs, of the host that a prison may use. It must be readable by all users.

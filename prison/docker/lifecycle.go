@@ -101,7 +101,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if inside.Runs(old) {
 		return i, errRunning
 	}
-	if err := errors.Join(checkOwner(s), checkNetwork(s)); err != nil {
+	if err := errors.Join(checkOwner(s), checkNetwork(s), enforceable(s)); err != nil {
 		return i, err
 	}
 	i, err = e.raise(ctx, p, r, s, old)
@@ -157,6 +157,15 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	p.Weaker = plan.weaker
 	err = e.run(ctx, p, r, s)
 	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: append(p.Weaker, unrecorded(p, s)...)}, err
+}
+
+// enforceable returns an error for a prison with rules that only the native backend can enforce.
+func enforceable(s prison.Spec) error {
+	if len(s.Deny) == 0 {
+		return nil
+	}
+	return &prison.Unavailable{Backend: "docker", Reason: "rules for programs (airlock.exec.deny, or a policy's) need a native prison",
+		Mend: []string{"git config airlock.backend native"}}
 }
 
 // unrecorded returns the weakness of a prison whose programs should be recorded: only the native backend has a recorder.

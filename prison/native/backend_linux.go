@@ -53,11 +53,9 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	if err := ensureFolders(ctx, s); err != nil {
 		return i, err
 	}
-	var lacks []prison.Weakness
-	if s.Record {
-		if err := walls.CheckPrograms(); err != nil {
-			s.Record, lacks = false, []prison.Weakness{prison.Unrecorded(err.Error())}
-		}
+	lacks, err := checkPrograms(&s)
+	if err != nil {
+		return i, err
 	}
 	keeper, link, err := startKeeper(s)
 	if err != nil {

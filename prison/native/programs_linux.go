@@ -28,6 +28,7 @@ var recorderEnv = []string{wire.SparingEnv, "GOMAXPROCS=4"}
 // programs is the record of a prison's programs. It keeps the listener, so that no call fails while no recorder runs.
 type programs struct {
 	dir      string
+	deny     []string
 	note     func(pid int) error
 	memory   execs.Shared
 	listener *os.File
@@ -45,6 +46,28 @@ type recorderChild struct {
 	err     error
 }
 
+// checkPrograms turns the record off if it cannot be made here, unless rules need it.
+func checkPrograms(s *prison.Spec) ([]prison.Weakness, error) {
+	if !s.Record {
+		return nil, nil
+	}
+	rules, err := execs.ParseRules(s.Deny)
+	if err != nil {
+		return nil, err
+	}
+	err = walls.CheckPrograms()
+	switch {
+	case err == nil && rules.NeedsContent() && os.Geteuid() != 0:
+		return nil, walls.Unavailable("only root can read the programs of the prison, which rules with sha256: need")
+	case err == nil:
+		return nil, nil
+	case len(s.Deny) > 0:
+		return nil, walls.Unavailable("rules for programs need their record: " + err.Error())
+	}
+	s.Record = false
+	return []prison.Weakness{prison.Unrecorded(err.Error())}, nil
+}
+
 // startPrograms starts the recorder of a prison that does not run yet, and returns nil for a prison without a record.
 func startPrograms(s prison.Spec, note func(pid int) error) (*programs, error) {
 	if !s.Record {
@@ -55,7 +78,7 @@ func startPrograms(s prison.Spec, note func(pid int) error) (*programs, error) {
 		return nil, fmt.Errorf("record programs: %w", err)
 	}
 	p := &programs{
-		dir: s.Dir, note: note, memory: memory,
+		dir: s.Dir, deny: s.Deny, note: note, memory: memory,
 		first: make(chan recorderChild, 1), done: make(chan struct{}),
 	}
 	go func() { p.first <- p.start() }()
@@ -65,7 +88,7 @@ func startPrograms(s prison.Spec, note func(pid int) error) (*programs, error) {
 // start starts a recorder. It waits for the listener.
 func (p *programs) start() recorderChild {
 	process, link, err := walls.Child{
-		Role: wire.Recorder, Env: recorderEnv, Files: []*os.File{p.memory.File}, Config: execs.Config{Dir: wire.Pack(p.dir)},
+		Role: wire.Recorder, Env: recorderEnv, Files: []*os.File{p.memory.File}, Config: execs.Config{Dir: wire.Pack(p.dir), Deny: wire.PackAll(p.deny)},
 	}.Start()
 	return recorderChild{process, link, err}
 }

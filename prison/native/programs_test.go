@@ -3,6 +3,8 @@
 package native_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -231,6 +233,59 @@ func TestKeeperKilledWhileRecording(t *testing.T) {
 	all := records(t, s, ended("/bin/true", "again"))
 	if len(all) <= before {
 		t.Errorf("%d records became %d", before, len(all))
+	}
+}
+
+// TestProgramsRefused refuses programs by patterns and by the digest of a file, whatever its name.
+func TestProgramsRefused(t *testing.T) {
+	b, s := prepared(t)
+	s.Deny = []string{"refused", "echo secret*", "/workspace/*.sh"}
+	if os.Geteuid() == 0 {
+		content, err := os.ReadFile("/bin/true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Deny = append(s.Deny, fmt.Sprintf("sha256:%x", sha256.Sum256(content)))
+	}
+	p := startRecorded(t, b, s)
+	refused := []string{"./refused", "/bin/echo secret word", "./t.sh"}
+	if os.Geteuid() == 0 {
+		refused = append(refused, "/bin/true", "./copy", "./link")
+	}
+	shell(t, p, `cp /bin/echo refused; cp /bin/true copy; ln -s /bin/true link; echo 'echo no' >t.sh; chmod +x t.sh; /bin/echo other`)
+	for _, command := range refused {
+		var out bytes.Buffer
+		status, err := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", command}, Stdout: &out, Stderr: &out})
+		if err != nil || status != 126 || !strings.Contains(out.String(), "not permitted") {
+			t.Errorf("%s: %d, %v, %s", command, status, err, out.String())
+		}
+	}
+	all := records(t, s, func(all []execs.Record) bool {
+		n := 0
+		for _, r := range all {
+			if r.Deny != nil {
+				n++
+			}
+		}
+		return n >= len(refused)
+	})
+	for _, r := range all {
+		if r.Deny != nil && (r.Ran() || r.Exit != nil) {
+			t.Errorf("refused and executed: %+v", r)
+		}
+	}
+}
+
+// TestContentOfOrdinaryUser checks that a rule which cannot be enforced is refused.
+func TestContentOfOrdinaryUser(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root can enforce it")
+	}
+	b, s := prepared(t)
+	s.Deny = []string{"sha256:" + strings.Repeat("ab", 32)}
+	var u *prison.Unavailable
+	if _, err := b.Start(t.Context(), s); !errors.As(err, &u) {
+		t.Errorf("start: %v", err)
 	}
 }
 

@@ -25,6 +25,7 @@ type Settings struct {
 	sizeFrom    Source // FromTeam if a team's policy bounds the size
 	protected   []protection
 	denials     []string
+	programs    []string
 	work        int64 // for one commit; 0 is the default
 	seconds     int64 // for one commit; 0 is the default
 }
@@ -37,6 +38,9 @@ const (
 	FromConfig Source = "config" // the user's git configuration
 	FromTeam   Source = "team"   // a policy that is stricter
 )
+
+// DeniedPrograms returns the rules of policies for programs that must not start. They are not checked here.
+func (s Settings) DeniedPrograms() []string { return s.programs }
 
 // Denials returns the rules of policies that deny the prison's network something. They are not checked here.
 func (s Settings) Denials() []string { return s.denials }

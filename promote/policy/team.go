@@ -36,6 +36,9 @@ const TeamLimit = 1 << 20
 //	[network]
 //	deny = ["**.paste.example"]
 //
+//	[exec]
+//	deny = ["curl *"]
+//
 //	[review]
 //	reviewers = ["ada@example.com"]
 //
@@ -48,6 +51,7 @@ type Team struct {
 	actions     map[string]Action
 	protected   []protection
 	denials     []string
+	programs    []string
 	reviewers   []string
 }
 
@@ -68,6 +72,9 @@ type teamFile struct {
 	Network     struct {
 		Deny []string `toml:"deny"`
 	} `toml:"network"`
+	Exec struct {
+		Deny []string `toml:"deny"`
+	} `toml:"exec"`
 	Review struct {
 		Reviewers []string `toml:"reviewers"`
 	} `toml:"review"`
@@ -111,7 +118,12 @@ func ParseTeam(content []byte) (Team, error) {
 			return Team{}, fmt.Errorf("team policy: maxFileSize: %q is not a size such as 50m or 100000", gitops.Text(f.MaxFileSize))
 		}
 	}
-	t.denials, t.reviewers = f.Network.Deny, f.Review.Reviewers
+	t.denials, t.programs, t.reviewers = f.Network.Deny, f.Exec.Deny, f.Review.Reviewers
+	for _, d := range t.programs {
+		if strings.Trim(d, "*?") == "" {
+			return Team{}, fmt.Errorf("team policy: exec: deny: %q matches every program", gitops.Text(d))
+		}
+	}
 	for _, r := range t.reviewers {
 		if !strings.Contains(r, "@") {
 			return Team{}, fmt.Errorf("team policy: review: reviewers: %q is not an address", gitops.Text(r))
@@ -173,7 +185,7 @@ func tomlError(err error) error {
 // With returns the settings together with a team's policy. Each rule gets the stricter action of both.
 func (s Settings) With(t Team) Settings {
 	w := Settings{maxFileSize: s.maxFileSize, sizeFrom: s.sizeFrom, work: s.work, seconds: s.seconds, protected: slices.Concat(s.protected, t.protected),
-		denials: slices.Concat(s.denials, t.denials),
+		denials: slices.Concat(s.denials, t.denials), programs: slices.Concat(s.programs, t.programs),
 		actions: map[string]Action{}, sources: map[string]Source{}}
 	maps.Copy(w.actions, s.actions)
 	maps.Copy(w.sources, s.sources)

@@ -49,7 +49,7 @@ func eachOfSpec(s prison.Spec, f func(string) string) prison.Spec {
 	for _, field := range []*string{&s.ID, &s.Dir, &s.Workspace, &s.User, &s.Hostname, &s.Root} {
 		*field = f(*field)
 	}
-	s.Env = each(s.Env, f)
+	s.Env, s.Deny = each(s.Env, f), each(s.Deny, f)
 	tools := make([]prison.Tool, len(s.Tools))
 	for i, t := range s.Tools {
 		tools[i] = prison.Tool{Name: f(t.Name), Path: f(t.Path)}

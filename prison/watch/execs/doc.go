@@ -16,6 +16,10 @@
 // Not seen are the commands that a shell has built in, code in an interpreter, and programs that another program loads
 // without execve. Programs of other architectures are killed by their first system call, and recorded.
 //
+// A rule ([Rules]) refuses a call with EPERM. It is a guard rail, not a wall: another thread can change the arguments after
+// they were compared, a copy of a program has another name, and a changed copy another digest. What keeps an agent in is the
+// prison.
+//
 // # If a process ends
 //
 // The keeper's end ends the prison. If the recorder ends, the keeper starts another one, and meanwhile the prison's

@@ -71,7 +71,15 @@ func (l listener) abandoned() bool {
 
 // proceed lets a call continue. It reports whether the process was still waiting.
 func (l listener) proceed(n *notification) bool {
-	a := answer{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	return l.send(answer{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
+}
+
+// refuse makes a call fail. It reports whether the process was still waiting.
+func (l listener) refuse(n *notification, e unix.Errno) bool {
+	return l.send(answer{id: n.id, error: -int32(e)})
+}
+
+func (l listener) send(a answer) bool {
 	for {
 		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 		runtime.KeepAlive(&a)

@@ -24,6 +24,8 @@ const (
 // ends of processes by another ([recorder.tend]), which also writes.
 type recorder struct {
 	listener listener
+	rules    *Rules
+	digests  digests
 	shared   *shared
 	mask     func([]string) []string
 	out      *file
@@ -94,11 +96,22 @@ func (r *recorder) execute(n *notification) {
 	e := &entry{call: c, thread: thread, begun: time.Now(), before: r.proc.image(thread)}
 	e.CWD = r.proc.link(thread, "cwd")
 	p, fresh := r.processOf(thread, e.before)
-	if r.listener.proceed(n) {
+	if rule := r.rules.refuses(e.CWD, c, func() string { return r.digests.of(thread, e.CWD, c) }); rule != "" {
+		e.Deny = &rule
+	}
+	if r.answerCall(n, e) {
 		r.enter(p, e, fresh)
 	} else if fresh { // it was killed before it could execute anything
 		unix.Close(p.fd)
 	}
+}
+
+// answerCall lets a call continue, or refuses it. It reports whether the process was still waiting.
+func (r *recorder) answerCall(n *notification, e *entry) bool {
+	if e.Deny != nil {
+		return r.listener.refuse(n, unix.EPERM)
+	}
+	return r.listener.proceed(n)
 }
 
 // processOf returns the process of a thread that makes a call. It is fresh if it has not made any before.
@@ -147,12 +160,14 @@ func (r *recorder) enter(p *process, e *entry, fresh bool) {
 		r.poll.wake()
 		r.drained.Wait()
 	}
-	switch {
-	case fresh && p.fd >= 0:
+	if fresh && p.fd >= 0 {
 		r.processes[p.pid] = p
 		delete(r.gone, p.pid)
 		r.poll.add(p.fd, p.pid)
-		fallthrough
+	}
+	switch {
+	case e.Deny != nil:
+		r.queue = append(r.queue, e.Record)
 	case r.processes[p.pid] == p:
 		p.calls = append(p.calls, e)
 	default: // it was killed right after it had continued

@@ -12,7 +12,8 @@ import (
 
 // Config is the configuration of a recorder.
 type Config struct {
-	Dir string // the folder for the record, packed
+	Dir  string   // the folder for the record, packed
+	Deny []string // rules, packed, see [ParseRules]
 }
 
 // Begin does the work of a recorder and exits, if this process was started as one. Every program that makes native prisons must
@@ -40,8 +41,11 @@ func record(config []byte, mask func([]string) []string) int {
 	if err != nil || len(files) != 1 {
 		return 1 // the prison did not come to be
 	}
-	r := &recorder{mask: mask, processes: map[int]*process{}, gone: map[int]*process{}, listener: listener(files[0].Fd())}
+	r := &recorder{mask: mask, processes: map[int]*process{}, gone: map[int]*process{}, digests: digests{map[contentID]string{}}, listener: listener(files[0].Fd())}
 	r.drained = sync.NewCond(&r.mu)
+	if r.rules, err = ParseRules(wire.UnpackAll(c.Deny)); err != nil {
+		return 1
+	}
 	if r.shared, err = mapShared(int(memory.Fd())); err != nil {
 		return 1
 	}

@@ -102,6 +102,7 @@ var Settings = []Setting{
 	{"airlock.runs.keep", "`50`", "the number of records of each session that `git airlock runs prune` keeps"},
 	{"airlock.runs.maxBytes", "`16m`", "the most bytes of a run's record. The largest files are left out beyond it, and each file is cut at 8 MiB"},
 	{"airlock.exec.record", "`true`", "`false`: do not record which programs run in the prison. Nothing watches them then, and a program inside may listen to system calls of its own (`seccomp_unotify(2)`)"},
+	{"airlock.exec.deny", "", "a rule for programs that fail with EPERM in the prison: a pattern with `*` and `?` for the whole path, the name, or the name with the arguments, as in `git push*`; or `sha256:` and the digest of the program's file (root only). Can be set more than once, and takes effect at the next start. It keeps an agent from mistakes, not from trying: a script or a copy does the same. Where it cannot be enforced, `start` ends with status 5"},
 	{"airlock.maxFileSize", "`50m`", "the rule `large-file` holds a larger file"},
 	{"airlock.policy.<rule>", "see `git airlock policy`", "`hold`, `flag` or `off`: the action of a rule of the gate"},
 	{"airlock.policyFile", "none", "a file with a policy of your own, of the same form as a team's policy: an absolute path, or one that begins with `~/`"},

@@ -19,17 +19,10 @@ import (
 	"github.com/git-airlock/git-airlock/prison/docker"
 	_ "github.com/git-airlock/git-airlock/prison/egress" // the other end of a native prison's network
 	"github.com/git-airlock/git-airlock/prison/native"
-	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
-	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 )
-
-// The recorder of a native prison begins here, with the rules of the gate for secrets.
-func init() {
-	execs.Begin(func(words []string) []string { return secrets.Default().Mask(words) })
-}
 
 // containers is the docker backend, with one connection for all callers.
 var containers = docker.New(docker.Options{})
@@ -91,21 +84,6 @@ func (p Prisons) Spec(r airlock.Record) (prison.Spec, error) {
 		Name: r.Workspace + "-" + p.Repo.Name(), Image: r.Image, Runtime: r.Runtime,
 		Tools: tools, Root: r.Rootfs, Network: network, Limits: prison.Limits(r.Isolation.Limits),
 	}, err
-}
-
-// StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.
-func (p Prisons) StartSpec(r airlock.Record, env []string) (prison.Spec, error) {
-	spec, err := p.Spec(r)
-	if err != nil {
-		return spec, err
-	}
-	spec.Env = env
-	const key = "airlock.exec.record"
-	config := p.Config.With(r.Settings)
-	if spec.Record, err = config.Bool(key, true); err != nil {
-		return spec, &promote.SettingError{Key: key, Value: config.String(key, ""), Want: "a boolean"}
-	}
-	return spec, nil
 }
 
 // Quarantine returns the folder of an airlock's quarantine.

@@ -62,7 +62,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 // restart starts the prison of a workspace again.
 func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	s := c.session
-	spec, err := s.Prisons().StartSpec(*r, c.environ())
+	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ())
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func (c resolved) begin(ctx context.Context) (airlock.Record, error) {
 func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.Patterns, changes func() (int, error)) error {
 	s := c.session
 	r.Session = identity.SessionID(s.Now(), r.ID)
-	spec, err := s.Prisons().StartSpec(*r, c.environ())
+	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ())
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,8 @@ func execLine(p ui.Paint, r programs.Row) string {
 	line := fmt.Sprintf("%6d  %s  %s  %8s  %s%s", r.Seq, r.Time.Local().Format(time.DateTime), exit, took,
 		strings.Repeat("  ", min(r.Depth, maxIndent)), programs.Command(r.Record))
 	switch {
+	case r.Deny != nil:
+		line += "  " + p.Red("denied") + " (" + gitops.Text(*r.Deny).String() + ")"
 	case r.Disputed:
 		line += "  " + p.Red("disputed")
 		if r.Exe != nil {

@@ -1,0 +1,62 @@
+package prisons
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy/secrets"
+	"github.com/git-airlock/git-airlock/promote/teams"
+)
+
+// The recorder of a native prison begins here, with the rules of the gate for secrets.
+func init() {
+	execs.Begin(func(words []string) []string { return secrets.Default().Mask(words) })
+}
+
+// Settings for the programs in a prison.
+const (
+	recordKey = "airlock.exec.record"
+	denyKey   = "airlock.exec.deny"
+)
+
+// StartSpec returns the specification with what only a start needs: the values of the variables, and how programs are watched.
+func (p Prisons) StartSpec(ctx context.Context, r airlock.Record, env []string) (prison.Spec, error) {
+	spec, err := p.Spec(r)
+	if err != nil {
+		return spec, err
+	}
+	spec.Env = env
+	config := p.Config.With(r.Settings)
+	if spec.Record, err = config.Bool(recordKey, true); err != nil {
+		return spec, &promote.SettingError{Key: recordKey, Value: config.String(recordKey, ""), Want: "a boolean"}
+	}
+	if spec.Deny, err = p.deniedPrograms(ctx, config); err != nil {
+		return spec, err
+	}
+	if len(spec.Deny) > 0 && !spec.Record {
+		return spec, &prison.Unavailable{Backend: p.Backend(r).Name(), Reason: "rules for programs (" + denyKey + ", or a policy's) need their record, which " + recordKey + " turns off",
+			Mend: []string{"git config --unset-all " + recordKey}}
+	}
+	return spec, nil
+}
+
+// deniedPrograms returns the rules of the settings and of the policies. No setting removes a rule.
+func (p Prisons) deniedPrograms(ctx context.Context, config gitops.Config) (rules []string, err error) {
+	for key, value := range config.All() {
+		if strings.EqualFold(key, denyKey) {
+			if _, err := execs.ParseRules([]string{value}); err != nil {
+				return nil, &promote.SettingError{Key: denyKey, Value: value, Want: "a pattern, or sha256: and 64 hex digits"}
+			}
+			rules = append(rules, value)
+		}
+	}
+	slices.Sort(rules)
+	policies, err := teams.ReadPolicy(ctx, p.Repo, config)
+	return append(rules, policies.DeniedPrograms()...), err
+}

@@ -1,0 +1,88 @@
+package execs
+
+import (
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// digestPrefix begins a rule about the content of a file.
+const digestPrefix = "sha256:"
+
+// Rules refuse programs.
+type Rules struct {
+	globs   []string
+	digests map[string]string // rules by digests
+}
+
+// ParseRules reads rules. "sha256:" and 64 hex digits stand for the content of the program's file. Every other rule is a pattern in
+// which "*" stands for any characters and "?" for one. It must match the whole path, the name at the end of the path, or the command
+// line: that name and the arguments with a space before each.
+func ParseRules(texts []string) (*Rules, error) {
+	r := &Rules{digests: map[string]string{}}
+	for _, text := range texts {
+		digest, ok := strings.CutPrefix(text, digestPrefix)
+		switch bytes, err := hex.DecodeString(digest); {
+		case ok && (err != nil || len(bytes) != 32):
+			return nil, fmt.Errorf("%q is not sha256: and 64 hex digits", text)
+		case ok:
+			r.digests[strings.ToLower(digest)] = text
+		case strings.Trim(text, "*?") == "":
+			return nil, fmt.Errorf("%q matches every program", text)
+		default:
+			r.globs = append(r.globs, text)
+		}
+	}
+	return r, nil
+}
+
+// NeedsContent reports whether a rule is about the content of files.
+func (r *Rules) NeedsContent() bool { return len(r.digests) > 0 }
+
+// refuses returns the rule that refuses a call, empty if none does. digest returns the digest of the program's file.
+func (r *Rules) refuses(folder string, c call, digest func() string) string {
+	if len(r.globs) > 0 {
+		whole, name := c.path, path.Base(c.path)
+		if !path.IsAbs(whole) {
+			whole = path.Join(folder, whole)
+		}
+		line := name
+		if len(c.argv) > 1 {
+			line += " " + strings.Join(c.argv[1:], " ")
+		}
+		i := slices.IndexFunc(r.globs, func(g string) bool {
+			return matches(g, path.Clean(whole)) || matches(g, name) || matches(g, line)
+		})
+		if i >= 0 {
+			return r.globs[i]
+		}
+	}
+	if r.NeedsContent() {
+		return r.digests[digest()]
+	}
+	return ""
+}
+
+// matches reports whether a pattern matches a whole text. It takes at most the product of both lengths.
+func matches(pattern, text string) bool {
+	p, t := 0, 0
+	star, from := -1, 0 // the last star, and where the text after it begins
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p++
+			t++
+		case star >= 0:
+			from++
+			p, t = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
