@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 )
 
 // Names of the files of a record.
@@ -60,11 +61,13 @@ const RefPrefix = "refs/airlock/runs/"
 // Ref returns the full name of the ref of a session's nth run, which counts from 1.
 func Ref(session string, n int) string { return fmt.Sprintf("%s%s/%d", RefPrefix, session, n) }
 
-var refForm = regexp.MustCompile(`^refs/airlock/runs/([0-9]{8}T[0-9]{6}Z-[0-9a-f]{4})/([1-9][0-9]{0,8})$`)
+var refForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^refs/airlock/runs/([0-9]{8}T[0-9]{6}Z-[0-9a-f]{4})/([1-9][0-9]{0,8})$`)
+})
 
 // ParseRef returns the session and the number of a ref, and false for any other ref.
 func ParseRef(ref string) (session string, n int, ok bool) {
-	m := refForm.FindStringSubmatch(ref)
+	m := refForm().FindStringSubmatch(ref)
 	if m == nil {
 		return "", 0, false
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,16 +22,18 @@ var page string
 var style string
 
 // tmpl escapes every value for its place. The page has no script, and its policy allows none.
-var tmpl = template.Must(template.New("report").Funcs(template.FuncMap{
-	"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "code": code, "curve": curve,
-	"lines": joined, "side": side, "span": span, "took": took,
-}).Parse(page))
+var tmpl = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Funcs(template.FuncMap{
+		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "code": code, "curve": curve,
+		"lines": joined, "side": side, "span": span, "took": took,
+	}).Parse(page))
+})
 
 // styleHash is the source of the style in the policy of the page.
-var styleHash = func() string {
+var styleHash = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}()
+})
 
 // HTML returns the view as one file, which loads nothing, has no scripts, and has at most [MaxHTML] bytes. A view that needs more
 // is made smaller.
@@ -45,11 +48,11 @@ func (v View) HTML() ([]byte, error) {
 
 func (v View) draw() ([]byte, error) {
 	var out bytes.Buffer
-	err := tmpl.Execute(&out, struct {
+	err := tmpl().Execute(&out, struct {
 		View
 		Style     template.CSS
 		StyleHash string
-	}{v, template.CSS(style), styleHash}) // #nosec G203 -- a constant
+	}{v, template.CSS(style), styleHash()}) // #nosec G203 -- a constant
 	if err != nil {
 		return nil, fmt.Errorf("draw the report: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -153,11 +154,13 @@ func (f *filePatch) header(line string) bool {
 	return true
 }
 
-var hunkForm = regexp.MustCompile(`^@@ -[0-9]+(?:,([0-9]+))? \+[0-9]+(?:,([0-9]+))? @@`)
+var hunkForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -[0-9]+(?:,([0-9]+))? \+[0-9]+(?:,([0-9]+))? @@`)
+})
 
 // hunk reads the first group of changed lines.
 func (f *filePatch) hunk(lines []string) (rest []string, ok bool) {
-	sizes := hunkForm.FindStringSubmatch(lines[0])
+	sizes := hunkForm().FindStringSubmatch(lines[0])
 	if sizes == nil {
 		return nil, false
 	}
@@ -197,15 +200,15 @@ func lineCount(text string) int {
 }
 
 var (
-	binarySize = regexp.MustCompile(`^(literal|delta) [0-9]+$`)
-	binaryLine = regexp.MustCompile("^[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+$")
+	binarySize = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(literal|delta) [0-9]+$`) })
+	binaryLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+$") })
 )
 
 // afterBinary returns the lines after a binary change, which has one or two parts.
 func afterBinary(lines []string) (rest []string, ok bool) {
-	for part := 0; part < 2 && len(lines) > 0 && binarySize.MatchString(lines[0]); part++ {
+	for part := 0; part < 2 && len(lines) > 0 && binarySize().MatchString(lines[0]); part++ {
 		lines = lines[1:]
-		for len(lines) > 0 && binaryLine.MatchString(lines[0]) {
+		for len(lines) > 0 && binaryLine().MatchString(lines[0]) {
 			lines = lines[1:]
 		}
 		if len(lines) == 0 || lines[0] != "" {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -54,9 +55,11 @@ func inherit(all []program, i int, last map[int]int) {
 
 // tests are command lines that run tests. They are matched against the words of a command line with the base name of the
 // program, without its options.
-var tests = regexp.MustCompile(`^(go test|cargo (test|nextest)|(npm|yarn|pnpm|bun|deno)( run)? test\S*|npx (jest|vitest|mocha|playwright)|pytest\S*|py\.test|tox|nox|` +
-	`python[0-9.]* (pytest|unittest)|make (test|check)\S*|ninja test|ctest|rspec|(bundle exec )?(rspec|rake test)|rake test|mvnw? (test|verify)|gradlew? (test|check)|` +
-	`jest|vitest|mocha|dotnet test|phpunit|bazel test|mix test|swift test|zig build test|bats|prove|(\S+[-_.])?tests?(\.(sh|py|js|rb|pl|ts))?|test[-_.]\S+)( |$)`)
+var tests = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(go test|cargo (test|nextest)|(npm|yarn|pnpm|bun|deno)( run)? test\S*|npx (jest|vitest|mocha|playwright)|pytest\S*|py\.test|tox|nox|` +
+		`python[0-9.]* (pytest|unittest)|make (test|check)\S*|ninja test|ctest|rspec|(bundle exec )?(rspec|rake test)|rake test|mvnw? (test|verify)|gradlew? (test|check)|` +
+		`jest|vitest|mocha|dotnet test|phpunit|bazel test|mix test|swift test|zig build test|bats|prove|(\S+[-_.])?tests?(\.(sh|py|js|rb|pl|ts))?|test[-_.]\S+)( |$)`)
+})
 
 // isTest reports whether a command line looks like a run of tests. It is a guess from names.
 func isTest(argv []string) bool {
@@ -64,15 +67,15 @@ func isTest(argv []string) bool {
 	if len(words) == 0 || words[0] == "test" && !strings.Contains(argv[0], "/") { // test(1), which compares
 		return false
 	}
-	if interpreter.MatchString(words[0]) && len(words) > 1 {
-		if script := path.Base(words[1]); tests.MatchString(script + " ") {
+	if interpreter().MatchString(words[0]) && len(words) > 1 {
+		if script := path.Base(words[1]); tests().MatchString(script + " ") {
 			return true
 		}
 	}
-	return tests.MatchString(strings.Join(words, " "))
+	return tests().MatchString(strings.Join(words, " "))
 }
 
-var interpreter = regexp.MustCompile(`^(python[0-9.]*|node|ruby|perl|sh|bash|dash|zsh)$`)
+var interpreter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(python[0-9.]*|node|ruby|perl|sh|bash|dash|zsh)$`) })
 
 // plainWords returns the words of a command line that are not options, with the base name of the program.
 func plainWords(argv []string) (words []string) {
