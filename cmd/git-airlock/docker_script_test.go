@@ -60,8 +60,8 @@ var elsewhere = []string{"advice", "agents", "called", "colours", "config", "doc
 	"network-allowlist", "network-credentials", "network-proxy", "no-range", "none", "partial", "progress", "read-only", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
 
 // landingOnly lists the prefixes of scripts about landing, which is the same for all backends and users.
-var landingOnly = []string{"brought", "clear-refuses", "drain", "engine-", "exact-", "exclude", "hold-", "hygiene", "identity", "include", "init", "kill-daemon", "kill-promote", "list", "log",
-	"names", "policy-", "recipe", "rescue", "rewritten", "scan", "second-worktree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-json", "upto", "user-"}
+var landingOnly = []string{"brought", "clear-hang", "clear-refuses", "drain", "engine-", "events", "exact-", "exclude", "hold-", "hooks", "hygiene", "identity", "include", "init",
+	"kill-daemon", "kill-promote", "kill-sync", "list", "log", "names", "policy-", "push-review", "recipe", "rescue", "review", "rewritten", "scan", "second-worktree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-json", "undo", "upto", "user-"}
 
 // again lists the scripts that depend on file owners. An ordinary user runs them in containers, too.
 var again = []string{"again", "attach", "basic", "clear-discards", "home-full", "kill-start", "run", "stop-start", "values", "worktrees"}
