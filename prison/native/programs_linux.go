@@ -22,8 +22,9 @@ const (
 	recorderPatience = 2 * time.Second
 )
 
-// recorderEnv lets a recorder answer and write at the same time, also on a machine with one processor.
-var recorderEnv = []string{wire.SparingEnv, "GOMAXPROCS=4"}
+// recorderEnv lets a recorder answer and write at the same time, also on a machine with one processor. It collects garbage
+// rarely, since a process inside may wait meanwhile.
+var recorderEnv = []string{"GOGC=200", "GOMAXPROCS=4"}
 
 // programs is the record of a prison's programs. It keeps the listener, so that no call fails while no recorder runs.
 type programs struct {

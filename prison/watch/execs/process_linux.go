@@ -50,7 +50,11 @@ type procfs struct{ buffer [8192]byte }
 
 // read returns the beginning of a file, valid until the next call.
 func (p *procfs) read(pid int, name string) []byte {
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return p.readFile("/proc/" + strconv.Itoa(pid) + "/" + name)
+}
+
+func (p *procfs) readFile(path string) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
@@ -125,6 +129,21 @@ func (p *procfs) ids(pid int) (n ids) {
 		}
 	}
 	return n
+}
+
+// inside returns the number inside of the process of a pidfd. It takes half the time of ids.
+func (p *procfs) inside(pidfd int) int {
+	for line := range bytes.Lines(p.readFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))) {
+		if value, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
+			fields := strings.Fields(string(value)) // one for each namespace; negative without a process
+			if len(fields) == 0 {
+				return 0
+			}
+			number, _ := strconv.Atoi(fields[len(fields)-1])
+			return max(number, 0)
+		}
+	}
+	return 0
 }
 
 // memory reads the memory of a process.

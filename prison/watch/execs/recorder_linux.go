@@ -116,11 +116,9 @@ func (r *recorder) answerCall(n *notification, e *entry) bool {
 
 // processOf returns the process of a thread that makes a call. It is fresh if it has not made any before.
 func (r *recorder) processOf(thread int, now image) (p *process, fresh bool) {
-	var n ids
 	group := thread
 	if now.threads > 1 {
-		n = r.proc.ids(thread)
-		group = n.group
+		group = r.proc.ids(thread).group
 	}
 	r.mu.Lock()
 	p = r.processes[group]
@@ -134,17 +132,15 @@ func (r *recorder) processOf(thread int, now image) (p *process, fresh bool) {
 		return p, false
 	}
 	r.mu.Unlock()
-	if n.inside == 0 {
-		n = r.proc.ids(group)
-	}
-	p = &process{pid: group, inside: n.inside, started: now.started}
+	p = &process{pid: group, started: now.started}
 	if group != thread {
-		p.started, p.inside = 0, r.proc.ids(group).inside
+		p.started = 0
 	}
 	if p.fd, _ = unix.PidfdOpen(group, 0); p.fd <= 0 {
 		p.fd = -1
 	}
-	p.parent, p.depth = r.descent(n.parent)
+	p.inside = r.proc.inside(p.fd)
+	p.parent, p.depth = r.descent(now.parent)
 	return p, true
 }
 
