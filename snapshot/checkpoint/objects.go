@@ -86,6 +86,9 @@ func (s *objects) close() (err error) {
 // has reports whether the store has an object.
 func (s *objects) has(id oid) bool {
 	for _, p := range s.packs {
+		if p.index.FanoutMapping[id[0]] < 0 {
+			continue // it has no object that begins with this byte; most packs are small
+		}
 		if _, err := p.index.FindOffset(plumbing.Hash(id)); err == nil {
 			return true
 		}

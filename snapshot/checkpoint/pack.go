@@ -23,6 +23,7 @@ type pack struct {
 	out     *bufio.Writer
 	sum     *counted
 	deflate *zlib.Writer
+	stored  *zlib.Writer // does not compress; nil if everything is compressed
 	added   []idxfile.Entry
 	offset  int64          // where the next object begins
 	known   map[oid]bool   // objects of this pack
@@ -62,6 +63,15 @@ func newPack(folder string, has func(oid) bool, most int64) (*pack, error) {
 	}
 	p.write(packHeader(0))
 	return p, nil
+}
+
+// smallObject is the size up to which compressing an object takes longer than writing it.
+const smallObject = 4096
+
+// quickly stops compressing small objects. The pack is compressed when the store is compacted.
+func (p *pack) quickly() (err error) {
+	p.stored, err = zlib.NewWriterLevel(p.sum, zlib.NoCompression)
+	return err
 }
 
 func packHeader(objects uint32) []byte {
@@ -122,14 +132,19 @@ var ErrTooLarge = errors.New("the new contents are larger than airlock.checkpoin
 func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {
 	p.sum.crc.Reset()
 	p.sum.bytes = 0
+	small := size <= smallObject
 	header := objectTypes[kind]<<4 | byte(size&0xf)
 	for size >>= 4; size > 0; size >>= 7 {
 		p.sum.Write([]byte{header | 0x80}) //nolint:errcheck // see finish
 		header = byte(size & 0x7f)
 	}
 	p.sum.Write([]byte{header}) //nolint:errcheck // see finish
-	p.deflate.Reset(p.sum)
-	if err := errors.Join(write(p.deflate), p.deflate.Close()); err != nil {
+	deflate := p.deflate
+	if p.stored != nil && small {
+		deflate = p.stored
+	}
+	deflate.Reset(p.sum)
+	if err := errors.Join(write(deflate), deflate.Close()); err != nil {
 		return err
 	}
 	name := id()

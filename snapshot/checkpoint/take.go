@@ -92,7 +92,13 @@ func (s *Store) take(ctx context.Context, c *files.Client, o Options, base *inde
 	if err != nil {
 		return t, err
 	}
-	if t.Changing, err = fill(ctx, c, found.unread, p); err != nil {
+	if found.partial {
+		err = p.quickly()
+	}
+	if err == nil {
+		t.Changing, err = fill(ctx, c, found.unread, p)
+	}
+	if err != nil {
 		return t, errors.Join(err, p.drop())
 	}
 	r, err := encode(t.top, p.put)
