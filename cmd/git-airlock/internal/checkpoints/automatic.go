@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 )
 
 const (
@@ -21,36 +22,62 @@ const (
 	longestCommand = 80
 )
 
-// automatic reads airlock.checkpoint.
-func (k Keeper) automatic() (bool, error) {
+// modes are the values of airlock.checkpoint: when checkpoints are made without a request.
+const (
+	modeRuns     = "runs"
+	modeCommands = "commands"
+	modeOff      = "off"
+)
+
+// mode reads airlock.checkpoint.
+func (k Keeper) mode() (string, error) {
 	const key = "airlock.checkpoint"
-	switch value := k.Prisons.Config.With(k.Record.Settings).String(key, "runs"); value {
-	case "runs", "off":
-		return value == "runs", nil
+	switch value := k.Prisons.Config.With(k.Record.Settings).String(key, modeRuns); value {
+	case modeRuns, modeCommands, modeOff:
+		return value, nil
 	default:
-		return false, &promote.SettingError{Key: key, Value: value, Want: "runs or off"}
+		return "", &promote.SettingError{Key: key, Value: value, Want: "runs, commands or off"}
 	}
 }
 
 // Automatic makes a checkpoint before or after something, unless the setting turns that off, or the workspace is as the newest
-// checkpoint has it. It reports a failure, but does not fail, since a checkpoint must not keep anybody from working.
+// checkpoint has it. It reports a failure, but does not fail, since a checkpoint must not keep anybody from working. Secrets in argv
+// are not stored.
 func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
-	wanted, err := k.automatic()
-	if err == nil && !wanted {
+	mode, err := k.mode()
+	if mode == modeOff {
 		return
-	}
-	message := when
-	if command := strings.Join(argv, " "); command != "" {
-		message += " " + command[:min(len(command), longestCommand)]
 	}
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, automaticTime)
 		defer cancel()
-		_, err = k.take(bounded, resident.Request{Message: []byte(message), OnlyNew: true, Whole: when == after})
+		q := resident.Request{Message: []byte(when), OnlyNew: true, Whole: when == after}
+		for _, word := range argv {
+			q.Words = append(q.Words, []byte(word))
+		}
+		_, err = k.take(bounded, q)
 	}
 	if err != nil && ctx.Err() == nil {
-		k.Prisons.Report.Say("no checkpoint %s: %s", gitops.Text(message).String(), gitops.Text(err.Error()).String())
+		k.Prisons.Report.Say("no checkpoint %s: %s", gitops.Text(text(when, argv)).String(), gitops.Text(err.Error()).String())
 	}
+}
+
+// textOf returns the text of the checkpoint for a request. Only the process that makes the checkpoint computes it, since reading the rules
+// about secrets takes longer than a checkpoint.
+func textOf(q resident.Request) string {
+	words := make([]string, len(q.Words))
+	for i, word := range q.Words {
+		words[i] = string(word)
+	}
+	return text(string(q.Message), secrets.Default().Mask(words))
+}
+
+func text(when string, argv []string) string {
+	command := strings.Join(argv, " ")
+	if command == "" {
+		return when
+	}
+	return when + " " + command[:min(len(command), longestCommand)]
 }
 
 // Around makes checkpoints before and after a run of a command.
@@ -58,6 +85,15 @@ func (k Keeper) Around(ctx context.Context, argv []string, run func() error) err
 	k.Automatic(ctx, "before", argv)
 	defer k.Automatic(context.WithoutCancel(ctx), after, argv)
 	return run()
+}
+
+// AfterCommand makes a checkpoint after a command that the user ran in the prison, if airlock.checkpoint is "commands".
+func (k Keeper) AfterCommand(ctx context.Context, argv []string, run func() error) error {
+	ran := run()
+	if mode, err := k.mode(); err != nil || mode == modeCommands {
+		k.Automatic(context.WithoutCancel(ctx), "after visit", argv)
+	}
+	return ran
 }
 
 // AfterLaunched makes a checkpoint when the launched command has ended, or has ended before, until ctx ends.

@@ -112,7 +112,7 @@ func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Take
 	}
 	begun := k.Now()
 	err = k.inside(ctx, false, func(s *checkpoint.Store, c *files.Client) error {
-		if t, err = s.Take(ctx, c, checkpoint.Options{Message: string(q.Message), Now: k.Now(), OnlyNew: q.OnlyNew}); err != nil {
+		if t, err = s.Take(ctx, c, checkpoint.Options{Message: textOf(q), Now: k.Now(), OnlyNew: q.OnlyNew}); err != nil {
 			return err
 		}
 		t.Took = k.Now().Sub(begun)

@@ -170,7 +170,7 @@ func (s *server) serve(ctx context.Context, q resident.Request) (t checkpoint.Ta
 	defer bound.Stop()
 	touched, hinted := s.touched(ctx)
 	return s.store.Take(ctx, s.inside.Client, checkpoint.Options{
-		Message: string(q.Message), Now: s.Now(), OnlyNew: q.OnlyNew, Memory: mostMemory,
+		Message: textOf(q), Now: s.Now(), OnlyNew: q.OnlyNew, Memory: mostMemory,
 		Recent: &s.recent, Hinted: hinted && !q.Whole, Touched: touched,
 	})
 }

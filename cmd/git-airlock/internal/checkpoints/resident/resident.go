@@ -17,10 +17,11 @@ import (
 
 // Request is a request for a checkpoint.
 type Request struct {
-	Message []byte // any bytes
-	OnlyNew bool   // none is made of a state that the newest one has
-	Whole   bool   // all files are looked at
-	Most    int64  // bytes that the store may use
+	Message []byte   // any bytes
+	Words   [][]byte // of a command line, which follow the message; secrets in them are not stored
+	OnlyNew bool     // none is made of a state that the newest one has
+	Whole   bool     // all files are looked at
+	Most    int64    // bytes that the store may use
 }
 
 // Answer is a checkpoint that was made.

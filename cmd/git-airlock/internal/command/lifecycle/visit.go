@@ -52,7 +52,12 @@ func visitCommand() *cli.Command {
 			case log:
 				return showLog(c.Context, s, r, c.App.Writer)
 			}
-			return visit(c.Context, s, r, inside, agent, nil, nil)
+			if s.Dry {
+				return visit(c.Context, s, r, inside, agent, nil, nil)
+			}
+			return edge.Checkpoints(s, r).AfterCommand(c.Context, inside, func() error {
+				return visit(c.Context, s, r, inside, agent, nil, nil)
+			})
 		}),
 	}, edge.Takes{Most: 1, Inside: true, Status: true})
 }
