@@ -66,6 +66,50 @@ func watched(t *testing.T, dir string) *tree.Tree {
 	return hints
 }
 
+// TestHintedRace makes checkpoints while a program changes files and moves folders. When the program has ended, the next checkpoint must
+// be exact, although only touched folders are looked at.
+func TestHintedRace(t *testing.T) {
+	for seed := range 10 {
+		r := rand.New(rand.NewPCG(uint64(seed), 25))
+		w := newWorld(t, DefaultBytes)
+		recent, hints := &Recent{}, watched(t, w.dir)
+		damage(t, r, w.dir, 60)
+		take := func() (Taken, error) {
+			touched, err := hints.Touched()
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken, err := w.store.Take(t.Context(), w.Client, Options{Now: begin, Recent: recent, Hinted: true, Touched: touched})
+			if err != nil {
+				*recent = Recent{}
+			}
+			return taken, err
+		}
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			for range 40 {
+				damage(t, r, w.dir, 10)
+			}
+		}()
+		for racing := true; racing; {
+			select {
+			case <-ended:
+				racing = false
+			default:
+			}
+			take() // it may fail: files vanish
+		}
+		taken, err := take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := w.fromScratch(); taken.IDs != want {
+			t.Fatalf("seed %d: ids %v, from scratch %v, partial %t", seed, taken.IDs, want, taken.Partial)
+		}
+	}
+}
+
 // TestSecondName changes a file through a name in another folder. Only a folder with the name that was used is reported.
 func TestSecondName(t *testing.T) {
 	w := newWorld(t, DefaultBytes)
