@@ -38,8 +38,14 @@ func (t Text) Raw() string { return string(t) }
 func (t Text) Plain() bool { return t.String() == string(t) }
 
 func escape(text string) string {
+	i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+	if i < 0 { // most texts are ASCII
+		return text
+	}
 	var b strings.Builder
-	for i := 0; i < len(text); {
+	b.Grow(len(text) + len(text)/8)
+	b.WriteString(text[:i])
+	for i < len(text) {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r == utf8.RuneError && n <= 1:
