@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
@@ -56,9 +58,13 @@ func openBrowser(t *testing.T) *browser {
 		t.Fatal(err)
 	}
 	b := &browser{t: t, to: to, from: bufio.NewReader(from), dir: t.TempDir()}
-	home := t.TempDir()
+	home, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
 		"--disable-dev-shm-usage", "--disable-extensions", "--disable-sync", "--hide-scrollbars", "--user-data-dir="+home, "--remote-debugging-pipe", "about:blank")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.ExtraFiles = []*os.File{theirs, back} // descriptors 3 and 4
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "DBUS_SESSION_BUS_ADDRESS=disabled:")
 	if err := cmd.Start(); err != nil {
@@ -73,6 +79,15 @@ func openBrowser(t *testing.T) *browser {
 		}
 		to.Close()
 		from.Close()
+		// Its helpers may live a moment longer than the browser, and write into their folder.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		for range 100 {
+			if err = os.RemoveAll(home); err == nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Error(err)
 	})
 	var target struct{ TargetID string }
 	b.ask("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)

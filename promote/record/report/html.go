@@ -24,8 +24,8 @@ var style string
 // tmpl escapes every value for its place. The page has no script, and its policy allows none.
 var tmpl = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
-		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "code": code, "curve": curve,
-		"lines": joined, "side": side, "span": span, "took": took,
+		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "curve": curve,
+		"lines": joined, "span": span, "took": took,
 	}).Parse(page))
 })
 
@@ -37,9 +37,12 @@ var styleHash = sync.OnceValue(func() string {
 
 // HTML returns the view as one file, which loads nothing, has no scripts, and has at most [MaxHTML] bytes. A view that needs more
 // is made smaller.
-func (v View) HTML() ([]byte, error) {
+func (v View) HTML() ([]byte, error) { return v.fitting(View.draw) }
+
+// fitting returns the first form of the view, from the largest to smaller ones, that has at most [MaxHTML] bytes.
+func (v View) fitting(form func(View) ([]byte, error)) ([]byte, error) {
 	for scale := 0; ; scale++ {
-		content, err := v.scaled(scale).draw()
+		content, err := form(v.scaled(scale))
 		if err != nil || len(content) <= MaxHTML {
 			return content, err
 		}
@@ -86,7 +89,30 @@ func joined(lines []Text) string {
 	return b.String()
 }
 
-func side(kind string) string { return map[string]string{"+": "add", "-": "del", "@": "at"}[kind] }
+// Block is adjacent lines of one kind.
+type Block struct {
+	Side string // add, del, at, or empty for context
+	Text string // each line with the sign of its kind
+}
+
+// Blocks returns the lines of a file for a page. A page has one element for each block, since it may have thousands of lines.
+func (f File) Blocks() (blocks []Block) {
+	for i := 0; i < len(f.Lines); {
+		var b strings.Builder
+		kind := f.Lines[i].Kind
+		for ; i < len(f.Lines) && f.Lines[i].Kind == kind; i++ {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			if kind != "@" {
+				b.WriteString(kind)
+			}
+			b.WriteString(code(f.Lines[i].Text))
+		}
+		blocks = append(blocks, Block{map[string]string{"+": "add", "-": "del", "@": "at"}[kind], b.String()})
+	}
+	return blocks
+}
 
 // clock returns a time of the day, and nothing for a time that is not known.
 func clock(t time.Time) string {
@@ -98,11 +124,15 @@ func clock(t time.Time) string {
 
 func span(from, to time.Time) string {
 	from, to = from.UTC(), to.UTC()
-	end := to.Format("15:04")
-	if to.YearDay() != from.YearDay() || to.Year() != from.Year() {
-		end = to.Format("2 January 15:04")
+	form := "15:04"
+	if to.Sub(from) < 10*time.Minute {
+		form = time.TimeOnly
 	}
-	return fmt.Sprintf("%s to %s UTC", from.Format("2 January 2006, 15:04"), end)
+	end := to.Format(form)
+	if to.YearDay() != from.YearDay() || to.Year() != from.Year() {
+		end = to.Format("2 January " + form)
+	}
+	return fmt.Sprintf("%s to %s UTC", from.Format("2 January 2006, "+form), end)
 }
 
 func anchor(at float64) string {

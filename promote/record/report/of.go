@@ -205,16 +205,17 @@ func (m *material) unseen() (all []Text) {
 	for _, line := range m.Visibility {
 		add("%s", line)
 	}
-	if m.has[record.ExecName] && !strings.Contains(strings.Join(m.Visibility, " "), "built") {
+	said := strings.Join(m.Visibility, "\n")
+	if m.has[record.ExecName] && !strings.Contains(said, "built") {
 		add("programs are recorded, but not the commands that a shell has built in, nor code inside of an interpreter")
 	}
 	for _, x := range []struct {
 		name, what string
 		needed     bool
 	}{
-		{record.ExecName, "which programs ran is not recorded", true},
+		{record.ExecName, "which programs ran is not recorded", !strings.Contains(said, "rograms that ran")},
 		{record.EgressName, "what the network reached is not recorded", m.Network != "none"},
-		{record.ResourcesName, "processor and memory were not measured", true},
+		{record.ResourcesName, "processor time and memory were not measured", !strings.Contains(said, "memory were not")},
 		{record.CommitsName, "the commits are not in the record", true},
 		{record.ChangesName, "the changes of the commits are not in the record", m.count(record.Landed) > 0},
 		{record.EventsName, "events are not recorded", true},

@@ -75,7 +75,9 @@ func isTest(argv []string) bool {
 	return tests().MatchString(strings.Join(words, " "))
 }
 
-var interpreter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(python[0-9.]*|node|ruby|perl|sh|bash|dash|zsh)$`) })
+var interpreter = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(python[0-9.]*|node|ruby|perl|sh|bash|dash|zsh)$`)
+})
 
 // plainWords returns the words of a command line that are not options, with the base name of the program.
 func plainWords(argv []string) (words []string) {

@@ -255,7 +255,7 @@ func TestSize(t *testing.T) {
 		t.Error("the page does not name what is left out")
 	}
 	content, err := v.JSON()
-	if err != nil || len(content) > record.MaxFile {
+	if err != nil || len(content) > report.MaxHTML {
 		t.Errorf("the document has %d bytes (%v)", len(content), err)
 	}
 	if shown := text(t, v); len(shown) > 2<<20 {
@@ -324,4 +324,39 @@ func FuzzOf(f *testing.F) {
 			t.Error("a script")
 		}
 	})
+}
+
+// BenchmarkPage makes the page of a run of 3,000 programs, 1,800 samples, 600 events and 40 commits.
+func BenchmarkPage(b *testing.B) {
+	m, files := sampleFiles(&testing.T{})
+	var execs []record.Exec
+	for i := range 3000 {
+		execs = append(execs, ran(uint64(i), float64(i)/120, i%7, 900, "go", "test", "./..."))
+	}
+	var events []record.Event
+	for i := range 600 {
+		events = append(events, record.Event{Time: at(float64(i) / 25), Kind: record.EventLand, Level: record.Notice, Text: "1 commit landed"})
+	}
+	var commits []record.Commit
+	var changes strings.Builder
+	for i := range 40 {
+		commits = append(commits, record.Commit{State: record.Landed, Inner: id(i), Outer: id(i + 5000), Tree: id(7), Subject: "x"})
+		changes.WriteString(mail(id(i), 3, "x", "", strings.Replace(priceChange, "@@ -8,8 +8,11 @@", "@@ -8,8 +8,311 @@", 1)+strings.Repeat("+\tsome new line of code(that, is, ordinary)\n", 300)))
+	}
+	files[record.ExecName], _ = record.EncodeLines(execs)
+	files[record.EventsName], _ = record.EncodeLines(events)
+	files[record.CommitsName], files[record.ChangesName] = record.EncodeCommits(commits), []byte(changes.String())
+	for b.Loop() {
+		v := report.Of(record.Run{Manifest: m, Files: files})
+		page, err := v.HTML()
+		if err != nil {
+			b.Fatal(err)
+		}
+		document, err := v.JSON()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(page)), "page-bytes")
+		b.ReportMetric(float64(len(document)), "json-bytes")
+	}
 }

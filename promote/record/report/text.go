@@ -16,14 +16,16 @@ type Paint interface {
 	Green(text string) string
 }
 
-// JSON returns version 1 of report.json. Lists and texts are shortened as in a page.
+// JSON returns version 1 of report.json, which has at most [MaxHTML] bytes, as a page.
 func (v View) JSON() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(v.scaled(0))
-	return b.Bytes(), err
+	return v.fitting(func(v View) ([]byte, error) {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", " ")
+		err := e.Encode(v)
+		return b.Bytes(), err
+	})
 }
 
 // Print prints the view for a terminal. It has everything of a page but changed lines, and programs without a result to look at.

@@ -102,8 +102,11 @@ func (g *gathering) changes(ctx context.Context) error {
 		fmt.Fprintln(&names, p.Outer)
 	}
 	var out bytes.Buffer
-	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv",
-		"--encoding=UTF-8", "--format=email", "-p", "--full-index", "--binary", "--diff-merges=first-parent", "--no-renames"},
+	// With statistics, git writes a line "---" after the message, as format-patch does. A message cannot pass for changes then: no
+	// change can go on across this line and the empty line after the statistics.
+	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"-c", "diff.suppressBlankEmpty=false", "log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-show-signature",
+		"--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8", "--format=email", "--patch-with-stat", "--full-index", "--binary",
+		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"},
 		Stdin: strings.NewReader(names.String()), Stdout: gitops.CapOutput(&out, record.MaxFile+1)})
 	switch {
 	case out.Len() >= record.MaxFile || err != nil && ctx.Err() == nil && out.Len() > record.MaxFile/2:

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/report"
 )
 
 // gathering collects the parts of a record from what is on disk.
@@ -55,13 +56,34 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	}
 	g.resources()
 	g.judge()
-	for _, name := range []string{record.ReportJSONName, record.ReportHTMLName} {
-		g.absent[name] = "git airlock report draws it from this record"
-	}
-	g.limit(most)
+	size := g.limit(most)
 	m.Status, m.Reasons = record.Worst(g.statuses...), g.reasons
 	m.Visibility, m.Files, m.Absent = g.visibility, g.about, g.absent
+	if err := g.report(most - size); err != nil {
+		return record.Run{}, err
+	}
 	return record.New(*m, g.files)
+}
+
+// report adds the report as a page and as a document, if there is room for them.
+func (g *gathering) report(room int64) error {
+	view := report.Of(record.Run{Ref: record.Ref(g.Manifest.Session, g.Manifest.Run), Manifest: g.Manifest, Files: g.files})
+	page, err := view.HTML()
+	if err != nil {
+		return err
+	}
+	document, err := view.JSON()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{record.ReportHTMLName: page, record.ReportJSONName: document} {
+		if int64(len(page)+len(document)) > room {
+			g.absent[name] = "the record has no room for it (airlock.runs.maxBytes); git airlock report makes it"
+			continue
+		}
+		g.files[name] = content
+	}
+	return nil
 }
 
 // put adds a file. Of a file that is too large, the beginning is kept up to the end of a line.
@@ -74,8 +96,8 @@ func (g *gathering) put(name string, content []byte, about record.File) {
 	g.files[name], g.about[name] = content, about
 }
 
-// limit leaves out files until the record has at most that many bytes, the largest ones first.
-func (g *gathering) limit(most int64) {
+// limit leaves out files until the record has at most that many bytes, the largest ones first. It returns the bytes of the others.
+func (g *gathering) limit(most int64) int64 {
 	for {
 		var total int64
 		largest := ""
@@ -86,7 +108,7 @@ func (g *gathering) limit(most int64) {
 			}
 		}
 		if total <= most || largest == "" {
-			return
+			return total
 		}
 		g.absent[largest] = fmt.Sprintf("%d bytes, and the record may have %d (airlock.runs.maxBytes)", len(g.files[largest]), most)
 		delete(g.files, largest)

@@ -1,0 +1,144 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/report"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+)
+
+func reportCommand() *cli.Command {
+	return edge.Command(&cli.Command{
+		Name: "report", Usage: "show what happened in a run, for people",
+		UsageText: "git airlock report [RUN] [--html FILE | --open | --json]",
+		Description: "Prints a verdict, what to look at first, what could not be seen, and the course of a run: its commits, programs, tests,\n" +
+			"hosts and events. A RUN is a number of the airlock here (3), SESSION/3, the full name of a ref, or \"last\",\n" +
+			"which is the default. The report is made from the record alone, so it can be made in every clone that has the record.\n\n" +
+			"With --html, the report is one file of at most 400 kB for a browser. It loads nothing and has no scripts. Text from inside\n" +
+			"is shown with control characters and invisible characters as escapes.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "html", Usage: "write a page into this `file`, or to standard output if it is -"},
+			&cli.BoolFlag{Name: "open", Usage: "write a page into a temporary file and open it in your browser"},
+			&cli.BoolFlag{Name: "text", Usage: "print text, which is the default"},
+			edge.JSONFlag,
+		},
+		Action: edge.InRepository(showReport),
+	}, edge.Takes{Most: 1})
+}
+
+func showReport(c *cli.Context, s *session.Session) error {
+	chosen := 0
+	for _, name := range []string{"html", "open", "text", edge.JSONFlag.Name} {
+		if c.IsSet(name) {
+			chosen++
+		}
+	}
+	if chosen > 1 || c.IsSet("html") && c.String("html") == "" {
+		return ui.Usagef("report: use one of --html FILE, --open, --text and --json")
+	}
+	run, err := recordOf(c, s)
+	if err != nil {
+		return err
+	}
+	view := report.Of(run)
+	switch {
+	case c.IsSet("html"):
+		return writePage(c, s, view, c.String("html"))
+	case c.Bool("open"):
+		return openPage(s, view)
+	case c.Bool(edge.JSONFlag.Name):
+		content, err := view.JSON()
+		if err != nil {
+			return err
+		}
+		_, err = c.App.Writer.Write(content)
+		return err
+	}
+	return edge.Show(c.Context, s, "report", true, func(out io.Writer, p ui.Paint) error { return view.Print(out, p) })
+}
+
+// recordOf reads the record that the command line names, or the newest one.
+func recordOf(c *cli.Context, s *session.Session) (record.Run, error) {
+	name := append(edge.Words(c), "last")[0]
+	e, all, err := find(c.Context, s, name)
+	switch {
+	case err != nil && name == "last" && len(all) == 0:
+		return record.Run{}, environment.Advise(errors.New("no run is recorded in this repository"),
+			"git airlock run -- COMMAND", "git airlock runs fetch  # gets the records of a remote")
+	case err != nil:
+		return record.Run{}, err
+	}
+	return store.Load(c.Context, s.Repo, e)
+}
+
+func writePage(c *cli.Context, s *session.Session, view report.View, file string) error {
+	content, err := view.HTML()
+	switch {
+	case err != nil:
+		return err
+	case file == "-":
+		_, err = c.App.Writer.Write(content)
+		return err
+	case s.Dry:
+		s.Report.Say("would write the report of run %d into %s", view.Run.Number, gitops.Text(file))
+		return nil
+	}
+	if err := replace(file, content); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	s.Report.Say("the report of run %d is in %s", view.Run.Number, gitops.Text(file))
+	return nil
+}
+
+// replace replaces a file, and follows no link: the work tree may have links that an agent made.
+func replace(file string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".report-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// openPage keeps the page: the browser reads it when this command has ended.
+func openPage(s *session.Session, view report.View) error {
+	if s.Dry {
+		s.Report.Say("would open the report of run %d in your browser", view.Run.Number)
+		return nil
+	}
+	content, err := view.HTML()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "report-")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, fmt.Sprintf("run-%d.html", view.Run.Number))
+	if err := replace(file, content); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	s.Report.Say("the report of run %d is in %s", view.Run.Number, file)
+	if err := ui.OpenPage(file); err != nil {
+		return environment.Advise(err, "open "+gitops.Pasteable(file)+" in a browser")
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
+)
+
+// ErrNoBrowser reports that no program is there that opens pages.
+var ErrNoBrowser = errors.New("there is no program that opens pages: xdg-open is missing")
+
+// OpenPage opens a file in the user's browser, and does not wait for it. The program is never one of the work tree.
+func OpenPage(file string) error {
+	name := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		name = "open"
+	}
+	program, err := hostenv.UserProgram(name)
+	if err != nil {
+		return ErrNoBrowser
+	}
+	cmd := exec.Command(program, file) //nolint:forbidigo,noctx // it outlives this process
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	return cmd.Process.Release()
+}
