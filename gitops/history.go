@@ -39,6 +39,20 @@ func (r *Repository) Past(ctx context.Context, branch string) ([]OID, error) {
 	return oids(text), err
 }
 
+// PastBesides lists the commits to which a branch was moved, newest first, without the moves whose message in the reflog
+// begins with a prefix. A commit that was undone and built again in the same second has its id again, so that our own landings
+// must not count as moves by the user.
+func (r *Repository) PastBesides(ctx context.Context, branch, prefix string) ([]OID, error) {
+	text, err := r.Output(ctx, "log", "--walk-reflogs", "--max-count="+strconv.Itoa(reflogRead), "--format=%H %gs", "--no-show-signature", branch, "--")
+	var ids strings.Builder
+	for line := range strings.Lines(text) {
+		if id, message, _ := strings.Cut(line, " "); !strings.HasPrefix(message, prefix) {
+			fmt.Fprintln(&ids, id)
+		}
+	}
+	return oids(ids.String()), err
+}
+
 // Unreached lists the commits that are reachable from tips but not from others, children first. Commits in either
 // list that no longer exist are ignored.
 func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) {

@@ -142,7 +142,7 @@ func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
 	if len(f.ledger.Tail) == 0 || f.refs.tip == "" {
 		return f, nil
 	}
-	past, err := e.Repo.Past(ctx, e.Record.Branch)
+	past, err := e.Repo.PastBesides(ctx, e.Record.Branch, "airlock: ")
 	if err != nil {
 		return f, err
 	}
