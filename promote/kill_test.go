@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/undo"
@@ -44,6 +45,8 @@ func daemonHelper(text string) int {
 			_, err = undo.Undo(context.Background(), engine, 0)
 		} else if request.Do == "redo" {
 			_, err = undo.Redo(context.Background(), engine)
+		} else if request.Do == "cycle" {
+			_, err = engine.Drain(context.Background(), promote.Options{})
 		} else if err == nil {
 			err = airlock.ErrBusy
 			for errors.Is(err, airlock.ErrBusy) { // a process between fork and exec still holds the previous daemon's lock

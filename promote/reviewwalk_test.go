@@ -1,0 +1,384 @@
+package promote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/history"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/undo"
+)
+
+// TestReviewWalk approves, rejects, asks for fixes, undoes and redoes at random, with kills, while the agent works and the user
+// has changes that are not committed. Each landing is compared with a walk that the test makes with git merge-tree: the trees are
+// equal, nothing lands unapproved, every commit has landed or is listed, and the user's bytes stay. The histories have renames, mode
+// changes and links, but no merges: a merge that is left out takes the commits of its other parents with it. AIRLOCK_TEST_SEEDS is
+// the number of sequences.
+func TestReviewWalk(t *testing.T) {
+	t.Parallel()
+	for i, seed := range seeds(t, 4) {
+		format := []string{"sha1", "sha256"}[i%2]
+		t.Run(fmt.Sprintf("%s/AIRLOCK_TEST_SEED=%d", format, seed), func(t *testing.T) {
+			t.Parallel()
+			newReviewer(t, format, seed).sequence()
+		})
+	}
+}
+
+// reviewer is the model of a review.
+type reviewer struct {
+	*world
+	a     *agent
+	r     *rand.Rand
+	words map[*commit]review.Word
+	// order has the agent's commits, parents before children.
+	order  []*commit
+	own    tree // the user's files that are not committed
+	waited int  // cycles in which an approved commit had to wait
+}
+
+func newReviewer(t *testing.T, format string, seed uint64) *reviewer {
+	base := tree{"keep": plain("keep\n")}
+	for i := range 4 {
+		base[fmt.Sprint("f", i)] = plain(sections())
+	}
+	w := newWorld(t, format, base)
+	w.git("config", "airlock.review", "land")
+	m := &reviewer{world: w, a: newAgent(w, base, seed), r: rand.New(rand.NewPCG(seed, 21)), words: map[*commit]review.Word{}, own: tree{}}
+	for _, name := range []string{"1", "2"} {
+		m.own[ownFolder+"/"+name] = plain("mine " + name + "\n")
+		m.own[ownFolder+"/"+name].write(t, filepath.Join(w.Top, ownFolder, name))
+	}
+	w.git("add", "-f", ownFolder+"/2")
+	m.own["keep"] = plain("keep\nmine\n")
+	m.own["keep"].write(t, filepath.Join(w.Top, "keep"))
+	return m
+}
+
+// sections returns a file whose lines to edit are so far apart that their changes never conflict.
+func sections() string {
+	var b strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&b, "section %d\nbefore\nvalue 0\nafter\nend of %[1]d\n", i)
+	}
+	return b.String()
+}
+
+// work lets the agent make a commit.
+func (m *reviewer) work() { m.a.main = m.made(m.changed(m.a.main.files), m.a.main) }
+
+// made stores a commit with a subject of its own.
+func (m *reviewer) made(files tree, parents ...*commit) *commit {
+	c := &commit{files: files, parents: parents, author: m.a.ghost, when: fmt.Sprint(1700000000+m.a.made, " +0100"), message: fmt.Sprintf("c%d\n", m.a.made)}
+	m.a.store(c)
+	m.order = append(m.order, c)
+	m.t.Logf("commit %q", c.message)
+	return c
+}
+
+// changed returns files with one change.
+func (m *reviewer) changed(files tree) tree {
+	files = maps.Clone(files)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(n string) bool { return n == "keep" })
+	name := one(m.r, names)
+	f := files[name]
+	switch n := m.r.IntN(12); {
+	case n < 5 && strings.Contains(f.content, "value"):
+		lines := strings.Split(f.content, "\n")
+		lines[2+5*m.r.IntN(6)] = fmt.Sprintf("value %d", m.a.made)
+		files[name] = file{f.mode, strings.Join(lines, "\n")}
+	case n == 5 && len(names) > 2:
+		delete(files, name)
+	case n == 6:
+		delete(files, name)
+		files.put(fmt.Sprintf("renamed/%d", m.a.made), f)
+	case n == 7 && f.mode != linkMode:
+		f.mode = map[string]string{plainMode: executableMode, executableMode: plainMode}[f.mode]
+		files[name] = f
+	case n == 8: // the same change as none
+	case n == 9:
+		files.put(fmt.Sprintf("link%d", m.a.made), file{linkMode, name})
+	default:
+		files.put(fmt.Sprintf("new/%d", m.a.made), plain(fmt.Sprintf("new %d\n", m.a.made)))
+	}
+	return files
+}
+
+// landed returns the agent's commits on the branch, with the outer commits.
+func (m *reviewer) landed() map[*commit]gitops.OID {
+	m.t.Helper()
+	byID := map[gitops.OID]*commit{}
+	for _, c := range m.order {
+		byID[c.id] = c
+	}
+	done := map[*commit]gitops.OID{}
+	notes := m.notes()
+	for id := range strings.FieldsSeq(m.git("rev-list", string(m.record.Base)+".."+m.record.Branch)) {
+		c := byID[gitops.OID(noteValue(notes[gitops.OID(id)], "Inner-Commit"))]
+		if c == nil || done[c] != "" {
+			m.t.Fatalf("%s is on the branch without a note of its own, or its commit has landed twice: %q", id, notes[gitops.OID(id)])
+		}
+		done[c] = gitops.OID(id)
+	}
+	return done
+}
+
+// walk returns the commits that stand on a tree, and the tree after them. may reports whether a commit may land.
+func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*commit) bool) (stand []*commit, tree string) {
+	m.t.Helper()
+	stands := map[*commit]bool{m.a.root: true}
+	for c := range landed {
+		stands[c] = true
+	}
+	for _, c := range m.order {
+		if stands[c] || !may(c) {
+			continue
+		}
+		base, theirs := m.treeOf(c.parents[0].files), m.treeOf(c.files)
+		after, clean := m.merge(base, tip, theirs)
+		if !clean || after == tip && base != theirs {
+			continue
+		}
+		stands[c], tip = true, after
+		stand = append(stand, c)
+	}
+	return stand, tip
+}
+
+func (m *reviewer) treeOf(files tree) string {
+	return string(objects{filepath.Join(m.GitDir), m.Format}.tree(m.t, files))
+}
+
+// merge merges trees as git does.
+func (m *reviewer) merge(base, ours, theirs string) (tree string, clean bool) {
+	m.t.Helper()
+	switch {
+	case base == ours || ours == theirs:
+		return theirs, true
+	case base == theirs:
+		return ours, true
+	}
+	b := m.git("commit-tree", "-m", "base", base)
+	out, err := tryGit(m.Top, "", "merge-tree", "--write-tree", m.git("commit-tree", "-p", b, "-m", "ours", ours), m.git("commit-tree", "-p", b, "-m", "theirs", theirs))
+	return strings.TrimSpace(out), err == nil
+}
+
+// approved reports whether a commit may land.
+func (m *reviewer) approved(c *commit) bool { return m.words[c] == review.Approve }
+
+// cycle makes a cycle, which may be killed, and compares it with the walk.
+func (m *reviewer) cycle() {
+	m.t.Helper()
+	before, tip := m.landed(), m.git("rev-parse", "HEAD^{tree}")
+	want, tree := m.walk(tip, before, m.approved)
+	m.settle()
+	if m.r.IntN(3) == 0 {
+		step := one(m.r, killSteps)
+		m.t.Logf("a cycle is killed at %s", step)
+		m.killedAt(step, "cycle")
+		check(m.t, m.engine.Recover(m.t.Context()))
+		m.settle()
+	}
+	o := m.world.cycle()
+	after := m.landed()
+	fresh := func(c *commit) bool { return after[c] != "" && before[c] == "" }
+	if got, wanted := m.names(fresh), m.names(func(c *commit) bool { return slices.Contains(want, c) }); !slices.Equal(got, wanted) {
+		// An approved commit may have to wait for an older one without a verdict that was built before it.
+		want, tree = m.walk(tip, before, fresh)
+		wanted, m.waited = m.names(func(c *commit) bool { return slices.Contains(want, c) }), m.waited+1
+		if !slices.Equal(got, wanted) || !o.Held(ledger.Review) {
+			m.t.Fatalf("landed %q, want %q; %+v\n%s", got, wanted, o, m.history())
+		}
+	}
+	for _, c := range m.order {
+		if fresh(c) && !m.approved(c) {
+			m.t.Errorf("%q landed, its verdict is %q", c.message, m.words[c])
+		}
+		if after[c] == "" && !strings.Contains(m.states()+" ", strings.TrimSpace(c.message)+":") {
+			m.t.Fatalf("%q has not landed and is not listed: %s\n%+v\n%s", c.message, m.states(), o, m.history())
+		}
+	}
+	if got := m.git("rev-parse", "HEAD^{tree}"); got != tree {
+		m.t.Fatalf("the tree is\n%s\nwant\n%s\n%s", m.git("ls-tree", "-r", got), m.git("ls-tree", "-r", tree), m.history())
+	}
+	m.intact()
+}
+
+// names returns the subjects of some commits.
+func (m *reviewer) names(some func(*commit) bool) []string {
+	var list []string
+	for _, c := range m.order {
+		if some(c) {
+			list = append(list, strings.TrimSpace(c.message))
+		}
+	}
+	return list
+}
+
+func (m *reviewer) history() string {
+	var b strings.Builder
+	landed := m.landed()
+	for _, c := range m.order {
+		fmt.Fprintf(&b, "%.7s %q %s landed %.7s parents", c.id, c.message, m.words[c], landed[c])
+		for _, p := range c.parents {
+			fmt.Fprintf(&b, " %q", p.message)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(m.git("log", "--format=%h %p %s", "--stat", m.record.Branch) + "\n")
+	return b.String() + m.agent("log", "--stat=200", "--reverse", "-M", "--format=%h %s", "main") + m.states()
+}
+
+// intact checks the user's changes: files, index, and nothing else that is not committed.
+func (m *reviewer) intact() {
+	m.t.Helper()
+	files := readTree(m.t, m.Top, ".git", filepath.Base(m.inner))
+	for name, f := range m.own {
+		if files[name] != f {
+			m.t.Fatalf("%s is %q, want %q", name, files[name], f)
+		}
+	}
+	if got := m.git("status", "--porcelain", "--untracked-files=all"); got != " M keep\nA  \""+ownFolder+"/2\"\n?? \""+ownFolder+"/1\"" {
+		m.t.Fatalf("git status: %s", got)
+	}
+}
+
+// decide records a verdict on some commits that have not landed.
+func (m *reviewer) decide(word review.Word) {
+	m.t.Helper()
+	landed := m.landed()
+	j := judgement.Judgement{Word: word, Reason: "because"}
+	var about []*commit
+	for _, c := range m.order {
+		if landed[c] == "" && m.r.IntN(3) == 0 {
+			j.Names, about = append(j.Names, string(c.id)), append(about, c)
+		}
+	}
+	if len(about) == 0 {
+		return
+	}
+	_, err := judgement.Judge(m.t.Context(), m.engine, j)
+	if errors.Is(err, history.ErrNotPending) {
+		return // no cycle has seen it yet
+	}
+	check(m.t, err)
+	var subjects []string
+	for _, c := range about {
+		m.words[c] = word
+		subjects = append(subjects, c.message)
+	}
+	m.t.Logf("%s %q", word, subjects)
+}
+
+// take undoes or redoes the newest landing, with a kill now and then.
+func (m *reviewer) take(do string) {
+	m.t.Helper()
+	chain, err := undo.List(m.t.Context(), m.engine)
+	check(m.t, err)
+	var o operation.Operation
+	if do == "undo" {
+		o, _, err = chain.Find(0)
+	} else {
+		o, err = chain.ToRedo()
+	}
+	from, to := o.After, o.Before
+	if do == "redo" {
+		from, to = to, from
+	}
+	possible := err == nil && m.tip() == from
+	before := m.view()
+	act := map[string]func(context.Context) error{
+		"undo": func(ctx context.Context) error { _, err := undo.Undo(ctx, m.engine, 0); return err },
+		"redo": func(ctx context.Context) error { _, err := undo.Redo(ctx, m.engine); return err },
+	}[do]
+	if m.r.IntN(2) == 0 {
+		m.killedAt(one(m.r, killSteps), do)
+		check(m.t, m.engine.Recover(m.t.Context()))
+		switch m.tip() {
+		case to: // it was done before the kill, or the kill came too late
+			if possible {
+				m.taken(do, o)
+			}
+			m.intact()
+			return
+		case from:
+			if got := m.view(); possible && !reflect.DeepEqual(got.Files, before.Files) {
+				m.t.Fatalf("half a landing: %v", got)
+			}
+		}
+	}
+	err = act(m.t.Context())
+	if possible != (err == nil) {
+		m.t.Fatalf("%s: %v; possible: %v\n%s", do, err, possible, m.history())
+	}
+	if err == nil {
+		m.taken(do, o)
+	}
+	m.intact()
+}
+
+// taken records what an undo or a redo means.
+func (m *reviewer) taken(do string, o operation.Operation) {
+	m.t.Logf("%s %d", do, o.Number)
+	for _, p := range o.Landed {
+		for _, c := range m.order {
+			if c.id == p.Inner {
+				m.words[c] = map[string]review.Word{"undo": review.Undone, "redo": review.Approve}[do]
+			}
+		}
+	}
+}
+
+// sequence makes random steps. In the end everything is approved and lands, as far as it stands.
+func (m *reviewer) sequence() {
+	for range 3 {
+		m.work()
+	}
+	m.a.publish()
+	m.cycle()
+	for range 14 {
+		switch n := m.r.IntN(14); {
+		case n < 3:
+			m.work()
+			m.a.publish()
+		case n < 6:
+			m.decide(review.Approve)
+		case n < 8:
+			m.decide(review.Reject)
+		case n < 9:
+			m.decide(review.Fix)
+		case n < 11:
+			m.take("undo")
+		case n < 12:
+			m.take("redo")
+		}
+		m.cycle()
+	}
+	landed := m.landed()
+	j := judgement.Judgement{Word: review.Approve}
+	for _, c := range m.order {
+		if landed[c] == "" {
+			j.Names, m.words[c] = append(j.Names, string(c.id)), review.Approve
+		}
+	}
+	if len(j.Names) > 0 {
+		_, err := judgement.Judge(m.t.Context(), m.engine, j)
+		check(m.t, err)
+	}
+	m.cycle()
+	m.world.cycle()
+	m.nothingLeft()
+	m.t.Logf("%d of %d commits have landed, and in %d cycles an approved one waited", len(m.landed()), len(m.order), m.waited)
+}
