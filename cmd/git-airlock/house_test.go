@@ -60,7 +60,7 @@ var rooms = map[string][]string{
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
 	lifecycleRoom:             {edgeRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
-	commandsRoom + "/landing": {edgeRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
+	commandsRoom + "/landing": {edgeRoom, pushgateRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "promote", "promote/record", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},

@@ -32,6 +32,19 @@ func (c Commit) Last() review.Verdict {
 // Passes reports whether the commit may be pushed: the newest verdict approves it, or the user has reverted it.
 func (c Commit) Passes() bool { return c.Last().Word == review.Approve || c.Reverted != "" }
 
+// State returns the state of the commit for a list.
+func (c Commit) State() review.State {
+	switch c.Last().Word {
+	case review.Reject:
+		return review.StateRejected
+	case review.Fix:
+		return review.StateAsked
+	case review.Approve:
+		return review.StateApproved
+	}
+	return review.StateLanded
+}
+
 // Range describes commits that some revisions reach and others do not.
 type Range struct {
 	Tips, Without []gitops.OID

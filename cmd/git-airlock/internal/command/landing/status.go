@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/pushgate"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -19,7 +20,9 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/outgoing"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 func statusCommand() *cli.Command {
@@ -115,6 +118,15 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	engine := s.Engine(r)
 	defer engine.Close()
 	n, err := judgement.Summary(ctx, engine, mode)
+	if mode == review.Push && err == nil {
+		var made []outgoing.Commit
+		made, err = pushgate.Made(ctx, s)
+		for _, c := range made {
+			if !c.Passes() {
+				n.Add(c.State())
+			}
+		}
+	}
 	if err != nil && ctx.Err() == nil {
 		s.Report.Say("count the commits to review: %s", err)
 	}

@@ -80,14 +80,7 @@ func documentOf(ctx context.Context, s *session.Session, r airlock.Record, names
 // after returns the document with landed commits before the others.
 func (d document) after(landed []reviewed) document {
 	for _, x := range landed {
-		switch x.State {
-		case review.StateRejected:
-			d.Rejected++
-		case review.StateAsked:
-			d.Asked++
-		default:
-			d.Waiting++
-		}
+		d.Add(x.State)
 	}
 	d.Commits = append(landed, d.Commits...)
 	return d

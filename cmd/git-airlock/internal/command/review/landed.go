@@ -69,25 +69,13 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	stats, err := s.Repo.AllStats(ctx, ids)
 	for _, x := range found {
 		last := x.Last()
-		r := judgement.Reviewable{State: landedState(last.Word), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(), Files: stats[x.ID],
+		r := judgement.Reviewable{State: x.State(), Commit: x.ID, Inner: gitops.OID(x.Note["Inner-Commit"]), Subject: x.Subject.String(), Files: stats[x.ID],
 			Reason: gitops.Text(last.Reason).String(), By: gitops.Text(last.By).String(), At: last.At}
 		shown := reviewedOf(r)
 		shown.landed = true
 		list = append(list, shown)
 	}
 	return list, left.Names, err
-}
-
-func landedState(w review.Word) review.State {
-	switch w {
-	case review.Reject:
-		return review.StateRejected
-	case review.Fix:
-		return review.StateAsked
-	case review.Approve:
-		return review.StateApproved
-	}
-	return review.StateLanded
 }
 
 // decideLanded records a verdict on landed commits, and returns the rest of the judgement.
