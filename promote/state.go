@@ -156,17 +156,17 @@ func insideMain(ctx context.Context, f facts, exporter Exporter, s State, landed
 // otherRefs names the refs that are not counted one by one.
 const otherRefs = "other refs"
 
-// Arguments of rev-list: all refs without HEAD, all refs and HEADs, and the remote-tracking refs.
+// Arguments of rev-list: all refs, all refs and HEADs, the remote-tracking refs, and the notes of [inner.Workspace.Remark].
 const (
-	anyRef       = "--glob=refs/*"
-	anyRefOrHead = "--all"
-	fetchedRefs  = "--remotes"
+	anyRef, anyRefOrHead = "--glob=refs/*", "--all"
+	fetchedRefs          = "--remotes"
+	remarkRefs           = "--glob=refs/notes/revie[w]" // a pattern, which may match nothing
 )
 
 // otherRefsOf counts the commits that exist only on inner refs: on branches, tags and the stash.
 func otherRefsOf(ctx context.Context, exporter Exporter, have []string) ([]OtherRef, error) {
 	list := []OtherRef{}
-	have = append(slices.Clip(have), fetchedRefs) // fetched commits also exist elsewhere
+	have = append(slices.Clip(have), fetchedRefs, remarkRefs) // these commits also exist elsewhere
 	all, err := exporter.Count(ctx, anyRefOrHead, have...)
 	if err != nil || all == 0 {
 		return list, err

@@ -108,6 +108,16 @@ func searchable(words []Word) (found []searchWord) {
 	return found
 }
 
+// Mentioned returns the words that a text contains, as the meter would find them.
+func Mentioned(words []Word, text string) (found []Word) {
+	for _, w := range searchable(words) {
+		if w.pattern.MatchString(text) {
+			found = append(found, w.Word)
+		}
+	}
+	return found
+}
+
 // lineOf returns the line of an occurrence, or the part of the line around it.
 func lineOf(text string, at []int) string {
 	from := max(strings.LastIndexByte(text[:at[0]], '\n')+1, at[0]-80)

@@ -17,7 +17,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
-	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
@@ -192,7 +191,7 @@ func (c *Change) Make(ctx context.Context, e *promote.Engine, s *promote.Standin
 	if err != nil {
 		return Made{}, err
 	}
-	record.Colleague = colleague(record, e.Record.Ghost)
+	record.Invent(e.Record.Ghost)
 	who := fmt.Sprintf("%s %d +0000", record.Colleague, s.Now.Unix())
 	q := s.Inside.Quarantine
 	id, err := q.StoreCommit(ctx, gitops.Commit{Tree: c.tree, Parents: []gitops.OID{c.onto}, Author: who, Committer: who, Message: []byte(message)})
@@ -207,14 +206,6 @@ func (c *Change) Make(ctx context.Context, e *promote.Engine, s *promote.Standin
 	record.Commits = slices.DeleteFunc(record.Commits, func(x ledger.SyncedCommit) bool { return x.Pair.Inner == id })
 	record.Commits = append(record.Commits, ledger.SyncedCommit{Pair: pair, Onto: c.onto, Open: true})
 	return Made{c.onto, id, pack + ".pack"}, record.Write(e.Dir())
-}
-
-// colleague returns the invented author, who is invented once.
-func colleague(s ledger.Synced, ghost identity.Ghost) identity.Ghost {
-	for s.Colleague.Name == "" || s.Colleague.Name == ghost.Name || s.Colleague.Login() == ghost.Login() {
-		s.Colleague = identity.NewGhost()
-	}
-	return s.Colleague
 }
 
 // Close completes the open entry of the record: the agent has its commit, or will not get it.

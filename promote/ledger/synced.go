@@ -1,19 +1,31 @@
 package ledger
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// Synced records the commits with which the agent got the user's newer commits. An entry is written before the agent gets its
-// commit, and means nothing as long as the agent's history does not have that commit.
+// Synced records what the agent got from outside: the commits that stand for the user's newer ones, and the reasons of verdicts.
+// The entry of a commit is written before the agent gets it, and means nothing as long as the agent's history does not have it. The
+// entry of a reason is written afterwards, since a note is not written twice.
 type Synced struct {
 	Version int `json:"version"`
-	// Colleague is the invented author of these commits, who is not the agent's own ghost.
+	// Colleague is the invented author of the commits and notes, who is not the agent's own ghost.
 	Colleague identity.Ghost `json:"colleague"`
 	Commits   []SyncedCommit `json:"commits"` // oldest first
+	Told      []Told         `json:"told,omitempty"`
+}
+
+// Told is a text about an inner commit that the agent got.
+type Told struct {
+	Commit gitops.OID `json:"commit"`
+	Text   string     `json:"text"`
 }
 
 // SyncedCommit is one commit for the agent.
@@ -25,6 +37,33 @@ type SyncedCommit struct {
 }
 
 const syncedVersion = 1
+
+// Untold returns the texts about inner commits for the agent, of verdicts with a reason, that it did not get yet.
+func (s Synced) Untold(d Decisions) []Told {
+	var list []Told
+	for _, r := range d.Reviewed {
+		word := map[review.Word]string{review.Approve: "approved", review.Reject: "rejected", review.Fix: "changes requested"}[r.Word]
+		if word == "" || r.Reason == "" {
+			continue
+		}
+		if t := (Told{r.Inner, word + ": " + r.Reason}); !slices.Contains(s.Told, t) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Tell records that the agent got a text. It forgets the texts about commits without a verdict.
+func (s *Synced) Tell(t Told, d Decisions) {
+	s.Told = slices.DeleteFunc(append(s.Told, t), func(t Told) bool { return d.ReviewOf(t.Commit) == nil })
+}
+
+// Invent invents the colleague, once.
+func (s *Synced) Invent(ghost identity.Ghost) {
+	for s.Colleague.Name == "" || s.Colleague.Name == ghost.Name || s.Colleague.Login() == ghost.Login() {
+		s.Colleague = identity.NewGhost()
+	}
+}
 
 func syncedFile(dir string) string { return filepath.Join(dir, "synced.json") }
 
@@ -62,4 +101,23 @@ func (l *Ledger) readSynced(dir string) error {
 		l.pairs[c.Pair.Inner] = c.Pair
 	}
 	return err
+}
+
+// Stamp changes whenever what waits for the agent may have changed.
+type Stamp struct{ synced, decisions fileStamp }
+
+type fileStamp struct {
+	size    int64
+	written time.Time
+}
+
+// StampOf returns the stamp of the host state dir.
+func StampOf(dir string) Stamp { return Stamp{stampOf(syncedFile(dir)), stampOf(decisionsFile(dir))} }
+
+func stampOf(file string) fileStamp {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
 }

@@ -2,12 +2,14 @@ package prisons
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/selftest"
@@ -43,6 +45,14 @@ func (p Prisons) Selftest(ctx context.Context, r airlock.Record) (selftest.Repor
 	_, end := p.Report.Begin("trying the prison's walls")
 	defer end()
 	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Variables: variableNames(r), Isolation: isolationOf(r), Words: p.words()})
+}
+
+// Leaks returns the words in a text that must not be readable inside, each with its kind.
+func (p Prisons) Leaks(text string) (found []string) {
+	for _, w := range selftest.Mentioned(p.words(), text) {
+		found = append(found, fmt.Sprintf("%s (%s)", w.Kind, gitops.Text(w.Text)))
+	}
+	return found
 }
 
 // words returns the words that must not be readable inside.

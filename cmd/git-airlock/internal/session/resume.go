@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/prison"
@@ -39,6 +40,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 			return r, err
 		}
 	}
+	s.deliver(ctx, r)
 	if err := s.renewDaemon(ctx, r); err != nil {
 		return r, err
 	}
@@ -57,6 +59,13 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 		s.Report.Hint("git airlock stop && git airlock start")
 	}
 	return r, nil
+}
+
+// deliver brings to the agent what waits for it. The caller holds the store's lock. What fails is tried again by the daemon.
+func (s *Session) deliver(ctx context.Context, r airlock.Record) {
+	if err := inbound.Deliver(ctx, s.Prisons(), r); err != nil {
+		s.Report.Say("the agent does not have the reasons of your verdicts yet: %s", err)
+	}
 }
 
 // restart starts the prison of a workspace again.

@@ -48,6 +48,7 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 	if err := s.Prisons().Halt(ctx, r); err != nil {
 		return r, err
 	}
+	s.deliver(ctx, r)
 	r.Phase = airlock.Stopped
 	events.Stopped(s.Store.Dir(r.ID), r.Session)
 	if err := s.Store.Save(r); gitops.NoRoom(err) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -54,6 +55,9 @@ var said = map[review.Word]string{review.Approve: "approved", review.Reject: "re
 
 // decide records a verdict, and makes a promotion cycle with it.
 func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted judgement.Judgement) error {
+	if err := inbound.CheckReason(s.Prisons(), wanted.Reason); err != nil {
+		return err
+	}
 	if err := s.Heal(ctx, r); err != nil {
 		return err
 	}

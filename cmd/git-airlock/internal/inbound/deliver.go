@@ -1,0 +1,90 @@
+package inbound
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// CheckReason returns an [environment.Refusal] if the agent must not read a text.
+func CheckReason(in prisons.Prisons, text string) error {
+	found := in.Leaks(text)
+	if len(found) == 0 {
+		return nil
+	}
+	return &environment.Refusal{Text: "the agent will read the reason, which must not contain " + strings.Join(found, ", ") + "; nothing was recorded",
+		Next: []string{"git airlock fix -h"}}
+}
+
+// work is what waits for the agent.
+type work struct{ open, reasons bool }
+
+// workIn reads the record in the host state dir.
+func workIn(dir string) (w work, err error) {
+	record, err := ledger.ReadSynced(dir)
+	if err != nil {
+		return w, err
+	}
+	decisions, err := ledger.ReadDecisions(dir)
+	return work{record.Open() != nil, len(record.Untold(decisions)) > 0}, err
+}
+
+// Deliver completes an interrupted sync and delivers the reasons of verdicts. The caller holds the store's lock.
+func Deliver(ctx context.Context, in prisons.Prisons, r airlock.Record) error {
+	return deliver(ctx, in, r, true)
+}
+
+// deliver leaves the reasons for later if reasons is false.
+func deliver(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
+	dir := in.Store.Dir(r.ID)
+	waits, err := workIn(dir)
+	if err != nil || !waits.open && !(waits.reasons && reasons) || in.Store.WorkspaceGone(r) {
+		return err
+	}
+	w, end, err := in.Inside(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer end() //nolint:errcheck // nothing depends on it any more
+	if err := finish(ctx, w, dir); err != nil || !reasons {
+		return err
+	}
+	return tell(ctx, in, r, w)
+}
+
+// tell writes the reasons of verdicts as notes into the inner repository. A note is recorded after it was written, and is not
+// written twice, so that a kill neither loses nor repeats one.
+func tell(ctx context.Context, in prisons.Prisons, r airlock.Record, w inner.Workspace) error {
+	dir := in.Store.Dir(r.ID)
+	record, err := ledger.ReadSynced(dir)
+	if err != nil {
+		return err
+	}
+	decisions, err := ledger.ReadDecisions(dir)
+	if err != nil {
+		return err
+	}
+	untold := record.Untold(decisions)
+	record.Invent(r.Ghost)
+	for _, t := range untold {
+		shown := t.Text
+		if len(in.Leaks(shown)) > 0 { // the user's name may have changed since it was checked
+			shown, _, _ = strings.Cut(shown, ":")
+		}
+		err := w.Remark(ctx, inner.Remark{Commit: t.Commit, Text: shown, Name: record.Colleague.Name, Mail: record.Colleague.Mail})
+		if err != nil {
+			return fmt.Errorf("deliver a reason: %w", err)
+		}
+		record.Tell(t, decisions)
+		if err := record.Write(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
