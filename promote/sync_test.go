@@ -106,7 +106,7 @@ func TestSyncIsExact(t *testing.T) {
 		if _, err := w.sync(); !errors.Is(err, incoming.ErrNothing) {
 			t.Fatal(err)
 		}
-		w.commits("two", "two", "2\n")
+		w.commits("two", "a", "a of the agent's, who has read mine\n")
 		w.lands("one two")
 		w.wantExact(t)
 		w.nothingLeft()

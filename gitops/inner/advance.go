@@ -53,7 +53,7 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 
 // advance is the beginning of the scripts for sh that move main, as git pull does. Arguments: the commit before, and the new one.
 // The index is locked meanwhile, as git locks it, so that the agent's git waits or fails. The lock contains the new commit's
-// name, by which [finish] recognises it. Files are written first, the index after them, and main last: an agent that commits
+// name and the script's process, by which [finish] recognises it. Files are written first, the index after them, and main last: an agent that commits
 // in between commits the new content, and never its reversal.
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
@@ -106,9 +106,9 @@ const move = advance + `
 operation && exit 40
 onmain || exit 41
 at "$old" || exit 42
-set -C
-{ echo "$new" >"$lock"; } 2>/dev/null || exit 43
-set +C
+echo "$new $$" >"$next"
+ln "$next" "$lock" 2>/dev/null || { rm -f "$next"; exit 43; }
+rm -f "$next"
 trap 'end 1' HUP INT TERM
 at "$old" && onmain || end 42
 cp "$dir/index" "$next" || end 1
@@ -119,6 +119,7 @@ if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 44; fi
 obstacles >"$next.files" || end 1
 if [ -s "$next.files" ]; then head -c 8000 "$next.files"; end 45; fi
 write && end 0
+at "$new" && end 0
 at "$old" && end 1
 end 42
 `
@@ -126,7 +127,13 @@ end 42
 // finish is the script of [Workspace.Finish]. It continues if each changed file is as before or as after.
 const finish = advance + `
 if ! [ -e "$lock" ]; then at "$new" && exit 0; exit 42; fi
-[ "$(head -c 100 "$lock")" = "$new" ] || { at "$new" && exit 0; exit 43; }
+name= pid=
+read -r name pid <"$lock"
+[ "$name" = "$new" ] || { at "$new" && exit 0; exit 43; }
+# The caller may have been killed, and not the script.
+if [ "$pid" != $$ ]; then
+	case $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") in *"$new"*) exit 43 ;; esac
+fi
 rm -rf "$dir"/index.[0-9]*
 at "$new" && end 0
 if operation >/dev/null || ! onmain || ! at "$old"; then end 42; fi
@@ -142,6 +149,7 @@ own "$new" MT >"$next.new"
 { obstacles; own "$new" A; own "$old" D; grep -Fxf "$next.new" "$next.old"; } >"$next.files"
 if [ -s "$next.files" ]; then end 42; fi
 write && end 0
+at "$new" && end 0
 end 42
 `
 

@@ -178,7 +178,7 @@ func TestFinishKeepsWork(t *testing.T) {
 	t.Parallel()
 	for _, edit := range []string{"echo edit >mod", "echo edit >gone", "mkdir -p n/m; echo edit >n/m/new", "mkdir -p n/m/new; echo edit >n/m/new/x", "echo edit >f/x.o", "echo edit >n"} {
 		p := newPulled(t)
-		p.sh(fmt.Sprintf("echo %s >.git/index.lock; echo 2 >mod; %s", p.new, edit))
+		p.sh(fmt.Sprintf("echo %s 0 >.git/index.lock; echo 2 >mod; %s", p.new, edit))
 		before := p.sh("find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 grep -H .")
 		var refused *Refused
 		if err := p.workspace("").Finish(t.Context(), p.old, p.new); !errors.As(err, &refused) {

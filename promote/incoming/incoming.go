@@ -164,13 +164,20 @@ func (c *Change) leftOut(ctx context.Context, e *promote.Engine, bridge *quarant
 	return append(slices.Clone(out), exactly...), put, err
 }
 
-// count counts the user's commits.
+// count counts the user's commits since the newest one that the agent has. Landed commits can be merges with some that it has not.
 func (c *Change) count(ctx context.Context, e *promote.Engine, s *promote.Standing) error {
-	common, there := s.Ledger.Image(c.onto)
-	if !there {
-		common = s.Plan.Last
+	has := []gitops.OID{s.Ledger.Base.Outer}
+	for _, p := range slices.Backward(s.Ledger.Synced) {
+		lost, err := s.Inside.Quarantine.Unreached(ctx, []gitops.OID{p.Inner}, []gitops.OID{c.onto})
+		if err != nil {
+			return err
+		}
+		if len(lost) == 0 {
+			has = append(has, p.Outer)
+			break
+		}
 	}
-	ids, err := e.Repo.Unreached(ctx, []gitops.OID{c.Outer}, []gitops.OID{common.Outer, s.Ledger.Base.Outer})
+	ids, err := e.Repo.Unreached(ctx, []gitops.OID{c.Outer}, has)
 	for _, id := range ids {
 		if !s.Ledger.HasOuter(id) {
 			c.Commits++

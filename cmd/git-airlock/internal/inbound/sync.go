@@ -31,6 +31,8 @@ type Request struct {
 	Exclude ignore.Patterns // files that the agent does not get
 	// Screen gets the findings in what the agent would get. Its error ends the sync.
 	Screen func(scan.Report) error
+	// Wait makes the sync wait as long as the agent's work is in the way. It gets the refusal, once for each reason. May be nil.
+	Wait func(error)
 }
 
 const (
@@ -38,12 +40,34 @@ const (
 	tries = 5
 	// pause is the time between two tries, in which the agent's git ends.
 	pause = 200 * time.Millisecond
+	// waitPoll is the pause between two tries of a sync that waits for the agent's next commit.
+	waitPoll = time.Second
 )
 
 // Sync lands what can land, and then brings the user's newer commits to the agent as one commit. The error is
 // [incoming.ErrNothing] if the agent has them, and an [environment.Refusal] if they cannot come now. In a dry run, it changes
 // nothing.
 func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
+	for said := ""; ; {
+		change, err := q.locked(ctx)
+		var refused *inner.Refused
+		if q.Wait == nil || !errors.As(err, &refused) {
+			return change, q.explained(ctx, err)
+		}
+		if err = q.explained(ctx, err); err.Error() != said {
+			said = err.Error()
+			q.Wait(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(waitPoll):
+		}
+	}
+}
+
+// locked tries to sync, with the store's lock.
+func (q Request) locked(ctx context.Context) (*incoming.Change, error) {
 	if q.Prisons.Store.WorkspaceGone(q.Record) {
 		return nil, &environment.Refusal{Text: "the workspace " + q.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}
 	}
@@ -57,10 +81,10 @@ func Sync(ctx context.Context, q Request) (*incoming.Change, error) {
 		return nil, err
 	}
 	defer end() //nolint:errcheck // nothing depends on it any more
-	var change *incoming.Change
 	for n := 0; ; n++ {
-		if change, err = q.once(ctx, w); n >= tries || !passes(err) || ctx.Err() != nil {
-			return change, q.explained(ctx, err)
+		change, err := q.once(ctx, w)
+		if n >= tries || !passes(err) || ctx.Err() != nil {
+			return change, err
 		}
 		time.Sleep(pause)
 	}

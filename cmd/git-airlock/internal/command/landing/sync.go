@@ -20,13 +20,16 @@ import (
 func syncCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "sync", Usage: "bring your newer commits to the agent",
-		UsageText: "git airlock sync [--allow-secrets]",
+		UsageText: "git airlock sync [--wait] [--allow-secrets]",
 		Description: "Lands what can land, and then gives the agent the files of your branch as one commit of an invented colleague on top of\n" +
 			"its main. No message, name or history of yours goes in, and no file of airlock.exclude. What the agent commits next lands with\n" +
 			"exactly its tree again. Changes of commits that you left out are taken out of the agent's files. Exit status 3, and nothing\n" +
 			"changes, if commits of the agent wait, if it has uncommitted changes or is in the middle of a merge or rebase, or if secrets\n" +
 			"would come in. The airlock can be stopped.",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "bring files even if they contain secrets"}},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "wait", Usage: "wait for the agent's next commit if it has uncommitted changes or is in the middle of an operation"},
+			&cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "bring files even if they contain secrets"},
+		},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			allow, err := s.Config.With(r.Settings).Bool("airlock.allowSecrets", false)
 			if err != nil {
@@ -41,8 +44,12 @@ func syncCommand() *cli.Command {
 			}
 			engine := s.Engine(r)
 			defer engine.Close()
-			change, err := inbound.Sync(c.Context, inbound.Request{Prisons: s.Prisons(), Engine: engine, Record: r, Exclude: exclude,
-				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(session.AllowSecretsFlag)) }})
+			request := inbound.Request{Prisons: s.Prisons(), Engine: engine, Record: r, Exclude: exclude,
+				Screen: func(found scan.Report) error { return screen(s, found, allow || c.Bool(session.AllowSecretsFlag)) }}
+			if c.Bool("wait") {
+				request.Wait = func(why error) { s.Report.Say("%s; waiting for its next commit", why) }
+			}
+			change, err := inbound.Sync(c.Context, request)
 			if errors.Is(err, incoming.ErrNothing) {
 				s.Report.Say("%s: nothing to bring", err)
 				return nil
