@@ -83,7 +83,7 @@ func TestConnectThroughProxy(t *testing.T) {
 	}
 	asked := make(chan string, 10)
 	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Host })}
-	go server.Serve(l) //nolint:errcheck // until it is closed
+	go server.Serve(l) // until it is closed
 	defer server.Close()
 	p, _, err := upstream.Parse("http://" + l.Addr().String())
 	if err != nil {

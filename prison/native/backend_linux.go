@@ -267,7 +267,7 @@ func (backend) Stop(ctx context.Context, s prison.Spec) error {
 		return err
 	}
 	defer lock.Close()
-	if err := keeper.end(walls.StopPatience); err != nil { // it releases the lock a moment before it ends
+	if err := keeper.end(); err != nil { // it releases the lock a moment before it ends
 		return fmt.Errorf("end keeper: %w", err)
 	}
 	return finishRun(s.Dir)

@@ -273,11 +273,11 @@ func (k *keeper) cleanUp() {
 
 // clear ends the remaining processes of a run whose keeper has ended, and removes the run's files on the host.
 func (s state) clear(dir string) error {
-	if err := errors.Join(s.Init.end(walls.StopPatience), s.Relay.end(walls.StopPatience)); err != nil {
+	if err := errors.Join(s.Init.end(), s.Relay.end()); err != nil {
 		return err // its control groups could not be removed either
 	}
 	s.Recorder.await(recorderPatience) // it ends when its keeper has ended, after it has written everything
-	if err := s.Recorder.end(walls.StopPatience); err != nil {
+	if err := s.Recorder.end(); err != nil {
 		return err
 	}
 	var errs []error

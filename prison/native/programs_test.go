@@ -216,7 +216,7 @@ func TestKeeperKilledWhileRecording(t *testing.T) {
 	done := make(chan bool)
 	go func() {
 		defer close(done)
-		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "while :; do /bin/true; done"}}) //nolint:errcheck // it is killed
+		p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "while :; do /bin/true; done"}}) // it is killed
 	}()
 	records(t, s, func(all []execs.Record) bool { return len(all) > 20 })
 	state := stateOf(t, s)

@@ -130,7 +130,7 @@ func beExecer(count string) int {
 				found := executeOne(i)
 				mu.Lock()
 				for _, t := range found {
-					out.Encode(t) //nolint:errcheck // the reader misses it then
+					out.Encode(t) // the reader misses it then
 				}
 				mu.Unlock()
 			}
@@ -201,7 +201,7 @@ func inStep(step string, i int) []truth {
 		return nil
 	}
 	first.PID = cmd.Process.Pid
-	cmd.Wait() //nolint:errcheck // its status is below
+	cmd.Wait() // its status is below
 	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	first.Exit = ws.ExitStatus()
 	second := truth{PID: first.PID, Exit: first.Exit, Path: "./p7", Argv: []string{"p7", step}}
@@ -240,12 +240,12 @@ func beStep(step string) int {
 		return int(e)
 	case "at":
 		fd, _ := unix.Open("/workspace", unix.O_PATH|unix.O_DIRECTORY, 0)
-		unix.Dup2(fd, stepFD) //nolint:errcheck // the next call fails then
+		unix.Dup2(fd, stepFD) // the next call fails then
 		execveat(stepFD, "p7", []string{"p7", step}, 0)
 	case "memfd":
 		fd, _ := unix.MemfdCreate("hidden", 0)
-		unix.Write(fd, exiting(231, 7)) //nolint:errcheck // the next call fails then
-		unix.Dup2(fd, stepFD)           //nolint:errcheck // the next call fails then
+		unix.Write(fd, exiting(231, 7)) // the next call fails then
+		unix.Dup2(fd, stepFD)           // the next call fails then
 		execveat(stepFD, "", []string{"p7", step}, unix.AT_EMPTY_PATH)
 	case "race":
 		path := []byte("./ra\x00\x00\x00\x00")

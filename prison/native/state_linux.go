@@ -115,14 +115,14 @@ func (p processID) signal(sig unix.Signal) {
 
 // end kills the process and waits until it is dead. When an init is dead, all processes in its pid namespace are
 // dead, too (pid_namespaces(7)).
-func (p processID) end(patience time.Duration) error {
+func (p processID) end() error {
 	fd, alive := p.open()
 	if !alive {
 		return nil
 	}
 	defer unix.Close(fd)
 	unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	if err := awaitDeath(fd, patience); err != nil {
+	if err := awaitDeath(fd, walls.StopPatience); err != nil {
 		return fmt.Errorf("process %d: %w (one in a frozen control group does not, see /proc/%d/cgroup)", p.PID, err, p.PID)
 	}
 	return nil

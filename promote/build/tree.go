@@ -87,7 +87,7 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 // goes back behind landed commits, that tree is merged with the agent's later landed changes.
 func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, error) {
 	base, err := b.innerTree(ctx, b.before(l))
-	if err == nil && b.copied != "" && !(l.Commit == b.plan.Chain[0] && b.lost(b.copied)) {
+	if err == nil && b.copied != "" && (l.Commit != b.plan.Chain[0] || !b.lost(b.copied)) {
 		return b.withSynced(ctx, base, b.copied)
 	}
 	if err != nil || b.plan.Fork == "" || l.Commit != b.plan.Chain[0] {

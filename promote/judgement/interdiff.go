@@ -78,10 +78,10 @@ func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, 
 
 // moved merges trees, of which two may be equal.
 func moved(ctx context.Context, b *quarantine.Bridge, m quarantine.Merge) (gitops.OID, []string, error) {
-	switch {
-	case m.Base == m.Ours:
+	switch m.Base {
+	case m.Ours:
 		return m.Theirs, nil, nil
-	case m.Base == m.Theirs:
+	case m.Theirs:
 		return m.Ours, nil, nil
 	}
 	return b.Merge(ctx, m)

@@ -230,10 +230,10 @@ func FuzzOpen(f *testing.F) {
 			r.Files[name] = content
 		}
 		r.Verify()
-		DecodeManifest(content) //nolint:errcheck // it must only not panic
-		r.Execs()               //nolint:errcheck
-		r.Egress()              //nolint:errcheck
-		r.Terminal()            //nolint:errcheck
+		DecodeManifest(content) // it must only not panic
+		r.Execs()
+		r.Egress()
+		r.Terminal()
 		samples, _ := r.Samples()
 		if again, err := DecodeSamples(EncodeSamples(samples)); err != nil || !reflect.DeepEqual(samples, again) {
 			t.Errorf("%v became %v, %v", samples, again, err)

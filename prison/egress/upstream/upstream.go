@@ -149,7 +149,7 @@ func (w Way) connect(ctx context.Context, c net.Conn, target string) (net.Conn, 
 	}
 	limited := &io.LimitedReader{R: c, N: maxAnswer}
 	from := bufio.NewReaderSize(limited, 4<<10)
-	answer, err := http.ReadResponse(from, r)
+	answer, err := http.ReadResponse(from, r) //nolint:bodyclose // what follows is the connection
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}

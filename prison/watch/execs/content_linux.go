@@ -41,7 +41,7 @@ func (d *digests) of(thread int, folder string, c call) string {
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxContent {
 		return "" // it was opened as a path only, which does nothing to a device
 	}
-	id := contentID{uint64(st.Dev), st.Ino, st.Size, st.Ctim.Nano()}
+	id := contentID{st.Dev, st.Ino, st.Size, st.Ctim.Nano()}
 	if sum, ok := d.known[id]; ok {
 		return sum
 	}

@@ -33,7 +33,7 @@ func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.enTo
 
 // Numbers of fields in /proc/PID/stat, counted from the state, which is field 3 of proc_pid_stat(5).
 const (
-	statState   = 3 - 3
+	statState   = 0
 	statParent  = 4 - 3
 	statThreads = 20 - 3
 	statStart   = 22 - 3
@@ -87,9 +87,7 @@ func (p *procfs) image(pid int) (m image) {
 	for _, c := range line[at+1:] {
 		switch {
 		case c == ' ':
-			if n++; n > statExit {
-				break
-			}
+			n++
 		case n == statState:
 			m.ended = c == 'Z' || c == 'X'
 		case n >= 0 && n <= statExit && c >= '0' && c <= '9':

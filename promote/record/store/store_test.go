@@ -103,7 +103,7 @@ func TestFlippedContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if random.IntN(3) == 0 { // in the commit instead
-			objects, commit, err = objectsOf(r.Format, "A <a@example.org>", run(t, e.Number, previousOf(all, e.Number)))
+			objects, _, err = objectsOf(r.Format, "A <a@example.org>", run(t, e.Number, previousOf(all, e.Number)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -72,7 +72,7 @@ func (k Keeper) inside(ctx context.Context, writes bool, act func(*checkpoint.St
 			return err
 		}
 		if err := act(s, f.Client); err != nil {
-			f.Close() //nolint:errcheck // the process inside ended because of the first error
+			f.Close() // the process inside ended because of the first error
 			return err
 		}
 		return f.Close()

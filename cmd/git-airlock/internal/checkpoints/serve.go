@@ -94,7 +94,7 @@ func (s *server) rest() {
 	s.unwatch()
 	s.leave()
 	if s.store != nil {
-		s.store.Close() //nolint:errcheck // it was only read since
+		s.store.Close() // it was only read since
 		s.store = nil
 	}
 	s.recent = checkpoint.Recent{}
@@ -102,7 +102,7 @@ func (s *server) rest() {
 
 func (s *server) unwatch() {
 	if s.tree != nil {
-		s.tree.Close() //nolint:errcheck // the other end notices
+		s.tree.Close() // the other end notices
 		s.tree = nil
 	}
 }
@@ -110,7 +110,7 @@ func (s *server) unwatch() {
 func (s *server) leave() {
 	if s.end != nil {
 		s.end()
-		s.inside.Close() //nolint:errcheck // it was just ended
+		s.inside.Close() // it was just ended
 		s.end = nil
 	}
 }

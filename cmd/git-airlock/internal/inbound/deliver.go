@@ -44,7 +44,7 @@ func Deliver(ctx context.Context, in prisons.Prisons, r airlock.Record) error {
 func deliver(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
 	dir := in.Store.Dir(r.ID)
 	waits, err := workIn(dir)
-	if err != nil || !waits.open && !(waits.reasons && reasons) || in.Store.WorkspaceGone(r) {
+	if err != nil || !waits.open && (!waits.reasons || !reasons) || in.Store.WorkspaceGone(r) {
 		return err
 	}
 	w, end, err := in.Inside(ctx, r)

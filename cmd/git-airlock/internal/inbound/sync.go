@@ -223,7 +223,8 @@ const pathsShown = 10
 
 // obstructed returns the refusal for an obstacle in the workspace.
 func obstructed(r *inner.Refused) error {
-	text, next := "", "git airlock visit -- git status"
+	var text string
+	next := "git airlock visit -- git status"
 	switch r.Obstacle {
 	case inner.Unfinished:
 		text = "the agent's git is in the middle of an operation"

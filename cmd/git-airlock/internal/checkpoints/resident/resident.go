@@ -74,7 +74,9 @@ func at[T any](dir string, act func(path string) (T, error)) (t T, err error) {
 
 // Ask sends a request and returns its answer. It returns an error if nobody answers, or if no checkpoint could be made.
 func Ask(ctx context.Context, dir string, q Request) (a Answer, err error) {
-	c, err := at(dir, func(path string) (net.Conn, error) { return net.DialTimeout("unix", path, helloTime) })
+	c, err := at(dir, func(path string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: helloTime}).DialContext(ctx, "unix", path)
+	})
 	if err != nil {
 		return a, err
 	}
@@ -103,7 +105,7 @@ func Serve(ctx context.Context, dir string, answer func(Request) Answer) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		l, err := net.Listen("unix", path)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 		if err == nil {
 			l.(*net.UnixListener).SetUnlinkOnClose(false) // the path is of a closed descriptor then
 			err = os.Chmod(path, 0o600)
