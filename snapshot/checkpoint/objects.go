@@ -190,7 +190,7 @@ func parseOID(text string) (id oid, err error) {
 
 // copyTo stores an object and everything that it names in another pack.
 func (s *objects) copyTo(p *pack, kind string, id oid) error {
-	if p.contains(id) {
+	if p.known[id] {
 		return nil
 	}
 	switch kind {

@@ -78,8 +78,11 @@ func packHeader(objects uint32) []byte {
 	return []byte{'P', 'A', 'C', 'K', 0, 0, 0, 2, byte(objects >> 24), byte(objects >> 16), byte(objects >> 8), byte(objects)}
 }
 
-// contains reports whether an object need not be written again.
-func (p *pack) contains(id oid) bool { return p.known[id] || p.has != nil && p.has(id) }
+// contains reports whether an object of a size need not be written again. A store has up to hundreds of packs, so a pack that is written
+// quickly does not search them for small objects.
+func (p *pack) contains(id oid, size int64) bool {
+	return p.known[id] || p.has != nil && (p.stored == nil || size > smallObject) && p.has(id)
+}
 
 // write adds bytes of the pack that belong to no object. A bufio.Writer keeps its first error, which finish returns.
 func (p *pack) write(b []byte) {
@@ -90,7 +93,7 @@ func (p *pack) write(b []byte) {
 // put stores an object.
 func (p *pack) put(kind string, content []byte) (oid, error) {
 	id := name(kind, content)
-	if p.contains(id) {
+	if p.contains(id, int64(len(content))) {
 		return id, nil
 	}
 	return id, p.add(kind, int64(len(content)), func(w io.Writer) error {
@@ -132,7 +135,7 @@ var ErrTooLarge = errors.New("the new contents are larger than airlock.checkpoin
 func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func() oid) error {
 	p.sum.crc.Reset()
 	p.sum.bytes = 0
-	small := size <= smallObject
+	small, length := size <= smallObject, size
 	header := objectTypes[kind]<<4 | byte(size&0xf)
 	for size >>= 4; size > 0; size >>= 7 {
 		p.sum.Write([]byte{header | 0x80}) //nolint:errcheck // see finish
@@ -148,7 +151,7 @@ func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func
 		return err
 	}
 	name := id()
-	if p.contains(name) {
+	if p.contains(name, length) {
 		return p.back()
 	}
 	p.known[name] = true
