@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 )
@@ -201,6 +202,35 @@ type Traits struct {
 type Sweeper interface {
 	// SweepOrphaned ends the prisons whose folders no longer exist.
 	SweepOrphaned(ctx context.Context) error
+}
+
+// Measurer is a backend that can measure what a running prison uses.
+type Measurer interface {
+	// Usage measures the prison made by Start. The error is [ErrNotRunning] if it does not run.
+	Usage(ctx context.Context, spec Spec) (Usage, error)
+}
+
+// Usage is what all processes of a prison use. -1 stands for a value that is not available.
+type Usage struct {
+	CPU       time.Duration // processor time since the start of the prison
+	Memory    int64         // bytes; memory that processes share counts several times
+	Read      int64         // bytes from disks since the start of the prison
+	Written   int64         // bytes to disks
+	Processes int64         // with threads
+	Killed    int64         // processes that were killed for lack of memory
+}
+
+// Timer is a backend that knows when the output of the launched command came.
+type Timer interface {
+	// Times returns when the output came that [Backend.Shown] returns. The error is [ErrNotLaunched] if that is not known.
+	Times(ctx context.Context, spec Spec) ([]Moment, error)
+}
+
+// Moment is when a part of an output came: the part from Offset up to the next moment's. Several can have the offset 0: the last
+// of them counts.
+type Moment struct {
+	Offset int64
+	At     time.Time
 }
 
 // Mender is a backend whose running prisons can lose a process on the host without ending.

@@ -181,7 +181,7 @@ func (backend) Wipe(ctx context.Context, s prison.Spec) error {
 	}
 	t := folderTask{UID: s.UID, GID: s.GID}
 	paths := []string{s.Workspace}
-	for _, name := range append(ownFolders, inside.Lower, commandName, logName, execs.FileName, execs.OldName) {
+	for _, name := range append(ownFolders, inside.Lower, commandName, logName, timesName, execs.FileName, execs.OldName) {
 		paths = append(paths, filepath.Join(s.Dir, name))
 	}
 	for _, path := range paths {

@@ -41,6 +41,7 @@ type keeper struct {
 	command  *wire.Command
 	log      *os.File
 	logged   int64
+	times    *logTimes // of the log
 }
 
 // keeperConfig is the configuration of a keeper. Spec comes without its secrets.
@@ -228,6 +229,10 @@ func (k *keeper) note() {
 // newLog starts a new log. If that fails, the output is lost, and the command continues.
 func (k *keeper) newLog() {
 	k.log, k.logged = nil, 0
+	if k.times != nil {
+		k.times.close()
+	}
+	k.times = newLogTimes(k.path(timesName))
 	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
 		k.log = f
 	}
@@ -240,6 +245,7 @@ func (k *keeper) writeLog(output []byte) {
 		k.newLog()
 	}
 	n, _ := k.log.Write(output)
+	k.times.add(n, time.Now())
 	if k.logged += int64(n); k.logged < 2*logKept {
 		return
 	}
@@ -254,6 +260,7 @@ func (k *keeper) writeLog(output []byte) {
 	}
 	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_APPEND, 0o600); err == nil {
 		k.log, k.logged = f, logKept
+		k.times.begins(logKept)
 	}
 }
 

@@ -106,6 +106,7 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 	if err == nil {
 		err = errors.Join(gitops.WriteFile(filepath.Join(k.folder(slot), openName), content, 0o600), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
 	}
+	a.Sample(ctx)
 	store.StopAt("opened")
 	k.note(record.EventRun, 0, "a run began: "+o.Manifest.Command(shownCommand))
 	return a, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
@@ -160,7 +161,45 @@ func (g *gathering) shown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if moments := g.moments(ctx); len(moments) > 0 {
+		return g.cast(record.CastHeader{Width: defaultCols, Height: defaultRows, Timestamp: g.Manifest.Started.Unix()}, timedOutput(content, moments, g.Manifest.Started))
+	}
 	g.absent[record.TerminalName] = "the times of the output are not known; " + record.StdoutName + " has it"
 	g.keep(record.StdoutName, content, 0)
 	return nil
+}
+
+// The size of a launched command's terminal, as far as the record knows it: "visit --attach" changes it.
+const defaultCols, defaultRows = 80, 24
+
+// moments returns when the output of the launched command came, or nothing if that is not known.
+func (g *gathering) moments(ctx context.Context) []prison.Moment {
+	timer, ok := g.Prisons.Backend(g.Record).(prison.Timer)
+	spec, err := g.Prisons.Spec(g.Record)
+	if !ok || err != nil {
+		return nil
+	}
+	moments, err := timer.Times(ctx, spec)
+	if err != nil {
+		return nil
+	}
+	return moments
+}
+
+// timedOutput splits an output at the moments.
+func timedOutput(content []byte, moments []prison.Moment, begun time.Time) (events []record.CastEvent) {
+	var rest []byte
+	for i, m := range moments {
+		from, to := min(m.Offset, int64(len(content))), int64(len(content))
+		if i+1 < len(moments) {
+			to = min(max(moments[i+1].Offset, from), to)
+		}
+		if from == to {
+			continue
+		}
+		var more []record.CastEvent
+		more, rest = castEvents(max(m.At.Sub(begun), 0), append(rest, content[from:to]...))
+		events = append(events, more...)
+	}
+	return events
 }

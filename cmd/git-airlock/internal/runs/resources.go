@@ -1,19 +1,123 @@
 package runs
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
+const (
+	// samplesName is a file of a slot with one line a measurement, as [sample] reads it.
+	samplesName = "samples"
+	// sampleSteps makes measurements rarer in a long run: the pause is this part of the time so far.
+	sampleSteps = 900
+)
+
+// measure measures what the prison uses. ok is false if that is not possible.
+func (k Keeper) measure(ctx context.Context) (u prison.Usage, ok bool) {
+	m, ok := k.Prisons.Backend(k.Record).(prison.Measurer)
+	if !ok {
+		return u, false
+	}
+	spec, err := k.Prisons.Spec(k.Record)
+	if err == nil {
+		u, err = m.Usage(ctx, spec)
+	}
+	return u, err == nil
+}
+
+// sample appends a measurement to the file of a slot.
+func (k Keeper) sample(slot int, u prison.Usage) {
+	f, err := os.OpenFile(filepath.Join(k.folder(slot), samplesName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintln(f, k.Now().UnixMilli(), u.CPU.Milliseconds(), u.Memory, u.Read, u.Written, u.Processes, u.Killed)
+}
+
+// Sample measures now.
+func (a *Active) Sample(ctx context.Context) {
+	if u, ok := a.keeper.measure(ctx); ok {
+		a.keeper.sample(a.slot, u)
+	}
+}
+
+// sampler measures the runs that are not over, less often the longer they last.
+type sampler struct {
+	begun, last map[int]time.Time // by slot
+}
+
+// tick measures if it is time to.
+func (s *sampler) tick(ctx context.Context, k Keeper, slots []int) {
+	now := k.Now()
+	begun, last := map[int]time.Time{}, map[int]time.Time{}
+	var due []int
+	for _, slot := range slots {
+		begun[slot], last[slot] = s.begun[slot], s.last[slot]
+		if begun[slot].IsZero() {
+			begun[slot] = now
+		}
+		if _, err := os.Lstat(filepath.Join(k.folder(slot), endName)); err == nil {
+			continue // it is over
+		}
+		if now.Sub(last[slot]) >= now.Sub(begun[slot])/sampleSteps {
+			due, last[slot] = append(due, slot), now
+		}
+	}
+	s.begun, s.last = begun, last
+	if len(due) == 0 {
+		return
+	}
+	if u, ok := k.measure(ctx); ok {
+		for _, slot := range due {
+			k.sample(slot, u)
+		}
+	}
+}
+
 // resources adds what the prison used.
 func (g *gathering) resources() {
-	content, err := os.ReadFile(filepath.Join(g.folder(g.slot), record.ResourcesName))
+	content, err := os.ReadFile(filepath.Join(g.folder(g.slot), samplesName))
 	if err != nil {
-		g.absent[record.ResourcesName] = "no measurement was made"
+		g.absent[record.ResourcesName] = "nothing was measured"
+		if !errors.Is(err, fs.ErrNotExist) {
+			g.absent[record.ResourcesName] = "the measurements cannot be read"
+		}
 		g.visibility = append(g.visibility, "processor time and memory were not measured")
 		return
 	}
-	g.put(record.ResourcesName, content, record.File{})
+	var first, killed int64
+	var base record.Sample
+	var samples []record.Sample
+	for line := range strings.Lines(string(content)) {
+		var s record.Sample
+		var kills int64
+		if n, _ := fmt.Sscan(line, &s.Millis, &s.CPU, &s.Memory, &s.Read, &s.Written, &s.Processes, &kills); n < 7 {
+			continue // its writer died
+		}
+		if samples == nil {
+			base, first = s, kills
+		}
+		killed = max(killed, kills-first)
+		s.Millis -= g.Manifest.Started.UnixMilli()
+		s.CPU -= base.CPU
+		if s.Read >= 0 && s.Written >= 0 {
+			s.Read, s.Written = s.Read-base.Read, s.Written-base.Written
+		}
+		samples = append(samples, s)
+	}
+	if killed > 0 {
+		g.hit("memory")
+	}
+	g.visibility = append(g.visibility, "memory is the sum of all processes: what they share counts several times")
+	g.put(record.ResourcesName, record.EncodeSamples(samples), record.File{})
 }

@@ -10,17 +10,22 @@ import (
 // watchPause is how often the daemon looks for runs that are over.
 const watchPause = time.Second
 
-// Watch records runs soon after they are over, until ctx ends. Without a run it reads a folder each second.
+// Watch measures runs, and records them soon after they are over, until ctx ends. Without a run it reads a folder each second.
 func (k Keeper) Watch(ctx context.Context) {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
+	var s sampler
 	for said := ""; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		err := k.FinishOver(ctx, false)
+		slots, err := k.open()
+		if len(slots) > 0 && err == nil {
+			s.tick(ctx, k, slots)
+			err = k.FinishOver(ctx, false)
+		}
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
 			k.Prisons.Report.Say("%s", gitops.Text(said))

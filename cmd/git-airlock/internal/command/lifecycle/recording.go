@@ -34,8 +34,9 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 const late = 124
 
 // ended notes how the command ended. err is its error, and most its time limit or 0.
-func (o *recording) ended(s *session.Session, err error, most time.Duration) {
+func (o *recording) ended(ctx context.Context, s *session.Session, err error, most time.Duration) {
 	o.result.At = s.Now().UTC()
+	o.Sample(ctx)
 	status, known := edge.ChildStatus(err)
 	switch {
 	case known:

@@ -103,7 +103,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 				return err
 			}
 			err := within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r, recorded.Active) })
-			recorded.ended(s, err, most)
+			recorded.ended(ctx, s, err, most)
 			return err
 		})
 	})
