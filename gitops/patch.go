@@ -130,3 +130,15 @@ func lines(text string) int {
 	}
 	return -1
 }
+
+// PatchIDs returns the ids of the changes in mails or in the output of git log -p, in their order. An id depends on the change
+// alone, see git-patch-id(1). Commits without a change have none.
+func (g *Git) PatchIDs(ctx context.Context, patch []byte) (ids []string, err error) {
+	var out bytes.Buffer
+	err = g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: bytes.NewReader(patch), Stdout: &out})
+	for line := range strings.Lines(out.String()) {
+		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		ids = append(ids, id)
+	}
+	return append([]string{}, ids...), err
+}

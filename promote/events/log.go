@@ -74,6 +74,11 @@ func Started(dir, session string) { Note(dir, session, record.EventStart, "start
 // Stopped notes that the prison of an airlock was stopped.
 func Stopped(dir, session string) { Note(dir, session, record.EventStop, "stopped") }
 
+// Broken notes that a check of the prison from inside failed.
+func Broken(dir, session string) {
+	Append(dir, record.Event{Level: record.Failure, Kind: record.EventIsolation, Session: session, Text: "a check of the prison from inside failed: git airlock selftest"})
+}
+
 // open opens and locks the log, and rotates it first if it is full. Closing it unlocks it.
 func open(dir string) (*os.File, error) {
 	for {

@@ -120,7 +120,7 @@ var Settings = []Setting{
 var GitSettings = []Setting{
 	{"advice.airlock", "`true`", "`false`: print no hints"},
 	{"color.airlock", "`color.ui`", "`auto`, `always` or `never`: use of colours; the variable NO_COLOR turns `auto` off"},
-	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `events`, `execs`, `inspect`, `net`, `policy`, `report`, `runs` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
+	{"pager.airlock.<command>", "`log`, `list`, `checkpoint`, `compare`, `events`, `execs`, `inspect`, `net`, `policy`, `report`, `runs` and `scan`: `true`", "whether the command's output goes through a pager, or the pager to use; `GIT_PAGER` has priority over it"},
 }
 
 // files lists the files and refs of an airlock.

@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison/selftest"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
 )
 
 // errNotKept reports a promise that the prison does not keep.
@@ -31,6 +32,9 @@ func selftestCommand() *cli.Command {
 			report, err := s.Prisons().Selftest(c.Context, r)
 			if err != nil {
 				return err
+			}
+			if !report.Kept() {
+				events.Broken(s.Store.Dir(r.ID), r.Session)
 			}
 			if c.Bool(edge.JSONFlag.Name) {
 				err = ui.PrintJSON(c.App.Writer, selftestDocument{ui.DocumentVersion, report.Kept(), edge.EscapeReport(report)})

@@ -33,8 +33,12 @@ func inspectCommand() *cli.Command {
 	}, edge.Takes{Most: 1})
 }
 
-// errNotWhole reports a record with faults, which were printed.
-var errNotWhole = errors.New("the record is not whole")
+var (
+	// errNotWhole reports a record with faults, which were printed.
+	errNotWhole = errors.New("the record is not whole")
+	// errDifferent reports that two runs differ, which was printed.
+	errDifferent = errors.New("the runs have other changes")
+)
 
 func inspectRun(c *cli.Context, s *session.Session) error {
 	name := "last"
