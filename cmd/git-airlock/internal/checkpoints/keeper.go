@@ -96,7 +96,11 @@ func advise(err error) error {
 // Take makes a checkpoint of the present state. With whole every file is looked at, also those in folders of which no change was
 // reported.
 func (k Keeper) Take(ctx context.Context, message string, whole bool) (checkpoint.Taken, error) {
-	return k.take(ctx, resident.Request{Message: []byte(message), Whole: whole})
+	t, err := k.take(ctx, resident.Request{Message: []byte(message), Whole: whole})
+	if err == nil {
+		k.note("checkpoint %d was made", t.Number)
+	}
+	return t, err
 }
 
 // take makes a checkpoint in the daemon, or in this process if that is not possible.
@@ -118,9 +122,6 @@ func (k Keeper) take(ctx context.Context, q resident.Request) (t checkpoint.Take
 		t.Took = k.Now().Sub(begun)
 		return k.trim(s)
 	})
-	if err == nil {
-		k.note("checkpoint %d was made", t.Number)
-	}
 	return t, err
 }
 
