@@ -50,14 +50,13 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 
 // leftOut lists the commits that were left out when later ones landed, and that the inner commit still reaches.
 func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) ([]history.Aside, error) {
-	left := map[gitops.OID]bool{}
+	left, drops := map[gitops.OID]bool{}, func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }
 	for _, id := range f.ledger.LeftOut() {
-		left[id] = f.rules.decisions.DropOf(id) == nil
+		left[id] = true
 	}
-	maps.DeleteFunc(left, func(_ gitops.OID, planned bool) bool { return !planned })
-	for _, l := range links {
-		delete(left, l.Commit) // the agent has gone back to it, so that it is new again
-	}
+	maps.DeleteFunc(left, func(id gitops.OID, _ bool) bool {
+		return drops(id) || slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id }) // gone back to, so new again
+	})
 	if len(left) == 0 {
 		return nil, nil
 	}
@@ -70,6 +69,7 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 	if err != nil {
 		return nil, err
 	}
+	brings := history.Brought(all, func(id gitops.OID) bool { return left[id] || drops(id) })
 	points := map[gitops.OID]bool{tip: true} // others are reached only as commits that a merge brings, which has not landed
 	var aside []history.Aside
 	for _, l := range slices.Backward(all) { // children before parents
@@ -82,7 +82,7 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 			points[l.Parents[0]] = true
 		}
 		if left[l.Commit] {
-			aside = append(aside, history.Aside{Link: l, Side: !points[l.Commit], Held: held[l.Commit], Older: true})
+			aside = append(aside, history.Aside{Link: l, Side: !points[l.Commit], Held: held[l.Commit], Older: true, Brings: brings[l.Commit]})
 		}
 	}
 	slices.Reverse(aside)

@@ -229,7 +229,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 		c.Lacking = &ledger.Dropped{Commit: a.Commit, Subject: inner.Subject()}
 	}
 	parents, ok := b.parentsBeside(a, on)
-	if !ok {
+	if !ok || b.bringsAbsent(a) {
 		return &c, nil
 	}
 	base := b.plan.Ledger.Base.Inner
@@ -265,6 +265,14 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	}
 	b.placed[a.Commit] = b.done[a.Commit].Outer
 	return nil, nil
+}
+
+// bringsAbsent reports whether a merge would bring changes of commits that the user dropped, or that are still set aside.
+func (b *builder) bringsAbsent(merge history.Aside) bool {
+	return slices.ContainsFunc(merge.Brings, func(id gitops.OID) bool {
+		_, placed := b.placed[id]
+		return b.plan.Drops(id) || !placed && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
+	})
 }
 
 // parentsBeside returns the outer parents of a commit that was set aside. ok is false if one of its other parents is

@@ -171,12 +171,11 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 // unnamed returns the commits that were set aside, are not built yet, and that no pair names as left out.
 func (b *builder) unnamed(aside []history.Aside) (fresh []gitops.OID) {
 	for _, a := range aside {
-		if _, placed := b.placed[a.Commit]; placed {
-			continue
-		}
-		if !b.named[a.Commit] {
-			b.named[a.Commit] = true
-			fresh = append(fresh, a.Commit)
+		for _, id := range b.plan.GoneWith(a) {
+			if _, placed := b.placed[id]; !placed && !b.named[id] {
+				b.named[id] = true
+				fresh = append(fresh, id)
+			}
 		}
 	}
 	return fresh

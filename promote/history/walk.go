@@ -24,6 +24,7 @@ type walked struct {
 	// blocked maps each commit that does not stand without the commits left out to the paths that conflict. There
 	// are none if its change is empty without them, or if it merges one of them.
 	blocked map[gitops.OID][]string
+	absent  absent
 }
 
 // mostWalked bounds the commits after the first one left out that are tried without it in one cycle, since each may need
@@ -33,7 +34,7 @@ const mostWalked = 1000
 // Walk finds the commits that stand without the held ones, and sets the held and blocked commits aside if others
 // stand after them. A commit stands if its change since its first parent applies to the commits that stand before it,
 // and is not empty then. A merge stands if all its parents stand, where a dropped parent counts as its own first
-// parent. If no commit stands after the ones left out, the plan stays as it is.
+// parent, and if it brings no commit that is left out or dropped. If no commit stands after the ones left out, the plan stays as it is.
 func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) error {
 	if slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return held[l.Commit] }) {
 		w, err := p.walk(ctx, held, t)
@@ -53,7 +54,7 @@ func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) erro
 }
 
 func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (walked, error) {
-	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}}
+	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}, absent{}}
 	parent := map[gitops.OID]gitops.OID{} // first parents of dropped commits
 	merged := 0                           // links since the first one that is left out
 	for _, l := range p.Links {
@@ -73,6 +74,7 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 			}
 			return w.left[id]
 		})
+		merges = merges || len(w.absent.brought(l)) > 0
 		if held[l.Commit] || merges {
 			w.left[l.Commit] = true
 		}
@@ -82,6 +84,7 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 		if err := p.step(ctx, &w, l, dropped || w.left[l.Commit], t); err != nil {
 			return w, err
 		}
+		w.absent.follow(l, dropped || w.left[l.Commit])
 	}
 	return w, nil
 }
@@ -180,7 +183,8 @@ func (p *Plan) setAside(w walked) bool {
 		if built[l.Commit] || p.Drops(l.Commit) {
 			continue
 		}
-		p.Aside = append(p.Aside, Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last})
+		p.Aside = append(p.Aside, Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last,
+			Brings: w.absent.brought(l)})
 	}
 	return true
 }
@@ -191,6 +195,8 @@ type Aside struct {
 	Side  bool // only merges that have not landed bring it, so that no landing ends there
 	Held  bool // it may not land, for a reason of its own
 	Older bool // the agent's history has a commit after it that is built before it, or has landed
+	// Brings are commits that were left out or dropped, and whose changes come with a merge: see [Brought].
+	Brings []gitops.OID
 }
 
 // kept returns the commits set aside without dropped ones, and without those that only dropped merges reach.
@@ -272,7 +278,7 @@ func (p *Plan) Missing(pending []ledger.Pair) map[gitops.OID][]gitops.OID {
 		if !p.LeavesOut(l.Commit) && slices.Contains(p.Chain, l.Commit) {
 			missing[l.Commit] = slices.Clip(dropped)
 			for _, a := range p.Without(l.Commit) {
-				missing[l.Commit] = append(missing[l.Commit], a.Commit)
+				missing[l.Commit] = append(missing[l.Commit], p.GoneWith(a)...)
 			}
 		}
 	}
@@ -286,6 +292,12 @@ func (p *Plan) Missing(pending []ledger.Pair) map[gitops.OID][]gitops.OID {
 		}
 	}
 	return missing
+}
+
+// GoneWith returns a commit that was set aside, after the dropped ones that only it brings.
+func (p *Plan) GoneWith(a Aside) []gitops.OID {
+	lost := slices.DeleteFunc(slices.Clone(a.Brings), func(id gitops.OID) bool { return !p.Drops(id) })
+	return append(lost, a.Commit)
 }
 
 // Ends returns the commits at which a landing can end.

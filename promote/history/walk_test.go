@@ -106,7 +106,7 @@ func (m model) stands(p *history.Plan, links []quarantine.Link, f forest, held m
 		return left[id]
 	}
 	for _, l := range links {
-		blocked := len(l.Parents) > 1 && slices.ContainsFunc(l.Parents, merged)
+		blocked := len(l.Parents) > 1 && (slices.ContainsFunc(l.Parents, merged) || m.brings(l, links, gone))
 		for path, entry := range f.of[l.Commit] {
 			if len(l.Parents) == 0 || p.Drops(l.Commit) {
 				break
@@ -124,6 +124,12 @@ func (m model) stands(p *history.Plan, links []quarantine.Link, f forest, held m
 		}
 	}
 	return left
+}
+
+// brings reports whether a merge brings a commit that is gone from another side than its first parent's.
+func (m model) brings(l quarantine.Link, links []quarantine.Link, gone func(gitops.OID) bool) bool {
+	has, others := m.inner.reach(l.Parents[0]), m.inner.reach(l.Parents[1:]...)
+	return slices.ContainsFunc(links, func(o quarantine.Link) bool { return others[o.Commit] && !has[o.Commit] && gone(o.Commit) })
 }
 
 // TestAnyHistoryIsWalked walks random histories with held and dropped commits, and compares the result with the model.
