@@ -30,6 +30,7 @@ var recorderEnv = []string{"GOGC=200", "GOMAXPROCS=4"}
 type programs struct {
 	dir      string
 	deny     []string
+	env      []string
 	note     func(pid int) error
 	memory   execs.Shared
 	listener *os.File
@@ -79,7 +80,7 @@ func startPrograms(s prison.Spec, note func(pid int) error) (*programs, error) {
 		return nil, fmt.Errorf("record programs: %w", err)
 	}
 	p := &programs{
-		dir: s.Dir, deny: s.Deny, note: note, memory: memory,
+		dir: s.Dir, deny: s.Deny, env: s.Env, note: note, memory: memory,
 		first: make(chan recorderChild, 1), done: make(chan struct{}),
 	}
 	go func() { p.first <- p.start() }()
@@ -89,7 +90,8 @@ func startPrograms(s prison.Spec, note func(pid int) error) (*programs, error) {
 // start starts a recorder. It waits for the listener.
 func (p *programs) start() recorderChild {
 	process, link, err := walls.Child{
-		Role: wire.Recorder, Env: recorderEnv, Files: []*os.File{p.memory.File}, Config: execs.Config{Dir: wire.Pack(p.dir), Deny: wire.PackAll(p.deny)},
+		Role: wire.Recorder, Env: recorderEnv, Files: []*os.File{p.memory.File},
+		Config: execs.Config{Dir: wire.Pack(p.dir), Deny: wire.PackAll(p.deny), Env: wire.PackAll(p.env)},
 	}.Start()
 	return recorderChild{process, link, err}
 }

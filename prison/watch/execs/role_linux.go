@@ -3,6 +3,7 @@ package execs
 import (
 	"encoding/json"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison/native/wire"
@@ -14,6 +15,31 @@ import (
 type Config struct {
 	Dir  string   // the folder for the record, packed
 	Deny []string // rules, packed, see [ParseRules]
+	Env  []string // the variables of the prison, packed, whose values are masked
+}
+
+// shortestValue is the length of the shortest value of a variable that is masked. Shorter ones are in many words.
+const shortestValue = 8
+
+// withValues returns a function that masks what another one does, and the values of variables. A value that is a path is no secret.
+func withValues(mask func([]string) []string, env []string) func([]string) []string {
+	var pairs []string
+	for _, v := range env {
+		if _, value, _ := strings.Cut(v, "="); len(value) >= shortestValue && value[0] != '/' {
+			pairs = append(pairs, value, "***")
+		}
+	}
+	if len(pairs) == 0 || mask == nil {
+		return mask
+	}
+	values := strings.NewReplacer(pairs...)
+	return func(words []string) []string {
+		hidden := make([]string, len(words))
+		for i, w := range words {
+			hidden[i] = values.Replace(w)
+		}
+		return mask(hidden)
+	}
 }
 
 // Begin does the work of a recorder and exits, if this process was started as one. Every program that makes native prisons must
@@ -41,7 +67,7 @@ func record(config []byte, mask func([]string) []string) int {
 	if err != nil || len(files) != 1 {
 		return 1 // the prison did not come to be
 	}
-	r := &recorder{mask: mask, processes: map[int]*process{}, gone: map[int]*process{}, digests: digests{map[contentID]string{}}, listener: listener(files[0].Fd())}
+	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]*process{}, digests: digests{map[contentID]string{}}, listener: listener(files[0].Fd())}
 	r.drained = sync.NewCond(&r.mu)
 	if r.rules, err = ParseRules(wire.UnpackAll(c.Deny)); err != nil {
 		return 1
