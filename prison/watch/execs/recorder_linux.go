@@ -303,7 +303,7 @@ func (r *recorder) ran(p *process, f found) {
 	chosen := calls[len(calls)-1]
 	disputed := true
 	for _, e := range calls {
-		if f.ok && e.call.gave(f.given) {
+		if f.ok && f.exe != "" && e.call.gave(f.given) { // without a file it was ending while it was read
 			chosen, disputed = e, false
 		}
 	}
