@@ -102,11 +102,11 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	if len(dropped) != 1 || dropped[0].Subject != "held" {
 		t.Fatalf("%+v", dropped)
 	}
-	// The merge would bring the dropped commit's changes in, so that the merge itself is held.
-	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Policy || !strings.Contains(o.Holds[0].Message, "(merge)") {
+	// The merge would bring the dropped commit's changes in, so that the merge waits.
+	if o := w.cycle(); len(o.Holds) != 1 || o.Holds[0].Reason != ledger.Conflict || !strings.Contains(o.Holds[0].Message, "(merge)") {
 		t.Fatalf("%+v", o)
 	}
-	_, err = w.engine.Drop(t.Context(), []string{string(w.ref(w.record.Ref("pending")))})
+	_, err = w.engine.Drop(t.Context(), []string{strings.TrimSpace(git(t, w.inner, "log", "-1", "--format=%H", "--grep=^merge$", "main"))})
 	check(t, err)
 	if o := w.cycle(); len(o.Holds) != 0 || o.Pending != 0 || w.subjects() != "three two one" {
 		t.Fatalf("%q, %+v", w.subjects(), o)

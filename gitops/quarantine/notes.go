@@ -54,6 +54,32 @@ func (b *Bridge) DraftNotes(ctx context.Context, look *Inspector, old gitops.OID
 	return d.make("commit", c.Bytes()), d.made, nil
 }
 
+// NoteOf reads the note of a commit in a notes commit. It returns nil if there is none.
+func (in *Inspector) NoteOf(ctx context.Context, notes, commit gitops.OID) ([]byte, error) {
+	c, err := in.Commit(ctx, notes)
+	if err != nil {
+		return nil, fmt.Errorf("read notes: %w", err)
+	}
+	for tree, name := c.Tree, string(commit); ; name = name[2:] {
+		entries, err := in.Tree(ctx, tree)
+		if err != nil {
+			return nil, fmt.Errorf("read notes: %w", err)
+		}
+		if i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name }); i >= 0 {
+			text, _, err := in.Blob(ctx, entries[i].OID, maxNote)
+			return text, err
+		}
+		i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return len(name) > 2 && e.Name == name[:2] })
+		if i < 0 {
+			return nil, nil
+		}
+		tree = entries[i].OID
+	}
+}
+
+// maxNote bounds the bytes that are read of a note.
+const maxNote = 4 << 20
+
 // notesDraft creates the objects for one call of DraftNotes.
 type notesDraft struct {
 	bridge  *Bridge

@@ -151,13 +151,20 @@ func runMapper(tool string, pid int, m []Mapping) error {
 	for _, x := range m {
 		args = append(args, strconv.Itoa(x.Inside), strconv.Itoa(x.Outside), "1")
 	}
-	cmd := exec.Command(path, args...) //nolint:noctx // the program writes one line and ends
-	cmd.Env = []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the caller handles ^C of a terminal
-	if out, err := cmd.CombinedOutput(); err != nil {
+	for again := true; ; again = false {
+		cmd := exec.Command(path, args...) //nolint:noctx // the program writes one line and ends
+		cmd.Env = []string{}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the caller handles ^C of a terminal
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		// A ^C reaches the new process until it has left the group of the caller.
+		if again && cmd.ProcessState != nil && cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+			continue
+		}
 		return fmt.Errorf("%s: %w: %s", tool, err, strings.TrimSpace(string(out)))
 	}
-	return nil
 }
 
 // SearchPath is PATH inside, and for programs that are started outside for a prison.
