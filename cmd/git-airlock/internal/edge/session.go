@@ -81,6 +81,11 @@ func Show(ctx context.Context, s *session.Session, command string, pages bool, p
 	return ui.Paging{Config: s.Config, Command: command, Pages: pages, Git: s.Repo.Pager}.Show(ctx, print)
 }
 
+// ShowWhole is like Show, and reports whether the pager took the output to its end.
+func ShowWhole(ctx context.Context, s *session.Session, command string, print func(out io.Writer, p ui.Paint) error) (bool, error) {
+	return ui.Paging{Config: s.Config, Command: command, Pages: true, Git: s.Repo.Pager}.ShowWhole(ctx, print)
+}
+
 // Painted returns the colours for standard output.
 func Painted(s *session.Session) ui.Paint {
 	return ui.Paint(ui.WantsColour(s.Config, ui.Stdout, "color.airlock", "color.ui"))

@@ -23,24 +23,33 @@ type Paging struct {
 // Show calls print, with colours if git would use them. On a terminal the output of a command that pages goes through git's
 // pager. pager.airlock.<command> overrides this with a boolean or a pager.
 func (g Paging) Show(ctx context.Context, print func(out io.Writer, p Paint) error) error {
+	_, err := g.ShowWhole(ctx, print)
+	return err
+}
+
+// ShowWhole is like Show, and reports whether the pager took the output to its end. A pager that fails has not shown it, even if the
+// output fitted into the pipe.
+func (g Paging) ShowWhole(ctx context.Context, print func(out io.Writer, p Paint) error) (whole bool, err error) {
 	p := Paint(WantsColour(g.Config, Stdout, "color.airlock", "color.ui"))
 	out, wait, err := g.page(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if shows, err := g.Config.Bool("color.pager", true); out != Stdout && (err != nil || !shows) {
 		p = false
 	}
 	err = print(out, p)
+	whole = err == nil
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
 		err = nil // the reader has seen enough
 	}
-	return errors.Join(err, wait())
+	ended, waitErr := wait()
+	return whole && ended, errors.Join(err, waitErr)
 }
 
-// page starts the pager. wait closes its input and waits for it.
-func (g Paging) page(ctx context.Context) (out io.Writer, wait func() error, err error) {
-	none := func() error { return nil }
+// page starts the pager. wait closes its input, waits for it, and reports whether it ended well.
+func (g Paging) page(ctx context.Context) (out io.Writer, wait func() (bool, error), err error) {
+	none := func() (bool, error) { return true, nil }
 	pager, err := g.pager(ctx)
 	if err != nil || pager == "" || pager == "cat" || !IsTerminal(Stdout) {
 		return Stdout, none, err
@@ -64,13 +73,13 @@ func (g Paging) page(ctx context.Context) (out io.Writer, wait func() error, err
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
-	return in, func() error {
+	return in, func() (bool, error) {
 		_ = in.Close()
 		err := cmd.Wait()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-			return nil // as in git, the pager's exit status does not matter
+			return false, nil // as in git, the pager's exit status is not the command's
 		}
-		return err
+		return err == nil, err
 	}, nil
 }
 

@@ -29,7 +29,7 @@ func diffCommand() *cli.Command {
 			if shown.paths, err = fromTop(s, edge.Inside(c)); err != nil {
 				return err
 			}
-			err = edge.Show(c.Context, s, "diff", true, func(out io.Writer, p ui.Paint) error {
+			whole, err := edge.ShowWhole(c.Context, s, "diff", func(out io.Writer, p ui.Paint) error {
 				for _, x := range d.Commits {
 					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow("commit "+x.name()), x.Subject); err != nil {
 						return err
@@ -40,7 +40,7 @@ func diffCommand() *cli.Command {
 				}
 				return nil
 			})
-			if err == nil && !c.Bool(noSeenFlag.Name) {
+			if err == nil && whole && !c.Bool(noSeenFlag.Name) {
 				shown.record(c.Context, r)
 			}
 			return err

@@ -87,10 +87,10 @@ func showList(c *cli.Context, s *session.Session, r airlock.Record, d document) 
 	if c.Bool("patch") {
 		more = shown.show
 	}
-	err := edge.Show(c.Context, s, "review", true, func(out io.Writer, p ui.Paint) error {
+	whole, err := edge.ShowWhole(c.Context, s, "review", func(out io.Writer, p ui.Paint) error {
 		return newListing(d, p).print(c.Context, out, more)
 	})
-	if err == nil && more != nil && !c.Bool(noSeenFlag.Name) {
+	if err == nil && whole && more != nil && !c.Bool(noSeenFlag.Name) {
 		shown.record(c.Context, r)
 	}
 	if err == nil && d.waits() && ui.CanAsk() {
@@ -115,7 +115,7 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 		_, err := fmt.Fprintln(c.App.Writer, "you have seen everything that waits")
 		return err
 	}
-	err := edge.Show(c.Context, s, "review", true, func(out io.Writer, p ui.Paint) (err error) {
+	whole, err := edge.ShowWhole(c.Context, s, "review", func(out io.Writer, p ui.Paint) (err error) {
 		if len(list) > 0 {
 			shown.inter, err = judgement.Interdiffs(c.Context, engine, list, bool(p))
 		}
@@ -124,7 +124,7 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 		}
 		return newListing(d, p).print(c.Context, out, shown.show)
 	})
-	if err == nil && !c.Bool(noSeenFlag.Name) {
+	if err == nil && whole && !c.Bool(noSeenFlag.Name) {
 		shown.record(c.Context, r)
 	}
 	return err
