@@ -53,7 +53,7 @@ type Manifest struct {
 	Program     string    `json:"program"`     // version of git-airlock
 	// Visibility lists what the record cannot show, one sentence each. A report prints all of them.
 	Visibility []string `json:"visibility"`
-	// Recovered says that the processes which watched the run died, and that a later command made the record.
+	// Recovered reports that the processes that watched the run died, and that a later command made the record.
 	Recovered bool `json:"recovered,omitempty"`
 
 	Files  map[string]File   `json:"files"`  // by name; all files of the record but the manifest and [SumsName]

@@ -57,7 +57,7 @@ func recordOver(ctx context.Context, s *session.Session) {
 	}
 }
 
-// reportRecord reports that a record could not be made, which is no failure of the command.
+// reportRecord reports that a record could not be made. The command does not fail because of it.
 func reportRecord(s *session.Session, err error) {
 	if err != nil {
 		s.Report.Say("%s", gitops.Text(err.Error()).String())

@@ -23,7 +23,7 @@ import (
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
-// Request asks for a sync.
+// Request is the input of a sync.
 type Request struct {
 	Prisons prisons.Prisons
 	Engine  *promote.Engine

@@ -39,13 +39,13 @@ type opening struct {
 // Result is how a run ended.
 type Result struct {
 	Exit *int `json:"exit"` // exit status, or 128+n after signal n; nil if it is not known
-	// Late says that the time limit ended the run, and Stopped that the user or the end of its prison did.
+	// Late reports that the time limit ended the run. Stopped reports that the user ended the run, or the end of its prison.
 	Late    bool      `json:"late,omitempty"`
 	Stopped bool      `json:"stopped,omitempty"`
 	At      time.Time `json:"at"`
 	// Failure is the error of a command that could not be started.
 	Failure string `json:"failure,omitempty"`
-	// Recovered says that the process that watched the run died.
+	// Recovered reports that the process that watched the run died.
 	Recovered bool `json:"recovered,omitempty"`
 }
 
