@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/pause"
 	"github.com/git-airlock/git-airlock/promote/teams"
 )
 
@@ -42,12 +43,12 @@ type Engine struct {
 	received  gitops.OID // the last inner tip that the quarantine accepted
 	refused   refusal    // the last tip that the quarantine refused, if that took long
 	fetched   time.Time  // time of the last attempt to fetch promised objects
-	filter    filterPause
-	blocker   blocker     // the paths in the way of the last landing
-	command   atWork      // the user's git command that the last landing waited for
-	overtaken bool        // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
-	teams     teams.Teams // the policies as they were read last
-	ignores   []string    // the user's ignore files, as the last cycle found them
+	filter    pause.Filter
+	blocker   pause.Blocker // the paths in the way of the last landing
+	command   pause.Command // the user's git command that the last landing waited for
+	overtaken bool          // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
+	teams     teams.Teams   // the policies as they were read last
+	ignores   []string      // the user's ignore files, as the last cycle found them
 	ledgers   ledger.Cache
 	files     fileCount
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
+	"github.com/git-airlock/git-airlock/promote/pause"
 )
 
 // landed is the result of the landing.
@@ -128,21 +129,21 @@ func (s swing) operation(ctx context.Context, at refs, to gitops.OID) (gitops.OI
 // landUpTo lands a pending commit. If the user's files are in the way, it lands the commits before that.
 func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) (landed, error) {
 	l := s.facts.ledger
-	if e.blocker.recentlyChanged(e.Repo.Top, s.facts.now) {
+	if e.blocker.RecentlyChanged(e.Repo.Top, s.facts.now) {
 		_, err := e.announce(ctx, l, at, s.delivered)
 		return landed{remarks: remarks{retry: retrySoon}}, err
 	}
-	if e.filter.pauses(s.facts.now, s.facts.config) {
+	if e.filter.Pauses(s.facts.now, s.facts.config) {
 		_, err := e.announce(ctx, l, at, s.delivered)
-		return landed{}, errors.Join(err, e.filter.err)
+		return landed{}, errors.Join(err, e.filter.Err)
 	}
 	e.progress("landing", 0, 0)
 	if err := e.redeliver(ctx, s.facts, s.bridge, at, to); err != nil {
 		return landed{}, err
 	}
 	done, err := s.to(ctx, at, to)
-	e.filter = e.filter.after(err, s.facts.now, s.facts.config)
-	e.command = e.command.after(err, s.facts.now)
+	e.filter = e.filter.After(err, s.facts.now, s.facts.config)
+	e.command = e.command.After(err, s.facts.now)
 	if err == nil {
 		return done, nil
 	}
@@ -153,10 +154,10 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 	var collision *land.CollisionError
 	var locked *gitops.LockedError
 	switch {
-	case e.command.lasts(s.facts.now):
+	case e.command.Lasts(s.facts.now):
 		return landed{remarks: locking(commandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &collision):
-		e.blocker = blocker{paths: collision.Paths}
+		e.blocker = pause.Blocker{Paths: collision.Paths}
 		done, err := e.landBefore(ctx, s, at, to, collision.Paths)
 		done.holds = append(done.holds, e.Collision(ctx, collision.Paths))
 		return done, err

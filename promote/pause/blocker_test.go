@@ -1,4 +1,4 @@
-package promote
+package pause
 
 import (
 	"os"
@@ -23,32 +23,32 @@ func TestBlockerRecentlyChanged(t *testing.T) {
 	begun := time.Now()
 	after := func(d time.Duration) time.Time { return begun.Add(d) }
 	changed(begun)
-	var nothing blocker
-	if nothing.recentlyChanged(top, begun) {
+	var nothing Blocker
+	if nothing.RecentlyChanged(top, begun) {
 		t.Error("recently changed although no path was in the way")
 	}
 
-	quiet := blocker{paths: []string{"a/f", "gone/f"}}
-	if !quiet.recentlyChanged(top, after(quietTime/2)) || !quiet.recentlyChanged(top, after(quietTime-1)) {
+	quiet := Blocker{Paths: []string{"a/f", "gone/f"}}
+	if !quiet.RecentlyChanged(top, after(quietTime/2)) || !quiet.RecentlyChanged(top, after(quietTime-1)) {
 		t.Error("not recently changed although its folder has just changed")
 	}
-	if quiet.recentlyChanged(top, after(quietTime)) {
+	if quiet.RecentlyChanged(top, after(quietTime)) {
 		t.Error("recently changed although its folder is quiet")
 	}
 	changed(after(quietTime))
-	if quiet.recentlyChanged(top, after(quietTime)) {
+	if quiet.RecentlyChanged(top, after(quietTime)) {
 		t.Error("recently changed although it is not in the way any more")
 	}
 
-	busy := blocker{paths: []string{"a/f"}}
+	busy := Blocker{Paths: []string{"a/f"}}
 	for at := time.Duration(0); at < quietMost; at += quietTime / 2 {
 		changed(after(at))
-		if !busy.recentlyChanged(top, after(at)) {
+		if !busy.RecentlyChanged(top, after(at)) {
 			t.Errorf("after %v: not waited for", at)
 		}
 	}
 	changed(after(quietMost))
-	if busy.recentlyChanged(top, after(quietMost)) {
+	if busy.RecentlyChanged(top, after(quietMost)) {
 		t.Error("waited for too long")
 	}
 }

@@ -1,4 +1,6 @@
-package promote
+// Package pause decides how long landings wait after one has failed: for paths in the way, for a git command of the user, and for a
+// filter.
+package pause
 
 import (
 	"errors"
@@ -12,9 +14,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/land"
 )
 
-// blocker describes the paths that were in the way of the last landing.
-type blocker struct {
-	paths []string
+// Blocker describes the paths that were in the way of the last landing. The zero value stands for none.
+type Blocker struct {
+	Paths []string
 	gone  time.Time // time at which they were first gone
 }
 
@@ -25,23 +27,23 @@ const (
 	quietMost = 450 * time.Millisecond
 )
 
-// recentlyChanged reports whether another process may still be removing the paths. git stash removes the untracked
+// RecentlyChanged reports whether another process may still be removing the paths. git stash removes the untracked
 // files first, and then takes the index lock to restore the rest. A landing between these two steps would make git
 // stash fail half-way. On Linux the landing itself finds a git stash (see [land.CommandError]), but not a program that
 // does the same without git.
-func (b *blocker) recentlyChanged(top string, now time.Time) bool {
+func (b *Blocker) RecentlyChanged(top string, now time.Time) bool {
 	missing := func(path string) bool {
 		_, err := os.Lstat(filepath.Join(top, path))
 		return err != nil
 	}
-	if !slices.ContainsFunc(b.paths, missing) {
+	if !slices.ContainsFunc(b.Paths, missing) {
 		return false // nobody has removed anything
 	}
 	if b.gone.IsZero() {
 		b.gone = now
 	}
 	if now.Sub(b.gone) < quietMost {
-		for _, p := range b.paths {
+		for _, p := range b.Paths {
 			info, err := os.Stat(filepath.Dir(filepath.Join(top, p)))
 			if err != nil {
 				continue // the folder is gone as well; if it matters, the folder above it has changed
@@ -51,12 +53,12 @@ func (b *blocker) recentlyChanged(top string, now time.Time) bool {
 			}
 		}
 	}
-	*b = blocker{}
+	*b = Blocker{}
 	return false
 }
 
-// atWork is a git command of the user that landings wait for. The zero value stands for none.
-type atWork struct {
+// Command is a git command of the user that landings wait for. The zero value stands for none.
+type Command struct {
 	*land.CommandError
 	since time.Time // time of the first landing that waited
 }
@@ -64,11 +66,11 @@ type atWork struct {
 // briefCommand is the time that landings wait for a command before a hold names it. Nearly all commands are shorter.
 const briefCommand = time.Second
 
-// after returns the command that made a landing end with err.
-func (a atWork) after(err error, now time.Time) atWork {
-	next := atWork{since: now}
+// After returns the command that made a landing end with err.
+func (a Command) After(err error, now time.Time) Command {
+	next := Command{since: now}
 	if !errors.As(err, &next.CommandError) {
-		return atWork{}
+		return Command{}
 	}
 	if a.CommandError != nil && *a.CommandError == *next.CommandError {
 		next.since = a.since
@@ -76,15 +78,15 @@ func (a atWork) after(err error, now time.Time) atWork {
 	return next
 }
 
-// lasts reports whether landings have waited for the command for so long that the user should know.
-func (a atWork) lasts(now time.Time) bool {
+// Lasts reports whether landings have waited for the command for so long that the user should know.
+func (a Command) Lasts(now time.Time) bool {
 	return a.CommandError != nil && now.Sub(a.since) >= briefCommand
 }
 
-// filterPause limits the number of landings that are tried after one of the user's filters has failed. git-lfs writes
-// a log file for each failure, and an agent chooses the objects that git-lfs tries to fetch.
-type filterPause struct {
-	err    error // of the last landing; nil if no filter has failed
+// Filter limits the number of landings that are tried after one of the user's filters has failed. git-lfs writes a log file
+// for each failure, and an agent chooses the objects that git-lfs tries to fetch.
+type Filter struct {
+	Err    error // of the last landing; nil if no filter has failed
 	until  time.Time
 	wait   time.Duration
 	config gitops.Config // the configuration at that time: a change may have repaired the filter
@@ -95,16 +97,16 @@ const (
 	filterWaitMax = time.Hour
 )
 
-// pauses reports whether no landing should be tried now.
-func (p filterPause) pauses(now time.Time, config gitops.Config) bool {
-	return p.err != nil && now.Before(p.until) && maps.Equal(config, p.config)
+// Pauses reports whether no landing should be tried now.
+func (p Filter) Pauses(now time.Time, config gitops.Config) bool {
+	return p.Err != nil && now.Before(p.until) && maps.Equal(config, p.config)
 }
 
-// after returns the pause that follows a landing which ended with err.
-func (p filterPause) after(err error, now time.Time, config gitops.Config) filterPause {
+// After returns the pause that follows a landing which ended with err.
+func (p Filter) After(err error, now time.Time, config gitops.Config) Filter {
 	if failed := (*land.FilterError)(nil); !errors.As(err, &failed) {
-		return filterPause{}
+		return Filter{}
 	}
 	wait := min(max(4*p.wait, filterWait), filterWaitMax)
-	return filterPause{err, now.Add(wait), wait, config}
+	return Filter{err, now.Add(wait), wait, config}
 }

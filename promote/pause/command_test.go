@@ -1,4 +1,4 @@
-package promote
+package pause
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ func TestCommandAtWork(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	stash := fmt.Errorf("land: %w", &land.CommandError{PID: 7, Subcommand: "stash"})
-	var a atWork
+	var a Command
 	for _, step := range []struct {
 		err   error
 		after time.Duration
@@ -30,7 +30,7 @@ func TestCommandAtWork(t *testing.T) {
 		{&land.CommandError{PID: 8, Subcommand: "stash"}, 9 * time.Second, false},
 	} {
 		now := begun.Add(step.after)
-		if a = a.after(step.err, now); a.lasts(now) != step.lasts {
+		if a = a.After(step.err, now); a.Lasts(now) != step.lasts {
 			t.Errorf("%v after %v: lasts is %v", step.err, step.after, !step.lasts)
 		}
 	}

@@ -1,4 +1,4 @@
-package promote
+package pause
 
 import (
 	"errors"
@@ -12,24 +12,24 @@ import (
 // TestFilterPause counts how often a landing is tried in a day, if its filter fails and the daemon checks once a
 // second.
 func TestFilterPause(t *testing.T) {
-	var p filterPause
+	var p Filter
 	failed := &land.FilterError{}
 	begin, tries := time.Unix(0, 0), 0
 	config := gitops.Config{"a.b": "c"}
 	for s := range 24 * 60 * 60 {
 		now := begin.Add(time.Duration(s) * time.Second)
-		if !p.pauses(now, config) {
+		if !p.Pauses(now, config) {
 			tries++
-			p = p.after(failed, now, config)
+			p = p.After(failed, now, config)
 		}
 	}
 	if tries > 40 || tries < 20 {
 		t.Errorf("%d tries in a day", tries)
 	}
-	if p.pauses(begin, gitops.Config{}) {
+	if p.Pauses(begin, gitops.Config{}) {
 		t.Error("a change of the configuration does not end the pause")
 	}
-	if p = p.after(errors.New("x"), begin, config); p.err != nil {
+	if p = p.After(errors.New("x"), begin, config); p.Err != nil {
 		t.Error("another error counts as a filter's error")
 	}
 }
