@@ -24,9 +24,7 @@ import (
 // TestReviewWalk approves, rejects, asks for fixes, undoes and redoes at random, with kills, while the agent works and the user
 // has changes that are not committed. Each landing is compared with a walk that the test makes with git merge-tree: the trees are
 // equal, nothing lands unapproved, every commit has landed or is listed, and the user's bytes stay. The histories have renames, mode
-// changes and links, but no merges: a merge that is left out takes the commits of its other parents with it. No commit takes an
-// earlier one back: it lands without changes if the earlier one is left out, and the earlier one may land later. AIRLOCK_TEST_SEEDS
-// is the number of sequences.
+// changes, links, amended commits, and commits that take earlier ones back. AIRLOCK_TEST_SEEDS is the number of sequences.
 func TestReviewWalk(t *testing.T) {
 	t.Parallel()
 	for i, seed := range seeds(t, 4) {
@@ -80,8 +78,36 @@ func sections() string {
 	return b.String()
 }
 
-// work lets the agent make a commit.
-func (m *reviewer) work() { m.a.main = m.made(m.changed(m.a.main.files), m.a.main) }
+// work lets the agent make a commit, take its newest one back, or amend it.
+func (m *reviewer) work() {
+	at := m.a.main
+	switch landed := m.landed(); m.r.IntN(8) {
+	case 0:
+		if len(at.parents) > 0 {
+			m.a.main = m.made(at.parents[0].files, at)
+		}
+	case 1:
+		if len(at.parents) > 0 && landed[at] == "" {
+			m.amend(at)
+		}
+	default:
+		m.a.main = m.made(m.changed(at.files), at)
+	}
+}
+
+// amend replaces the agent's newest commit. A verdict on it stays if its change does.
+func (m *reviewer) amend(c *commit) {
+	amended := *c
+	if m.r.IntN(2) == 0 {
+		amended.files = m.changed(c.files)
+	}
+	if maps.Equal(amended.files, c.files) {
+		m.words[&amended] = m.words[c]
+	}
+	m.a.store(&amended)
+	m.order[slices.Index(m.order, c)], m.a.main = &amended, &amended
+	m.t.Logf("amend %q", c.message)
+}
 
 // made stores a commit with a subject of its own.
 func (m *reviewer) made(files tree, parents ...*commit) *commit {
@@ -103,13 +129,13 @@ func (m *reviewer) changed(files tree) tree {
 		lines := strings.Split(f.content, "\n")
 		lines[2+5*m.r.IntN(6)] = fmt.Sprintf("value %d", m.a.made)
 		files[name] = file{f.mode, strings.Join(lines, "\n")}
-	case n == 5 && slices.Contains(baseFiles, name):
+	case n == 5 && len(names) > 2:
 		delete(files, name)
 	case n == 6:
 		delete(files, name)
 		files.put(fmt.Sprintf("renamed/%d", m.a.made), f)
-	case n == 7 && f.mode == plainMode:
-		f.mode = executableMode
+	case n == 7 && f.mode != linkMode:
+		f.mode = map[string]string{plainMode: executableMode, executableMode: plainMode}[f.mode]
 		files[name] = f
 	case n == 8: // the same change as none
 	case n == 9:

@@ -154,6 +154,9 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		return err
 	}
 	tree, err := b.tree(ctx, l, theirs, parents)
+	if err == nil {
+		err = b.checkNeeds(ctx, l, inner, theirs, tree, parents)
+	}
 	if err == nil && b.stopped == nil {
 		err = b.patch(ctx, l, theirs, parents, tree)
 	}

@@ -121,8 +121,8 @@ func (p *Plan) step(ctx context.Context, w *walked, l quarantine.Link, out bool,
 		if tree, conflicts, err = t.Merge(ctx, base, ours, theirs); err != nil {
 			return err
 		}
-		// The revert of a dropped commit stays an empty commit. The revert of a held one is held with it.
-		if conflicts != nil || tree == ours && len(l.Parents) == 1 && len(w.left) > 0 {
+		// A commit that takes back one that is left out would land without changes.
+		if conflicts != nil || tree == ours && len(l.Parents) == 1 {
 			w.left[l.Commit], w.blocked[l.Commit], tree = true, append([]string{}, conflicts...), ours
 		}
 	}

@@ -1,0 +1,47 @@
+package promote_test
+
+import (
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// TestTakingALeftOutCommitBack rejects a commit that the agent takes back later: before another commit has landed without it, or after
+// that. The commit that takes it back changes nothing on the branch, and is blocked like one that needs the rejected commit.
+func TestTakingALeftOutCommitBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ needs, before bool }{"together": {}, "afterwards": {before: true}, "needs it, afterwards": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("out", "a", "a\nout\n")
+			w.commits("one", "one", "1\n")
+			w.wantLanded("")
+			w.judge(review.Reject, "no", "out")
+			landed := ""
+			if c.before {
+				w.judge(review.Approve, "", "one")
+				w.wantLanded("one")
+				landed = " one"
+			}
+			back := "a\n"
+			if c.needs {
+				back = "a\nout\nmore\n"
+			}
+			w.commits("back", "a", back)
+			w.commits("two", "two", "2\n")
+			w.cycle()
+			w.judge(review.Approve, "", "back", "two")
+			w.wantLanded("two" + landed)
+			w.cycle()
+			if got := w.states(); got != "out:rejected back:blocked" && got != "out:rejected one:new back:blocked" {
+				t.Errorf("states %q", got)
+			}
+			w.judge(review.Approve, "", "out")
+			w.cycle()
+			w.wantLanded("back out two" + landed)
+			w.nothingLeft()
+		})
+	}
+}
