@@ -24,6 +24,7 @@ var behaviours = map[string][]string{
 	"promote/record/report":  {"Of", "View.HTML"},                                                 // the report of a run
 	"promote/events":         {"Append", "Read"},                                                  // its event log
 	"promote/record/store":   {"Put", "Verify"},                                                   // records in the repository
+	"promote/record/replay":  {"Run", "Workshop.Make"},                                            // its commits made again
 	runsRoom:                 {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
 	"promote/record":         {"Manifest", "Run"},                                                 // the record of a run
 	"promote/daemon":         {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops

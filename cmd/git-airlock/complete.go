@@ -188,6 +188,9 @@ func (k *known) refs(below string) []manual.Candidate {
 	return summaries(refs)
 }
 
+// branches returns the branches of this repository.
+func (k *known) branches() []manual.Candidate { return k.refs("refs/heads") }
+
 // variables returns the names in the user's environment and .env file.
 func (k *known) variables() (all []manual.Candidate) {
 	if s := k.session(); s != nil {
@@ -250,7 +253,7 @@ func (k *known) values() manual.Offered {
 				return append(names(recipe.KnownLanguages()), manual.Candidate{Text: "none", About: "no language"})
 			},
 			"rule": k.networkRules, "RULE": k.networkRules, "HOST[:PORT]": k.refusedHosts, "N": k.checkpoints, "M": k.checkpoints,
-			"RUN": k.runs, "[RUN]": k.runs,
+			"RUN": k.runs, "[RUN]": k.runs, "REVISION": k.branches, "BRANCH": k.branches,
 			"level": func() []manual.Candidate { return names([]string{"info", "notice", "warning", "error"}) },
 			"log": func() []manual.Candidate {
 				return append(k.refs("refs/airlock"), manual.Candidate{Text: "--ops", About: "list landings and undos"})

@@ -62,7 +62,7 @@ var rooms = map[string][]string{
 	lifecycleRoom:             {edgeRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, pushgateRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "promote", "promote/record", "promote/record/store", "snapshot"},
+	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, inboundRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
@@ -84,6 +84,7 @@ var rooms = map[string][]string{
 
 	"promote/policy/pathname": {"gitops"},
 	"promote/record/store":    {"gitops", "gitops/quarantine", "promote/record"},
+	"promote/record/replay":   {"gitops", "gitops/inner", "gitops/quarantine", "promote/record", "promote/record/store"},
 	"promote/record":          {"gitops", "gitops/bounded", "prison/egress/control"}, // the form of records, also for packages outside of promote
 
 	"prison/egress/control": {"prison"},

@@ -54,7 +54,7 @@ func (q *Store) TakeTree(ctx context.Context, r *gitops.Repository, tree, base g
 		return "", err
 	}
 	beside := make(chan error, 1)
-	go func() { beside <- q.takeCommit(ctx, r, base) }()
+	go func() { beside <- q.takeCommits(ctx, r, base) }()
 	pack, err := q.takePack(ctx, r, "--window=0", string(tree))
 	return pack, errors.Join(err, <-beside)
 }
@@ -81,16 +81,57 @@ func (q *Store) takePack(ctx context.Context, r *gitops.Repository, window strin
 	return filepath.Join(dir, "pack-"+strings.TrimSpace(name.String())), err
 }
 
-// takeCommit copies a commit object without its tree and parents, and makes the quarantine shallow there.
-func (q *Store) takeCommit(ctx context.Context, r *gitops.Repository, commit gitops.OID) error {
-	var content bytes.Buffer
-	if err := r.Look(ctx, gitops.Call{Args: []string{"cat-file", "commit", string(commit)}, Stdout: &content}); err != nil {
+// takeCommits copies commit objects without their trees and parents, and makes the quarantine shallow there.
+func (q *Store) takeCommits(ctx context.Context, r *gitops.Repository, commits ...gitops.OID) error {
+	for _, commit := range commits {
+		var content bytes.Buffer
+		if err := r.Look(ctx, gitops.Call{Args: []string{"cat-file", "commit", string(commit)}, Stdout: &content}); err != nil {
+			return err
+		}
+		if _, err := q.store(ctx, content.Bytes()); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(strings.Join(gitops.Names(commits), "\n")+"\n"), 0o600)
+}
+
+// TakeBases copies commits with their trees from the outer repository, without a history. The quarantine is shallow at each of
+// them.
+func (q *Store) TakeBases(ctx context.Context, r *gitops.Repository, commits []gitops.OID) error {
+	trees := make([]string, len(commits))
+	for i, commit := range commits {
+		trees[i] = string(commit) + "^{tree}"
+	}
+	if _, err := q.takePack(ctx, r, "--window=0", trees...); err != nil {
 		return err
 	}
-	if _, err := q.store(ctx, content.Bytes()); err != nil {
-		return err
+	return q.takeCommits(ctx, r, commits...)
+}
+
+// ReceiveFrom receives commits of the outer repository with what their trees add, as if they came from an agent. The quarantine
+// has bases, which are all parents of the commits that are not commits themselves, see [Store.TakeBases].
+func (q *Store) ReceiveFrom(ctx context.Context, r *gitops.Repository, commits, bases []gitops.OID, limits inner.Limits) error {
+	var list strings.Builder
+	for _, base := range bases { // without its parents, so that it excludes its tree alone
+		fmt.Fprintf(&list, "--shallow %s\n^%s\n", base, base)
 	}
-	return os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(commit+"\n"), 0o600)
+	for _, commit := range commits {
+		fmt.Fprintln(&list, commit)
+	}
+	in, out := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		err := r.Look(ctx, gitops.Call{Args: []string{"pack-objects", "-q", "--revs", "--stdout", "--window=0", "--delta-base-offset"},
+			Stdin: strings.NewReader(list.String()), Stdout: out, Limit: math.MaxInt64})
+		out.CloseWithError(err)
+		packed <- err
+	}()
+	err := q.Receive(ctx, in, limits)
+	in.Close()
+	if failed := <-packed; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		return failed
+	}
+	return err
 }
 
 // PackHistory packs all objects that an inner commit reaches, and returns the pack's path without extension.

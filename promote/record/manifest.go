@@ -32,13 +32,16 @@ type Manifest struct {
 	// Reasons say why the status is not [Completed], one sentence each.
 	Reasons []string `json:"reasons,omitempty"`
 
-	Branch      string          `json:"branch"` // full name of the outer branch
-	Base        gitops.OID      `json:"base"`   // the outer commit that was snapshotted
-	Inner       Range           `json:"inner"`  // the inner branch main
-	Outer       Range           `json:"outer"`  // the outer branch
-	Landed      int             `json:"landed"` // commits in [CommitsName] with the state [Landed]
-	Held        []Hold          `json:"held,omitempty"`
-	Checkpoints CheckpointRange `json:"checkpoints"`
+	Branch string     `json:"branch"` // full name of the outer branch
+	Base   gitops.OID `json:"base"`   // the outer commit that was snapshotted
+	Inner  Range      `json:"inner"`  // the inner branch main
+	Outer  Range      `json:"outer"`  // the outer branch
+	Landed int        `json:"landed"` // commits in [CommitsName] with the state [Landed]
+	// Parents has the parents of each landed commit, unless its only parent is the commit before it in [CommitsName], or
+	// Outer.Before for the first one.
+	Parents     map[gitops.OID][]gitops.OID `json:"parents,omitempty"`
+	Held        []Hold                      `json:"held,omitempty"`
+	Checkpoints CheckpointRange             `json:"checkpoints"`
 	// Fingerprint describes the user's index and work tree. Landings change both, so only a run without a landing
 	// promises that they are equal.
 	Fingerprint FingerprintRange `json:"fingerprint"`

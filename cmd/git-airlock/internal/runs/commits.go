@@ -45,7 +45,7 @@ func (g *gathering) commits(ctx context.Context) error {
 	return g.noted(ctx)
 }
 
-// describe adds trees and subjects.
+// describe adds trees and subjects, and the parents to the manifest.
 func (g *gathering) describe(ctx context.Context, lines []record.Commit) error {
 	if len(lines) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (g *gathering) describe(ctx context.Context, lines []record.Commit) error {
 	for _, c := range lines {
 		fmt.Fprintln(&names, c.Outer)
 	}
-	records, err := g.Prisons.Repo.Records(ctx, gitops.Call{Args: []string{"log", "-z", "--no-walk=unsorted", "--stdin", "--no-notes", "--encoding=UTF-8", "--format=%H %T %s"},
+	records, err := g.Prisons.Repo.Records(ctx, gitops.Call{Args: []string{"log", "-z", "--no-walk=unsorted", "--stdin", "--no-notes", "--encoding=UTF-8", "--format=%H %T%x09%P%x09%s"},
 		Stdin: strings.NewReader(names.String())})
 	if err != nil {
 		return err
@@ -64,14 +64,33 @@ func (g *gathering) describe(ctx context.Context, lines []record.Commit) error {
 		id, rest, _ := strings.Cut(line, " ")
 		found[gitops.OID(id)] = rest
 	}
+	before := g.Manifest.Outer.Before
 	for i, c := range lines {
-		tree, subject, _ := strings.Cut(found[c.Outer], " ")
+		tree, rest, _ := strings.Cut(found[c.Outer], "\t")
+		parents, subject, _ := strings.Cut(rest, "\t")
 		if len(secrets.Default().Find("", []byte(subject))) > 0 {
 			subject = masked
 		}
 		lines[i].Tree, lines[i].Subject = gitops.OID(tree), gitops.Text(subject)
+		if c.State == record.Landed {
+			g.descent(c.Outer, before, parents)
+		}
+		before = c.Outer
 	}
 	return nil
+}
+
+// descent notes the parents of a landed commit, unless the commit before it is its only one.
+func (g *gathering) descent(commit, before gitops.OID, parents string) {
+	if parents == string(before) {
+		return
+	}
+	if g.Manifest.Parents == nil {
+		g.Manifest.Parents = map[gitops.OID][]gitops.OID{}
+	}
+	for _, p := range strings.Fields(parents) {
+		g.Manifest.Parents[commit] = append(g.Manifest.Parents[commit], gitops.OID(p))
+	}
 }
 
 // noted checks the promise that each landed commit has a note.

@@ -7,5 +7,5 @@ import (
 
 // Commands returns the commands of this package, in the order of the help.
 func Commands() []*cli.Command {
-	return []*cli.Command{checkpointCommand(), eventsCommand(), runsCommand(), inspectCommand(), execsCommand(), reportCommand(), compareCommand()}
+	return []*cli.Command{checkpointCommand(), eventsCommand(), runsCommand(), inspectCommand(), execsCommand(), reportCommand(), compareCommand(), replayCommand()}
 }

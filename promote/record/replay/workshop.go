@@ -1,0 +1,211 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+)
+
+// Workshop is a folder in the git directory in which commits are made. Only one process may have it.
+type Workshop struct {
+	repo   *gitops.Repository
+	dir    string
+	store  *quarantine.Store
+	bridge *quarantine.Bridge
+	across *quarantine.Inspector
+
+	bases []gitops.OID // parents of the run's commits that are not commits of the run
+	tip   gitops.OID   // what [Workshop.Publish] makes visible
+	known []gitops.OID // commits that the repository has with all that they reach
+}
+
+// OpenWorkshop makes a workshop, and removes what a process that died left of another one. The caller makes sure that no other
+// process has one.
+func OpenWorkshop(ctx context.Context, r *gitops.Repository) (*Workshop, error) {
+	w := &Workshop{repo: r, dir: filepath.Join(r.CommonDir, "airlock-replay")}
+	if _, err := os.Lstat(w.dir); err == nil {
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+	}
+	err := os.Mkdir(w.dir, 0o700)
+	if err == nil {
+		w.store, err = quarantine.Create(ctx, r, filepath.Join(w.dir, "quarantine"))
+	}
+	if err == nil {
+		w.bridge, err = w.store.Bridge(r, filepath.Join(w.dir, "bridge"))
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	w.across = w.bridge.Inspect(ctx, nil)
+	return w, nil
+}
+
+// Close removes the workshop. From then on, refs alone keep what was published.
+func (w *Workshop) Close() error {
+	var errs []error
+	if w.across != nil {
+		errs = append(errs, w.across.Close(), w.bridge.Close())
+	}
+	h, err := quarantine.OpenHandover(w.repo, w.dir)
+	if err == nil {
+		err = h.Release()
+	}
+	return errors.Join(append(errs, err, os.RemoveAll(w.dir))...)
+}
+
+// Publish copies what was made into the repository, and lets a ref name it. old is the ref's present value.
+func (w *Workshop) Publish(ctx context.Context, ref string, old gitops.OID) error {
+	store.StopAt("replay-made")
+	if err := w.bridge.Give(ctx, w.across, w.tip, w.known); err != nil {
+		return err
+	}
+	store.StopAt("replay-given")
+	err := w.repo.UpdateRefs(ctx, "airlock: replay", gitops.RefUpdate{Ref: ref, Old: old, New: w.tip})
+	store.StopAt("replay-published")
+	return err
+}
+
+// Contains reports whether the commit that [Workshop.Publish] makes visible has another one in its history.
+func (w *Workshop) Contains(ctx context.Context, commit gitops.OID) bool {
+	if commit == w.tip {
+		return true
+	}
+	links, err := w.across.History(ctx, w.tip, func(id gitops.OID) bool { return slices.Contains(w.known, id) }, quarantine.WithoutLimits)
+	if err != nil {
+		return false
+	}
+	for _, l := range links {
+		if l.Commit == commit {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.known, func(id gitops.OID) bool { return id == commit || w.repo.IsAncestor(ctx, commit, id) })
+}
+
+// originals returns the landed commits as they were, in their order. It receives those that the repository has, and makes the
+// others from their mails.
+func (w *Workshop) originals(ctx context.Context, r Request, landed []record.Commit) ([]original, error) {
+	var wanted []gitops.OID
+	for _, c := range landed {
+		wanted = append(wanted, c.Outer)
+	}
+	there, err := w.repo.Present(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]original, len(landed))
+	bases := []gitops.OID{}
+	for i, id := range wanted {
+		if all[i].there = slices.Contains(there, id); !all[i].there {
+			all[i].Parents = parentsOf(r.Run.Manifest, wanted, i)
+		} else if all[i].Commit, err = w.across.Commit(ctx, id); err != nil {
+			return nil, err
+		}
+		for _, p := range all[i].Parents {
+			if !slices.Contains(wanted, p) && !slices.Contains(bases, p) {
+				bases = append(bases, p)
+			}
+		}
+	}
+	if bases, err = w.substitute(ctx, r.Onto, all, bases); err != nil {
+		return nil, err
+	}
+	if err := w.receive(ctx, wanted, there, all, bases); err != nil {
+		return nil, err
+	}
+	return all, w.rebuild(ctx, r, landed, all)
+}
+
+// substitute replaces parents that the repository does not have by the commit to make the commits on. The hashes in the record
+// show whether that commit has the same files.
+func (w *Workshop) substitute(ctx context.Context, onto gitops.OID, all []original, bases []gitops.OID) ([]gitops.OID, error) {
+	known, err := w.repo.Present(ctx, bases)
+	if err != nil || len(known) == len(bases) {
+		return bases, err
+	}
+	for _, base := range bases {
+		if slices.Contains(known, base) {
+			continue
+		}
+		if onto == "" {
+			return nil, &Lacking{base}
+		}
+		for i := range all {
+			all[i].Parents = slices.Clone(all[i].Parents)
+			for k, p := range all[i].Parents {
+				if p == base {
+					all[i].Parents[k] = onto
+				}
+			}
+		}
+	}
+	if !slices.Contains(known, onto) {
+		known = append(known, onto)
+	}
+	return known, nil
+}
+
+// parentsOf returns the parents of a landed commit from the record.
+func parentsOf(m record.Manifest, wanted []gitops.OID, i int) []gitops.OID {
+	switch parents, noted := m.Parents[wanted[i]]; {
+	case noted:
+		return parents
+	case i > 0:
+		return wanted[i-1 : i]
+	case m.Outer.Before != "":
+		return []gitops.OID{m.Outer.Before}
+	}
+	return nil
+}
+
+// receive copies commits into the quarantine and examines them.
+func (w *Workshop) receive(ctx context.Context, wanted, there []gitops.OID, all []original, bases []gitops.OID) error {
+	if w.bases = bases; len(bases) > 0 {
+		if err := w.store.TakeBases(ctx, w.repo, bases); err != nil {
+			return err
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	if err := w.store.ReceiveFrom(ctx, w.repo, there, bases, limits()); err != nil {
+		return err
+	}
+	inside := w.store.Inspect(ctx)
+	defer inside.Close()
+	var links []quarantine.Link
+	for i, id := range wanted {
+		if all[i].there {
+			links = append(links, quarantine.Link{Commit: id, Parents: all[i].Parents})
+		}
+	}
+	return walked(inside.Walk(ctx, links, limits(), nil))
+}
+
+// walked explains that the repository does not have all of a commit.
+func walked(err error) error {
+	var invalid *inner.Invalid
+	if errors.As(err, &invalid) {
+		return invalid.In("the commits of the run")
+	}
+	return err
+}
+
+// names returns the object names in lines.
+func names(text string) (list []gitops.OID) {
+	for _, name := range strings.Fields(text) {
+		list = append(list, gitops.OID(name))
+	}
+	return list
+}
