@@ -2,11 +2,15 @@ package gitops
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -52,7 +56,16 @@ func (r *Repository) Ref(ctx context.Context, ref string) (OID, error) {
 	return refs[ref], err
 }
 
-// Refs returns the refs with the given full names or below the given prefixes ("refs/airlock/7f3a").
+// Refs returns the refs with the given full names or below the given prefixes ("refs/airlock/7f3a"). It reads refs
+// that are files itself, and runs git for all others.
+func (r *Repository) Refs(ctx context.Context, names ...string) (map[string]OID, error) {
+	if refs, err := readRefs(r.CommonDir, names); err == nil {
+		return refs, nil
+	}
+	return r.Git.Refs(ctx, names...)
+}
+
+// Refs returns the refs with the given full names or below the given prefixes, as git lists them.
 func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error) {
 	text, err := g.Output(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--"}, names...)...)
 	if err != nil {
@@ -64,6 +77,109 @@ func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error)
 		refs[name] = OID(id)
 	}
 	return refs, nil
+}
+
+// errNotPlain means that git must read the refs: they are not files, or a file has a form that only git interprets.
+var errNotPlain = errors.New("not a plain ref")
+
+// maxPackedRefs is the largest file of packed refs that is read here. Git looks a few names up in a larger one faster.
+const maxPackedRefs = 256 << 10
+
+// readRefs reads refs from files as git does: files below refs first, then packed-refs for those that have no file. In
+// this order, a concurrent git pack-refs, which removes a file after packing it, hides no ref.
+func readRefs(dir string, names []string) (map[string]OID, error) {
+	// Other kinds of storage have a file in this place (gitformat-reftable).
+	if info, err := os.Lstat(filepath.Join(dir, "refs/heads")); err != nil || !info.IsDir() {
+		return nil, errNotPlain
+	}
+	refs := map[string]OID{}
+	for _, name := range names {
+		if !plainName(name) {
+			return nil, errNotPlain
+		}
+		if err := addLoose(refs, dir, name); err != nil {
+			return nil, err
+		}
+	}
+	return refs, addPacked(refs, filepath.Join(dir, "packed-refs"), names)
+}
+
+// plainName reports whether a name can be a ref's, and is shared by all worktrees.
+func plainName(name string) bool {
+	rest, ok := strings.CutPrefix(name, "refs/")
+	if !ok || strings.ContainsAny(rest, "*?[\\:^~ \x7f") || strings.Contains(rest, "..") || strings.Contains(rest, "//") || strings.Contains(rest, "@{") {
+		return false
+	}
+	own := strings.SplitN(rest, "/", 2)[0]
+	return own != "worktree" && own != "bisect" && own != "rewritten"
+}
+
+// addLoose adds the refs that are files at or below a name.
+func addLoose(refs map[string]OID, dir, name string) error {
+	err := filepath.WalkDir(filepath.Join(dir, name), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir():
+			return err
+		case strings.HasSuffix(path, ".lock"):
+			return nil
+		}
+		ref, err := filepath.Rel(dir, path)
+		if err != nil || !d.Type().IsRegular() || !plainName(ref) || strings.HasPrefix(d.Name(), ".") {
+			return errNotPlain
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		id, err := ParseOID(string(bytes.TrimSuffix(content, []byte("\n"))))
+		if err != nil || id == id.Zero() {
+			return errNotPlain
+		}
+		refs[ref] = id
+		return nil
+	})
+	// A path below a file is the name of a ref that cannot exist now.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return err
+}
+
+// addPacked adds the packed refs with the given names, or below them, that are not in refs.
+func addPacked(refs map[string]OID, path string, names []string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Size() > maxPackedRefs:
+		return errNotPlain
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(content) {
+		id, ref, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		if strings.HasPrefix(id, "#") || strings.HasPrefix(id, "^") || !below(ref, names) || refs[ref] != "" {
+			continue
+		}
+		if refs[ref], err = ParseOID(id); err != nil || !plainName(ref) {
+			return errNotPlain
+		}
+	}
+	return nil
+}
+
+// below reports whether a ref has one of the names, or is below one.
+func below(ref string, names []string) bool {
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(ref, strings.TrimSuffix(name, "/")); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
 }
 
 // UpdateRefs makes all updates in one transaction, or none of them.

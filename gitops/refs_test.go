@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -134,5 +136,55 @@ func TestRefs(t *testing.T) {
 	}
 	if got := w.At("refs/t/b"); got != "" {
 		t.Errorf("refs/t/b is %s: a folder is no ref", got)
+	}
+}
+
+// Refs that this package reads itself are the refs that git lists.
+func TestRefsAreThoseOfGit(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		w := gitopstest.New(t, "--object-format="+format)
+		a, b := w.CommitAll(gitopstest.Files{"a": "1"}), w.CommitAll(gitopstest.Files{"a": "2"})
+		same := func(step string, names ...string) {
+			t.Helper()
+			got, err := w.Refs(t.Context(), names...)
+			want, errGit := w.Git.Refs(t.Context(), names...)
+			if err != nil || errGit != nil || !maps.Equal(got, want) {
+				t.Errorf("%s: Refs(%q) = %v, %v; git lists %v, %v", step, names, got, err, want, errGit)
+			}
+		}
+		all := func(step string) {
+			t.Helper()
+			for _, names := range [][]string{{"refs"}, {"refs/t"}, {"refs/t/"}, {"refs/t/a", "refs/heads/main"}, {"refs/t/a/below"}, {"refs/none"}, {"refs/t/*"}, {"main"}, {"refs/t/b", "refs/t"}} {
+				same(step, names...)
+			}
+		}
+		file := func(name, content string) {
+			t.Helper()
+			gitopstest.Check(t, os.WriteFile(filepath.Join(w.CommonDir, name), []byte(content), 0o600))
+		}
+		all("branch only")
+		w.Run("update-ref", "refs/t/a", string(a))
+		w.Run("update-ref", "refs/t/b/c", string(a))
+		w.Run("update-ref", "refs/tt/x", string(a))
+		w.Run("tag", "-m", "tag", "annotated")
+		all("files")
+		w.Run("pack-refs", "--all")
+		all("packed")
+		w.Run("update-ref", "refs/t/a", string(b))
+		w.Run("update-ref", "-d", "refs/t/b/c")
+		all("moved and deleted after packing")
+		file("refs/t/a.lock", "")
+		file("refs/t/empty", "")
+		all("a lock, and a file without content")
+		gitopstest.Check(t, os.Remove(filepath.Join(w.CommonDir, "refs/t/empty")))
+		file("refs/t/zero", strings.Repeat("0", len(a))+"\n")
+		all("a ref without object")
+		file("refs/t/zero", strings.Repeat("1", len(a))+"\n")
+		all("a missing object")
+		w.Run("symbolic-ref", "refs/t/symbolic", "refs/heads/main")
+		all("a symbolic ref")
+		gitopstest.Check(t, os.Symlink("a", filepath.Join(w.CommonDir, "refs/t/link")))
+		all("a link")
 	}
 }

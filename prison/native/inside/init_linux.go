@@ -65,7 +65,6 @@ func Serve(config []byte, _ int) int {
 		return 1
 	}
 	s.Weaker = nil
-	wire.Rest()
 	s.serveLink()
 	return 0 // every process in the namespace ends with PID 1
 }
