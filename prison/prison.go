@@ -283,6 +283,13 @@ type Backend interface {
 	Shown(ctx context.Context, spec Spec) (io.ReadCloser, error)
 }
 
+// Freezer is a running prison whose processes can be frozen.
+type Freezer interface {
+	// Freeze stops all processes until thaw is called, or the calling process ends. No process starts meanwhile, except with
+	// [Process.Frozen] where [Traits.Overlay] is set. thaw returns when they go on. An error means that nothing is frozen.
+	Freeze(ctx context.Context) (thaw func() error, err error)
+}
+
 // Prison is a running prison.
 type Prison interface {
 	// Exec runs a process to its end and returns its exit status, or 128+n if signal n ended it. An error means that
@@ -339,6 +346,9 @@ type Process struct {
 	// Terminal, if not nil, gives the process a pseudo terminal in the prison. Stdin is the terminal's input and
 	// Stdout its output. Stderr is not used.
 	Terminal *Terminal
+
+	// Frozen lets the process run while the others are frozen, see [Freezer].
+	Frozen bool
 }
 
 // Merged reports whether both outputs are the same writer, which two copies must not write to at the same time.

@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	sessionRoom:     {agentsRoom, inboundRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
-	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record"},
+	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record", "promote/record/store"},
 	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushgateRoom:    {environmentRoom, sessionRoom, "gitops", "identity", "promote"},

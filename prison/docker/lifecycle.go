@@ -300,13 +300,19 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	if !inside.Runs(c) {
 		return nil, prison.ErrNotRunning
 	}
-	if c.State.Paused { // by a user who wants to continue it
-		container := strings.TrimPrefix(c.Name, "/")
-		return nil, &prison.Unavailable{Backend: dialect.Name, Frozen: true, Reason: fmt.Sprintf("the container %s is paused", container),
-			Mend: []string{"docker unpause " + container}}
+	box := &inside.Container{Engine: e.Engine, ID: r.Container, User: userOf(s), HostDir: s.Dir, Variables: r.Variables}
+	if c.State.Paused {
+		thawed, err := box.ThawAbandoned(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !thawed { // a user wants to continue it
+			container := strings.TrimPrefix(c.Name, "/")
+			return nil, &prison.Unavailable{Backend: dialect.Name, Frozen: true, Reason: fmt.Sprintf("the container %s is paused", container),
+				Mend: []string{"docker unpause " + container}}
+		}
 	}
 	reconnectNetwork(ctx, newNetworkOrder(s, r))
-	box := &inside.Container{Engine: e.Engine, ID: r.Container, User: userOf(s), HostDir: s.Dir, Variables: r.Variables}
 	if r.Shell != "" {
 		box.Base = []string{"SHELL=" + r.Shell}
 	}

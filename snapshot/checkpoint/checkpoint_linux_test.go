@@ -216,14 +216,16 @@ func readable() fs.FileMode {
 }
 
 // TestDamageAndRestore restores random states after random damage, with names that git refuses, and compares each with an
-// independent listing. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles.
+// independent listing. AIRLOCK_CHECKPOINT_CYCLES sets the number of cycles, and AIRLOCK_CHECKPOINT_SEED the first seed.
 func TestDamageAndRestore(t *testing.T) {
 	cycles := 40
 	if n, err := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_CYCLES")); err == nil {
 		cycles = n
 	}
+	first, _ := strconv.Atoi(os.Getenv("AIRLOCK_CHECKPOINT_SEED")) // without one, 0
 	const perWorld = 20
-	for seed := range (cycles + perWorld - 1) / perWorld {
+	for n := range (cycles + perWorld - 1) / perWorld {
+		seed := first + n
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(seed), 22))
 			w := newWorld(t, DefaultBytes)

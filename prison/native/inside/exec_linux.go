@@ -47,6 +47,10 @@ func (s *server) start(r wire.Request) (p started, code string, err error) {
 	if len(r.Argv) == 0 {
 		return p, "", errors.New("empty command")
 	}
+	if !r.Frozen {
+		s.starting.RLock()
+		defer s.starting.RUnlock()
+	}
 	env := mergeEnv(s.Env, r.Env)
 	if r.Terminal != nil {
 		env = mergeEnv(s.Env, []string{"TERM=" + r.Terminal.Term}, r.Env)

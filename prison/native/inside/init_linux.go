@@ -30,6 +30,8 @@ type server struct {
 	sendMu sync.Mutex
 	procs  *processes
 	quiet  *time.Timer // expires after a time without requests
+	// starting is held for reading while a process is started, and for writing while all are frozen.
+	starting sync.RWMutex
 
 	launchMu sync.Mutex
 	launched *shared       // the terminal of the running launched command
@@ -175,6 +177,8 @@ func (s *server) serve(c wire.Conn) {
 		watch(c, s.procs.agent, r.Paths)
 	case wire.KindTree:
 		watchTree(c, s.procs.agent)
+	case wire.KindFreeze:
+		s.freeze(c)
 	default:
 		c.Send(wire.Reply{Error: "unknown request " + r.Kind})
 	}

@@ -125,6 +125,7 @@ type Request struct {
 	Stdin, Stdout, Stderr bool
 	Merged                bool     // standard error goes to the same pipe as standard output
 	Paths                 []string `json:",omitempty"`
+	Frozen                bool     `json:",omitempty"` // the process runs while all others are frozen
 }
 
 // Terminal requests a pseudo terminal with a size in characters, and sets TERM.
@@ -141,6 +142,7 @@ const (
 	KindJoin   = "join"
 	KindWatch  = "watch"
 	KindTree   = "tree"
+	KindFreeze = "freeze"
 )
 
 // Reply is an answer of init. The first reports that the process was started, and carries descriptors; the second

@@ -66,8 +66,13 @@ func (k Keeper) with(ctx context.Context, act func(*checkpoint.Store) error) err
 
 // inside calls act with the store and with the workspace's files, which act may change if writes is true.
 func (k Keeper) inside(ctx context.Context, writes bool, act func(*checkpoint.Store, *files.Client) error) error {
+	return k.through(ctx, func() (prisons.Files, error) { return k.Prisons.OpenFiles(ctx, k.Record, writes) }, act)
+}
+
+// through calls act with the store and with files that open returns.
+func (k Keeper) through(ctx context.Context, open func() (prisons.Files, error), act func(*checkpoint.Store, *files.Client) error) error {
 	return k.with(ctx, func(s *checkpoint.Store) error {
-		f, err := k.Prisons.OpenFiles(ctx, k.Record, writes)
+		f, err := open()
 		if err != nil {
 			return err
 		}

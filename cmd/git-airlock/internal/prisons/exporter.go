@@ -98,8 +98,13 @@ func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (
 	if f.box, err = p.openPlain(ctx, r, spec); err != nil {
 		return f, err
 	}
+	return f.open(ctx, false)
+}
+
+// open starts this program in the prison, with frozen while everything else there is frozen.
+func (f Files) open(ctx context.Context, frozen bool) (_ Files, err error) {
 	run := func(ctx context.Context, argv []string, in io.Reader, out, said io.Writer) (int, error) {
-		return f.box.Exec(ctx, prison.Process{Argv: argv, Stdin: in, Stdout: out, Stderr: said, Dir: "/"})
+		return f.box.Exec(ctx, prison.Process{Argv: argv, Stdin: in, Stdout: out, Stderr: said, Dir: "/", Frozen: frozen})
 	}
 	if own, ok := f.box.(prison.Own); ok {
 		f.Client = files.OpenOwn(ctx, run, own.Own(), prison.Workspace)
@@ -107,6 +112,35 @@ func (p Prisons) OpenFiles(ctx context.Context, r airlock.Record, writes bool) (
 		return f, errors.Join(err, f.box.Close())
 	}
 	return f, nil
+}
+
+// Freeze stops all processes in the running prison of an airlock, until thaw is called or this process ends.
+func (p Prisons) Freeze(ctx context.Context, r airlock.Record) (thaw func() error, err error) {
+	box, err := p.Attach(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	f, ok := box.(prison.Freezer)
+	if !ok {
+		return nil, errors.Join(errors.New("this prison cannot be frozen"), box.Close())
+	}
+	goOn, err := f.Freeze(ctx)
+	if err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	return func() error { return errors.Join(goOn(), box.Close()) }, nil
+}
+
+// OpenFrozenFiles is like OpenFiles with writes, for a prison that is frozen. A prison that sees its workspace through an overlay
+// writes itself.
+func (p Prisons) OpenFrozenFiles(ctx context.Context, r airlock.Record) (f Files, err error) {
+	if !p.Traits(r).Overlay {
+		return p.OpenFiles(ctx, r, true)
+	}
+	if f.box, err = p.Attach(ctx, r); err != nil {
+		return f, err
+	}
+	return f.open(ctx, true)
 }
 
 // ErrNoHints reports that nothing can report which folders of a workspace change.

@@ -37,9 +37,10 @@ func checkpointCommand() *cli.Command {
 		edge.Subcommand("checkpoint", "show N [--json] [-- PATH...]", "list the files of a checkpoint", edge.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(show), edge.JSONFlag),
 		edge.Subcommand("checkpoint", "diff N [M] [--json] [-- PATH...]", "list the differences to another checkpoint, or to the present state",
 			edge.Takes{Least: 1, Most: 2, Paths: true}, onKeeper(diff), edge.JSONFlag),
-		edge.Subcommand("checkpoint", "restore N [--stop] [--keep-new] [-- PATH...]", "make the workspace what it was, while its prison is stopped",
+		edge.Subcommand("checkpoint", "restore N [--stop | --freeze] [--keep-new] [-- PATH...]", "make the workspace what it was, while its prison is stopped or frozen",
 			edge.Takes{Least: 1, Most: 1, Paths: true}, restore,
 			&cli.BoolFlag{Name: "stop", Usage: "stop the prison first, as git airlock stop does"},
+			&cli.BoolFlag{Name: "freeze", Usage: "freeze all processes in the prison, and let them go on afterwards"},
 			&cli.BoolFlag{Name: "keep-new", Usage: "remove no files that the checkpoint does not have"}),
 	}
 	return c
@@ -222,8 +223,11 @@ func restore(c *cli.Context, s *session.Session, words []string) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("stop") && c.Bool("freeze") {
+		return ui.Usagef("checkpoint restore: use one of --stop and --freeze")
+	}
 	k := edge.Checkpoints(s, r)
-	o := checkpoints.Restore{Number: numbers[0], Scope: edge.Inside(c), KeepNew: c.Bool("keep-new"), Show: func(write, remove []string) error {
+	o := checkpoints.Restore{Number: numbers[0], Scope: edge.Inside(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
 		return printPlan(c.App.Writer, write, remove)
 	}}
 	if s.Dry {

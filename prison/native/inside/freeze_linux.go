@@ -1,0 +1,146 @@
+package inside
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// freezePatience is how long all processes may take to stop. A process that writes to a slow disk stops afterwards.
+	freezePatience = 10 * time.Second
+	// vforkPatience is the time after which a process that does not stop may wait for a child that has, see vfork(2).
+	vforkPatience = 100 * time.Millisecond
+	freezePoll    = time.Millisecond
+)
+
+// freeze stops all processes until the caller disconnects, however its process ends. A control group could freeze them as well, but
+// it would freeze init and the processes that the caller starts here, too. Requests to start other processes wait meanwhile.
+func (s *server) freeze(c wire.Conn) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	stopped, err := stopAll()
+	defer resume(stopped)
+	if err != nil {
+		c.Send(wire.Reply{Error: err.Error()})
+		return
+	}
+	if c.Send(wire.Reply{}) == nil {
+		<-c.Gone()
+	}
+}
+
+// stopAll stops all processes but init. It returns those that were not stopped before.
+func stopAll() (stopped map[int]task, err error) {
+	before, err := listTasks()
+	if err != nil {
+		return nil, err
+	}
+	for begun := time.Now(); ; time.Sleep(freezePoll) {
+		// The kernel sends to all processes at once, and ends a fork that has not made its process yet. So none is missed.
+		unix.Kill(-1, unix.SIGSTOP) //nolint:errcheck // there may be none
+		now, err := listTasks()
+		moving := 0
+		for pid, t := range now {
+			if !t.stopped {
+				moving = pid
+			}
+			if before[pid].stopped {
+				delete(now, pid)
+			}
+		}
+		stopped = now
+		switch took := time.Since(begun); {
+		case err != nil || moving == 0:
+			return stopped, err
+		case took > freezePatience:
+			return stopped, fmt.Errorf("process %d does not stop", moving)
+		case took > vforkPatience:
+			resumeChildren(now)
+		}
+	}
+}
+
+// task is a process.
+type task struct {
+	parent  int
+	stopped bool // all its threads are
+}
+
+// listTasks lists all processes but init, without those that are dead.
+func listTasks() (map[int]task, error) {
+	pids, err := numbersIn("/proc")
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]task{}
+	for _, pid := range pids {
+		threads, err := numbersIn(fmt.Sprintf("/proc/%d/task", pid))
+		if pid == 1 || err != nil {
+			continue
+		}
+		t, alive := task{stopped: true}, false
+		for _, thread := range threads {
+			fields, err := walls.ThreadFields(pid, thread)
+			if err != nil || len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+				continue
+			}
+			alive = true
+			t.parent, _ = strconv.Atoi(fields[1])
+			t.stopped = t.stopped && (fields[0] == "T" || fields[0] == "t")
+		}
+		if alive {
+			all[pid] = t
+		}
+	}
+	return all, nil
+}
+
+// numbersIn returns the names in a folder that are numbers.
+func numbersIn(dir string) (all []int, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all, err
+}
+
+// resumeChildren lets the stopped children of processes that do not stop go on for a moment: after vfork(2), a parent cannot stop
+// before its child has executed a program.
+func resumeChildren(all map[int]task) {
+	for pid, t := range all {
+		if parent, ok := all[t.parent]; ok && t.stopped && !parent.stopped {
+			unix.Kill(pid, unix.SIGCONT) //nolint:errcheck // it may have died
+		}
+	}
+	time.Sleep(freezePoll)
+}
+
+// resume lets processes go on, children before their parents: so no shell sees that its child was stopped.
+func resume(stopped map[int]task) {
+	depth := func(pid int) (n int) {
+		for t, ok := stopped[pid]; ok && n < len(stopped); t, ok = stopped[t.parent] {
+			n++
+		}
+		return n
+	}
+	pids := make([]int, 0, len(stopped))
+	depths := map[int]int{}
+	for pid := range stopped {
+		pids, depths[pid] = append(pids, pid), depth(pid)
+	}
+	slices.SortFunc(pids, func(a, b int) int { return cmp.Compare(depths[b], depths[a]) })
+	for _, pid := range pids {
+		unix.Kill(pid, unix.SIGCONT) //nolint:errcheck // it may have died
+	}
+}
