@@ -130,7 +130,7 @@ type Merge struct{ Base, Ours, Theirs gitops.OID }
 // conflict, it returns these paths and no tree.
 func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts []string, err error) {
 	if b.merger != nil {
-		if tree, err := b.merger.merge(m); err == nil && tree != "" {
+		if tree, err := b.merger.merge(ctx, m); err == nil && tree != "" {
 			return tree, nil, nil
 		} // git may read what the merger cannot
 	}
@@ -164,7 +164,7 @@ func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts
 // leaves the merge to git.
 type merger interface {
 	// merge returns an empty tree if the merge is left to git.
-	merge(m Merge) (gitops.OID, error)
+	merge(ctx context.Context, m Merge) (gitops.OID, error)
 	close() error
 }
 

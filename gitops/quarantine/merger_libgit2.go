@@ -3,6 +3,7 @@
 package quarantine
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func (l *libgit2) close() error {
 	return os.RemoveAll(l.dir)
 }
 
-func (l *libgit2) merge(m Merge) (gitops.OID, error) {
+func (l *libgit2) merge(_ context.Context, m Merge) (gitops.OID, error) {
 	var trees [3]*git.Tree
 	for i, id := range []gitops.OID{m.Base, m.Ours, m.Theirs} {
 		tree, err := l.tree(id)
