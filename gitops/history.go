@@ -71,6 +71,9 @@ func (g *Git) Unreached(ctx context.Context, tips, others []OID) ([]OID, error) 
 
 // Present returns those of the commits that exist.
 func (g *Git) Present(ctx context.Context, commits []OID) ([]OID, error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
 	var names strings.Builder
 	for _, c := range commits {
 		fmt.Fprintln(&names, c)

@@ -91,6 +91,9 @@ const statsTime = time.Minute
 
 // AllStats lists the files that each of several commits changes since its first parent.
 func (g *Git) AllStats(ctx context.Context, commits []OID) (map[OID][]Stat, error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
 	args := []string{"diff-tree", "--stdin", "-r", "--root", "--diff-merges=first-parent", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"}
 	records, err := g.Records(ctx, Call{Args: args, For: statsTime, Stdin: strings.NewReader(strings.Join(Names(commits), "\n") + "\n")})
 	if err != nil {

@@ -74,10 +74,15 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v := verdicts.Last(r.Commit); v != nil {
-			r.Findings = v.Findings
-		}
 		list = append(list, r)
+	}
+	if err := j.addFiles(ctx, list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if v := verdicts.Last(list[i].Commit); v != nil {
+			list[i].Findings = v.Findings
+		}
 	}
 	if err := j.number(list); err != nil {
 		return nil, err
@@ -179,19 +184,43 @@ func (j *judgement) reviewable(ctx context.Context, l quarantine.Link) (Reviewab
 		r.word = review.Reject // by promote --drop
 	}
 	_, r.written = gitops.SplitIdent(c.Author)
-	if r.Commit != "" {
-		r.Files, err = j.e.Repo.Stats(ctx, r.Commit)
-		if gitops.Status(err) == 128 { // the user's git gc removed a rejected commit
-			r.Commit, err = "", nil
+	return r, nil
+}
+
+// addFiles adds the changed files to the commits of a list: those of the outer commits, or of the inner ones that have none. It starts a
+// few git processes for all commits together.
+func (j *judgement) addFiles(ctx context.Context, list []Reviewable) error {
+	var outer, inner []gitops.OID
+	for _, r := range list {
+		if r.Commit != "" {
+			outer = append(outer, r.Commit)
 		}
 	}
-	if r.Commit == "" && err == nil {
-		r.Files, err = j.Inside.Quarantine.Stats(ctx, l.Commit)
+	there, err := j.e.Repo.Present(ctx, outer)
+	if err != nil {
+		return err
 	}
-	if r.word == review.Seen && len(r.Unseen()) > 0 {
-		r.word = ""
+	for i, r := range list {
+		if !slices.Contains(there, r.Commit) { // the user's git gc may have removed a rejected commit
+			list[i].Commit, inner = "", append(inner, r.Inner)
+		}
 	}
-	return r, err
+	files, err := j.e.Repo.AllStats(ctx, there)
+	if err != nil {
+		return err
+	}
+	inside, err := j.Inside.Quarantine.AllStats(ctx, inner)
+	for i := range list {
+		r := &list[i]
+		r.Files = files[r.Commit]
+		if r.Commit == "" {
+			r.Files = inside[r.Inner]
+		}
+		if r.word == review.Seen && len(r.Unseen()) > 0 {
+			r.word = ""
+		}
+	}
+	return err
 }
 
 // needing adds to each blocked commit the commits before it that are left out and that change one of its conflicting
