@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -240,11 +242,24 @@ func (j *judgement) publish(ctx context.Context, r *ledger.Reviewed) (err error)
 	if r.Word == review.Approve || r.Number > 0 {
 		return nil
 	}
-	for _, x := range j.Decisions.Reviewed {
-		r.Number = max(r.Number, x.Number)
+	if r.Number, err = j.freeNumber(ctx); err != nil {
+		return err
 	}
-	r.Number++
 	return repo.UpdateRefs(ctx, "airlock: "+string(r.Word), gitops.RefUpdate{Ref: rejectedRef(j.e, r.Number), New: r.Commit, Old: ""})
+}
+
+// freeNumber returns a number that no ref of a rejected commit has, including those that a kill left without a verdict.
+func (j *judgement) freeNumber(ctx context.Context) (n int, err error) {
+	refs, err := j.e.Repo.Refs(ctx, j.e.Record.Ref("rejected"))
+	for name := range refs {
+		if taken, err := strconv.Atoi(path.Base(name)); err == nil {
+			n = max(n, taken)
+		}
+	}
+	for _, r := range j.Decisions.Reviewed {
+		n = max(n, r.Number)
+	}
+	return n + 1, err
 }
 
 // rejectedRef returns the ref of a commit that was rejected, or that the agent must fix.

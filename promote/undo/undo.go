@@ -175,6 +175,9 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 		}
 		r.Verdict = review.Verdict{Word: review.Undone, By: s.Settings.User.String(), At: ledger.Timestamp(s.Now), Inner: p.Inner, Commit: p.Outer,
 			Reason: fmt.Sprintf("operation %d was undone", o.Number)}
+		if before := d.ReviewOf(p.Inner); before != nil {
+			r.Number = before.Number // approve removes its ref
+		}
 		parent := gitops.OID("")
 		if len(parents) > 0 {
 			parent = parents[0]

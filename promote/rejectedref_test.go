@@ -1,0 +1,39 @@
+package promote_test
+
+import (
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/undo"
+)
+
+// TestRefsOfRejectedCommits rejects a commit after an undone one had a ref, and after a kill left a ref without a verdict.
+func TestRefsOfRejectedCommits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.commits("two", "two", "2\n")
+	w.cycle()
+	w.judge(review.Approve, "", "one")
+	w.wantLanded("one")
+	_, err := undo.Undo(t.Context(), w.engine, 0)
+	check(t, err)
+	w.cycle()
+	w.judge(review.Fix, "tests, please", "one")
+	_, err = undo.Redo(t.Context(), w.engine)
+	check(t, err)
+	_, err = undo.Undo(t.Context(), w.engine, 0)
+	check(t, err)
+	w.cycle()
+	w.git("update-ref", w.record.Ref("rejected/2"), string(w.record.Base))
+	w.judge(review.Reject, "no", "two")
+	if got := w.git("log", "-1", "--format=%s", w.record.Ref("rejected/3")); got != "two" {
+		t.Errorf("rejected/3 is %q", got)
+	}
+	w.judge(review.Approve, "", "one")
+	w.wantLanded("one")
+	if w.ref(w.record.Ref("rejected/1")) != "" {
+		t.Error("the ref of an approved commit is left")
+	}
+}
