@@ -25,17 +25,21 @@ func onCommits(wanted func(*cli.Context) (judgement.Judgement, error)) cli.Actio
 		if err != nil {
 			return err
 		}
-		waiting, decided, err := decideLanded(c.Context, s, w)
-		if err != nil || decided && len(waiting.Names) == 0 && waiting.UpTo == "" && !waiting.All {
+		landed, waiting, err := landedPart(c.Context, s, w)
+		if err != nil {
 			return err
 		}
-		err = edge.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
-			return decide(c.Context, s, r, waiting)
-		})
-		if decided && len(waiting.Names) == 0 && errors.Is(err, session.ErrNoAirlock) {
-			return nil // all landed commits was all there is
+		// The waiting ones come first: a name that is nobody's ends the command there, before anything is recorded.
+		if len(waiting.Names) > 0 || waiting.UpTo != "" || waiting.All || len(landed) == 0 {
+			err = edge.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
+				return decide(c.Context, s, r, waiting)
+			})
 		}
-		return err
+		allLanded := len(landed) > 0 && len(waiting.Names) == 0 && waiting.UpTo == ""
+		if err != nil && !(allLanded && errors.Is(err, session.ErrNoAirlock)) {
+			return err
+		}
+		return decideLanded(c.Context, s, w, landed)
 	})
 }
 
@@ -78,22 +82,26 @@ func landedOf(ctx context.Context, s *session.Session, names []string) (list []r
 	return list, left.Names, err
 }
 
-// decideLanded records a verdict on landed commits, and returns the rest of the judgement.
-func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judgement) (rest judgement.Judgement, decided bool, err error) {
+// landedPart returns the landed commits that a judgement is about where airlock.review=push is set, and the judgement without them.
+func landedPart(ctx context.Context, s *session.Session, wanted judgement.Judgement) (chosen []outgoing.Commit, rest judgement.Judgement, err error) {
 	asks, err := pushgate.Asks(s)
 	if err != nil || !asks {
-		return wanted, false, err
+		return nil, wanted, err
 	}
-	chosen, rest, err := landedIn(ctx, s, wanted)
-	if err != nil {
-		return rest, false, err
+	return landedIn(ctx, s, wanted)
+}
+
+// decideLanded records a verdict on landed commits.
+func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judgement, chosen []outgoing.Commit) error {
+	if len(chosen) == 0 {
+		return nil
 	}
-	err = pushgate.Record(ctx, s, wanted.Word, wanted.Reason, chosen)
+	err := pushgate.Record(ctx, s, wanted.Word, wanted.Reason, chosen)
 	if errors.Is(err, review.ErrReason) {
-		return rest, false, ui.Usagef("--message: %s", err)
+		return ui.Usagef("--message: %s", err)
 	}
 	if err != nil {
-		return rest, false, err
+		return err
 	}
 	would := ""
 	if s.Dry {
@@ -102,11 +110,11 @@ func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judg
 	for _, x := range chosen {
 		s.Report.Say("%s%s: %.12s %s", would, said[wanted.Word], x.ID, x.Subject)
 	}
-	if len(chosen) > 0 && wanted.Word != review.Approve {
+	if wanted.Word != review.Approve {
 		s.Report.Say("it has landed, and stays on the branch until you take it back")
 		s.Report.Hint("git airlock undo  # or: git airlock undo --revert", "git airlock log --ops")
 	}
-	return rest, len(chosen) > 0, nil
+	return nil
 }
 
 // landedIn returns the landed commits that a judgement is about, and the judgement without them.
