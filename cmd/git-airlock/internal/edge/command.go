@@ -110,13 +110,15 @@ func (t Takes) words(c *cli.Context) (words []string, err error) {
 		}
 		if o := PageOf(c).Option(option); o != nil && !valued {
 			value = "true"
-			if o.Value != "" && i+1 < len(rest) {
-				i++
+			if o.Value != "" {
+				if i++; i == len(rest) {
+					return nil, ui.Usagef("%s: option %s needs a value", CommandName(c), option)
+				}
 				value = rest[i]
 			}
 		}
 		if err := set(c, strings.TrimLeft(option, "-"), value); err != nil {
-			return nil, ui.Usagef("%s: option %s: %s", CommandName(c), gitops.Text(rest[i]).String(), gitops.Text(err.Error()).String())
+			return nil, ui.Usagef("%s: option %s: %s", CommandName(c), gitops.Text(option).String(), gitops.Text(err.Error()).String())
 		}
 	}
 	switch {
