@@ -313,6 +313,9 @@ func (p *Plan) After(tail []ledger.Pair) []quarantine.Link {
 // ErrNotPending reports that a commit is not a pending commit of the line that lands.
 var ErrNotPending = errors.New("not one of the pending commits")
 
+// ErrAmbiguous reports that a name stands for more than one commit.
+var ErrAmbiguous = errors.New("it names several commits, type more of its digits")
+
 // leastDigits is the length of the shortest accepted abbreviation of an inner commit.
 const leastDigits = 7
 
@@ -323,7 +326,7 @@ func Digits(name string) bool {
 
 // Find returns the one waiting commit that a name stands for, and its outer commit if it has been built. The name is
 // at least seven digits of the inner commit, or a revision that git resolves to the outer commit. revision is empty
-// if git cannot resolve the name.
+// if git cannot resolve the name. The error wraps [ErrNotPending] or [ErrAmbiguous].
 func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.OID, error) {
 	outer := map[gitops.OID]gitops.OID{}
 	for _, t := range p.Ledger.Tail {
@@ -340,7 +343,10 @@ func (p *Plan) Find(name string, revision gitops.OID) (quarantine.Link, gitops.O
 			found = append(found, l)
 		}
 	}
-	if len(found) != 1 || p.Drops(found[0].Commit) {
+	if len(found) > 1 {
+		return quarantine.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Text(name), ErrAmbiguous)
+	}
+	if len(found) == 0 || p.Drops(found[0].Commit) {
 		return quarantine.Link{}, "", fmt.Errorf("commit %q: %w", gitops.Text(name), ErrNotPending)
 	}
 	return found[0], outer[found[0].Commit], nil

@@ -5,6 +5,7 @@ package judgement
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -131,35 +132,64 @@ func (j *judgement) chosen(ctx context.Context) (ids []gitops.OID, err error) {
 	return ids, nil
 }
 
-// find returns the inner commit of a name: a pending one, a rejected one, or one that has landed.
+// find returns the inner commit of a name: a pending one, a rejected one, or one that has landed. An agent can make
+// commits whose first digits are those of another one. The error wraps [history.ErrAmbiguous] for such a name.
 func (j *judgement) find(ctx context.Context, name string) (gitops.OID, error) {
 	revision, _ := j.e.Repo.Commit(ctx, name)
 	if id, err := j.numbered(name, revision); err != nil || id != "" {
 		return id, err
 	}
 	link, _, err := j.Plan.Find(name, revision)
-	if err == nil {
-		return link.Commit, nil
+	if errors.Is(err, history.ErrAmbiguous) {
+		return "", err
 	}
-	short := func(id gitops.OID) bool {
-		return history.Digits(name) && strings.HasPrefix(string(id), strings.ToLower(name))
+	id := cmp.Or(link.Commit, j.decidedAs(revision))
+	for _, short := range j.abbreviated(name) {
+		if id != "" && id != short {
+			return "", fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrAmbiguous)
+		}
+		id = short
+	}
+	if id == "" {
+		return "", err
+	}
+	return id, nil
+}
+
+// decidedAs returns the inner commit of an outer one that has a verdict or has landed, or empty.
+func (j *judgement) decidedAs(revision gitops.OID) gitops.OID {
+	if revision == "" {
+		return ""
 	}
 	for _, r := range j.Decisions.Reviewed {
-		if r.Word != review.Seen && (revision != "" && r.Commit == revision || short(r.Inner)) && j.there(r.Inner) {
-			return r.Inner, nil
+		if r.Word != review.Seen && r.Commit == revision && j.there(r.Inner) {
+			return r.Inner
 		}
 	}
 	for _, p := range j.Ledger.Landed {
-		if revision != "" && p.Outer == revision && j.Word == review.Approve {
-			return p.Inner, nil
+		if p.Outer == revision && j.Word == review.Approve {
+			return p.Inner
+		}
+	}
+	return ""
+}
+
+// abbreviated returns the inner commits that begin with some digits.
+func (j *judgement) abbreviated(name string) (found []gitops.OID) {
+	if !history.Digits(name) {
+		return nil
+	}
+	for _, r := range j.Decisions.Reviewed {
+		if r.Word != review.Seen && strings.HasPrefix(string(r.Inner), strings.ToLower(name)) && j.there(r.Inner) {
+			found = append(found, r.Inner)
 		}
 	}
 	for _, l := range j.all {
-		if short(l.Commit) {
-			return l.Commit, nil
+		if strings.HasPrefix(string(l.Commit), strings.ToLower(name)) {
+			found = append(found, l.Commit)
 		}
 	}
-	return "", err
+	return found
 }
 
 // there reports whether a commit waits, or was left out when later ones landed.

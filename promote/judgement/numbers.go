@@ -2,7 +2,6 @@ package judgement
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,9 +11,6 @@ import (
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
-
-// ErrAmbiguous reports that a name is the number of one commit and a revision of another.
-var ErrAmbiguous = errors.New("it names two pending commits")
 
 // number gives a number to each commit of a list. Without room to store it, a new commit has the number 0.
 func (j *judgement) number(list []Reviewable) error {
@@ -47,7 +43,7 @@ func numberOf(name string) int {
 }
 
 // numbered returns the inner commit whose number a name is, or empty. The commit waits, or was left out. revision is the
-// outer commit that the name is otherwise. The error wraps [ErrAmbiguous] if that one is pending, too.
+// outer commit that the name is otherwise. The error wraps [history.ErrAmbiguous] if that one is pending, too.
 func (j *judgement) numbered(name string, revision gitops.OID) (gitops.OID, error) {
 	number := numberOf(name)
 	if number == 0 {
@@ -60,14 +56,14 @@ func (j *judgement) numbered(name string, revision gitops.OID) (gitops.OID, erro
 	}
 	for _, t := range j.Ledger.Tail {
 		if t.Outer == revision && t.Inner != inner {
-			return "", fmt.Errorf("%q is the number of %.12s and a name of %.12s: %w", name, inner, revision, ErrAmbiguous)
+			return "", fmt.Errorf("%q is the number of %.12s and a name of %.12s: %w", name, inner, revision, history.ErrAmbiguous)
 		}
 	}
 	return inner, nil
 }
 
 // Find returns the commit of a list that a name stands for: its number, a revision of an outer-ready commit, or at least
-// seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [ErrAmbiguous] if there are two.
+// seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [history.ErrAmbiguous] if there are two.
 func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
 	revision, _ := e.Repo.Commit(ctx, name)
 	number := numberOf(name)
@@ -83,5 +79,5 @@ func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string
 	case 1:
 		return found[0], nil
 	}
-	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), ErrAmbiguous)
+	return Reviewable{}, fmt.Errorf("commit %q: %w", gitops.Text(name), history.ErrAmbiguous)
 }

@@ -186,7 +186,7 @@ func (l landing) tellDecided(what string, commits []promote.Decided) {
 
 // adviseOnPending adds commands that list the held commits to an error.
 func adviseOnPending(err error) error {
-	if errors.Is(err, promote.ErrNotHeld) || errors.Is(err, history.ErrNotPending) {
+	if errors.Is(err, promote.ErrNotHeld) || errors.Is(err, history.ErrNotPending) || errors.Is(err, history.ErrAmbiguous) {
 		return environment.Advise(err, "git airlock policy", "git airlock status")
 	}
 	return err

@@ -68,7 +68,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		return err
 	}
 	decided, err := judgement.Judge(ctx, engine, wanted)
-	if errors.Is(err, history.ErrNotPending) || errors.Is(err, judgement.ErrAmbiguous) {
+	if errors.Is(err, history.ErrNotPending) || errors.Is(err, history.ErrAmbiguous) {
 		return environment.Advise(err, "git airlock review")
 	}
 	if errors.Is(err, review.ErrReason) {
