@@ -21,6 +21,8 @@ const (
 	defaultWork = 2 << 30
 	// defaultTime is far longer than defaultWork takes.
 	defaultTime = 300
+	// maxSeconds is the longest time that the setting can allow, one day.
+	maxSeconds = 24 * 60 * 60
 	// cycleShare is the number of commits of the largest size that one cycle checks before landing.
 	cycleShare = 4
 )
@@ -124,4 +126,4 @@ func (g *Gate) TooLong(c Commit) []Finding {
 }
 
 // Later reports that the commits checked so far used up the work of one cycle.
-func (g *Gate) Later() bool { return g.spent > cycleShare*g.settings.Work() }
+func (g *Gate) Later() bool { return g.spent/cycleShare > g.settings.Work() }

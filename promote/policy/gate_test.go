@@ -40,7 +40,7 @@ func TestSettingsDecide(t *testing.T) {
 
 func TestSettingsAreRefused(t *testing.T) {
 	for key, value := range map[string]string{"airlock.policy.secrets": "hold", "airlock.policy.secret": "no", "airlock.policy.git-path": "off",
-		"airlock.maxFileSize": "big", "airlock.policy.": "hold"} {
+		"airlock.maxFileSize": "big", "airlock.policy.": "hold", "airlock.limit.check": "5m"} {
 		_, err := ReadSettings(gitops.Config{gitKey(key): value})
 		var setting *SettingError
 		if !errors.As(err, &setting) || setting.Key != key {
@@ -130,6 +130,11 @@ func TestTeamIsOnlyStricter(t *testing.T) {
 	check(t, err)
 	if off.With(guard).Action("protected-path") != Hold {
 		t.Error("a user can switch off a rule that the team requires")
+	}
+	large, err := ReadSettings(gitops.Config{"airlock.policy.large-file": "off"})
+	check(t, err)
+	if large.With(team).Action("large-file") != Hold {
+		t.Error("a user can switch off the size that the team requires")
 	}
 	closed, err := ParseTeam([]byte("version = 1\n[network]\ndeny = [\"a.test\"]\n"))
 	check(t, err)

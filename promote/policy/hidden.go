@@ -51,6 +51,7 @@ func (hiddenText) change(ctx context.Context, in *inspection, c gitops.Change, r
 			return nil
 		}
 	}
+	in.unsearched(f, r)
 	return nil
 }
 

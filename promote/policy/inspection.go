@@ -118,6 +118,17 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 	return nil
 }
 
+// unsearched reports the text of a change that [inspection.read] has not given to a rule. Each rule about text calls it,
+// because the actions of the rules differ.
+func (in *inspection) unsearched(f *file, r *report) {
+	if f.cut() && !f.binary {
+		r.mention(f.change.Path, "only the first %d bytes were searched", textLimit)
+	}
+	if in.left < 0 {
+		r.at(f.change.Path, "the commit adds more text than is searched (%d bytes)", textBudget)
+	}
+}
+
 // rewritten reads an ignore or attribute file before and after the commit. If the new content is too long to be read,
 // it reports that, and whole is false.
 func (in *inspection) rewritten(ctx context.Context, c gitops.Change, r *report) (old, content []byte, whole bool, err error) {

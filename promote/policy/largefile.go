@@ -12,11 +12,13 @@ type largeFile struct {
 	from  Source // the source of the limit
 }
 
+const largeFileID = "large-file"
+
 func (l largeFile) describe() Description {
 	if l.from == FromTeam {
-		return documented("large-file", Hold, "a file larger than "+SizeText(l.limit)+" (team)")
+		return documented(largeFileID, Hold, "a file larger than "+SizeText(l.limit)+" (team)")
 	}
-	return documented("large-file", Hold, "a file larger than "+maxFileSizeKey+" ("+SizeText(l.limit)+")")
+	return documented(largeFileID, Hold, "a file larger than "+maxFileSizeKey+" ("+SizeText(l.limit)+")")
 }
 
 func (l largeFile) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {

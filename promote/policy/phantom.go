@@ -36,6 +36,7 @@ func (p phantom) change(ctx context.Context, in *inspection, c gitops.Change, r 
 			return nil
 		}
 	}
+	in.unsearched(f, r)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -311,6 +312,8 @@ var ruleCases = map[string][]ruleCase{
 		{name: "emoji and joined scripts", change: files{"a.md": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f می\u200cخواهم क्\u200dष\n"}},
 		{name: "byte order mark", change: files{"a.txt": "\ufeffhello\n"}},
 		{name: "binary", change: files{"a.bin": "\x00\u202e"}},
+		{name: "longer than is read", change: files{"a.c": strings.Repeat("x\n", textLimit/2) + "\u202e\n"}, want: "flag", path: "a.c"},
+		{name: "more than is searched", change: filled(textBudget/textLimit + 1), want: "flag", path: "a8"},
 		{name: "was there", before: files{"a.c": "\u202e\n"}, change: files{"a.c": "\u202e\nx\n"}},
 		{name: "no diff", change: files{".gitattributes": "*.go -diff\n"}, want: "flag", path: ".gitattributes"},
 		{name: "as if binary", change: files{"src/.gitattributes": "* binary\n"}, want: "flag", path: "src/.gitattributes"},
@@ -347,6 +350,15 @@ var ruleCases = map[string][]ruleCase{
 		{name: "removed", before: files{"deploy/x": "x"}, change: files{"deploy/x": ""}, want: "hold", path: "deploy/x"},
 		{name: "beside", change: files{"deploy.md": "x", "src/deploy": "x"}},
 	},
+}
+
+// filled returns files of the largest size that is read.
+func filled(n int) files {
+	all := files{}
+	for i := range n {
+		all[fmt.Sprint("a", i)] = fmt.Sprint(i) + strings.Repeat(" ", textLimit-1)
+	}
+	return all
 }
 
 // testSettings are the defaults, with a small limit and a team that guards paths.

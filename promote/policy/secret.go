@@ -41,12 +41,7 @@ func (s secret) change(ctx context.Context, in *inspection, c gitops.Change, r *
 		}
 		runs = runs[among:]
 	}
-	if f.cut() {
-		r.mention(c.Path, "only the first %d bytes were searched", textLimit)
-	}
-	if in.left < 0 {
-		r.at(c.Path, "the commit adds more text than is searched (%d bytes)", textBudget)
-	}
+	in.unsearched(f, r)
 	return nil
 }
 

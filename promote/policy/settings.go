@@ -75,11 +75,18 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		}
 		s.actions[id], s.sources[id] = action, FromConfig
 	}
-	for key, into := range map[string]*int64{maxFileSizeKey: &s.maxFileSize, workKey: &s.work, timeKey: &s.seconds} {
+	for key, into := range map[string]*int64{maxFileSizeKey: &s.maxFileSize, workKey: &s.work} {
 		var err error
 		if *into, err = ReadSize(c, key, 0); err != nil {
 			return s, err
 		}
+	}
+	if text := c.String(timeKey, ""); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxSeconds {
+			return s, &SettingError{timeKey, text, fmt.Sprintf("a number of seconds from 1 to %d", maxSeconds)}
+		}
+		s.seconds = int64(n)
 	}
 	return s, nil
 }

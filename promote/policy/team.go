@@ -193,6 +193,9 @@ func (s Settings) With(t Team) Settings {
 	if len(t.protected) > 0 {
 		wanted[protectedPath{}.describe().ID] = Hold // each set of paths has its own action
 	}
+	if _, set := wanted[largeFileID]; t.maxFileSize != 0 && !set {
+		wanted[largeFileID] = Hold // a size without its rule would mean nothing
+	}
 	for id, action := range wanted {
 		if stricter(s.Action(id), action) != s.Action(id) {
 			w.actions[id], w.sources[id] = action, FromTeam
