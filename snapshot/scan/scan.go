@@ -158,7 +158,6 @@ func (s Scanner) applySettings(ctx context.Context, r *Report) error {
 		if f.Ignored = ignored[f.Path] && !f.Loose; f.Ignored && !f.guess {
 			f.Severity = f.Severity.raised()
 		}
-		f.Allowed = s.Settings.allowed(*f)
 	}
 	return nil
 }
@@ -245,7 +244,7 @@ func (s *search) take(j job) {
 }
 
 // file searches one file: its text, which is nil for a binary file, and its name. Of several findings in one line,
-// the worst counts.
+// the worst counts that the user does not allow.
 func (s Scanner) file(path string, text []byte) []Finding {
 	at := placeOf(path)
 	var found []Finding
@@ -260,8 +259,11 @@ func (s Scanner) file(path string, text []byte) []Finding {
 		}
 		found = append(found, f)
 	}
+	for i := range found {
+		found[i].Allowed = s.Settings.allowed(found[i])
+	}
 	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), -cmp.Compare(a.Severity, b.Severity))
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(min(1, len(a.Allowed)), min(1, len(b.Allowed))), -cmp.Compare(a.Severity, b.Severity))
 	})
 	return slices.CompactFunc(found, func(a, b Finding) bool { return a.Line == b.Line })
 }

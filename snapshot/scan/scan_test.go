@@ -219,6 +219,18 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// An allowed finding hides no other one in its line.
+func TestAllowedBesideAnother(t *testing.T) {
+	var s Settings
+	if !s.addAllowance("aws-access-token:/app.py # a key for tests") {
+		t.Fatal("the allowance cannot be read")
+	}
+	found := (Scanner{Settings: s, Detect: detect}).file("app.py", []byte(`keys = ["AKIA`+`QYLPMN5HHHFPZAM2", "ghp_`+`a8Kq2ZxP4mW7sT1vB9nL3cD6fG5hJ0rE2yU4"]`+"\n"))
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "github-pat" && f.Allowed == "" }) {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestAllowances(t *testing.T) {
 	f := Finding{Path: "a b/[x]*.pem ", Rule: "private-key"}
 	var s Settings
