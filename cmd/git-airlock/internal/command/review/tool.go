@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -85,15 +86,11 @@ func export(ctx context.Context, repo *gitops.Repository, dir string, files []gi
 		if err != nil {
 			return err
 		}
-		if err := repo.WriteBlob(ctx, id, to, toolBytes); gitops.Status(err) == 128 { // a submodule
+		err = repo.WriteBlob(ctx, id, to, toolBytes)
+		if gitops.Status(err) == 128 { // a submodule
 			_, err = fmt.Fprintf(to, "commit %s\n", id)
-			if err != nil {
-				return err
-			}
-		} else if err != nil {
-			return err
 		}
-		if err := to.Close(); err != nil {
+		if err := errors.Join(err, to.Close()); err != nil {
 			return err
 		}
 	}
@@ -101,11 +98,16 @@ func export(ctx context.Context, repo *gitops.Repository, dir string, files []gi
 }
 
 // shownName returns the name of a file for a difftool: without a dot at the beginning of a name, so that the tool takes no file of
-// the agent's for configuration, such as .editorconfig or a folder .vscode.
+// the agent's for configuration, such as .editorconfig or a folder .vscode. No two names become the same: dot.env becomes
+// dotdot.env.
 func shownName(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
-		if strings.HasPrefix(p, ".") {
+		rest := p
+		for strings.HasPrefix(rest, "dot") {
+			rest = rest[len("dot"):]
+		}
+		if strings.HasPrefix(rest, ".") {
 			parts[i] = "dot" + p
 		}
 	}
