@@ -173,7 +173,8 @@ func (g *guard) unhidden(ctx context.Context, changes []gitops.Change) ([]string
 		return nil, err
 	}
 	defer os.Remove(open.Name())
-	if _, err := copyIndex(g.copy, open.Name()); errors.Join(err, open.Close()) != nil {
+	_, err = copyIndex(g.copy, open.Name())
+	if err := errors.Join(err, open.Close()); err != nil {
 		return nil, err
 	}
 	var names strings.Builder

@@ -71,7 +71,7 @@ func removeEmptyFolders(dir string) error {
 	var folders []string
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			err = fmt.Errorf("%s is in the way", p)
+			err = fmt.Errorf("%s is in the way", gitops.Text(p))
 		}
 		folders = append(folders, p)
 		return err
