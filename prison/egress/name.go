@@ -83,7 +83,7 @@ func isNumber(label string) bool {
 func clip(text string) string {
 	const most = 80
 	if len(text) > most {
-		return text[:most] + "..."
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -81,7 +82,7 @@ const failureLimit = 2000
 // failure.
 func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
 	text := gitops.Text(cause.Error()).String()
-	text = text[:min(len(text), failureLimit)]
+	text = strings.ToValidUTF8(text[:min(len(text), failureLimit)], "")
 	if ctx.Err() != nil || text == o.Failure {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (s *standing) commit(ctx context.Context, o operation.Operation, tip gitops
 		if err != nil {
 			return "", err
 		}
-		title = fmt.Sprintf("Revert %q", c.Subject())
+		title = `Revert "` + c.Subject() + `"` // as git revert has it
 		fmt.Fprintf(&list, "This reverts commit %s.\n", p.Outer)
 	}
 	if len(o.Landed) != 1 {

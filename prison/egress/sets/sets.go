@@ -67,7 +67,7 @@ func Expand(text string) ([]egress.Rule, error) {
 func clip(text string) string {
 	const most = 80
 	if len(text) > most {
-		return text[:most] + "..."
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
 }

@@ -130,7 +130,7 @@ func clip(text string) string { return shorten(text, 100) }
 
 func shorten(text string, most int) string {
 	if len(text) > most {
-		return text[:most] + "..."
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
 }
