@@ -53,7 +53,7 @@ var rooms = map[string][]string{
 	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record", "promote/record/store"},
-	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote"},
+	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote", "promote/record"},
 	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushgateRoom:    {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},

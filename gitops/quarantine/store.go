@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -92,7 +93,11 @@ func (q *Store) takeCommits(ctx context.Context, r *gitops.Repository, commits .
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(q.Dir, "shallow"), []byte(strings.Join(gitops.Names(commits), "\n")+"\n"), 0o600)
+	before, err := os.ReadFile(filepath.Join(q.Dir, "shallow"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(filepath.Join(q.Dir, "shallow"), append(before, strings.Join(gitops.Names(commits), "\n")+"\n"...), 0o600)
 }
 
 // TakeBases copies commits with their trees from the outer repository, without a history. The quarantine is shallow at each of

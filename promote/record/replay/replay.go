@@ -125,7 +125,7 @@ type original struct {
 func (w *Workshop) Make(ctx context.Context, r Request) (Result, error) {
 	landed, left, err := Landed(r.Run)
 	if err != nil || len(landed) == 0 {
-		return Result{Left: left}, err
+		return Result{Onto: r.Onto, Left: left}, err
 	}
 	originals, err := w.originals(ctx, r, landed)
 	if err != nil {

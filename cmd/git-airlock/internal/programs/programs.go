@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record"
 )
 
 // Selection selects records.
@@ -26,15 +27,9 @@ type Selection struct {
 
 // Read returns the selected records of an airlock, oldest first, and the number of records that are missing.
 func Read(ctx context.Context, p prisons.Prisons, r airlock.Record, q Selection) (found []execs.Record, missing uint64, err error) {
-	var since time.Time
-	if q.Since != "" {
-		commit, err := p.Repo.Commit(ctx, q.Since)
-		if err == nil {
-			since, err = p.Repo.CommitTime(ctx, commit)
-		}
-		if err != nil {
-			return nil, 0, err
-		}
+	from, err := q.from(ctx, p.Repo)
+	if err != nil {
+		return nil, 0, err
 	}
 	spec, err := p.Spec(r)
 	if err != nil {
@@ -50,7 +45,47 @@ func Read(ctx context.Context, p prisons.Prisons, r airlock.Record, q Selection)
 	if n := len(all); n > 0 {
 		missing = all[n-1].Seq - uint64(n)
 	}
-	return slices.DeleteFunc(all, func(r execs.Record) bool { return q.Top && !r.Top || r.Time.Before(since) }), missing, nil
+	return q.of(all, from), missing, nil
+}
+
+// from returns the time of the commit since which records are selected.
+func (q Selection) from(ctx context.Context, repo *gitops.Repository) (from time.Time, err error) {
+	if q.Since == "" {
+		return from, nil
+	}
+	commit, err := repo.Commit(ctx, q.Since)
+	if err != nil {
+		return from, err
+	}
+	return repo.CommitTime(ctx, commit)
+}
+
+func (q Selection) of(all []execs.Record, from time.Time) []execs.Record {
+	return slices.DeleteFunc(all, func(r execs.Record) bool { return q.Top && !r.Top || r.Time.Before(from) })
+}
+
+// Recorded returns the selected programs in the record of a run, and the number of records that are missing between them.
+func Recorded(ctx context.Context, repo *gitops.Repository, run record.Run, q Selection) (found []execs.Record, missing uint64, err error) {
+	from, err := q.from(ctx, repo)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := run.Execs()
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, e := range all {
+		r := execs.Record{Time: e.Time, Seq: e.Seq, PID: e.PID, PPID: e.PPID, CWD: e.Cwd, Path: e.Path, Argv: e.Argv, Exit: e.Exit, MS: e.Millis,
+			Top: e.Top, Deny: e.Deny, Disputed: e.Disputed, Cut: e.Cut}
+		if e.Exe != "" {
+			r.Exe = &all[i].Exe
+		}
+		found = append(found, r)
+	}
+	if n := len(all); n > 0 && all[n-1].Seq-all[0].Seq > uint64(n-1) {
+		missing = all[n-1].Seq - all[0].Seq - uint64(n-1)
+	}
+	return q.of(found, from), missing, nil
 }
 
 // notRecorded is the error for an airlock without a record.

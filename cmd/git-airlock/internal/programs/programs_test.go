@@ -9,20 +9,20 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 )
 
-// record returns a record of a program that started at a millisecond and ran for some.
-func record(pid, ppid int, path string, at, ms int64) execs.Record {
+// started returns a record of a program that started at a millisecond and ran for some.
+func started(pid, ppid int, path string, at, ms int64) execs.Record {
 	exe := "/bin/" + path
 	return execs.Record{Time: time.UnixMilli(at), PID: pid, PPID: ppid, Path: exe, Argv: []string{path}, Exe: &exe, MS: &ms}
 }
 
 // TestTree checks the places of children, of a program that replaces another one, and of a number that is used again.
 func TestTree(t *testing.T) {
-	absent := record(3, 2, "absent", 12, 0)
+	absent := started(3, 2, "absent", 12, 0)
 	absent.Exe, absent.MS = nil, nil
 	var got []string
 	for _, r := range Tree([]execs.Record{
-		record(2, 1, "sh", 0, 1000), absent, record(3, 2, "env", 13, 40), record(3, 2, "make", 14, 39), record(4, 3, "cc", 20, 5),
-		record(3, 2, "again", 500, 5), record(9, 1, "visit", 600, 5), record(9, 1, "reused", 900, 1),
+		started(2, 1, "sh", 0, 1000), absent, started(3, 2, "env", 13, 40), started(3, 2, "make", 14, 39), started(4, 3, "cc", 20, 5),
+		started(3, 2, "again", 500, 5), started(9, 1, "visit", 600, 5), started(9, 1, "reused", 900, 1),
 	}) {
 		got = append(got, fmt.Sprintf("%d %s", r.Depth, r.Argv[0]))
 	}

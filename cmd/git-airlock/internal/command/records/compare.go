@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/promote/record/replay"
 	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
@@ -23,7 +25,9 @@ func compareCommand() *cli.Command {
 		Name: "compare", Usage: "compare two runs by their records",
 		UsageText: "git airlock compare RUN RUN [--exit-code] [--json]",
 		Description: "Prints what differs: the result, the tree of the last commit, the commits, the changes by patch-id, the programs and hosts,\n" +
-			"the time, and the resources. Two commits with the same change have the same patch-id, whatever they are built on.\n\n" +
+			"the time, and the resources. Two commits with the same change have the same patch-id, whatever they are built on. The interdiff\n" +
+			"follows: what the second run landed that the first one did not. The commits of the first run are made again on the commit\n" +
+			"before the second one for it, see git-airlock-replay(1).\n\n" +
 			"With --exit-code, the exit status is 1 if trees or changes differ. Times, programs and hosts do not count.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "exit-code", Usage: "end with status 1 if the runs have other changes"}, edge.JSONFlag},
 		Action: edge.InRepository(compareRuns),
@@ -42,6 +46,7 @@ type side struct {
 	Hosts    []string      `json:"hosts"`
 	CPU      int64         `json:"cpu_ms"` // -1 if it was not measured
 	Memory   int64         `json:"memory"` // the most, in bytes; -1 if it was not measured
+	run      record.Run
 }
 
 func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
@@ -54,7 +59,7 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 		return side{}, err
 	}
 	m := run.Manifest
-	d := side{Name: e.Name(), Status: record.Status(gitops.Text(m.Status).String()), Seconds: m.Ended.Sub(m.Started).Round(time.Millisecond).Seconds(),
+	d := side{run: run, Name: e.Name(), Status: record.Status(gitops.Text(m.Status).String()), Seconds: m.Ended.Sub(m.Started).Round(time.Millisecond).Seconds(),
 		Patches: []string{}, CPU: -1, Memory: -1}
 	commits, _ := run.Commits() // what cannot be read counts as missing, and inspect --verify finds it
 	d.Commits = len(commits)
@@ -91,10 +96,37 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 
 // comparison is version 1 of compare --json.
 type comparison struct {
-	Version int  `json:"version"`
-	Same    bool `json:"same"` // the trees and the changes
-	A       side `json:"a"`
-	B       side `json:"b"`
+	Version   int    `json:"version"`
+	Same      bool   `json:"same"` // the trees and the changes
+	A         side   `json:"a"`
+	B         side   `json:"b"`
+	Interdiff string `json:"interdiff"` // escaped, at most a megabyte; empty if the trees are the same
+	Missing   string `json:"missing"`   // why there is no interdiff, or not all of it
+}
+
+// interdiff adds what the second run landed and the first one did not.
+func (d *comparison) interdiff(c *cli.Context, s *session.Session, colour bool) error {
+	if d.A.Tree == d.B.Tree {
+		return nil
+	}
+	if s.Dry {
+		d.Missing = "a dry run makes no commits"
+		return nil
+	}
+	unlock, err := s.Store.Lock(c.Context) // a workshop belongs to one process
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var text bytes.Buffer
+	err = replay.Interdiff(c.Context, replay.Request{Repo: s.Repo, Run: d.A.run}, replay.Request{Repo: s.Repo, Run: d.B.run}, &text, colour)
+	if d.Interdiff = text.String(); c.Context.Err() != nil {
+		return c.Context.Err()
+	}
+	if err != nil {
+		d.Missing = gitops.Text(err.Error()).String()
+	}
+	return nil
 }
 
 func compareRuns(c *cli.Context, s *session.Session) error {
@@ -107,8 +139,12 @@ func compareRuns(c *cli.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	d := comparison{ui.DocumentVersion, a.Tree == b.Tree && slices.Equal(a.Patches, b.Patches), a, b}
-	if c.Bool(edge.JSONFlag.Name) {
+	d := comparison{Version: ui.DocumentVersion, Same: a.Tree == b.Tree && slices.Equal(a.Patches, b.Patches), A: a, B: b}
+	document := c.Bool(edge.JSONFlag.Name)
+	if err := d.interdiff(c, s, !document && bool(edge.Painted(s))); err != nil {
+		return err
+	}
+	if document {
 		err = ui.PrintJSON(c.App.Writer, d)
 	} else {
 		err = edge.Show(c.Context, s, "compare", true, func(out io.Writer, _ ui.Paint) error { return d.print(out) })
@@ -149,6 +185,12 @@ func (d comparison) print(out io.Writer) error {
 				fmt.Fprintf(&b, "+ %-9s %.60s\n", list.what, x)
 			}
 		}
+	}
+	if d.Interdiff != "" {
+		fmt.Fprintf(&b, "\n%s", d.Interdiff)
+	}
+	if d.Missing != "" {
+		fmt.Fprintf(&b, "\nno interdiff, or not all of it: %s\n", d.Missing)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -17,14 +17,17 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
 func execsCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "execs", Usage: "list the programs that ran in the prison",
-		UsageText: "git airlock execs [--tree] [--top] [--since COMMIT] [--json]",
+		UsageText: "git airlock execs [RUN] [--tree] [--top] [--since COMMIT] [--json]",
 		Description: "Prints each call of execve(2) in the prison, oldest first: its number, the time, the exit status of the process, the time that\n" +
 			"it took, and the command line with secrets masked. \"-\" as status means that no program ran, or that it has not ended.\n\n" +
+			"With a RUN, the programs are those in the record of that run, see git-airlock-inspect(1). This works in every repository that\n" +
+			"has the record.\n\n" +
 			"The record is made outside of the prison. It contains no commands that a shell has built in, and no code inside an\n" +
 			"interpreter. \"disputed\" marks a program that may have had other arguments than the ones shown, see git-airlock-workflows(7).",
 		Flags: []cli.Flag{
@@ -33,15 +36,42 @@ func execsCommand() *cli.Command {
 			&cli.StringFlag{Name: "since", Usage: "only programs that started after your `COMMIT` was made"},
 			edge.JSONFlag,
 		},
-		Action: edge.OnAirlock(listExecs),
-	}, edge.Takes{})
+		Action: edge.InRepository(listExecs),
+	}, edge.Takes{Most: 1})
 }
 
-func listExecs(c *cli.Context, s *session.Session, r airlock.Record) error {
+func listExecs(c *cli.Context, s *session.Session) error {
 	if c.Bool("tree") && c.Bool(edge.JSONFlag.Name) {
 		return ui.Usagef("execs: --tree is for people; in the document, ppid is the parent")
 	}
-	found, missing, err := programs.Read(c.Context, s.Prisons(), r, programs.Selection{Top: c.Bool("top"), Since: c.String("since")})
+	if words := edge.Words(c); len(words) > 0 {
+		return recordedExecs(c, s, words[0])
+	}
+	return edge.WithAirlock(c, s, func(c *cli.Context, s *session.Session, r airlock.Record) error {
+		found, missing, err := programs.Read(c.Context, s.Prisons(), r, selectionOf(c))
+		return showExecs(c, s, found, missing, err)
+	})
+}
+
+// recordedExecs lists the programs in the record of a run.
+func recordedExecs(c *cli.Context, s *session.Session, name string) error {
+	e, _, err := find(c.Context, s, name)
+	if err != nil {
+		return err
+	}
+	run, err := store.Load(c.Context, s.Repo, e)
+	if err != nil {
+		return err
+	}
+	found, missing, err := programs.Recorded(c.Context, s.Repo, run, selectionOf(c))
+	return showExecs(c, s, found, missing, err)
+}
+
+func selectionOf(c *cli.Context) programs.Selection {
+	return programs.Selection{Top: c.Bool("top"), Since: c.String("since")}
+}
+
+func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing uint64, err error) error {
 	if errors.Is(err, gitops.ErrNoCommit) {
 		return environment.Advise(err, "git log")
 	}

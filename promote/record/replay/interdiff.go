@@ -1,0 +1,68 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// ErrConflict reports two changes that cannot be compared, because one cannot be moved onto the commit before the other one.
+var ErrConflict = errors.New("the changes of one run conflict with the commit before the other run")
+
+// InterdiffLimit bounds the bytes of an interdiff.
+const InterdiffLimit = 1 << 20
+
+// Interdiff writes what the landed files of run b have that those of run a do not have, escaped. The commits of a are made again on
+// the commit before b, so that an older base shows nothing. The error is [gitops.ErrLargePatch] if it is cut, and a [*Lacking] or
+// [ErrConflict] if there is none. Only one process may do this in a repository.
+func Interdiff(ctx context.Context, a, b Request, out io.Writer, colour bool) (err error) {
+	w, err := OpenWorkshop(ctx, b.Repo)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := w.Close(); err == nil {
+			err = closed
+		}
+	}()
+	b.Onto, b.Committer, a.Committer = "", nobody, nobody
+	second, err := w.Make(ctx, b)
+	if err != nil {
+		return err
+	}
+	a.Onto = second.Onto
+	first, err := w.Make(ctx, a)
+	if err != nil {
+		return err
+	}
+	var trees [2]gitops.OID
+	for i, r := range []Result{first, second} {
+		if trees[i], err = w.landedTree(ctx, r, first.Onto); err != nil {
+			return err
+		}
+	}
+	return w.bridge.ShowTrees(ctx, out, colour, InterdiffLimit, trees[0], trees[1])
+}
+
+// nobody is the committer of commits that nobody sees.
+const nobody = "nobody <nobody@localhost>"
+
+// landedTree returns the tree after a run: that of its last commit, or of the commit before it.
+func (w *Workshop) landedTree(ctx context.Context, r Result, otherwise gitops.OID) (gitops.OID, error) {
+	n := len(r.Commits)
+	switch {
+	case n > 0 && r.State() == Conflict:
+		return "", ErrConflict
+	case n > 0:
+		return r.Commits[n-1].Tree, nil
+	case r.Onto != "":
+		otherwise = r.Onto
+	}
+	if otherwise == "" {
+		return gitops.HashObject(w.repo.Format, "tree", nil), nil
+	}
+	c, err := w.across.Commit(ctx, otherwise)
+	return c.Tree, err
+}
