@@ -334,6 +334,12 @@ type Tree interface {
 	Close() error
 }
 
+// IsVariableName reports whether a shell accepts a name as the name of a variable.
+func IsVariableName(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+	return strings.Trim(name, letters+"0123456789") == "" && name != "" && strings.Contains(letters, name[:1])
+}
+
 // Process is one command inside a prison.
 type Process struct {
 	Argv []string // looked up in the prison's PATH unless Argv[0] contains a slash; required

@@ -27,3 +27,14 @@ func TestMerged(t *testing.T) {
 		}
 	}
 }
+
+func TestIsVariableName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"A": true, "_": true, "a1_B": true, "Z9": true,
+		"": false, "1A": false, "A-B": false, "A B": false, "A\n": false, "\nA": false, "Ä": false, "A=": false, "A\x00": false, "a.b": false,
+	} {
+		if got := prison.IsVariableName(name); got != want {
+			t.Errorf("IsVariableName(%q) = %t", name, got)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (d devcontainer) variables() (set map[string]string, ignored []string, err 
 	for _, name := range slices.Sorted(maps.Keys(d.ContainerEnv)) {
 		value := d.ContainerEnv[name]
 		switch {
-		case !variableName().MatchString(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
+		case !variableName(name) || strings.Contains(value, "\x00") || len(value) > maxValue:
 			return nil, nil, wrong("containerEnv: %s is not a valid variable", quote(name))
 		case slices.Contains(fixed, name) || strings.Contains(value, "${"):
 			ignored = append(ignored, "containerEnv."+name)

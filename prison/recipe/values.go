@@ -8,6 +8,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 const (
@@ -22,8 +24,10 @@ var (
 	packageName  = lazily(`^[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?$`)
 	languageName = lazily(`^[a-z][a-z0-9_-]{0,63}$`)
 	versionText  = lazily(`^v?[0-9][0-9A-Za-z._+-]{0,63}$`)
-	variableName = lazily(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
 )
+
+// variableName reports whether a variable of this name can be set in a prison.
+func variableName(name string) bool { return len(name) <= 255 && prison.IsVariableName(name) }
 
 // lazily compiles an expression when it is first used. Most commands use none, and the processes that keep a prison
 // running would hold the compiled expression in memory all that time.
@@ -178,7 +182,7 @@ func unique(list []string) (all []string) {
 // env reads [env].
 func (t table) env() (e Env) {
 	t.only("pass", "set")
-	e.Pass = t.texts("pass", "the name of a variable", variableName().MatchString)
+	e.Pass = t.texts("pass", "the name of a variable", variableName)
 	e.Pass = unique(e.Pass)
 	for _, name := range e.Pass {
 		if slices.Contains(fixed, name) {
@@ -194,7 +198,7 @@ func (t table) env() (e Env) {
 		value, ok := set.text(name)
 		switch {
 		case !ok:
-		case !variableName().MatchString(name):
+		case !variableName(name):
 			set.errorf(name, "that is not the name of a variable")
 		case slices.Contains(fixed, name):
 			set.errorf(name, "belongs to the environment itself")

@@ -2,10 +2,10 @@ package inside
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // Shell is the shell that every image of a prison must have.
@@ -81,15 +81,13 @@ func command(script, mode, dir string, argv []string) []string {
 	return append([]string{Shell, "-c", script, "sh", mode, dir}, argv...)
 }
 
-var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
-
 // encode keeps bytes that are not text out of the API, which uses JSON. If there are such bytes, it returns a
 // prelude that creates the arguments and variables inside.
 func encode(argv, env []string) (prelude string, rest []string) {
 	var b strings.Builder
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		if !utf8.ValidString(entry) && identifier().MatchString(name) {
+		if !utf8.ValidString(entry) && prison.IsVariableName(name) {
 			fmt.Fprintf(&b, "_v=$(printf %%b '%sx'); export %s=\"${_v%%x}\"\n", octal(value), name)
 		}
 	}

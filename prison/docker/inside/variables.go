@@ -55,7 +55,7 @@ func assignments(env []string) (string, error) {
 	var b strings.Builder
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		if !identifier().MatchString(name) {
+		if !prison.IsVariableName(name) {
 			return "", errors.New("a variable whose name a shell does not accept cannot be passed into a container")
 		}
 		guard := ""
@@ -76,7 +76,7 @@ func loadVariables(env []string) string {
 		names[i], _, _ = strings.Cut(entry, "=")
 	}
 	return fmt.Sprintf("[ -r %s ] || { echo %c; exit 0; }\n_set='%s'\n. %[1]s\n",
-		variablesFile, saysNoVariables, strings.Join(slices.DeleteFunc(names, func(n string) bool { return !identifier().MatchString(n) }), " "))
+		variablesFile, saysNoVariables, strings.Join(slices.DeleteFunc(names, func(n string) bool { return !prison.IsVariableName(n) }), " "))
 }
 
 // errNoVariables returns the error for a container that has lost its folder in memory.

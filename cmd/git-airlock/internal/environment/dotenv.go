@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // DotenvName is a file at the top of the work tree with the user's variables. Only the variables that are named are passed on.
@@ -38,7 +40,7 @@ func parseDotenv(content string) map[string]string {
 	for rest := strings.ReplaceAll(content, "\r\n", "\n"); rest != ""; {
 		line, after, _ := strings.Cut(rest, "\n")
 		name, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
-		if name = strings.TrimSpace(name); !ok || !VariableName().MatchString(name) {
+		if name = strings.TrimSpace(name); !ok || !prison.IsVariableName(name) {
 			rest = after
 			continue
 		}

@@ -3,13 +3,12 @@ package environment
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 // Variable is an environment variable for a prison. Its value is written down nowhere: it can be a secret.
@@ -30,7 +29,7 @@ func ListedVariables(listedBy, from string, listed []string, dotenv map[string]s
 			continue
 		}
 		name, value, valued := strings.Cut(entry, "=")
-		if !VariableName().MatchString(name) {
+		if !prison.IsVariableName(name) {
 			return nil, nil, fmt.Errorf("%s: number %d does not begin with the name of a variable: letters, digits and _", listedBy, i+1)
 		}
 		all = slices.DeleteFunc(all, func(v Variable) bool { return v.Name == name })
@@ -56,9 +55,6 @@ func HostVariable(name string, file map[string]string) (value, from string, set 
 	value, set = file[name]
 	return value, DotenvName, set
 }
-
-// VariableName matches the names of variables.
-var VariableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // Variables returns the environment of a setup, as NAME=VALUE: the variables that it sets, and those that it passes from the user's
 // environment or .env file.

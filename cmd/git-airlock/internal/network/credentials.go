@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential"
@@ -71,7 +72,6 @@ type draft struct {
 var (
 	credentialName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`) })
 	headerName     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`) })
-	variableName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 )
 
 // credentials reads the settings of credentials, and adds those of an agent's variables that no setting names.
@@ -190,7 +190,7 @@ func (d *draft) credential() (c control.Credential, err error) {
 		return c, fmt.Errorf("format: %w", err)
 	}
 	for _, name := range d.places() {
-		if !variableName().MatchString(name) {
+		if !prison.IsVariableName(name) {
 			return c, fmt.Errorf("env: %q is not the name of a variable", clip(name))
 		}
 	}
