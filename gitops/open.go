@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -129,13 +130,22 @@ func sameDir(a, b string) bool {
 // places are the options of git rev-parse for the fields of a Repository, in the order of the fields.
 var places = []string{"--absolute-git-dir", "--git-common-dir", "--show-object-format", "--show-toplevel"}
 
+// sinceOldest is an option without effect that git knows since the oldest supported version, 2.39. An older rev-parse
+// prints it.
+const sinceOldest = "--exclude-hidden=receive"
+
 // locate uses git to find the repository. Each answer is a line. If there are more lines than options, a path
 // contains a line break, and locate runs git separately for each option.
 func locate(ctx context.Context, g *Git, dir string) (*Repository, error) {
 	var out bytes.Buffer
-	args := append([]string{"rev-parse", "--path-format=absolute", "--is-bare-repository"}, places...)
+	args := append([]string{"rev-parse", "--path-format=absolute", "--is-bare-repository", sinceOldest}, places...)
 	err := g.Look(ctx, Call{Stdout: &out, Args: args})
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if err != nil || slices.Contains(lines, sinceOldest) {
+		if old := CheckVersion(ctx); old != nil {
+			return nil, old
+		}
+	}
 	switch {
 	case lines[0] == "true":
 		return nil, ErrBare

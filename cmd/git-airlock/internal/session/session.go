@@ -73,8 +73,6 @@ type Options struct {
 
 // Open opens the repository of the current folder, and finishes interrupted work there.
 func Open(ctx context.Context, with Options) (*Session, error) {
-	version := make(chan error, 1)
-	go func() { version <- gitops.CheckVersion(ctx) }() // in the background, because every command needs the result
 	cwd, err := workingFolder()
 	if err != nil {
 		return nil, err
@@ -83,9 +81,6 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 		return nil, errInside
 	}
 	repo, err := gitops.OpenCurrent(ctx, cwd)
-	if old := <-version; old != nil {
-		return nil, old
-	}
 	if err != nil {
 		return nil, err
 	}
