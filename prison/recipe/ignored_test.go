@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
@@ -56,14 +55,13 @@ func TestIgnoredWrong(t *testing.T) {
 	}
 }
 
-// TestIgnoredTakesNoTime checks the longest lists that are allowed, with patterns for which a backtracking matcher
-// takes exponential time.
-func TestIgnoredTakesNoTime(t *testing.T) {
+// TestIgnoredEnds checks the longest lists that are allowed, with patterns for which a backtracking matcher takes
+// exponential time: it would run until go test ends it.
+func TestIgnoredEnds(t *testing.T) {
 	var text strings.Builder
 	for n := range 1000 {
 		fmt.Fprintf(&text, "%s%d\n", strings.Repeat("**/a*", 20), n)
 	}
-	begun := time.Now()
 	ignored, err := recipe.ParseIgnored(".dockerignore", []byte(text.String()))
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +69,6 @@ func TestIgnoredTakesNoTime(t *testing.T) {
 	file := strings.Repeat("a/", 40) + strings.Repeat("a", 200)
 	if out, err := ignored.Has(file); out || err != nil {
 		t.Errorf("kept out: %v, %v", out, err)
-	}
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 
