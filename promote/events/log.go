@@ -69,10 +69,10 @@ func Note(dir, session string, kind record.EventKind, text string) {
 }
 
 // Started notes that the prison of an airlock was started.
-func Started(dir, session string) { Note(dir, session, record.EventStart, "started") }
+func Started(dir, session string) { Note(dir, session, record.EventStart, "the prison was started") }
 
 // Stopped notes that the prison of an airlock was stopped.
-func Stopped(dir, session string) { Note(dir, session, record.EventStop, "stopped") }
+func Stopped(dir, session string) { Note(dir, session, record.EventStop, "the prison was stopped") }
 
 // Broken notes that a check of the prison from inside failed.
 func Broken(dir, session string) {
