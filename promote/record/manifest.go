@@ -48,12 +48,13 @@ type Manifest struct {
 
 	Backend     string    `json:"backend"`
 	Isolation   Isolation `json:"isolation"`
-	Weaker      []string  `json:"weaker"`      // isolation measures that the machine could not give, in words
-	LimitsHit   []string  `json:"limits_hit"`  // such as "memory", "pids", "time", "workspace"
-	Network     string    `json:"network"`     // "none", "allowlist" or "open"
-	Policy      []string  `json:"policy"`      // ids of the policies in force, such as "builtin" and "team:<commit>"
-	Environment []string  `json:"environment"` // names of the variables that were passed into the prison
-	Program     string    `json:"program"`     // version of git-airlock
+	Weaker      []string  `json:"weaker"`           // isolation measures that the machine could not give, in words
+	LimitsHit   []string  `json:"limits_hit"`       // such as "memory", "pids", "time", "workspace"
+	Network     string    `json:"network"`          // "none", "allowlist" or "open"
+	Policy      []string  `json:"policy"`           // ids of the policies in force, such as "builtin" and "team:<commit>"
+	Review      string    `json:"review,omitempty"` // value of airlock.review: "off", "land" or "push"; empty if it was not noted
+	Environment []string  `json:"environment"`      // names of the variables that were passed into the prison
+	Program     string    `json:"program"`          // version of git-airlock
 	// Visibility lists what the record cannot show, one sentence each. A report prints all of them.
 	Visibility []string `json:"visibility"`
 	// Recovered reports that the processes that watched the run died, and that a later command made the record.

@@ -10,7 +10,7 @@ import (
 func (m *material) answers(v View) []Answer {
 	return []Answer{
 		m.ranAnswer(), m.landedAnswer(), m.testsAnswer(), m.reachedAnswer(v),
-		m.refusedAnswer(v), m.changedAnswer(v), m.filesAnswer(), m.unknownAnswer(v),
+		m.refusedAnswer(v), m.changedAnswer(v), m.filesAnswer(), unknownAnswer(v),
 	}
 }
 
@@ -28,24 +28,44 @@ func (m *material) ranAnswer() Answer {
 	}
 	a.Text = Text(fmt.Sprintf("%s, %s, %s", m.who(), took(m.length()), end))
 	if m.has[record.ExecName] {
-		a.Detail = []Text{Text(count(len(m.programs), "program") + " ran")}
+		refused := m.refusedPrograms()
+		a.Detail = []Text{Text(count(len(m.programs)-refused, "program") + " ran in all")}
+		if refused > 0 {
+			a.Detail[0] += Text(", and " + were(refused, "other") + " refused")
+		}
 	}
 	return a
 }
 
 func (m *material) landedAnswer() Answer {
 	a := Answer{Question: "Which commits landed, on which branch, and which ones wait for what?", Name: "Landed", Level: Good}
-	text := fmt.Sprintf("%s on %s", count(m.count(record.Landed), "commit"), m.branch().Raw())
+	text := fmt.Sprintf("%s on the branch %s", count(m.count(record.Landed), "commit"), m.branch().Raw())
+	if how := m.letThrough(); how != "" && m.count(record.Landed) > 0 {
+		a.Detail = []Text{Text(how)}
+	}
 	if n := m.count(record.Pending) + m.count(record.Inner); n > 0 {
 		text, a.Level = text+", "+waits(n), Look
 	} else {
 		text += ", none waits"
 	}
 	for _, h := range m.Held {
-		a.Detail = append(a.Detail, Text(h.Reason))
+		a.Detail = append(a.Detail, Text("why it waits: "+h.Reason))
 	}
 	a.Text = Text(text)
 	return a
+}
+
+// letThrough returns who decided that commits land.
+func (m *material) letThrough() string {
+	switch m.Review {
+	case "land":
+		return "let through by a person (airlock.review=land)"
+	case "push":
+		return "let through by the rules of the gate (a push needs a person's approval)"
+	case "off":
+		return "let through by the rules of the gate, not by a person"
+	}
+	return ""
 }
 
 func (m *material) testsAnswer() Answer {
@@ -71,9 +91,21 @@ func (m *material) testsAnswer() Answer {
 	a.Detail = []Text{
 		Text(clock(s.last.Time) + " " + commandOf(s.last.Argv).Raw()),
 		Text(fmt.Sprintf("%s, %d failed", count(s.runs, "run"), s.failed)),
-		Text(were(s.after, "commit") + " made after it"),
+		Text(were(s.after, "commit") + " made after it" + s.meaning()),
 	}
 	return a
+}
+
+// meaning returns what commits after the last test mean.
+func (s suite) meaning() string {
+	passed := s.last.Exit != nil && *s.last.Exit == 0
+	switch {
+	case passed && s.after == 1:
+		return ": first the test, then the commit"
+	case passed && s.after > 1:
+		return ", and no test ran again"
+	}
+	return ""
 }
 
 func (m *material) reachedAnswer(v View) Answer {
@@ -140,9 +172,12 @@ func (m *material) changedAnswer(v View) Answer {
 	case m.area.known():
 		a.Detail = []Text{"none outside of what the command names"}
 	default:
-		a.Detail = []Text{"the command names none of them"}
+		a.Detail = []Text{"the command names none of them, so it asked for no area"}
 	}
 	a.Text = Text(changes(added, removed, len(paths)))
+	if m.count(record.Pending) > 0 {
+		a.Text += ", without the commits that wait"
+	}
 	a.Detail = append(paths[:min(3, len(paths)):min(3, len(paths))], a.Detail...)
 	return a
 }
@@ -156,26 +191,29 @@ func (m *material) filesAnswer() Answer {
 	case before == after:
 		a.Text = Text(fmt.Sprintf("index and %s as before", count(before.Files, "file")))
 	case m.count(record.Landed) > 0:
-		a.Text = Text(fmt.Sprintf("changed, since %s landed", count(m.count(record.Landed), "commit")))
+		a.Text = Text("changed: " + count(m.count(record.Landed), "commit") + " landed in them")
+		a.Detail = []Text{"whether anything else changed them is not known"}
 	default:
 		a.Level, a.Text = Look, "changed during the run"
 	}
 	if n := m.Checkpoints.Before; n > 0 {
-		a.Detail = []Text{Text(fmt.Sprintf("workspace: git airlock checkpoint restore %d", n))}
+		a.Detail = append(a.Detail, Text(fmt.Sprintf("to take the workspace back to before this run: git airlock checkpoint restore %d", n)))
 	} else {
-		a.Detail = []Text{"workspace: no checkpoint from before"}
+		a.Detail = append(a.Detail, "the workspace has no checkpoint from before this run")
 	}
 	if m.count(record.Landed) > 0 {
-		a.Detail = append(a.Detail, "landed: git airlock undo")
+		a.Detail = append(a.Detail, "to take the last landing back: git airlock undo")
 	}
 	return a
 }
 
-func (m *material) unknownAnswer(v View) Answer {
-	a := Answer{Question: "What is unknown, because nothing could see it?", Name: "Unknown", Level: Good, Text: "nothing is named"}
+func unknownAnswer(v View) Answer {
+	a := Answer{Question: "What is unknown, because nothing could see it?", Name: "Unknown", Level: Good, Text: "nothing of this run in particular"}
 	if n := len(v.Unseen); n > 0 {
-		a.Text = Text(fmt.Sprintf("%s not be seen", could(n)))
-		a.Detail = []Text{`see "What could not be seen"`}
+		a.Text = Text(count(n, "thing") + " of this run")
+	}
+	if n := len(v.Always); n > 0 {
+		a.Detail = []Text{Text(fmt.Sprintf("and %s of every run", count(n, "thing"))), `see "What could not be seen"`}
 	}
 	return a
 }

@@ -11,13 +11,13 @@ import (
 // axis places what happened between the beginning and the end of the run.
 func (m *material) axis(commits []Commit) (a Axis) {
 	a.Ticks = m.ticks()
-	add := func(name string, count int, marks []Mark) {
-		if count > 0 {
-			a.Lanes = append(a.Lanes, Lane{name, count, marks})
+	add := func(name string, all int, marks []Mark) {
+		if all > 0 {
+			a.Lanes = append(a.Lanes, Lane{name, len(marks), all - len(marks), marks})
 		}
 	}
 	programs, tests := m.programMarks()
-	add("Programs", len(m.programs), programs)
+	add("Programs", len(m.programs)-len(tests), programs)
 	add("Tests", len(tests), tests)
 	add("Commits", len(commits), m.commitMarks(commits))
 	network := m.networkMarks()
@@ -47,7 +47,7 @@ func rounded(percent float64) float64 {
 }
 
 // steps are the distances between ticks, for seconds as for hours.
-var steps = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 240 * time.Hour}
+var steps = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 240 * time.Hour}
 
 // ticks returns at most seven labelled moments.
 func (m *material) ticks() (ticks []Tick) {
@@ -107,7 +107,7 @@ func (m *material) commitMarks(commits []Commit) (marks []Mark) {
 		if c.Time.IsZero() {
 			continue
 		}
-		mark := Mark{At: m.at(c.Time), Level: c.Level, Text: Text(fmt.Sprintf("%s %d. %s: %s", clock(c.Time), c.Number, c.Subject.Raw(), c.State.Raw()))}
+		mark := Mark{At: m.at(c.Time), Level: c.Level, Text: Text(fmt.Sprintf("%s %d. %s: %s", c.When(), c.Number, c.Subject.Raw(), c.State.Raw()))}
 		if mark.At-last >= crowded {
 			mark.Number, last = c.Number, mark.At
 		}
@@ -140,11 +140,16 @@ func (m *material) eventMarks() (marks []Mark) {
 	return marks
 }
 
-// points is the maximum number of points of a plot.
-const points = 240
+const (
+	points      = 240 // the maximum number of points of a plot
+	fewest      = 4   // the minimum, below which a plot would show nothing but the moments of the measurements
+	leastCores  = 1   // the smallest top of a plot: little must look little
+	leastMemory = 64 << 20
+)
 
-// plot returns samples as a plot from 0 to the highest value. Of the samples that one point stands for, the highest one counts.
-func (m *material) plot(value func(i int) float64) (all [][2]float64, top float64) {
+// plot returns samples as a plot from 0 to the highest value, or to least if that is higher. Of the samples that one point stands
+// for, the highest one counts.
+func (m *material) plot(least float64, value func(i int) float64) (all [][2]float64, top float64) {
 	buckets := map[int]float64{}
 	for i, s := range m.samples {
 		if v := value(i); v >= 0 {
@@ -155,7 +160,7 @@ func (m *material) plot(value func(i int) float64) (all [][2]float64, top float6
 	}
 	for b := range points + 1 {
 		if v, ok := buckets[b]; ok && top > 0 {
-			all = append(all, [2]float64{rounded(100 * float64(b) / points), rounded(100 * v / top)})
+			all = append(all, [2]float64{rounded(100 * float64(b) / points), rounded(100 * v / max(top, least))})
 		}
 	}
 	return all, top
@@ -170,19 +175,19 @@ func (m *material) cores(i int) float64 {
 }
 
 func (m *material) processorPlot() (Plot, bool) {
-	all, top := m.plot(m.cores)
-	label := fmt.Sprintf("%.1f cores", top)
+	all, top := m.plot(leastCores, m.cores)
+	label := fmt.Sprintf("%.1f", max(0.1, top))
 	if m.Isolation.CPUs > 0 {
-		label = fmt.Sprintf("%.1f of %g cores", top, m.Isolation.CPUs)
+		label += fmt.Sprintf(" of %g", m.Isolation.CPUs)
 	}
-	return Plot{"Processor", label, all}, len(all) > 1
+	return Plot{"Processor", label + " cores", all}, len(all) >= fewest
 }
 
 func (m *material) memoryPlot() (Plot, bool) {
-	all, top := m.plot(func(i int) float64 { return float64(m.samples[i].Memory) })
+	all, top := m.plot(leastMemory, func(i int) float64 { return float64(m.samples[i].Memory) })
 	label := memory(int64(top))
 	if m.Isolation.Memory > 0 {
 		label += " of " + memory(m.Isolation.Memory)
 	}
-	return Plot{"Memory", label, all}, len(all) > 1
+	return Plot{"Memory", label, all}, len(all) >= fewest
 }

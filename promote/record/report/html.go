@@ -25,7 +25,7 @@ var style string
 var tmpl = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
 		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "curve": curve,
-		"lines": joined, "span": span, "took": took,
+		"lines": joined, "span": span,
 	}).Parse(page))
 })
 

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
@@ -15,9 +15,11 @@ import (
 func Of(r record.Run) View {
 	m := decode(r)
 	v := View{
-		Version: Version, Level: Good, Verdict: Text(m.verdict()), Run: m.run(), Unseen: m.unseen(),
+		Version: Version, Level: Good, Verdict: Text(m.verdict()), Run: m.run(), Asked: m.area.named,
 		Commits: m.viewCommits(), Programs: m.viewPrograms(), Hosts: m.hosts, Events: m.viewEvents(), Output: m.output,
 	}
+	v.Unseen, v.Always = m.unseen()
+	v.Others = len(m.programs) - len(v.Programs)
 	v.Axis = m.axis(v.Commits)
 	v.First = m.findings(v)
 	for _, f := range v.First {
@@ -50,7 +52,7 @@ type material struct {
 type commit struct {
 	record.Commit
 	patch
-	at time.Time // zero if it is not known
+	made
 }
 
 func decode(r record.Run) *material {
@@ -76,7 +78,10 @@ func decode(r record.Run) *material {
 	m.output = lastLines(r.Files[record.StdoutName])
 	m.programs = programsOf(execs)
 	m.hosts = hostsOf(m.egress)
-	m.commits = m.commitsOf(commits, changes)
+	for i, p := range patchesOf(commits, changes) {
+		m.commits = append(m.commits, commit{Commit: commits[i], patch: p})
+	}
+	m.timeCommits()
 	m.area = scopeOf(m.Argv, m.commits)
 	return m
 }
@@ -104,35 +109,6 @@ func lastLines(output []byte) (lines []Text) {
 	return lines
 }
 
-// commitsOf adds changes and times to commits. The time is that of the event which names the commit, or else the author's, which
-// the agent chose, if it is within the run.
-func (m *material) commitsOf(commits []record.Commit, changes []byte) (all []commit) {
-	patches := patchesOf(commits, changes)
-	for i, c := range commits {
-		x := commit{Commit: c, patch: patches[i]}
-		if at := x.authored; !at.Before(m.Started.Add(-time.Second)) && !at.After(m.Ended.Add(time.Second)) {
-			x.at = at
-		}
-		for _, e := range m.events {
-			if e.Kind == record.EventLand && names(e.Data, c) {
-				x.at = e.Time
-			}
-		}
-		all = append(all, x)
-	}
-	return all
-}
-
-// names reports whether one of the details of an event is the id of a commit.
-func names(data map[string]string, c record.Commit) bool {
-	for _, value := range data {
-		if value != "" && (value == string(c.Outer) || value == string(c.Inner)) {
-			return true
-		}
-	}
-	return false
-}
-
 func (m *material) run() Run {
 	return Run{
 		Session: Text(m.Session), Number: m.Run, Command: Text(m.Command(2000)), Status: Text(m.Status), Branch: m.branch(),
@@ -142,72 +118,20 @@ func (m *material) run() Run {
 
 func (m *material) branch() Text { return Text(strings.TrimPrefix(m.Branch, "refs/heads/")) }
 
-func (m *material) facts() (facts []Fact) {
-	add := func(name, format string, values ...any) {
-		facts = append(facts, Fact{name, Text(fmt.Sprintf(format, values...))})
-	}
-	add("Record", "%s", cmp.Or(m.ref, record.Ref(m.Session, m.Run)))
-	if m.commit != "" {
-		add("Record's commit", "%s", m.commit)
-	}
-	add("To check it", "git airlock inspect %d --verify", m.Run)
-	add("Snapshot of", "%s", orNone(short(m.Base)))
-	add("Branch", "%s before, %s after", orNone(short(m.Outer.Before)), orNone(short(m.Outer.After)))
-	add("Prison", "%s", m.prison())
-	if len(m.Weaker) > 0 {
-		add("Weaker than asked", "%s", strings.Join(m.Weaker, "; "))
-	}
-	if len(m.Policy) > 0 {
-		add("Rules of the gate", "%s", strings.Join(m.Policy, ", "))
-	}
-	add("Variables passed", "%s", orNone(strings.Join(m.Environment, ", ")))
-	if n := len(m.samples); n > 0 {
-		last := m.samples[n-1]
-		add("Used", "%s of processor time, at most %s of memory, %s written to disk",
-			took(time.Duration(max(0, last.CPU))*time.Millisecond), memory(m.highestMemory()), byteCount(max(0, last.Written)))
-	}
-	add("Program", "git-airlock %s", m.Program)
-	return facts
-}
-
-func (m *material) prison() string {
-	parts := []string{m.Backend}
-	if m.Isolation.Runtime != "" {
-		parts = append(parts, "runtime "+m.Isolation.Runtime)
-	}
-	parts = append(parts, "network "+orNone(m.Network))
-	if m.Isolation.Memory > 0 {
-		parts = append(parts, memory(m.Isolation.Memory)+" of memory")
-	}
-	if m.Isolation.CPUs > 0 {
-		parts = append(parts, fmt.Sprintf("%g cores", m.Isolation.CPUs))
-	}
-	if m.Isolation.PIDs > 0 {
-		parts = append(parts, fmt.Sprintf("%d processes", m.Isolation.PIDs))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func (m *material) highestMemory() (highest int64) {
-	for _, s := range m.samples {
-		highest = max(highest, s.Memory)
-	}
-	return highest
-}
-
-func short(id gitops.OID) string { return string(id[:min(12, len(id))]) }
-
-func orNone(text string) string { return cmp.Or(text, "none") }
-
-// unseen returns what nobody could see, from what the record says and from what it does not have.
-func (m *material) unseen() (all []Text) {
+// unseen returns what nobody could see, from what the record says and from what it does not have. always has what holds for
+// every run.
+func (m *material) unseen() (all, always []Text) {
 	add := func(format string, values ...any) { all = append(all, sentence(fmt.Sprintf(format, values...))) }
 	for _, line := range m.Visibility {
+		if slices.Contains(record.General(), line) {
+			always = append(always, sentence(line))
+			continue
+		}
 		add("%s", line)
 	}
 	said := strings.Join(m.Visibility, "\n")
 	if m.has[record.ExecName] && !strings.Contains(said, "built") {
-		add("programs are recorded, but not the commands that a shell has built in, nor code inside of an interpreter")
+		always = append(always, sentence(record.UnseenInside))
 	}
 	for _, x := range []struct {
 		name, what string
@@ -235,7 +159,7 @@ func (m *material) unseen() (all []Text) {
 	for _, reason := range m.broken {
 		add("a part of the record cannot be read, and is not shown: %s", reason)
 	}
-	return all
+	return all, always
 }
 
 // sentence returns a text with a capital letter and without a full stop, as the lines of a list.
@@ -250,8 +174,12 @@ func sentence(text string) Text {
 // viewEvents returns the events. Exports are left out: each landing follows one.
 func (m *material) viewEvents() (all []Event) {
 	for _, e := range m.events {
+		text := e.Text
+		if e.Time.After(m.Ended) {
+			text = "after the end: " + text
+		}
 		if e.Kind != record.EventExport {
-			all = append(all, Event{e.Time, eventLevel(e), Text(e.Kind), Text(e.Text)})
+			all = append(all, Event{e.Time, eventLevel(e), Text(e.Kind), Text(text)})
 		}
 	}
 	return all

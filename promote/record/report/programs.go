@@ -26,6 +26,10 @@ func programsOf(execs []record.Exec) []program {
 	within := map[int]bool{} // by pid: the process, or one above it, is a test
 	last := map[int]int{}    // by pid: the index of the last execution
 	for _, e := range execs {
+		if i, known := last[e.PID]; known && i == len(all)-1 && refusedAgain(all[i].Exec, e) {
+			all[i].Path = e.Path
+			continue
+		}
 		p := program{Exec: e, commit: makesCommits(e.Argv)}
 		below := within[e.PPID] || within[e.PID] && last[e.PID] < len(all) && replaced(all, last, e)
 		p.test = !below && e.Deny == nil && isTest(e.Argv)
@@ -37,6 +41,13 @@ func programsOf(execs []record.Exec) []program {
 		inherit(all, i, last)
 	}
 	return all
+}
+
+// refusedAgain reports whether a refused execution is the one before it in another folder of PATH. A program that is looked for in
+// five folders is refused five times.
+func refusedAgain(before, e record.Exec) bool {
+	return before.Deny != nil && e.Deny != nil && *before.Deny == *e.Deny && before.PPID == e.PPID && slices.Equal(before.Argv, e.Argv) &&
+		before.Path != e.Path && e.Time.Sub(before.Time) < time.Second
 }
 
 // replaced reports whether an execution replaces another one in the same process, instead of reusing the number of an older one.

@@ -48,8 +48,8 @@ func TestQuestions(t *testing.T) {
 		{"2 hosts, 1.2 MB sent", "api.anthropic.com", "proxy.golang.org"},
 		{"telemetry.example.net, 4 times: no rule allows it", "1 program by the rule rm -rf *", "rm -rf /workspace/.git"},
 		{"3 files, +9 −4", "shop/price.go", "1 changed file is not where the command names files .github/workflows/ci.yml"},
-		{"your files changed, since 2 commits landed", "git airlock checkpoint restore 4", "git airlock undo"},
-		{"3 things could not be seen", "Code inside of an interpreter is not seen: only the interpreter is", "What was inside TLS to proxy.golang.org was not seen"},
+		{"your files changed: 2 commits landed in them", "to take the workspace back to before this run: git airlock checkpoint restore 4", "to take the last landing back: git airlock undo"},
+		{"3 things of this run", "Code inside of an interpreter is not seen: only the interpreter is", "What was inside TLS to proxy.golang.org was not seen"},
 	}
 	if len(v.Answers) != len(answers) {
 		t.Fatalf("%d answers, want %d", len(v.Answers), len(answers))
@@ -114,7 +114,7 @@ func TestGood(t *testing.T) {
 		t.Errorf("level %s, findings %v", v.Level, v.First)
 	}
 	shown := squeezed(text(t, v))
-	for _, fact := range []string{"nothing was refused, held or failed", "claude ran for 4 min 30 s and landed nothing on feat/prices.", "index and 1204 files as before", "the last run passed", "refused nothing", "changed no file", "reached no host"} {
+	for _, fact := range []string{"Nothing that was refused, held or failed is in the record.", "claude ran for 4 min 30 s and landed nothing on feat/prices.", "index and 1204 files as before", "the last run passed", "refused nothing", "changed no file", "reached no host"} {
 		if !strings.Contains(shown, fact) {
 			t.Errorf("the text does not have %q\n%s", fact, shown)
 		}

@@ -128,7 +128,8 @@ func (v *View) shorten(most int) {
 	for i := range v.Run.Facts {
 		v.Run.Facts[i].Value = cut(v.Run.Facts[i].Value, 4*most)
 	}
-	v.Unseen, v.Output = cutAll(v.Unseen, mostUnseen, 2*most), cutAll(v.Output, shownOutput, most)
+	v.Unseen, v.Always, v.Asked = cutAll(v.Unseen, mostUnseen, 2*most), cutAll(v.Always, mostUnseen, 2*most), cutAll(v.Asked, mostDetails, most)
+	v.Output = cutAll(v.Output, shownOutput, most)
 	for i := range v.First {
 		f := &v.First[i]
 		f.Text, f.Detail = cut(f.Text, most), cutAll(f.Detail, mostDetails, most)

@@ -12,25 +12,29 @@ import (
 // folder.
 type scope struct {
 	beside, below map[string]bool
+	named         []Text // what the command names, once each
 }
 
 // scopeOf finds the names of changed files, and of folders with changed files, in the words of a command. A command that names
 // none has no scope, and no file is outside of it.
 func scopeOf(argv []string, commits []commit) scope {
-	s := scope{map[string]bool{}, map[string]bool{}}
+	s := scope{map[string]bool{}, map[string]bool{}, []Text{}}
 	words := wordsOf(argv)
 	for _, c := range commits {
 		for _, f := range c.files {
 			if words[f.path] || words[path.Base(f.path)] && strings.Contains(path.Base(f.path), ".") {
 				s.beside[path.Dir(f.path)] = true
+				s.named = append(s.named, Text(f.path))
 			}
 			for dir := path.Dir(f.path); dir != "." && dir != "/"; dir = path.Dir(dir) {
 				if words[dir] {
 					s.below[dir] = true
+					s.named = append(s.named, Text(dir+"/"))
 				}
 			}
 		}
 	}
+	s.named = append([]Text{}, unique(s.named)...)
 	return s
 }
 
@@ -61,7 +65,7 @@ func (s scope) outside(file string) bool {
 // viewCommits returns the commits with their changes.
 func (m *material) viewCommits() (all []Commit) {
 	for i, c := range m.commits {
-		x := Commit{Number: i + 1, Inner: Text(short(c.Inner)), Subject: c.Subject, Time: c.at, State: Text(c.State), Level: Look}
+		x := Commit{Number: i + 1, Inner: Text(short(c.Inner)), Subject: c.Subject, Time: c.at, Exact: c.exact, State: Text(c.State), Level: Look}
 		switch c.State {
 		case record.Landed:
 			x.ID, x.Level = Text(short(c.Outer)), Good

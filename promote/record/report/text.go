@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -28,25 +29,24 @@ func (v View) JSON() ([]byte, error) {
 	})
 }
 
-// Print prints the view for a terminal. It has everything of a page but changed lines, and programs without a result to look at.
+// Print prints the view for a terminal. It has everything of a page but changed lines, and the plain ones of many programs.
 func (v View) Print(w io.Writer, p Paint) error {
 	d := drawing{p: p}
 	v = v.scaled(0)
 	d.line("%s %s", d.level(v.Level, v.Level.Sign()), p.Bold(v.Verdict.String()))
-	d.line("  run %d on %s, %s, %s", v.Run.Number, v.Run.Branch, span(v.Run.Started, v.Run.Ended), d.level(v.Level, v.Run.Status.String()))
+	d.line("  run %d on the branch %s, %s, %s", v.Run.Number, v.Run.Branch, span(v.Run.Started, v.Run.Ended), d.level(v.Level, v.Run.Status.String()))
 	d.line("  $ %s", v.Run.Command)
 	d.heading("look at this first")
 	if len(v.First) == 0 {
-		d.line("  nothing was refused, held or failed, and no file is outside of the asked area")
+		d.line("  %s", v.Calm())
 	}
 	for _, f := range v.First {
 		d.line("  %s %s: %s", d.level(f.Level, f.Level.Sign()), strings.ToLower(f.Kind), f.Text)
 		d.details("      ", f.Detail)
 	}
 	d.heading("what could not be seen")
-	for _, t := range v.Unseen {
-		d.line("  - %s", t)
-	}
+	d.unseen("in this run:", v.Unseen)
+	d.unseen("in every run, or not exactly:", v.Always)
 	d.heading("answers")
 	for _, a := range v.Answers {
 		sign := " "
@@ -57,8 +57,9 @@ func (v View) Print(w io.Writer, p Paint) error {
 		d.details("              ", a.Detail)
 	}
 	d.course(v)
-	d.commits(v.Commits)
-	d.programs(v.Programs)
+	d.commits(v)
+	d.programs(v)
+	d.network(v.Hosts)
 	d.rest(v)
 	_, err := w.Write(d.b.Bytes())
 	return err
@@ -77,6 +78,15 @@ func (d *drawing) heading(text string) { d.line("\n%s", d.p.Bold(text)) }
 func (d *drawing) details(indent string, all []Text) {
 	for _, t := range all {
 		d.line("%s%s", indent, t)
+	}
+}
+
+func (d *drawing) unseen(when string, all []Text) {
+	if len(all) > 0 {
+		d.line("  %s", when)
+	}
+	for _, t := range all {
+		d.line("  - %s", t)
 	}
 }
 
@@ -106,7 +116,7 @@ func (d *drawing) course(v View) {
 				}
 			}
 		}
-		d.line("  %-10s %s  %d", strings.ToLower(lane.Name), row, lane.Count)
+		d.line("  %-10s %s  %s", strings.ToLower(lane.Name), row, comma(fmt.Sprint(lane.Count), lane.Hint()))
 	}
 	for _, plot := range v.Axis.Plots {
 		row := []rune(strings.Repeat(" ", columns))
@@ -123,6 +133,12 @@ func (d *drawing) course(v View) {
 		copy(axis[column(t.At):], t.Label)
 	}
 	d.line("  %-10s %s", "utc", strings.TrimRight(string(axis), " "))
+	d.line("  = a program that ran for a while, | a moment, * the end of the program that made a commit, x failed or refused, ! to look at")
+}
+
+// comma joins words that are not empty.
+func comma(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
 var bars = []rune("▁▂▃▄▅▆▇█")
@@ -145,21 +161,27 @@ func (m Mark) draw(row []byte) {
 	}
 }
 
-func (d *drawing) commits(all []Commit) {
+func (d *drawing) commits(v View) {
 	d.heading("commits")
-	if len(all) == 0 {
+	if len(v.Commits) == 0 {
 		d.line("  none")
+	} else if v.Landed() {
+		d.line("  %s", v.NewID())
 	}
-	for _, c := range all {
-		id := c.ID
-		if id == "" {
-			id = c.Inner
+	for _, c := range v.Commits {
+		id, inside := "", "in the workspace "+c.Inner.String()
+		if c.ID != "" {
+			id = "as " + d.p.Yellow(c.ID.String())
 		}
-		d.line("  %d. %s %s  %s", c.Number, d.p.Yellow(id.String()), d.level(c.Level, c.State.String()), c.Subject)
+		d.line("  %d. %s", c.Number, d.p.Bold(c.Subject.String()))
+		d.line("       %s", comma(strings.TrimSpace(d.level(c.Level, c.State.String())+" "+id), inside, c.When()))
+		for _, t := range c.Body[:min(shownBody, len(c.Body))] {
+			d.line("       | %s", t)
+		}
 		for _, f := range c.Files {
 			outside := ""
 			if f.Outside {
-				outside = "  " + d.level(Look, "! outside the asked area")
+				outside = "  " + d.level(Look, "! not where the command names files")
 			}
 			d.line("       %s %s +%d -%d%s", f.What, f.Path, f.Added, f.Removed, outside)
 		}
@@ -169,32 +191,57 @@ func (d *drawing) commits(all []Commit) {
 	}
 }
 
-// programs prints the programs with a result to look at, and all tests.
-func (d *drawing) programs(all []Program) {
-	shown := 0
-	for _, x := range all {
-		if x.Level == Good && !x.Test && !x.Disputed {
+const (
+	shownBody     = 8  // lines of a message in a text
+	shownPrograms = 24 // programs in a text, before plain ones are left out
+)
+
+// programs prints the programs, or only those with a result to look at and tests, if there are many.
+func (d *drawing) programs(v View) {
+	d.heading("programs")
+	plain := 0
+	for _, x := range v.Programs {
+		if len(v.Programs) > shownPrograms && x.Level == Good && !x.Test && !x.Disputed {
+			plain++
 			continue
 		}
-		if shown++; shown == 1 {
-			d.heading("programs: tests, and what failed or was refused")
-		}
-		disputed := ""
-		if x.Disputed {
-			disputed = ", disputed"
-		}
-		d.line("  %s %s  %s (%s)%s", clock(x.Time), d.level(x.Level, x.Level.Sign()+" "+x.Result.String()), x.Command, took(x.Took), disputed)
+		d.line("  %s %s  %s%s", clock(x.Time), d.level(x.Level, x.Level.Sign()+" "+x.Result.String()), x.Command, addition(x))
+	}
+	if plain > 0 {
+		d.line("  %s without a result to look at %s in the page", count(plain, "program"), verb(plain, "is", "are"))
+	}
+	if others := v.OtherPrograms(); others != "" {
+		d.line("  %s", others)
+	}
+	if len(v.Programs) == 0 {
+		d.line("  none are recorded")
 	}
 }
 
-// rest prints the network, events, the last output and what identifies the record.
-func (d *drawing) rest(v View) {
-	if len(v.Hosts) > 0 {
-		d.heading("network")
-		for _, h := range v.Hosts {
-			d.line("  %s %s: %d, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, h.Requests, byteCount(h.Sent), byteCount(h.Received))
-		}
+// addition returns how long a program ran, and whether it is disputed.
+func addition(x Program) string {
+	text := ""
+	if length := x.Length(); length != "" {
+		text = " (" + length + ")"
 	}
+	if x.Disputed {
+		text += ", disputed"
+	}
+	return text
+}
+
+func (d *drawing) network(hosts []Host) {
+	d.heading("network")
+	if len(hosts) == 0 {
+		d.line("  no host was asked for")
+	}
+	for _, h := range hosts {
+		d.line("  %s %s: %s, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, count(h.Requests, "request"), byteCount(h.Sent), byteCount(h.Received))
+	}
+}
+
+// rest prints events, the last output, what identifies the record, words, and what only the page has.
+func (d *drawing) rest(v View) {
 	if len(v.Events) > 0 {
 		d.heading("events")
 		for _, e := range v.Events {
@@ -214,4 +261,9 @@ func (d *drawing) rest(v View) {
 	for _, t := range v.LeftOut {
 		d.line("  %-18s %s", "not shown here", t)
 	}
+	d.heading("words")
+	for _, w := range v.Words() {
+		d.line("  %-18s %s", w.Name, w.Meaning)
+	}
+	d.line("\nHidden characters are shown as escapes. Changed lines are in the page: git airlock report %d --open", v.Run.Number)
 }

@@ -45,14 +45,19 @@ func (m *material) besides() (all []string) {
 
 // refused returns how many programs and connections were refused.
 func (m *material) refused() (n int) {
-	for _, p := range m.programs {
-		if p.Deny != nil {
-			n++
-		}
-	}
+	n = m.refusedPrograms()
 	for _, h := range m.hosts {
 		if h.Level == Bad {
 			n += h.Requests
+		}
+	}
+	return n
+}
+
+func (m *material) refusedPrograms() (n int) {
+	for _, p := range m.programs {
+		if p.Deny != nil {
+			n++
 		}
 	}
 	return n

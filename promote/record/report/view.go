@@ -16,11 +16,14 @@ type View struct {
 	Level    Level     `json:"level"`
 	Verdict  Text      `json:"verdict"` // one sentence
 	First    []Finding `json:"first"`   // what to look at first, the worst first
-	Unseen   []Text    `json:"unseen"`  // what could not be seen
+	Asked    []Text    `json:"asked"`   // the changed files and folders that the command names; without any, no file is outside
+	Unseen   []Text    `json:"unseen"`  // what could not be seen in this run
+	Always   []Text    `json:"always"`  // what cannot be seen in any run, or not exactly
 	Answers  []Answer  `json:"answers"` // to the questions in the documentation of this package, in that order
 	Axis     Axis      `json:"axis"`
 	Commits  []Commit  `json:"commits"`
 	Programs []Program `json:"programs"`
+	Others   int       `json:"other_programs"` // programs that are not among them: others started them
 	Hosts    []Host    `json:"hosts"`
 	Events   []Event   `json:"events"`
 	Output   []Text    `json:"output"`   // the last lines that the command printed
@@ -109,9 +112,10 @@ type Tick struct {
 
 // Lane is a row of marks.
 type Lane struct {
-	Name  string `json:"name"`
-	Count int    `json:"count"`
-	Marks []Mark `json:"marks"`
+	Name   string `json:"name"`
+	Count  int    `json:"count"`            // of the marks
+	Hidden int    `json:"hidden,omitempty"` // without a mark: programs that others started, and commits whose time is not known
+	Marks  []Mark `json:"marks"`
 }
 
 // Mark is a span or a moment. A moment has no length.
@@ -126,7 +130,7 @@ type Mark struct {
 // Plot is one resource over time.
 type Plot struct {
 	Name   string       `json:"name"`
-	Top    string       `json:"top"` // the value at the top of the plot, with its unit
+	Top    string       `json:"top"` // the highest value, with its unit
 	Points [][2]float64 `json:"points"`
 }
 
@@ -138,6 +142,7 @@ type Commit struct {
 	Subject Text      `json:"subject"`
 	Body    []Text    `json:"body,omitempty"`
 	Time    time.Time `json:"time"`
+	Exact   bool      `json:"exact"` // Time is when the program ended that made the commit, not the date that the agent gave it
 	State   Text      `json:"state"` // landed, or why not
 	Level   Level     `json:"level"`
 	Files   []File    `json:"files"`

@@ -70,8 +70,6 @@ func were(n int, thing string) string {
 	return count(n, thing) + verb(n, " was", " were")
 }
 
-func could(n int) string { return count(n, "thing") + " could" }
-
 func times(n int) string { return verb(n, "once", fmt.Sprintf("%d times", n)) }
 
 func verb(n int, one, many string) string {

@@ -129,9 +129,7 @@ func (g *gathering) after(ctx context.Context) (err error) {
 	for _, h := range outcome.Holds {
 		m.Held = append(m.Held, record.Hold{Reason: string(h.Reason), Message: h.Message, Paths: h.Paths})
 	}
-	g.visibility = append(g.visibility, "what the command read in the workspace is not recorded",
-		"your files are compared by names, sizes, modes and times, not by contents",
-		"secrets are masked where a rule of the gate finds them: others can be in the output")
+	g.visibility = append(g.visibility, record.UnseenReads, record.UnseenKernel, record.UnseenContents, record.UnseenSecrets)
 	if m.Fingerprint.After.Cut {
 		g.visibility = append(g.visibility, fmt.Sprintf("only the first %d of your files are compared", maxFingerprint))
 	}
@@ -218,9 +216,12 @@ func (g *gathering) found(s record.Status, reason string) {
 	}
 }
 
-// policies adds the ids of the policies in force.
+// policies adds the ids of the policies in force, and whether a person had to let commits land.
 func (g *gathering) policies(ctx context.Context) error {
 	g.Manifest.Policy = []string{"builtin"}
+	if mode, err := promote.ReadReview(g.Prisons.Config.With(g.Record.Settings)); err == nil {
+		g.Manifest.Review = string(mode)
+	}
 	team, err := g.Prisons.Repo.Ref(ctx, "refs/airlock/policy")
 	if team != "" {
 		g.Manifest.Policy = append(g.Manifest.Policy, "team:"+string(team))
@@ -275,7 +276,7 @@ func (g *gathering) programs(context.Context) error {
 		g.visibility = append(g.visibility, "programs that ran are not recorded")
 		return nil
 	}
-	g.visibility = append(g.visibility, "shell builtins, code inside interpreters and loaders in user space are not seen as programs")
+	g.visibility = append(g.visibility, record.UnseenInside)
 	execs, _ := record.DecodeLines[record.Exec](record.ExecName, all) // a line may be in the making
 	latest := map[uint64]int{}
 	var kept []record.Exec

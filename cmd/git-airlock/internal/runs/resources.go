@@ -118,6 +118,6 @@ func (g *gathering) resources() {
 	if killed > 0 {
 		g.hit("memory")
 	}
-	g.visibility = append(g.visibility, "memory is the sum of all processes: what they share counts several times")
+	g.visibility = append(g.visibility, record.UnseenShared)
 	g.put(record.ResourcesName, record.EncodeSamples(samples), record.File{})
 }

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Calm is what a report shows in place of findings, if there are none.
+func (v View) Calm() Text {
+	text := "Nothing that was refused, held or failed is in the record."
+	for _, c := range v.Commits {
+		switch {
+		case len(c.Files) == 0:
+			continue
+		case len(v.Asked) == 0:
+			return Text(text + " Whether the changes are where you asked for them is not judged: the command names none of the changed files.")
+		}
+		var names []string
+		for _, t := range v.Asked[:min(3, len(v.Asked))] {
+			names = append(names, t.Raw())
+		}
+		return Text(text + " All changed files are where the command names some: " + strings.Join(names, ", ") + ".")
+	}
+	return Text(text)
+}
+
+// Landed reports whether the view has a commit that landed.
+func (v View) Landed() bool {
+	for _, c := range v.Commits {
+		if c.ID != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// NewID says why a commit has two ids.
+func (View) NewID() string {
+	return "A commit gets another id when it lands, since you become its author. Its message stays."
+}
+
+// OtherPrograms says how many programs are not listed.
+func (v View) OtherPrograms() string {
+	if v.Others <= 0 {
+		return ""
+	}
+	return count(v.Others, "other program") + verb(v.Others, " is", " are") + " not listed, such as what a test or git started itself: git airlock execs " + fmt.Sprint(v.Run.Number)
+}
+
+// When is the time of a commit in words.
+func (c Commit) When() string {
+	if c.Time.IsZero() || c.Exact {
+		return clock(c.Time)
+	}
+	return clock(c.Time) + " by its own date"
+}
+
+// Length is how long a program ran. A refused program did not run.
+func (p Program) Length() string {
+	if p.Took == 0 && p.Level == Bad {
+		return ""
+	}
+	return took(p.Took)
+}
+
+// Hint is how many things of a lane have no mark.
+func (l Lane) Hint() string {
+	switch {
+	case l.Hidden <= 0:
+		return ""
+	case l.Name == "Commits":
+		return fmt.Sprintf("%d more without a known time", l.Hidden)
+	}
+	return fmt.Sprintf("%d more not drawn", l.Hidden)
+}
+
+// Word is an explained word.
+type Word struct{ Name, Meaning string }
+
+// Words explains the words of a report that a reader may not know.
+func (View) Words() []Word {
+	return []Word{
+		{"land", "to be put on your branch, with you as the author"},
+		{"held, waits", "not on your branch yet, for the reason beside it"},
+		{"workspace", "the agent's own copy of the repository, where it works"},
+		{"prison", "what shuts a command in: it can change the workspace, and reach what its network allows"},
+		{"gate", "the rules that each commit must pass before it lands"},
+		{"checkpoint", "a saved state of the workspace, which can be restored"},
+	}
+}
