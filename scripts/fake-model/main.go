@@ -1,5 +1,5 @@
 // Command fake-model is a small server that speaks the model APIs of coding agents: Anthropic Messages, OpenAI Responses and Chat
-// Completions, and Gemini. To the first request of a task it answers with one call of the agent's shell tool, which
+// Completions, and Gemini, and what copilot wants of GitHub. To the first request of a task it answers with one call of the agent's shell tool, which
 // runs the command of --run, and to the next one with a closing sentence. With it, tests and demonstrations drive a real agent without
 // an account and without a network.
 //
@@ -94,7 +94,7 @@ const maxBody = 64 << 20
 
 // ServeHTTP implements [http.Handler].
 func (m model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	api := apiOf(r.URL.Path)
+	api := apiOf(r)
 	status := m.answer(w, r, api)
 	line, err := json.Marshal(map[string]any{"t": time.Now().UTC(), "method": r.Method, "path": r.URL.Path, "api": api.name, "status": status})
 	if err == nil {
@@ -112,12 +112,15 @@ func (m model) answer(w http.ResponseWriter, r *http.Request, a api) (status int
 	switch {
 	case r.Header.Get("Upgrade") != "":
 		return refuse(http.StatusUpgradeRequired, "no WebSockets here")
-	case a.speak == nil || r.Method != http.MethodPost:
+	case a.document == nil && (a.speak == nil || r.Method != http.MethodPost):
 		return refuse(http.StatusNotFound, "no such path")
 	case m.refuse != 0:
 		return refuse(m.refuse, "refused by --refuse")
 	case m.key != "" && keyOf(r) != m.key:
 		return refuse(http.StatusUnauthorized, "this is not the key")
+	case a.document != nil:
+		(&stream{to: w}).document(a.document(r))
+		return http.StatusOK
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

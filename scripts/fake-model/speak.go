@@ -9,21 +9,27 @@ import (
 
 // api is one of the APIs.
 type api struct {
-	name  string
-	speak func(out *stream, model string, c *call, last string)
+	name     string
+	speak    func(out *stream, model string, c *call, last string)
+	document func(r *http.Request) object // the whole answer of what is not about a task; nil for the others
 }
 
-// apiOf returns the API of a path. An unknown one has no name.
-func apiOf(path string) api {
+// apiOf returns the API of a request. An unknown one has no name.
+func apiOf(r *http.Request) api {
+	path := r.URL.Path
 	switch {
+	case r.Method == http.MethodGet && path == "/copilot_internal/user":
+		return api{name: "github", document: gitHubUser}
+	case r.Method == http.MethodGet && path == "/models":
+		return api{name: "github", document: copilotModels}
 	case strings.HasSuffix(path, "/messages"):
-		return api{"anthropic-messages", anthropic}
+		return api{name: "anthropic-messages", speak: anthropic}
 	case strings.HasSuffix(path, "/chat/completions"):
-		return api{"openai-chat", chat}
+		return api{name: "openai-chat", speak: chat}
 	case strings.HasSuffix(path, "/responses"):
-		return api{"openai-responses", responses}
+		return api{name: "openai-responses", speak: responses}
 	case strings.HasSuffix(path, "enerateContent"):
-		return api{"gemini", gemini}
+		return api{name: "gemini", speak: gemini}
 	}
 	return api{}
 }
