@@ -109,7 +109,7 @@ var doors = map[string][]string{
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet"},
 	"net/":                              nil,
 	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet"},
-	"net/http/httputil":                 {"prison/egress"},
+	"net/http/httputil":                 {"prison/egress", "prison/prisontest/internet"},
 	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/upstream"},
 	"plugin":                            nil,

@@ -24,9 +24,10 @@ func init() {
 }
 
 // onlyoutside TEXT checks that no process of the native prison here has a text in its memory, environment or arguments, and that the
-// network's process has it in memory: otherwise the search would find nothing.
+// network's process has it in memory: otherwise the search would find nothing. "!" checks that the network's process does not have it
+// either.
 func cmdOnlyOutside(ts *testscript.TestScript, neg bool, args []string) {
-	usage(ts, neg || len(args) != 1, "onlyoutside TEXT")
+	usage(ts, len(args) != 1, "[!] onlyoutside TEXT")
 	found, inside := false, 0
 	for _, p := range prisonProcesses(ts) {
 		if has := bytes.Contains(memoryOf(p.pid), []byte(args[0])); p.network {
@@ -41,7 +42,7 @@ func cmdOnlyOutside(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
-	if !found || inside == 0 {
+	if found == neg || inside == 0 {
 		ts.Fatalf("%d processes inside; in the network's process: %v", inside, found)
 	}
 }

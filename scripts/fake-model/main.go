@@ -56,6 +56,7 @@ type request struct {
 	Messages []json.RawMessage `json:"messages"` // Anthropic, Chat Completions
 	Input    json.RawMessage   `json:"input"`    // Responses
 	Contents []json.RawMessage `json:"contents"` // Gemini
+	Inner    *request          `json:"request"`  // Gemini, with a login
 	Config   struct {
 		Schema *schema `json:"responseJsonSchema"`
 	} `json:"generationConfig"` // Gemini
@@ -129,6 +130,9 @@ func (m model) answer(w http.ResponseWriter, r *http.Request, a api) (status int
 	var q request
 	if err := json.Unmarshal(body, &q); err != nil {
 		return refuse(http.StatusBadRequest, err.Error())
+	}
+	if q.Inner != nil {
+		q = *q.Inner
 	}
 	q.Stream = q.Stream || strings.Contains(r.URL.Path, ":stream")
 	call, err := m.next(q)

@@ -28,6 +28,10 @@ func apiOf(r *http.Request) api {
 		return api{name: "openai-chat", speak: chat}
 	case strings.HasSuffix(path, "/responses"):
 		return api{name: "openai-responses", speak: responses}
+	case path == "/v1internal:loadCodeAssist":
+		return api{name: "google-login", document: codeAssist}
+	case strings.HasPrefix(path, "/v1internal:") && strings.HasSuffix(path, "enerateContent"):
+		return api{name: "gemini-login", speak: geminiLogin}
 	case strings.HasSuffix(path, "enerateContent"):
 		return api{name: "gemini", speak: gemini}
 	}
@@ -42,6 +46,16 @@ type stream struct {
 	to    http.ResponseWriter
 	on    bool
 	begun bool
+	// within is the name of the field that has the answer in a further object; empty for none.
+	within string
+}
+
+// wrap returns an answer in its object.
+func (s *stream) wrap(data any) any {
+	if s.within != "" {
+		return object{s.within: data}
+	}
+	return data
 }
 
 // event writes one event. An empty name writes data alone.
@@ -50,7 +64,7 @@ func (s *stream) event(name string, data any) {
 		s.to.Header().Set("Content-Type", "text/event-stream")
 		s.begun = true
 	}
-	text, err := json.Marshal(data)
+	text, err := json.Marshal(s.wrap(data))
 	if err != nil {
 		return
 	}
@@ -66,7 +80,7 @@ func (s *stream) event(name string, data any) {
 // document writes the whole answer.
 func (s *stream) document(data any) {
 	s.to.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(s.to).Encode(data) //nolint:errcheck // the client has gone
+	json.NewEncoder(s.to).Encode(s.wrap(data)) //nolint:errcheck // the client has gone
 }
 
 // anthropic answers as the Messages API does.
@@ -138,6 +152,17 @@ func responses(out *stream, model string, c *call, last string) {
 	}
 	out.event("response.output_item.done", object{"type": "response.output_item.done", "sequence_number": 3, "output_index": 0, "item": item})
 	out.event("response.completed", object{"type": "response.completed", "sequence_number": 4, "response": done})
+}
+
+// codeAssist answers as the service of a login with Google does for its user.
+func codeAssist(*http.Request) object {
+	return object{"currentTier": object{"id": "standard-tier"}, "cloudaicompanionProject": "demo"}
+}
+
+// geminiLogin answers as gemini does, and in an object of the service of a login.
+func geminiLogin(out *stream, model string, c *call, last string) {
+	out.within = "response"
+	gemini(out, model, c, last)
 }
 
 // gemini answers as generateContent and streamGenerateContent do.

@@ -73,6 +73,8 @@ type Credential struct {
 	Base bool `json:"base,omitempty"`
 	// BaseURL is a variable inside with the address of the service, as NAME=URL; empty for none.
 	BaseURL string `json:"baseURL,omitempty"`
+	// With is a further variable inside, as NAME=VALUE; empty for none.
+	With string `json:"with,omitempty"`
 	// Limit is the maximum number of requests a day (UTC) that get the value; 0 means no limit.
 	Limit int `json:"limit,omitempty"`
 	// Source is where the value comes from, as people have written it.

@@ -36,8 +36,8 @@ func addressesOf(name string) []string {
 	return []string{publicServer}
 }
 
-// answerQuestions is a DNS server.
-func answerQuestions(c net.PacketConn, logged *log.Logger) {
+// answerQuestions is a DNS server for the names below test and for others.
+func answerQuestions(c net.PacketConn, logged *log.Logger, others []string) {
 	buf := make([]byte, 4096)
 	for {
 		n, from, err := c.ReadFrom(buf)
@@ -51,7 +51,7 @@ func answerQuestions(c net.PacketConn, logged *log.Logger) {
 		name := strings.ToLower(q.Name.String())
 		logged.Print(name)
 		m = dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
-		if strings.HasSuffix(name, ".test.") {
+		if strings.HasSuffix(name, ".test.") || slices.Contains(others, strings.TrimSuffix(name, ".")) {
 			m.Answers = answersTo(q, addressesOf(name))
 		} else {
 			m.RCode = dnsmessage.RCodeNameError

@@ -14,9 +14,14 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -32,10 +37,14 @@ var datagramPorts = []string{"443", "853", "5353", "5355", "9000"}
 // ADDRESS" of each connection, proxy.log "HOST:PORT USER:PASSWORD" of each request to the proxy at port 3128, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
 // raw.log "PORT DATA" of all others, and keys.log "HOST HEADER KEY" of each request for /key. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
 // makes the file ready.
+//
+// The file names has further names of servers, one on each line. Serve runs the program model, which listens on 127.0.0.1:8089, and
+// hands it all requests to these names.
 func Serve(folder string) {
 	questions, err := net.ListenPacket("udp", ":53")
 	must(err)
-	go answerQuestions(questions, logOf(folder, "dns"))
+	others := namesIn(folder)
+	go answerQuestions(questions, logOf(folder, "dns"), others)
 	connections, raw := logOf(folder, "connections"), logOf(folder, "raw")
 	for _, port := range datagramPorts {
 		c, err := net.ListenPacket("udp", ":"+port)
@@ -43,7 +52,10 @@ func Serve(folder string) {
 		go hearDatagrams(c, port, raw)
 	}
 	handler := pages(folder)
-	config := tlsConfig(folder)
+	if len(others) > 0 {
+		handler = model(folder, others, handler)
+	}
+	config := tlsConfig(folder, others)
 	for _, port := range append([]string{"80", "443", "8080", "3128"}, rawPorts...) {
 		l, err := net.Listen("tcp", ":"+port)
 		must(err)
@@ -61,6 +73,30 @@ func Serve(folder string) {
 	}
 	must(os.WriteFile(filepath.Join(folder, "ready"), nil, 0o644))
 	select {}
+}
+
+// namesIn returns the further names of servers.
+func namesIn(folder string) []string {
+	content, _ := os.ReadFile(filepath.Join(folder, "names")) // there may be none
+	return strings.Fields(string(content))
+}
+
+// model runs the program that answers for some names, and returns the handler of all requests.
+func model(folder string, names []string, others http.Handler) http.Handler {
+	program := exec.Command(filepath.Join(folder, "model"))
+	program.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // of which the death signal is
+	must(program.Start())
+	to := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "127.0.0.1:8089", r.In.Host
+	}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(names, r.Host) {
+			to.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 var quiet = log.New(io.Discard, "", 0)
@@ -147,8 +183,8 @@ func echoSocket(w http.ResponseWriter, _ *http.Request) {
 }
 
 // tlsConfig has a new certificate, and logs each hello.
-func tlsConfig(folder string) *tls.Config {
-	certificate, err := newCertificate(filepath.Join(folder, "ca.pem"))
+func tlsConfig(folder string, names []string) *tls.Config {
+	certificate, err := newCertificate(filepath.Join(folder, "ca.pem"), names)
 	must(err)
 	hellos := logOf(folder, "tls")
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}}
@@ -213,8 +249,8 @@ func serveBanner(l net.Listener, port string, to *log.Logger) {
 	}
 }
 
-// newCertificate makes a certificate for the names of the scripts, and writes it to a file.
-func newCertificate(file string) (tls.Certificate, error) {
+// newCertificate makes a certificate for the names of the scripts and for others, and writes it to a file.
+func newCertificate(file string, others []string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -222,7 +258,7 @@ func newCertificate(file string) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "internet"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		DNSNames: []string{"files.test", "api.test", "evil.test", "*.a.test"},
+		DNSNames: append([]string{"files.test", "api.test", "evil.test", "*.a.test"}, others...),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

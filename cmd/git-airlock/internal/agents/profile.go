@@ -13,6 +13,7 @@ type Profile struct {
 	Program string   // the command, on the host's PATH and in images
 	Allow   []string // rules of its network, as in airlock.allow
 	Keys    []string // the variables from which it takes a key or a token; one is enough
+	Login   string   // the credential of the login that its program keeps in a file, which package network knows; empty for none
 	Env     []string // the variables it gets, as NAME=VALUE
 	Files   []File   // in its home
 	// Interactive are the arguments of its full-screen interface, and Headless those of a task. The user's own arguments follow, then
@@ -33,7 +34,9 @@ type Profile struct {
 // File is a file in the home of an agent. An existing file is left as it is, because the agent may have changed it.
 type File struct {
 	Path    string // relative to the home
-	Content string
+	Content string // keyMark and keyEnd stand for the value of the variable Key
+	Key     string
+	Needs   bool // there is no such file without the variable
 }
 
 // place is the text that an agent's instructions file has about the place. The task is the user's words alone, so that it names no
@@ -52,30 +55,37 @@ const mebi = 1 << 20
 // npm returns the command that installs the npm package of an agent.
 func npm(agent string) string { return "npm install -g " + recipe.AgentPackage(agent) }
 
+// geminiSettings returns settings of gemini. Without a kind of login in it, the address of a service is refused.
+func geminiSettings(kind string) string {
+	return `{"security":{"auth":{"selectedType":"` + kind + `"}},"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false}}` + "\n"
+}
+
 // profiles describes the known agents. What each needs was measured inside a prison, but for those that are untried.
 var profiles = []Profile{
 	{
 		Name: "claude", Program: "claude", Allow: []string{"@anthropic"},
-		Keys:        []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+		Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, Login: "anthropic-oauth",
 		Env:         []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"},
 		Interactive: []string{"--dangerously-skip-permissions"}, Headless: []string{"--dangerously-skip-permissions"}, Ask: []string{"-p"},
 		Files: []File{
 			// Without the first three, the interface asks questions at its first start, and ends if it does not reach its service.
-			{".claude.json", `{"hasCompletedOnboarding":true,"bypassPermissionsModeAccepted":true,` +
+			{Path: ".claude.json", Key: "ANTHROPIC_API_KEY", Content: `{"hasCompletedOnboarding":true,"bypassPermissionsModeAccepted":true,` +
 				`"projects":{"/workspace":{"hasTrustDialogAccepted":true}},"customApiKeyResponses":{"approved":["` + keyEnd + `"]}}` + "\n"},
-			{".claude/CLAUDE.md", place},
+			{Path: ".claude/CLAUDE.md", Content: place},
 		},
 		Memory: 768 * mebi, Get: npm("claude"),
 	},
 	{
-		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"},
+		Name: "codex", Program: "codex", Allow: []string{"@openai"}, Keys: []string{"CODEX_API_KEY"}, Login: "codex",
 		// Its own sandbox cannot work in a prison: each command would fail, and codex would still exit with 0.
 		Interactive: []string{"--dangerously-bypass-approvals-and-sandbox"},
 		Headless:    []string{"exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"},
 		Files: []File{
-			{".codex/config.toml", "check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\n\n" +
+			{Path: ".codex/config.toml", Content: "check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\n\n" +
 				"[projects.\"/workspace\"]\ntrust_level = \"trusted\"\n"},
-			{".codex/AGENTS.md", place},
+			// Its interface reads a login from this file alone.
+			{Path: ".codex/auth.json", Key: "CODEX_API_KEY", Needs: true, Content: `{"auth_mode":"apikey","OPENAI_API_KEY":"` + keyMark + `"}` + "\n"},
+			{Path: ".codex/AGENTS.md", Content: place},
 		},
 		Get: npm("codex"),
 	},
@@ -83,35 +93,35 @@ var profiles = []Profile{
 		Name: "opencode", Program: "opencode", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 		Files: []File{
-			{".config/opencode/opencode.json", `{"share":"disabled","autoupdate":false,"permission":"allow"}` + "\n"},
-			{".config/opencode/AGENTS.md", place},
+			{Path: ".config/opencode/opencode.json", Content: `{"share":"disabled","autoupdate":false,"permission":"allow"}` + "\n"},
+			{Path: ".config/opencode/AGENTS.md", Content: place},
 		},
 		Headless: []string{"run"}, Memory: 2048 * mebi, Get: npm("opencode"),
 	},
 	{
-		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY"},
+		Name: "gemini", Program: "gemini", Allow: []string{"@google"}, Keys: []string{"GEMINI_API_KEY", "GOOGLE_CLOUD_ACCESS_TOKEN"}, Login: "google-login",
 		Env:         []string{"GEMINI_CLI_TRUST_WORKSPACE=true"},
 		Interactive: []string{"--yolo"}, Headless: []string{"--yolo"}, Ask: []string{"-p"},
 		Files: []File{
-			{".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false},` +
-				`"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
-			{".gemini/GEMINI.md", place},
+			{Path: ".gemini/settings.json", Key: "GOOGLE_CLOUD_ACCESS_TOKEN", Needs: true, Content: geminiSettings("oauth-personal")},
+			{Path: ".gemini/settings.json", Content: geminiSettings("gemini-api-key")},
+			{Path: ".gemini/GEMINI.md", Content: place},
 		},
 		Get: npm("gemini"),
 	},
 	{
-		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "*.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN"},
+		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "*.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"},
 		Env:      []string{"COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=false"},
 		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
-		Files: []File{{".copilot/copilot-instructions.md", place}},
+		Files: []File{{Path: ".copilot/copilot-instructions.md", Content: place}},
 		Get:   npm("copilot"),
 	},
 	{
 		Name: "qwen", Program: "qwen", Allow: []string{"@openai"}, Keys: []string{"OPENAI_API_KEY"},
 		Interactive: []string{"--yolo", "--auth-type", "openai"}, Headless: []string{"--yolo", "--auth-type", "openai"}, Ask: []string{"-p"},
 		Files: []File{
-			{".qwen/settings.json", `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
-			{".qwen/QWEN.md", place},
+			{Path: ".qwen/settings.json", Content: `{"privacy":{"usageStatisticsEnabled":false}}` + "\n"},
+			{Path: ".qwen/QWEN.md", Content: place},
 		},
 		Get: npm("qwen"),
 	},
@@ -124,14 +134,14 @@ var profiles = []Profile{
 	{
 		Name: "amp", Program: "amp", Allow: []string{"ampcode.com"}, Keys: []string{"AMP_API_KEY"},
 		Interactive: []string{"--dangerously-allow-all"}, Headless: []string{"--dangerously-allow-all"}, Ask: []string{"-x"},
-		Files: []File{{".config/AGENTS.md", place}},
+		Files: []File{{Path: ".config/AGENTS.md", Content: place}},
 		Get:   npm("amp"), Untried: true,
 	},
 	{
 		Name: "goose", Program: "goose", Allow: []string{"@anthropic", "@openai"}, Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Env:      []string{"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1"},
 		Headless: []string{"run", "--no-session"}, Ask: []string{"-t"}, Interactive: []string{"session"},
-		Files: []File{{".config/goose/.goosehints", place}},
+		Files: []File{{Path: ".config/goose/.goosehints", Content: place}},
 		Get:   "see the documentation of goose", Untried: true,
 	},
 	{

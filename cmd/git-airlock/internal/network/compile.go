@@ -27,6 +27,8 @@ type Options struct {
 	Needs []string
 	// Keys are the variables with keys that the agent would take from the user's environment.
 	Keys []string
+	// Login is used if the agent gets no key otherwise. The zero value is none.
+	Login Login
 }
 
 // Compile reads the settings of the network and returns the rules of a prison that is about to start, with the sources that
@@ -60,7 +62,7 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 			return rules, err
 		}
 	}
-	if rules.Credentials, err = credentials(repo, settings, o.Keys); err != nil {
+	if rules.Credentials, err = credentials(repo, settings, o.Keys, o.Login); err != nil {
 		return rules, err
 	}
 	for _, c := range rules.Credentials {

@@ -22,43 +22,6 @@ import (
 // CredentialKey begins the settings of a credential: airlock.credential.NAME.source and so on.
 const CredentialKey = "airlock.credential."
 
-// service is what is known about the credential of a service.
-type service struct {
-	name, variable string
-	hosts          []string
-	header, format string
-	prefix         string // of a placeholder, because some clients check it
-	methods        string // that get the value; empty: all
-	base           string // the variable with the address of the service, and what follows the host in it: "NAME=/path"
-}
-
-const authorization, bearer = "Authorization", "Bearer %s"
-
-// services are the known credentials. A setting uses one by its name, and an agent by its variable.
-var services = []service{
-	{"anthropic", "ANTHROPIC_API_KEY", []string{"api.anthropic.com"}, "X-Api-Key", "%s", "sk-ant-api03-", "", "ANTHROPIC_BASE_URL="},
-	{"anthropic-token", "ANTHROPIC_AUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "", "", "ANTHROPIC_BASE_URL="},
-	{"anthropic-oauth", "CLAUDE_CODE_OAUTH_TOKEN", []string{"api.anthropic.com"}, authorization, bearer, "sk-ant-oat01-", "", "ANTHROPIC_BASE_URL="},
-	{"openai", "OPENAI_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", "", "OPENAI_BASE_URL=/v1"},
-	{"codex", "CODEX_API_KEY", []string{"api.openai.com"}, authorization, bearer, "sk-", "", "OPENAI_BASE_URL=/v1"},
-	{"google", "GEMINI_API_KEY", []string{"generativelanguage.googleapis.com"}, "X-Goog-Api-Key", "%s", "AIza", "", "GOOGLE_GEMINI_BASE_URL="},
-	{"openrouter", "OPENROUTER_API_KEY", []string{"openrouter.ai"}, authorization, bearer, "sk-or-v1-", "", ""},
-	{"copilot", "COPILOT_GITHUB_TOKEN", []string{"api.github.com", "*.githubcopilot.com"}, authorization, bearer, "gho_", "", ""},
-	{"github", "GITHUB_TOKEN", []string{"api.github.com"}, authorization, bearer, "ghp_", "GET,HEAD", ""},
-	{"npm", "NPM_TOKEN", []string{"registry.npmjs.org"}, authorization, bearer, "npm_", "GET,HEAD", ""},
-	{"pypi", "PYPI_TOKEN", []string{"pypi.org"}, authorization, "Basic __token__:%s", "pypi-", "GET,HEAD", ""},
-	{"cargo", "CARGO_REGISTRY_TOKEN", []string{"crates.io", "index.crates.io"}, authorization, "%s", "cio", "GET,HEAD", ""},
-	{"amp", "AMP_API_KEY", []string{"ampcode.com"}, authorization, bearer, "sgamp_", "", ""},
-}
-
-// serviceOf returns the service for which a condition holds.
-func serviceOf(is func(service) bool) (service, bool) {
-	if i := slices.IndexFunc(services, is); i >= 0 {
-		return services[i], true
-	}
-	return service{}, false
-}
-
 // draft is a credential while its settings are read.
 type draft struct {
 	service
@@ -74,8 +37,8 @@ var (
 	headerName     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`) })
 )
 
-// credentials reads the settings of credentials, and adds those of an agent's variables that no setting names.
-func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string) (all []control.Credential, err error) {
+// credentials reads the settings of credentials, and adds those of an agent's variables that no setting names, or of its login.
+func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []string, login Login) (all []control.Credential, err error) {
 	var drafts []draft
 	for _, s := range settings {
 		rest, ok := strings.CutPrefix(s.Key, CredentialKey)
@@ -110,6 +73,9 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 		if known && !named {
 			drafts = append(drafts, draft{service: s, source: "env:" + key})
 		}
+	}
+	if d, use := login.draft(drafts); use {
+		drafts = append(drafts, d)
 	}
 	for _, d := range drafts {
 		c, err := d.credential()
@@ -198,7 +164,7 @@ func (d *draft) credential() (c control.Credential, err error) {
 	if len(paths) == 0 {
 		paths = []string{""}
 	}
-	c = control.Credential{Name: d.name, Header: d.header, Format: d.format, Variables: d.places(), Limit: d.limit, Source: d.source, Base: d.plain}
+	c = control.Credential{Name: d.name, Header: d.header, Format: d.format, Variables: d.places(), Limit: d.limit, Source: d.source, Base: d.plain, With: d.with}
 	if variable, path, known := strings.Cut(d.base, "="); known && d.plain && !strings.Contains(d.hosts[0], "*") {
 		c.BaseURL = variable + "=http://" + d.hosts[0] + path
 	}
@@ -294,8 +260,10 @@ func Placeholders(all []control.Credential) (env []string) {
 				env = append(env, name+"="+c.Placeholder)
 			}
 		}
-		if c.BaseURL != "" && c.Placeholder != "" {
-			env = append(env, c.BaseURL)
+		for _, further := range []string{c.BaseURL, c.With} {
+			if further != "" && c.Placeholder != "" {
+				env = append(env, further)
+			}
 		}
 	}
 	return env

@@ -22,7 +22,7 @@ func settingsOf(lines ...string) (all []gitops.Setting) {
 
 func TestCredentialSettings(t *testing.T) {
 	all, err := credentials(nil, settingsOf("openai.source=env:MY_KEY", "own.source=file:/key", "own.host=a.test", "own.host=*.b.test", "own.env=A", "own.env=B",
-		"own.methods=GET, POST", "own.paths=/v1/**", "own.header=X-Key", "own.limit=3"), []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "UNKNOWN"})
+		"own.methods=GET, POST", "own.paths=/v1/**", "own.header=X-Key", "own.limit=3"), []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "UNKNOWN"}, Login{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,12 @@ func TestCredentialSettings(t *testing.T) {
 		if strings.HasPrefix(bad, "openai") {
 			lines = append(lines, "openai.source=env:A")
 		}
-		if all, err := credentials(nil, settingsOf(lines...), nil); err == nil {
+		if all, err := credentials(nil, settingsOf(lines...), nil, Login{}); err == nil {
 			t.Errorf("%s: %+v", bad, all)
 		}
 	}
 	for host, want := range map[string]string{"api.openai.com": "OPENAI_BASE_URL=http://api.openai.com/v1", "a.test": "OPENAI_BASE_URL=http://a.test/v1", "*.a.test": ""} {
-		all, err := credentials(nil, settingsOf("openai.source=env:A", "openai.mode=base", "openai.host="+host), nil)
+		all, err := credentials(nil, settingsOf("openai.source=env:A", "openai.mode=base", "openai.host="+host), nil, Login{})
 		if err != nil || !all[0].Base || all[0].BaseURL != want {
 			t.Errorf("%s: %+v, %v", host, all, err)
 		}
@@ -65,7 +65,7 @@ func TestCredentialSettings(t *testing.T) {
 
 // TestPlaceholders checks that placeholders stay the same for a prison, and that only a credential with a value has one.
 func TestPlaceholders(t *testing.T) {
-	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil)
+	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil, Login{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,14 +43,21 @@ func Agent(c *cli.Context, s *session.Session, name string) (*session.Agent, err
 // keysOf returns the variables of the user from which an agent would take a key. Those that the user passes inside are not among
 // them.
 func keysOf(a *session.Agent, r session.Request) []string {
-	passed := func(key string) bool {
-		return slices.ContainsFunc(r.Env, func(v environment.Variable) bool { return v.Name == key }) ||
-			slices.ContainsFunc(r.UsualEnv, func(text string) bool { return text == key || strings.HasPrefix(text, key+"=") })
-	}
 	return slices.DeleteFunc(slices.Clone(a.Keys), func(key string) bool {
 		value, _, _ := environment.HostVariable(key, nil)
-		return value == "" || passed(key)
+		return value == "" || passes(r, key)
 	})
+}
+
+// takesKey reports whether the user passes a key of an agent inside.
+func takesKey(a *session.Agent, r session.Request) bool {
+	return slices.ContainsFunc(a.Keys, func(key string) bool { return passes(r, key) })
+}
+
+// passes reports whether the user passes a variable inside.
+func passes(r session.Request, name string) bool {
+	return slices.ContainsFunc(r.Env, func(v environment.Variable) bool { return v.Name == name }) ||
+		slices.ContainsFunc(r.UsualEnv, func(text string) bool { return text == name || strings.HasPrefix(text, name+"=") })
 }
 
 // DefaultAgent returns the name of the agent of the setting airlock.agent.default, or an empty string.

@@ -37,6 +37,8 @@ type Source struct {
 	// File contains the value, and Field is its place in JSON; empty means that the content is the value.
 	File  string
 	Field []string
+	// Login is the name of the program whose login File contains.
+	Login string
 }
 
 const (
@@ -47,7 +49,7 @@ const (
 )
 
 // Forms describes the texts that [Parse] reads.
-const Forms = "env:NAME, file:PATH[#FIELD.FIELD], command:PROGRAM [ARGUMENTS], git, keychain:SERVICE/ACCOUNT, op://..., bw:ITEM, pass:NAME or vault:PATH#FIELD"
+const Forms = "env:NAME, file:PATH[#FIELD.FIELD], login:PROGRAM, command:PROGRAM [ARGUMENTS], git, keychain:SERVICE/ACCOUNT, op://..., bw:ITEM, pass:NAME or vault:PATH#FIELD"
 
 // Parse reads the text of a source for a host. A text that begins with env: is for the caller, which has the variables: variable is
 // its name.
@@ -59,6 +61,9 @@ func Parse(text, host string) (s Source, variable string, err error) {
 		return s, rest, nil
 	case kind == "file" && rest != "":
 		return ofFile(rest), "", nil
+	case kind == "login" && len(words) == 1:
+		s, err = ofLogin(rest)
+		return s, "", err
 	case kind == "command" && len(words) > 0:
 		s.Argv = words
 	case text == "git":
@@ -97,7 +102,7 @@ func Parse(text, host string) (s Source, variable string, err error) {
 
 // Kinds returns the kinds of sources for which this machine has a program, or needs none.
 func Kinds() []string {
-	kinds := []string{"env", "file", "command"}
+	kinds := []string{"env", "file", "login", "command"}
 	keychain := "secret-tool"
 	if runtime.GOOS == "darwin" {
 		keychain = "security"
@@ -128,7 +133,10 @@ func (s Source) Fixed() bool { return s.File == "" && len(s.Argv) == 0 }
 
 // Read reads the value.
 func (s Source) Read(ctx context.Context) (value string, err error) {
-	if s.File != "" {
+	switch {
+	case s.Login != "":
+		return s.readLogin()
+	case s.File != "":
 		return s.readFile()
 	}
 	output, err := s.run(ctx)
@@ -183,29 +191,47 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 func (s Source) readFile() (string, error) {
-	f, err := os.OpenFile(s.File, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
+	if s.Field == nil {
+		content, err := s.content()
+		return strings.TrimRight(string(content), "\r\n"), err
+	}
+	at, err := s.field(s.Field)
 	if err != nil {
 		return "", err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil || len(content) > maxFile {
-		return "", errors.Join(err, fmt.Errorf("cannot read %s, or it is larger than %d bytes", s.File, maxFile))
-	}
-	if s.Field == nil {
-		return strings.TrimRight(string(content), "\r\n"), nil
-	}
-	var at any
-	if json.Unmarshal(content, &at) != nil {
-		return "", fmt.Errorf("%s is not JSON", s.File)
-	}
-	for _, name := range s.Field {
-		object, _ := at.(map[string]any)
-		at = object[name]
 	}
 	value, ok := at.(string)
 	if !ok {
 		return "", fmt.Errorf("%s has no text at %s", s.File, strings.Join(s.Field, "."))
 	}
 	return value, nil
+}
+
+// field returns a field of the file, and nil for one that is not there.
+func (s Source) field(names []string) (at any, err error) {
+	content, err := s.content()
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(content, &at) != nil {
+		return nil, fmt.Errorf("%s is not JSON", s.File)
+	}
+	for _, name := range names {
+		object, _ := at.(map[string]any)
+		at = object[name]
+	}
+	return at, nil
+}
+
+// content returns what is in the file.
+func (s Source) content() ([]byte, error) {
+	f, err := os.OpenFile(s.File, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil || len(content) > maxFile {
+		return nil, errors.Join(err, fmt.Errorf("cannot read %s, or it is larger than %d bytes", s.File, maxFile))
+	}
+	return content, nil
 }
