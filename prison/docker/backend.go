@@ -268,6 +268,9 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 			plan.weaker = append(plan.weaker, prison.Weakness{Kind: prison.LooseMemoryLimit, Text: socketsText(cause)})
 		}
 	}
+	if cause := unrecorded(p, prison.Spec{}); cause != nil {
+		plan.weaker = append(plan.weaker, prison.Unrecorded(cause.Error()))
+	}
 	for _, lacking := range plan.weaker {
 		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
 	}

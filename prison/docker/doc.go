@@ -26,6 +26,12 @@
 // The engine passes out the terminal of a command only while it starts the command. For a launched command, a
 // process of this program on the host, the keeper, holds the terminal: see Reexec in package inside.
 //
+// # Programs
+//
+// If root asks for a record of programs, each command begins with the entrance of package containers, which lets a process on the host
+// take its listener. All commands go through [inside.Container], so that none begins without it. What the first process executes to
+// check the image, before there is a command, is not recorded.
+//
 // # Network
 //
 // The engine gives a container no network. A network is an interface, tap(4), whose other end is a descriptor of

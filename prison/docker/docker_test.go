@@ -76,7 +76,7 @@ func options() prisontest.Options {
 	// other tests may run at the same time
 	uid := 1879100000 + os.Getpid()%60000
 	// root runs these parts already
-	return prisontest.Options{UID: uid, GID: uid, Image: testImage(), Network: prisontest.Required("network"), Brief: os.Geteuid() != 0}
+	return prisontest.Options{UID: uid, GID: uid, Image: testImage(), Network: prisontest.Required("network"), Brief: os.Geteuid() != 0, Record: true}
 }
 
 func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }

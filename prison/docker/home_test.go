@@ -26,7 +26,7 @@ func TestHomeRemoved(t *testing.T) {
 	e := engine(t)
 	for round := range 2 {
 		status, out := sh(t, p, `exec 2>/dev/null
-			id -un && touch ~/x && ! echo y >>/etc/passwd && ! touch /home/.accounts/x && ! rm /home/.accounts/passwd && ls -A /home`)
+			id -un && touch ~/x && ! echo y >>/etc/passwd && ! touch /home/.accounts/x && ! rm /home/.accounts/passwd && ls -AI .enter /home`)
 		if want := s.User + "\n.accounts\n.run\n" + s.User + "\n"; status != 0 || out != want {
 			t.Errorf("round %d: status %d, %q, want %q", round, status, out, want)
 		}
@@ -60,7 +60,7 @@ func TestHomeEmptied(t *testing.T) {
 			t.Fatal(err)
 		}
 		once(t, "rm -r "+gone, homeVolume(t, s)+":/home")
-		status, out := sh(t, again(t, b, s), "exec 2>/dev/null; id -un && touch ~/x && ls -A /home /home/.accounts")
+		status, out := sh(t, again(t, b, s), "exec 2>/dev/null; id -un && touch ~/x && ls -AI .enter /home /home/.accounts")
 		if want := s.User + "\n/home:\n.accounts\n.run\n" + s.User + "\n\n/home/.accounts:\ngroup\npasswd\n"; status != 0 || out != want {
 			t.Errorf("without %s: status %d, %q, want %q", gone, status, out, want)
 		}
@@ -132,7 +132,7 @@ func TestHomeOfEverybody(t *testing.T) {
 	ref := altered(t, fmt.Sprintf("airlock-test-everybody:%d", os.Getpid()), "chmod 777 /home && touch /home/of-the-image")
 	s, p := started(t, b, func(s *prison.Spec) { s.Image = ref })
 	for round := range 2 {
-		if status, out := sh(t, p, "stat -c %u:%a /home; ls -A /home; ! mv /home/.accounts /home/.other 2>/dev/null"); status != 0 || out != "0:755\n.accounts\n.run\n"+s.User+"\n" {
+		if status, out := sh(t, p, "stat -c %u:%a /home; ls -AI .enter /home; ! mv /home/.accounts /home/.other 2>/dev/null"); status != 0 || out != "0:755\n.accounts\n.run\n"+s.User+"\n" {
 			t.Errorf("round %d: status %d, %q", round, status, out)
 		}
 		if round > 0 {

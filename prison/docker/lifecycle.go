@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/watch/containers"
 
 	"github.com/docker/docker/api/types/container"
 )
@@ -101,7 +102,7 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 	if inside.Runs(old) {
 		return i, errRunning
 	}
-	if err := errors.Join(checkOwner(s), checkNetwork(s), enforceable(s)); err != nil {
+	if err := errors.Join(checkOwner(s), checkNetwork(s), checkPrograms(p, s)); err != nil {
 		return i, err
 	}
 	i, err = e.raise(ctx, p, r, s, old)
@@ -136,7 +137,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	if h.incomplete {
 		old = nil // an existing container must be replaced
 	}
-	if err := endNetwork(ctx, s.Dir); err != nil {
+	if err := errors.Join(endNetwork(ctx, s.Dir), containers.End(ctx, s.Dir)); err != nil {
 		return i, err
 	}
 	if err := e.hold(ctx, p, r, s); err != nil {
@@ -155,28 +156,13 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 		return i, err
 	}
 	p.Weaker = plan.weaker
+	if s.Record && unrecorded(p, s) == nil {
+		if err := containers.Expect(s.Dir); err != nil {
+			return i, err
+		}
+	}
 	err = e.run(ctx, p, r, s)
-	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: append(p.Weaker, unrecorded(p, s)...)}, err
-}
-
-// enforceable returns an error for a prison with rules that only the native backend can enforce.
-func enforceable(s prison.Spec) error {
-	if len(s.Deny) == 0 {
-		return nil
-	}
-	return &prison.Unavailable{Backend: "docker", Reason: "rules for programs (airlock.exec.deny, or a policy's) need a native prison",
-		Mend: []string{"git config airlock.backend native"}}
-}
-
-// unrecorded returns the weakness of a prison whose programs should be recorded: only the native backend has a recorder.
-func unrecorded(p *dialect.Platform, s prison.Spec) []prison.Weakness {
-	switch {
-	case !s.Record:
-		return nil
-	case p.Foreign(p.RuntimeOf(s)):
-		return []prison.Weakness{prison.Unrecorded("the runtime has a kernel of its own, which starts them")}
-	}
-	return []prison.Weakness{prison.Unrecorded("only a native prison has a recorder")}
+	return prison.Isolation{Runtime: p.RuntimeOf(s), Weaker: p.Weaker}, err
 }
 
 // renew makes the container, unless the old one still matches the plan. The home stays; /etc comes from the image.
@@ -265,6 +251,9 @@ func (e *engine) run(ctx context.Context, p *dialect.Platform, r *record, s pris
 		return err
 	}
 	e.limitSockets(ctx, p, r, s)
+	if err := e.recordPrograms(ctx, p, r, s); err != nil {
+		return err
+	}
 	if r.Shell = heard(); r.Shell == "" { // the first process has ended, or the first attempt to start failed
 		var err error
 		if r.Shell, err = e.ask(ctx, r.Container, userOf(s), sayShell); err != nil && !errors.Is(err, prison.ErrNotRunning) {
@@ -301,6 +290,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 		return nil, prison.ErrNotRunning
 	}
 	box := &inside.Container{Engine: e.Engine, ID: r.Container, User: userOf(s), HostDir: s.Dir, Variables: r.Variables}
+	box.Recorded = containers.Recorded(s.Dir)
 	if c.State.Paused {
 		thawed, err := box.ThawAbandoned(ctx)
 		if err != nil {
@@ -311,6 +301,9 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 			return nil, &prison.Unavailable{Backend: dialect.Name, Frozen: true, Reason: fmt.Sprintf("the container %s is paused", container),
 				Mend: []string{"docker unpause " + container}}
 		}
+	}
+	if box.Recorded && !containers.Alive(s.Dir) { // the record has ended, or somebody else has restarted the container
+		return nil, prison.ErrNotRunning
 	}
 	reconnectNetwork(ctx, newNetworkOrder(s, r))
 	if r.Shell != "" {
@@ -384,7 +377,7 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 			return err
 		}
 	}
-	err = errors.Join(inside.AwaitKeeper(ctx, s.Dir), endNetwork(ctx, s.Dir))
+	err = errors.Join(inside.AwaitKeeper(ctx, s.Dir), endNetwork(ctx, s.Dir), containers.End(ctx, s.Dir))
 	if r.Holder != "" {
 		err = errors.Join(err, e.removeAll(ctx, r.Key, roleHolder))
 	}

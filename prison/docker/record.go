@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/watch/containers"
 )
 
 // recordName is the file of the record in the prison's host folder.
@@ -61,7 +62,7 @@ func newRecord(host string) (*record, error) {
 
 // forget removes the record and the files beside it.
 func forget(dir string) error {
-	for _, file := range slices.Concat(inside.KeeperFiles(), networkFiles, []string{filterName, recordName}) {
+	for _, file := range slices.Concat(inside.KeeperFiles(), networkFiles, containers.Files, []string{filterName, recordName}) {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

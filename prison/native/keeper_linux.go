@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/usernet"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
+	"github.com/git-airlock/git-airlock/prison/watch/recorders"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,8 +37,8 @@ type keeper struct {
 	limits   *walls.Limits
 	init     *os.Process
 	link     wire.Conn
-	network  *usernet.Network // set for an open network
-	programs *programs        // set for a prison whose programs are recorded
+	network  *usernet.Network     // set for an open network
+	programs *recorders.Recorders // set for a prison whose programs are recorded
 	command  *wire.Command
 	log      *os.File
 	logged   int64
@@ -283,7 +284,7 @@ func (s state) clear(dir string) error {
 	if err := errors.Join(s.Init.end(), s.Relay.end()); err != nil {
 		return err // its control groups could not be removed either
 	}
-	s.Recorder.await(recorderPatience) // it ends when its keeper has ended, after it has written everything
+	s.Recorder.await(recorders.Patience) // it ends when its keeper has ended, after it has written everything
 	if err := s.Recorder.end(); err != nil {
 		return err
 	}

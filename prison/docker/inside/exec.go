@@ -41,6 +41,7 @@ type Container struct {
 	HostDir   string
 	Base      []string     // variables that the container's own environment does not contain
 	Variables bool         // whether variables were passed into the container, see [GiveVariables]
+	Recorded  bool         // whether the programs of commands are recorded, see package containers
 	End       func() error // called by Close to end the container; may be nil
 
 	once   sync.Once
@@ -149,14 +150,8 @@ func (r *Container) begin(ctx context.Context, p prison.Process, script, mode st
 		Tty: p.Terminal != nil, AttachStdin: p.Stdin != nil || p.Terminal != nil, AttachStdout: true, AttachStderr: true,
 	}
 	var err error
-	if x.id, err = r.createExec(ctx, options); err != nil {
-		return nil, err
-	}
-	x.stream, err = r.ContainerExecAttach(ctx, x.id, container.ExecAttachOptions{Tty: options.Tty})
-	if err != nil {
-		return nil, r.lost(ctx, "execute command", err)
-	}
-	return x, nil
+	x.id, x.stream, err = r.execute(ctx, options)
+	return x, err
 }
 
 // environment returns the variables of the process itself.
@@ -165,17 +160,6 @@ func (r *Container) environment(p prison.Process, t *prison.Terminal) []string {
 		return p.Env
 	}
 	return slices.Concat([]string{"TERM=" + cmp.Or(t.Term, "xterm-256color")}, p.Env)
-}
-
-func (r *Container) createExec(ctx context.Context, o container.ExecOptions) (string, error) {
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	o.User = r.User
-	c, err := r.ContainerExecCreate(bounded, r.ID, o)
-	if err != nil {
-		return "", r.lost(ctx, "execute command", err)
-	}
-	return c.ID, nil
 }
 
 // lost turns an error of the engine into one that names the cause, if the container has ended.
@@ -326,12 +310,8 @@ func (r *Container) containerRuns(ctx context.Context) bool {
 func (r *Container) Plain(ctx context.Context, argv []string) (int, error) {
 	x := &execution{Container: r}
 	var err error
-	if x.id, err = r.createExec(ctx, container.ExecOptions{Cmd: argv, WorkingDir: "/", AttachStdout: true}); err != nil {
+	if x.id, x.stream, err = r.execute(ctx, container.ExecOptions{Cmd: argv, WorkingDir: "/", AttachStdout: true}); err != nil {
 		return 0, err
-	}
-	x.stream, err = r.ContainerExecAttach(ctx, x.id, container.ExecAttachOptions{})
-	if err != nil {
-		return 0, r.lost(ctx, "execute command", err)
 	}
 	defer x.stream.Close()
 	defer context.AfterFunc(ctx, x.stream.Close)()

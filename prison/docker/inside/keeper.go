@@ -53,6 +53,7 @@ type order struct {
 	User      string
 	Base      [][]byte // see [Container]
 	Variables bool
+	Recorded  bool
 	Argv, Env [][]byte
 	Dir, Term string
 	Size      prison.Size
@@ -90,7 +91,7 @@ func (r *Container) startKeeper(ctx context.Context, p prison.Process) error {
 		return err
 	}
 	text, err := json.Marshal(order{
-		Host: r.Host, Container: r.ID, User: r.User, Base: packAll(r.Base), Variables: r.Variables, Argv: packAll(p.Argv), Env: packAll(p.Env), Dir: p.Dir,
+		Host: r.Host, Container: r.ID, User: r.User, Base: packAll(r.Base), Variables: r.Variables, Recorded: r.Recorded, Argv: packAll(p.Argv), Env: packAll(p.Env), Dir: p.Dir,
 		Term: p.Terminal.Term, Size: p.Terminal.Size,
 	})
 	if err != nil {
@@ -166,7 +167,7 @@ func keep(dir string) error {
 	}
 	defer log.Close()
 	screen := &shared{log: log}
-	box := &Container{Engine: e, ID: o.Container, User: o.User, HostDir: dir, Base: unpackAll(o.Base), Variables: o.Variables}
+	box := &Container{Engine: e, ID: o.Container, User: o.User, HostDir: dir, Base: unpackAll(o.Base), Variables: o.Variables, Recorded: o.Recorded}
 	return box.keepScreen(context.Background(), o.process(), listener, screen)
 }
 

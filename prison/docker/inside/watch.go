@@ -68,21 +68,32 @@ while read -r _; do
 done
 `
 
+// watchPrograms are the programs of the script. The agent cannot replace them, since the image is read-only.
+var watchPrograms = []string{
+	"/bin/mktemp", "/bin/rm", "/bin/stat", "/bin/touch", "/usr/bin/mktemp", "/usr/bin/rm", "/usr/bin/stat", "/usr/bin/touch",
+}
+
+// shell returns the best shell of the image, if it is known.
+func (r *Container) shell() string {
+	for _, v := range r.Base {
+		if shell, ok := strings.CutPrefix(v, "SHELL="); ok {
+			return shell
+		}
+	}
+	return Shell
+}
+
 // Watch implements [prison.Prison].
 func (r *Container) Watch(ctx context.Context, paths []string) (<-chan struct{}, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("nothing to watch")
 	}
-	argv := append([]string{Shell, "-c", watchScript, "sh", watchScript}, paths...)
-	id, err := r.createExec(ctx, container.ExecOptions{
+	argv := append([]string{r.shell(), "-c", watchScript, "sh", watchScript}, paths...)
+	_, stream, err := r.execute(ctx, container.ExecOptions{
 		Cmd: argv, WorkingDir: "/", AttachStdin: true, AttachStdout: true, AttachStderr: true,
-	})
+	}, watchPrograms...)
 	if err != nil {
 		return nil, err
-	}
-	stream, err := r.ContainerExecAttach(ctx, id, container.ExecAttachOptions{})
-	if err != nil {
-		return nil, r.lost(ctx, "watch", err)
 	}
 	answers, w := io.Pipe()
 	go func() {

@@ -25,5 +25,8 @@ func FilterNetwork() error { return nil }
 // ListenToPrograms fails on this processor.
 func ListenToPrograms() (*os.File, error) { return nil, CheckPrograms() }
 
+// ProgramFilter returns nothing on this processor.
+func ProgramFilter() (filter []byte, flags uint32) { return nil, 0 }
+
 // CheckPrograms returns an error: there is no filter for this processor.
 func CheckPrograms() error { return errors.New(filterMissing) }

@@ -4,6 +4,7 @@ package walls
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -36,11 +37,23 @@ func programFilter(calls []uint32) program {
 // that it returns, see package execs. Until somebody answers, the calls wait. A process that waits can be killed.
 func ListenToPrograms() (*os.File, error) { return listenTo(programCalls) }
 
+// ProgramFilter returns the filter of [ListenToPrograms] as the kernel reads it, for a program that cannot call that function, and
+// the flags of seccomp(2). The filter is an array of struct sock_filter.
+func ProgramFilter() (filter []byte, flags uint32) {
+	for _, f := range programFilter(programCalls) {
+		filter = binary.NativeEndian.AppendUint16(filter, f.Code)
+		filter = binary.NativeEndian.AppendUint32(append(filter, f.Jt, f.Jf), f.K)
+	}
+	return filter, listenFlags
+}
+
+// listenFlags make a listener. Its calls can be interrupted by a deadly signal only.
+const listenFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+
 func listenTo(calls []uint32) (*os.File, error) {
 	p := programFilter(calls)
 	fprog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
-	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
+	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listenFlags, uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(p)
 	if e != 0 {
 		return nil, e

@@ -51,7 +51,7 @@ func (p poll) awake() {
 }
 
 // tend notes the ends of processes and writes records, until the keeper closes its link.
-func (r *recorder) tend() {
+func (r *recorder) tend(link wire.Conn) {
 	var proc procfs
 	events := make([]unix.EpollEvent, 64)
 	for open := true; open; {
@@ -61,7 +61,7 @@ func (r *recorder) tend() {
 			case eventTag:
 				r.poll.awake()
 			case linkTag:
-				open = false
+				open = r.hear(link)
 			default:
 				r.died(&proc, tag)
 			}

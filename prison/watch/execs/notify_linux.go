@@ -62,11 +62,27 @@ func (l listener) receive(n *notification) bool {
 	}
 }
 
+// await waits for a call, and returns false when no process is left. Kernels before 6.11 wait for ever to receive one then.
+func (l listener) await() bool {
+	p := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(p, -1); err != unix.EINTR {
+			return err == nil && p[0].Revents&unix.POLLIN != 0
+		}
+	}
+}
+
 // abandoned reports whether no process has the filter any more.
 func (l listener) abandoned() bool {
-	p := []unix.PollFd{{Fd: int32(l)}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLNVAL|unix.POLLERR) != 0
+	return l.events()&(unix.POLLHUP|unix.POLLNVAL|unix.POLLERR) != 0
+}
+
+func (l listener) events() int16 {
+	p := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	if n, err := unix.Poll(p, 0); err != nil || n == 0 {
+		return 0
+	}
+	return p[0].Revents
 }
 
 // proceed lets a call continue. It reports whether the process was still waiting.
@@ -89,11 +105,20 @@ func (l listener) send(a answer) bool {
 	}
 }
 
+// Slots is the number of listeners that a recorder can have at the same time.
+const Slots = 128
+
 // shared is the memory that a recorder shares with its successor. The kernel writes each call there, so that no call is lost
 // with the recorder that has received it.
 type shared struct {
-	now notification
-	seq uint64 // the number of the last record
+	seq   uint64 // the number of the last record
+	slots [Slots]slot
+}
+
+// slot is the state of one listener.
+type slot struct {
+	now      notification
+	entering bool // see [Given]
 }
 
 func mapShared(fd int) (*shared, error) {
@@ -126,17 +151,21 @@ func NewShared() (s Shared, err error) {
 	return s, err
 }
 
-// Mark is what a recorder is doing. The same mark after a while means that it does nothing although a call waits.
+// Mark is what a recorder is doing for a listener. The same mark after a while means that it does nothing although a call waits.
 type Mark struct {
 	call, last uint64
 	waiting    bool
 }
 
-// Mark returns what the current recorder is doing. waits is false if no call waits.
-func (s Shared) Mark(listener int) (m Mark, waits bool) {
-	p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
-	n, err := unix.Poll(p, 0)
-	m = Mark{call: atomic.LoadUint64(&s.memory.now.id), last: atomic.LoadUint64(&s.memory.seq)}
-	m.waiting = err == nil && n > 0 && p[0].Revents&unix.POLLIN != 0
+// Mark returns what the current recorder is doing for a listener. waits is false if no call waits.
+func (s Shared) Mark(number int, f *os.File) (m Mark, waits bool) {
+	m = Mark{call: atomic.LoadUint64(&s.memory.slots[number].now.id), last: atomic.LoadUint64(&s.memory.seq)}
+	m.waiting = listener(f.Fd()).events()&unix.POLLIN != 0
 	return m, m.waiting || m.call != 0
 }
+
+// Reuse prepares a slot for another listener.
+func (s Shared) Reuse(g Given) { s.memory.slots[g.Slot] = slot{entering: g.Enters} }
+
+// Abandoned reports whether no process makes calls to a listener any more.
+func Abandoned(f *os.File) bool { return listener(f.Fd()).abandoned() }

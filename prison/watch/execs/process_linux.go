@@ -105,6 +105,7 @@ func (p *procfs) image(pid int) (m image) {
 type ids struct {
 	group, parent int // outside
 	inside        int
+	outside       bool // the process is in the pid namespace of the recorder
 }
 
 // ids reads the numbers of a process. They are zero for a process that does not exist.
@@ -122,7 +123,7 @@ func (p *procfs) ids(pid int) (n ids) {
 		case "PPid":
 			n.parent = number
 		case "NSpid":
-			n.inside = number
+			n.inside, n.outside = number, len(fields) == 1
 			return n // the fields come in this order
 		}
 	}

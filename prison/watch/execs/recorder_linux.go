@@ -1,6 +1,7 @@
 package execs
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -20,18 +21,15 @@ const (
 	maxQueue = 1024
 )
 
-// recorder answers the calls of a prison, and keeps the record. Calls are handled by one goroutine ([recorder.answer]), and the
-// ends of processes by another ([recorder.tend]), which also writes.
+// recorder keeps the record of a prison. The calls of each listener are handled by one goroutine ([answerer.answer]), and the ends of
+// processes by another ([recorder.tend]), which also writes.
 type recorder struct {
-	listener listener
-	rules    *Rules
-	digests  digests
-	shared   *shared
-	mask     func([]string) []string
-	out      *file
-	poll     poll
-	proc     procfs // of answer
-	scratch  procfs // of inspect, which needs the lock
+	rules   *Rules
+	shared  *shared
+	mask    func([]string) []string
+	out     *file
+	poll    poll
+	scratch procfs // of inspect, which needs the lock
 
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
@@ -62,19 +60,30 @@ type entry struct {
 	written bool
 }
 
+// answerer answers the calls of one listener. A process has only one listener, so that no other goroutine handles its calls.
+type answerer struct {
+	*recorder
+	listener listener
+	slot     *slot
+	polls    bool     // other listeners outlive this one
+	hidden   []string // see [Given]
+	digests  digests
+	proc     procfs
+}
+
 // answer handles calls until no process is left.
-func (r *recorder) answer() {
-	n := &r.shared.now
+func (r *answerer) answer() {
+	n := &r.slot.now
 	if n.id != 0 { // a previous recorder has received it
 		r.take(n)
 	}
-	for r.listener.receive(n) {
+	for (!r.polls || r.listener.await()) && r.listener.receive(n) {
 		r.take(n)
 	}
 }
 
 // take handles one call.
-func (r *recorder) take(n *notification) {
+func (r *answerer) take(n *notification) {
 	switch int(n.number) {
 	case unix.SYS_EXECVE, unix.SYS_EXECVEAT:
 		r.execute(n)
@@ -86,9 +95,14 @@ func (r *recorder) take(n *notification) {
 }
 
 // execute handles a call of execve or execveat. Once the process continues, the call or a signal may end what can be read about it.
-func (r *recorder) execute(n *notification) {
+func (r *answerer) execute(n *notification) {
+	if r.slot.entering {
+		r.listener.proceed(n)
+		r.slot.entering = false
+		return
+	}
 	c, check := readCall(n)
-	if check {
+	if check || slices.Contains(r.hidden, c.path) {
 		r.listener.proceed(n)
 		return
 	}
@@ -107,7 +121,7 @@ func (r *recorder) execute(n *notification) {
 }
 
 // answerCall lets a call continue, or refuses it. It reports whether the process was still waiting.
-func (r *recorder) answerCall(n *notification, e *entry) bool {
+func (r *answerer) answerCall(n *notification, e *entry) bool {
 	if e.Deny != nil {
 		return r.listener.refuse(n, unix.EPERM)
 	}
@@ -115,7 +129,7 @@ func (r *recorder) answerCall(n *notification, e *entry) bool {
 }
 
 // processOf returns the process of a thread that makes a call. It is fresh if it has not made any before.
-func (r *recorder) processOf(thread int, now image) (p *process, fresh bool) {
+func (r *answerer) processOf(thread int, now image) (p *process, fresh bool) {
 	group := thread
 	if now.threads > 1 {
 		group = r.proc.ids(thread).group
@@ -188,8 +202,8 @@ const topDepth = 2
 const maxDescent = 64
 
 // descent returns the number inside of a parent, and the depth of its children. A process that has executed no program, such as the
-// subshell of a shell, counts as its parent.
-func (r *recorder) descent(parent int) (inside, depth int) {
+// subshell of a shell, counts as its parent. An engine's process is outside, and has no number.
+func (r *answerer) descent(parent int) (inside, depth int) {
 	for range maxDescent {
 		r.mu.Lock()
 		p := r.processes[parent]
@@ -203,13 +217,13 @@ func (r *recorder) descent(parent int) (inside, depth int) {
 		} else if n = r.proc.ids(parent); n.inside == 0 {
 			return inside, 0
 		}
-		if inside == 0 {
+		if inside == 0 && !n.outside {
 			inside = n.inside
 		}
 		switch {
 		case p != nil:
 			return inside, p.depth + 1
-		case n.inside == 1:
+		case n.inside == 1 || n.outside:
 			return inside, 1
 		}
 		parent = n.parent
@@ -218,7 +232,7 @@ func (r *recorder) descent(parent int) (inside, depth int) {
 }
 
 // exit handles a call of exit or exit_group. It checks the program before its memory goes away.
-func (r *recorder) exit(n *notification) {
+func (r *answerer) exit(n *notification) {
 	thread, whole := int(n.thread), int(n.number) == unix.SYS_EXIT_GROUP
 	r.mu.Lock()
 	p := r.processes[thread]

@@ -2,6 +2,7 @@ package execs
 
 import (
 	"encoding/json"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ type Config struct {
 	Dir  string   // the folder for the record, packed
 	Deny []string // rules, packed, see [ParseRules]
 	Env  []string // the variables of the prison, packed, whose values are masked
+	Ends bool     // the recorder kills the process of the pidfd that it inherits when the link to the keeper is closed
 }
 
 // shortestValue is the length of the shortest value of a variable that is masked. Shorter ones are in many words.
@@ -51,23 +53,38 @@ func Begin(mask func([]string) []string) {
 // priority is the nice value of the thread that answers: a process inside waits for it.
 const priority = -10
 
-// record is the role of the recorder. The descriptors are the link to the keeper, and the memory of [NewShared].
+// Given is a message from the keeper with a listener. The first message to a recorder, and no other, may come without one.
+type Given struct {
+	Slot int // in the shared memory
+	// Enters reports that the first call is the one with which a process in a container leaves the program that has asked for
+	// the listener. It is not recorded.
+	Enters bool
+	// Hidden are the paths of programs that are not recorded, since commands of ours execute them again and again.
+	Hidden []string
+}
+
+// record is the role of the recorder. The descriptors are the link to the keeper, the memory of [NewShared], and a pidfd if the
+// configuration says so.
 func record(config []byte, mask func([]string) []string) int {
 	var c Config
 	if json.Unmarshal(config, &c) != nil {
 		return 1
 	}
-	c.Dir = wire.Unpack(c.Dir)
 	link, err := wire.AwaitParent()
 	if err != nil {
 		return 1
 	}
 	memory := wire.InheritedFile(1)
-	files, err := link.Recv(&wire.Announcement{})
-	if err != nil || len(files) != 1 {
+	if c.Ends {
+		first := wire.InheritedFile(2)
+		defer func() { unix.PidfdSendSignal(int(first.Fd()), unix.SIGKILL, nil, 0) }()
+	}
+	var g Given
+	files, err := link.Recv(&g)
+	if err != nil {
 		return 1 // the prison did not come to be
 	}
-	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]*process{}, digests: digests{map[contentID]string{}}, listener: listener(files[0].Fd())}
+	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]*process{}}
 	r.drained = sync.NewCond(&r.mu)
 	if r.rules, err = ParseRules(wire.UnpackAll(c.Deny)); err != nil {
 		return 1
@@ -76,20 +93,40 @@ func record(config []byte, mask func([]string) []string) int {
 		return 1
 	}
 	var last uint64
-	if r.out, last, err = openFile(c.Dir); err != nil {
+	if r.out, last, err = openFile(wire.Unpack(c.Dir)); err != nil {
 		return 1
 	}
 	r.shared.seq = max(r.shared.seq, last)
 	if r.poll, err = newPoll(link); err != nil {
 		return 1
 	}
-	r.listener.prepare()
+	r.listen(g, files)
+	r.tend(link)
+	return 0
+}
+
+// listen answers the calls of a listener.
+func (r *recorder) listen(g Given, files []*os.File) {
+	if len(files) != 1 || g.Slot < 0 || g.Slot >= Slots {
+		wire.CloseAll(files)
+		return
+	}
 	go func() {
+		defer files[0].Close()
 		runtime.LockOSThread()
 		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and it is only faster
-		r.answer()
+		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], polls: g.Enters, hidden: g.Hidden, digests: digests{map[contentID]string{}}}
+		a.listener.prepare()
+		a.answer()
 	}()
-	r.tend()
-	runtime.KeepAlive(files)
-	return 0
+}
+
+// hear takes a message from the keeper. It returns false when the keeper has closed the link.
+func (r *recorder) hear(link wire.Conn) bool {
+	var g Given
+	files, err := link.Recv(&g)
+	if err == nil {
+		r.listen(g, files)
+	}
+	return err == nil
 }

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,5 +45,30 @@ func TestCommand(t *testing.T) {
 		if got := Command(r); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// TestWithoutTries leaves out what a shell has tried, and nothing else.
+func TestWithoutTries(t *testing.T) {
+	failed := func(pid int, path string, argv ...string) execs.Record {
+		return execs.Record{PID: pid, Path: path, Argv: argv}
+	}
+	ran := started(1, 0, "expr", 0, 1)
+	ran.Argv = []string{"expr", "1"}
+	denied, rule := failed(3, "/usr/local/bin/rm", "rm"), "rm"
+	denied.Deny = &rule
+	later := denied
+	later.Path = "/usr/bin/rm"
+	all := []execs.Record{
+		failed(1, "/usr/local/bin/expr", "expr", "1"), failed(2, "/bin/expr", "expr", "1"), ran,
+		failed(2, "/bin/expr", "expr", "1"), failed(2, "/usr/bin/expr", "expr", "2"), denied, later,
+	}
+	want := []string{"/bin/expr", "/bin/expr", "/bin/expr", "/usr/bin/expr", "/usr/bin/rm"}
+	var got []string
+	for _, r := range WithoutTries(all) {
+		got = append(got, r.Path)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }

@@ -25,7 +25,8 @@ func execsCommand() *cli.Command {
 		Name: "execs", Usage: "list the programs that ran in the prison",
 		UsageText: "git airlock execs [RUN] [--tree] [--top] [--since COMMIT] [--json]",
 		Description: "Prints each call of execve(2) in the prison, oldest first: its number, the time, the exit status of the process, the time that\n" +
-			"it took, and the command line with secrets masked. \"-\" as status means that no program ran, or that it has not ended.\n\n" +
+			"it took, and the command line with secrets masked. \"-\" as status means that no program ran, or that it has not ended.\n" +
+			"Only --json has the calls with which a shell has looked for a program in the folders of PATH.\n\n" +
 			"With a RUN, the programs are those in the record of that run, see git-airlock-inspect(1). This works in every repository that\n" +
 			"has the record.\n\n" +
 			"The record is made outside of the prison. It contains no commands that a shell has built in, and no code inside an\n" +
@@ -81,6 +82,7 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 	if c.Bool(edge.JSONFlag.Name) {
 		return printExecs(c.App.Writer, found, missing)
 	}
+	found = programs.WithoutTries(found)
 	rows := make([]programs.Row, len(found))
 	for i, r := range found {
 		rows[i].Record = r

@@ -1,0 +1,163 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+)
+
+// Names in the host folder of a prison: the folder of the keeper's socket, and the file with a [state].
+const (
+	folderName = "programs"
+	stateName  = "programs.json"
+)
+
+// Files are the files that a record leaves in the host folder of a prison, beside the record.
+var Files = []string{folderName + "/" + wire.SocketName, folderName, stateName}
+
+// Patience bounds the end of a keeper, which waits until the record is complete.
+const Patience = 5 * time.Second
+
+// state is what the host stores about a record.
+type state struct {
+	Container string `json:"container"`
+	Recorder  int    `json:"recorder"` // process id
+}
+
+// Order is what to record.
+type Order struct {
+	Dir       string // the host folder of the prison
+	Container string // the engine's id of the container
+	First     int    // process id of its first process
+	Deny      []string
+	Env       []string // the variables of the prison, whose values are masked
+}
+
+// packed returns the order in the form of a message.
+func (o Order) packed() Order {
+	o.Dir, o.Deny, o.Env = wire.Pack(o.Dir), wire.PackAll(o.Deny), wire.PackAll(o.Env)
+	return o
+}
+
+func (o Order) unpacked() Order {
+	o.Dir, o.Deny, o.Env = wire.Unpack(o.Dir), wire.UnpackAll(o.Deny), wire.UnpackAll(o.Env)
+	return o
+}
+
+// word is a message to the keeper.
+type word struct {
+	PID    int      // of a process that is waiting for its listener
+	Hidden []string // see [execs.Given]
+	Watch  bool     // the keeper keeps the connection open as long as it runs
+}
+
+// reply is the keeper's answer.
+type reply struct {
+	Error     string
+	Elsewhere bool // see [ErrElsewhere]
+}
+
+func (r reply) err() error {
+	switch {
+	case r.Elsewhere:
+		return ErrElsewhere
+	case r.Error != "":
+		return errors.New(r.Error)
+	}
+	return nil
+}
+
+// Check returns an error if programs in containers cannot be recorded here.
+func Check() error {
+	switch {
+	case os.Geteuid() != 0:
+		return errors.New("only root can read the arguments of programs in a container")
+	case !written():
+		return errors.New("not on this processor")
+	}
+	return walls.CheckPrograms()
+}
+
+// Expect makes Recorded return true, so that no command is executed before [Start].
+func Expect(dir string) error { return hostfile.Write(filepath.Join(dir, stateName), state{}) }
+
+// Start starts the keeper of a container's record.
+func Start(ctx context.Context, o Order) error {
+	p, link, err := wire.Detach(keeperRole, o.packed(), wire.RoleEnv)
+	if err != nil {
+		return fmt.Errorf("start the keeper of the programs' record: %w", err)
+	}
+	defer link.Close()
+	stop := context.AfterFunc(ctx, func() { p.Kill() }) // it may have ended
+	var r reply
+	_, err = link.Recv(&r)
+	switch {
+	case !stop():
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("the keeper of the programs' record ended: %w", err)
+	}
+	return r.err()
+}
+
+// Recorded reports whether the programs of the prison with a host folder are recorded.
+func Recorded(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, stateName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Alive reports whether the keeper of a record runs.
+func Alive(dir string) bool {
+	c, err := wire.Dial(filepath.Join(dir, folderName))
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
+// Follow records what a process executes that an engine has started with a command of [Enter]. pid is its process id. The process
+// waits until Follow is called.
+func Follow(dir string, pid int, hidden []string) error {
+	c, err := wire.Dial(filepath.Join(dir, folderName))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var r reply
+	if err := c.Send(word{PID: pid, Hidden: hidden}); err != nil {
+		return err
+	}
+	if _, err := c.Recv(&r); err != nil {
+		return fmt.Errorf("record programs: %w", err)
+	}
+	return r.err()
+}
+
+// End waits for the end of the keeper of a container that has ended. A keeper that does not end in time is killed.
+func End(ctx context.Context, dir string) error {
+	folder := filepath.Join(dir, folderName)
+	if c, err := wire.Dial(folder); err == nil {
+		defer c.Close()
+		c.Send(word{Watch: true}) //nolint:errcheck // it has ended
+		select {
+		case <-c.Gone():
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(Patience):
+			wire.KillListener(folder) //nolint:errcheck // it has ended
+		}
+	}
+	err := os.Remove(filepath.Join(dir, stateName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

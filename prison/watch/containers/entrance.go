@@ -1,0 +1,119 @@
+package containers
+
+import (
+	"encoding/binary"
+	"runtime"
+)
+
+const (
+	// entrancePath is where the entrance is inside.
+	entrancePath = "/" + entranceName
+	entranceName = "home/.enter"
+
+	loadAddress = 0x400000
+	headSize    = 64 + 56 // of an ELF file with one segment
+
+	amd64Machine = 62  // EM_X86_64
+	arm64Machine = 183 // EM_AARCH64
+)
+
+// The instructions of the entrance:
+//
+//	result = seccomp(SECCOMP_SET_MODE_FILTER, flags, filter)
+//	if result >= 0: execve(argv[1], argv+1, environment)
+//	exit_group(126)
+//
+// The flags are at an offset, and the address of the filter is relative to the end of an instruction. The filter, struct sock_fprog,
+// follows the instructions.
+var amd64Code = []byte{
+	0xb8, 0x3d, 0x01, 0x00, 0x00, // mov eax, 317
+	0xbf, 0x01, 0x00, 0x00, 0x00, // mov edi, 1
+	0xbe, 0x00, 0x00, 0x00, 0x00, // mov esi, flags
+	0x48, 0x8d, 0x15, 0x2a, 0x00, 0x00, 0x00, // lea rdx, [filter]
+	0x0f, 0x05, // syscall
+	0x85, 0xc0, // test eax, eax
+	0x78, 0x18, // js fail
+	0x48, 0x8b, 0x0c, 0x24, // mov rcx, [rsp]
+	0x48, 0x8d, 0x74, 0x24, 0x10, // lea rsi, [rsp+16]
+	0x48, 0x8b, 0x3e, // mov rdi, [rsi]
+	0x48, 0x8d, 0x54, 0xcc, 0x10, // lea rdx, [rsp+8*rcx+16]
+	0xb8, 0x3b, 0x00, 0x00, 0x00, // mov eax, 59
+	0x0f, 0x05, // syscall
+	0xbf, 0x7e, 0x00, 0x00, 0x00, // fail: mov edi, 126
+	0xb8, 0xe7, 0x00, 0x00, 0x00, // mov eax, 231
+	0x0f, 0x05, // syscall
+}
+
+var arm64Code = []uint32{
+	0xd28022a8, // mov x8, 277
+	0xd2800020, // mov x0, 1
+	0xd2800001, // mov x1, flags
+	0x100001a2, // adr x2, filter
+	0xd4000001, // svc 0
+	0xb7f80100, // tbnz x0, 63, fail
+	0xf94003e9, // ldr x9, [sp]
+	0x910043e1, // add x1, sp, 16
+	0xf9400020, // ldr x0, [x1]
+	0x910043e2, // add x2, sp, 16
+	0x8b090c42, // add x2, x2, x9, lsl 3
+	0xd2801ba8, // mov x8, 221
+	0xd4000001, // svc 0
+	0xd2800fc0, // fail: mov x0, 126
+	0xd2800bc8, // mov x8, 94
+	0xd4000001, // svc 0
+}
+
+// entrance returns the entrance as an ELF file, and nil for a processor for which it is not written.
+func entrance(architecture string, filter []byte, flags uint32) []byte {
+	const flagsAmd64, flagsArm64 = 11, 2
+	le := binary.LittleEndian
+	switch architecture {
+	case "amd64":
+		code := append([]byte{}, amd64Code...)
+		le.PutUint32(code[flagsAmd64:], flags)
+		return program(amd64Machine, code, filter)
+	case "arm64":
+		var code []byte
+		for i, instruction := range arm64Code {
+			if i == flagsArm64 {
+				instruction |= flags << 5
+			}
+			code = le.AppendUint32(code, instruction)
+		}
+		return program(arm64Machine, code, filter)
+	}
+	return nil
+}
+
+// program returns an ELF file of one segment with the code, the struct sock_fprog of the filter, and the filter.
+func program(machine uint16, code, filter []byte) []byte {
+	const fprog, instruction = 16, 8 // sizes
+	le := binary.LittleEndian
+	size := uint64(headSize + len(code) + fprog + len(filter))
+	f := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
+	f = le.AppendUint16(f, 2) // ET_EXEC
+	f = le.AppendUint16(f, machine)
+	f = le.AppendUint32(f, 1)
+	f = le.AppendUint64(f, loadAddress+headSize) // entry
+	f = le.AppendUint64(f, 64)                   // program header
+	f = le.AppendUint64(f, 0)
+	f = le.AppendUint32(f, 0)
+	for _, n := range []uint16{64, 56, 1, 0, 0, 0} {
+		f = le.AppendUint16(f, n)
+	}
+	f = le.AppendUint32(f, 1) // PT_LOAD
+	f = le.AppendUint32(f, 5) // read, execute
+	for _, n := range []uint64{0, loadAddress, loadAddress, size, size, 0x10000} {
+		f = le.AppendUint64(f, n)
+	}
+	f = append(f, code...)
+	f = le.AppendUint64(f, uint64(len(filter)/instruction))
+	f = le.AppendUint64(f, loadAddress+headSize+uint64(len(code))+fprog)
+	return append(f, filter...)
+}
+
+// Enter returns the command line with which a command of a recorded container begins.
+func Enter(argv []string) []string { return append([]string{entrancePath}, argv...) }
+
+// written reports whether there is an entrance for this processor.
+func written() bool { return entrance(runtime.GOARCH, nil, 0) != nil }

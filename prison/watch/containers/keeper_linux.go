@@ -1,0 +1,258 @@
+package containers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
+	"github.com/git-airlock/git-airlock/prison/watch/recorders"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeperRole is the name of the keeper in the host's process list.
+const keeperRole = "programs"
+
+// A keeper begins in every program that has this package.
+func init() { wire.Begin(map[string]wire.Role{keeperRole: keep}) }
+
+// ErrElsewhere is the error for a container whose processes are not visible here.
+var ErrElsewhere = errors.New("the engine's processes are not visible on this machine")
+
+// keeper holds the listeners of a container.
+type keeper struct {
+	Order
+	first     *os.File // a pidfd
+	recorders *recorders.Recorders
+	socket    wire.Conn
+}
+
+// keep is the role of the keeper.
+func keep(config []byte, _ int) int {
+	unix.Umask(0o077)
+	caller, err := wire.FileConn(wire.InheritedFile(0))
+	if err != nil {
+		return 1
+	}
+	var o Order
+	if json.Unmarshal(config, &o) != nil {
+		return 1
+	}
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
+	k := &keeper{Order: o.unpacked()}
+	err = k.begin()
+	a := reply{Elsewhere: errors.Is(err, ErrElsewhere)}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	if sent := caller.Send(a); sent == nil && err == nil {
+		caller.Close()
+		wire.Rest()
+		k.await()
+	}
+	k.end()
+	return 0
+}
+
+// begin prepares everything for the first command.
+func (k *keeper) begin() error {
+	fd, err := unix.PidfdOpen(k.First, 0)
+	if err != nil || !k.owns(k.First) {
+		return ErrElsewhere
+	}
+	k.first = os.NewFile(uintptr(fd), "first")
+	if err := k.writeEntrance(); err != nil {
+		return fmt.Errorf("write %s: %w", entrancePath, err)
+	}
+	k.recorders, err = recorders.Start(recorders.Config{Dir: k.Dir, Deny: k.Deny, Env: k.Env, Note: k.note, First: k.first})
+	if err != nil {
+		return err
+	}
+	if err := k.recorders.Begin(); err != nil {
+		return err
+	}
+	return k.listen()
+}
+
+// owns reports whether a process belongs to the container.
+func (k *keeper) owns(pid int) bool {
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	return err == nil && k.Container != "" && strings.Contains(string(groups), k.Container)
+}
+
+// writeEntrance puts the entrance into the container. No process of the agent runs yet.
+func (k *keeper) writeEntrance() error {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", k.First), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	folder, err := unix.Openat2(root, filepath.Dir(entranceName), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(folder)
+	name := filepath.Base(entranceName)
+	if err := unix.Unlinkat(folder, name, 0); err != nil && err != unix.ENOENT {
+		return err
+	}
+	fd, err := unix.Openat(folder, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), entrancePath)
+	filter, flags := walls.ProgramFilter()
+	_, err = f.Write(entrance(runtime.GOARCH, filter, flags))
+	return errors.Join(err, f.Chmod(0o111), f.Close()) // not readable, see the package's documentation
+}
+
+// note records which process records the programs.
+func (k *keeper) note(pid int) error {
+	return hostfile.Write(filepath.Join(k.Dir, stateName), state{Container: k.Container, Recorder: pid})
+}
+
+// listen makes the socket.
+func (k *keeper) listen() error {
+	folder := filepath.Join(k.Dir, folderName)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	socket, err := wire.Listen(folder)
+	if err != nil {
+		return fmt.Errorf("make socket: %w", err)
+	}
+	k.socket = wire.Conn{File: socket}
+	go func() {
+		for {
+			c, err := k.socket.Accept()
+			if err != nil {
+				return
+			}
+			go k.hear(c)
+		}
+	}()
+	return nil
+}
+
+// wordPatience bounds the time for a message, which comes at once.
+const wordPatience = time.Second
+
+// hear obeys the word that comes over a connection.
+func (k *keeper) hear(c wire.Conn) {
+	defer c.Close()
+	var w word
+	c.SetReadDeadline(time.Now().Add(wordPatience)) // only a closed connection has none
+	if _, err := c.Recv(&w); err != nil {
+		return
+	}
+	if w.Watch {
+		c.SetReadDeadline(time.Time{}) // likewise
+		<-c.Gone()
+		return
+	}
+	a := reply{}
+	if err := k.follow(w); err != nil {
+		a.Error = err.Error()
+	}
+	c.Send(a) //nolint:errcheck // the caller has ended
+}
+
+// follow takes the listener of a process, and gives it to the recorder. A process without one is killed: it would wait for ever.
+func (k *keeper) follow(w word) error {
+	fd, err := unix.PidfdOpen(w.PID, 0)
+	if err != nil {
+		return nil // it has ended, which the engine reports
+	}
+	defer unix.Close(fd)
+	if !k.owns(w.PID) {
+		if hasEnded(fd) {
+			return nil
+		}
+		return ErrElsewhere
+	}
+	listener, err := take(fd, w.PID)
+	if err == nil && listener != nil {
+		err = k.recorders.Add(listener, execs.Given{Enters: true, Hidden: w.Hidden})
+	}
+	if err != nil {
+		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+	return err
+}
+
+// takePatience is how long a process may take to ask for its listener.
+const takePatience = 20 * time.Second
+
+// take returns the listener of a process as soon as the process has one, or nil if it ends before.
+func take(pidfd, pid int) (*os.File, error) {
+	const pause = 300 * time.Microsecond
+	for deadline := time.Now().Add(takePatience); time.Now().Before(deadline); time.Sleep(pause) {
+		if number, ok := findListener(pid); ok {
+			fd, err := unix.PidfdGetfd(pidfd, number, 0)
+			if err != nil {
+				return nil, fmt.Errorf("take the listener: %w", err)
+			}
+			return os.NewFile(uintptr(fd), "listener"), nil
+		}
+		if hasEnded(pidfd) {
+			return nil, nil
+		}
+	}
+	return nil, errors.New("the command does not ask for a listener")
+}
+
+// findListener returns the number of the descriptor of a process that is a listener.
+func findListener(pid int) (number int, ok bool) {
+	folder := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return 0, false
+	}
+	for _, e := range entries {
+		if target, err := os.Readlink(filepath.Join(folder, e.Name())); err == nil && target == "anon_inode:seccomp notify" {
+			number, err = strconv.Atoi(e.Name())
+			return number, err == nil
+		}
+	}
+	return 0, false
+}
+
+func hasEnded(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor
+	return err == nil && n > 0
+}
+
+// await returns when the container's first process has ended.
+func (k *keeper) await() {
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(k.first.Fd()), Events: unix.POLLIN}}, -1) //nolint:gosec // a descriptor
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// end ends the record, and the container with it.
+func (k *keeper) end() {
+	if k.first != nil {
+		unix.PidfdSendSignal(int(k.first.Fd()), unix.SIGKILL, nil, 0)
+	}
+	k.recorders.End()
+	if k.socket.File != nil {
+		os.Remove(filepath.Join(k.Dir, folderName, wire.SocketName)) // nobody listens
+	}
+}

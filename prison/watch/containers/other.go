@@ -1,0 +1,42 @@
+//go:build !linux
+
+package containers
+
+import (
+	"context"
+	"errors"
+)
+
+// Files are the files of a record. There are none here.
+var Files []string
+
+// Order is what to record.
+type Order struct {
+	Dir, Container string
+	First          int
+	Deny, Env      []string
+}
+
+// ErrElsewhere is the error for a container whose processes are not visible here.
+var ErrElsewhere = errors.New("the engine's processes are not visible on this machine")
+
+// Check returns an error: the engine's processes are on another kernel.
+func Check() error { return ErrElsewhere }
+
+// Expect does nothing, since nothing is recorded here.
+func Expect(string) error { return nil }
+
+// Start returns an error, as Check does.
+func Start(context.Context, Order) error { return ErrElsewhere }
+
+// Recorded returns false.
+func Recorded(string) bool { return false }
+
+// Alive returns false.
+func Alive(string) bool { return false }
+
+// Follow returns an error, as Check does.
+func Follow(string, int, []string) error { return ErrElsewhere }
+
+// End does nothing.
+func End(context.Context, string) error { return nil }
