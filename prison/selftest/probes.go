@@ -164,6 +164,10 @@ func probes() []probe { //nolint:funlen // a table
 			name: "processor-limit", promise: "processor time is limited", tried: "the control group", try: tryProcessorLimit,
 			weaker: []prison.Missing{prison.NoCPULimit},
 		},
+		{
+			name: "programs", promise: "what is executed is in the record outside", tried: "sh with a random argument", try: tryRecord,
+			weaker: []prison.Missing{prison.NoPrograms}, skip: unrecorded,
+		},
 	}
 }
 

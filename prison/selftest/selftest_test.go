@@ -21,6 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/calls"
 	"github.com/git-airlock/git-airlock/prison/native"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
+	"github.com/git-airlock/git-airlock/prison/watch/execs"
 )
 
 // bare is a prison without isolation: it runs commands directly on this machine.
@@ -68,7 +69,7 @@ func unprotected(t *testing.T) Subject {
 	return Subject{
 		Prison: bare{dir: dir, env: []string{"TZ=Asia/Tokyo", "HOME=" + dir}, extra: []*os.File{file},
 			prefix: []string{"sh", "-c", `ulimit -c unlimited; exec "$@"`, "sh"}},
-		Spec: prison.Spec{UID: 1879000001, GID: 1879000001, User: "dev", Hostname: "workbench", Limits: prison.Limits{Memory: 1 << 28, PIDs: 5}},
+		Spec: prison.Spec{UID: 1879000001, GID: 1879000001, User: "dev", Hostname: "workbench", Limits: prison.Limits{Memory: 1 << 28, PIDs: 5}, Record: true},
 	}
 }
 
@@ -298,12 +299,14 @@ func TestWords(t *testing.T) {
 	}
 }
 
+func init() { execs.Begin(nil) }
+
 // TestNative runs all tests in a real prison.
 func TestNative(t *testing.T) {
 	b := native.New()
 	prisontest.Need(t, "native", b.Probe(t.Context()))
 	uid, gid := prisontest.Phantom(t)
-	spec := prisontest.NewSpec(t, b, prisontest.Options{UID: uid, GID: gid})
+	spec := prisontest.NewSpec(t, b, prisontest.Options{UID: uid, GID: gid, Record: true})
 	spec.Env = []string{"ASKED=1"}
 	if err := b.Prepare(t.Context(), spec); err != nil {
 		t.Fatal(err)

@@ -34,6 +34,9 @@ func (p Prisons) Prove(ctx context.Context, r airlock.Record) error {
 // Selftest checks the running prison of an airlock from inside.
 func (p Prisons) Selftest(ctx context.Context, r airlock.Record) (selftest.Report, error) {
 	spec, err := p.Spec(r)
+	if err == nil {
+		spec.Record, err = p.Config.With(r.Settings).Bool(recordKey, true)
+	}
 	if err != nil {
 		return selftest.Report{}, err
 	}
