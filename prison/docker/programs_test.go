@@ -239,3 +239,17 @@ func TestUnrecordedContainers(t *testing.T) {
 		}
 	})
 }
+
+// TestContainerWithoutRecord checks that nothing watches the programs of a container unless it is asked for.
+func TestContainerWithoutRecord(t *testing.T) {
+	b := need(t)
+	s, p := started(t, b, func(s *prison.Spec) { s.Record = false })
+	if status, out := sh(t, p, "grep Seccomp_filters /proc/self/status; ls /home/.enter 2>/dev/null"); status == 0 || out != "Seccomp_filters:\t1\n" {
+		t.Errorf("status %d: %s", status, out)
+	}
+	for _, name := range []string{"programs.json", execs.FileName} {
+		if _, err := os.Lstat(filepath.Join(s.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
