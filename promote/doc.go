@@ -1,13 +1,15 @@
 // Package promote turns an agent's commits into landed commits on the user's branch.
 //
-// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values. Each value is made once and
-// not changed after that:
+// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values. Each is made once. Only the
+// ledger in facts grows during a cycle: its owner adds what was built, delivered and landed.
 //
 //	facts      settings, refs, ledger and the inner tip, read at the same time (survey.go)
-//	taken      the inner commit that the quarantine holds completely and has accepted (receive.go)
+//	taken      the inner commit that the quarantine holds completely and has accepted (receive.go); the verdicts follow
+//	           amended commits
 //	plan       which commits are built, on which commits, and which they replace (package history; pure)
 //	built      outer commits: same tree, message and author date, the user's identity (package build)
-//	judged     which of them may land, and why the others wait (judge.go; package policy)
+//	judged     which of them may land, and why the others wait (judge.go; package policy). Plan, built and judged are
+//	           made again without held commits, as long as others stand without them (cycle.go)
 //	delivered  objects, notes and state files outside, not named by a ref yet (deliver.go)
 //	landed     the branch, the work tree and the refs after the landing (land.go)
 //

@@ -23,8 +23,8 @@ pending. "status" prints the reason and the next command. Landing continues by i
 # Reading the code
 
 Each command has its own file below internal/command: lifecycle (start, visit, run, stop, clear, daemon), landing
-(status, promote, list, policy, log), net, and prepare (init, doctor, selftest, image, scan). manual.go and complete.go
-are here. A command reads options and settings, makes one call, and prints the result. The other packages are:
+(status, promote, undo, sync, list, policy, log), review (review, approve, reject, fix, hooks, pr), records (checkpoint,
+runs, inspect, report, replay), net, and prepare (init, doctor, selftest, image, scan). manual.go and complete.go are here. A command reads options and settings, makes one call, and prints the result. The other packages are:
 
   - internal/edge is the frame of every command: usage, help, exit statuses. Its documentation shows how to add one.
   - internal/request reads the options and settings of start.
@@ -32,6 +32,11 @@ are here. A command reads options and settings, makes one call, and prints the r
   - internal/inbound brings the user's newer commits into a workspace.
   - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.
   - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.
+  - internal/agents knows the agents by name: their programs, options, keys and files.
+  - internal/checkpoints keeps and restores the workspace.
+  - internal/runs records what a run did.
+  - internal/programs reads the record of programs that ran in a prison.
+  - internal/pushgate looks before a push for commits that nobody has reviewed.
   - internal/network has the rules of the network: their sources, changes and verdicts, and what the record shows.
   - internal/ui prints to the user: messages, pager, progress, status text, questions.
   - internal/manual is the help: -h texts, manual pages, completion.
@@ -54,7 +59,7 @@ default:
 		cpus = 2
 		pids = 512
 		tool = ~/.local/bin/agent	; can be set more than once
-		autoLand = true
+		review = off	; land, push: when you look at commits first
 		workspace = inside
 		maxFileSize = 50m	; larger files are held
 		policyFile = ...	; a policy of your own, in the form of a team's
