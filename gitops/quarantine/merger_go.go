@@ -5,7 +5,7 @@ package quarantine
 import (
 	"context"
 	"errors"
-	"maps"
+	"iter"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -75,43 +75,66 @@ func (t *threeTrees) folder(of [3]gitops.OID, depth int) (gitops.OID, error) {
 	if t.folders++; t.folders > foldersMerged || depth > depthMerged {
 		return "", errLeftToGit
 	}
-	names := map[string]*[3]gitops.TreeEntry{} // by sort key, which a file and a folder do not share
+	var rest [3][]gitops.TreeEntry
 	for i, id := range of {
 		if id == "" {
 			continue
 		}
-		entries, err := t.look.Tree(t.ctx, id)
-		if err != nil || len(entries) == 0 {
+		var err error
+		if rest[i], err = t.look.Tree(t.ctx, id); err != nil || len(rest[i]) == 0 {
 			return "", errors.Join(errLeftToGit, err)
 		}
-		for _, e := range entries {
-			key := e.SortKey()
-			if names[key] == nil {
-				names[key] = &[3]gitops.TreeEntry{}
-			}
-			if names[key][i].Name != "" || e.RawMode == groupMode || !gitops.ProperMode(e.RawMode) {
-				return "", errLeftToGit
-			}
-			names[key][i] = e
+		if slices.ContainsFunc(rest[i], func(e gitops.TreeEntry) bool { return e.RawMode == groupMode || !gitops.ProperMode(e.RawMode) }) {
+			return "", errLeftToGit
 		}
 	}
 	var result []gitops.TreeEntry
-	taken := map[string]bool{}
-	for _, key := range slices.Sorted(maps.Keys(names)) {
-		e, err := t.entry(*names[key], depth)
+	changed := map[string]bool{}
+	for heads := range together(rest) {
+		if heads[base] == heads[ours] && heads[base] == heads[theirs] {
+			result = append(result, heads[base])
+			continue
+		}
+		e, err := t.entry(heads, depth)
 		if err != nil {
 			return "", err
 		}
 		if !e.Present() {
 			continue
 		}
-		if taken[e.Name] {
+		if changed[e.Name] {
 			return "", errLeftToGit // a file and a folder
 		}
-		taken[e.Name] = true
+		changed[e.Name] = true
 		result = append(result, e)
 	}
 	return t.store(result, of)
+}
+
+// together visits the entries of three folders by their names. A file and a folder of the same name are two entries.
+func together(rest [3][]gitops.TreeEntry) iter.Seq[[3]gitops.TreeEntry] {
+	return func(yield func([3]gitops.TreeEntry) bool) {
+		for {
+			first := ""
+			for _, r := range rest {
+				if len(r) > 0 && (first == "" || r[0].SortKey() < first) {
+					first = r[0].SortKey()
+				}
+			}
+			if first == "" {
+				return
+			}
+			var heads [3]gitops.TreeEntry
+			for i, r := range rest {
+				if len(r) > 0 && r[0].SortKey() == first {
+					heads[i], rest[i] = r[0], r[1:]
+				}
+			}
+			if !yield(heads) {
+				return
+			}
+		}
+	}
 }
 
 // entry merges three entries of the same name and kind, of which some can be missing.
@@ -122,10 +145,7 @@ func (t *threeTrees) entry(of [3]gitops.TreeEntry, depth int) (gitops.TreeEntry,
 			some = e
 		}
 	}
-	switch {
-	case of[base] == of[ours] && of[base] == of[theirs]:
-		return some, nil
-	case some.Folder():
+	if some.Folder() {
 		id, err := t.folder([3]gitops.OID{of[base].OID, of[ours].OID, of[theirs].OID}, depth+1)
 		if err != nil || id == "" {
 			return gitops.TreeEntry{}, err
