@@ -350,3 +350,17 @@ func (j *judgement) blockedOnBranch(ctx context.Context, held map[gitops.OID]boo
 	}
 	return blocked, err
 }
+
+// AllLanded reports whether all of some commits have landed.
+func AllLanded(ctx context.Context, e *promote.Engine, decided []Decided) (bool, error) {
+	r := e.Record
+	refs, err := e.Repo.Refs(ctx, r.Ref("promoted"), r.Ref("pending"))
+	if err != nil {
+		return false, err
+	}
+	l, err := ledger.Read(e.Dir(), ledger.Pair{Inner: r.Root, Outer: r.Base}, refs[r.Ref("promoted")], refs[r.Ref("pending")])
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(decided, func(d Decided) bool { return !l.Has(d.Inner) }), nil
+}

@@ -69,7 +69,7 @@ func (p *statusText) airlock(d Document) {
 
 func (p *statusText) promotion(d Document) {
 	last := ""
-	if d.LastLandedAt != nil {
+	if d.LastLandedAt != nil && d.Landed > 0 {
 		last = ", the last " + ago(*d.LastLandedAt, p.now)
 	}
 	p.line("landed", "%s%s", Count(d.Landed, "commit"), last)

@@ -95,6 +95,11 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		s.Report.Say("landed %s on %s", ui.Count(n, "commit"), engine.Record.BranchName())
 	}
 	s.HintAtNotes(r, outcome.Total)
+	if wanted.Word == review.Approve { // listing what is left takes merges
+		if all, err := judgement.AllLanded(ctx, engine, decided); err != nil || all {
+			return err
+		}
+	}
 	list, err := judgement.List(ctx, engine)
 	if err != nil {
 		return err
