@@ -106,6 +106,35 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestFailedRotation checks that a rotation that could not be made is tried again, and that nothing is lost.
+func TestFailedRotation(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir, 1<<10)
+	blocked := filepath.Join(dir, numbered(maxFiles-1))
+	if err := os.MkdirAll(filepath.Join(blocked, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	written := uint64(0)
+	for ; written < 1000; written++ {
+		if err := w.Append(control.Record{Kind: control.KindFlow}); err != nil {
+			break
+		}
+	}
+	if written == 1000 {
+		t.Fatal("no rotation failed")
+	}
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Append(control.Record{Kind: control.KindFlow}); err != nil {
+		t.Fatal(err)
+	}
+	records := sound(t, dir)
+	if last := records[len(records)-1].Seq; last != written+1 {
+		t.Errorf("the last record is %d of %d", last, written+1)
+	}
+}
+
 // TestTornLine cuts a ledger anywhere, as a crash does, and goes on writing.
 func TestTornLine(t *testing.T) {
 	for seed := range uint64(60) {

@@ -103,8 +103,7 @@ func (w *Writer) write(r control.Record) error {
 	}
 	if w.size+int64(len(line)) > w.maxFile && w.size > 0 {
 		if err := w.rotate(); err != nil {
-			w.broken = fmt.Errorf("rotate ledger: %w", err)
-			return w.broken
+			return fmt.Errorf("rotate ledger: %w", err)
 		}
 	}
 	if _, err := w.file.WriteAt(line, w.size); err != nil {
@@ -117,19 +116,31 @@ func (w *Writer) write(r control.Record) error {
 	return nil
 }
 
-// rotate gives each file the next number and begins a new one. The oldest goes.
+// nextFile is the name of a file until the rotation that creates it is complete.
+const nextFile = control.LedgerFile + ".new"
+
+// rotate gives each file the next number and begins a new one. The oldest goes. After an error nothing is lost, and the next
+// record tries again: the new file is created before another one is moved.
 func (w *Writer) rotate() error {
-	if err := errors.Join(w.file.Truncate(w.size), w.file.Sync(), w.file.Close()); err != nil {
+	if err := errors.Join(w.file.Truncate(w.size), w.file.Sync()); err != nil {
+		return err
+	}
+	next := filepath.Join(w.dir, nextFile)
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return err
 	}
 	for n := maxFiles - 1; n > 0; n-- {
 		if err := os.Rename(filepath.Join(w.dir, numbered(n-1)), filepath.Join(w.dir, numbered(n))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return errors.Join(err, f.Close())
 		}
 	}
-	f, err := os.OpenFile(filepath.Join(w.dir, control.LedgerFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err := os.Rename(next, filepath.Join(w.dir, control.LedgerFile)); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	w.file.Close() //nolint:errcheck // its content is on the disk
 	w.file, w.size = f, 0
-	return err
+	return nil
 }
 
 // Reserve keeps room on the disk for as many more records, where the file system can do that.
