@@ -1,12 +1,14 @@
 package report
 
 import (
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
@@ -31,12 +33,13 @@ type filePatch struct {
 // that names its id, if this line is before those of all newer commits.
 func patchesOf(commits []record.Commit, changes []byte) []patch {
 	text := "\n" + string(changes)
+	begins := beginnings(commits, text)
 	patches := make([]patch, len(commits))
 	end := len(text)
 	for i := len(commits) - 1; i >= 0; i-- {
 		at := -1
-		for _, id := range []string{string(commits[i].Outer), string(commits[i].Inner)} {
-			if found := strings.Index(text, "\nFrom "+id+" "); id != "" && found >= 0 && (at < 0 || found < at) {
+		for _, id := range []gitops.OID{commits[i].Outer, commits[i].Inner} {
+			if found, ok := begins[id]; ok && (at < 0 || found < at) {
 				at = found
 			}
 		}
@@ -47,6 +50,32 @@ func patchesOf(commits []record.Commit, changes []byte) []patch {
 	}
 	return patches
 }
+
+// beginnings returns for each commit's id the place before the first line that names it as the beginning of a mail. It reads the
+// text once, since a fetched record can have many commits and a long text.
+func beginnings(commits []record.Commit, text string) map[gitops.OID]int {
+	begins := make(map[gitops.OID]int, 2*len(commits))
+	for _, c := range commits {
+		begins[c.Outer], begins[c.Inner] = -1, -1
+	}
+	const from = "\nFrom "
+	for at := 0; ; at++ {
+		found := strings.Index(text[at:], from)
+		if found < 0 {
+			break
+		}
+		at += found
+		id, _, whole := strings.Cut(text[at+len(from):min(at+len(from)+maxID+1, len(text))], " ")
+		if place, wanted := begins[gitops.OID(id)]; whole && wanted && place < 0 {
+			begins[gitops.OID(id)] = at
+		}
+	}
+	maps.DeleteFunc(begins, func(id gitops.OID, at int) bool { return id == "" || at < 0 })
+	return begins
+}
+
+// maxID is the length of the longest commit id, which is a SHA-256.
+const maxID = 64
 
 // patchOf reads one mail of git format-patch.
 func patchOf(mail string) patch {
