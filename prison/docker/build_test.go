@@ -120,6 +120,28 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
+// TestFailedBuildKeepsImages prints what the builder prints about an image that it has made, with the id of an image of the user.
+func TestFailedBuildKeepsImages(t *testing.T) {
+	b := need(t)
+	word := fmt.Sprintf("word%d", time.Now().UnixNano())
+	users := newBuild(t, word, "RUN : "+word+" users")
+	if err := b.BuildImage(t.Context(), users); err != nil {
+		t.Fatal(err)
+	}
+	id, err := b.ImageID(t.Context(), users.Name)
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	w := newBuild(t, word, `RUN echo " ---> `+strings.TrimPrefix(id, "sha256:")[:12]+`"; echo "--> `+strings.TrimPrefix(id, "sha256:")[:12]+`"; exit 7`)
+	var failed *image.BuildError
+	if err := b.BuildImage(t.Context(), w); !errors.As(err, &failed) {
+		t.Error(err)
+	}
+	if after, err := b.ImageID(t.Context(), users.Name); err != nil || after != id {
+		t.Errorf("the user's image is %q, and was %q: %v", after, id, err)
+	}
+}
+
 // TestBuildStopped cancels a build in the middle of a step.
 func TestBuildStopped(t *testing.T) {
 	b := need(t)
@@ -152,5 +174,6 @@ func TestBuildOnPodman(t *testing.T) {
 	t.Setenv("DOCKER_HOST", host)
 	t.Run("whole", TestBuild)
 	t.Run("fails", TestBuildFails)
+	t.Run("keeps", TestFailedBuildKeepsImages)
 	t.Run("stopped", TestBuildStopped)
 }

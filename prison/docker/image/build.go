@@ -124,6 +124,10 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 	if err != nil {
 		return err
 	}
+	before, err := e.imageIDs(ctx)
+	if err != nil {
+		return err
+	}
 	f := follower{progress: w.Progress}
 	options := build.ImageBuildOptions{
 		Tags: []string{w.Name}, Dockerfile: dockerfile, NetworkMode: w.Network, BuildArgs: proxies(),
@@ -141,7 +145,7 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 	if err == nil {
 		return nil
 	}
-	cleaned := e.discard(ctx, p, mark, s.NotOf, f.made)
+	cleaned := e.discard(ctx, p, mark, s.NotOf, f.made, before)
 	var failed *BuildError
 	if errors.As(err, &failed) && ctx.Err() == nil {
 		return errors.Join(err, cleaned)
@@ -181,7 +185,7 @@ type follower struct {
 	step     Step
 	output   []string
 	cached   bool
-	made     []string // images of the steps, the newest last
+	made     []string // what may be images of the steps, the newest last: a step can print such lines
 }
 
 // buildLines are patterns for the messages of a build, for Docker and for Podman.
@@ -233,10 +237,8 @@ func (f *follower) follow(stream io.Reader) error {
 }
 
 func (f *follower) line(line string) {
-	if at := lines().step.FindStringSubmatch(line); at != nil {
-		number, _ := strconv.Atoi(at[1])
-		of, _ := strconv.Atoi(at[2])
-		f.step, f.output, f.cached = Step{Number: number, Of: of, What: at[3]}, nil, false
+	if next, ok := f.next(line); ok {
+		f.step, f.output, f.cached = next, nil, false
 		f.tell(f.step)
 		return
 	}
@@ -253,12 +255,27 @@ func (f *follower) line(line string) {
 	if strings.TrimSpace(line) == "" || lines().own.MatchString(line) {
 		return
 	}
-	line = line[:min(len(line), longestLine)]
+	line = strings.ToValidUTF8(line[:min(len(line), longestLine)], "")
 	f.output = append(f.output, line)
 	f.output = f.output[max(0, len(f.output)-keptOutput):]
 	said := f.step
 	said.Said = line
 	f.tell(said)
+}
+
+// next returns the step that a line begins. A step can print such lines too, so only the number after that of the current step
+// is accepted, and the first one says how many steps there are.
+func (f *follower) next(line string) (Step, bool) {
+	at := lines().step.FindStringSubmatch(line)
+	if at == nil {
+		return Step{}, false
+	}
+	number, err := strconv.Atoi(at[1])
+	of, wrong := strconv.Atoi(at[2])
+	if err != nil || wrong != nil || number != f.step.Number+1 || number > of || f.step.Of != 0 && of != f.step.Of {
+		return Step{}, false
+	}
+	return Step{Number: number, Of: of, What: at[3]}, true
 }
 
 func (f *follower) tell(s Step) {

@@ -35,8 +35,8 @@ const (
 )
 
 // discard removes what the steps of a failed build left on the engine: a container that was created but not started
-// yet, and the images of earlier steps.
-func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf string, made []string) error {
+// yet, and the images of earlier steps. An image of before, or with a name, is not one of them, whatever the steps have printed.
+func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf string, made []string, before map[string]bool) error {
 	interrupted := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
 	defer cancel()
@@ -49,6 +49,13 @@ func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf st
 		}
 	}
 	for _, id := range slices.Backward(made) {
+		i, err := e.ImageInspect(ctx, id)
+		if dialect.Gone(err) || err == nil && (before[i.ID] || len(i.RepoTags) > 0) {
+			continue
+		}
+		if err != nil {
+			return e.Failed(ctx, "inspect what the build left", err)
+		}
 		for {
 			_, err := e.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true, Force: p.HidesBuilds()})
 			if err == nil || dialect.Gone(err) {
@@ -61,6 +68,21 @@ func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf st
 		}
 	}
 	return nil
+}
+
+// imageIDs returns the ids of the images that the engine has.
+func (e engine) imageIDs(ctx context.Context) (map[string]bool, error) {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	list, err := e.ImageList(bounded, image.ListOptions{All: true})
+	if err != nil {
+		return nil, e.Failed(ctx, "list images", err)
+	}
+	ids := make(map[string]bool, len(list))
+	for _, i := range list {
+		ids[i.ID] = true
+	}
+	return ids, nil
 }
 
 // sweepBuilds removes the containers of builds whose command was killed.

@@ -61,7 +61,7 @@ func (s *steps) line(now quotedStep, said string) {
 	const width = 20
 	bar := ""
 	if now.of > 0 {
-		filled := width * now.number / now.of
+		filled := max(0, min(width*now.number/now.of, width))
 		bar = fmt.Sprintf("[%s%s] %d/%d ", strings.Repeat("#", filled), strings.Repeat(".", width-filled), now.number, now.of)
 	}
 	text := bar + gitops.Text(short(now.what, 40)).String()
