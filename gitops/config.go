@@ -46,10 +46,11 @@ func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
 	own := *r.Git
 	own.config = nil
 	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
-	if err != nil {
-		return nil, err
-	}
-	var values []string
+	return valuesOf(records, key), err
+}
+
+// valuesOf returns the values of a setting in records of "git config -z".
+func valuesOf(records []string, key string) (values []string) {
 	for _, rec := range records {
 		name, value, _ := strings.Cut(rec, "\n")
 		switch {
@@ -60,14 +61,30 @@ func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
 			values = append(values, value)
 		}
 	}
-	return values, nil
+	return values
+}
+
+// CommandValues returns all values of a setting that were given for this one command with "git -c".
+func (r *Repository) CommandValues(ctx context.Context, key string) ([]string, error) {
+	records, err := r.commandRecords(ctx)
+	return valuesOf(records, key), err
 }
 
 // CommandConfig reads the configuration that was given for this one command with "git -c".
 func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
 	c := Config{}
+	records, err := r.commandRecords(ctx)
+	for _, rec := range records {
+		c.add(rec)
+	}
+	maps.DeleteFunc(c, func(key, _ string) bool { return strings.Contains(key, earlier) })
+	return c, err
+}
+
+// commandRecords returns the configuration that was given with "git -c", in its order.
+func (r *Repository) commandRecords(ctx context.Context) (given []string, err error) {
 	if os.Getenv(configParameters) == "" {
-		return c, nil
+		return nil, nil
 	}
 	own := r.With("GIT_CONFIG_COUNT=0") // configuration from the environment has the same scope as "git -c"
 	own.config = nil
@@ -77,11 +94,10 @@ func (r *Repository) CommandConfig(ctx context.Context) (Config, error) {
 	}
 	for i := 0; i+1 < len(records); i += 2 {
 		if records[i] == "command" {
-			c.add(records[i+1])
+			given = append(given, records[i+1])
 		}
 	}
-	maps.DeleteFunc(c, func(key, _ string) bool { return strings.Contains(key, earlier) })
-	return c, nil
+	return given, nil
 }
 
 // add adds a key and its value as "git config -z" lists them.

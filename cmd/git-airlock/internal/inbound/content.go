@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
@@ -14,14 +15,19 @@ import (
 // the user's versions of these files.
 const ExcludeKey = "airlock.exclude"
 
-// Excluded reads the patterns of excluded paths.
-func Excluded(ctx context.Context, repo *gitops.Repository, config gitops.Config) (ignore.Patterns, error) {
-	if !config.Has(ExcludeKey) {
+// Excluded reads the patterns of excluded paths. fixed are the settings that an airlock was started with: they have one value, with
+// a pattern on each line.
+func Excluded(ctx context.Context, repo *gitops.Repository, config gitops.Config, fixed map[string]string) (ignore.Patterns, error) {
+	kept := fixed[ExcludeKey]
+	if kept == "" && !config.Has(ExcludeKey) {
 		return nil, nil
 	}
 	lines, err := repo.Values(ctx, ExcludeKey)
 	if err != nil {
 		return nil, err
+	}
+	if kept != "" {
+		lines = append(lines, strings.Split(kept, "\n")...)
 	}
 	out, wrong, ok := ignore.ParseAll(lines)
 	if !ok {

@@ -160,6 +160,11 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		return nil, err
 	}
 	maps.DeleteFunc(given, func(key, _ string) bool { return !strings.HasPrefix(key, "airlock.") || key == envKey })
+	if given.Has(session.ExcludeKey) {
+		if given[session.ExcludeKey], err = keptPatterns(c, s); err != nil {
+			return nil, err
+		}
+	}
 	for option, key := range map[string]string{"no-auto-land": "airlock.autoland", "no-recipe": "airlock.recipe"} {
 		if c.IsSet(option) {
 			given[key] = strconv.FormatBool(!c.Bool(option))
@@ -178,6 +183,12 @@ func overrides(c *cli.Context, s *session.Session) (gitops.Config, error) {
 		given["airlock.engine"] = engine
 	}
 	return given, err
+}
+
+// keptPatterns returns the patterns of "git -c airlock.exclude", one a line: all of them stay in force, and a later sync reads them.
+func keptPatterns(c *cli.Context, s *session.Session) (string, error) {
+	patterns, err := s.Repo.CommandValues(c.Context, session.ExcludeKey)
+	return strings.Join(patterns, "\n"), err
 }
 
 // readSwitches reads the boolean options.

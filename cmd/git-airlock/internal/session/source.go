@@ -49,5 +49,5 @@ func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops
 
 // excluded reads the patterns of excluded paths.
 func (o source) excluded(ctx context.Context) (ignore.Patterns, error) {
-	return inbound.Excluded(ctx, o.env.Repo, o.env.Config)
+	return inbound.Excluded(ctx, o.env.Repo, o.env.Config, nil)
 }

@@ -35,7 +35,7 @@ func syncCommand() *cli.Command {
 			if err != nil {
 				return &promote.SettingError{Key: "airlock.allowSecrets", Value: s.Config.String("airlock.allowSecrets", ""), Want: "a boolean"}
 			}
-			exclude, err := inbound.Excluded(c.Context, s.Repo, s.Config)
+			exclude, err := inbound.Excluded(c.Context, s.Repo, s.Config, r.Settings)
 			if err != nil {
 				return err
 			}
