@@ -79,9 +79,28 @@ func Digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sumLine returns the line of sha256sum(1) for a file.
+// sumLine returns the line of sha256sum(1) for a file. A name with a newline or a backslash is escaped, and the line then begins
+// with a backslash, so that no name looks like several lines.
 func sumLine(content []byte, name string) string {
-	return fmt.Sprintf("%s  %s\n", Digest(content), name)
+	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(name)
+	begin := ""
+	if escaped != name {
+		begin = `\`
+	}
+	return fmt.Sprintf("%s%s  %s\n", begin, Digest(content), escaped)
+}
+
+// contextList returns the lines for the files of a build: those of sha256sum(1), with the mode after the name, or "link" for a
+// symbolic link, whose content is its target.
+func contextList(files []image.File) (list string) {
+	for _, f := range files {
+		if f.Link != "" {
+			list += sumLine([]byte(f.Link), f.Name+" link")
+		} else {
+			list += sumLine(f.Content, fmt.Sprintf("%s %o", f.Name, f.Mode))
+		}
+	}
+	return list
 }
 
 // maxContext bounds the bytes that a Dockerfile may copy from the repository.
@@ -137,12 +156,12 @@ func (s *Setup) readDockerfile(t treeFiles) (err error) {
 		s.context = append(s.context, f)
 		return nil
 	})
-	list := fmt.Sprintf("%s  %s\n", s.Digest, s.File) + sumLine(s.dockerfile, s.OS.Dockerfile)
-	for _, f := range s.context {
-		list += fmt.Sprintf("%s  %s %o\n", Digest(append(f.Content, f.Link...)), f.Name, f.Mode)
+	if err != nil {
+		return err
 	}
+	list := fmt.Sprintf("%s  %s\n", s.Digest, s.File) + sumLine(s.dockerfile, s.OS.Dockerfile) + contextList(s.context)
 	s.Digest = Digest([]byte(list))
-	return err
+	return nil
 }
 
 // ignored reads the patterns of files that a Dockerfile cannot copy.
