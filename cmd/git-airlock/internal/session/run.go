@@ -16,6 +16,9 @@ import (
 func (s *Session) Run(ctx context.Context, request Request, execute func(context.Context, airlock.Record) error) (ran, held error) {
 	r, leave, err := s.ensure(ctx, request)
 	if ctx.Err() != nil && r.ID != "" && s.Store.StopsAfterUse(r.ID) {
+		if leave != nil {
+			leave() // goOut stops the airlock only if no command uses it, and this one does
+		}
 		err = errors.Join(ctx.Err(), s.goOut(context.WithoutCancel(ctx), r, 0))
 	}
 	if err != nil {
