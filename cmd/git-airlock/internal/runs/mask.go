@@ -17,8 +17,10 @@ func mark(token string) string {
 const masked = "[masked: it looks like a secret]"
 
 const (
-	// maskPart is the number of bytes that are searched for secrets at once. The parts end with lines.
-	maskPart = 64 << 10
+	// maskPart is the number of bytes that are searched for secrets at once, and maskOverlap how many of them are searched again with
+	// those that follow: more than the longest secret, which is a private key of several lines.
+	maskPart    = 64 << 10
+	maskOverlap = 16 << 10
 	// maskRounds bounds the searches in a part: each finds at most a hundred secrets.
 	maskRounds = 20
 )
@@ -40,45 +42,90 @@ func maskedWords(words []string) []string {
 	return out
 }
 
-// maskedText returns a text in which lines with secrets are replaced, and their number.
+// maskedText returns a text in which lines with secrets are replaced, and their number. Of a very long line, the part around a
+// secret is replaced.
 func maskedText(text []byte) (out []byte, lines int) {
-	for len(text) > 0 {
-		part := text
-		if len(part) > maskPart {
-			part = part[:maskPart]
-			if end := bytes.LastIndexByte(part, '\n'); end >= 0 {
-				part = part[:end+1]
-			}
+	pieces := piecesOf(text)
+	hidden := make([]bool, len(pieces))
+	for from := 0; from < len(pieces); {
+		end, size := from, 0
+		for end < len(pieces) && size+len(pieces[end]) <= maskPart {
+			size, end = size+len(pieces[end]), end+1
 		}
-		text = text[len(part):]
-		clean, n := maskedPart(part)
-		out, lines = append(out, clean...), lines+n
+		hide(pieces[from:end], hidden[from:end])
+		if from = end; end == len(pieces) {
+			break
+		}
+		for again := 0; again < maskOverlap; from-- {
+			again += len(pieces[from-1])
+		}
+	}
+	within := false // a hidden part of a line that has not ended
+	for i, p := range pieces {
+		if hidden[i] && !within {
+			lines++
+		}
+		out = append(out, shown(p, hidden[i], within)...)
+		within = hidden[i] && !bytes.HasSuffix(p, newline)
 	}
 	return out, lines
 }
 
-func maskedPart(part []byte) (out []byte, lines int) {
-	for range maskRounds {
-		found := secrets.Default().Find("", part)
-		if len(found) == 0 {
-			return part, lines
+var newline = []byte("\n")
+
+// piecesOf splits a text into lines, and a long line into several pieces.
+func piecesOf(text []byte) (pieces [][]byte) {
+	for line := range bytes.Lines(text) {
+		for len(line) > maskOverlap {
+			pieces, line = append(pieces, line[:maskOverlap]), line[maskOverlap:]
 		}
-		split := bytes.SplitAfter(part, []byte("\n"))
-		for _, m := range found {
-			for i := m.Line - 1; i < m.Last && i < len(split); i++ {
-				ending := []byte{}
-				if bytes.HasSuffix(split[i], []byte("\n")) {
-					ending = []byte("\n")
-				}
-				if i >= 0 && !bytes.HasPrefix(split[i], []byte(masked)) {
-					split[i] = append([]byte(masked), ending...)
-					lines++
+		pieces = append(pieces, line)
+	}
+	return pieces
+}
+
+// shown returns a piece, or the mask if it is hidden, which a line has once.
+func shown(piece []byte, hidden, within bool) []byte {
+	if !hidden {
+		return piece
+	}
+	out := []byte{}
+	if !within {
+		out = append(out, masked...)
+	}
+	if bytes.HasSuffix(piece, newline) {
+		out = append(out, newline...)
+	}
+	return out
+}
+
+// hide sets hidden for the pieces with secrets.
+func hide(pieces [][]byte, hidden []bool) {
+	for range maskRounds {
+		var text []byte
+		lineOf := make([]int, len(pieces))
+		line := 1
+		for i, p := range pieces {
+			text, lineOf[i] = append(text, shown(p, hidden[i], false)...), line
+			if bytes.HasSuffix(p, newline) {
+				line++
+			}
+		}
+		more := false
+		for _, m := range secrets.Default().Find("", text) {
+			for i := range pieces {
+				if !hidden[i] && lineOf[i] >= m.Line && lineOf[i] <= m.Last {
+					hidden[i], more = true, true
 				}
 			}
 		}
-		part = bytes.Join(split, nil)
+		if !more {
+			return
+		}
 	}
-	return []byte(masked + "\n"), lines + 1
+	for i := range hidden {
+		hidden[i] = true
+	}
 }
 
 // maskedEvents returns the output of a terminal without secrets, and the number of masked lines. Output comes in pieces, so all of
