@@ -58,7 +58,7 @@ func (k Keeper) Automatic(ctx context.Context, when string, argv []string) {
 		_, err = k.take(bounded, q)
 	}
 	if err != nil && ctx.Err() == nil {
-		k.Prisons.Report.Say("no checkpoint %s: %s", gitops.Text(text(when, argv)).String(), gitops.Text(err.Error()).String())
+		k.Prisons.Report.Say("no checkpoint %s: %s", gitops.Text(text(when, argv)), gitops.Text(err.Error()))
 	}
 }
 
@@ -69,15 +69,19 @@ func textOf(q resident.Request) string {
 	for i, word := range q.Words {
 		words[i] = string(word)
 	}
-	return text(string(q.Message), secrets.Default().Mask(words))
+	return text(string(q.Message), words)
 }
 
+// text returns the time of a checkpoint and the beginning of a command line, without the secrets in it.
 func text(when string, argv []string) string {
-	command := strings.Join(argv, " ")
+	command := strings.Join(secrets.Default().Mask(argv), " ")
 	if command == "" {
 		return when
 	}
-	return when + " " + command[:min(len(command), longestCommand)]
+	if len(command) > longestCommand {
+		command = strings.ToValidUTF8(command[:longestCommand], "")
+	}
+	return when + " " + command
 }
 
 // Around makes checkpoints before and after a run of a command.
