@@ -153,6 +153,12 @@ func TestWithOwn(t *testing.T) {
 			t.Errorf("%v: %v", wrong, err)
 		}
 	}
+	for _, order := range [][2]string{{"command", "task"}, {"task", "command"}} {
+		own := []gitops.Setting{setting("airlock.agent.x."+order[0], order[0]+"-program"), setting("airlock.agent.x."+order[1], order[1]+"-program")}
+		if _, err := WithOwn(Known(), own); err == nil || !strings.Contains(err.Error(), "two programs") {
+			t.Errorf("%q before %q: %v", order[0], order[1], err)
+		}
+	}
 	if _, err := Named(all, "nobody"); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
 		t.Errorf("%v", err)
 	}

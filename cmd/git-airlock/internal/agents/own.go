@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -27,6 +28,9 @@ var ownName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // airlock.agent.NAME.env (NAME=VALUE) can have several values.
 func WithOwn(all []Profile, settings []gitops.Setting) ([]Profile, error) {
 	all = slices.Clone(all)
+	// The command comes first, in whatever order the configuration has them: it says what the program is.
+	settings = slices.Clone(settings)
+	slices.SortStableFunc(settings, func(a, b gitops.Setting) int { return cmp.Compare(isTask(a), isTask(b)) })
 	for _, s := range settings {
 		rest, ok := strings.CutPrefix(s.Key, agentKey)
 		name, field, dotted := strings.Cut(rest, ".")
@@ -50,6 +54,14 @@ func WithOwn(all []Profile, settings []gitops.Setting) ([]Profile, error) {
 		}
 	}
 	return all, nil
+}
+
+// isTask returns 1 for the setting with the program for a task, and 0 for others.
+func isTask(s gitops.Setting) int {
+	if strings.HasPrefix(s.Key, agentKey) && strings.HasSuffix(s.Key, ".task") {
+		return 1
+	}
+	return 0
 }
 
 // set changes a field of a profile.
