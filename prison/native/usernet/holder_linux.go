@@ -92,9 +92,11 @@ func (h *holder) readAgain(name string) {
 	}
 	value, err := h.secrets[i].Source.Read(context.Background())
 	h.mu.Lock()
-	if err == nil && value != h.secrets[i].Value && h.linked {
-		h.secrets[i].Value = value
-		h.link.Send(control.Order{Values: h.values()}) // a successor gets them first
+	if err == nil && value != h.secrets[i].Value {
+		h.secrets[i].Value = value // a process that starts later gets it first
+		if h.linked {
+			h.link.Send(control.Order{Values: h.values()})
+		}
 	}
 	h.mu.Unlock()
 	time.Sleep(readPause)

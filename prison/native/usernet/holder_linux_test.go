@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
@@ -125,5 +126,22 @@ func TestHolderReadsAgain(t *testing.T) {
 	}
 	if values := h.first().Values; values["late"] != "second" {
 		t.Errorf("a successor gets %q", values)
+	}
+}
+
+// TestValueIsKeptForSuccessor reads the new value of a credential while no process is linked.
+func TestValueIsKeptForSuccessor(t *testing.T) {
+	h, _ := newHolder(t, t.TempDir())
+	file := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(file, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.linked = false
+	h.secrets = []secret.Secret{{Name: "api", Source: secret.Source{File: file}, Value: "old"}}
+	go h.readAgain("api") // pauses at its end
+	for begun := time.Now(); h.first().Values["api"] != "new"; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("a successor gets %q", h.first().Values["api"])
+		}
 	}
 }
