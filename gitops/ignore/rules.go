@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -307,6 +308,7 @@ func (i *Rules) Close() error {
 
 // Named returns the paths that the user's ignore files match, whether or not they are tracked.
 func Named(ctx context.Context, r *gitops.Repository, paths []string) (map[string]bool, error) {
+	paths = withoutLinked(r.Top, paths)
 	if len(paths) == 0 {
 		return nil, nil
 	}
@@ -315,11 +317,35 @@ func Named(ctx context.Context, r *gitops.Repository, paths []string) (map[strin
 	named, err := r.With("GIT_LITERAL_PATHSPECS=0").Records(ctx, gitops.Call{Args: []string{"check-ignore", "--no-index", "-z", "--stdin"},
 		Stdin: strings.NewReader(here + strings.Join(paths, "\x00"+here) + "\x00")})
 	if s := gitops.Status(err); s == 1 || s == 128 {
-		return nil, nil // none of them; or the work tree has a link where the tree has a folder, and git does not look there
+		return nil, nil // none of them; or a folder has become a link since
 	}
 	ignored := make(map[string]bool, len(named))
 	for _, path := range named {
 		ignored[strings.TrimPrefix(path, here)] = true
 	}
 	return ignored, err
+}
+
+// withoutLinked returns the paths that are not below a symbolic link. For a single path below one, git check-ignore gives no answer
+// for any path: the work tree has a link where the tree has a folder.
+func withoutLinked(top string, paths []string) []string {
+	links := map[string]bool{"": false}
+	var linked func(folder string) bool
+	linked = func(folder string) bool {
+		is, known := links[folder]
+		if !known {
+			parent, _ := path.Split(folder)
+			is = linked(strings.TrimSuffix(parent, "/"))
+			if !is {
+				info, err := os.Lstat(filepath.Join(top, folder))
+				is = err == nil && info.Mode()&fs.ModeSymlink != 0
+			}
+			links[folder] = is
+		}
+		return is
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		folder, _ := path.Split(p)
+		return linked(strings.TrimSuffix(folder, "/"))
+	})
 }

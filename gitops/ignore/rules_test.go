@@ -179,3 +179,21 @@ func TestStateAbove(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedBesideLink asks for a path below a symbolic link, over which git ends, together with ordinary ones.
+func TestNamedBesideLink(t *testing.T) {
+	top := t.TempDir()
+	git := exec.Command("git", "init", "-q")
+	git.Dir = top
+	if err := errors.Join(git.Run(), os.WriteFile(filepath.Join(top, ".gitignore"), []byte(".env\n"), 0o600), os.Symlink("/etc", filepath.Join(top, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	r, err := gitops.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := Named(t.Context(), r, []string{"link/.env", "link/deep/file", ".env", "sub/.env", "README"})
+	if err != nil || len(named) != 2 || !named[".env"] || !named["sub/.env"] {
+		t.Errorf("%v, %v", named, err)
+	}
+}
