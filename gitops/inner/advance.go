@@ -173,7 +173,7 @@ func (w Workspace) script(ctx context.Context, script string, args ...gitops.OID
 	code, err := w.Run(ctx, Process{Argv: append([]string{"sh", "-c", script, "sh"}, gitops.Names(args)...), Env: w.innerEnv(),
 		Stdout: gitops.CapOutput(&out, obstaclePaths), Stderr: &stderr})
 	if o := Obstacle(code); err == nil && o >= Unfinished && o < lastObstacle {
-		return &Refused{o, strings.Split(strings.TrimSuffix(out.String(), "\x00"), "\x00")}
+		return &Refused{o, pathsIn(out.String())}
 	}
 	if err == nil && code != 0 {
 		err = errors.New(stderr.String())
@@ -182,4 +182,12 @@ func (w Workspace) script(ctx context.Context, script string, args ...gitops.OID
 		return fmt.Errorf("change the workspace: %w", err)
 	}
 	return nil
+}
+
+// pathsIn returns the paths that a script has printed, each with a NUL after it. The last one may have been cut.
+func pathsIn(out string) []string {
+	if whole := strings.LastIndexByte(out, 0); whole >= 0 {
+		out = out[:whole]
+	}
+	return strings.Split(out, "\x00")
 }

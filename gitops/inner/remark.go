@@ -23,7 +23,10 @@ const remark = `g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false "$
 text=$(cat)
 g cat-file -e "$1^{commit}" 2>/dev/null || exit 0
 g config --get-all notes.displayRef | grep -qx refs/notes/review || g config --add notes.displayRef refs/notes/review || exit 1
-case $(g notes --ref=review show "$1" 2>/dev/null) in *"$text"*) exit 0 ;; esac
+between='
+
+'
+case "$between$(g notes --ref=review show "$1" 2>/dev/null)$between" in *"$between$text$between"*) exit 0 ;; esac
 printf '%s\n' "$text" | g notes --ref=review append -F - "$1"
 `
 

@@ -20,11 +20,12 @@ func TestRemark(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, text := range []string{"rejected: one", "rejected: one", "changes requested: two \n\n\n  lines\t\n", "changes requested: two \n\n\n  lines\t\n", "rejected: $(touch x) `touch x` *"} {
+	for _, text := range []string{"rejected: one", "rejected: one", "changes requested: two \n\n\n  lines\t\n", "changes requested: two \n\n\n  lines\t\n", "rejected: $(touch x) `touch x` *",
+		"lines", "rejected", "lines"} {
 		add(p.old, text)
 	}
 	add(gitops.OID(strings.Repeat("1", 40)), "gone")
-	want := "rejected: one\n\nchanges requested: two\n\n  lines\n\nrejected: $(touch x) `touch x` *"
+	want := "rejected: one\n\nchanges requested: two\n\n  lines\n\nrejected: $(touch x) `touch x` *\n\nlines\n\nrejected"
 	if got := p.sh("git notes --ref=review show main"); got != want {
 		t.Errorf("%q", got)
 	}
