@@ -128,3 +128,19 @@ func TestCycle(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }
+
+// TestStoppedWriter appends while another process, which does not go on, has locked the log.
+func TestStoppedWriter(t *testing.T) {
+	dir := t.TempDir()
+	other, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Note(dir, "s", record.EventRun, "without a place")
+	other.Close()
+	Note(dir, "s", record.EventRun, "later")
+	all, err := Read(dir, time.Time{})
+	if err != nil || len(all) != 1 || all[0].Text != "later" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

@@ -86,7 +86,7 @@ func open(dir string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		if err := lock(f); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -106,6 +106,19 @@ func open(dir string) (*os.File, error) {
 		f.Close()
 		if err != nil {
 			return nil, err
+		}
+	}
+}
+
+// lockTime bounds the wait for another process that appends. Such a process takes an instant, unless it was stopped.
+const lockTime = 2 * time.Second
+
+// lock locks the log.
+func lock(f *os.File) error {
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Since(begun) > lockTime {
+			return err
 		}
 	}
 }
