@@ -25,6 +25,7 @@ type shared struct {
 type joiner struct {
 	conn  net.Conn
 	queue chan []byte
+	done  chan struct{} // closed once everything is written
 }
 
 // A joiner may be this many pieces of output behind before it is disconnected, since the command must never wait.
@@ -40,7 +41,7 @@ func (s *shared) welcome(listener net.Listener, keys io.Writer) {
 		if err != nil {
 			return
 		}
-		j := &joiner{conn, make(chan []byte, joinerQueue)}
+		j := newJoiner(conn)
 		if s.add(j) {
 			go j.serve()
 			go io.Copy(keys, conn) //nolint:errcheck // ends when the joiner disconnects
@@ -59,7 +60,12 @@ func (s *shared) add(j *joiner) bool {
 	return true
 }
 
+func newJoiner(conn net.Conn) *joiner {
+	return &joiner{conn, make(chan []byte, joinerQueue), make(chan struct{})}
+}
+
 func (j *joiner) serve() {
+	defer close(j.done)
 	defer j.conn.Close()
 	for piece := range j.queue {
 		if _, err := j.conn.Write(piece); err != nil {
@@ -97,10 +103,8 @@ func (s *shared) part() {
 		j.conn.SetWriteDeadline(time.Now().Add(partPatience)) //nolint:errcheck // a socket supports deadlines
 		close(j.queue)
 	}
-	for end := time.Now().Add(partPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if !slices.ContainsFunc(joined, func(j *joiner) bool { return len(j.queue) > 0 }) {
-			return
-		}
+	for _, j := range joined {
+		<-j.done // at the latest after the deadline
 	}
 }
 

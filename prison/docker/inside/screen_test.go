@@ -1,0 +1,43 @@
+package inside
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+// TestSlowJoinerGetsAll ends a command while a joiner has not read its last piece.
+func TestSlowJoinerGetsAll(t *testing.T) {
+	log, err := openTail(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ours, theirs := net.Pipe() // a write ends when it was read
+	s := &shared{log: log}
+	j := newJoiner(ours)
+	s.add(j)
+	go j.serve()
+	if _, err := s.Write([]byte("the last line\n")); err != nil {
+		t.Fatal(err)
+	}
+	begins := make([]byte, 4)
+	if _, err := io.ReadFull(theirs, begins); err != nil { // the piece has left the queue
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		rest, _ := io.ReadAll(theirs)
+		read <- string(rest)
+	}()
+	s.part()
+	select {
+	case <-j.done:
+	default:
+		t.Error("parted before the joiner had read everything")
+	}
+	if got := string(begins) + <-read; got != "the last line\n" {
+		t.Errorf("%q", got)
+	}
+}
