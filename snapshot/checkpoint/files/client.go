@@ -37,7 +37,7 @@ func Open(ctx context.Context, run Process, path string) (*Client, error) {
 	}
 	defer program.Close()
 	var said bytes.Buffer
-	status, err := run(ctx, []string{"sh", "-c", `umask 077 && cat >"$1" && chmod 500 "$1"`, "sh", inside}, program, nil, &said)
+	status, err := run(ctx, []string{"sh", "-c", `umask 077 && cat >"$1" && chmod 500 "$1"`, "sh", inside}, program, nil, &bounded{&said, saidLimit})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("exit status %d: %q", status, said.String())
 	}
@@ -61,7 +61,7 @@ func Start(ctx context.Context, run Process, argv ...string) *Client {
 	go func() {
 		defer close(c.done)
 		var said bytes.Buffer
-		status, err := run(ctx, argv, requests, answers, &bounded{Buffer: &said, left: 1 << 12})
+		status, err := run(ctx, argv, requests, answers, &bounded{&said, saidLimit})
 		if err == nil && status != 0 {
 			err = fmt.Errorf("exit status %d: %q", status, said.String())
 		}
@@ -71,6 +71,9 @@ func Start(ctx context.Context, run Process, argv ...string) *Client {
 	}()
 	return c
 }
+
+// saidLimit bounds the error output of a process inside that is kept, in bytes. The image may be hostile.
+const saidLimit = 1 << 12
 
 // bounded keeps the first bytes.
 type bounded struct {
