@@ -30,19 +30,24 @@ func Write(path string, v any) error {
 	return Replace(path, append(content, '\n'))
 }
 
-// Replace replaces a file. A reader sees either the old or the new content, even if several processes write at the
-// same time.
+// Replace replaces a file durably. A reader sees either the old or the new content, even if several processes write at
+// the same time, and after a power loss.
 func Replace(path string, content []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new")
 	if err != nil {
 		return err
 	}
 	_, err = temp.Write(content)
-	if err = errors.Join(err, temp.Close()); err == nil {
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
 		os.Remove(temp.Name()) // the first error is returned
+		return err
 	}
-	return err
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
@@ -200,11 +201,7 @@ func (s *Store) save(p *pack, r roots, message string, now time.Time) (c Checkpo
 	if err := s.list(); err != nil {
 		return c, err
 	}
-	temporary := filepath.Join(s.dir, "tmp_ref")
-	if err := os.WriteFile(temporary, []byte(c.commit.String()+"\n"), 0o600); err != nil {
-		return c, err
-	}
-	return c, os.Rename(temporary, s.ref(c.Number))
+	return c, gitops.WriteFile(s.ref(c.Number), []byte(c.commit.String()+"\n"), 0o600)
 }
 
 // load reads all files of a checkpoint.
