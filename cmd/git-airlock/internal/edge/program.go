@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -80,7 +81,7 @@ func Run(app *cli.App, argv []string) int {
 // withoutValue gives an empty value to an option that has one only after "=": review --tool. Without it, the option would take the
 // next word.
 func withoutValue(own []string) []string {
-	if i := slices.Index(own, "--tool"); i >= 0 && slices.Contains(own[:i], "review") {
+	if i := slices.Index(own, "--tool"); i >= 0 && commandIn(own, 0) == "review" {
 		own = slices.Clone(own)
 		own[i] += "="
 	}
@@ -91,8 +92,22 @@ func withoutValue(own []string) []string {
 // argument.
 func splitCommand(argv []string) (own, inside []string) {
 	i := slices.Index(argv, "--")
-	if i < 0 || slices.Contains(argv[:i], "log") {
+	if i < 0 || commandIn(argv[:i], 0) == "log" || commandIn(argv[:i], 0) == "net" && commandIn(argv[:i], 1) == "log" {
 		return argv, nil
 	}
 	return argv[:i], append([]string{}, argv[i+1:]...)
+}
+
+// commandIn returns the command of a command line, or with n its nth word after that. The options before the command have no values.
+func commandIn(argv []string, n int) string {
+	for _, word := range argv[min(1, len(argv)):] {
+		switch {
+		case strings.HasPrefix(word, "-"):
+		case n == 0:
+			return word
+		default:
+			n--
+		}
+	}
+	return ""
 }
