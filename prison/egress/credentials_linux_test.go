@@ -126,6 +126,37 @@ func TestCredentialsAreReplaced(t *testing.T) {
 	}
 }
 
+// TestUnrecordedRequestIsNotCounted refuses requests because the ledger has no room, which uses up no limit.
+func TestUnrecordedRequestIsNotCounted(t *testing.T) {
+	e, s := newCredentialed(t, show)
+	client := clientOf(t, e, s)
+	ask := func() int {
+		status, _ := send(t, client, "GET", "https://limited.test/", "Authorization: Bearer sk-limited-0000000000000000")
+		return status
+	}
+	if status := ask(); status != 200 {
+		t.Fatal(status)
+	}
+	room := func(n int) {
+		e.journal.mu.Lock()
+		defer e.journal.mu.Unlock()
+		e.journal.reserved += n
+	}
+	room(maxPending)
+	for range 3 {
+		if status := ask(); status == 200 {
+			t.Error("a request was passed on without a record")
+		}
+	}
+	room(-maxPending)
+	if status := ask(); status != 200 {
+		t.Errorf("the second request of two: %d", status)
+	}
+	if status := ask(); status != 429 {
+		t.Errorf("the third request of two: %d", status)
+	}
+}
+
 // talk sends bytes and returns all that comes.
 func talk(t testing.TB, c io.ReadWriteCloser, sent string) string {
 	t.Helper()

@@ -194,6 +194,7 @@ type roundTrip struct {
 
 	used   *credential.Credential // that the request gets; nil for none
 	value  string                 // of used
+	limit  int                    // of requests a day with used; 0 for none
 	echoes credential.Echoes      // of value
 
 	status int    // of the answer
@@ -219,7 +220,11 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 	defer p.flow.finish(x)
 	decision, err := p.judge(r, x)
 	if err == nil {
-		err = p.engine.journal.admit()
+		if err = p.engine.journal.admit(); err == nil {
+			if err = p.spend(x); err != nil {
+				p.engine.journal.release()
+			}
+		}
 	}
 	record := p.flow.record(control.KindRequest, control.VerdictAllow, "")
 	record.Seen, record.Method, record.Path, record.Sent, record.Received = control.SeenRequest, clip(r.Method), clip(r.URL.EscapedPath()), 0, 0
@@ -291,11 +296,19 @@ func (p *requests) chooseCredential(rules *Policy, r *http.Request, x *roundTrip
 		return &deniedError{reason: "the credential " + used.Name + " has no value", status: http.StatusBadGateway}
 	}
 	i := slices.IndexFunc(rules.credentials, func(c boundCredential) bool { return c.Name == used.Name })
-	if !p.engine.credentials.Count(used.Name, rules.credentials[i].limit, time.Now()) {
-		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", rules.credentials[i].limit, used.Name),
+	x.used, x.value, x.echoes, x.limit = used, value, echoes, rules.credentials[i].limit
+	return nil
+}
+
+// spend counts the use of a credential by a request that is passed on, and refuses a request beyond the credential's limit.
+func (p *requests) spend(x *roundTrip) error {
+	if x.used == nil {
+		return nil
+	}
+	if !p.engine.credentials.Count(x.used.Name, x.limit, time.Now()) {
+		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", x.limit, x.used.Name),
 			status: http.StatusTooManyRequests}
 	}
-	x.used, x.value, x.echoes = used, value, echoes
 	p.engine.changed()
 	return nil
 }
