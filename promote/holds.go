@@ -114,7 +114,7 @@ func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 		unstashable = land.Unstashable{} // the same error comes up again when git runs the next time
 	}
 	for _, p := range unstashable.NotStored {
-		next = append(next, "mv --"+quoted([]string{p, p + ".mine"}))
+		next = append(next, "mv --"+quoted([]string{p, land.FreeName(e.Repo.Top, p)}))
 	}
 	if len(unstashable.Skipped) > 0 {
 		next = append(next, "git update-index --no-skip-worktree --"+quoted(unstashable.Skipped))

@@ -2,6 +2,7 @@ package land
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,4 +57,15 @@ func notStored(r *gitops.Repository, path string) bool {
 	entries, err := os.ReadDir(full)
 	_, repository := os.Lstat(filepath.Join(full, ".git"))
 	return err == nil && len(entries) == 0 || repository == nil
+}
+
+// FreeName returns a name beside a path that no file has yet.
+func FreeName(top, path string) string {
+	name := path + ".mine"
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(filepath.Join(top, name)); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s.mine%d", path, n)
+	}
 }
