@@ -2,19 +2,21 @@ package environment
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 )
 
 // DotenvName is a file at the top of the work tree with the user's variables. Only the variables that are named are passed on.
 const DotenvName = ".env"
 
-// maxDotenv bounds the bytes that are read from the file.
+// maxDotenv bounds the bytes of the file.
 const maxDotenv = 1 << 20
 
 // Dotenv reads the file. A missing file has no variables.
@@ -28,8 +30,14 @@ func Dotenv(top string) (map[string]string, error) {
 		return nil, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxDotenv))
-	return parseDotenv(string(content)), err
+	content, err := io.ReadAll(io.LimitReader(file, maxDotenv+1))
+	if err == nil && len(content) > maxDotenv {
+		err = fmt.Errorf("%s has more than %d bytes", gitops.Text(name), maxDotenv)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseDotenv(string(content)), nil
 }
 
 // parseDotenv reads lines NAME=VALUE, with an optional "export" and quotes. Single quotes keep all characters, and in double quotes

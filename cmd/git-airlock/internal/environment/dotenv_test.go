@@ -2,6 +2,9 @@ package environment
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -17,6 +20,21 @@ func TestParseDotenv(t *testing.T) {
 	} {
 		if got := parseDotenv(content); !maps.Equal(got, want) {
 			t.Errorf("%q: %q, not %q", content, got, want)
+		}
+	}
+}
+
+// TestLongDotenv checks that a file is not read in part, which could leave half of a value.
+func TestLongDotenv(t *testing.T) {
+	top := t.TempDir()
+	content := "A=1\nB=" + strings.Repeat("x", maxDotenv)
+	for size, fits := range map[int]bool{maxDotenv: true, maxDotenv + 1: false} {
+		if err := os.WriteFile(filepath.Join(top, DotenvName), []byte(content[:size]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		vars, err := Dotenv(top)
+		if fits && (err != nil || len(vars["B"]) != maxDotenv-6) || !fits && (err == nil || vars != nil) {
+			t.Errorf("%d bytes: %d variables, %v", size, len(vars), err)
 		}
 	}
 }

@@ -108,8 +108,12 @@ func (b Builder) ReadOwn(name string) ([]byte, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > recipe.MaxSize:
-		return nil, fmt.Errorf("%s is not a file that can be appended to", name)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, fmt.Errorf("%s is a symbolic link, which is not followed", name)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	case info.Size() > recipe.MaxSize:
+		return nil, fmt.Errorf("%s has more than %d bytes", name, recipe.MaxSize)
 	}
 	content, err := os.ReadFile(path)
 	return append([]byte{}, content...), err
