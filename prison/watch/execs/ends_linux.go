@@ -73,13 +73,11 @@ func (r *recorder) tend(link wire.Conn) {
 		r.flush()
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, p := range r.processes {
 		r.end(p, nil)
 	}
 	r.mu.Unlock()
 	r.flush()
-	r.mu.Lock()
 }
 
 // patience returns how long to wait for an event, in milliseconds. While nothing has to be checked or written, there is no limit.
