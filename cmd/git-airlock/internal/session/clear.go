@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -111,6 +112,7 @@ func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) er
 		if err := save(s.Store, *r); err != nil {
 			return err
 		}
+		events.Stopped(s.Store.Dir(r.ID), r.Session)
 		err := errors.Join(s.losses(ctx, *r), ctx.Err())
 		if err != nil {
 			s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
@@ -186,15 +188,19 @@ func (l landing) landFirst(ctx context.Context) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
 		l.report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
-	case err != nil:
+	case ctx.Err() != nil:
 		return
+	case err != nil:
+		l.report.Say("nothing more is landed: %s", err)
 	}
 	var lost []string
 	if outcome.Pending > 0 {
 		lost = append(lost, count(outcome.Pending, "pending commit"))
 	}
-	if err != nil { // the state cannot be read
-	} else if state, err := l.engine.State(ctx); err == nil {
+	if state, unread := l.engine.State(ctx); unread == nil {
+		if err != nil && state.Pending > 0 {
+			lost = append(lost, count(state.Pending, "pending commit"))
+		}
 		if state.Uncommitted > 0 {
 			lost = append(lost, count(state.Uncommitted, "change")+" not committed")
 		}
@@ -234,11 +240,16 @@ func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 		refused = hindered(s.Repo, err)
 	}
 	if refused != nil {
+		if len(refused.Next) == 0 { // the same command would be refused again
+			journal := gitops.Pasteable(gitops.JournalPath(s.Store.Dir(r.ID)))
+			refused.Next = []string{"git status", "mv " + journal + " " + journal + ".kept  # leaves the files as they are"}
+		}
 		err = &environment.Refusal{Text: "an unfinished landing would be left behind: " + refused.Text, Next: append(refused.Next, "git airlock clear --"+DiscardFlag)}
 	}
 	if r.Phase == airlock.Running {
 		r.Phase = airlock.Stopped
 		s.Report.Say("%s on %s is stopped; nothing was removed", r.ID, r.BranchName())
+		events.Stopped(s.Store.Dir(r.ID), r.Session)
 	}
 	return errors.Join(err, save(s.Store, *r))
 }

@@ -49,13 +49,16 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 		return r, err
 	}
 	s.deliver(ctx, r)
+	ran := r.Phase == airlock.Running
 	r.Phase = airlock.Stopped
-	events.Stopped(s.Store.Dir(r.ID), r.Session)
 	if err := s.Store.Save(r); gitops.NoRoom(err) {
 		s.Report.Say("the airlock is stopped, but its state cannot be written: %s", err)
 		s.Report.Hint(Next(err)...)
 	} else if err != nil {
 		return r, err
+	}
+	if ran {
+		events.Stopped(s.Store.Dir(r.ID), r.Session)
 	}
 	// Another command may have found the daemon dead meanwhile, and restarted it.
 	if err := daemon.Stop(ctx, s.Store, r.ID); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
@@ -142,7 +143,11 @@ func (b binding) abandon(ctx context.Context, r *airlock.Record) error {
 		return err
 	}
 	r.Phase = airlock.Stopped
-	return b.store.Save(*r)
+	if err := b.store.Save(*r); err != nil {
+		return err
+	}
+	events.Stopped(b.store.Dir(r.ID), r.Session)
+	return nil
 }
 
 // tellLost prints how an airlock can continue whose worktree is not found. It stops the airlock if git has no such worktree any
