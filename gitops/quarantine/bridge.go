@@ -107,8 +107,11 @@ func (b *Bridge) flush(ctx context.Context) error {
 		return nil
 	}
 	objects := slices.Collect(maps.Values(b.made))
+	if err := storePack(ctx, b.Git, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= packedHere); err != nil {
+		return err
+	}
 	b.kept = len(objects)
-	return storePack(ctx, b.Git, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= packedHere)
+	return nil
 }
 
 // Inspect returns an inspector of all objects that the bridge can read. It starts with the cache of the quarantine's

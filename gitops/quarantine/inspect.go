@@ -227,7 +227,7 @@ func (i *Inspector) Commit(ctx context.Context, id gitops.OID) (gitops.Commit, e
 		return gitops.Commit{}, err
 	}
 	if size > commitLimit {
-		return gitops.Commit{}, inner.Invalidf("commit %s has %d bytes, more than %d", id, size, commitLimit)
+		return gitops.Commit{}, inner.Beyondf("commit %s has %d bytes, more than %d", id, size, commitLimit)
 	}
 	c, err := gitops.ParseCommit(content)
 	if err != nil {
@@ -246,7 +246,7 @@ func (i *Inspector) Tree(ctx context.Context, id gitops.OID) ([]gitops.TreeEntry
 		return nil, err
 	}
 	if size > treeLimit {
-		return nil, inner.Invalidf("tree %s has %d bytes, more than %d", id, size, treeLimit)
+		return nil, inner.Beyondf("tree %s has %d bytes, more than %d", id, size, treeLimit)
 	}
 	entries, err := gitops.ParseTree(content, len(id)/2)
 	if err != nil {

@@ -120,11 +120,11 @@ func differing(before, after []gitops.TreeEntry) iter.Seq2[gitops.TreeEntry, git
 func (i *Inspector) CheckFiles(ctx context.Context, tree gitops.OID, limits inner.Limits) (int64, error) {
 	w, err := i.sizeBudget(limits.Entries, limits.Depth).change(ctx, "", tree, 0)
 	if errors.Is(err, errTooLarge) {
-		return 0, inner.Invalidf("tree %s has more files than airlock.limit.entries allows (%d), or as many folders", tree, limits.Entries)
+		return 0, inner.Beyondf("tree %s has more files than airlock.limit.entries allows (%d), or as many folders", tree, limits.Entries)
 	}
 	return w.files, err
 }
 
 func tooDeep(tree gitops.OID, limit int64) error {
-	return inner.Invalidf("tree %s is deeper in folders than airlock.limit.depth allows (%d)", tree, limit)
+	return inner.Beyondf("tree %s is deeper in folders than airlock.limit.depth allows (%d)", tree, limit)
 }

@@ -44,7 +44,7 @@ type treeDiff struct {
 // folder compares two folders at a path. One of them may be missing.
 func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID, depth int64) error {
 	if depth > d.limits.Depth {
-		return inner.Invalidf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Text(path))
+		return inner.Beyondf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Text(path))
 	}
 	before, after, err := d.objects.both(ctx, old, new)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeE
 	case old.Entry == new.Entry:
 		return nil
 	case int64(len(path)) > d.limits.Path:
-		return inner.Invalidf("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, gitops.Text(path))
+		return inner.Beyondf("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, gitops.Text(path))
 	case int64(len(name)) > d.limits.Component:
 		return tooLong(d.limits, d.tree, name)
 	case old.Folder() || new.Folder():
@@ -85,11 +85,11 @@ func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeE
 
 // tooLong reports a name that is too long for every file system. It quotes the beginning of the name.
 func tooLong(l inner.Limits, tree gitops.OID, name string) error {
-	return inner.Invalidf("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, gitops.Text(name[:min(len(name), 100)]))
+	return inner.Beyondf("tree %s has a name of %d bytes, more than airlock.limit.component allows (%d): \"%s\"", tree, len(name), l.Component, gitops.Text(name[:min(len(name), 100)]))
 }
 
 // tooManyChanges reports that the changes of a tree cannot be listed.
 func tooManyChanges(l inner.Limits, tree gitops.OID) error {
-	return inner.Invalidf("tree %s changes more paths than airlock.limit.paths allows (%d), as many folders, or names of more than %d bytes for each of them",
+	return inner.Beyondf("tree %s changes more paths than airlock.limit.paths allows (%d), as many folders, or names of more than %d bytes for each of them",
 		tree, l.Paths, textShare)
 }

@@ -42,7 +42,7 @@ func (i *Inspector) History(ctx context.Context, tip gitops.OID, known func(gito
 				return nil, ErrMany
 			}
 			if parents += len(c.Parents); parents > parentsWalked {
-				return nil, inner.Invalidf("the new commits have more than %d parents", parentsWalked)
+				return nil, inner.Beyondf("the new commits have more than %d parents", parentsWalked)
 			}
 			met[id] = &visit{parents: c.Parents}
 			todo = append(todo, c.Parents...)
@@ -179,11 +179,11 @@ func (w *walk) folder(ctx context.Context, tree gitops.OID, parents []gitops.OID
 		}
 	}
 	if more := int64(len(entries) - longest(before)); more > w.limits.Paths {
-		return inner.Invalidf("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
+		return inner.Beyondf("tree %s changes more paths than airlock.limit.paths allows (%d)", tree, w.limits.Paths)
 	}
 	// The entries of all folders from the top to this one are in memory.
 	if w.held += int64(len(entries)); w.held > max(w.limits.Entries, w.limits.Paths) {
-		return inner.Invalidf("tree %s has more than %d entries in the folders above it and its own", tree, max(w.limits.Entries, w.limits.Paths))
+		return inner.Beyondf("tree %s has more than %d entries in the folders above it and its own", tree, max(w.limits.Entries, w.limits.Paths))
 	}
 	defer func() { w.held -= int64(len(entries)) }()
 	for _, e := range entries {
