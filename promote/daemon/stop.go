@@ -54,26 +54,35 @@ func EndCycle(ctx context.Context, store airlock.Store, id string) (pid int, err
 
 // endHolder ends the process that holds a lock of an airlock. It returns its process id, or 0 if none holds the lock.
 func endHolder(ctx context.Context, store airlock.Store, id, name string) (pid int, err error) {
-	for _, try := range []struct {
-		signal syscall.Signal
-		within time.Duration
-		ctx    context.Context
-	}{{syscall.SIGTERM, stopTime, ctx}, {syscall.SIGKILL, killTime, context.WithoutCancel(ctx)}} {
-		found, ended, err := signalHolder(try.ctx, store, id, name, try.signal, try.within)
-		pid = cmp.Or(pid, found)
+	for range holders {
+		asked, ended, err := signalHolder(ctx, store, id, name, 0, syscall.SIGTERM, stopTime)
+		pid = cmp.Or(pid, asked)
 		if err != nil || ended {
 			return pid, err
 		}
+		killed, ended, err := signalHolder(context.WithoutCancel(ctx), store, id, name, asked, syscall.SIGKILL, killTime)
+		if err != nil || ended {
+			return pid, err
+		}
+		if killed == asked {
+			return pid, fmt.Errorf("process %d does not end", pid)
+		}
 	}
-	return pid, fmt.Errorf("process %d does not end", pid)
+	return pid, errors.New("another process holds the lock each time")
 }
 
-// signalHolder signals the process that holds the lock, and no other. It reports whether the process has ended by the
+// holders bounds the number of processes that are ended because each has taken the lock from the one before it.
+const holders = 3
+
+// signalHolder signals the process that holds the lock, and no other; with only, it must be the process of that id. It reports whether the process has ended by the
 // deadline. It does not return when the lock is released, since the process has more to close then.
-func signalHolder(ctx context.Context, store airlock.Store, id, name string, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
+func signalHolder(ctx context.Context, store airlock.Store, id, name string, only int, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
 	pid, err = holder(store, id, name)
 	if err != nil || pid == 0 {
 		return 0, err == nil, err
+	}
+	if only != 0 && pid != only { // it has not been asked to end
+		return pid, false, nil
 	}
 	p, err := openProcess(pid)
 	if err != nil {
