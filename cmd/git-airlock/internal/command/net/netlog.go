@@ -72,8 +72,14 @@ func netLock(lock bool) edge.SubAction {
 		switch {
 		case err != nil:
 			return err
+		case s.Dry:
+			s.Report.Say("nothing is changed")
 		case lock:
-			s.Report.Say("locked down: nothing is reached; %s ended", ui.Count(len(n.State.Flows), "connection"))
+			ended := "the prison is not running"
+			if n.Runs {
+				ended = ui.Count(len(n.State.Flows), "connection") + " ended"
+			}
+			s.Report.Say("locked down: nothing is reached; %s", ended)
 			s.Report.Hint("git airlock net unlock")
 		default:
 			s.Report.Say("unlocked: the rules decide again")
