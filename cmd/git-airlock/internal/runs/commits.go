@@ -102,8 +102,13 @@ func (g *gathering) noted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	noted := map[string]bool{} // each line has the id of a note and that of its commit
+	for line := range strings.Lines(list) {
+		_, commit, _ := strings.Cut(strings.TrimSpace(line), " ")
+		noted[commit] = true
+	}
 	for _, p := range g.landed {
-		if !strings.Contains(list, string(p.Outer)) {
+		if !noted[string(p.Outer)] {
 			g.found(record.InvariantBroken, fmt.Sprintf("the landed commit %.12s has no note", p.Outer))
 		}
 	}
