@@ -37,7 +37,9 @@ type summary struct {
 
 // begin notes the state of the airlock in which the command will run.
 func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Record) error {
-	state, err := s.Engine(r).State(ctx)
+	engine := s.Engine(r)
+	defer engine.Close()
+	state, err := engine.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,9 @@ func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Recor
 func (d *summary) end(ctx context.Context, s *session.Session, err error) error {
 	d.Version, d.Exit, d.Seconds = ui.DocumentVersion, edge.ExitStatus(err), ui.Now().Sub(d.begun).Seconds()
 	d.Message = ui.PlainText(d.output.text())
-	state, err := s.Engine(d.record).State(ctx)
+	engine := s.Engine(d.record)
+	defer engine.Close()
+	state, err := engine.State(ctx)
 	if err != nil {
 		return err
 	}
