@@ -62,7 +62,7 @@ func (e *Engine) examine(ctx context.Context) (*Platform, error) {
 	})}
 	p.rootless = p.Security("rootless")
 	if p.podman {
-		if p.rootless, err = e.podmanRootless(); err != nil {
+		if p.rootless, err = e.podmanRootless(ctx); err != nil {
 			return nil, e.Failed(ctx, "ask the engine", err)
 		}
 	}
@@ -70,7 +70,25 @@ func (e *Engine) examine(ctx context.Context) (*Platform, error) {
 }
 
 // podmanRootless uses Podman's own API for a fact that Docker's form of the answer has no field for.
-func (e *Engine) podmanRootless() (bool, error) {
+func (e *Engine) podmanRootless(ctx context.Context) (bool, error) {
+	type answer struct {
+		rootless bool
+		err      error
+	}
+	answers := make(chan answer, 1)
+	go func() { // ends after callPatience, if ctx ends first
+		rootless, err := e.askRootless()
+		answers <- answer{rootless, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.rootless, a.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func (e *Engine) askRootless() (bool, error) {
 	c := e.HTTPClient()
 	c.Timeout = callPatience
 	answer, err := c.Get("http://engine/v" + minAPI + "/info")
