@@ -194,19 +194,15 @@ func (l landing) landFirst(ctx context.Context) {
 		l.report.Say("nothing more is landed: %s", err)
 	}
 	var lost []string
-	if outcome.Pending > 0 {
-		lost = append(lost, count(outcome.Pending, "pending commit"))
+	state, _ := l.engine.State(ctx) // without it, what the outcome has is printed
+	if n := max(outcome.Pending, state.Pending); n > 0 {
+		lost = append(lost, count(n, "pending commit"))
 	}
-	if state, unread := l.engine.State(ctx); unread == nil {
-		if err != nil && state.Pending > 0 {
-			lost = append(lost, count(state.Pending, "pending commit"))
-		}
-		if state.Uncommitted > 0 {
-			lost = append(lost, count(state.Uncommitted, "change")+" not committed")
-		}
-		for _, w := range state.OtherRefs {
-			lost = append(lost, count(w.Commits, "commit")+" on "+w.Ref)
-		}
+	if state.Uncommitted > 0 {
+		lost = append(lost, count(state.Uncommitted, "change")+" not committed")
+	}
+	for _, w := range state.OtherRefs {
+		lost = append(lost, count(w.Commits, "commit")+" on "+w.Ref)
 	}
 	if len(lost) > 0 {
 		l.report.Say("discarded: %s", strings.Join(lost, ", "))

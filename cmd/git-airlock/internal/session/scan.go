@@ -36,7 +36,7 @@ func (o source) scan(ctx context.Context, head gitops.Head, with scan.Scanner) (
 	if with.Settings, err = scan.ReadSettings(ctx, o.env.Repo, o.env.Config); err != nil {
 		return scan.Report{}, err
 	}
-	if with.Exclude, err = o.excluded(ctx); err != nil {
+	if with.Exclude, err = inbound.Excluded(ctx, o.env.Repo, o.env.Config, nil); err != nil {
 		return scan.Report{}, err
 	}
 	if with.Objects == nil && o.env.Config.Partial() { // fetch all objects at once instead of one by one

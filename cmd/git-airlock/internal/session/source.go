@@ -6,9 +6,7 @@ import (
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/gitops/ignore"
 )
 
 // source describes the content of a snapshot: the checked-out commit, the excluded paths, and the added files.
@@ -45,9 +43,4 @@ func treeOf(ctx context.Context, repo *gitops.Repository, branch string) (gitops
 		return "", err
 	}
 	return repo.Tree(ctx, tip)
-}
-
-// excluded reads the patterns of excluded paths.
-func (o source) excluded(ctx context.Context) (ignore.Patterns, error) {
-	return inbound.Excluded(ctx, o.env.Repo, o.env.Config, nil)
 }

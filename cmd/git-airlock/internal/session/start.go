@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
@@ -104,7 +105,7 @@ func (s *Session) carryOut(ctx context.Context, c resolved, forRun bool) (r airl
 func (c resolved) begin(ctx context.Context) (airlock.Record, error) {
 	s := c.session
 	changes := beside(func() (int, error) { return s.Repo.Changes(ctx) })
-	exclude, err := s.source().excluded(ctx)
+	exclude, err := inbound.Excluded(ctx, s.Repo, s.Config, nil)
 	if err != nil {
 		return airlock.Record{}, err
 	}
