@@ -190,6 +190,9 @@ func (e *Engine) obey(o control.Order) {
 	if o.Rules != nil {
 		e.use(*o.Rules)
 	}
+	for _, u := range o.Uses {
+		e.credentials.Continue(u.Name, u.Requests, u.Today, u.Last)
+	}
 	if o.Values != nil {
 		e.credentials.Set(o.Values)
 		e.changed()
@@ -267,7 +270,7 @@ func (e *Engine) state() control.State {
 	for _, c := range e.current().credentials {
 		u := e.credentials.Used(c.Name)
 		_, _, known := e.credentials.Get(c.Name)
-		s.Credentials = append(s.Credentials, control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Refused: u.Refused})
+		s.Credentials = append(s.Credentials, control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Today: u.Today, Refused: u.Refused})
 	}
 	return s
 }

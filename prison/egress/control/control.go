@@ -142,9 +142,10 @@ type CredentialUse struct {
 	Name string `json:"name"`
 	// Known reports that the network has the value.
 	Known bool `json:"known"`
-	// Requests is how many requests got the value, and Last the time of the last one.
+	// Requests is how many requests got the value, Last the time of the last one, and Today the number of those on its day (UTC).
 	Requests uint64    `json:"requests"`
 	Last     time.Time `json:"last,omitzero"`
+	Today    int       `json:"today,omitempty"`
 	// Refused reports that a server answered the last request with the status 401.
 	Refused bool `json:"refused,omitempty"`
 }

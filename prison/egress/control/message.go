@@ -27,6 +27,8 @@ type Order struct {
 	Written *Written `json:",omitempty"`
 	// Authorities are what the network's predecessor has reported last, if there was one.
 	Authorities *Authorities `json:",omitempty"`
+	// Uses are those of credentials that the network's predecessor has reported last. Counting goes on from there.
+	Uses []CredentialUse `json:",omitempty"`
 	// Values are those of credentials by their names.
 	Values map[string]string `json:",omitempty"`
 }

@@ -183,6 +183,12 @@ func TestStore(t *testing.T) {
 	if !s.Count("a", 2, now.Add(2*time.Hour)) || s.Used("a").Total != 3 {
 		t.Error("another day")
 	}
+	var successor Store
+	successor.Continue("a", 7, 2, now)
+	successor.Set(map[string]string{"a": value})
+	if successor.Count("a", 2, now.Add(time.Minute)) || !successor.Count("a", 2, now.Add(2*time.Hour)) || successor.Used("a").Total != 8 {
+		t.Errorf("a successor: %+v", successor.Used("a"))
+	}
 	if s.Answered("a", 401); !s.Used("a").Refused {
 		t.Error("a 401 is not kept")
 	}

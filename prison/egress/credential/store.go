@@ -46,6 +46,19 @@ func (s *Store) Set(values map[string]string) {
 	}
 }
 
+// Continue counts on from the uses of an earlier store.
+func (s *Store) Continue(name string, total uint64, today int, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses == nil {
+		s.values, s.uses = map[string]known{}, map[string]Use{}
+	}
+	s.uses[name] = Use{Last: last, Day: dayOf(last), Today: today, Total: total}
+}
+
+// dayOf returns the day of a time in UTC.
+func dayOf(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
+
 // Get returns a value with its forms in answers. ok is false if there is none.
 func (s *Store) Get(name string) (value string, echoes Echoes, ok bool) {
 	s.mu.Lock()
@@ -59,7 +72,7 @@ func (s *Store) Count(name string, limit int, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.uses[name]
-	if day := now.UTC().Truncate(24 * time.Hour); !u.Day.Equal(day) {
+	if day := dayOf(now); !u.Day.Equal(day) {
 		u.Day, u.Today = day, 0
 	}
 	if limit > 0 && u.Today >= limit {

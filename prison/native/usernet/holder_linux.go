@@ -65,7 +65,7 @@ func (h *holder) first() control.Order {
 	defer h.mu.Unlock()
 	h.read()
 	rules, written := h.rules, h.write(nil)
-	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities, Values: h.values()}
+	return control.Order{Rules: &rules, Written: &written, Authorities: h.authorities, Uses: h.state.Credentials, Values: h.values()}
 }
 
 // values returns the values of the credentials by their names.
@@ -120,7 +120,7 @@ func (h *holder) read() {
 func (h *holder) serve(c carrier) {
 	h.mu.Lock()
 	h.link, h.linked = c.link, true
-	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Generation: h.rules.Generation, Authorities: h.state.Authorities}
+	h.state = control.State{PID: c.process.Pid, Since: time.Now().UTC(), Starts: h.state.Starts + 1, Generation: h.rules.Generation, Authorities: h.state.Authorities, Credentials: h.state.Credentials}
 	h.save()
 	h.mu.Unlock()
 	for {
