@@ -17,7 +17,7 @@ const publicServer = "198.51.100.10"
 // namedAddresses are those of names below test, which lead to addresses that are closed. Every other name has the address of
 // [publicServer].
 var namedAddresses = map[string][]string{
-	"metadata.test.": {"169.254.169.254"}, "lan.test.": {"10.9.9.9"}, "db.test.": {"10.9.9.9"}, "loopback.test.": {"127.0.0.1"},
+	"metadata.test.": {"169.254.169.254"}, "lan.test.": {"10.9.9.9"}, "db.test.": {"10.9.9.9"}, "keylan.test.": {"10.9.9.9"}, "loopback.test.": {"127.0.0.1"},
 	"host.test.": {"198.51.100.1"}, "late.test.": {"203.0.113.77"}, "mapped.test.": {"::ffff:169.254.169.254"},
 	"nat64.test.": {"64:ff9b::a9fe:a9fe"}, "sixtofour.test.": {"2002:a09:909::1"}, "local6.test.": {"fd00::1"}, "loopback6.test.": {"::1"},
 	"both.test.": {publicServer, "10.9.9.9"}, "shared.test.": {"100.64.0.1"}, "zero.test.": {"0.0.0.0"}, "azure.test.": {"168.63.129.16"},

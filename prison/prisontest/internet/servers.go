@@ -1,17 +1,10 @@
 package internet
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -119,6 +112,7 @@ func pages(folder string) http.Handler {
 	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.FormValue("to"), http.StatusFound) })
 	mux.HandleFunc("/socket", echoSocket)
 	serveKeys(mux, logOf(folder, "keys"))
+	serveTraps(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Print(r.Host, " ", r.Method, " ", r.URL.Path)
 		mux.ServeHTTP(w, r)
@@ -182,19 +176,6 @@ func echoSocket(w http.ResponseWriter, _ *http.Request) {
 	io.Copy(c, buffered) // the client may go
 }
 
-// tlsConfig has a new certificate, and logs each hello.
-func tlsConfig(folder string, names []string) *tls.Config {
-	certificate, err := newCertificate(filepath.Join(folder, "ca.pem"), names)
-	must(err)
-	hellos := logOf(folder, "tls")
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}}
-	config.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		hellos.Print(h.ServerName, " ", strings.Join(h.SupportedProtos, " "))
-		return nil, nil
-	}
-	return config
-}
-
 // hearDatagrams logs datagrams, and answers none.
 func hearDatagrams(c net.PacketConn, port string, to *log.Logger) {
 	buf := make([]byte, 1<<16)
@@ -247,23 +228,4 @@ func serveBanner(l net.Listener, port string, to *log.Logger) {
 			io.Copy(c, c)
 		}()
 	}
-}
-
-// newCertificate makes a certificate for the names of the scripts and for others, and writes it to a file.
-func newCertificate(file string, others []string) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "internet"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		DNSNames: append([]string{"files.test", "api.test", "evil.test", "*.a.test"}, others...),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, os.WriteFile(file, content, 0o644)
 }

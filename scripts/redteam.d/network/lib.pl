@@ -12,11 +12,23 @@ $| = 1;
 $SIG{PIPE} = 'IGNORE';
 our $patience = 60; # seconds
 my $together = 6;
+my @clients; # processes that a row has started
 my $running = 0;
 
 # The results that count as a refusal.
 our $refused = 'refused|reset|closed|denied|403|no name|unreachable';
 our $public = '198.51.100.10';
+
+sub slurp { open(my $f, '<', $_[0]) or return ''; local $/; return scalar <$f>; }
+
+# scratch TEXT writes a file, and returns its name.
+sub scratch {
+	my $name = "/tmp/row$$";
+	open(my $f, '>', $name) or die "$name: $!";
+	print $f $_[0];
+	close $f;
+	return $name;
+}
 
 # row ID, TITLE, EXPECTED, SUB tries one row. The sub returns the result.
 sub row {
@@ -35,6 +47,7 @@ sub row {
 sub tell_row {
 	my $line = join("\t", @_);
 	$line =~ s/[\n\r]/ /g;
+	kill KILL => @clients if @clients;
 	print "$line\n";
 }
 
@@ -126,7 +139,7 @@ sub raw {
 sub http {
 	my ($host, %o) = @_;
 	our $marker;
-	my ($s, $problem) = dial($o{at} // $host, $o{port} // 80, $o{prepare});
+	my ($s, $problem) = $o{tls} ? secured($host, %o) : dial($o{at} // $host, $o{port} // 80, $o{prepare});
 	return $problem if $problem;
 	my $method = $o{method} // 'GET';
 	my $target = $o{target} // "/try/$marker";
@@ -143,6 +156,52 @@ sub answer {
 	my @statuses = $said =~ /^HTTP\/1\.[01] ([2-5]\d\d)/mg;
 	return 'works' if $said =~ /pong/ && !grep { $_ != 200 } @statuses;
 	return $statuses[-1] // 'no answer of HTTP';
+}
+
+# trusted returns the file with the certificates that programs here trust.
+sub trusted { return $ENV{SSL_CERT_FILE} // '/etc/ssl/certs/ca-certificates.crt'; }
+
+# https HOST, OPTIONS makes a request inside TLS.
+sub https { return http(@_, tls => 1); }
+
+# secured HOST, OPTIONS returns a socket whose other end is a client of TLS, which trusts what programs here trust.
+sub secured {
+	my ($host, %o) = @_;
+	socketpair(my $near, my $far, AF_UNIX, SOCK_STREAM, 0) or return (undef, word());
+	my $pid = fork // return (undef, word());
+	if (!$pid) {
+		open STDIN, '<&', $far;
+		open STDOUT, '>&', $far;
+		open STDERR, '>', '/dev/null';
+		close $near;
+		no warnings 'exec';
+		exec 'openssl', 's_client', '-quiet', '-verify_return_error', '-CAfile', trusted(), '-verify_hostname', $host,
+			'-servername', $o{sni} // $host, '-connect', "$host:443", $o{alpn} ? ('-alpn', $o{alpn}) : ();
+		POSIX::_exit(127);
+	}
+	push @clients, $pid;
+	close $far;
+	fcntl($near, F_SETFL, O_NONBLOCK);
+	return ($near, undef);
+}
+
+# http2 HOST, AUTHORITY, PATH, HEADERS makes a request of HTTP/2 inside TLS.
+sub http2 {
+	my ($host, $authority, $path, @headers) = @_;
+	my ($s, $problem) = secured($host, alpn => 'h2');
+	return $problem if $problem;
+	my @fields = (':method' => 'GET', ':scheme' => 'https', ':path' => $path, ':authority' => $authority, @headers);
+	my $block = join '', map { (@fields[2 * $_, 2 * $_ + 1])[0] && pack('C C/a* C/a*', 0, @fields[2 * $_, 2 * $_ + 1]) } 0 .. $#fields / 2;
+	put($s, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" . pack('x3 C x5', 4) . substr(pack('N', length $block), 1) . pack('C C N', 1, 5, 1) . $block);
+	my ($said, $why) = get($s, qr/pong|seen|does not lead|not this prison|\x00\x00\x04\x03|\x00\x00.\x07/s);
+	return $said =~ /pong|seen/ ? 'works' : $said =~ /does not lead|not this prison/ ? '403' : $why // 'reset';
+}
+
+# command WORDS... runs a program that may not be here, and reports whether it succeeded.
+sub command {
+	my ($name) = @_;
+	return "not tried: there is no $name here" if system("command -v $name >/dev/null 2>&1");
+	return system("@_ >/dev/null 2>&1") == 0 ? 'works' : 'failed';
 }
 
 # hello SERVER, OPTIONS is how a client of TLS 1.2 begins. Its protocol names the row.

@@ -14,3 +14,33 @@ row T12 => 'an address as the name', 'denied|closed|reset', sub { tls('files.tes
 row T13 => 'a client that says nothing', 'closed|reset|denied', sub { tls('files.test', text => '') };
 row T14 => 'a denied host: TLS, HTTP, another port', 'denied 403 refused', sub { join ' ', tls('t14.evil.test'), http('t14.evil.test'), raw('t14.evil.test', 9000) };
 untried T15 => 'another Host inside TLS', 'cannot be seen: a known limit';
+
+# Requests to judged.test are judged inside TLS: the rule is about its paths below /pub.
+row T16 => 'another Host inside TLS that is judged, HTTP/1 and HTTP/2', 'works 403 works 403', sub {
+	our $marker;
+	join ' ', https('judged.test', target => '/pub/ping'), https('judged.test', target => "/pub/$marker", head => "Host: evil.test\r\n"),
+		http2('judged.test', 'judged.test', '/pub/ping'), http2('judged.test', 'evil.test', "/pub/$marker");
+};
+row T17 => 'a server with an expired certificate, of another name, of a stranger', '^502 502 502$', sub {
+	our $marker;
+	join ' ', map { https("$_.test", target => "/pub/$marker", head => "Host: $_.test\r\nAuthorization: Bearer " . ($ENV{BAD} // 'none') . "\r\n") } 'expired', 'nameless', 'stranger';
+};
+row T18 => 'the authority of the network may vouch for its names only', '^(?=.*judged\.test)(?!.*(files|evil|api)\.test).*all critical$', sub {
+	my ($bundle, %names, $loose) = slurp(trusted());
+	for my $block ($bundle =~ /(-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----)/sg) {
+		next unless length $block < 1200; # those of the network have small keys
+		open my $f, '-|', 'openssl', 'x509', '-noout', '-text', '-in', scratch($block) or next;
+		my $text = join '', <$f>;
+		next unless $text =~ /Name Constraints: ?(critical)?(.*?)\n {8}(?: {4})?X509v3|Name Constraints: ?(critical)?(.*)/s;
+		my ($critical, $permitted) = ($1 // $3, $2 // $4);
+		$loose = 1 unless $critical;
+		$names{$_} = 1 for $permitted =~ /DNS:(\S+)/g;
+	}
+	return join(' ', sort keys %names) . ($loose ? ' some not critical' : ' all critical');
+};
+row T19 => 'the key of that authority is in no file and no process inside', '^none$', sub {
+	my $found = qx{grep -rlsaE -e '^-----BEGIN ([A-Z]+ )?PRIVATE KEY' /etc/ssl /etc/pki /tmp /run /dev/shm /workspace ~ /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null};
+	$found =~ s/\n/ /g;
+	return $found || 'none';
+};
+row T20 => 'a server that wants a certificate of the client', '^502$', sub { our $marker; https('asks.test', target => "/pub/$marker") };

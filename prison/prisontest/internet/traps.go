@@ -1,0 +1,65 @@
+package internet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// bombPart is what the answer of /pub/bomb consists of, before it is packed, and bombParts is how often.
+const bombPart, bombParts = 16 << 20, 64
+
+// serveTraps answers requests that try the other end of a prison's network: /pub/bomb is packed, whatever the client wants;
+// /pub/headers fails if a header would replace the method or the path; /b64 and /zipped send a key back in other forms, and /body
+// a body. /own.git is a git repository with one branch.
+func serveTraps(mux *http.ServeMux) {
+	pong := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "pong\n") }
+	mux.HandleFunc("/pub/", pong)
+	mux.HandleFunc("/v1/", pong)
+	mux.HandleFunc("/pub/headers", func(w http.ResponseWriter, r *http.Request) {
+		for name := range r.Header {
+			if strings.Contains(name, "Override") || strings.Contains(name, "Original") || strings.Contains(name, "Rewrite") || name == "X-Http-Method" {
+				http.Error(w, name, http.StatusInternalServerError)
+				return
+			}
+		}
+		pong(w, r)
+	})
+	part := sync.OnceValue(func() []byte {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		z.Write(make([]byte, bombPart))
+		z.Close()
+		return packed.Bytes()
+	})
+	mux.HandleFunc("/pub/bomb", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		for range bombParts {
+			w.Write(part()) // the client may go
+		}
+	})
+	mux.HandleFunc("/b64", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, base64.StdEncoding.EncodeToString([]byte(r.Header.Get("Authorization"))))
+	})
+	mux.HandleFunc("/zipped", func(w http.ResponseWriter, r *http.Request) {
+		text := []byte(r.Header.Get("Authorization") + "\n")
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			z.Write(text)
+			z.Close()
+			w.Header().Set("Content-Encoding", "gzip")
+			text = packed.Bytes()
+		}
+		w.Write(text)
+	})
+	mux.HandleFunc("/body", func(w http.ResponseWriter, r *http.Request) { io.Copy(w, io.LimitReader(r.Body, 1<<20)) })
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	mux.HandleFunc("/own.git/HEAD", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ref: refs/heads/main\n") })
+	mux.HandleFunc("/own.git/info/refs", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%s\trefs/heads/main\n", commit) })
+}
