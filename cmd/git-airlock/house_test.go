@@ -50,7 +50,7 @@ var rooms = map[string][]string{
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
 	sessionRoom:     {agentsRoom, inboundRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
-	prisonsRoom:     {environmentRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
+	prisonsRoom:     {environmentRoom, networkRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
 	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record", "promote/record/store"},
 	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote", "promote/record"},
@@ -107,7 +107,7 @@ var rooms = map[string][]string{
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", pushgateRoom, sessionRoom, uiRoom},
-	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet"},
+	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/":                              nil,
 	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet"},
 	"net/http/httputil":                 {"prison/egress", "prison/prisontest/internet"},

@@ -260,6 +260,7 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 			strings.Join(slices.Sorted(maps.Keys(p.Runtimes)), ", "), p.DefaultRuntime)},
 		prison.Finding{Name: "control groups", Value: fmt.Sprintf("version %s, driver %s", p.CgroupVersion, p.CgroupDriver)},
 		prison.Finding{Name: "images", Value: fmt.Sprintf("%d on this machine", p.Images)},
+		networkFinding(),
 	)
 	plan, err := planner{Platform: p, record: &record{}}.base(rolePrison)
 	if !p.Foreign("") { // in the order of limitSockets
@@ -275,6 +276,18 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 		findings = append(findings, prison.Finding{Name: "isolation", Value: "not all of it", Lack: lacking.Text})
 	}
 	return findings, err
+}
+
+// networkFinding reports whether containers can have a network.
+func networkFinding() prison.Finding {
+	f := prison.Finding{Name: "network", Value: "allowlist and open, by an interface that a helper container makes with " + device}
+	var u *prison.Unavailable
+	if err := checkNetwork(prison.Spec{Network: prison.NetworkAllowlist}); errors.As(err, &u) {
+		f.Value, f.Mend = u.Reason, u.Mend
+	} else if err != nil {
+		f.Value = err.Error()
+	}
+	return f
 }
 
 // Runtimes lists the container runtimes of the engine.

@@ -12,23 +12,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryConnect tries to connect by TCP, which must not succeed within a second.
-func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
+// socketAddress is a struct sockaddr_in.
+func socketAddress(host string, port int) []byte {
 	address := binary.LittleEndian.AppendUint16(nil, unix.AF_INET)
 	address = binary.BigEndian.AppendUint16(address, uint16(port)) //nolint:gosec // a port
 	address = append(address, netip.MustParseAddr(host).AsSlice()...)
-	address = append(address, make([]byte, 8)...)
+	return append(address, make([]byte, 8)...)
+}
+
+// waitFor waits for descriptor 3, for a second at most.
+func waitFor(events uint32) calls.Call {
 	// struct pollfd, and struct timespec 8 bytes later.
 	wait := binary.LittleEndian.AppendUint32(nil, 3)
-	wait = binary.LittleEndian.AppendUint32(wait, unix.POLLOUT)
+	wait = binary.LittleEndian.AppendUint32(wait, events)
 	wait = binary.LittleEndian.AppendUint64(wait, 1)
 	wait = binary.LittleEndian.AppendUint64(wait, 0)
+	return calls.Call{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait}
+}
+
+// tryDatagram sends a datagram, to which nothing may answer but an error within a second.
+func tryDatagram(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
+	address := socketAddress(host, port)
+	const scratch = calls.Pointer + 1024
+	results, err := calls.Make(ctx, s.Prison, []calls.Call{
+		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}},
+		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_DGRAM | unix.SOCK_NONBLOCK}},
+		{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(address))}, Data: address},
+		{Number: unix.SYS_SENDTO, Args: [6]uintptr{3, calls.Pointer, 1}, Data: []byte("x")},
+		waitFor(unix.POLLIN),
+		{Number: unix.SYS_RECVFROM, Args: [6]uintptr{3, scratch, 512}},
+	})
+	if err != nil {
+		return "", "", untried(ctx, err)
+	}
+	for _, result := range []int64{results[1], results[2], results[3], results[5]} {
+		if result < 0 {
+			return syscall.Errno(-result).Error(), "", nil
+		}
+	}
+	return "", fmt.Sprintf("an answer from %s, port %d", host, port), nil
+}
+
+// tryConnect tries to connect by TCP, which must not succeed within a second.
+func tryConnect(ctx context.Context, s Subject, host string, port int) (seen, broken string, err error) {
+	address := socketAddress(host, port)
 	connect := calls.Call{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(address))}, Data: address}
 	results, err := calls.Make(ctx, s.Prison, []calls.Call{
 		{Number: unix.SYS_CLOSE_RANGE, Args: [6]uintptr{3, 1000}}, // so that the socket gets descriptor 3
 		{Number: unix.SYS_SOCKET, Args: [6]uintptr{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_NONBLOCK}},
 		connect,
-		{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait},
+		waitFor(unix.POLLOUT),
 		connect, // returns the result of the first connect, see connect(2)
 	})
 	if err != nil {

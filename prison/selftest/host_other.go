@@ -15,6 +15,11 @@ func tryConnect(context.Context, Subject, string, int) (seen, broken string, err
 	return "", "", &untriedError{reason: "the calls for it are Linux's"}
 }
 
+// tryDatagram needs Linux's system calls.
+func tryDatagram(context.Context, Subject, string, int) (seen, broken string, err error) {
+	return "", "", &untriedError{reason: "the calls for it are Linux's"}
+}
+
 // trySystemFiles needs Linux's system calls, and a system whose files the prison can share.
 func trySystemFiles(context.Context, Subject) (seen, broken string, err error) {
 	return "another system's", "", nil

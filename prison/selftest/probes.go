@@ -1,7 +1,6 @@
 package selftest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path"
@@ -20,7 +19,7 @@ var otherMetadata = []string{"100.100.100.200", "168.63.129.16", "192.0.0.192"}
 
 // probes returns the promises of a prison, in the order in which they are shown.
 func probes() []probe { //nolint:funlen // a table
-	return []probe{
+	return append([]probe{
 		{
 			name: "identity", promise: "uid and gid are the phantom's, with no other group",
 			tried: "id", script: "echo $(id -u) $(id -g) $(id -G)",
@@ -116,24 +115,6 @@ func probes() []probe { //nolint:funlen // a table
 			script: "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route | cut -f1-3", judge: judgeNetwork,
 		},
 		{
-			name: "metadata", promise: "metadata services of clouds cannot be reached", tried: "connecting to 169.254.169.254",
-			try: func(ctx context.Context, s Subject) (string, string, error) {
-				return tryConnect(ctx, s, "169.254.169.254", 80)
-			},
-		},
-		{
-			name: "other-metadata", promise: "no other address of clouds' metadata is in reach", tried: "connecting to " + strings.Join(otherMetadata, ", "),
-			try: func(ctx context.Context, s Subject) (seen, broken string, err error) {
-				for _, address := range otherMetadata {
-					if seen, broken, err = tryConnect(ctx, s, address, 80); broken != "" || err != nil {
-						break
-					}
-				}
-				return seen, broken, err
-			},
-			skip: func(s Subject) bool { return s.Spec.Network == prison.NetworkNone },
-		},
-		{
 			name: "host-name", promise: "the host name is the prison's", tried: "uname -n", script: "uname -n",
 			judge: func(s Subject, out string) (string, string) { return expect(out, s.Spec.Hostname) },
 		},
@@ -168,7 +149,7 @@ func probes() []probe { //nolint:funlen // a table
 			name: "programs", promise: "what is executed is in the record outside", tried: "sh with a random argument", try: tryRecord,
 			weaker: []prison.Missing{prison.NoPrograms}, skip: unrecorded,
 		},
-	}
+	}, networkProbes()...)
 }
 
 // judgeCores accepts a core limit of 0 only if cores go to a file. If the kernel passes them to a program, only a

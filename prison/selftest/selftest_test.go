@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/user"
@@ -78,7 +79,7 @@ func TestEachCanFail(t *testing.T) {
 	needRoot(t)
 	s := unprotected(t)
 	for _, p := range probes() {
-		if p.name == "system-calls" || p.name == "metadata" || p.name == "other-metadata" {
+		if slices.Contains([]string{"system-calls", "metadata", "other-metadata", "own-addresses"}, p.name) {
 			continue // see TestCallsGoThrough and TestConnect
 		}
 		r, err := p.run(t.Context(), s)
@@ -196,6 +197,12 @@ func TestConnect(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	if _, broken, err := tryConnect(t.Context(), s, "127.0.0.1", port); err != nil || broken == "" {
 		t.Errorf("where somebody listens: %q, %v", broken, err)
+	}
+	if _, broken, err := tryOwn(t.Context(), s, []netip.Addr{netip.MustParseAddr("127.0.0.1")}); err != nil || broken == "" {
+		t.Errorf("an own address: %q, %v", broken, err)
+	}
+	if seen, broken, err := tryDatagram(t.Context(), s, "127.0.0.1", port); err != nil || broken != "" || seen != syscall.ECONNREFUSED.Error() {
+		t.Errorf("a datagram to nobody: %q, %q, %v", seen, broken, err)
 	}
 	l.Close()
 	if _, broken, err := tryConnect(t.Context(), s, "127.0.0.1", port); err != nil || broken != "" {

@@ -52,13 +52,13 @@ func CheckIDs(s prison.Spec) error {
 	return err
 }
 
-// Finding reports whether this machine can provide an open network.
+// Finding reports whether this machine can provide a network.
 func Finding() prison.Finding {
-	const name = "open network"
-	if err := Check(prison.Spec{Network: prison.NetworkOpen}); err != nil {
+	const name = "network"
+	if err := Check(prison.Spec{Network: prison.NetworkAllowlist}); err != nil {
 		return walls.ErrorFinding(name, err)
 	}
-	return prison.Finding{Name: name, Value: "public addresses, by a process without privileges"}
+	return prison.Finding{Name: name, Value: "allowlist and open, by a process without privileges"}
 }
 
 // Network is the network of a prison. It belongs to the process that has started the prison, and keeps a duplicate of

@@ -1,7 +1,15 @@
 package network
 
+import (
+	"strings"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+)
+
 // TrustFolder is the folder in the agent's home with the certificates of the servers that the network answers for. The file own.pem
-// has these alone, and bundle.pem has those of the system as well.
+// has these alone, and bundle.pem has those of the system as well. wgetrc and apt.conf name bundle.pem for programs that read it from
+// a file with settings.
 const TrustFolder = ".local/share/certificates"
 
 // TrustScript is for a shell inside, and writes the certificates from its standard input. A program that reads a file meanwhile sees the
@@ -18,6 +26,8 @@ for f in /etc/ssl/cert.pem /etc/ssl/ca-bundle.pem /etc/pki/tls/certs/ca-bundle.c
 	if test -r $f; then base=$f; fi
 done
 { cat $base; echo; cat own.new; } >bundle.new
+{ cat ~/.wgetrc 2>/dev/null || :; echo "ca_certificate = $PWD/bundle.pem"; } >wgetrc
+echo "Acquire::https::CAInfo \"$PWD/bundle.pem\";" >apt.conf
 mv -f own.new own.pem
 mv -f bundle.new bundle.pem
 `
@@ -40,5 +50,18 @@ func TrustVariables(home string) (env []string) {
 	for _, name := range ownVariables {
 		env = append(env, name+"="+home+"/"+TrustFolder+"/own.pem")
 	}
-	return env
+	return append(env, "WGETRC="+home+"/"+TrustFolder+"/wgetrc", "APT_CONFIG="+home+"/"+TrustFolder+"/apt.conf")
+}
+
+// VariableNames returns the names of all variables that the network of a prison adds to it.
+func VariableNames(spec prison.Spec) (names []string) {
+	if spec.Network != prison.NetworkAllowlist {
+		return nil
+	}
+	rules, _ := control.ReadRules(spec.Dir) // without them nothing was added
+	for _, v := range append(TrustVariables(""), Placeholders(rules.Credentials)...) {
+		name, _, _ := strings.Cut(v, "=")
+		names = append(names, name)
+	}
+	return names
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
@@ -47,7 +48,7 @@ func (p Prisons) Selftest(ctx context.Context, r airlock.Record) (selftest.Repor
 	defer box.Close()
 	_, end := p.Report.Begin("trying the prison's walls")
 	defer end()
-	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Variables: variableNames(r), Isolation: isolationOf(r), Words: p.words()})
+	return selftest.Run(ctx, selftest.Subject{Prison: box, Spec: spec, Variables: append(variableNames(r), network.VariableNames(spec)...), Isolation: isolationOf(r), Words: p.words()})
 }
 
 // Leaks returns the words in a text that must not be readable inside, each with its kind.
