@@ -1,6 +1,6 @@
 # N: the rows about the life of a network: its process is killed, rules change, a second airlock is beside it, a disk is full. The servers of
 # the world go on for ever, so that a download ends only if the network ends it.
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154,SC2317
 
 # holds ID TITLE EXPECTED FUNCTION prints the row of a function, which prints what is wrong, and nothing else.
 holds() {
@@ -139,7 +139,7 @@ committed_credential() {
 	printf '[airlock "credential.openai"]\n\tsource = command:evil\n' >team.config
 	git add team.config && git commit -qm config && git config include.path ../team.config
 	git airlock start --backend "$backend" ${image:+--image "$image"} --network allowlist >"$said" 2>&1
-	[ $? = 2 ] || echo "$(tail -n 2 "$said")"
+	[ $? = 2 ] || tail -n 2 "$said"
 	cd "$outer" && rm -rf "$other"
 }
 

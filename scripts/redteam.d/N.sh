@@ -92,6 +92,7 @@ attempts() {
 attempt() {
 	local text=$1
 	shift
+	# shellcheck disable=SC2016
 	{ cat "$cases"/network/lib.pl && printf 'our $marker = "life"; %s;\n' "$text"; } | timeout 300 git airlock visit -- "$@" perl - 2>>"$work/agent.err"
 }
 

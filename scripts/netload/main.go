@@ -1,0 +1,225 @@
+// Command netload measures a network, for scripts/bench-net.
+//
+//	netload serve ADDRESS              serves until it is killed
+//	netload send|receive ADDRESS MB    MB a second
+//	netload trip ADDRESS N             milliseconds of a round trip, the smallest and the median of N
+//	netload connect ADDRESS N          the same for a connection and a byte
+//	netload hold ADDRESS N             connects N times, prints how often that worked, and waits for the end of its input
+//	netload flood ADDRESS N            connects N times to what refuses, and prints the seconds
+//
+// A client sends one byte that says what it wants.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// chunk is how much is written at a time.
+const chunk = 256 << 10
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "netload:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 2 && args[0] == "serve" {
+		return serve(args[1])
+	}
+	if len(args) != 3 {
+		return errors.New("usage: netload serve ADDRESS, or send|receive|trip|connect|hold|flood ADDRESS N")
+	}
+	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "send", "receive":
+		return transfer(args[1], args[0] == "send", int64(n)<<20)
+	case "trip":
+		return trips(args[1], n)
+	case "connect":
+		return connections(args[1], n)
+	case "hold":
+		return hold(args[1], n)
+	case "flood":
+		return flood(args[1], n)
+	}
+	return fmt.Errorf("no measurement is called %q", args[0])
+}
+
+func serve(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go answer(c)
+	}
+}
+
+// answer does what the first byte of a connection wants: take bytes and confirm their end, give bytes for ever, or echo.
+func answer(c net.Conn) {
+	defer c.Close()
+	want := make([]byte, 1)
+	if _, err := io.ReadFull(c, want); err != nil {
+		return
+	}
+	switch want[0] {
+	case 's':
+		buf := make([]byte, chunk)
+		for err := error(nil); err == nil; {
+			_, err = c.Read(buf)
+		}
+		c.Write(want) // the client may be gone
+	case 'r':
+		buf := make([]byte, chunk)
+		for err := error(nil); err == nil; {
+			_, err = c.Write(buf)
+		}
+	default:
+		c.Write(want)
+		io.Copy(c, c)
+	}
+}
+
+func dial(address string, want byte) (*net.TCPConn, error) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.Write([]byte{want})
+	return c.(*net.TCPConn), err
+}
+
+func transfer(address string, send bool, size int64) error {
+	c, err := dial(address, map[bool]byte{true: 's', false: 'r'}[send])
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	buf, begun := make([]byte, chunk), time.Now()
+	for moved := int64(0); moved < size; {
+		n := 0
+		if send {
+			n, err = c.Write(buf)
+		} else {
+			n, err = c.Read(buf)
+		}
+		if err != nil {
+			return err
+		}
+		moved += int64(n)
+	}
+	if send {
+		if err := c.CloseWrite(); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, buf[:1]); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%.0f\n", float64(size)/1e6/time.Since(begun).Seconds())
+	return nil
+}
+
+// report prints the smallest and the median time in milliseconds.
+func report(all []time.Duration) {
+	slices.Sort(all)
+	fmt.Printf("%.3f %.3f\n", all[0].Seconds()*1000, all[len(all)/2].Seconds()*1000)
+}
+
+func trips(address string, n int) error {
+	c, err := dial(address, 'e')
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	b, all := []byte{0}, make([]time.Duration, n)
+	if _, err := io.ReadFull(c, b); err != nil {
+		return err
+	}
+	for i := range all {
+		begun := time.Now()
+		if _, err := c.Write(b); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, b); err != nil {
+			return err
+		}
+		all[i] = time.Since(begun)
+	}
+	report(all)
+	return nil
+}
+
+func connections(address string, n int) error {
+	all := make([]time.Duration, n)
+	for i := range all {
+		begun := time.Now()
+		c, err := dial(address, 'e')
+		if err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			return err
+		}
+		all[i] = time.Since(begun)
+		c.Close()
+	}
+	report(all)
+	return nil
+}
+
+func hold(address string, n int) error {
+	made := 0
+	for range n {
+		c, err := dial(address, 'e')
+		if err != nil {
+			continue
+		}
+		defer c.Close()
+		if _, err := io.ReadFull(c, make([]byte, 1)); err == nil {
+			made++
+		}
+	}
+	fmt.Println(made)
+	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func flood(address string, n int) error {
+	const together = 8
+	begun := time.Now()
+	var all sync.WaitGroup
+	for range together {
+		all.Go(func() {
+			for range n / together {
+				if c, err := net.Dial("tcp", address); err == nil {
+					c.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	fmt.Printf("%.1f\n", time.Since(begun).Seconds())
+	return nil
+}
