@@ -76,6 +76,22 @@ func TestRecordsAreReadAsWritten(t *testing.T) {
 	}
 }
 
+// TestClockIsSetBack writes records whose times go back, also with another writer. Their order is that of their numbers and hashes.
+func TestClockIsSetBack(t *testing.T) {
+	dir := t.TempDir()
+	for hours := range 3 {
+		w := open(t, dir, maxFile)
+		if err := w.Append(control.Record{Kind: control.KindFlow, Time: time.Date(2026, 11, 23, 7-hours, 0, 0, 0, time.UTC)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range sound(t, dir) {
+		if r.Seq != uint64(i+1) || r.Time.Hour() != 7-i {
+			t.Errorf("record %d is %+v", i, r)
+		}
+	}
+}
+
 // TestRotation checks that a ledger has a bounded size, and that its records go on from one file and from one writer to the next.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
