@@ -10,19 +10,23 @@ import (
 const masked = "***"
 
 // Mask returns the words of a command line with every secret in them replaced by three stars. The words are searched
-// as one text, because a rule may need the word before a secret, such as the name of an option. A command line with
-// more secrets than the search lists is replaced completely.
+// as one text, because a rule may need the word before a secret, such as the name of an option. They are searched again with the
+// sign "=" between an option and its value, since many rules look for an assignment. A command line with more secrets than the
+// search lists is replaced completely.
 func (d *Detector) Mask(words []string) []string {
 	text := []byte(strings.Join(words, " "))
 	if !d.suspects(text) {
 		return words
 	}
 	var at spans
-	found := d.everywhere(search{text: text, guesses: true, at: &at})
+	found := len(d.everywhere(search{text: text, guesses: true, at: &at}))
+	if assigned := assignments(words); assigned != nil {
+		found = max(found, len(d.everywhere(search{text: assigned, guesses: true, at: &at})))
+	}
 	switch {
-	case len(found) == 0:
+	case found == 0:
 		return words
-	case len(found) >= matchLimit:
+	case found >= matchLimit:
 		at = spans{{0, len(text)}}
 	}
 	slices.SortFunc(at, func(a, b span) int { return cmp.Compare(a.from, b.from) })
@@ -33,6 +37,26 @@ func (d *Detector) Mask(words []string) []string {
 		from += len(w) + 1
 	}
 	return out
+}
+
+// assignments returns the words as one text with the sign "=" between options and their values, or nil if there are none. Each word
+// begins where it does with spaces between the words.
+func assignments(words []string) (text []byte) {
+	some := false
+	for i, w := range words {
+		if i > 0 {
+			separator := byte(' ')
+			if option := words[i-1]; len(option) > 1 && option[0] == '-' && !strings.Contains(option, "=") && !strings.HasPrefix(w, "-") {
+				separator, some = '=', true
+			}
+			text = append(text, separator)
+		}
+		text = append(text, w...)
+	}
+	if !some {
+		return nil
+	}
+	return text
 }
 
 // cover replaces the parts of a word that are in sorted spans of a text. The word begins at an offset of that text.

@@ -26,9 +26,10 @@ func TestMask(t *testing.T) {
 
 // TestMaskNeedsTheWordBefore checks that a secret is found by the word before it.
 func TestMaskNeedsTheWordBefore(t *testing.T) {
-	got := Default().Mask([]string{"tool", "--api-key=" + "q8Zt2LmN9pR4sT6vW8yX", "--api_key", "=", "k3Yv7Bn1Qw5Er9Tz2Ui4"})
+	got := Default().Mask([]string{"tool", "--api-key=" + "q8Zt2LmN9pR4sT6vW8yX", "--api_key", "=", "k3Yv7Bn1Qw5Er9Tz2Ui4",
+		"--password", "m7Xv3Bn1Qw5Er9Tz2Ui4", "-token", "m7Xv3Kn1Qw5Er9Tz2Ui4"})
 	for _, w := range got {
-		if strings.Contains(w, "q8Zt2") || strings.Contains(w, "k3Yv7") {
+		if strings.Contains(w, "q8Zt2") || strings.Contains(w, "k3Yv7") || strings.Contains(w, "m7Xv3") {
 			t.Errorf("not masked: %q", got)
 		}
 	}

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
@@ -13,7 +14,7 @@ func mark(token string) string {
 	return strings.ReplaceAll(strings.TrimSpace(token), " ", "-") + "-record"
 }
 
-// masked stands for a line, or a word, with a secret.
+// masked stands for a line with a secret.
 const masked = "[masked: it looks like a secret]"
 
 const (
@@ -25,19 +26,11 @@ const (
 	maskRounds = 20
 )
 
-// maskedWords returns the words of a command line without secrets. A word is searched by itself and with the one before it,
-// since an option's name shows what its value is.
+// maskedWords returns the words of a command line without secrets, as in the record of programs.
 func maskedWords(words []string) []string {
-	out := make([]string, len(words))
-	for i, word := range words {
-		text := word
-		if i > 0 {
-			text = words[i-1] + "=" + word
-		}
+	out := slices.Clone(secrets.Default().Mask(words))
+	for i, word := range out {
 		out[i] = strings.ToValidUTF8(word, "\uFFFD")
-		if len(secrets.Default().Find("", []byte(word)))+len(secrets.Default().Find("", []byte(text))) > 0 {
-			out[i] = masked
-		}
 	}
 	return out
 }
