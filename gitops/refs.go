@@ -83,7 +83,7 @@ func (g *Git) Refs(ctx context.Context, names ...string) (map[string]OID, error)
 var errNotPlain = errors.New("not a plain ref")
 
 // maxPackedRefs is the largest file of packed refs that is read here. Git looks a few names up in a larger one faster.
-const maxPackedRefs = 256 << 10
+const maxPackedRefs = 4 << 20
 
 // readRefs reads refs from files as git does: files below refs first, then packed-refs for those that have no file. In
 // this order, a concurrent git pack-refs, which removes a file after packing it, hides no ref.
@@ -160,12 +160,16 @@ func addPacked(refs map[string]OID, path string, names []string) error {
 	if err != nil {
 		return err
 	}
-	for line := range bytes.Lines(content) {
-		id, ref, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-		if strings.HasPrefix(id, "#") || strings.HasPrefix(id, "^") || !below(ref, names) || refs[ref] != "" {
+	for line := range bytes.Lines(content) { // there can be thousands of records of runs: only a wanted line is copied
+		id, name, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		if bytes.HasPrefix(id, []byte("#")) || bytes.HasPrefix(id, []byte("^")) || !below(name, names) {
 			continue
 		}
-		if refs[ref], err = ParseOID(id); err != nil || !plainName(ref) {
+		ref := string(name)
+		if refs[ref] != "" {
+			continue
+		}
+		if refs[ref], err = ParseOID(string(id)); err != nil || !plainName(ref) {
 			return errNotPlain
 		}
 	}
@@ -173,9 +177,10 @@ func addPacked(refs map[string]OID, path string, names []string) error {
 }
 
 // below reports whether a ref has one of the names, or is below one.
-func below(ref string, names []string) bool {
+func below(ref []byte, names []string) bool {
 	for _, name := range names {
-		if rest, ok := strings.CutPrefix(ref, strings.TrimSuffix(name, "/")); ok && (rest == "" || rest[0] == '/') {
+		name = strings.TrimSuffix(name, "/")
+		if len(ref) >= len(name) && string(ref[:len(name)]) == name && (len(ref) == len(name) || ref[len(name)] == '/') {
 			return true
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +39,26 @@ func Put(ctx context.Context, r *gitops.Repository, mark, who string, run record
 	m := run.Manifest
 	err = r.UpdateRefs(ctx, fmt.Sprintf("airlock: run %d", m.Run), gitops.RefUpdate{Ref: record.Ref(m.Session, m.Run), New: commit})
 	StopAt("before-release")
+	PackRefs(ctx, r)
 	return commit, errors.Join(err, Release(r, mark))
+}
+
+// maxLoose is the number of records above which their refs are packed.
+const maxLoose = 100
+
+// PackRefs makes git pack all refs of a repository, as git gc does, if more than a hundred records have refs in files of their own.
+// With 5,000 such files, "git log --decorate" reads ten times as long. Nothing depends on it, so it reports no error.
+func PackRefs(ctx context.Context, r *gitops.Repository) {
+	dir := filepath.Join(r.CommonDir, record.RefPrefix)
+	sessions, _ := os.ReadDir(dir) // there is none with other kinds of storage
+	loose := 0
+	for _, s := range sessions {
+		runs, _ := os.ReadDir(filepath.Join(dir, s.Name()))
+		loose += len(runs)
+	}
+	if loose > maxLoose {
+		_ = r.Change(ctx, gitops.Call{Args: []string{"pack-refs", "--all"}, Apart: true})
+	}
 }
 
 // Release makes the objects of records like all other objects: from now on, their refs alone keep them. [Put] calls it, unless its

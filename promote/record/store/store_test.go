@@ -214,3 +214,31 @@ func TestHostile(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPackRefs stores more records than refs that stay in files.
+func TestPackRefs(t *testing.T) {
+	w := gitopstest.New(t)
+	commit := w.CommitAll(gitopstest.Files{"x": "y"})
+	var updates []gitops.RefUpdate
+	for n := range maxLoose {
+		updates = append(updates, gitops.RefUpdate{Ref: record.Ref(session, n+2), New: commit})
+	}
+	gitopstest.Check(t, w.UpdateRefs(t.Context(), "", updates...))
+	loose := func() int {
+		files, _ := filepath.Glob(filepath.Join(w.CommonDir, record.RefPrefix, "*", "*"))
+		return len(files)
+	}
+	PackRefs(t.Context(), w.Repository)
+	if n := loose(); n != maxLoose {
+		t.Errorf("%d files, want %d", n, maxLoose)
+	}
+	if _, err := Put(t.Context(), w.Repository, "mark", "A <a@example.org>", run(t, 1, "")); err != nil {
+		t.Fatal(err)
+	}
+	if n := loose(); n != 0 {
+		t.Errorf("%d files, want none", n)
+	}
+	if all, err := Refs(t.Context(), w.Repository); err != nil || len(all) != maxLoose+1 {
+		t.Errorf("%d records, %v", len(all), err)
+	}
+}

@@ -175,6 +175,7 @@ func transfer(verb string) edge.SubAction {
 		if errors.As(err, &failed) {
 			return environment.Advise(fmt.Errorf("git %s: %w", verb, err), fmt.Sprintf("git %s %s '%s'", args[0], gitops.Pasteable(args[1]), args[2]))
 		}
+		store.PackRefs(c.Context, s.Repo)
 		return err
 	}
 }
