@@ -278,6 +278,6 @@ func teamUnreadable(cause error) ledger.Hold {
 // notApplied returns the hold of a commit that needs a dropped commit, and of all commits that build on it.
 func notApplied(d ledger.Dropped, paths []string) ledger.Hold {
 	return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(paths),
-		Message: fmt.Sprintf("commit %.12s (%s) and the commits on top of it do not apply without the dropped commits", d.Commit, brief(d.Subject)),
-		Next:    []string{fmt.Sprintf("git airlock promote --drop %.12s", d.Commit), "git airlock visit"}}
+		Message: fmt.Sprintf("commit %.12s (%s) and the commits on top of it do not apply without the rejected or dropped commits", d.Commit, brief(d.Subject)),
+		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
 }

@@ -198,7 +198,7 @@ func (s *steps) end() {
 // resolve ends a conflict in the way that the hold describes.
 func (s *steps) resolve(h ledger.Hold) {
 	s.t.Helper()
-	if dropped := strings.TrimPrefix(h.Next[0], "git airlock promote --drop "); dropped != h.Next[0] {
+	if dropped := strings.TrimPrefix(h.Next[0], "git airlock reject -m TEXT "); dropped != h.Next[0] {
 		left, err := s.engine.Drop(s.t.Context(), []string{dropped})
 		check(s.t, err)
 		for _, d := range left {

@@ -141,6 +141,11 @@ func waiting(o ledger.Outcome, decided []judgement.Decided, list []judgement.Rev
 		if names := namesOf(x.Needs, all); len(names) > 0 {
 			why += " for " + strings.Join(names, ", ")
 			next = []string{"git airlock review", "git airlock approve" + handlesOf(x.Needs, all)}
+			if slices.ContainsFunc(list, func(n judgement.Reviewable) bool {
+				return slices.Contains(x.Needs, n.Inner) && n.State == review.StateRejected
+			}) {
+				next = []string{"git airlock reject -m TEXT " + x.handle() + "  # as what it needs", next[1] + "  # takes the rejection back"}
+			}
 		} else if i := slices.IndexFunc(o.Holds, func(h ledger.Hold) bool { return h.Reason != ledger.Review }); i >= 0 {
 			why += fmt.Sprintf(": held (%s): %s", o.Holds[i].Reason, o.Holds[i].Message)
 			next = o.Holds[i].Next
