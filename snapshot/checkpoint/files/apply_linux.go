@@ -166,7 +166,11 @@ func (s *server) set(o Operation) error {
 	folder, name := s.open[0].fd, "."
 	if o.Path != "" {
 		var err error
-		if folder, name, err = s.writable(o.Path); err != nil {
+		// Nothing is changed in the folder, which may be closed to writes, and stays so.
+		if folder, name, err = s.place(o.Path); errors.Is(err, unix.EACCES) {
+			folder, name, err = s.writable(o.Path)
+		}
+		if err != nil {
 			return err
 		}
 	}
