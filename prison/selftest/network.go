@@ -102,8 +102,9 @@ const maxOwn = 4
 // reads nothing.
 func tryOwn(ctx context.Context, s Subject, own []netip.Addr) (seen, broken string, err error) {
 	seen = "this machine has none"
+	var listen net.ListenConfig
 	for _, address := range own {
-		l, err := net.Listen("tcp4", netip.AddrPortFrom(address, 0).String())
+		l, err := listen.Listen(ctx, "tcp4", netip.AddrPortFrom(address, 0).String())
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			continue // it is gone
 		}

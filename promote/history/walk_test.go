@@ -124,9 +124,9 @@ func (m model) stands(p *history.Plan, links []quarantine.Link, f forest, held m
 				continue
 			}
 			changes++
-			switch now := standing(l.Parents[0], path); {
-			case now == after:
-			case now == before:
+			switch standing(l.Parents[0], path) {
+			case after:
+			case before:
 				effects++
 			default:
 				blocked = true

@@ -12,6 +12,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -60,7 +61,8 @@ func run(args []string) error {
 }
 
 func serve(address string) error {
-	l, err := net.Listen("tcp", address)
+	var listen net.ListenConfig
+	l, err := listen.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -86,20 +88,25 @@ func answer(c net.Conn) {
 		for err := error(nil); err == nil; {
 			_, err = c.Read(buf)
 		}
-		c.Write(want) // the client may be gone
+		_, _ = c.Write(want) // the client may be gone
 	case 'r':
 		buf := make([]byte, chunk)
 		for err := error(nil); err == nil; {
 			_, err = c.Write(buf)
 		}
 	default:
-		c.Write(want)
-		io.Copy(c, c)
+		_, _ = c.Write(want)
+		_, _ = io.Copy(c, c)
 	}
 }
 
+func connect(address string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(context.Background(), "tcp", address)
+}
+
 func dial(address string, want byte) (*net.TCPConn, error) {
-	c, err := net.Dial("tcp", address)
+	c, err := connect(address)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +122,7 @@ func transfer(address string, send bool, size int64) error {
 	defer c.Close()
 	buf, begun := make([]byte, chunk), time.Now()
 	for moved := int64(0); moved < size; {
-		n := 0
+		var n int
 		if send {
 			n, err = c.Write(buf)
 		} else {
@@ -213,7 +220,7 @@ func flood(address string, n int) error {
 	for range together {
 		all.Go(func() {
 			for range n / together {
-				if c, err := net.Dial("tcp", address); err == nil {
+				if c, err := connect(address); err == nil {
 					c.Close()
 				}
 			}

@@ -138,7 +138,7 @@ func (w *Writer) rotate() error {
 	if err := os.Rename(next, filepath.Join(w.dir, control.LedgerFile)); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	w.file.Close() //nolint:errcheck // its content is on the disk
+	w.file.Close() // its content is on the disk
 	w.file, w.size = f, 0
 	return nil
 }

@@ -46,7 +46,7 @@ func stopAll() (stopped map[int]task, err error) {
 	}
 	for begun := time.Now(); ; time.Sleep(freezePoll) {
 		// The kernel sends to all processes at once, and ends a fork that has not made its process yet. So none is missed.
-		unix.Kill(-1, unix.SIGSTOP) //nolint:errcheck // there may be none
+		unix.Kill(-1, unix.SIGSTOP) // there may be none
 		now, err := listTasks()
 		moving := 0
 		for pid, t := range now {
@@ -120,7 +120,7 @@ func numbersIn(dir string) (all []int, err error) {
 func resumeChildren(all map[int]task) {
 	for pid, t := range all {
 		if parent, ok := all[t.parent]; ok && t.stopped && !parent.stopped {
-			unix.Kill(pid, unix.SIGCONT) //nolint:errcheck // it may have died
+			unix.Kill(pid, unix.SIGCONT) // it may have died
 		}
 	}
 	time.Sleep(freezePoll)
@@ -141,6 +141,6 @@ func resume(stopped map[int]task) {
 	}
 	slices.SortFunc(pids, func(a, b int) int { return cmp.Compare(depths[b], depths[a]) })
 	for _, pid := range pids {
-		unix.Kill(pid, unix.SIGCONT) //nolint:errcheck // it may have died
+		unix.Kill(pid, unix.SIGCONT) // it may have died
 	}
 }

@@ -53,7 +53,7 @@ func HasLogin(program string) bool {
 func ofLogin(program string) (s Source, err error) {
 	l, known := logins[program]
 	if !known {
-		return s, fmt.Errorf("the login of %q is not in a file that is known here: give file:, keychain: or command:", program)
+		return s, fmt.Errorf("the login of %q is not in a file that is known here; file:, keychain: and command: can name it", program)
 	}
 	return Source{Login: program, File: l.path(), Field: l.token}, nil
 }

@@ -120,8 +120,8 @@ func (d *comparison) interdiff(c *cli.Context, s *session.Session, colour bool) 
 	defer unlock()
 	var text bytes.Buffer
 	err = replay.Interdiff(c.Context, replay.Request{Repo: s.Repo, Run: d.A.run}, replay.Request{Repo: s.Repo, Run: d.B.run}, &text, colour)
-	if d.Interdiff = text.String(); c.Context.Err() != nil {
-		return c.Context.Err()
+	if d.Interdiff = text.String(); c.Err() != nil {
+		return c.Err()
 	}
 	if err != nil {
 		d.Missing = gitops.Text(err.Error()).String()

@@ -35,8 +35,10 @@ func onCommits(wanted func(*cli.Context) (judgement.Judgement, error)) cli.Actio
 				return decide(c.Context, s, r, waiting)
 			})
 		}
-		allLanded := len(landed) > 0 && len(waiting.Names) == 0 && waiting.UpTo == ""
-		if err != nil && !(allLanded && errors.Is(err, session.ErrNoAirlock)) {
+		if len(landed) > 0 && len(waiting.Names) == 0 && waiting.UpTo == "" && errors.Is(err, session.ErrNoAirlock) {
+			err = nil // all landed commits was all there is
+		}
+		if err != nil {
 			return err
 		}
 		return decideLanded(c.Context, s, w, landed)
