@@ -77,7 +77,7 @@ func TestLogin(t *testing.T) {
 		}
 		return s.Read(context.Background())
 	}
-	if _, err := read("other"); err == nil || !strings.Contains(err.Error(), "file:, keychain: or command:") {
+	if _, err := read("other"); err == nil || !strings.Contains(err.Error(), "file:, keychain: and command: can name it") {
 		t.Error(err)
 	}
 	if _, err := read("claude"); HasLogin("claude") || err == nil || !strings.Contains(err.Error(), "claude has no login on this machine: run claude here") {
