@@ -303,6 +303,9 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 		}
 	}
 	if box.Recorded && !containers.Alive(s.Dir) { // the record has ended, or somebody else has restarted the container
+		if containers.AliveElsewhere(s.Dir) {
+			return nil, prison.ErrElsewhere
+		}
 		return nil, prison.ErrNotRunning
 	}
 	reconnectNetwork(ctx, newNetworkOrder(s, r))

@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,17 @@ func Alive(dir string) bool {
 		c.Close()
 	}
 	return err == nil
+}
+
+// AliveElsewhere reports whether the recorder of a record runs although its keeper does not answer here: dir is a copy of the
+// folder that they belong to.
+func AliveElsewhere(dir string) bool {
+	var s state
+	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.Recorder == 0 {
+		return false
+	}
+	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Recorder))
+	return err == nil && bytes.HasPrefix(words, []byte(wire.Recorder))
 }
 
 // Follow records what a process executes that an engine has started with a command of [Enter]. pid is its process id. The process

@@ -35,6 +35,9 @@ func Recorded(string) bool { return false }
 // Alive returns false.
 func Alive(string) bool { return false }
 
+// AliveElsewhere returns false.
+func AliveElsewhere(string) bool { return false }
+
 // Follow returns an error, as Check does.
 func Follow(string, int, []string) error { return ErrElsewhere }
 
