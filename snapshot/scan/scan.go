@@ -263,9 +263,29 @@ func (s Scanner) file(path string, text []byte) []Finding {
 		found[i].Allowed = s.Settings.allowed(found[i])
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(min(1, len(a.Allowed)), min(1, len(b.Allowed))), -cmp.Compare(a.Severity, b.Severity))
+		return cmp.Or(cmp.Compare(a.Line, b.Line), -cmp.Compare(a.Severity, b.Severity))
 	})
-	return slices.CompactFunc(found, func(a, b Finding) bool { return a.Line == b.Line })
+	worst := found[:0]
+	for i := 0; i < len(found); {
+		n := 1
+		for i+n < len(found) && found[i+n].Line == found[i].Line {
+			n++
+		}
+		worst = append(worst, worstOf(found[i:i+n]))
+		i += n
+	}
+	return worst
+}
+
+// worstOf returns the finding that counts of those in one line, worst first. A guess beside an allowed finding is about the same value.
+func worstOf(line []Finding) Finding {
+	allowed := slices.ContainsFunc(line, func(f Finding) bool { return f.Allowed != "" })
+	for _, f := range line {
+		if f.Allowed == "" && (!allowed || !f.guess) {
+			return f
+		}
+	}
+	return line[0]
 }
 
 // asText returns the text of a content, or nil for a binary file. Editors on Windows also write UTF-16.
