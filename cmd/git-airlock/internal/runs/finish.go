@@ -127,6 +127,9 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		if err != nil || l != nil && !l.Exited {
 			return result, false, err
 		}
+		if l != nil && l.Status == killed && !now && k.stopping() {
+			return result, false, nil
+		}
 		runs, err := k.Prisons.Runs(ctx, k.Record)
 		if err != nil {
 			return result, false, err
@@ -141,6 +144,16 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 		now = now || !runs
 	}
 	return result, now || k.Now().Sub(result.At) >= settle, nil
+}
+
+// stopping reports whether a command may be ending the prison. It holds the lock meanwhile, and a prison that still runs at that
+// moment would make what it ended look like a failure.
+func (k Keeper) stopping() bool {
+	unlock, err := k.Prisons.Store.TryLock()
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, airlock.ErrBusy)
 }
 
 // killed is the exit status of a command that SIGKILL ended.
