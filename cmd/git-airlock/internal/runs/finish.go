@@ -193,14 +193,8 @@ func readJSON(name string, v any) (found bool, err error) {
 
 // finish makes the record of a run, and removes its folder. It can be repeated: a record whose ref exists is not made again.
 func (k Keeper) finish(ctx context.Context, slot int, result Result) error {
-	var number int
 	file := filepath.Join(k.folder(slot), numberName)
-	done, err := readJSON(file, &number)
-	if err == nil && done {
-		var at gitops.OID
-		at, err = k.Prisons.Repo.Ref(ctx, record.Ref(k.Record.Session, number))
-		done = at != ""
-	}
+	done, err := k.made(ctx, slot, file)
 	token, tokenErr := gitops.Token(k.dir())
 	switch err = errors.Join(err, tokenErr); {
 	case err != nil:
@@ -214,6 +208,26 @@ func (k Keeper) finish(ctx context.Context, slot int, result Result) error {
 	}
 	store.StopAt("before-removal")
 	return os.RemoveAll(k.folder(slot))
+}
+
+// made reports whether the record of a run exists under the number in a file. Another run can have got that number, if this
+// one's process died before it stored the record.
+func (k Keeper) made(ctx context.Context, slot int, numberFile string) (bool, error) {
+	var number int
+	if found, err := readJSON(numberFile, &number); err != nil || !found {
+		return false, err
+	}
+	ref := record.Ref(k.Record.Session, number)
+	at, err := k.Prisons.Repo.Ref(ctx, ref)
+	if err != nil || at == "" {
+		return false, err
+	}
+	o, err := k.opening(slot)
+	if err != nil {
+		return false, err
+	}
+	run, err := store.Load(ctx, k.Prisons.Repo, store.Entry{Ref: ref, Session: k.Record.Session, Number: number, Commit: at})
+	return err == nil && run.Manifest.Started.Equal(o.Manifest.Started), err
 }
 
 // make makes the record of a run, and notes its number in a file before.
