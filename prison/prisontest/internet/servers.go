@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -77,8 +76,8 @@ func namesIn(folder string) []string {
 // model runs the program that answers for some names, and returns the handler of all requests.
 func model(folder string, names []string, others http.Handler) http.Handler {
 	program := exec.Command(filepath.Join(folder, "model"))
-	program.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // of which the death signal is
+	program.SysProcAttr = endingWithThis()
+	runtime.LockOSThread() // its end is this thread's
 	must(program.Start())
 	to := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "127.0.0.1:8089", r.In.Host

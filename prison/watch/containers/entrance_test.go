@@ -27,7 +27,9 @@ func harmless(architecture string) []byte {
 // TestEntrance runs the entrance of both architectures. Without no_new_privs, or under an emulator, it gets no listener, and must not
 // execute anything.
 func TestEntrance(t *testing.T) {
-	for architecture, emulator := range map[string]string{runtime.GOARCH: "", "arm64": "qemu-aarch64-static"} {
+	emulators := map[string]string{"arm64": "qemu-aarch64-static"}
+	emulators[runtime.GOARCH] = ""
+	for architecture, emulator := range emulators {
 		var run []string
 		if architecture != runtime.GOARCH {
 			path, err := exec.LookPath(emulator)
