@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/prison/native/tree"
+	"github.com/git-airlock/git-airlock/prison/native/inotify"
 )
 
 // TestHinted makes checkpoints for which only touched folders are looked at, and compares their ids with those of a store that has
@@ -56,9 +56,9 @@ func TestHinted(t *testing.T) {
 	}
 }
 
-func watched(t *testing.T, dir string) *tree.Tree {
+func watched(t *testing.T, dir string) *inotify.Tree {
 	t.Helper()
-	hints, err := tree.Watch(dir, func(f func()) { f() })
+	hints, err := inotify.Watch(dir, func(f func()) { f() })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,13 @@ package inside
 
 import (
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/prison/native/tree"
+	"github.com/git-airlock/git-airlock/prison/native/inotify"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
 // watchTree watches all folders of the workspace, and sends the touched ones for each byte that the caller sends.
 func watchTree(c wire.Conn, agent phantom) {
-	t, err := tree.Watch(prison.Workspace, agent.do)
+	t, err := inotify.Watch(prison.Workspace, agent.do)
 	if err != nil {
 		c.Send(wire.Reply{Error: err.Error()})
 		return
