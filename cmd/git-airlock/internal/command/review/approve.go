@@ -53,6 +53,15 @@ func messageFlag(why string) *cli.StringFlag {
 // said maps verdicts to words for messages.
 var said = map[review.Word]string{review.Approve: "approved", review.Reject: "rejected", review.Fix: "waits for a fix"}
 
+// sayDecided prints that a commit got a verdict, or would get it without --dry-run.
+func sayDecided(s *session.Session, word review.Word, id gitops.OID, subject string) {
+	would := ""
+	if s.Dry {
+		would = "would record: "
+	}
+	s.Report.Say("%s%s: %.12s %s", would, said[word], id, subject)
+}
+
 // decide records a verdict, and makes a promotion cycle with it.
 func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted judgement.Judgement) error {
 	if err := inbound.CheckReason(s.Prisons(), wanted.Reason); err != nil {
@@ -77,12 +86,8 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 	if err != nil {
 		return err
 	}
-	would := ""
-	if s.Dry {
-		would = "would record: "
-	}
 	for _, d := range decided {
-		s.Report.Say("%s%s: %.12s %s", would, said[wanted.Word], d.Commit, d.Subject)
+		sayDecided(s, wanted.Word, d.Commit, d.Subject)
 	}
 	if s.Dry {
 		return nil

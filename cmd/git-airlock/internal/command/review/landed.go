@@ -105,12 +105,8 @@ func decideLanded(ctx context.Context, s *session.Session, wanted judgement.Judg
 	if err != nil {
 		return err
 	}
-	would := ""
-	if s.Dry {
-		would = "would record: "
-	}
 	for _, x := range chosen {
-		s.Report.Say("%s%s: %.12s %s", would, said[wanted.Word], x.ID, x.Subject)
+		sayDecided(s, wanted.Word, x.ID, x.Subject.String())
 	}
 	if wanted.Word != review.Approve {
 		s.Report.Say("it has landed, and stays on the branch until you take it back")
