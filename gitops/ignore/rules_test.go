@@ -180,7 +180,7 @@ func TestStateAbove(t *testing.T) {
 	}
 }
 
-// TestNamedBesideLink asks for a path below a symbolic link, over which git ends, together with ordinary ones.
+// TestNamedBesideLink asks about ordinary paths and one below a symbolic link. Git exits at that one.
 func TestNamedBesideLink(t *testing.T) {
 	top := t.TempDir()
 	git := exec.Command("git", "init", "-q")

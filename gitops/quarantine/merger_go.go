@@ -58,7 +58,7 @@ const (
 	// foldersMerged bounds the folders that one merge reads: trees that share their folders can describe any number of them.
 	foldersMerged = 20_000
 	depthMerged   = 1000
-	// groupMode is a mode of old trees, which git reads as that of a regular file.
+	// groupMode is a mode that old trees have. Git reads it as the mode of a regular file.
 	groupMode = "100664"
 )
 

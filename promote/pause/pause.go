@@ -83,8 +83,8 @@ func (a Command) Lasts(now time.Time) bool {
 	return a.CommandError != nil && now.Sub(a.since) >= briefCommand
 }
 
-// Filter limits the number of landings that are tried after one of the user's filters has failed. git-lfs writes a log file
-// for each failure, and an agent chooses the objects that git-lfs tries to fetch.
+// Filter bounds how often a landing is tried again after a filter of the user's has failed. git-lfs writes a log file for each
+// failure, and an agent chooses the objects that git-lfs tries to fetch.
 type Filter struct {
 	Err    error // of the last landing; nil if no filter has failed
 	until  time.Time

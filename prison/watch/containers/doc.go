@@ -1,7 +1,7 @@
 // Package containers records the programs of a container that an engine runs on this machine's kernel.
 //
-// The engine starts each command as a process of its own, so that no first process of ours could give the filter of package execs to
-// all of them. Instead, each command begins with a program of a few instructions, the entrance. It asks the kernel for a listener,
+// The engine starts each command as a process of its own. The container's first process therefore cannot give them the filter of
+// package execs. Instead, each command begins with a program of a few instructions, the entrance. It asks the kernel for a listener,
 // and becomes the command. This call waits for an answer like every other one. Meanwhile a process outside, the keeper, takes the
 // listener out of the waiting process (pidfd_getfd(2)), and gives it to the recorder, which answers. No socket, no folder of the
 // host and no program of the host is visible inside.

@@ -59,12 +59,12 @@ type Given struct {
 	// Enters reports that the first call is the one with which a process in a container leaves the program that has asked for
 	// the listener. It is not recorded.
 	Enters bool
-	// Hidden are the paths of programs that are not recorded, since commands of ours execute them again and again.
+	// Hidden are the paths of programs that are not recorded. The script that watches a container executes them all the time.
 	Hidden []string
 }
 
 // record is the role of the recorder. The descriptors are the link to the keeper, the memory of [NewShared], and a pidfd if the
-// configuration says so.
+// configuration asks for one.
 func record(config []byte, mask func([]string) []string) int {
 	var c Config
 	if json.Unmarshal(config, &c) != nil {

@@ -98,7 +98,7 @@ const mailDate = "Mon, 2 Jan 2006 15:04:05 -0700"
 func (w *Workshop) fromMail(ctx context.Context, mail []byte, before, want gitops.OID) (o original, err error) {
 	var about bytes.Buffer
 	message := filepath.Join(w.dir, "message")
-	// A first line of ours, since lines such as "From:" at the beginning of a message would replace those of the mail.
+	// The mark is the first line, because git am takes "From:" at the beginning of a message for a header of the mail.
 	head, rest, _ := bytes.Cut(mail, []byte("\n\n"))
 	marked := slices.Concat(head, []byte("\n\n"+mark), rest)
 	// -b keeps the brackets of a subject, except [PATCH].

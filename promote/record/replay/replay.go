@@ -158,8 +158,8 @@ func (w *Workshop) Make(ctx context.Context, r Request) (Result, error) {
 type builder struct {
 	*Workshop
 	request   Request
-	originals map[gitops.OID]original   // by the names that they had
-	images    map[gitops.OID]gitops.OID // what became of them
+	originals map[gitops.OID]original   // by their ids in the record
+	images    map[gitops.OID]gitops.OID // the made commit of each id in the record
 }
 
 // make makes one commit on the images of its parents.

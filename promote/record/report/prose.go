@@ -34,7 +34,7 @@ func (v View) Landed() bool {
 	return false
 }
 
-// NewID says why a commit has two ids.
+// NewID returns the reason why a commit has two ids.
 func (View) NewID() string {
 	return "A commit gets another id when it lands, since you become its author. Its message stays."
 }

@@ -36,7 +36,7 @@ type File struct {
 	Path    string // relative to the home
 	Content string // keyMark and keyEnd stand for the value of the variable Key
 	Key     string
-	Needs   bool // there is no such file without the variable
+	Needs   bool // the file is made only if the variable is set
 }
 
 // place is the text that an agent's instructions file has about the place. The task is the user's words alone, so that it names no

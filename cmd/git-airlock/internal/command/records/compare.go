@@ -101,7 +101,7 @@ type comparison struct {
 	A         side   `json:"a"`
 	B         side   `json:"b"`
 	Interdiff string `json:"interdiff"` // escaped, at most a megabyte; empty if the trees are the same
-	Missing   string `json:"missing"`   // why there is no interdiff, or not all of it
+	Missing   string `json:"missing"`   // the reason why the interdiff is missing or cut; empty if it is whole
 }
 
 // interdiff adds what the second run landed and the first one did not.
