@@ -2,6 +2,7 @@ package inside
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
@@ -31,12 +32,16 @@ func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden
 		return c.ID, stream, nil
 	}
 	pid, err := r.pidOf(ctx, c.ID)
-	if err == nil && pid != 0 {
+	if err != nil {
+		stream.Close()
+		return "", stream, r.lost(ctx, "ask for the command's process", err)
+	}
+	if pid != 0 {
 		err = containers.Follow(r.HostDir, pid, hidden)
 	}
 	if err != nil {
 		stream.Close()
-		return "", stream, r.lost(ctx, "record programs", err)
+		return "", stream, fmt.Errorf("record programs: %w", err)
 	}
 	return c.ID, stream, nil
 }

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
+
+	"golang.org/x/sys/unix"
 )
 
 // Names in the host folder of a prison: the folder of the keeper's socket, and the file with a [state].
@@ -30,6 +33,7 @@ const Patience = 5 * time.Second
 // state is what the host stores about a record.
 type state struct {
 	Container string `json:"container"`
+	First     int    `json:"first"`    // process id of the container's first process
 	Recorder  int    `json:"recorder"` // process id
 }
 
@@ -136,21 +140,46 @@ func AliveElsewhere(dir string) bool {
 }
 
 // Follow records what a process executes that an engine has started with a command of [Enter]. pid is its process id. The process
-// waits until Follow is called.
+// waits until Follow is called. The error is [prison.ErrNotRunning] if the container has ended, also if the engine does
+// not know that yet.
 func Follow(dir string, pid int, hidden []string) error {
+	err := send(dir, word{PID: pid, Hidden: hidden})
+	if err != nil && !runs(dir) {
+		return prison.ErrNotRunning
+	}
+	return err
+}
+
+// send sends a word to the keeper and returns the error of its answer. A keeper that has ended is no error of the engine, so
+// the error does not wrap its cause.
+func send(dir string, w word) error {
 	c, err := wire.Dial(filepath.Join(dir, folderName))
 	if err != nil {
-		return err
+		return fmt.Errorf("find the keeper of the programs' record: %v", err) //nolint:errorlint // see above
 	}
 	defer c.Close()
 	var r reply
-	if err := c.Send(word{PID: pid, Hidden: hidden}); err != nil {
-		return err
+	if err = c.Send(w); err == nil {
+		_, err = c.Recv(&r)
 	}
-	if _, err := c.Recv(&r); err != nil {
-		return fmt.Errorf("record programs: %w", err)
+	if err != nil {
+		return fmt.Errorf("the keeper of the programs' record ended: %v", err) //nolint:errorlint // see above
 	}
 	return r.err()
+}
+
+// runs reports whether the container of a record runs. The keeper ends with the container, before the engine knows that it has ended.
+func runs(dir string) bool {
+	var s state
+	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.First == 0 {
+		return false
+	}
+	fd, err := unix.PidfdOpen(s.First, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return owns(s.Container, s.First) && !hasEnded(fd)
 }
 
 // End waits for the end of the keeper of a container that has ended. A keeper that does not end in time is killed.

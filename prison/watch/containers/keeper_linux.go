@@ -69,7 +69,7 @@ func keep(config []byte, _ int) int {
 // begin prepares everything for the first command.
 func (k *keeper) begin() error {
 	fd, err := unix.PidfdOpen(k.First, 0)
-	if err != nil || !k.owns(k.First) {
+	if err != nil || !owns(k.Container, k.First) {
 		return ErrElsewhere
 	}
 	k.first = os.NewFile(uintptr(fd), "first")
@@ -86,10 +86,10 @@ func (k *keeper) begin() error {
 	return k.listen()
 }
 
-// owns reports whether a process belongs to the container.
-func (k *keeper) owns(pid int) bool {
+// owns reports whether a process belongs to a container.
+func owns(container string, pid int) bool {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	return err == nil && k.Container != "" && strings.Contains(string(groups), k.Container)
+	return err == nil && container != "" && strings.Contains(string(groups), container)
 }
 
 // writeEntrance puts the entrance into the container. No process of the agent runs yet.
@@ -122,7 +122,7 @@ func (k *keeper) writeEntrance() error {
 
 // note records which process records the programs.
 func (k *keeper) note(pid int) error {
-	return hostfile.Write(filepath.Join(k.Dir, stateName), state{Container: k.Container, Recorder: pid})
+	return hostfile.Write(filepath.Join(k.Dir, stateName), state{Container: k.Container, First: k.First, Recorder: pid})
 }
 
 // listen makes the socket.
@@ -178,7 +178,7 @@ func (k *keeper) follow(w word) error {
 		return nil // it has ended, which the engine reports
 	}
 	defer unix.Close(fd)
-	if !k.owns(w.PID) {
+	if !owns(k.Container, w.PID) {
 		if hasEnded(fd) {
 			return nil
 		}
