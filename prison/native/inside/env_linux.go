@@ -26,6 +26,10 @@ func environment(s prison.Spec) []string {
 	return mergeEnv(env, s.Env)
 }
 
+// programFolders are the folders of a tool that contain its programs: of a prefix, of a folder in which npm installed packages, and
+// of node_modules itself. A tool without any of them contains its programs directly.
+var programFolders = []string{"bin", "node_modules/.bin", ".bin"}
+
 // toolFolders returns the part of PATH that contains the tools.
 func toolFolders(s prison.Spec) (path string) {
 	if len(s.Tools) == 0 {
@@ -33,15 +37,22 @@ func toolFolders(s prison.Spec) (path string) {
 	}
 	path = prison.Tools + ":"
 	for _, t := range s.Tools {
-		folder := prison.Tools + "/" + t.Name
-		if _, err := os.Stat(folder + "/bin"); err == nil {
-			folder += "/bin"
+		tool, found := prison.Tools+"/"+t.Name, false
+		for _, name := range programFolders {
+			if isFolder(tool + "/" + name) {
+				path, found = path+tool+"/"+name+":", true
+			}
 		}
-		if info, err := os.Stat(folder); err == nil && info.IsDir() {
-			path += folder + ":"
+		if !found && isFolder(tool) {
+			path += tool + ":"
 		}
 	}
 	return path
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // mergeEnv merges lists of variables. Later values of a name replace earlier ones.
