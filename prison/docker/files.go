@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
@@ -26,11 +27,11 @@ func accounts(s prison.Spec) []dialect.Entry {
 // resolverFile is for Podman, which does not replace the image's resolv.conf where it makes no network, and it makes none:
 // the interface of a prison comes later. The image's file names the resolver of the machine where the image was built.
 func resolverFile(s prison.Spec) dialect.Entry {
-	server := "127.0.0.1"
+	content := "nameserver 127.0.0.1\noptions " + strings.Join(prison.ImpatientResolver(), " ") + "\n"
 	if s.Network != prison.NetworkNone {
-		server = resolver()
+		content = "nameserver " + resolver() + "\n"
 	}
-	return dialect.Entry{Name: "resolv.conf", Mode: 0o644, Content: "nameserver " + server + "\n"}
+	return dialect.Entry{Name: "resolv.conf", Mode: 0o644, Content: content}
 }
 
 // fillLate puts accounts and home into a running container, see [dialect.Platform.FillsLate].

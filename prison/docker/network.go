@@ -83,7 +83,7 @@ func (e *engine) hold(ctx context.Context, p *dialect.Platform, r *record, s pri
 	plan := h.besidePlan(p, s, "none")
 	plan.config.User, plan.config.Hostname = nobody, s.Hostname
 	plan.config.StdinOnce, plan.config.AttachStdin, plan.host.AutoRemove = false, false, false
-	plan.host.DNS, plan.host.DNSSearch = []string{resolver()}, []string{"."}
+	plan.host.DNS, plan.host.DNSSearch, plan.host.DNSOptions = []string{resolver()}, []string{"."}, nil
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	c, err := e.ContainerCreate(bounded, &plan.config, &plan.host, nil, nil, containerName(s)+"-network")

@@ -92,9 +92,9 @@ func (pl planner) prison() (plan, error) {
 	switch {
 	case pl.record.Holder != "": // the holder's are used, and an engine refuses others
 		p.host.NetworkMode = container.NetworkMode("container:" + pl.record.Holder)
-		p.config.Hostname, p.host.DNS, p.host.DNSSearch = "", nil, nil
+		p.config.Hostname, p.host.DNS, p.host.DNSSearch, p.host.DNSOptions = "", nil, nil, nil
 	case pl.Network != prison.NetworkNone:
-		p.host.DNS = []string{resolver()}
+		p.host.DNS, p.host.DNSOptions = []string{resolver()}, nil
 	}
 	p.nested = slices.ContainsFunc(image.Volumes(pl.image), func(folder string) bool { return strings.HasPrefix(folder, "/home/") })
 	p.weaker = pl.Weaker
@@ -134,7 +134,7 @@ func (pl planner) base(role string) (plan, error) {
 			CapDrop: []string{"ALL"}, SecurityOpt: security, ReadonlyRootfs: true, Tmpfs: pl.tmpfs(),
 			NetworkMode: "none", IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate,
 			// Otherwise the engine copies the host's settings.
-			DNS: []string{"127.0.0.1"}, DNSSearch: []string{"."},
+			DNS: []string{"127.0.0.1"}, DNSSearch: []string{"."}, DNSOptions: prison.ImpatientResolver(),
 			Runtime: pl.Runtime, ShmSize: min(shmMost, pl.half()), OomScoreAdj: 500,
 			LogConfig:     container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},

@@ -41,7 +41,7 @@ func wallIdentity(t *testing.T, x *box) {
 		"touch mine; stat -c '%u %g' mine": fmt.Sprintf("%d %d", x.spec.UID, x.spec.GID),
 		"test $(wc -l </proc/self/uid_map) -le 2 && echo ok":              "ok", // the agent's, and perhaps init's
 		"touch ~/x /tmp/x /var/tmp/x /dev/shm/x && echo ok":               "ok",
-		"grep -v '^nameserver 127[.]0[.]0[.]1$' /etc/resolv.conf || true": "",
+		"grep -v '^nameserver 127[.]0[.]0[.]1$' /etc/resolv.conf || true": "options timeout:0 attempts:1", // or some libraries wait
 		"date +%Z": "UTC",
 	} {
 		if got := x.must(t, script); got != want {

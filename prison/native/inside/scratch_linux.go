@@ -70,10 +70,11 @@ func (b *builder) makeEtc() error {
 	return os.Symlink("/proc/mounts", "etc/mtab")
 }
 
-// resolvers returns the content of resolv.conf(5) inside. It names the network's own resolver.
+// resolvers returns the content of resolv.conf(5) inside. It names the network's own resolver. Without a network nobody answers, and
+// some libraries wait for that.
 func (b *builder) resolvers() string {
 	if b.Spec.Network == prison.NetworkNone {
-		return ""
+		return "options " + strings.Join(prison.ImpatientResolver(), " ") + "\n"
 	}
 	return usernet.Resolvers()
 }
