@@ -270,7 +270,7 @@ func (e *Engine) state() control.State {
 	for _, c := range e.current().credentials {
 		u := e.credentials.Used(c.Name)
 		_, _, known := e.credentials.Get(c.Name)
-		s.Credentials = append(s.Credentials, control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Today: u.Today, Refused: u.Refused})
+		s.Credentials = append(s.Credentials, control.CredentialUse{Name: c.Name, Known: known, Requests: u.Total, Last: u.Last, Today: u.Today, Status: u.Refused})
 	}
 	return s
 }

@@ -334,7 +334,10 @@ func (p *requests) answered(r *http.Response) error {
 	if x.status = r.StatusCode; x.used == nil {
 		return nil
 	}
-	if p.engine.credentials.Answered(x.used.Name, r.StatusCode); r.StatusCode == http.StatusUnauthorized {
+	if p.engine.credentials.Answered(x.used.Name, r.StatusCode) {
+		p.engine.changed()
+	}
+	if r.StatusCode == http.StatusUnauthorized {
 		select {
 		case p.engine.stale <- x.used.Name:
 		default: // another one is reported, and this one with its next 401

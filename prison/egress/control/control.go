@@ -146,8 +146,8 @@ type CredentialUse struct {
 	Requests uint64    `json:"requests"`
 	Last     time.Time `json:"last,omitzero"`
 	Today    int       `json:"today,omitempty"`
-	// Refused reports that a server answered the last request with the status 401.
-	Refused bool `json:"refused,omitempty"`
+	// Status is the status of the last answer if the server refused the value with it: 401, 403 or 429.
+	Status int `json:"status,omitempty"`
 }
 
 // Flow is a connection from inside to the world.

@@ -189,10 +189,18 @@ func TestStore(t *testing.T) {
 	if successor.Count("a", 2, now.Add(time.Minute)) || !successor.Count("a", 2, now.Add(2*time.Hour)) || successor.Used("a").Total != 8 {
 		t.Errorf("a successor: %+v", successor.Used("a"))
 	}
-	if s.Answered("a", 401); !s.Used("a").Refused {
-		t.Error("a 401 is not kept")
+	for _, x := range []struct {
+		status, kept int
+		changed      bool
+	}{{200, 0, false}, {401, 401, true}, {401, 401, false}, {403, 403, true}, {404, 0, true}, {429, 429, true}} {
+		if changed := s.Answered("a", x.status); changed != x.changed || s.Used("a").Refused != x.kept {
+			t.Errorf("after %d: %d is kept, changed %v", x.status, s.Used("a").Refused, changed)
+		}
 	}
-	if s.Set(map[string]string{"a": value}); s.Used("a").Refused {
+	if s.Set(map[string]string{"a": value, "b": "another-value"}); s.Used("a").Refused != 429 {
+		t.Error("the same value counts as a new one")
+	}
+	if s.Set(map[string]string{"a": "a-new-value"}); s.Used("a").Refused != 0 {
 		t.Error("a new value counts as refused")
 	}
 }

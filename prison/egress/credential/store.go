@@ -25,8 +25,8 @@ type Use struct {
 	Day   time.Time // whose requests Today counts, in UTC
 	Today int
 	Total uint64
-	// Refused reports that the last answer had the status 401.
-	Refused bool
+	// Refused is the status of the last answer if the server refused the value with it, see [IsRefusal], and 0 otherwise.
+	Refused int
 }
 
 // Set adds values by the names of their credentials, and replaces earlier ones.
@@ -37,12 +37,15 @@ func (s *Store) Set(values map[string]string) {
 		s.values, s.uses = map[string]known{}, map[string]Use{}
 	}
 	for name, value := range values {
-		if CheckValue(value) == nil {
-			s.values[name] = known{value, EchoesOf(value)}
+		if CheckValue(value) != nil {
+			continue
+		}
+		if s.values[name].value != value {
 			u := s.uses[name]
-			u.Refused = false
+			u.Refused = 0
 			s.uses[name] = u
 		}
+		s.values[name] = known{value, EchoesOf(value)}
 	}
 }
 
@@ -83,13 +86,22 @@ func (s *Store) Count(name string, limit int, now time.Time) bool {
 	return true
 }
 
-// Answered takes the status of an answer to a request with a value.
-func (s *Store) Answered(name string, status int) {
+// IsRefusal reports whether a server says with a status that a value is not valid, may not do this, or was used too often.
+func IsRefusal(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusTooManyRequests
+}
+
+// Answered takes the status of an answer to a request with a value. It reports whether [Use.Refused] has changed.
+func (s *Store) Answered(name string, status int) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !IsRefusal(status) {
+		status = 0
+	}
 	u := s.uses[name]
-	u.Refused = status == http.StatusUnauthorized
+	changed, u.Refused = u.Refused != status, status
 	s.uses[name] = u
+	return changed
 }
 
 // Used returns the uses of a credential.

@@ -3,6 +3,7 @@ package edge
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/network"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
@@ -21,6 +22,28 @@ func RefusedHosts(rules control.Rules, records []control.Record) []ui.Refused {
 		all = append(all, ui.Refused{Seq: r.Seq, Host: gitops.Text(t.Host).String(), Port: t.Port, Reason: gitops.Text(r.Reason).String(), Count: r.Count, Time: r.Time, Next: network.Next(rules, r, ui.Now()), Rules: network.Suggestions(t, r.Address)})
 	}
 	return all
+}
+
+// Credentials describes the credentials of a network for a document, with their uses. Their values are not known here.
+func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.NetworkCredential {
+	all := []ui.NetworkCredential{}
+	for _, c := range rules.Credentials {
+		shown := ui.NetworkCredential{Name: c.Name, Source: c.Source, Hosts: network.HostsOf(c), Variables: c.Variables}
+		if i := slices.IndexFunc(uses, func(u control.CredentialUse) bool { return u.Name == c.Name }); i >= 0 {
+			u := uses[i]
+			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0, u.Status
+			if !u.Last.IsZero() {
+				shown.Last = &u.Last
+			}
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+// RefusedCredentials returns the credentials whose value a server refused last, for a document.
+func RefusedCredentials(recent network.Recent) []ui.NetworkCredential {
+	return slices.DeleteFunc(Credentials(recent.Rules, recent.Uses), func(c ui.NetworkCredential) bool { return !c.Refused })
 }
 
 // Holds returns holds for a document.

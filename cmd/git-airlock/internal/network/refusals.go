@@ -72,6 +72,7 @@ const shownRefusals = 5
 type Recent struct {
 	Rules   control.Rules
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now
+	Uses    []control.CredentialUse
 }
 
 // RecentRefusals returns what a network has refused in the last hour. If its files cannot be read it is empty.
@@ -84,5 +85,9 @@ func RecentRefusals(dir string, now time.Time) Recent {
 	if err != nil {
 		return Recent{}
 	}
-	return Recent{rules, Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
+	recent := Recent{Rules: rules, Records: Refusals(records, rules, now.Add(-recentWindow), now, shownRefusals)}
+	if state, err := control.ReadState(dir); err == nil { // it is missing while no prison runs
+		recent.Uses = state.Credentials
+	}
+	return recent
 }

@@ -40,6 +40,9 @@ type Document struct {
 	Isolation     Isolation  `json:"isolation"`
 	Refusals      []Refused  `json:"refusals"`
 
+	// RefusedCredentials are those whose value a server refused last.
+	RefusedCredentials []NetworkCredential `json:"refused_credentials"`
+
 	Named  int        `json:"-"` // commits that the ref pending names
 	Newest gitops.OID `json:"-"` // inner commit that the ref pending or the branch has last
 

@@ -40,7 +40,8 @@ type NetworkCredential struct {
 	Value     bool       `json:"value"`     // the running network has the value
 	Requests  uint64     `json:"requests"`
 	Last      *time.Time `json:"last"`              // null for never
-	Refused   bool       `json:"refused"`           // the server answered the last request with 401
+	Refused   bool       `json:"refused"`           // the server refused the value in the last request
+	Status    int        `json:"status,omitempty"`  // of the answer by which it did: 401, 403 or 429
 	Problem   string     `json:"problem,omitempty"` // why the value cannot be read now
 }
 
@@ -49,11 +50,37 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 	text := fmt.Sprintf("%s (%s) for %s, %s inside", c.Name, gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), strings.Join(c.Variables, ", "))
 	switch {
 	case c.Refused:
-		text += ", " + paint.Red("refused by the server (401)")
+		text += ", " + paint.Red("refused by the server ("+strconv.Itoa(c.Status)+")")
 	case c.Last != nil:
 		text += fmt.Sprintf(", %s, the last %s", Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
 	}
 	return text
+}
+
+// Refusal returns what the server's refusal of the value means, and a command to type next, which is empty if waiting may help.
+func (c NetworkCredential) Refusal() (meaning, next string) {
+	check := "git airlock net credential " + c.Name
+	switch c.Status {
+	case 403:
+		return "the value may not do this there", check
+	case 429:
+		return "too many requests, or nothing is left to spend", ""
+	}
+	if name, fixed := strings.CutPrefix(c.Source, "env:"); fixed {
+		return "the value is not valid, or not any more", "git airlock stop && " + gitops.Text(name).String() + "=<value> git airlock start"
+	}
+	return "the value is not valid, or not any more; once it is renewed at its source, the network reads it again", check
+}
+
+// refusedCredentials prints the credentials whose value a server refused last, with what to do.
+func (p *statusText) refusedCredentials(all []NetworkCredential) {
+	for _, c := range all {
+		meaning, next := c.Refusal()
+		p.alarm("credential", "%s (%s): %s answered %d: %s", p.paint.Red(c.Name), gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), c.Status, meaning)
+		if next != "" {
+			p.next(next)
+		}
+	}
 }
 
 // NetworkRule is a rule with its origin.
@@ -109,6 +136,9 @@ func (d NetworkDocument) Print(w io.Writer, paint Paint, now time.Time) error {
 		p.line("credential", "%s", c.Text(paint, now))
 		if d.Running && !c.Value {
 			p.next("git airlock net credential " + c.Name)
+		}
+		if _, next := c.Refusal(); c.Refused && next != "" {
+			p.next(next)
 		}
 	}
 	for _, f := range d.Flows {

@@ -37,6 +37,7 @@ func (d Document) Print(w io.Writer, p Paint, now time.Time) error {
 	pic.airlock(d)
 	pic.promotion(d)
 	pic.inside(d)
+	pic.refusedCredentials(d.RefusedCredentials)
 	pic.refusals(d.Refusals)
 	pic.advice(d)
 	_, err := pic.WriteTo(w)

@@ -89,7 +89,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	for _, w := range r.Isolation.Weaker {
 		d.Isolation.Weaker = append(d.Isolation.Weaker, w.Text)
 	}
-	d.Refusals = edge.RefusedHosts(s.Refusals.Rules, s.Refusals.Records)
+	d.Refusals, d.RefusedCredentials = edge.RefusedHosts(s.Refusals.Rules, s.Refusals.Records), edge.RefusedCredentials(s.Refusals)
 	if c := s.Command; c != nil {
 		d.Command = &ui.Command{Argv: c.Argv, State: "running"}
 		if c.Exited {

@@ -67,7 +67,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 	d := ui.NetworkDocument{
 		Version: ui.DocumentVersion, Network: r.Isolation.Network, Running: n.Runs, Generation: n.Rules.Generation, InForce: n.State.Generation,
 		Lockdown: n.Rules.Lockdown, Learn: n.Rules.Learn, Proxy: n.Rules.Proxy, Allow: networkRules(n.Rules, n.Rules.Allow, true), Deny: networkRules(n.Rules, n.Rules.Deny, false),
-		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: credentials(n),
+		Flows: []ui.NetworkFlow{}, Admitted: n.State.Admitted, Refused: n.State.Refused, Refusals: refusals, Credentials: edge.Credentials(n.Rules, n.State.Credentials),
 		Failure: n.State.Error,
 	}
 	if n.State.Ledger != "" {
