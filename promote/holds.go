@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Positions returns the holds that follow from the user's HEAD and branch, in the order of the reasons: an operation
@@ -220,7 +221,7 @@ func innerMain(names []inner.Ref) remarks {
 // policyHold returns the hold of a commit that a rule holds. later is the number of commits after it that rules hold
 // as well.
 func policyHold(v ledger.Verdict, later int) ledger.Hold {
-	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, brief(v.Subject))}
+	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, words.Shorten(v.Subject, briefly))}
 	accept := "git airlock promote"
 	for _, f := range v.Findings {
 		if f.Action != policy.Hold {
@@ -258,13 +259,6 @@ func acceptances(f policy.Finding) []policy.Acceptance {
 // briefly bounds the characters of a subject in a message.
 const briefly = 60
 
-func brief(subject string) string {
-	if runes := []rune(subject); len(runes) > briefly {
-		return string(runes[:briefly]) + "..."
-	}
-	return subject
-}
-
 // teamUnreadable returns a hold of all commits. Otherwise the user would believe that the team's policy is enforced.
 func teamUnreadable(cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Text(cause.Error()).String()}
@@ -278,6 +272,6 @@ func teamUnreadable(cause error) ledger.Hold {
 // notApplied returns the hold of a commit that needs a dropped commit, and of all commits that build on it.
 func notApplied(d ledger.Dropped, paths []string) ledger.Hold {
 	return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(paths),
-		Message: fmt.Sprintf("commit %.12s (%s) and the commits on top of it do not apply without the rejected or dropped commits", d.Commit, brief(d.Subject)),
+		Message: fmt.Sprintf("commit %.12s (%s) and the commits on top of it do not apply without the rejected or dropped commits", d.Commit, words.Shorten(d.Subject, briefly)),
 		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
 }

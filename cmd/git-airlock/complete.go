@@ -28,6 +28,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/promote/undo"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // known computes completions from the repository. It changes nothing, and ignores everything that it cannot read.
@@ -169,7 +170,7 @@ func (k *known) inner() []manual.Candidate {
 	var all []manual.Candidate
 	for _, w := range state.OtherRefs {
 		if w.Name != "" && gitops.Text(w.Name).Plain() {
-			all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: ui.Count(w.Commits, "commit")})
+			all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: words.Count(w.Commits, "commit")})
 		}
 	}
 	return all

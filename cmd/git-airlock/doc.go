@@ -42,7 +42,7 @@ runs, inspect, report, replay), net, and prepare (init, doctor, selftest, image,
   - internal/manual is the help: -h texts, manual pages, completion.
 
 Package snapshot fills the workspace, package prison isolates the agent, and package promote lands its commits. Only
-package gitops runs git.
+package gitops runs git. Package words formats counts and texts, and every package may import it.
 
 # Settings
 

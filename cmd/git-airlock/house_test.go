@@ -68,6 +68,7 @@ var rooms = map[string][]string{
 
 	agentsRoom: {"gitops", "prison", "prison/recipe"},
 	"gitops":   nil,
+	"words":    nil, // every folder may import it
 	"identity": {"gitops"},
 	"snapshot": {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},
 	"prison": {"prison/egress/control", "prison/egress/ledger", "prison/native/wire", "prison/native/walls", "prison/native/usernet", "prison/native/inside", "prison/native/inotify",
@@ -227,7 +228,7 @@ func TestImportTable(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if to := room(ours); to != from && !slices.Contains(rooms[from], to) {
+			if to := room(ours); to != from && to != "words" && !slices.Contains(rooms[from], to) {
 				t.Errorf("%s imports %s: %s may import %q", f.name, ours, from, rooms[from])
 			}
 		}

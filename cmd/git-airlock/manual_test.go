@@ -151,13 +151,13 @@ func TestDocumentIsExplained(t *testing.T) {
 			}
 		}
 	}
-	if explained := words(manual.StatusFields); !slices.Equal(names, explained) {
+	if explained := explainedWords(manual.StatusFields); !slices.Equal(names, explained) {
 		t.Errorf("the document has %q, the manual %q", names, explained)
 	}
 }
 
-// words returns the explained words.
-func words(of []manual.Explained) (words []string) {
+// explainedWords returns the explained words.
+func explainedWords(of []manual.Explained) (words []string) {
 	for _, e := range of {
 		words = append(words, e.Word)
 	}

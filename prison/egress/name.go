@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -80,10 +82,4 @@ func isNumber(label string) bool {
 }
 
 // clip shortens what comes from inside, for messages.
-func clip(text string) string {
-	const most = 80
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+func clip(text string) string { return words.Clip(text, 80) }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Subject is a running prison and its expected properties.
@@ -218,11 +219,7 @@ func (s Subject) readOnce(ctx context.Context, stdin []byte, argv ...string) (st
 
 // shorten turns a text into one short line.
 func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxSeen {
-		text = strings.ToValidUTF8(text[:maxSeen], "") + "..."
-	}
-	return text
+	return words.Clip(strings.Join(strings.Fields(text), " "), maxSeen)
 }
 
 // lines returns the non-empty lines of a text.

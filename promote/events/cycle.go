@@ -6,6 +6,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Cycle appends what a promotion cycle has changed: an export, landings, and holds that began or ended. A cycle that changes
@@ -23,7 +24,7 @@ func changes(before, after ledger.Outcome) (all []record.Event) {
 			Data: map[string]string{"inner": string(after.Inner)}})
 	}
 	if after.Landed > 0 {
-		all = append(all, record.Event{Level: record.Notice, Kind: record.EventLand, Text: "landed " + commits(after.Landed),
+		all = append(all, record.Event{Level: record.Notice, Kind: record.EventLand, Text: "landed " + words.Count(after.Landed, "commit"),
 			Data: map[string]string{"count": strconv.Itoa(after.Landed)}})
 	}
 	for _, h := range after.Holds {
@@ -64,11 +65,4 @@ func begun(h ledger.Hold) record.Event {
 		e.Level, e.Kind = record.Warning, record.EventLimit
 	}
 	return e
-}
-
-func commits(n int) string {
-	if n == 1 {
-		return "1 commit"
-	}
-	return fmt.Sprintf("%d commits", n)
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -136,10 +137,7 @@ func torn(f *os.File) bool {
 
 // clip shortens a text and replaces what is not UTF-8.
 func clip(text string) string {
-	if len(text) > maxText {
-		text = text[:maxText] + "..."
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return words.Clip(strings.ToValidUTF8(text, "\uFFFD"), maxText)
 }
 
 // Read returns the events of a log from a time on, oldest first. Lines that cannot be read are left out. Without a log there

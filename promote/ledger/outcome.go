@@ -4,10 +4,10 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Outcome is the result of a cycle. The next cycle starts from it.
@@ -81,8 +81,7 @@ const failureLimit = 2000
 // Fail stores the failure of a cycle in o, the outcome of the last cycle that succeeded. An interruption is not a
 // failure.
 func (o Outcome) Fail(ctx context.Context, dir string, cause error) error {
-	text := gitops.Text(cause.Error()).String()
-	text = strings.ToValidUTF8(text[:min(len(text), failureLimit)], "")
+	text := words.Clip(gitops.Text(cause.Error()).String(), failureLimit)
 	if ctx.Err() != nil || text == o.Failure {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -122,10 +123,7 @@ func (h *resultSet) name(path string) {
 }
 
 func (h resultSet) detail() string {
-	text := strings.Join(h.details, "; ")
-	if len(text) > detailBytes {
-		text = strings.ToValidUTF8(text[:detailBytes], "") + "..."
-	}
+	text := words.Clip(strings.Join(h.details, "; "), detailBytes)
 	if more := h.hits - len(h.details); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Most is the number of commits that a hosting service shows in a pull request.
@@ -102,13 +103,7 @@ func several(texts []string, otherwise string) string {
 }
 
 // shorten escapes a text and cuts it.
-func shorten(text string) string {
-	runes := []rune(gitops.Text(text).String())
-	if len(runes) <= subjectLimit {
-		return string(runes)
-	}
-	return string(runes[:subjectLimit-3]) + "..."
-}
+func shorten(text string) string { return words.Shorten(gitops.Text(text).String(), subjectLimit) }
 
 // Code returns a text as a code span of Markdown that can be in a table.
 func Code(text string) string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // maxSubject bounds the part of the command line in a subject.
@@ -41,13 +42,9 @@ func (m Manifest) Subject() string {
 
 // Command returns the command line, quoted for a shell and escaped, with at most that many characters.
 func (m Manifest) Command(most int) string {
-	words := make([]string, len(m.Argv))
+	quoted := make([]string, len(m.Argv))
 	for i, word := range m.Argv {
-		words[i] = gitops.ShellQuote(word)
+		quoted[i] = gitops.ShellQuote(word)
 	}
-	text := []rune(gitops.Text(strings.Join(words, " ")).String())
-	if len(text) > most {
-		return string(text[:max(0, most-3)]) + "..."
-	}
-	return string(text)
+	return words.Shorten(gitops.Text(strings.Join(quoted, " ")).String(), most)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -29,11 +30,7 @@ func Subjects(ctx context.Context, inside *quarantine.Inspector, pending []ledge
 		if err != nil {
 			continue // the number is what counts
 		}
-		subject := []rune(c.Subject())
-		if len(subject) > subjectLetters {
-			subject = append(subject[:subjectLetters-3], []rune("...")...)
-		}
-		list = append(list, string(subject))
+		list = append(list, words.Shorten(c.Subject(), subjectLetters))
 	}
 	if more := n - len(list); more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", more))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/walls"
+	"github.com/git-airlock/git-airlock/words"
 
 	"github.com/docker/docker/api/types/build"
 	"github.com/docker/docker/api/types/container"
@@ -255,7 +256,7 @@ func (f *follower) line(line string) {
 	if strings.TrimSpace(line) == "" || lines().own.MatchString(line) {
 		return
 	}
-	line = strings.ToValidUTF8(line[:min(len(line), longestLine)], "")
+	line = words.Clip(strings.ToValidUTF8(line, ""), longestLine)
 	f.output = append(f.output, line)
 	f.output = f.output[max(0, len(f.output)-keptOutput):]
 	said := f.step

@@ -19,9 +19,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -72,13 +72,5 @@ func hash(line []byte) string {
 
 // clip shortens a text and replaces what is not UTF-8.
 func clip(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= maxText {
-		return text
-	}
-	end := maxText - len("...")
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
+	return words.Clip(strings.ToValidUTF8(text, "\uFFFD"), maxText)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/prison/egress"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 //go:embed sets.txt
@@ -46,11 +47,11 @@ func Expand(text string) ([]egress.Rule, error) {
 	if name := strings.TrimSpace(text); strings.HasPrefix(name, "@") {
 		var known bool
 		if texts, known = all()[name]; !known {
-			return nil, fmt.Errorf("rule %q: no such set: the sets are %s", clip(name), strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("rule %q: no such set: the sets are %s", words.Clip(name, 80), strings.Join(Names(), ", "))
 		}
 	}
 	if target, _, _ := strings.Cut(texts[0], ":"); target == "*" || target == "**" {
-		return nil, fmt.Errorf("rule %q covers every host", clip(text))
+		return nil, fmt.Errorf("rule %q covers every host", words.Clip(text, 80))
 	}
 	var rules []egress.Rule
 	for _, t := range texts {
@@ -61,13 +62,4 @@ func Expand(text string) ([]egress.Rule, error) {
 		rules = append(rules, r)
 	}
 	return rules, nil
-}
-
-// clip shortens a text for messages.
-func clip(text string) string {
-	const most = 80
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // answers answers the questions in the documentation of this package.
@@ -29,7 +30,7 @@ func (m *material) ranAnswer() Answer {
 	a.Text = Text(fmt.Sprintf("%s, %s, %s", m.who(), took(m.length()), end))
 	if m.has[record.ExecName] {
 		refused := m.refusedPrograms()
-		a.Detail = []Text{Text(count(len(m.programs)-refused, "program") + " ran in all")}
+		a.Detail = []Text{Text(words.Count(len(m.programs)-refused, "program") + " ran in all")}
 		if refused > 0 {
 			a.Detail[0] += Text(", and " + were(refused, "other") + " refused")
 		}
@@ -39,7 +40,7 @@ func (m *material) ranAnswer() Answer {
 
 func (m *material) landedAnswer() Answer {
 	a := Answer{Question: "Which commits landed, on which branch, and which ones wait for what?", Name: "Landed", Level: Good}
-	text := fmt.Sprintf("%s on the branch %s", count(m.count(record.Landed), "commit"), m.branch().Raw())
+	text := fmt.Sprintf("%s on the branch %s", words.Count(m.count(record.Landed), "commit"), m.branch().Raw())
 	if how := m.letThrough(); how != "" && m.count(record.Landed) > 0 {
 		a.Detail = []Text{Text(how)}
 	}
@@ -90,7 +91,7 @@ func (m *material) testsAnswer() Answer {
 	}
 	a.Detail = []Text{
 		Text(clock(s.last.Time) + " " + commandOf(s.last.Argv).Raw()),
-		Text(fmt.Sprintf("%s, %d failed", count(s.runs, "run"), s.failed)),
+		Text(fmt.Sprintf("%s, %d failed", words.Count(s.runs, "run"), s.failed)),
 		Text(were(s.after, "commit") + " made after it" + s.meaning()),
 	}
 	return a
@@ -125,7 +126,7 @@ func (m *material) reachedAnswer(v View) Answer {
 	case len(a.Detail) == 0:
 		a.Text = "no host"
 	default:
-		a.Text = Text(fmt.Sprintf("%s, %s sent", count(len(a.Detail), "host"), byteCount(sent)))
+		a.Text = Text(fmt.Sprintf("%s, %s sent", words.Count(len(a.Detail), "host"), byteCount(sent)))
 	}
 	return a
 }
@@ -140,7 +141,7 @@ func (m *material) refusedAnswer(v View) Answer {
 		}
 	}
 	if refused > 0 {
-		a.Level, a.Text = Bad, Text(count(refused, "refusal"))
+		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal"))
 	} else if !m.has[record.ExecName] {
 		a.Text = "nothing, as far as it is recorded"
 	}
@@ -189,9 +190,9 @@ func (m *material) filesAnswer() Answer {
 	case before.Tree == "" || after.Tree == "":
 		a.Level, a.Text = Look, "unknown: they were not compared"
 	case before == after:
-		a.Text = Text(fmt.Sprintf("index and %s as before", count(before.Files, "file")))
+		a.Text = Text(fmt.Sprintf("index and %s as before", words.Count(before.Files, "file")))
 	case m.count(record.Landed) > 0:
-		a.Text = Text("changed: " + count(m.count(record.Landed), "commit") + " landed in them")
+		a.Text = Text("changed: " + words.Count(m.count(record.Landed), "commit") + " landed in them")
 		a.Detail = []Text{"whether anything else changed them is not known"}
 	default:
 		a.Level, a.Text = Look, "changed during the run"
@@ -210,10 +211,10 @@ func (m *material) filesAnswer() Answer {
 func unknownAnswer(v View) Answer {
 	a := Answer{Question: "What is unknown, because nothing could see it?", Name: "Unknown", Level: Good, Text: "nothing of this run in particular"}
 	if n := len(v.Unseen); n > 0 {
-		a.Text = Text(count(n, "thing") + " of this run")
+		a.Text = Text(words.Count(n, "thing") + " of this run")
 	}
 	if n := len(v.Always); n > 0 {
-		a.Detail = []Text{Text(fmt.Sprintf("and %s of every run", count(n, "thing"))), `see "What could not be seen"`}
+		a.Detail = []Text{Text(fmt.Sprintf("and %s of every run", words.Count(n, "thing"))), `see "What could not be seen"`}
 	}
 	return a
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // MaxHTML is the maximum size of a report in bytes.
@@ -168,5 +170,5 @@ func btoi(b bool) int {
 }
 
 func changes(added, removed, files int) string {
-	return fmt.Sprintf("%s, +%d −%d", count(files, "file"), added, removed)
+	return fmt.Sprintf("%s, +%d −%d", words.Count(files, "file"), added, removed)
 }

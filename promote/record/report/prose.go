@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Calm is what a report shows in place of findings, if there are none.
@@ -44,7 +46,7 @@ func (v View) OtherPrograms() string {
 	if v.Others <= 0 {
 		return ""
 	}
-	return count(v.Others, "other program") + verb(v.Others, " is", " are") + " not listed, such as what a test or git started itself: git airlock execs " + fmt.Sprint(v.Run.Number)
+	return words.Count(v.Others, "other program") + verb(v.Others, " is", " are") + " not listed, such as what a test or git started itself: git airlock execs " + fmt.Sprint(v.Run.Number)
 }
 
 // When is the time of a commit in words.

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // The sizes of a whole view. Each scale halves them, see [View.HTML].
@@ -36,7 +38,7 @@ func (v View) scaled(scale int) View {
 	v.LeftOut = nil
 	for _, thing := range []string{"finding", "line about what could not be seen", "commit", "program", "host", "event"} {
 		if n := missing[thing]; n > 0 {
-			v.LeftOut = append(v.LeftOut, Text(count(n, thing)))
+			v.LeftOut = append(v.LeftOut, Text(words.Count(n, thing)))
 		}
 	}
 	return v
@@ -96,7 +98,7 @@ func (v *View) scaleCommits(scale int) {
 			f.Lines = append([]Line{}, f.Lines[:shown]...)
 		}
 		if missing > 0 || cut > 0 {
-			c.LeftOut = Text(fmt.Sprintf("%s and %s are left out here", count(missing, "file"), count(cut, "line")))
+			c.LeftOut = Text(fmt.Sprintf("%s and %s are left out here", words.Count(missing, "file"), words.Count(cut, "line")))
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Paint colours words for a terminal.
@@ -208,7 +210,7 @@ func (d *drawing) programs(v View) {
 		d.line("  %s %s  %s%s", clock(x.Time), d.level(x.Level, x.Level.Sign()+" "+x.Result.String()), x.Command, addition(x))
 	}
 	if plain > 0 {
-		d.line("  %s without a result to look at %s in the page", count(plain, "program"), verb(plain, "is", "are"))
+		d.line("  %s without a result to look at %s in the page", words.Count(plain, "program"), verb(plain, "is", "are"))
 	}
 	if others := v.OtherPrograms(); others != "" {
 		d.line("  %s", others)
@@ -236,7 +238,7 @@ func (d *drawing) network(hosts []Host) {
 		d.line("  no host was asked for")
 	}
 	for _, h := range hosts {
-		d.line("  %s %s: %s, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, count(h.Requests, "request"), byteCount(h.Sent), byteCount(h.Received))
+		d.line("  %s %s: %s, %s sent, %s received", d.level(h.Level, h.Level.Sign()+" "+h.Result.String()), h.Name, words.Count(h.Requests, "request"), byteCount(h.Sent), byteCount(h.Received))
 	}
 }
 

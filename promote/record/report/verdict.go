@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // verdict returns the run in one sentence: who, for how long, how it ended, what landed, and what to know besides.
@@ -97,7 +98,7 @@ func (m *material) ended() string {
 
 func (m *material) landedWords() string {
 	if n := m.count(record.Landed); n > 0 {
-		return fmt.Sprintf("landed %s on %s", count(n, "commit"), m.branch().Raw())
+		return fmt.Sprintf("landed %s on %s", words.Count(n, "commit"), m.branch().Raw())
 	}
 	return "landed nothing on " + orNone(m.branch().Raw())
 }
@@ -150,7 +151,7 @@ func (m *material) findings(v View) (all []Finding) {
 		add(Look, "Not exported", "commits", nil, "%s only in the workspace when the run ended", are(n, "commit"))
 	}
 	if disputed := m.disputed(); len(disputed) > 0 {
-		add(Look, "Disputed", "programs", disputed, "%s changed arguments while they were read: what ran is certain, what was asked for is not", count(len(disputed), "program"))
+		add(Look, "Disputed", "programs", disputed, "%s changed arguments while they were read: what ran is certain, what was asked for is not", words.Count(len(disputed), "program"))
 	}
 	for _, s := range m.stalls() {
 		add(Look, "Idle", "time", nil, "nothing happened for %s from %s", took(s.took), clock(s.from))
@@ -205,7 +206,7 @@ func (m *material) refusalFindings(v View, add adder) {
 		}
 	}
 	for _, rule := range rules {
-		add(Bad, "Refused", "programs", unique(byRule[rule]), "%s by the rule %s", count(len(byRule[rule]), "program"), rule)
+		add(Bad, "Refused", "programs", unique(byRule[rule]), "%s by the rule %s", words.Count(len(byRule[rule]), "program"), rule)
 	}
 	for _, h := range v.Hosts {
 		if h.Level == Bad {

@@ -4,15 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-)
 
-// count formats a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+	"github.com/git-airlock/git-airlock/words"
+)
 
 // took formats a duration in two units at most.
 func took(d time.Duration) string {
@@ -60,14 +54,14 @@ func list(words []string) string {
 }
 
 // are returns how many things there are, with the verb.
-func are(n int, thing string) string { return count(n, thing) + verb(n, " is", " are") }
+func are(n int, thing string) string { return words.Count(n, thing) + verb(n, " is", " are") }
 
 // were returns how many things there were, with the verb.
 func were(n int, thing string) string {
 	if n == 0 {
 		return "no " + thing + " was"
 	}
-	return count(n, thing) + verb(n, " was", " were")
+	return words.Count(n, thing) + verb(n, " was", " were")
 }
 
 func times(n int) string { return verb(n, "once", fmt.Sprintf("%d times", n)) }

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -78,10 +79,7 @@ func text(when string, argv []string) string {
 	if command == "" {
 		return when
 	}
-	if len(command) > longestCommand {
-		command = strings.ToValidUTF8(command[:longestCommand], "")
-	}
-	return when + " " + command
+	return when + " " + words.Clip(command, longestCommand)
 }
 
 // Around makes checkpoints before and after a run of a command.

@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/selftest"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // RefusedHosts returns refused hosts for a document, with the commands that would allow what was refused.
@@ -87,8 +88,8 @@ func PrintReport(w io.Writer, p ui.Paint, r selftest.Report) {
 	for _, l := range r.Leaks.Known {
 		fmt.Fprintf(w, "%s %s in %s: %s\n", p.Yellow("weaker"), l.Kind, l.Where, l.Seen)
 	}
-	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", ui.Count(r.Leaks.Words, "word"),
-		r.Leaks.Bytes>>10, ui.Count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
+	fmt.Fprintf(w, "leak meter: %s in %d KiB from %s: %d found, %d known as weaker\n", words.Count(r.Leaks.Words, "word"),
+		r.Leaks.Bytes>>10, words.Count(r.Leaks.Sources, "place"), len(r.Leaks.Found), len(r.Leaks.Known))
 }
 
 // LeftOut describes the variables that programs on the host do not get, because they lead into the work tree.

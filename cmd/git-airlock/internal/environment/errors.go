@@ -1,7 +1,5 @@
 package environment
 
-import "fmt"
-
 // Refusal is an error that needs an action of the user.
 type Refusal struct {
 	Text string
@@ -22,11 +20,3 @@ func (e *Advised) Unwrap() error { return e.Err }
 
 // Advise adds the next commands to an error.
 func Advise(err error, next ...string) error { return &Advised{err, next} }
-
-// count formats a number of things: "1 commit", "2 commits".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/prison/recipe"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -45,7 +46,7 @@ func (b Builder) Include(ctx context.Context) ([]inner.UserFile, error) {
 		return nil, err
 	}
 	s := Setup{File: IncludeName, Digest: Digest([]byte(sumLine(list, IncludeName)))}
-	wish := fmt.Sprintf("%s are copied into the workspace, such as %s", count(len(files), "untracked file"), gitops.Text(files[0].Path))
+	wish := fmt.Sprintf("%s are copied into the workspace, such as %s", words.Count(len(files), "untracked file"), gitops.Text(files[0].Path))
 	yes, err := b.Consents(ctx, s, []string{wish})
 	if err != nil || yes {
 		return files, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // serviceLogs is the folder for the output of [prestart] services, in the agent's home.
@@ -78,7 +79,7 @@ func (b Builder) inShell(ctx context.Context, box prison.Prison, command string)
 
 // Serve starts the services of [prestart].
 func (b Builder) Serve(ctx context.Context, box prison.Prison, commands []string) error {
-	b.Report.Say("starting %s", count(len(commands), "service"))
+	b.Report.Say("starting %s", words.Count(len(commands), "service"))
 	which := prison.Capped{Max: maxSaid} // a service may write to it, too
 	out, flush := b.Report.Quoted()
 	defer flush()

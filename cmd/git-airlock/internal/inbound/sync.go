@@ -21,6 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Request is the input of a sync.
@@ -203,7 +204,7 @@ func (q Request) explained(ctx context.Context, err error) error {
 
 // waiting returns the refusal for pending commits, with the reason why they wait.
 func (q Request) waiting(ctx context.Context, w *incoming.Waiting) error {
-	text := fmt.Sprintf("%s of the agent's on %s first", count(w.Commits, "commit"), q.Record.BranchName())
+	text := fmt.Sprintf("%s of the agent's on %s first", words.Count(w.Commits, "commit"), q.Record.BranchName())
 	refusal := &environment.Refusal{Text: "sync needs " + text, Next: []string{"git airlock review", "git airlock promote"}}
 	state, err := q.Engine.State(ctx)
 	if err != nil || len(state.Holds) == 0 {
@@ -250,12 +251,4 @@ func obstructed(r *inner.Refused) error {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return &environment.Refusal{Text: text + "; nothing was changed", Next: []string{next, "git airlock sync"}}
-}
-
-// count formats a number of things: "1 commit", "2 commits".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

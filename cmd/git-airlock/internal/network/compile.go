@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Options are the rules of a command line.
@@ -128,14 +129,7 @@ func ProxyPassword(ctx context.Context, repo *gitops.Repository) ([]secret.Secre
 }
 
 // clip shortens a text for messages.
-func clip(text string) string { return shorten(text, 100) }
-
-func shorten(text string, most int) string {
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+func clip(text string) string { return words.Clip(text, 100) }
 
 // ofSettings returns the rules of a setting that can have several values. As in git, an empty value removes those before it.
 func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) (rules []control.Rule, err error) {

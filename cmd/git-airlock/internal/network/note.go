@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -109,7 +110,7 @@ func counted(hosts map[string]*noted, r control.Record) *noted {
 	if t.Host == "" {
 		return nil
 	}
-	host := gitops.Text(shorten(t.String(), longestHost)).String()
+	host := gitops.Text(words.Clip(t.String(), longestHost)).String()
 	if hosts[host] == nil && len(hosts) < countedHosts {
 		hosts[host] = &noted{host: host}
 	}

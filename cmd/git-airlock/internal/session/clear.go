@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // DiscardFlag is the option that sets Clear's discard. Hints name it.
@@ -196,13 +197,13 @@ func (l landing) landFirst(ctx context.Context) {
 	var lost []string
 	state, _ := l.engine.State(ctx) // without it, what the outcome has is printed
 	if n := max(outcome.Pending, state.Pending); n > 0 {
-		lost = append(lost, count(n, "pending commit"))
+		lost = append(lost, words.Count(n, "pending commit"))
 	}
 	if state.Uncommitted > 0 {
-		lost = append(lost, count(state.Uncommitted, "change")+" not committed")
+		lost = append(lost, words.Count(state.Uncommitted, "change")+" not committed")
 	}
 	for _, w := range state.OtherRefs {
-		lost = append(lost, count(w.Commits, "commit")+" on "+w.Ref)
+		lost = append(lost, words.Count(w.Commits, "commit")+" on "+w.Ref)
 	}
 	if len(lost) > 0 {
 		l.report.Say("discarded: %s", strings.Join(lost, ", "))
@@ -280,13 +281,13 @@ func (l landing) losses(ctx context.Context) error {
 		if l.engine.Record.Phase != airlock.Running {
 			hints = append([]string{"git airlock start"}, hints...)
 		}
-		return &environment.Refusal{Text: count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost", Next: hints}
+		return &environment.Refusal{Text: words.Count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost", Next: hints}
 	case len(state.OtherRefs) > 0:
 		w, hints := state.OtherRefs[0], []string{MergeCommand(state.OtherRefs[0]), discard}
 		if l.engine.Record.Phase != airlock.Running {
 			hints = append([]string{"git airlock start"}, hints...)
 		}
-		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", count(w.Commits, "commit"), w.Ref), Next: hints}
+		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref), Next: hints}
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Promotion is a request to promote commits.
@@ -68,7 +69,7 @@ func (s *Session) landing(r airlock.Record) landing {
 func (l landing) land(ctx context.Context, options promote.Options, before int) error {
 	if l.dry {
 		state, err := l.engine.State(ctx)
-		l.report.Say("would promote %s to %s", count(state.Pending, "commit"), l.engine.Record.BranchName())
+		l.report.Say("would promote %s to %s", words.Count(state.Pending, "commit"), l.engine.Record.BranchName())
 		return err
 	}
 	outcome, err := l.drain(ctx, options)
@@ -90,7 +91,7 @@ func (l landing) drain(ctx context.Context, options promote.Options) (ledger.Out
 func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	branch, landed := l.engine.Record.BranchName(), o.Total-before
 	if landed > 0 {
-		l.report.Say("landed %s on %s", count(landed, "commit"), branch)
+		l.report.Say("landed %s on %s", words.Count(landed, "commit"), branch)
 	}
 	hintAtNotes(l.store, l.report, l.engine.Record.ID, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
@@ -116,12 +117,12 @@ func hintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 // held returns the refusal for an outcome with a hold.
 func held(o ledger.Outcome) error {
 	if len(o.Holds) == 0 {
-		return &environment.Refusal{Text: count(o.Pending, "commit") + " still pending", Next: []string{"git airlock promote"}}
+		return &environment.Refusal{Text: words.Count(o.Pending, "commit") + " still pending", Next: []string{"git airlock promote"}}
 	}
 	h := o.Holds[0]
 	text := fmt.Sprintf("held (%s): %s", h.Reason, h.Message)
 	if o.Pending > 0 {
-		text = fmt.Sprintf("%s pending, %s", count(o.Pending, "commit"), text)
+		text = fmt.Sprintf("%s pending, %s", words.Count(o.Pending, "commit"), text)
 	}
 	return &environment.Refusal{Text: text, Next: h.Next}
 }
@@ -253,7 +254,7 @@ func (l landing) addElsewhere(ctx context.Context, ref string, promoted error) e
 	}
 	w := state.OtherRefs[i]
 	return &environment.Refusal{
-		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, count(w.Commits, "commit")),
+		Text: fmt.Sprintf("the agent's uncommitted changes are now on %s, which does not land by itself: %s", w.Ref, words.Count(w.Commits, "commit")),
 		Next: []string{MergeCommand(w)}}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/snapshot"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // resume starts a stopped or broken airlock again.
@@ -185,6 +186,6 @@ func (c resolved) includeAgain(ctx context.Context, r airlock.Record) error {
 	if !all {
 		but = ", except where the agent has a file of the same name"
 	}
-	s.Report.Say("copied %s into the workspace again (%s)%s", count(len(loose), "untracked file"), environment.IncludeName, but)
+	s.Report.Say("copied %s into the workspace again (%s)%s", words.Count(len(loose), "untracked file"), environment.IncludeName, but)
 	return nil
 }

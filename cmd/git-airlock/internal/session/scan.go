@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Scan searches for secrets in the files that a snapshot of the checked-out commit would contain. It returns the commit and the
@@ -100,7 +101,7 @@ func (s *screening) verdict(report Reporter) error {
 // tellFindings prints the findings: the worst one by one, and the numbers of the others.
 func tellFindings(to Reporter, report scan.Report) {
 	if report.Excluded > 0 {
-		to.Say("%s left out of the snapshot (%s); landed commits keep your files", count(report.Excluded, "file"), ExcludeKey)
+		to.Say("%s left out of the snapshot (%s); landed commits keep your files", words.Count(report.Excluded, "file"), ExcludeKey)
 	}
 	shown := 0
 	for _, f := range report.Findings {
@@ -130,7 +131,7 @@ func RefuseSecrets(r scan.Report) error {
 	if n == 0 {
 		return nil
 	}
-	refused := &environment.Refusal{Text: "the snapshot would contain secrets: " + count(n, "finding") + " of severity high"}
+	refused := &environment.Refusal{Text: "the snapshot would contain secrets: " + words.Count(n, "finding") + " of severity high"}
 	lines := map[string]bool{}
 	for _, f := range r.Findings {
 		line := gitops.Pasteable(scan.AllowanceFor(f) + "why it may be there")

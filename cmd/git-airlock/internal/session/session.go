@@ -265,14 +265,6 @@ func (s *Session) CommittedSetup(ctx context.Context) (environment.Setup, error)
 	return s.Environment().Read(ctx, head.Tree)
 }
 
-// count formats a number of things: "1 commit", "2 commits".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // checkOwner returns an error if the repository belongs to another user. Root could work on it, but would leave files there that
 // its owner cannot use.
 func checkOwner(repo *gitops.Repository, store airlock.Store, sudo int) error {

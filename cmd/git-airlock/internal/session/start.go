@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/snapshot"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Start makes sure that an airlock is running here, runs the startup commands of its setup, and launches the command of the
@@ -233,7 +234,7 @@ func announce(report Reporter, r airlock.Record, included, changes int) {
 	report.Say("%s: snapshot of %s at %.12s in %s, %s prison, network %s",
 		r.ID, r.BranchName(), r.Base, r.Workspace, r.Backend, r.Isolation.Network)
 	if included > 0 {
-		report.Say("copied %s into the workspace (%s); such files land only if the agent commits them", count(included, "untracked file"), environment.IncludeName)
+		report.Say("copied %s into the workspace (%s); such files land only if the agent commits them", words.Count(included, "untracked file"), environment.IncludeName)
 	}
 	if changes > 0 {
 		report.Say("%s", stayOutside(changes))
@@ -247,5 +248,5 @@ func stayOutside(changes int) string {
 	if changes == 1 {
 		return "1 uncommitted change is not in the snapshot"
 	}
-	return count(changes, "uncommitted change") + " are not in the snapshot"
+	return words.Count(changes, "uncommitted change") + " are not in the snapshot"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Stop stops prison and daemon, and then lands the agent's commits. An [environment.Refusal] reports that a commit is held. The
@@ -83,7 +84,7 @@ func (s *Session) landRest(ctx context.Context, r airlock.Record, before int) er
 	case unseen != nil: // it is stopped all the same
 		s.Report.Say("the agent's uncommitted changes cannot be counted: %s", unseen)
 	case state.Uncommitted > 0:
-		s.Report.Say("the workspace keeps %s that the agent has not committed", count(state.Uncommitted, "change"))
+		s.Report.Say("the workspace keeps %s that the agent has not committed", words.Count(state.Uncommitted, "change"))
 	}
 	s.Report.Say("%s on %s is stopped", r.ID, r.BranchName())
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // NetworkDocument is version 1 of what net --json prints.
@@ -52,7 +53,7 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 	case c.Refused:
 		text += ", " + paint.Red("refused by the server ("+strconv.Itoa(c.Status)+")")
 	case c.Last != nil:
-		text += fmt.Sprintf(", %s, the last %s", Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
+		text += fmt.Sprintf(", %s, the last %s", words.Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
 	}
 	return text
 }
@@ -190,7 +191,7 @@ func (p *statusText) refusals(all []Refused) {
 	for _, r := range all {
 		times := ""
 		if r.Count > 1 {
-			times = ", " + Count(r.Count, "time")
+			times = ", " + words.Count(r.Count, "time")
 		}
 		p.line("refused", "%s: %s%s, %s", p.paint.Red(gitops.Text(HostPort(r.Host, r.Port)).String()), gitops.Text(r.Reason).String(), times, ago(r.Time, p.now))
 		if len(r.Next) > 0 {

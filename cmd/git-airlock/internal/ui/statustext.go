@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // statusText prints a document as text: one fact a line, each with a key in front.
@@ -73,7 +74,7 @@ func (p *statusText) promotion(d Document) {
 	if d.LastLandedAt != nil && d.Landed > 0 {
 		last = ", the last " + ago(*d.LastLandedAt, p.now)
 	}
-	p.line("landed", "%s%s", Count(d.Landed, "commit"), last)
+	p.line("landed", "%s%s", words.Count(d.Landed, "commit"), last)
 	if len(d.Flagged) > 0 {
 		p.line("flagged", "%s", flags(d.Flagged))
 	}
@@ -96,11 +97,11 @@ func (p *statusText) promotion(d Document) {
 // only the inner repository can show it.
 func (p *statusText) pending(d Document) {
 	if named := min(d.Named, d.Pending); named > 0 {
-		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.paint.Yellow(Count(named, "commit")), d.ID)
+		p.line("pending", "%s: git log -p ..airlock/%s/pending", p.paint.Yellow(words.Count(named, "commit")), d.ID)
 	}
 	if inner := d.Pending - d.Named; inner > 0 {
 		p.line("pending", "%s only in the workspace: %sgit airlock visit -- git log -p %.12s..main",
-			p.paint.Yellow(Count(inner, "commit")), d.startFirst(), d.Newest)
+			p.paint.Yellow(words.Count(inner, "commit")), d.startFirst(), d.Newest)
 	}
 }
 
@@ -146,10 +147,10 @@ func (p *statusText) since(t time.Time) string {
 func (p *statusText) inside(d Document) {
 	start := d.startFirst()
 	if d.Uncommitted > 0 {
-		p.line("inside", "%s not committed: %sgit airlock visit -- git status", Count(d.Uncommitted, "changed path"), start)
+		p.line("inside", "%s not committed: %sgit airlock visit -- git status", words.Count(d.Uncommitted, "changed path"), start)
 	}
 	for _, x := range d.Waiting {
-		p.line("inside", "%s on %s, which does not land by itself: %s%s", Count(x.Commits, "commit"), x.Ref, start, x.Next)
+		p.line("inside", "%s on %s, which does not land by itself: %s%s", words.Count(x.Commits, "commit"), x.Ref, start, x.Next)
 	}
 	if c := d.Command; c != nil {
 		state := p.paint.Green(c.State)
@@ -193,7 +194,7 @@ func flags(flagged []Flagged) string {
 	for _, rule := range slices.Sorted(maps.Keys(of)) {
 		parts = append(parts, fmt.Sprintf("%s (%d)", rule, of[rule]))
 	}
-	return Count(len(flagged), "landed commit") + ": " + strings.Join(parts, ", ") + ": git airlock policy"
+	return words.Count(len(flagged), "landed commit") + ": " + strings.Join(parts, ", ") + ": git airlock policy"
 }
 
 func ago(t, now time.Time) string { return span(now.Sub(t)) + " ago" }
@@ -205,8 +206,8 @@ func span(d time.Duration) string {
 		of   time.Duration
 	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
 		if d >= 2*unit.of {
-			return Count(int(d/unit.of), unit.name)
+			return words.Count(int(d/unit.of), unit.name)
 		}
 	}
-	return Count(max(0, int(d/time.Second)), "second")
+	return words.Count(max(0, int(d/time.Second)), "second")
 }

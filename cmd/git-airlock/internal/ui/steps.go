@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // quotedStep is one step of another program.
@@ -40,7 +41,7 @@ func (s *steps) show(now quotedStep) {
 	begins := now.what != s.last.what || now.number != s.last.number
 	if !s.terminal {
 		if begins && now.of > 0 {
-			fmt.Fprintf(s.to, "airlock: step %d of %d: %s\n", now.number, now.of, gitops.Text(short(now.what, 100)))
+			fmt.Fprintf(s.to, "airlock: step %d of %d: %s\n", now.number, now.of, gitops.Text(words.Shorten(now.what, 100)))
 		}
 		s.last = now
 		return
@@ -64,11 +65,11 @@ func (s *steps) line(now quotedStep, said string) {
 		filled := max(0, min(width*now.number/now.of, width))
 		bar = fmt.Sprintf("[%s%s] %d/%d ", strings.Repeat("#", filled), strings.Repeat(".", width-filled), now.number, now.of)
 	}
-	text := bar + gitops.Text(short(now.what, 40)).String()
+	text := bar + gitops.Text(words.Shorten(now.what, 40)).String()
 	if said != "" {
 		text += ": " + gitops.Text(said).String()
 	}
-	fmt.Fprintf(s.to, "\r\x1b[K%s", short(text, Columns(int(os.Stderr.Fd()))-1))
+	fmt.Fprintf(s.to, "\r\x1b[K%s", words.Shorten(text, Columns(int(os.Stderr.Fd()))-1))
 }
 
 // end ends the line of the last step.
@@ -76,13 +77,4 @@ func (s *steps) end() {
 	if s.terminal && s.last.what != "" {
 		fmt.Fprintln(s.to)
 	}
-}
-
-// short shortens a text to at most a number of characters.
-func short(text string, most int) string {
-	runes := []rune(text)
-	if most < 4 || len(runes) <= most {
-		return text
-	}
-	return string(runes[:most-3]) + "..."
 }

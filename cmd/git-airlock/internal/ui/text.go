@@ -10,14 +10,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// Count formats a number of things: "1 commit", "2 commits".
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // controlSequence matches the control sequences of terminals, see console_codes(4): CSI, OSC and other strings, and
 // short sequences.
 var controlSequence = sync.OnceValue(func() *regexp.Regexp {

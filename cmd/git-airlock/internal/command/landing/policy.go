@@ -17,6 +17,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func policyCommand() *cli.Command {
@@ -113,7 +114,7 @@ func (d policyDocument) print(out io.Writer, p ui.Paint) error {
 		}
 	}
 	for _, a := range d.Accepted {
-		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Text(a.String()), ui.Count(len(a.Commits), "commit"))
+		fmt.Fprintf(out, "accepted  %s for %s\n", gitops.Text(a.String()), words.Count(len(a.Commits), "commit"))
 	}
 	for _, x := range d.Dropped {
 		fmt.Fprintf(out, "dropped   %.12s (inner) %s\n", x.Commit, x.Subject)

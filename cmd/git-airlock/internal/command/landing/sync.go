@@ -9,12 +9,12 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/incoming"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func syncCommand() *cli.Command {
@@ -77,7 +77,7 @@ func screen(s *session.Session, found scan.Report, allow bool) error {
 	if allow {
 		return nil
 	}
-	refused.Text = "the agent would get secrets: " + ui.Count(found.Count(scan.High), "finding") + " of severity high; nothing was changed"
+	refused.Text = "the agent would get secrets: " + words.Count(found.Count(scan.High), "finding") + " of severity high; nothing was changed"
 	refused.Next[len(refused.Next)-1] = "git airlock sync --" + session.AllowSecretsFlag
 	return refused
 }
@@ -85,15 +85,15 @@ func screen(s *session.Session, found scan.Report, allow bool) error {
 // brought reports what the agent has got, or would get.
 func brought(s *session.Session, r airlock.Record, c *incoming.Change) {
 	if s.Dry {
-		s.Report.Say("would bring %s of yours on %s to the agent", ui.Count(c.Commits, "commit"), r.BranchName())
+		s.Report.Say("would bring %s of yours on %s to the agent", words.Count(c.Commits, "commit"), r.BranchName())
 		return
 	}
 	from := "" // the agent may have lost what it had
 	if c.Commits > 0 {
-		from = ", from " + ui.Count(c.Commits, "commit") + " of yours on " + r.BranchName().String()
+		from = ", from " + words.Count(c.Commits, "commit") + " of yours on " + r.BranchName().String()
 	}
-	s.Report.Say("brought to the agent as one commit: %s%s", ui.Count(len(c.Paths), "path"), from)
+	s.Report.Say("brought to the agent as one commit: %s%s", words.Count(len(c.Paths), "path"), from)
 	if c.Left > 0 {
-		s.Report.Say("the agent's files lose the changes of %s that you left out", ui.Count(c.Left, "commit"))
+		s.Report.Say("the agent's files lose the changes of %s that you left out", words.Count(c.Left, "commit"))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // sayChange reports a rule that was added, and what difference it makes.
@@ -51,7 +52,7 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 	case !n.Runs:
 		s.Report.Say("the prison is not running: the rule holds when it starts")
 	case ends > 0:
-		s.Report.Say("%s ended", ui.Count(ends, "connection"))
+		s.Report.Say("%s ended", words.Count(ends, "connection"))
 	}
 }
 
@@ -77,7 +78,7 @@ func netLock(lock bool) edge.SubAction {
 		case lock:
 			ended := "the prison is not running"
 			if n.Runs {
-				ended = ui.Count(len(n.State.Flows), "connection") + " ended"
+				ended = words.Count(len(n.State.Flows), "connection") + " ended"
 			}
 			s.Report.Say("locked down: nothing is reached; %s", ended)
 			s.Report.Hint("git airlock net unlock")
@@ -242,7 +243,7 @@ func verifyLedger(c *cli.Context, s *session.Session, dir string) error {
 		return errors.New("the record was changed, or is damaged")
 	}
 	_, err = fmt.Fprintf(c.App.Writer, "%s, the last is %d: each continues the one before it\nSHA-256 of the last: %s\n",
-		ui.Count(found.Records, "record"), found.Last, found.Head)
+		words.Count(found.Records, "record"), found.Last, found.Head)
 	return err
 }
 
@@ -324,7 +325,7 @@ func recordLine(p ui.Paint, r control.Record) string {
 		text += fmt.Sprintf(", %s sent, %s received", ui.Bytes(r.Sent), ui.Bytes(r.Received))
 	}
 	if r.Count > 1 {
-		text += ", " + ui.Count(r.Count, "time")
+		text += ", " + words.Count(r.Count, "time")
 	}
 	word := r.Kind
 	if r.Verdict != "" && r.Kind != control.KindRefusal {

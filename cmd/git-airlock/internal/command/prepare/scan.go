@@ -12,6 +12,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func scanCommand() *cli.Command {
@@ -122,9 +123,9 @@ func (d scanDocument) print(out io.Writer, p ui.Paint) error {
 		fmt.Fprintf(out, "archive  %d more: not looked into\n", more)
 	}
 	if d.Excluded > 0 {
-		fmt.Fprintf(out, "%s left out (%s)\n", ui.Count(d.Excluded, "file"), session.ExcludeKey)
+		fmt.Fprintf(out, "%s left out (%s)\n", words.Count(d.Excluded, "file"), session.ExcludeKey)
 	}
-	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", ui.Count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
+	_, err := fmt.Fprintf(out, "%s searched: %d high, %d medium, %d low, %d allowed\n", words.Count(d.Files, "file"), d.High, d.Medium, d.Low, d.Allowed)
 	return err
 }
 

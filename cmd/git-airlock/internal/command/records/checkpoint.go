@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func checkpointCommand() *cli.Command {
@@ -92,7 +93,7 @@ func take(c *cli.Context, s *session.Session, r airlock.Record) error {
 		}
 	}
 	if t.Linked > 0 {
-		s.Report.Say("%s: a restore makes separate files of them", ui.Count(t.Linked, "hard link"))
+		s.Report.Say("%s: a restore makes separate files of them", words.Count(t.Linked, "hard link"))
 	}
 	for _, path := range t.Changing {
 		s.Report.Say("changed while it was read: %s", gitops.Text(path).String())
@@ -141,7 +142,7 @@ func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) err
 				return err
 			}
 		}
-		_, err := fmt.Fprintf(out, "%s, %s\n", ui.Count(len(all), "checkpoint"), ui.Bytes(bytes))
+		_, err := fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), ui.Bytes(bytes))
 		return err
 	})
 }

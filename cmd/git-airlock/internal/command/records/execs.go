@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func execsCommand() *cli.Command {
@@ -96,11 +97,11 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 				return err
 			}
 		}
-		_, err := fmt.Fprintln(out, ui.Count(len(rows), "program"))
+		_, err := fmt.Fprintln(out, words.Count(len(rows), "program"))
 		return err
 	})
 	if missing > 0 {
-		s.Report.Say("%s missing: the oldest are removed beyond 64 MiB, and a recorder that is killed loses some", ui.Count(int(missing), "record"))
+		s.Report.Say("%s missing: the oldest are removed beyond 64 MiB, and a recorder that is killed loses some", words.Count(int(missing), "record"))
 	}
 	return err
 }

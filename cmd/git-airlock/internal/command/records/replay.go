@@ -16,6 +16,7 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/record/replay"
 	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func replayCommand() *cli.Command {
@@ -99,7 +100,7 @@ func foretellReplay(c *cli.Context, s *session.Session, r replay.Request) error 
 	if err != nil {
 		return err
 	}
-	text := "would make " + ui.Count(len(landed), "commit") + " again"
+	text := "would make " + words.Count(len(landed), "commit") + " again"
 	if r.Onto != "" {
 		text += fmt.Sprintf(" on %.12s", r.Onto)
 	}
@@ -173,7 +174,7 @@ func (d replayDocument) print(out io.Writer, p ui.Paint) error {
 // end prints the result, and returns the error that stands for it.
 func (d replayDocument) end(s *session.Session) error {
 	if d.Left > 0 {
-		s.Report.Say("%s did not land, and %s left out", ui.Count(d.Left, "commit"), map[bool]string{true: "is", false: "are"}[d.Left == 1])
+		s.Report.Say("%s did not land, and %s left out", words.Count(d.Left, "commit"), map[bool]string{true: "is", false: "are"}[d.Left == 1])
 	}
 	n := len(d.Commits)
 	switch d.State {
@@ -188,9 +189,9 @@ func (d replayDocument) end(s *session.Session) error {
 	case n == 0:
 		s.Report.Say("no commit of this run landed")
 	case d.State == replay.Same:
-		s.Report.Say("%s made again: all trees are the same as in the record", ui.Count(n, "commit"))
+		s.Report.Say("%s made again: all trees are the same as in the record", words.Count(n, "commit"))
 	default:
-		s.Report.Say("%s made again on %.12s", ui.Count(n, "commit"), d.Onto)
+		s.Report.Say("%s made again on %.12s", words.Count(n, "commit"), d.Onto)
 	}
 	if d.Branch != "" {
 		s.Report.Say("%s is at %.12s", gitops.Text(gitops.FromText(strings.TrimPrefix(d.Branch, "refs/heads/"))), d.Tip)

@@ -19,6 +19,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func runsCommand() *cli.Command {
@@ -145,13 +146,13 @@ func pruneRuns(c *cli.Context, s *session.Session, _ []string) error {
 		s.Report.Say("nothing to remove: no session has more than %d records", keep)
 		return nil
 	case s.Dry:
-		s.Report.Say("would remove %s, and keep the newest %d of each session", ui.Count(len(updates), "record"), keep)
+		s.Report.Say("would remove %s, and keep the newest %d of each session", words.Count(len(updates), "record"), keep)
 		return nil
 	}
 	if err := s.Repo.UpdateRefs(c.Context, "airlock: runs prune", updates...); err != nil {
 		return err
 	}
-	s.Report.Say("removed %s; git gc removes their objects later", ui.Count(len(updates), "record"))
+	s.Report.Say("removed %s; git gc removes their objects later", words.Count(len(updates), "record"))
 	return nil
 }
 

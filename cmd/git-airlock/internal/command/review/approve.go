@@ -21,6 +21,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 func approveCommand() *cli.Command {
@@ -97,7 +98,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		return err
 	}
 	if n := outcome.Total - before; n > 0 {
-		s.Report.Say("landed %s on %s", ui.Count(n, "commit"), engine.Record.BranchName())
+		s.Report.Say("landed %s on %s", words.Count(n, "commit"), engine.Record.BranchName())
 	}
 	s.HintAtNotes(r, outcome.Total)
 	if wanted.Word == review.Approve { // listing what is left takes merges

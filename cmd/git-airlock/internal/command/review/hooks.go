@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/userhook"
 	"github.com/git-airlock/git-airlock/promote/outgoing"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // hook is the hook that the commands are about.
@@ -128,7 +129,7 @@ func checkPush(c *cli.Context) error {
 	if more := len(waiting) - shownCommits; more > 0 {
 		s.Report.Say("and %d more", more)
 	}
-	return &environment.Refusal{Text: fmt.Sprintf("%s of an agent in this push must be reviewed first", ui.Count(len(waiting), "commit")), Next: afterPush(waiting)}
+	return &environment.Refusal{Text: fmt.Sprintf("%s of an agent in this push must be reviewed first", words.Count(len(waiting), "commit")), Next: afterPush(waiting)}
 }
 
 // afterPush returns the commands after a refused push.

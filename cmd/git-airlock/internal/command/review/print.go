@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // listing prints a document as text.
@@ -85,7 +85,7 @@ func (l listing) commit(out io.Writer, r reviewed) error {
 		fmt.Fprintf(out, "%sin the place of %.12s: git airlock review --since-review %s\n", indent, r.Replaces, r.numeral())
 	}
 	if n := len(r.of.Unseen()); n > 0 && n < len(r.Files) {
-		fmt.Fprintf(out, "%s%d of %s not seen\n", indent, n, ui.Count(len(r.Files), "file"))
+		fmt.Fprintf(out, "%s%d of %s not seen\n", indent, n, words.Count(len(r.Files), "file"))
 	}
 	if r.Reason != "" {
 		fmt.Fprintf(out, "%s%s\n", indent, r.Reason)
@@ -98,11 +98,10 @@ const leastSubject = 20
 
 // cut shortens a subject to the columns that are left on the terminal.
 func (l listing) cut(subject string, used int) string {
-	left := max(l.width-used, leastSubject)
-	if l.width == 0 || utf8.RuneCountInString(subject) <= left {
+	if l.width == 0 {
 		return subject
 	}
-	return string([]rune(subject)[:left-3]) + "..."
+	return words.Shorten(subject, max(l.width-used, leastSubject))
 }
 
 // stateWidth is the length of the longest state.
@@ -129,7 +128,7 @@ func (r reviewed) numeral() string {
 }
 
 func (r reviewed) lines() string     { return fmt.Sprintf("+%d -%d", r.Added, r.Removed) }
-func (r reviewed) fileCount() string { return ui.Count(len(r.Files), "file") }
+func (r reviewed) fileCount() string { return words.Count(len(r.Files), "file") }
 
 // namesOf returns the names of inner commits, for people.
 func namesOf(ids []gitops.OID, all []reviewed) []string {

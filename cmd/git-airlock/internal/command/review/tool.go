@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 const (
@@ -72,7 +72,7 @@ func export(ctx context.Context, repo *gitops.Repository, dir string, files []gi
 	}
 	defer root.Close()
 	if len(files) > toolFiles {
-		return fmt.Errorf("%s are more than %d; use git airlock diff", ui.Count(len(files), "file"), toolFiles)
+		return fmt.Errorf("%s are more than %d; use git airlock diff", words.Count(len(files), "file"), toolFiles)
 	}
 	for _, f := range files {
 		id, name := blob(f), shownName(f.Path)
