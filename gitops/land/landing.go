@@ -110,7 +110,7 @@ func (l *landing) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.filters, err = filtersOf(ctx, l.r, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
+	if l.filters, err = filtersOf(ctx, l.r, l.Look, l.Config, cmp.Or(l.Begun, l.Old), l.Old); err != nil {
 		return err
 	}
 	guard := &guard{r: l.r, copy: l.next(), filters: l.filters}

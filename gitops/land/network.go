@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 )
 
 // The input of a filter in a landing was written by an agent. If a filter can reach the network, this input may
@@ -86,15 +87,15 @@ type landingFilters struct {
 }
 
 // filtersOf returns the user's filters, as a landing runs them. begun is the commit with the .lfsconfig that
-// git-lfs may use. now are the commits whose .lfsconfig may be in the work tree.
-func filtersOf(ctx context.Context, r *gitops.Repository, config gitops.Config, begun gitops.OID, now ...gitops.OID) (landingFilters, error) {
+// git-lfs may use. now are the commits whose .lfsconfig may be in the work tree. look is as in a [Landing].
+func filtersOf(ctx context.Context, r *gitops.Repository, look *quarantine.Inspector, config gitops.Config, begun gitops.OID, now ...gitops.OID) (landingFilters, error) {
 	f := landingFilters{lfs: true}
 	if config.String("lfs.url", "") == "" && !reachesAll(config) && slices.ContainsFunc(config.Keys(), func(key string) bool { return isLFS(config, key) }) {
-		first, err := lfsConfig(ctx, r, begun)
+		first, err := lfsConfig(ctx, r, look, begun)
 		for _, commit := range now {
-			var file string
-			if err == nil {
-				file, err = lfsConfig(ctx, r, commit)
+			file := first
+			if err == nil && commit != begun {
+				file, err = lfsConfig(ctx, r, look, commit)
 			}
 			f.lfs = f.lfs && file == first && !strings.HasPrefix(file, gitops.ModeLink.String())
 		}
@@ -109,10 +110,30 @@ func filtersOf(ctx context.Context, r *gitops.Repository, config gitops.Config, 
 	return f, nil
 }
 
-// lfsConfig returns the mode and the name of a commit's .lfsconfig, empty if there is none.
-func lfsConfig(ctx context.Context, r *gitops.Repository, commit gitops.OID) (string, error) {
-	entries, err := r.Records(ctx, gitops.Call{Args: []string{"ls-tree", "-z", "--full-tree", string(commit), ".lfsconfig"}})
-	return strings.Join(entries, ""), err
+// lfsConfig returns the mode and the name of a commit's .lfsconfig, empty if there is none. It starts git only if look
+// does not find the commit.
+func lfsConfig(ctx context.Context, r *gitops.Repository, look *quarantine.Inspector, commit gitops.OID) (string, error) {
+	const name = ".lfsconfig"
+	if entries, err := topEntries(ctx, look, commit); err == nil {
+		if i := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name }); i >= 0 {
+			return entries[i].Mode.String() + " " + string(entries[i].OID), nil
+		}
+		return "", nil
+	}
+	records, err := r.Records(ctx, gitops.Call{Args: []string{"ls-tree", "-z", "--full-tree", "--format=%(objectmode) %(objectname)", string(commit), name}})
+	return strings.Join(records, ""), err
+}
+
+// topEntries reads the top folder of a commit in process.
+func topEntries(ctx context.Context, look *quarantine.Inspector, id gitops.OID) ([]gitops.TreeEntry, error) {
+	if look == nil {
+		return nil, gitops.ErrNoCommit
+	}
+	commit, err := look.Commit(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return look.Tree(ctx, commit.Tree)
 }
 
 // WithoutNetwork lists the names of the user's filters that a landing runs without a network.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/prison/prisontest"
 )
 
@@ -121,13 +122,40 @@ func TestRecoveryAddress(t *testing.T) {
 	new := w.Built(old, gitopstest.Files{".lfsconfig": "[lfs]\n\turl = x\n"})
 	config, err := w.Config(t.Context())
 	gitopstest.Check(t, err)
-	f, err := filtersOf(t.Context(), w.Repository, config, old, old, new)
+	f, err := filtersOf(t.Context(), w.Repository, nil, config, old, old, new)
 	gitopstest.Check(t, err)
 	if f.lfs || !slices.Contains(f.config, "lfs.url="+noAddress) {
 		t.Errorf("%+v", f)
 	}
-	if f, err = filtersOf(t.Context(), w.Repository, config, old, old); err != nil || !f.lfs || slices.Contains(f.config, "lfs.url="+noAddress) {
+	if f, err = filtersOf(t.Context(), w.Repository, nil, config, old, old); err != nil || !f.lfs || slices.Contains(f.config, "lfs.url="+noAddress) {
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestLFSConfig compares what is read in process with what git prints.
+func TestLFSConfig(t *testing.T) {
+	w := newWorld(t)
+	base := w.CommitAll(gitopstest.Files{"a": "1", "b.lfsconfig": "2", "d/.lfsconfig": "3"})
+	look := quarantine.Inspect(t.Context(), w.Git)
+	defer look.Close()
+	seen := map[string]bool{}
+	for _, tree := range []gitopstest.Files{
+		{}, {".lfsconfig": "[lfs]\n\turl = x\n"}, {".lfsconfig": gitopstest.LinkTo + "a"}, {".lfsconfig/x": "1"},
+	} {
+		commit := w.Built(base, tree)
+		want, err := lfsConfig(t.Context(), w.Repository, nil, commit)
+		gitopstest.Check(t, err)
+		if got, err := lfsConfig(t.Context(), w.Repository, look, commit); got != want || err != nil {
+			t.Errorf("%v: %q, %v, git prints %q", tree, got, err, want)
+		}
+		seen[want] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("different commits look alike: %v", seen)
+	}
+	missing := gitops.OID(strings.Repeat("1", len(base)))
+	if got, err := lfsConfig(t.Context(), w.Repository, look, missing); err == nil {
+		t.Errorf("a missing commit has %q", got)
 	}
 }
 

@@ -95,7 +95,7 @@ func (c *recovery) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.filters, err = filtersOf(ctx, c.r, config, cmp.Or(c.Begun, c.Old), c.Old, c.New); err != nil {
+	if c.filters, err = filtersOf(ctx, c.r, nil, config, cmp.Or(c.Begun, c.Old), c.Old, c.New); err != nil {
 		return err
 	}
 	if err := c.lookBack(ctx); err != nil {
