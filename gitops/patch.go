@@ -20,26 +20,62 @@ const (
 // ErrLargePatch reports that the diff of a commit is too large, or takes too long.
 var ErrLargePatch = errors.New("the diff is too large")
 
-// diffTree returns the arguments of git diff-tree for the change of a commit since its first parent. No program that a
+// diffTree returns the arguments of git diff-tree for the changes of commits since their first parents. No program that a
 // configuration or an attribute names is run.
-func diffTree(commit OID, more ...string) []string {
-	args := []string{"diff-tree", "-r", "--root", "--no-commit-id", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--no-color"}
-	return append(append(args, more...), string(commit))
+func diffTree(more ...string) []string {
+	args := []string{"diff-tree", "-r", "--root", "--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--no-color"}
+	return append(args, more...)
 }
 
-// Patch writes the change of a commit since its first parent as a diff. Every file counts as text, and blob ids are
-// whole. The error is [ErrLargePatch] if the diff is too large.
-func (g *Git) Patch(ctx context.Context, commit OID, out io.Writer) error {
-	return g.patch(ctx, out, diffTree(commit, "-p", "-U3", "--no-renames", "--text", "--full-index"))
+// Patches calls do with the change of each commit since its first parent as a diff, in their order. Every file counts as text,
+// and blob ids are whole. A commit without a change has an empty diff. A commit with a diff that is too large is left out.
+func (g *Git) Patches(ctx context.Context, commits []OID, do func(commit OID, diff []byte) error) error {
+	return g.patches(ctx, commits, diffTree("--stdin", "-p", "-U3", "--no-renames", "--text", "--full-index"), func(part []OID, diffs []byte) error {
+		of := splitPatches(diffs)
+		for _, id := range part {
+			if err := do(id, of[id]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func (g *Git) patch(ctx context.Context, out io.Writer, args []string) error {
-	to := &counted{to: out}
-	err := g.Look(ctx, Call{Args: args, Stdout: to, Limit: patchLimit, For: patchTime})
-	if err != nil && ctx.Err() == nil && (to.n >= patchLimit || errors.Is(err, context.DeadlineExceeded)) {
-		return ErrLargePatch
+// splitPatches returns the diffs that come after lines with the names of their commits. Such a line is no line of a diff.
+func splitPatches(diffs []byte) map[OID][]byte {
+	of, at, begin, end := map[OID][]byte{}, OID(""), 0, 0
+	for line := range bytes.Lines(diffs) {
+		if id, err := ParseOID(string(bytes.TrimSuffix(line, []byte("\n")))); err == nil {
+			of[at], at, begin = diffs[begin:end], id, end+len(line)
+		}
+		end += len(line)
 	}
-	return err
+	of[at] = diffs[begin:end]
+	return of
+}
+
+// patches calls do with the diffs of commits, each after a line with the name of its commit: with all of them, or with
+// several parts if they are too large together.
+func (g *Git) patches(ctx context.Context, commits []OID, args []string, do func(part []OID, diffs []byte) error) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	var diffs bytes.Buffer
+	to := &counted{to: &diffs}
+	err := g.Look(ctx, Call{Args: args, Stdin: strings.NewReader(strings.Join(Names(commits), "\n") + "\n"), Stdout: to, Limit: patchLimit, For: patchTime})
+	large := err != nil && ctx.Err() == nil && (to.n >= patchLimit || errors.Is(err, context.DeadlineExceeded))
+	switch half := len(commits) / 2; {
+	case large && half > 0:
+		if err := g.patches(ctx, commits[:half], args, do); err != nil {
+			return err
+		}
+		return g.patches(ctx, commits[half:], args, do)
+	case large:
+		return nil
+	case err != nil:
+		return err
+	}
+	return do(commits, diffs.Bytes())
 }
 
 // counted counts the bytes written.
@@ -53,19 +89,25 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.to.Write(p)
 }
 
-// PatchID returns the stable patch-id of a commit (git-patch-id(1)), or empty if the commit has no patch or a patch that
-// is too large.
-func (g *Git) PatchID(ctx context.Context, commit OID) (string, error) {
-	var diff, id bytes.Buffer
-	err := g.patch(ctx, &diff, diffTree(commit, "-p", "--full-index"))
-	if errors.Is(err, ErrLargePatch) {
-		return "", nil
-	}
-	if err == nil {
-		err = g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: &diff, Stdout: &id})
-	}
-	first, _, _ := strings.Cut(id.String(), " ")
-	return first, err
+// PatchIDs returns the stable patch-ids of commits (git-patch-id(1)). A commit without a patch, or with one that is too
+// large, is missing.
+func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, error) {
+	ids := map[OID]string{}
+	return ids, g.patches(ctx, commits, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
+		text, err := g.patchIDs(ctx, diffs)
+		for line := range strings.Lines(text) {
+			id, commit, _ := strings.Cut(strings.TrimSpace(line), " ")
+			ids[OID(commit)] = id
+		}
+		return err
+	})
+}
+
+// patchIDs returns a line with patch-id and commit for each patch.
+func (g *Git) patchIDs(ctx context.Context, patch []byte) (string, error) {
+	var out bytes.Buffer
+	err := g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: bytes.NewReader(patch), Stdout: &out})
+	return out.String(), err
 }
 
 // Stat is a changed file of a commit.
@@ -77,7 +119,7 @@ type Stat struct {
 
 // Stats lists the files that a commit changes since its first parent, at some paths (all without any).
 func (g *Git) Stats(ctx context.Context, commit OID, paths ...string) ([]Stat, error) {
-	args := append(diffTree(commit, "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"), "--")
+	args := append(diffTree("--no-commit-id", "--no-renames", "--raw", "--numstat", "--no-abbrev", "-z"), string(commit), "--")
 	records, err := g.With("GIT_LITERAL_PATHSPECS=0").Records(ctx, Call{Args: append(args, paths...), For: patchTime})
 	if err != nil {
 		return nil, err
@@ -134,12 +176,11 @@ func lines(text string) int {
 	return -1
 }
 
-// PatchIDs returns the ids of the changes in mails or in the output of git log -p, in their order. An id depends on the change
+// PatchIDsIn returns the ids of the changes in mails or in the output of git log -p, in their order. An id depends on the change
 // alone, see git-patch-id(1). Commits without a change have none.
-func (g *Git) PatchIDs(ctx context.Context, patch []byte) (ids []string, err error) {
-	var out bytes.Buffer
-	err = g.Look(ctx, Call{Args: []string{"patch-id", "--stable"}, Stdin: bytes.NewReader(patch), Stdout: &out})
-	for line := range strings.Lines(out.String()) {
+func (g *Git) PatchIDsIn(ctx context.Context, patch []byte) (ids []string, err error) {
+	text, err := g.patchIDs(ctx, patch)
+	for line := range strings.Lines(text) {
 		id, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		ids = append(ids, id)
 	}

@@ -58,6 +58,7 @@ func (e *Engine) promote(ctx context.Context, options Options, before ledger.Out
 		return outcome, err
 	}
 	defer func() { err = errors.Join(err, e.release()) }() // refs now reach the delivered objects
+	options.Known = options.Known && before.Inner != "" && before.Failure == "" && !before.Held(ledger.InnerInvalid) && !before.Held(ledger.InnerMain)
 	facts, err := e.survey(ctx, options, before, now)
 	defer facts.close()
 	if err != nil {

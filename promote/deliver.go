@@ -20,7 +20,7 @@ import (
 type delivered struct {
 	notes  gitops.OID // the drafted notes; empty if they do not change
 	egress gitops.OID // the drafted notes about the network; empty likewise
-	op     gitops.OID // the drafted operation, which lands all pending commits; empty if they cannot land together
+	op     gitops.OID // the drafted operation, which lands all commits that may land; empty if there is none
 }
 
 // deliver copies the built commits with all their objects, and their notes, to the outer repository. Then it saves
@@ -39,8 +39,8 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 		if err != nil {
 			return d, err
 		}
-		if n := len(j.pending); n > 0 && j.mayLand == j.pending[n-1].Outer && f.refs.tip != "" {
-			if d.op, err = e.operation(ctx, f, f.refs, w, d, j.pending); err != nil {
+		if lands := j.lands(); len(lands) > 0 && f.refs.tip != "" && (len(lands) == len(j.pending) || f.refs.pending == j.pending[len(j.pending)-1].Outer) {
+			if d.op, err = e.operation(ctx, f, f.refs, w, d, lands); err != nil {
 				return d, err
 			}
 			notes = append(notes, d.op)
@@ -195,8 +195,9 @@ func (e *Engine) heal(ctx context.Context) error {
 	return nil
 }
 
-// redeliver copies commits that were pending before this cycle once more when they land. The ref pending goes as the
-// branch comes, and a git gc may read the one ref too late and the other too early.
+// redeliver copies commits that were pending before this cycle once more when the last of them land. The ref pending goes as
+// the branch comes, and a git gc may read the one ref too late and the other too early. The copy includes the commits
+// that landed before while the ref stayed.
 func (e *Engine) redeliver(ctx context.Context, f facts, w *lazyBridge, at refs, to gitops.OID) error {
 	if at.pending == "" {
 		return nil
@@ -204,7 +205,11 @@ func (e *Engine) redeliver(ctx context.Context, f facts, w *lazyBridge, at refs,
 	if err := w.ready(ctx); err != nil {
 		return err
 	}
-	if err := w.bridge.Again(ctx, to, []gitops.OID{at.tip, at.promoted, f.ledger.Base.Outer}); err != nil {
+	known := []gitops.OID{at.tip, at.promoted, f.ledger.Base.Outer}
+	if f.before.Onto == at.tip && f.before.Uncopied != "" {
+		known = []gitops.OID{f.before.Uncopied, f.ledger.Base.Outer}
+	}
+	if err := w.bridge.Again(ctx, to, known); err != nil {
 		return fmt.Errorf("copy pending commits to the repository: %w", err)
 	}
 	return nil

@@ -71,6 +71,10 @@ type Options struct {
 	From string
 	// Engine overrides the setting. Empty means the setting.
 	Engine string
+	// Known promotes the commits that earlier cycles have taken out, without a look into the workspace. A verdict is about such
+	// commits, and a prison for that look takes longer than the rest of the cycle. It is ignored if the last cycle could not
+	// take out everything.
+	Known bool
 
 	// target is the inner commit that UpTo named in an earlier cycle. The names of pending commits change when they
 	// are rebuilt.

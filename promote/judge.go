@@ -157,6 +157,11 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 	return j
 }
 
+// lands returns the pending commits that may land, in their order.
+func (j judged) lands() []ledger.Pair {
+	return j.pending[:1+slices.IndexFunc(j.pending, func(t ledger.Pair) bool { return t.Outer == j.mayLand })]
+}
+
 // held returns the inner commits that a rule holds.
 func (j judged) held() []gitops.OID {
 	var ids []gitops.OID

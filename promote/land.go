@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,23 +17,24 @@ import (
 // landed is the result of the landing.
 type landed struct {
 	remarks
-	onto  gitops.OID // the branch's tip after the landing; empty if nothing landed
-	count int
+	onto     gitops.OID // the branch's tip after the landing; empty if nothing landed
+	uncopied gitops.OID // see [ledger.Outcome]
+	count    int
 }
 
 func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 	if l.onto != "" {
-		o.Onto = l.onto
+		o.Onto, o.Uncopied = l.onto, l.uncopied
 	}
 	return l.added(o.Land(l.count, now))
 }
 
-// land lands the built commits, unless something holds them: then they wait as pending. If all built commits land
-// together, they are not made pending first, because their notes are in the transaction that moves the branch.
+// land lands the built commits, unless something holds them: then they wait as pending. If the ref pending is right after
+// the landing, they are not made pending first, because their notes are in the transaction that moves the branch.
 func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *lazyBridge) (landed, error) {
 	to, waits, err := e.landable(ctx, f, o, p, j)
 	at := f.refs
-	if err != nil || to == "" || to != f.ledger.PendingTip() {
+	if err != nil || to == "" || !f.together(to) {
 		var announced error
 		at, announced = e.announce(ctx, f.ledger, at, d)
 		err = errors.Join(err, announced)
@@ -43,6 +45,13 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	done, err := e.landUpTo(ctx, swing{e, f, d, w, o.Held(ledger.Conflict) || j.later}, at, to)
 	done.holds = append(waits.holds, done.holds...)
 	return done, err
+}
+
+// together reports whether a pending commit can land in the same transaction in which the notes of all become visible: then the
+// ref pending goes, or stays as it is.
+func (f facts) together(to gitops.OID) bool {
+	tip := f.ledger.PendingTip()
+	return to == tip || f.refs.pending == tip
 }
 
 // landable returns the newest commit that may land now, or empty, and the reasons why the others wait.
@@ -109,10 +118,21 @@ func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 		return landed{}, err
 	}
 	done := landed{onto: to, count: l.Land(to)}
+	if len(l.Tail) > 0 {
+		done.uncopied = s.since(at)
+	}
 	if s.more {
 		done.retry = retrySoon
 	}
 	return done, nil
+}
+
+// since returns the branch's tip before the landings whose commits [Engine.redeliver] must copy when the ref pending goes.
+func (s swing) since(at refs) gitops.OID {
+	if s.facts.before.Onto == at.tip {
+		return cmp.Or(s.facts.before.Uncopied, at.tip)
+	}
+	return at.tip // the user's own commits are between, so that time has passed
 }
 
 // operation returns the commit that records the landing. It is drafted, or given to the repository now.
@@ -138,8 +158,10 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 		return landed{}, errors.Join(err, e.filter.Err)
 	}
 	e.progress("landing", 0, 0)
-	if err := e.redeliver(ctx, s.facts, s.bridge, at, to); err != nil {
-		return landed{}, err
+	if to == l.PendingTip() { // otherwise the ref pending stays
+		if err := e.redeliver(ctx, s.facts, s.bridge, at, to); err != nil {
+			return landed{}, err
+		}
 	}
 	done, err := s.to(ctx, at, to)
 	e.filter = e.filter.After(err, s.facts.now, s.facts.config)

@@ -24,6 +24,9 @@ type taken struct {
 // receive copies the inner main into the quarantine. If the quarantine refuses it, the previously accepted commits
 // stay.
 func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
+	if f.options.Known {
+		return taken{tip: f.before.Inner}, nil
+	}
 	before := taken{tip: f.ledger.Newest()}
 	if e.Store.WorkspaceGone(e.Record) {
 		return before, e.Close() // pending commits can still land

@@ -1,9 +1,13 @@
 package promote_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -182,4 +186,42 @@ func TestVerdictsFollow(t *testing.T) {
 	w.commits("two", "two", "if x:\n  a()\nb()\n")
 	w.wantLanded("")
 	w.wantStates("one, with tests:changed two:changed")
+}
+
+// TestVerdictNeedsNoLook lands approved commits one by one without a look into the workspace, and then all that is left. The
+// ref pending stays as it is until the last one lands, and the notes are there.
+func TestVerdictNeedsNoLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	for _, name := range []string{"one", "two", "three"} {
+		w.commits(name, name, name+"\n")
+	}
+	w.wantLanded("")
+	pending := w.git("rev-parse", w.record.Ref("pending"))
+	blind := func() ledger.Outcome {
+		w.engine = newEngine(w.Repository, w.record, w.inner)
+		w.engine.Open = func(context.Context) (promote.Exporter, error) { return nil, errors.New("looked into the workspace") }
+		o, err := w.engine.Drain(t.Context(), promote.Options{Known: true})
+		check(t, err)
+		return o
+	}
+	w.judge(review.Approve, "", "one")
+	if o := blind(); o.Landed != 1 || o.Pending != 2 || w.git("rev-parse", w.record.Ref("pending")) != pending {
+		t.Fatalf("%+v, and pending has moved from %s", o, pending)
+	}
+	w.judge(review.Approve, "", "two", "three")
+	if o := blind(); o.Landed != 2 || w.tip() != gitops.OID(pending) || w.git("for-each-ref", w.record.Ref("pending")) != "" {
+		t.Fatalf("%+v, at %s", o, w.tip())
+	}
+	for id, note := range w.notes() {
+		if noteValue(note, "Reviewed-By") == "" {
+			t.Errorf("%s: %s", id, note)
+		}
+	}
+	for _, ref := range []string{"HEAD", "HEAD~", "HEAD~2"} {
+		if lines := review.Parse(w.git("notes", "--ref="+review.NotesRef, "show", ref)); len(lines) != 1 || lines[0].Patch == "" || lines[0].Tree == "" {
+			t.Errorf("%s has the verdicts %+v", ref, lines)
+		}
+	}
 }

@@ -121,7 +121,7 @@ func (e *Engine) standing(ctx context.Context) (facts, error) {
 
 // wanted returns the inner commit to promote, or empty if the workspace has none.
 func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error) {
-	if e.Store.WorkspaceGone(e.Record) {
+	if options.Known || e.Store.WorkspaceGone(e.Record) {
 		return "", nil
 	}
 	exporter, err := e.open(ctx)

@@ -66,18 +66,17 @@ func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided,
 		return nil, err
 	}
 	var decided []Decided
-	for i := 0; i < len(ids); i++ {
-		d, err := j.record(ctx, ids[i])
+	for batch := ids; len(batch) > 0; {
+		made, err := j.record(ctx, batch)
 		if err != nil {
 			return nil, err
 		}
-		decided = append(decided, d)
-		if i == len(ids)-1 && j.Dependents {
-			more, err := j.dependents(ctx, ids)
-			if err != nil {
+		decided = append(decided, made...)
+		if batch = nil; j.Dependents {
+			if batch, err = j.dependents(ctx, ids); err != nil {
 				return nil, err
 			}
-			ids = append(ids, more...)
+			ids = append(ids, batch...)
 		}
 	}
 	if e.Repo.Dry {
@@ -213,69 +212,123 @@ func (j *judgement) outerOf(inner gitops.OID) gitops.OID {
 	return ""
 }
 
-// record adds the verdict on one commit to the decisions and to the notes.
-func (j *judgement) record(ctx context.Context, inner gitops.OID) (Decided, error) {
-	e, who := j.e, j.Settings.User.String()
-	r, _, err := j.Inside.About(ctx, inner, true)
+// record adds the verdict on some commits to the decisions and to the notes.
+func (j *judgement) record(ctx context.Context, ids []gitops.OID) ([]Decided, error) {
+	all, err := j.Inside.About(ctx, ids...)
 	if err != nil {
-		return Decided{}, err
+		return nil, err
 	}
-	r.Verdict = review.Verdict{Word: j.Word, By: who, At: ledger.Timestamp(j.Now), Inner: inner, Commit: j.outerOf(inner), Reason: j.Reason}
-	decided := Decided{Inner: inner, Commit: cmp.Or(r.Commit, inner), Subject: r.Subject}
-	before := j.Decisions.ReviewOf(inner)
-	if before != nil {
-		r.Paths = before.Paths
-	}
-	if before != nil && before.Number > 0 {
-		ref := rejectedRef(e, before.Number)
-		old, err := e.Repo.Ref(ctx, ref)
-		if err != nil {
-			return decided, err
-		}
-		if r.Number = before.Number; j.Word == review.Approve && old != "" {
-			j.lifted, r.Number = append(j.lifted, gitops.RefUpdate{Ref: ref, Old: old}), 0
+	var decided []Decided
+	for i := range all {
+		r := &all[i]
+		r.Verdict = review.Verdict{Word: j.Word, By: j.Settings.User.String(), At: ledger.Timestamp(j.Now), Inner: r.Inner, Commit: j.outerOf(r.Inner), Reason: j.Reason}
+		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject})
+		if err := j.replace(ctx, r, j.Decisions.ReviewOf(r.Inner)); err != nil {
+			return nil, err
 		}
 	}
-	if r.Commit != "" && !e.Repo.Dry {
-		if err := j.publish(ctx, &r); err != nil {
-			return decided, err
+	if !j.e.Repo.Dry {
+		if err := j.publish(ctx, all); err != nil {
+			return nil, err
 		}
 	}
-	parent := gitops.OID("")
-	if i := slices.IndexFunc(j.all, func(l quarantine.Link) bool { return l.Commit == inner }); i >= 0 {
-		parent = verdict.FirstParent(j.all[i])
+	parents := map[gitops.OID]gitops.OID{}
+	for _, l := range j.all {
+		parents[l.Commit] = verdict.FirstParent(l)
 	}
-	j.Decisions = j.Decisions.Review(r, parent)
+	for _, r := range all {
+		j.Decisions = j.Decisions.Review(r, parents[r.Inner])
+	}
 	return decided, nil
 }
 
-// publish writes a verdict into the note of its outer commit, and makes a ref for a rejected commit.
-func (j *judgement) publish(ctx context.Context, r *ledger.Reviewed) (err error) {
-	repo := j.e.Repo
-	if r.Tree, err = repo.Tree(ctx, r.Commit); err != nil {
-		return err
-	}
-	if r.Patch, err = repo.PatchID(ctx, r.Commit); err != nil {
-		return err
-	}
-	line, err := r.Line()
-	if err != nil {
-		return err
-	}
-	note, err := repo.Note(ctx, review.NotesRef, r.Commit)
-	if err != nil {
-		return err
-	}
-	if err := repo.SetNote(ctx, review.NotesRef, r.By, r.Commit, review.Add(note, line)); err != nil {
-		return fmt.Errorf("write the verdict: %w", err)
-	}
-	if r.Word == review.Approve || r.Number > 0 {
+// replace lets a verdict take the place of an earlier one, or of none. An approval takes the ref of the rejected commit back.
+func (j *judgement) replace(ctx context.Context, r, before *ledger.Reviewed) error {
+	if before == nil {
 		return nil
 	}
-	if r.Number, err = j.freeNumber(ctx); err != nil {
+	if r.Paths = before.Paths; before.Number == 0 {
+		return nil
+	}
+	ref := rejectedRef(j.e, before.Number)
+	old, err := j.e.Repo.Ref(ctx, ref)
+	if r.Number = before.Number; j.Word == review.Approve && old != "" {
+		j.lifted, r.Number = append(j.lifted, gitops.RefUpdate{Ref: ref, Old: old}), 0
+	}
+	return err
+}
+
+// publish writes verdicts into the notes of their outer commits, and makes refs for rejected commits. It starts the same
+// number of processes for any number of commits.
+func (j *judgement) publish(ctx context.Context, all []ledger.Reviewed) error {
+	var outer []gitops.OID
+	for _, r := range all {
+		if r.Commit != "" {
+			outer = append(outer, r.Commit)
+		}
+	}
+	if len(outer) == 0 {
+		return nil
+	}
+	patches, err := j.e.Repo.PatchIDs(ctx, outer)
+	if err != nil {
 		return err
 	}
-	return repo.UpdateRefs(ctx, "airlock: "+string(r.Word), gitops.RefUpdate{Ref: rejectedRef(j.e, r.Number), New: r.Commit, Old: ""})
+	_, look, err := j.Bridge(ctx)
+	if err != nil {
+		return err
+	}
+	free, err := j.freeNumber(ctx)
+	if err != nil {
+		return err
+	}
+	var notes []quarantine.Note
+	var refs []gitops.RefUpdate
+	for i := range all {
+		r := &all[i]
+		if r.Commit == "" {
+			continue
+		}
+		c, err := look.Commit(ctx, r.Commit)
+		if err != nil {
+			return err
+		}
+		r.Tree, r.Patch = c.Tree, patches[r.Commit]
+		note, err := j.noteWith(ctx, look, r.Verdict)
+		if err != nil {
+			return err
+		}
+		notes = append(notes, note)
+		if r.Word != review.Approve && r.Number == 0 {
+			r.Number = free
+			refs = append(refs, gitops.RefUpdate{Ref: rejectedRef(j.e, free), New: r.Commit})
+			free++
+		}
+	}
+	if err := j.note(ctx, notes, refs...); err != nil {
+		return fmt.Errorf("write the verdict: %w", err)
+	}
+	return nil
+}
+
+// noteWith returns the note of an outer commit with one more verdict.
+func (j *judgement) noteWith(ctx context.Context, look *quarantine.Inspector, v review.Verdict) (quarantine.Note, error) {
+	line, err := v.Line()
+	if err != nil {
+		return quarantine.Note{}, err
+	}
+	text, err := j.noteOf(ctx, look, v.Commit)
+	return quarantine.Note{Commit: v.Commit, Text: review.Add(text, line)}, err
+}
+
+// noteOf returns the note with the verdicts on an outer commit, or empty.
+func (j *judgement) noteOf(ctx context.Context, look *quarantine.Inspector, outer gitops.OID) (string, error) {
+	tip, err := j.e.Repo.Ref(ctx, review.NotesRef)
+	if err != nil || tip == "" {
+		return "", err
+	}
+	text, err := look.NoteOf(ctx, tip, outer)
+	return string(text), err
 }
 
 // freeNumber returns a number that no ref of a rejected commit has, including those that a kill left without a verdict.

@@ -56,7 +56,7 @@ func See(ctx context.Context, e *promote.Engine, looked []Looked) error {
 		return nil
 	}
 	if err := j.note(ctx, notes); err != nil {
-		return err
+		return fmt.Errorf("write what was seen: %w", err)
 	}
 	return j.Decisions.Write(e.Dir())
 }
@@ -81,19 +81,24 @@ func (j *judgement) see(ctx context.Context, inner gitops.OID, fresh map[string]
 	seen := review.Verdict{Word: review.Seen, By: j.Settings.User.String(), At: now, Commit: outer, Inner: inner}
 	r := j.Decisions.ReviewOf(inner)
 	if r == nil {
-		about, _, err := j.Inside.About(ctx, inner, true)
+		about, err := j.Inside.About(ctx, inner)
 		if err != nil {
 			return note, err
 		}
-		about.Verdict, r = seen, &about
+		r = &about[0]
+		r.Verdict = seen
 	}
 	r.Paths = both(r.Paths, fresh)
 	j.Decisions = j.Decisions.Look(*r)
 	if outer == "" {
 		return note, nil
 	}
+	_, look, err := j.Bridge(ctx)
+	if err != nil {
+		return note, err
+	}
 	note.Commit = outer
-	if note.Text, err = j.e.Repo.Note(ctx, review.NotesRef, outer); err != nil {
+	if note.Text, err = j.noteOf(ctx, look, outer); err != nil {
 		return note, err
 	}
 	for _, paths := range portions(fresh) {
@@ -128,8 +133,8 @@ func portions(paths map[string]gitops.OID) (list []map[string]gitops.OID) {
 	return list
 }
 
-// note writes the notes with verdicts of several commits at once.
-func (j *judgement) note(ctx context.Context, notes []quarantine.Note) error {
+// note writes the notes with verdicts of several commits, and makes refs, at once.
+func (j *judgement) note(ctx context.Context, notes []quarantine.Note, refs ...gitops.RefUpdate) error {
 	old, err := j.e.Repo.Ref(ctx, review.NotesRef)
 	if err != nil || len(notes) == 0 {
 		return err
@@ -139,16 +144,19 @@ func (j *judgement) note(ctx context.Context, notes []quarantine.Note) error {
 		return err
 	}
 	drafted, made, err := bridge.DraftNotes(ctx, look, old, j.Settings.User.String(), notes)
-	if err != nil || drafted == old {
+	if err != nil {
 		return err
 	}
-	if err := bridge.Give(ctx, look, "", nil, made...); err != nil {
-		return err
+	if drafted != old {
+		if err := bridge.Give(ctx, look, "", nil, made...); err != nil {
+			return err
+		}
+		refs = append(refs, gitops.RefUpdate{Ref: review.NotesRef, Old: old, New: drafted})
 	}
-	if err := j.e.Repo.UpdateRefs(ctx, "airlock: seen", gitops.RefUpdate{Ref: review.NotesRef, Old: old, New: drafted}); err != nil {
-		return fmt.Errorf("write what was seen: %w", err)
+	if len(refs) == 0 {
+		return nil
 	}
-	return nil
+	return j.e.Repo.UpdateRefs(ctx, "airlock: "+string(j.Word), refs...)
 }
 
 // Unseen returns the files that the user has not looked at in this commit, or in the one that it replaces.

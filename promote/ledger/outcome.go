@@ -15,8 +15,10 @@ type Outcome struct {
 	Version int        `json:"version"`
 	Inner   gitops.OID `json:"inner"` // the last promoted tip of the inner main
 	Holds   []Hold     `json:"holds"`
-	Onto    gitops.OID `json:"onto"`  // the branch's tip when the pending commits were built
-	Apart   bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
+	Onto    gitops.OID `json:"onto"` // the branch's tip when the pending commits were built
+	// Uncopied is the branch's tip before the landings that left the ref pending as it was; empty if there is no such ref.
+	Uncopied gitops.OID `json:"uncopied,omitempty"`
+	Apart    bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
 	// Aside lists the inner commits that were set aside because they may not land, Unbuilt those that could not be built
 	// on the branch, and Lacking those that did not apply without commits that had been left out before.
 	Aside        []gitops.OID `json:"aside,omitempty"`

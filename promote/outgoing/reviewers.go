@@ -25,7 +25,7 @@ func (r Reviewers) counts(ctx context.Context, v review.Verdict) (bool, error) {
 }
 
 // patchIDs bounds the number of commits whose patch-ids are computed for one verdict. The ids are for other programs.
-const patchIDs = 100
+const patchIDs = 1000
 
 // Record adds a verdict on commits to their notes. v has its word, author, time and reason.
 func Record(ctx context.Context, repo *gitops.Repository, v review.Verdict, commits []Commit) error {
@@ -45,13 +45,12 @@ func Record(ctx context.Context, repo *gitops.Repository, v review.Verdict, comm
 	for _, n := range before {
 		notes[n.ID] = n.Note
 	}
+	patches, err := repo.PatchIDs(ctx, ids[:min(len(ids), patchIDs)])
+	if err != nil {
+		return err
+	}
 	for _, c := range commits {
-		v.Commit, v.Tree, v.Inner, v.Patch = c.ID, c.Tree, gitops.OID(c.Note["Inner-Commit"]), ""
-		if len(commits) <= patchIDs {
-			if v.Patch, err = repo.PatchID(ctx, c.ID); err != nil {
-				return err
-			}
-		}
+		v.Commit, v.Tree, v.Inner, v.Patch = c.ID, c.Tree, gitops.OID(c.Note["Inner-Commit"]), patches[c.ID]
 		line, err := v.Line()
 		if err != nil {
 			return err

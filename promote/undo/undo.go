@@ -162,14 +162,20 @@ func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (strin
 	return "a remote", nil
 }
 
-// digested bounds the number of commits whose changes are compared with those of later commits: each takes a git process.
-const digested = 200
-
 // undone returns the decisions with the verdict that the commits of a landing are left out.
 func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.Decisions, error) {
 	d := s.Decisions
+	var landed []gitops.OID
+	for _, p := range o.Landed {
+		landed = append(landed, p.Inner)
+	}
+	all, err := s.Inside.About(ctx, landed...)
+	if err != nil {
+		return d, err
+	}
 	for i, p := range o.Landed {
-		r, parents, err := s.Inside.About(ctx, p.Inner, i < digested)
+		r := all[i]
+		parent, err := s.Inside.Parent(ctx, p.Inner)
 		if err != nil {
 			return d, err
 		}
@@ -177,10 +183,6 @@ func (s *standing) undone(ctx context.Context, o operation.Operation) (ledger.De
 			Reason: fmt.Sprintf("operation %d was undone", o.Number)}
 		if before := d.ReviewOf(p.Inner); before != nil {
 			r.Number = before.Number // approve removes its ref
-		}
-		parent := gitops.OID("")
-		if len(parents) > 0 {
-			parent = parents[0]
 		}
 		d = d.Review(r, parent)
 	}

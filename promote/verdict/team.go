@@ -31,17 +31,18 @@ func Team(ctx context.Context, repo *gitops.Repository, dir string, in Inside, d
 		if !found || i < 0 || !counts(v, d.ReviewOf(pending[i].Inner)) {
 			continue
 		}
-		r, parents, err := in.About(ctx, pending[i].Inner, true)
+		about, err := in.About(ctx, pending[i].Inner)
 		if err != nil {
 			return d, err
 		}
+		parent, err := in.Parent(ctx, pending[i].Inner)
+		if err != nil {
+			return d, err
+		}
+		r := about[0]
 		r.Verdict = review.Verdict{Version: v.Version, Word: v.Word, By: v.By, At: ledger.Timestamp(v.At), Commit: n.ID, Inner: pending[i].Inner, Tree: n.Tree, Reason: v.Reason}
 		if present := d.ReviewOf(pending[i].Inner); present != nil {
 			r.Paths, r.Number = present.Paths, present.Number
-		}
-		parent := gitops.OID("")
-		if len(parents) > 0 {
-			parent = parents[0]
 		}
 		d, changed = d.Review(r, parent), true
 	}

@@ -5,7 +5,6 @@ package verdict
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -15,24 +14,24 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// followed bounds the number of new commits whose changes are compared with those of amended commits in one cycle.
-const followed = 200
-
 // Follow lets new commits take over the verdicts of commits that are gone, if they make the same change with the same
 // message. links are the commits that have not landed. changed reports whether it changed a verdict.
 func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger, links []quarantine.Link) (_ ledger.Decisions, changed bool, err error) {
-	gone, fresh := Replaced(d, l, links), 0
-	for _, link := range links {
-		if len(gone) == 0 || d.ReviewOf(link.Commit) != nil {
-			continue
-		}
-		if fresh++; fresh > followed {
-			break
-		}
-		digest, err := in.Digest(ctx, link.Commit)
-		if err != nil {
-			return d, changed, err
-		}
+	gone := Replaced(d, l, links)
+	fresh := slices.DeleteFunc(slices.Clone(links), func(l quarantine.Link) bool { return d.ReviewOf(l.Commit) != nil })
+	if len(gone) == 0 {
+		return d, false, nil
+	}
+	var ids []gitops.OID
+	for _, link := range fresh {
+		ids = append(ids, link.Commit)
+	}
+	digests, err := in.Digests(ctx, ids)
+	if err != nil {
+		return d, false, err
+	}
+	for _, link := range fresh {
+		digest := digests[link.Commit]
 		i := slices.IndexFunc(gone, func(r ledger.Reviewed) bool { return digest != "" && r.Digest == digest })
 		if i < 0 {
 			continue
@@ -75,41 +74,51 @@ type Inside struct {
 	Memory     int64                 // bytes that git may use
 }
 
-// About returns what identifies an inner commit in a verdict, and its parents. Without a digest, no other commit takes the
-// verdict over.
-func (in Inside) About(ctx context.Context, inner gitops.OID, digest bool) (r ledger.Reviewed, parents []gitops.OID, err error) {
-	c, err := in.Inspector.Commit(ctx, inner)
+// About returns what identifies inner commits in a verdict, in their order.
+func (in Inside) About(ctx context.Context, inner ...gitops.OID) ([]ledger.Reviewed, error) {
+	digests, err := in.Digests(ctx, inner)
 	if err != nil {
-		return r, nil, err
+		return nil, err
 	}
-	r.Inner, r.Subject = inner, c.Subject()
-	_, r.Written = gitops.SplitIdent(c.Author)
-	if digest {
-		r.Digest, err = in.Digest(ctx, inner)
+	var all []ledger.Reviewed
+	for _, id := range inner {
+		c, err := in.Inspector.Commit(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		r := ledger.Reviewed{Verdict: review.Verdict{Inner: id}, Subject: c.Subject(), Digest: digests[id]}
+		_, r.Written = gitops.SplitIdent(c.Author)
+		all = append(all, r)
 	}
-	return r, c.Parents, err
+	return all, nil
 }
 
-// Digest returns the digest of an inner commit, or empty if its diff is too large.
-func (in Inside) Digest(ctx context.Context, inner gitops.OID) (string, error) {
+// Parent returns the first parent of an inner commit, or empty for a root commit.
+func (in Inside) Parent(ctx context.Context, inner gitops.OID) (gitops.OID, error) {
 	c, err := in.Inspector.Commit(ctx, inner)
-	if err != nil {
+	if err != nil || len(c.Parents) == 0 {
 		return "", err
 	}
-	var diff bytes.Buffer
-	err = in.Quarantine.WithMemory(in.Memory).Patch(ctx, inner, &diff)
-	if errors.Is(err, gitops.ErrLargePatch) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return review.Digest(c.Message, &diff)
+	return c.Parents[0], nil
+}
+
+// Digests returns the digests of inner commits, without those of commits with a diff that is too large. No other commit
+// takes over the verdict on a commit without a digest.
+func (in Inside) Digests(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
+	digests := map[gitops.OID]string{}
+	return digests, in.Quarantine.WithMemory(in.Memory).Patches(ctx, inner, func(id gitops.OID, diff []byte) error {
+		c, err := in.Inspector.Commit(ctx, id)
+		if err == nil {
+			digests[id], err = review.Digest(c.Message, bytes.NewReader(diff))
+		}
+		return err
+	})
 }
 
 // Carry copies the notes with verdicts to the outer commits that pending commits have now. who is the author of that
 // change. changed reports whether there was anything to copy.
 func Carry(ctx context.Context, repo *gitops.Repository, who string, d ledger.Decisions, pending []ledger.Pair) (_ ledger.Decisions, changed bool, err error) {
+	from := map[gitops.OID]gitops.OID{}
 	d.Reviewed = slices.Clone(d.Reviewed)
 	for _, t := range pending {
 		r := d.ReviewOf(t.Inner)
@@ -117,17 +126,41 @@ func Carry(ctx context.Context, repo *gitops.Repository, who string, d ledger.De
 			continue
 		}
 		if r.Commit != "" {
-			note, err := repo.Note(ctx, review.NotesRef, r.Commit)
-			if err == nil && note != "" {
-				err = repo.SetNote(ctx, review.NotesRef, who, t.Outer, note)
-			}
-			if err != nil {
-				return d, changed, fmt.Errorf("copy the verdicts on %s: %w", t.Outer, err)
-			}
+			from[t.Outer] = r.Commit
 		}
 		r.Commit, r.Noted, changed = t.Outer, "", true
 	}
+	if len(from) == 0 {
+		return d, changed, nil
+	}
+	if err := copyNotes(ctx, repo, who, from); err != nil {
+		return d, changed, fmt.Errorf("copy verdicts: %w", err)
+	}
 	return d, changed, nil
+}
+
+// copyNotes copies the notes with verdicts to other commits.
+func copyNotes(ctx context.Context, repo *gitops.Repository, who string, from map[gitops.OID]gitops.OID) error {
+	tip, err := repo.Ref(ctx, review.NotesRef)
+	if err != nil || tip == "" {
+		return err
+	}
+	look := quarantine.Inspect(ctx, repo.Git)
+	defer look.Close()
+	notes := map[gitops.OID]string{}
+	for to, id := range from {
+		note, err := look.NoteOf(ctx, tip, id)
+		if err != nil {
+			return err
+		}
+		if len(note) > 0 {
+			notes[to] = string(note)
+		}
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	return repo.SetNotes(ctx, review.NotesRef, tip, who, "airlock: copied to commits that were built again", notes)
 }
 
 // Noted records that the provenance notes of some commits name their reviewers. changed reports whether that is new.

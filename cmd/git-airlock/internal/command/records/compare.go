@@ -67,7 +67,7 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 		d.Tree = commits[len(commits)-1].Tree
 	}
 	if patch, err := run.Text(record.ChangesName); err == nil {
-		if d.Patches, err = s.Repo.PatchIDs(c.Context, patch); err != nil {
+		if d.Patches, err = s.Repo.PatchIDsIn(c.Context, patch); err != nil {
 			return d, err
 		}
 	}

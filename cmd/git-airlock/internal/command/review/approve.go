@@ -93,7 +93,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 	if s.Dry {
 		return nil
 	}
-	outcome, err := engine.Drain(ctx, promote.Options{})
+	outcome, err := engine.Drain(ctx, promote.Options{Known: true}) // the daemon takes out what is new
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,44 @@
+package gitops_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
+)
+
+// TestPatches reads the changes of several commits at once, in an order of its own. A file contains the name of another commit,
+// and one commit has no change.
+func TestPatches(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	first := gitops.OID(w.CommitAll(gitopstest.Files{"a": "1\n"}))
+	second := gitops.OID(w.CommitAll(gitopstest.Files{"a": "1\n" + string(first) + "\n"}))
+	w.Run("commit", "-q", "--allow-empty", "-m", "nothing")
+	empty := gitops.OID(w.Run("rev-parse", "HEAD"))
+	ids, diffs := []gitops.OID{empty, second, first}, map[gitops.OID]string{}
+	var order []gitops.OID
+	gitopstest.Check(t, w.Patches(t.Context(), ids, func(id gitops.OID, diff []byte) error {
+		order, diffs[id] = append(order, id), string(diff)
+		return nil
+	}))
+	if strings.Join(gitops.Names(order), " ") != strings.Join(gitops.Names(ids), " ") {
+		t.Errorf("%q, want the order %q", order, ids)
+	}
+	for id, want := range map[gitops.OID]string{empty: "", first: "+1\n", second: " 1\n+" + string(first) + "\n"} {
+		if !strings.HasSuffix(diffs[id], want) || want == "" && diffs[id] != "" {
+			t.Errorf("%s: %q, want %q at the end", id, diffs[id], want)
+		}
+	}
+	patches, err := w.PatchIDs(t.Context(), ids)
+	gitopstest.Check(t, err)
+	for _, id := range []gitops.OID{first, second} {
+		if want, _, _ := strings.Cut(w.Run("-c", "alias.id=!git show "+string(id)+" | git patch-id --stable", "id"), " "); patches[id] != want || want == "" {
+			t.Errorf("%s has the patch-id %q, want %q", id, patches[id], want)
+		}
+	}
+	if patches[empty] != "" {
+		t.Errorf("a commit without a change has the patch-id %q", patches[empty])
+	}
+}
