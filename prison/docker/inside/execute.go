@@ -2,9 +2,11 @@ package inside
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/watch/containers"
 
@@ -41,9 +43,22 @@ func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden
 	}
 	if err != nil {
 		stream.Close()
-		return "", stream, fmt.Errorf("record programs: %w", err)
+		return "", stream, r.unrecorded(ctx, err)
 	}
 	return c.ID, stream, nil
+}
+
+// unrecorded returns the error for a command whose programs cannot be recorded for a reason.
+func (r *Container) unrecorded(ctx context.Context, reason error) error {
+	if !errors.Is(reason, containers.ErrEnded) {
+		return fmt.Errorf("record programs: %w", reason)
+	}
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	if c, err := r.ContainerInspect(bounded, r.ID); err == nil && Runs(&c) && c.State.Pid != 0 && c.State.Pid != containers.First(r.HostDir) {
+		return restarted("the record of programs has ended")
+	}
+	return prison.ErrNotRunning
 }
 
 // pidOf returns the process id of a command on the host, and zero for a command that the engine could not start.

@@ -81,6 +81,10 @@ func loadVariables(env []string) string {
 
 // errNoVariables returns the error for a container that has lost its folder in memory.
 func errNoVariables() error {
-	return dialect.Unavailable("somebody else has restarted the container, and the variables that were passed in are gone",
-		"git airlock stop && git airlock start")
+	return restarted("the variables that were passed in are gone")
+}
+
+// restarted returns the error for a container that was restarted without this package, which has an effect.
+func restarted(effect string) error {
+	return dialect.Unavailable("somebody else has restarted the container, and "+effect, "git airlock stop && git airlock start")
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
@@ -140,12 +139,12 @@ func AliveElsewhere(dir string) bool {
 }
 
 // Follow records what a process executes that an engine has started with a command of [Enter]. pid is its process id. The process
-// waits until Follow is called. The error is [prison.ErrNotRunning] if the container has ended, also if the engine does
+// waits until Follow is called. The error is [ErrEnded] if the container's first process has ended, also if the engine does
 // not know that yet.
 func Follow(dir string, pid int, hidden []string) error {
 	err := send(dir, word{PID: pid, Hidden: hidden})
 	if err != nil && !runs(dir) {
-		return prison.ErrNotRunning
+		return ErrEnded
 	}
 	return err
 }
@@ -166,6 +165,13 @@ func send(dir string, w word) error {
 		return fmt.Errorf("the keeper of the programs' record ended: %v", err) //nolint:errorlint // see above
 	}
 	return r.err()
+}
+
+// First returns the process id of the first process of a container whose programs are recorded, and zero if there is no record.
+func First(dir string) int {
+	var s state
+	hostfile.Read(filepath.Join(dir, stateName), &s) //nolint:errcheck // no record
+	return s.First
 }
 
 // runs reports whether the container of a record runs. The keeper ends with the container, before the engine knows that it has ended.

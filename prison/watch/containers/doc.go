@@ -12,3 +12,12 @@
 // Reading the arguments of another user's process needs root. If the keeper ends, the recorder kills the container's first process,
 // and if both are killed, no further program can start inside.
 package containers
+
+import "errors"
+
+var (
+	// ErrElsewhere is the error for a container whose processes are not visible here.
+	ErrElsewhere = errors.New("the engine's processes are not visible on this machine")
+	// ErrEnded is the error for a container whose first process, with which the record began, has ended.
+	ErrEnded = errors.New("the container has ended, and so has the record of its programs")
+)

@@ -28,9 +28,6 @@ const keeperRole = "programs"
 // A keeper begins in every program that has this package.
 func init() { wire.Begin(map[string]wire.Role{keeperRole: keep}) }
 
-// ErrElsewhere is the error for a container whose processes are not visible here.
-var ErrElsewhere = errors.New("the engine's processes are not visible on this machine")
-
 // keeper holds the listeners of a container.
 type keeper struct {
 	Order

@@ -2,10 +2,7 @@
 
 package containers
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // Files are the files of a record. There are none here.
 var Files []string
@@ -16,9 +13,6 @@ type Order struct {
 	First          int
 	Deny, Env      []string
 }
-
-// ErrElsewhere is the error for a container whose processes are not visible here.
-var ErrElsewhere = errors.New("the engine's processes are not visible on this machine")
 
 // Check returns an error: the engine's processes are on another kernel.
 func Check() error { return ErrElsewhere }
@@ -40,6 +34,9 @@ func AliveElsewhere(string) bool { return false }
 
 // Follow returns an error, as Check does.
 func Follow(string, int, []string) error { return ErrElsewhere }
+
+// First returns zero.
+func First(string) int { return 0 }
 
 // End does nothing.
 func End(context.Context, string) error { return nil }
