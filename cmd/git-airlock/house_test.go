@@ -39,13 +39,15 @@ const (
 	pushgateRoom    = command + "/internal/pushgate"
 	inboundRoom     = command + "/internal/inbound"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
+	launchedRoom    = command + "/internal/launched"
+	screenRoom      = command + "/internal/screen"
 )
 
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
 // of the nearest folder above it.
 var rooms = map[string][]string{
 	command:         {lifecycleRoom, commandsRoom + "/landing", commandsRoom + "/net", commandsRoom + "/prepare", commandsRoom + "/records", commandsRoom + "/review", edgeRoom, pushgateRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison/docker/inside", "prison/recipe", "promote", "promote/record/store", "snapshot"},
-	edgeRoom:        {checkpointsRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
+	edgeRoom:        {checkpointsRoom, launchedRoom, runsRoom, uiRoom, manualRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "identity", "snapshot", "prison", "prison/egress/control", "prison/recipe", "promote", "promote/record"},
 	requestRoom:     {agentsRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/docker/image", "prison/recipe", "promote"},
 	uiRoom:          {"gitops"},
 	manualRoom:      {uiRoom},
@@ -59,18 +61,20 @@ var rooms = map[string][]string{
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
-	lifecycleRoom:             {edgeRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
+	lifecycleRoom:             {edgeRoom, launchedRoom, screenRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, pushgateRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, inboundRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 
-	agentsRoom: {"gitops", "prison", "prison/recipe"},
-	"gitops":   nil,
-	"words":    nil, // every folder may import it
-	"identity": {"gitops"},
-	"snapshot": {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},
+	agentsRoom:   {"gitops", "prison", "prison/recipe"},
+	launchedRoom: {"gitops", "prison"},
+	screenRoom:   {"gitops"},
+	"gitops":     nil,
+	"words":      nil, // every folder may import it
+	"identity":   {"gitops"},
+	"snapshot":   {"gitops", "gitops/ignore", "gitops/inner", "gitops/quarantine", "identity"},
 	"prison": {"prison/egress/control", "prison/egress/ledger", "prison/native/wire", "prison/native/walls", "prison/native/usernet", "prison/native/inside", "prison/native/inotify",
 		"prison/docker/dialect", "prison/docker/image", "prison/docker/inside", "prison/watch/containers"},
 	"promote": {"gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "gitops/bounded", "promote/policy/pathname", "promote/record"},
@@ -136,7 +140,7 @@ var doors = map[string][]string{
 	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},
 	"github.com/google/licensecheck":    {"scripts/components"},
 	"golang.org/x/net/":                 {"prison/egress", "prison/egress/upstream", "prison/prisontest/internet"},
-	"golang.org/x/text/":                {"promote/policy/pathname"},
+	"golang.org/x/text/":                {"promote/policy/pathname", screenRoom},
 	"gvisor.dev/gvisor/":                {"prison/egress"},
 }
 

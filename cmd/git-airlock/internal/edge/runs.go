@@ -2,7 +2,9 @@ package edge
 
 import (
 	"context"
+	"errors"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
@@ -41,7 +43,26 @@ func (o recorder) Launching(ctx context.Context, r airlock.Record, argv []string
 	if err != nil {
 		return nil, err
 	}
+	note := launched.Note{Agent: c.Agent, Words: argv}
+	if agent != nil {
+		note.Words = agent.Words
+	}
+	if t := o.session.Terminal; t != nil {
+		note.Size = t.Size
+	}
+	if err := note.Write(o.session.Store.Dir(r.ID)); err != nil {
+		return nil, errors.Join(err, run.Cancel())
+	}
 	return run.Cancel, nil
+}
+
+// Again returns the command line that launches the last launched command again, and an empty string if that is not known.
+func Again(s *session.Session, r airlock.Record) string {
+	note, ok, err := launched.Read(s.Store.Dir(r.ID))
+	if err != nil || !ok {
+		return ""
+	}
+	return note.Again()
 }
 
 // Ended implements [session.Recorder].

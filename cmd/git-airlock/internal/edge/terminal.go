@@ -60,6 +60,9 @@ func terminalLikeOurs() *prison.Terminal {
 	return t
 }
 
+// TerminalSize returns the size of the terminal of standard output.
+func TerminalSize() prison.Size { return sizeOf(int(os.Stdout.Fd())) }
+
 // sizeOf returns the size of the terminal fd.
 func sizeOf(fd int) prison.Size {
 	rows, cols := ui.TerminalSize(fd)

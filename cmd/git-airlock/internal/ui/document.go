@@ -96,6 +96,7 @@ type Command struct {
 	Argv  []string `json:"argv"`
 	State string   `json:"state"`
 	Exit  *int     `json:"exit"`
+	Again string   `json:"again,omitempty"` // the command line that launches it again, once it has exited
 }
 
 // Isolation is the isolation of the prison.

@@ -156,10 +156,19 @@ func (p *statusText) inside(d Document) {
 		state := p.paint.Green(c.State)
 		if c.Exit != nil {
 			state = fmt.Sprintf("exited with status %d", *c.Exit)
+			if *c.Exit == killed {
+				state += " (killed, as by git airlock stop)"
+			}
 		}
 		p.line("command", "%s: %s", gitops.Text(strings.Join(c.Argv, " ")), state)
+		if c.Again != "" {
+			p.next(c.Again + "  # again; its output: git airlock visit --log")
+		}
 	}
 }
+
+// killed is the status of a command that SIGKILL ended.
+const killed = 137
 
 // startFirst returns the text that goes before a visit: the command that starts the prison, unless the prison is running.
 func (d Document) startFirst() string {

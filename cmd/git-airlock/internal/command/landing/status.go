@@ -93,7 +93,7 @@ func documentOf(ctx context.Context, of *session.Session, s session.Status) (d u
 	if c := s.Command; c != nil {
 		d.Command = &ui.Command{Argv: c.Argv, State: "running"}
 		if c.Exited {
-			d.Command.State, d.Command.Exit = "exited", &c.Status
+			d.Command.State, d.Command.Exit, d.Command.Again = "exited", &c.Status, edge.Again(of, r)
 		}
 	}
 	if len(d.Holds) > 0 {

@@ -1,11 +1,15 @@
 package lifecycle
 
 import (
+	"context"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/request"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/recipe"
 )
 
@@ -21,7 +25,8 @@ func startCommand() *cli.Command {
 			"start builds an image with the tools that the committed " + recipe.FileName + " asks for, or checks that this machine\n" +
 			"has them, and refuses otherwise. The recipe's startup commands run at the first start, and again when they have changed.\n\n" +
 			"With a COMMAND, start launches it in the prison and returns at once. The command has a terminal of its own, see\n" +
-			"git-airlock-visit(1). An airlock runs one launched command at a time.\n\n" +
+			"git-airlock-visit(1). An airlock runs one launched command at a time. When the command has ended, or stop has ended it, it\n" +
+			"does not run again by itself: status shows how it ended, and what to type. git airlock events --follow shows the end at once.\n\n" +
 			"With an AGENT, such as claude, start launches that agent: with its program from this machine or the image, the hosts that it\n" +
 			"needs, and a home in which it asks no questions. git-airlock-agents(1) lists the agents.",
 		Flags: request.Flags(),
@@ -34,7 +39,26 @@ func startCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return s.Start(c.Context, wanted) // snapshot, prison, daemon
+			if err := s.Start(c.Context, wanted); err != nil || agent != nil || len(command) > 0 || s.Dry { // snapshot, prison, daemon
+				return err
+			}
+			return sayEnded(c.Context, s)
 		}),
 	}, edge.Takes{Most: 1, Inside: true})
+}
+
+// sayEnded reports that the launched command has ended. It does not run again by itself, because an agent would do its task twice.
+func sayEnded(ctx context.Context, s *session.Session) error {
+	r, err := s.Here(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := s.Prisons().Launched(ctx, r)
+	again := edge.Again(s, r)
+	if err != nil || l == nil || !l.Exited || again == "" {
+		return err
+	}
+	s.Report.Say("the launched command has ended, and does not run again by itself: %s", gitops.Text(strings.Join(l.Argv, " ")))
+	s.Report.Hint(again)
+	return nil
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/screen"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
@@ -28,11 +30,12 @@ func visitCommand() *cli.Command {
 			"ends. Processes that the command left in the background keep running; visit shows their output until they are silent for\n" +
 			"a moment. With an AGENT, visit opens that agent's interface, see git-airlock-agents(1).\n\n" +
 			"With --attach, visit joins the terminal of the command that \"git airlock start -- COMMAND\" launched, and returns the\n" +
-			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints the last megabyte or\n" +
-			"two of that command's output as plain text, also after it has ended or the prison was stopped.",
+			"command's status. On a terminal ^] detaches, and the command keeps running. With --log, visit prints what that terminal\n" +
+			"shows, and above it what has left the terminal at its top, as plain text: from the last megabyte or two of the command's\n" +
+			"output, also after it has ended or the prison was stopped.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "attach", Usage: "join the terminal of the launched command"},
-			&cli.BoolFlag{Name: "log", Usage: "print the latest output of the launched command"},
+			&cli.BoolFlag{Name: "log", Usage: "print what the launched command's terminal shows, and its latest output"},
 		},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			agent, inside, err := asked(c, s)
@@ -121,8 +124,16 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 		s.Report.Say("^] detaches")
 	}
 	p := prison.Process{Stdin: os.Stdin, Stdout: os.Stdout}
+	resize := func() error { return nil }
 	restore, err := edge.ConnectTerminal(&p)
 	if err != nil {
+		return err
+	}
+	if p.Terminal != nil {
+		resize = func() error { return launched.Resize(s.Store.Dir(r.ID), edge.TerminalSize()) }
+	}
+	if err := resize(); err != nil {
+		restore()
 		return err
 	}
 	joined, detach := context.WithCancel(ctx)
@@ -133,6 +144,9 @@ func join(ctx context.Context, s *session.Session, r airlock.Record) error {
 	}
 	err = box.Join(joined, p)
 	restore()
+	if err := resize(); err != nil { // it may have another size by now
+		return err
+	}
 	switch {
 	case keys.detached.Load():
 		s.Report.Say("detached; the command keeps running")
@@ -179,7 +193,7 @@ func (d *detaching) Read(p []byte) (int, error) {
 	return i, io.EOF
 }
 
-// showLog prints the latest output of the launched command as plain text, because control sequences could do harm.
+// showLog prints what the launched command's terminal shows, and what has left it at its top, as plain text.
 func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.Writer) error {
 	shown, err := s.Prisons().Shown(ctx, r)
 	if errors.Is(err, prison.ErrNotLaunched) {
@@ -194,6 +208,10 @@ func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.W
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, ui.PlainText(string(content)))
+	note, _, err := launched.Read(s.Store.Dir(r.ID))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, screen.Text(content, int(note.Size.Cols), int(note.Size.Rows)))
 	return err
 }
