@@ -40,6 +40,8 @@ const (
 	LooseProcessLimit Missing = "loose-process-limit"
 	// NoPrograms means that the programs inside are not recorded.
 	NoPrograms Missing = "no-programs"
+	// NoTUN means that the network's interface is one of a pair, because no TUN device can be opened.
+	NoTUN Missing = "no-tun"
 )
 
 // Lacks reports whether a measure is missing.

@@ -57,7 +57,7 @@ func TestDocker(t *testing.T) {
 // elsewhere lists the scripts about the native prison or about none, and the script that searches for the workspace's path, which a
 // container shows. [TestOtherEngines] tests selftest in containers, and home-full tests the watchdog.
 var elsewhere = []string{"advice", "agents", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "net-live", "net-rules", "network",
-	"network-allowlist", "network-credentials", "network-logins", "network-proxy", "no-range", "none", "partial", "progress", "read-only", "report", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
+	"network-allowlist", "network-credentials", "network-logins", "network-pair", "network-proxy", "no-range", "none", "partial", "progress", "read-only", "report", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
 
 // landingOnly lists the prefixes of scripts about landing, which is the same for all backends and users.
 var landingOnly = []string{"brought", "clear-hang", "clear-refuses", "drain", "engine-", "events", "exact-", "exclude", "hold-", "hooks", "hygiene", "identity", "include", "init",

@@ -1,6 +1,6 @@
 // Package egress is the other end of a prison's only network interface: the one way out.
 //
-// The interface inside is an Ethernet device, tap(4), and its other end is a descriptor in a process on the host. There an
+// The interface inside is an Ethernet device, tap(4) or one of a pair, and its other end is a descriptor in a process on the host. There an
 // [Engine], a TCP/IP stack in user space (gVisor's), takes every packet. It routes none: for each connection that a program
 // inside makes, the engine makes one of its own and copies what comes, or refuses with a reset, which the program sees in
 // connect(2). Datagrams go the same way, or are answered with "port unreachable". DNS questions are answered by the engine

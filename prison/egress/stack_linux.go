@@ -40,7 +40,7 @@ const (
 
 // Wire is the interface of a prison as its other end sees it.
 type Wire struct {
-	FD  int // of the TAP device, see Linux's Documentation/networking/tuntap.rst
+	FD  int // of the TAP device, see Linux's Documentation/networking/tuntap.rst, or a packet(7) socket
 	MTU uint32
 	// Inside is the prison's own address, Gateway and Resolver are addresses of this end. All are IPv4.
 	Inside, Gateway, Resolver netip.Addr
@@ -117,6 +117,8 @@ func NewEngine(s Settings) (*Engine, error) {
 	link, err := fdbased.New(&fdbased.Options{
 		FDs: []int{s.Wire.FD}, MTU: s.Wire.MTU, EthernetHeader: true, Address: tcpip.LinkAddress(s.Wire.MAC[:]),
 		RXChecksumOffload: true, // the kernel wrote what comes, an agent has no raw sockets
+		// A packet socket needs no set-up: it has the packets of one interface already, and nobody shares them.
+		PreConfigured: true, IsPacketSocket: []bool{false},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("use interface: %w", err)

@@ -350,7 +350,7 @@ func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, e
 // Examine implements [prison.Backend].
 func (b backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 	findings := walls.Examine(func() error { return b.Probe(ctx) })
-	return append(findings, usernet.Finding()), b.Probe(ctx)
+	return append(findings, usernet.Finding(tryPair)), b.Probe(ctx)
 }
 
 // Shown implements [prison.Backend].

@@ -30,7 +30,7 @@ func check(s prison.Spec) error {
 	if err := checkGiven(s); err != nil {
 		return err
 	}
-	return usernet.Check(s)
+	return usernet.Check(s, tryPair)
 }
 
 // maxTools limits the number of descriptors from which a prison is built.

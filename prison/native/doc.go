@@ -22,8 +22,12 @@
 // all rights except reading a few files. Then it executes the program again, since the program has many threads by
 // the time package net is initialised. The process that made the prison keeps a duplicate of the interface's other
 // end: if the network's process is killed, no packet leaves until its successor runs, and nothing changes inside.
-// It also has the files that the network's process does not have: the rules, the state and the ledger (package
-// prison/egress/control).
+//
+// Where no TUN device can be opened, the interface is one of a pair, see veth(4). The other one is in a second network
+// namespace, and a packet(7) socket has its frames in the place of the device.
+//
+// The process that made the prison also has the files that the network's process does not have: the rules, the state
+// and the ledger (package prison/egress/control).
 //
 // A record of programs adds another process outside, the recorder (package prison/watch/execs). Init gives its processes a
 // second filter, which sends the calls that begin and end programs to a listener. Init passes the listener to the keeper,

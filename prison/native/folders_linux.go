@@ -11,6 +11,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hosttree"
 	"github.com/git-airlock/git-airlock/prison/native/inside"
+	"github.com/git-airlock/git-airlock/prison/native/usernet"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
@@ -25,6 +26,7 @@ type folderTask struct {
 	Make     []string // created with mode 0700 and owned by the phantom; an existing folder is an error
 	Remove   []string
 	Trial    bool // only try the steps that every prison needs
+	Pair     bool // only try to make a pair of interfaces
 }
 
 func (t folderTask) pack() folderTask {
@@ -35,6 +37,10 @@ func (t folderTask) pack() folderTask {
 func (t folderTask) run() error {
 	if t.Trial {
 		return inside.Try(t.UID, t.GID)
+	}
+	if t.Pair {
+		_, err := usernet.MakePair()
+		return err
 	}
 	for _, path := range t.Make {
 		if err := makeOwned(path, t.UID, t.GID); err != nil {
@@ -204,22 +210,30 @@ func (backend) Probe(ctx context.Context) error {
 	if err := walls.CheckKernel(); err != nil {
 		return err
 	}
-	uid, gid, err := walls.TrialPhantom()
-	if err != nil {
-		return err
-	}
-	err = walls.Child{
-		Role: wire.Helper, Config: folderTask{UID: uid, GID: gid, Trial: true}, Namespaces: walls.Namespaces,
-		UIDs: []walls.Mapping{{Inside: uid, Outside: uid}}, GIDs: []walls.Mapping{{Inside: gid, Outside: gid}},
-	}.Help(ctx)
+	err := try(ctx, folderTask{Trial: true})
+	var u *prison.Unavailable
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil:
+	case err != nil && !errors.As(err, &u):
 		return walls.RefusedBy(err)
 	}
-	return nil
+	return err
 }
+
+// try does a task for a trial in new namespaces, as a phantom.
+func try(ctx context.Context, t folderTask) (err error) {
+	if t.UID, t.GID, err = walls.TrialPhantom(); err != nil {
+		return err
+	}
+	return walls.Child{
+		Role: wire.Helper, Config: t, Namespaces: walls.Namespaces,
+		UIDs: []walls.Mapping{{Inside: t.UID, Outside: t.UID}}, GIDs: []walls.Mapping{{Inside: t.GID, Outside: t.GID}},
+	}.Help(ctx)
+}
+
+// tryPair tries to make an interface as it is made where no TUN device can be opened. Some kernels cannot do that.
+func tryPair() error { return try(context.Background(), folderTask{Pair: true}) }
 
 // homeDir returns the folder of the agent's home on the host. Beside the workspace it is the only host folder that
 // the agent can write to.

@@ -36,9 +36,8 @@ func Need(t testing.TB, what string, err error) {
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %v; to mend it: %s", err, mend)
 }
 
-// AsOrdinaryUser runs all tests of the calling test binary again as an ordinary user who is also a member of the
-// given groups. require is the value of AIRLOCK_TEST_REQUIRE for these tests.
-func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
+// OrdinaryUser returns the user as whom root runs tests again. It skips the test for others.
+func OrdinaryUser(t *testing.T) *user.User {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("not root: every test has run as an ordinary user")
@@ -55,6 +54,14 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 		}
 		t.Skipf("SKIPPED, ORDINARY USERS ARE NOT TESTED: no user %s (AIRLOCK_TEST_USER): %s", name, hint)
 	}
+	return account
+}
+
+// AsOrdinaryUser runs all tests of the calling test binary again as an ordinary user who is also a member of the
+// given groups. require is the value of AIRLOCK_TEST_REQUIRE for these tests.
+func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
+	t.Helper()
+	account := OrdinaryUser(t)
 	binary := CopyOfTest(t)
 	temp := filepath.Join(filepath.Dir(binary), "tmp")
 	if err := os.Mkdir(temp, 0o777); err != nil {
@@ -66,7 +73,7 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	if Required("network") {
 		require += ",network"
 	}
-	arguments := []string{"-u", name}
+	arguments := []string{"-u", account.Username}
 	if len(groups) > 0 {
 		own, err := user.LookupGroupId(account.Gid)
 		if err != nil {
@@ -85,7 +92,7 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("as %s: %v\n%s", name, err, out)
+		t.Errorf("as %s: %v\n%s", account.Username, err, out)
 	}
 	reportSkips(t, string(out))
 }

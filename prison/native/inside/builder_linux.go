@@ -34,11 +34,13 @@ type builder struct {
 	Config
 	link    wire.Conn
 	exe     int // this program, for the last execve
-	tap     int // the other end of an open network's interface, or -1
+	tap     int // the other end of a network's interface, or -1
 	sources sources
 	empty   int      // an empty layer, see [builder.withLayers]
 	mounts  []string // the mount points of the host
 	weaker  []prison.Weakness
+
+	noDevice error // why the other end cannot be the usual device
 
 	bound    []string // what had to be shared by bind mounts instead of overlays, see [builder.tellBound]
 	boundWhy error
@@ -142,12 +144,19 @@ func (b *builder) noting(putUp func() ([]prison.Weakness, error)) func() error {
 	}
 }
 
-// openNetwork creates the interface of an open network and sends its other end to the parent.
-func (b *builder) openNetwork() error {
-	if b.tap < 0 {
+// openNetwork creates the interface of a network and sends its other end to the parent.
+func (b *builder) openNetwork() (err error) {
+	switch {
+	case b.noDevice != nil:
+		if b.tap, err = usernet.MakePair(); err == nil {
+			b.weaker = append(b.weaker, usernet.Weakness(b.noDevice))
+		}
+	case b.tap >= 0:
+		err = usernet.MakeInterface(b.tap)
+	default:
 		return nil
 	}
-	if err := usernet.MakeInterface(b.tap); err != nil {
+	if err != nil {
 		return err
 	}
 	tap := os.NewFile(uintptr(b.tap), "tap")

@@ -65,9 +65,7 @@ func (b *builder) buildRoot() error {
 	}
 	b.tap = -1
 	if b.Spec.Network != prison.NetworkNone {
-		if b.tap, err = usernet.OpenDevice(); err != nil {
-			return err
-		}
+		b.tap, b.noDevice = usernet.OpenDevice()
 	}
 	if err := errors.Join(walls.BecomePhantom(b.Spec.UID, b.Spec.GID), b.endWithKeeper()); err != nil {
 		return err

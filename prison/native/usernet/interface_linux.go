@@ -73,7 +73,10 @@ func OpenDevice() (fd int, err error) {
 
 // MakeInterface makes the interface in this process's network namespace. The device's descriptor becomes the other
 // end.
-func MakeInterface(device int) error {
+func MakeInterface(device int) error { return configure(true, device) }
+
+// configure sends the requests that make and configure the interface, or only those that configure one.
+func configure(make bool, device int) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -81,6 +84,9 @@ func MakeInterface(device int) error {
 	defer unix.Close(s)
 	fds := map[bool]int{true: device, false: s}
 	for _, r := range Requests() {
+		if r.ToDevice && !make {
+			continue
+		}
 		if err := ioctl(fds[r.ToDevice], r.Number, unsafe.Pointer(&r.Argument[0])); err != nil {
 			return fmt.Errorf("%s: %w", r.Step, err)
 		}

@@ -24,26 +24,50 @@ const (
 	pause = 500 * time.Millisecond
 )
 
-// Check returns an error if a spec requests a network that this machine or user cannot provide.
-func Check(s prison.Spec) error {
+// Check returns an error if a spec requests a network that this machine or user cannot provide. If the device cannot be opened, tryPair
+// reports whether [MakePair] works.
+func Check(s prison.Spec, tryPair func() error) error {
 	if s.Network == prison.NetworkNone {
 		return nil
 	}
 	if err := CheckIDs(s); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(Device, os.O_RDWR, 0)
-	if err == nil {
-		return f.Close()
+	deviceErr := tryDevice()
+	if deviceErr == nil {
+		return nil
 	}
-	reason := "a network needs " + Device + ": " + err.Error()
+	pairErr := tryPair()
+	if pairErr == nil {
+		return nil
+	}
+	reason := fmt.Sprintf("a network needs %s (%v) or a %s pair (%v)", Device, deviceErr, pairKind, pairErr)
+	return walls.Unavailable(reason, mendDevice(deviceErr)...)
+}
+
+func tryDevice() error {
+	fd, err := OpenDevice()
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// mendDevice returns the commands after which the device can be opened.
+func mendDevice(err error) []string {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
-		return walls.Unavailable(reason, "sudo modprobe tun")
+		return []string{"sudo modprobe tun"}
 	case errors.Is(err, os.ErrPermission):
-		return walls.Unavailable(reason, "sudo chmod 0666 "+Device)
+		return []string{"sudo chmod 0666 " + Device}
 	}
-	return walls.Unavailable(reason)
+	return nil
+}
+
+// Weakness returns the weakness of a prison whose interface is one of a pair, because the device cannot be opened.
+func Weakness(deviceErr error) prison.Weakness {
+	text := fmt.Sprintf("the network has a %s pair in place of a TUN device (%v): the same rules and records, sometimes less throughput", pairKind, deviceErr)
+	return prison.Weakness{Kind: prison.NoTUN, Text: text}
 }
 
 // CheckIDs returns an error if this user has no second id, which the process with the packets needs.
@@ -52,13 +76,17 @@ func CheckIDs(s prison.Spec) error {
 	return err
 }
 
-// Finding reports whether this machine can provide a network.
-func Finding() prison.Finding {
+// Finding reports whether this machine can provide a network, see [Check].
+func Finding(tryPair func() error) prison.Finding {
 	const name = "network"
-	if err := Check(prison.Spec{Network: prison.NetworkAllowlist}); err != nil {
+	if err := Check(prison.Spec{Network: prison.NetworkAllowlist}, tryPair); err != nil {
 		return walls.ErrorFinding(name, err)
 	}
-	return prison.Finding{Name: name, Value: "allowlist and open, by a process without privileges"}
+	f := prison.Finding{Name: name, Value: "allowlist and open, by a process without privileges"}
+	if err := tryDevice(); err != nil {
+		f.Lack, f.Mend = Weakness(err).Text, mendDevice(err)
+	}
+	return f
 }
 
 // Network is the network of a prison. It belongs to the process that has started the prison, and keeps a duplicate of
