@@ -17,9 +17,7 @@ type Config map[string]string
 // Config reads the configuration. For a key with several values the last one counts, as for git. The result does
 // not include the configuration that this package sets for its own commands.
 func (r *Repository) Config(ctx context.Context) (Config, error) {
-	own := *r.Git
-	own.config = nil
-	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	records, err := r.listConfig(ctx, "--includes")
 	if err != nil {
 		return nil, err
 	}
@@ -28,6 +26,14 @@ func (r *Repository) Config(ctx context.Context) (Config, error) {
 		c.add(rec)
 	}
 	return c, nil
+}
+
+// listConfig returns the configuration as "git config -z" lists it, without the configuration that this package sets for its own
+// commands.
+func (g *Git) listConfig(ctx context.Context, option string) ([]string, error) {
+	own := *g
+	own.config = nil
+	return own.Records(ctx, Call{Args: []string{"config", "--list", "-z", option}})
 }
 
 // CurrentConfig reads the configuration that git would use in dir in this environment, whether or not dir is in a
@@ -43,9 +49,7 @@ func CurrentConfig(ctx context.Context, dir string) (Config, error) {
 // Values returns all values of a setting that may have several. As in git, an empty value removes the values before
 // it.
 func (r *Repository) Values(ctx context.Context, key string) ([]string, error) {
-	own := *r.Git
-	own.config = nil
-	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--includes"}})
+	records, err := r.listConfig(ctx, "--includes")
 	return valuesOf(records, key), err
 }
 
@@ -86,9 +90,7 @@ func (r *Repository) commandRecords(ctx context.Context) (given []string, err er
 	if os.Getenv(configParameters) == "" {
 		return nil, nil
 	}
-	own := r.With("GIT_CONFIG_COUNT=0") // configuration from the environment has the same scope as "git -c"
-	own.config = nil
-	records, err := own.Records(ctx, Call{Args: []string{"config", "--list", "-z", "--show-scope"}})
+	records, err := r.With("GIT_CONFIG_COUNT=0").listConfig(ctx, "--show-scope") // configuration from the environment has the same scope as "git -c"
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func ReadReview(c gitops.Config) (review.Mode, error) {
 
 // readMaxWorkspace reads the maximum size of a workspace in bytes.
 func readMaxWorkspace(c gitops.Config) (int64, error) {
-	return ReadSize(c, "airlock.maxWorkspace", 20<<30)
+	return policy.ReadSize(c, "airlock.maxWorkspace", 20<<30)
 }
 
 // readLimits reads airlock.limit.*: numbers of bytes, seconds or things.
@@ -97,15 +97,10 @@ func readLimits(c gitops.Config, l *inner.Limits) error {
 		"entries": &l.Entries, "memory": &l.Memory, "time": &seconds,
 	} {
 		var err error
-		if *into, err = ReadSize(c, "airlock.limit."+name, *into); err != nil {
+		if *into, err = policy.ReadSize(c, "airlock.limit."+name, *into); err != nil {
 			return err
 		}
 	}
 	l.Time = time.Duration(seconds) * time.Second
 	return nil
-}
-
-// ReadSize reads a number of bytes with git's suffixes k, m and g (powers of 1024, git-config(1)).
-func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
-	return policy.ReadSize(c, key, otherwise)
 }

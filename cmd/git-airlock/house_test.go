@@ -64,7 +64,7 @@ var rooms = map[string][]string{
 	lifecycleRoom:             {edgeRoom, launchedRoom, screenRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, pushgateRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
-	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
+	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
 	commandsRoom + "/review":  {edgeRoom, inboundRoom, pushgateRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "gitops/userhook", "promote"},
 	commandsRoom + "/prepare": {agentsRoom, edgeRoom, requestRoom, uiRoom, sessionRoom, prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "snapshot", "prison", "prison/recipe", "promote"},
 

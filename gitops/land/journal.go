@@ -25,7 +25,7 @@ type journal struct {
 	Scratch string             `json:"scratch"`         // name of the folder in which the landing was prepared
 	Holder  holder             `json:"holder"`          // the git process that holds the locks of the refs
 	Locks   []lockFile         `json:"locks"`           // these locks
-	// changed paths of the old commit that were missing in the working tree; null in journals of earlier versions
+	// changed paths of the old commit that were missing in the working tree
 	Absent []gitops.AnyName `json:"absent"`
 	Lost   bool             `json:"lost"` // the index was without our lock for a while
 }

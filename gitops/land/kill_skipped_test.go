@@ -1,11 +1,8 @@
 package land
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
-	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
@@ -64,27 +61,6 @@ func TestRecoveryFinishesSkippedFiles(t *testing.T) {
 	k.Write(gitopstest.Files{"f": "1", "g": "1", "gone": "1"})
 	gitopstest.Check(t, k.recover())
 	k.isAfterSkipped()
-}
-
-// The journal of an older version does not list the previous files of the working tree, so the current ones count as
-// landed.
-func TestRecoveryOfSkippedFilesByAnOldJournal(t *testing.T) {
-	t.Parallel()
-	k := newSkippedFixture(t)
-	if !k.kill(stepSwing + ":3") { // f is new, gone is gone, g is old
-		t.Fatal("not killed")
-	}
-	k.Write(gitopstest.Files{"gone": "1"}) // whether it lay there, that journal does not say
-	content, err := os.ReadFile(gitops.JournalPath(k.State))
-	gitopstest.Check(t, err)
-	var fields map[string]any
-	gitopstest.Check(t, json.Unmarshal(content, &fields))
-	delete(fields, "absent")
-	content, err = json.Marshal(fields)
-	gitopstest.Check(t, err)
-	gitopstest.Check(t, os.WriteFile(gitops.JournalPath(k.State), content, 0o600))
-	gitopstest.Check(t, k.recover())
-	k.isBefore()
 }
 
 // Files outside of a sparse checkout stay outside, whether recovery finishes or undoes the landing.

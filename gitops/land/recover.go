@@ -274,12 +274,7 @@ func (c *recovery) lookBack(ctx context.Context) (err error) {
 		c.left[string(name)] = skipped[string(name)]
 	}
 	for i, change := range c.changes {
-		p := change.Path
-		// a journal of an earlier version: a path that is missing now was missing before
-		if c.Absent == nil && skipped[p] {
-			c.left[p] = !c.r.There(p)
-		}
-		if c.left[p] {
+		if c.left[change.Path] {
 			c.changes[i].Old = gitops.Entry{}
 		}
 	}

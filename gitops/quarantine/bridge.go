@@ -132,6 +132,12 @@ type Merge struct{ Base, Ours, Theirs gitops.OID }
 // Merge merges trees. It uses no configuration, attributes or drivers, and changes no working tree. If paths
 // conflict, it returns these paths and no tree.
 func (b *Bridge) Merge(ctx context.Context, m Merge) (tree gitops.OID, conflicts []string, err error) {
+	switch m.Base {
+	case m.Ours:
+		return m.Theirs, nil, nil
+	case m.Theirs:
+		return m.Ours, nil, nil
+	}
 	if b.merger != nil {
 		if tree, err := b.merger.merge(ctx, m); err == nil && tree != "" {
 			return tree, nil, nil

@@ -237,18 +237,6 @@ func (p Policy) Request(name string, port uint16, method, path string) Decision 
 	return Decision{Reason: "no rule allows the request"}
 }
 
-// Name returns the rule that decides about a canonical name at a port, and whether the name is allowed.
-func (p Policy) Name(name string, port uint16) (r Rule, allowed bool) {
-	d := p.Decide(name, netip.AddrPortFrom(netip.Addr{}, port))
-	return d.Rule, d.Allowed
-}
-
-// Address is as Name for an address that no name stands for.
-func (p Policy) Address(a netip.Addr, port uint16) (r Rule, allowed bool) {
-	d := p.Decide("", netip.AddrPortFrom(a, port))
-	return d.Rule, d.Allowed
-}
-
 // Covers reports whether a rule allows a name at some port, whatever other rules deny.
 func (p Policy) Covers(name string) bool {
 	return p.Learn || p.Open || slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.about(name) })

@@ -44,7 +44,7 @@ func TestPolicy(t *testing.T) {
 		"":                   {443: false},
 	} {
 		for port, want := range want {
-			if _, allowed := p.Name(name, port); allowed != want {
+			if allowed := p.Decide(name, netip.AddrPortFrom(netip.Addr{}, port)).Allowed; allowed != want {
 				t.Errorf("%s:%d: %v", name, port, allowed)
 			}
 		}
@@ -54,11 +54,11 @@ func TestPolicy(t *testing.T) {
 		"[::ffff:10.1.9.9]:5432": true,
 	} {
 		at := netip.MustParseAddrPort(to)
-		if _, allowed := p.Address(at.Addr(), at.Port()); allowed != want {
+		if allowed := p.Decide("", at).Allowed; allowed != want {
 			t.Errorf("%s: %v", to, allowed)
 		}
 	}
-	if _, allowed := (Policy{}).Name("files.test", 443); allowed {
+	if (Policy{}).Decide("files.test", netip.AddrPortFrom(netip.Addr{}, 443)).Allowed {
 		t.Error("the zero policy allows something")
 	}
 }

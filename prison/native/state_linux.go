@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 
 	"golang.org/x/sys/unix"
 )
@@ -92,17 +93,11 @@ func (p processID) open() (pidfd int, alive bool) {
 	if err != nil {
 		return -1, false
 	}
-	if start, err := startTime(p.PID); err != nil || start != p.Start || hasEnded(fd) {
+	if start, err := startTime(p.PID); err != nil || start != p.Start || wire.HasEnded(fd) {
 		unix.Close(fd)
 		return -1, false
 	}
 	return fd, true
-}
-
-// hasEnded reports whether the process of a pidfd has ended, waited for or not (pidfd_open(2)).
-func hasEnded(pidfd int) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
-	return err == nil && n > 0
 }
 
 // signal sends a signal to the process if it still exists.

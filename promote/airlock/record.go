@@ -88,16 +88,16 @@ type Record struct {
 	ID        string            `json:"id"`
 	Session   string            `json:"session"`
 	Phase     Phase             `json:"phase"`
-	Branch    string            `json:"branch"`    // full name of the outer branch
-	Worktree  string            `json:"worktree"`  // id within the repository, empty for the main one
-	Top       string            `json:"top"`       // where that worktree was when it was last looked at
-	RepoID    string            `json:"home"`      // identity of the repository; empty in old records
-	Workspace string            `json:"workspace"` // name of the workspace's folder
-	Inside    bool              `json:"inside"`    // the workspace is in the work tree, not in the host state
-	Format    string            `json:"format"`    // object format
+	Branch    string            `json:"branch"`     // full name of the outer branch
+	Worktree  string            `json:"worktree"`   // id within the repository, empty for the main one
+	Top       string            `json:"top"`        // where that worktree was when it was last looked at
+	RepoID    string            `json:"repository"` // identity of the repository; empty if it cannot be read
+	Workspace string            `json:"workspace"`  // name of the workspace's folder
+	Inside    bool              `json:"inside"`     // the workspace is in the work tree, not in the host state
+	Format    string            `json:"format"`     // object format
 	Base      gitops.OID        `json:"base"`
 	Root      gitops.OID        `json:"root"`
-	Partial   bool              `json:"part,omitempty"` // the root has not all files of the base
+	Partial   bool              `json:"partial,omitempty"` // the root has not all files of the base
 	Ghost     identity.Ghost    `json:"ghost"`
 	Phantom   identity.Phantom  `json:"phantom"`
 	Backend   string            `json:"backend"`
@@ -111,8 +111,6 @@ type Record struct {
 	Variables []Variable        `json:"variables"`        // those of the user that are passed into the prison
 	Setup     *Setup            `json:"setup,omitempty"`  // null if the repository does not describe its environment
 	Settings  map[string]string `json:"settings"`         // settings given by flag at the start, which go before the configuration
-
-	Stale bool `json:"-"` // the file holds more than this record: values of variables, which were kept once
 }
 
 // BranchName returns the outer branch's name without refs/heads/.
@@ -137,17 +135,6 @@ func decode(content []byte, from string) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(content, &r); err != nil {
 		return r, fmt.Errorf("read %q: %w", from, err)
-	}
-	var kept struct {
-		Env   []string
-		Setup struct{ Env []string }
-	}
-	if json.Unmarshal(content, &kept) == nil && len(kept.Env)+len(kept.Setup.Env) > 0 {
-		r.Stale = true
-		for _, v := range kept.Env {
-			name, _, _ := strings.Cut(v, "=")
-			r.Variables = append(r.Variables, Variable{name, FromOption})
-		}
 	}
 	r.Branch, r.Top = gitops.FromText(r.Branch), gitops.FromText(r.Top)
 	if r.Version != version {

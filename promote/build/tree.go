@@ -37,12 +37,6 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 
 // mergeOn merges trees, of which ours is the user's. It fetches objects that a partial clone lacks.
 func (b *builder) mergeOn(ctx context.Context, m quarantine.Merge) (gitops.OID, []string, error) {
-	switch m.Base {
-	case m.Ours:
-		return m.Theirs, nil, nil
-	case m.Theirs:
-		return m.Ours, nil, nil
-	}
 	tree, conflicts, err := b.request.Bridge.Merge(ctx, m)
 	if err != nil && b.request.Fetch(ctx) {
 		tree, conflicts, err = b.request.Bridge.Merge(ctx, m)

@@ -62,7 +62,7 @@ func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, 
 			return false, nil //nolint:nilerr // likewise
 		}
 	}
-	moved, conflicts, err := moved(ctx, bridge, quarantine.Merge{Base: parents[0].Tree, Ours: parents[1].Tree, Theirs: commits[0].Tree})
+	moved, conflicts, err := bridge.Merge(ctx, quarantine.Merge{Base: parents[0].Tree, Ours: parents[1].Tree, Theirs: commits[0].Tree})
 	if err != nil || len(conflicts) > 0 {
 		return false, err
 	}
@@ -74,17 +74,6 @@ func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, 
 		_, err = fmt.Fprintln(out, "(the rest is left out)")
 	}
 	return true, err
-}
-
-// moved merges trees, of which two may be equal.
-func moved(ctx context.Context, b *quarantine.Bridge, m quarantine.Merge) (gitops.OID, []string, error) {
-	switch m.Base {
-	case m.Ours:
-		return m.Theirs, nil, nil
-	case m.Theirs:
-		return m.Ours, nil, nil
-	}
-	return b.Merge(ctx, m)
 }
 
 // linesShown bounds the lines of a message that are printed.

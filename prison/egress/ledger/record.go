@@ -32,7 +32,7 @@ const (
 )
 
 // kinds are those that this version knows. A ledger of a later version may have others.
-var kinds = []string{control.KindFlow, control.KindRequest, control.KindRefusal, control.KindPolicy, control.KindAlarm, "credential"}
+var kinds = []string{control.KindFlow, control.KindRequest, control.KindRefusal, control.KindPolicy, control.KindAlarm}
 
 // encode returns the line of a record with its end. Texts are shortened and made UTF-8, and a path loses its query.
 func encode(r control.Record) ([]byte, error) {

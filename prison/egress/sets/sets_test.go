@@ -1,6 +1,7 @@
 package sets
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -42,10 +43,10 @@ func TestSets(t *testing.T) {
 			t.Errorf("%s has no row", name)
 		}
 		for _, host := range row.open {
-			if _, allowed := p.Name(host, 443); !allowed {
+			if !p.Decide(host, netip.AddrPortFrom(netip.Addr{}, 443)).Allowed {
 				t.Errorf("%s does not open %s", name, host)
 			}
-			if _, allowed := p.Name(host, 22); allowed {
+			if p.Decide(host, netip.AddrPortFrom(netip.Addr{}, 22)).Allowed {
 				t.Errorf("%s opens %s at port 22", name, host)
 			}
 		}
@@ -60,7 +61,7 @@ func TestSets(t *testing.T) {
 		}
 		count += len(rules)
 		for _, host := range row.closed {
-			if _, allowed := p.Name(host, 443); allowed {
+			if p.Decide(host, netip.AddrPortFrom(netip.Addr{}, 443)).Allowed {
 				t.Errorf("%s opens %s", name, host)
 			}
 		}

@@ -47,3 +47,9 @@ func listener(dir string) (pid int, err error) {
 	}
 	return int(peer.Pid), nil
 }
+
+// HasEnded reports whether the process of a pidfd has ended, waited for or not (pidfd_open(2)).
+func HasEnded(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor
+	return err == nil && n > 0
+}

@@ -185,7 +185,7 @@ func runs(dir string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	return owns(s.Container, s.First) && !hasEnded(fd)
+	return owns(s.Container, s.First) && !wire.HasEnded(fd)
 }
 
 // End waits for the end of the keeper of a container that has ended. A keeper that does not end in time is killed.

@@ -176,7 +176,7 @@ func (k *keeper) follow(w word) error {
 	}
 	defer unix.Close(fd)
 	if !owns(k.Container, w.PID) {
-		if hasEnded(fd) {
+		if wire.HasEnded(fd) {
 			return nil
 		}
 		return ErrElsewhere
@@ -205,7 +205,7 @@ func take(pidfd, pid int) (*os.File, error) {
 			}
 			return os.NewFile(uintptr(fd), "listener"), nil
 		}
-		if hasEnded(pidfd) {
+		if wire.HasEnded(pidfd) {
 			return nil, nil
 		}
 	}
@@ -226,11 +226,6 @@ func findListener(pid int) (number int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-func hasEnded(pidfd int) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0) //nolint:gosec // a descriptor
-	return err == nil && n > 0
 }
 
 // await returns when the container's first process has ended.

@@ -105,7 +105,7 @@ func (r *recorder) died(proc *procfs, pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.processes[pid]
-	if p == nil || !hasEnded(p.fd) { // its number belongs to another one now
+	if p == nil || !wire.HasEnded(p.fd) { // its number belongs to another one now
 		return
 	}
 	if status, ok := waitStatus(proc, p); ok {
@@ -116,11 +116,6 @@ func (r *recorder) died(proc *procfs, pid int) {
 		p.code = &code
 	}
 	r.end(p, nil)
-}
-
-func hasEnded(pidfd int) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
-	return err == nil && n > 0
 }
 
 // waitStatus returns the status with which a process has ended. Its parent may have taken the status already: kernels before

@@ -13,9 +13,9 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/events"
+	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
@@ -35,7 +35,7 @@ func (k Keeper) dir() string { return filepath.Join(k.Prisons.Store.Dir(k.Record
 
 // most returns the number of bytes that the store may use.
 func (k Keeper) most() (int64, error) {
-	return promote.ReadSize(k.Prisons.Config.With(k.Record.Settings), "airlock.checkpoint.max", checkpoint.DefaultBytes)
+	return policy.ReadSize(k.Prisons.Config.With(k.Record.Settings), "airlock.checkpoint.max", checkpoint.DefaultBytes)
 }
 
 // open locks and opens the store. The caller calls end.

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/watch"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
 
@@ -47,7 +48,7 @@ func (p Prisons) exporterSpec(r airlock.Record) (prison.Spec, error) {
 		return spec, err
 	}
 	spec.ReadOnly, spec.Network = true, prison.NetworkNone
-	spec.Limits.Memory, err = promote.ReadSize(p.Config.With(r.Settings), "airlock.limit.memory", inner.DefaultLimits.Memory)
+	spec.Limits.Memory, err = policy.ReadSize(p.Config.With(r.Settings), "airlock.limit.memory", inner.DefaultLimits.Memory)
 	return spec, err
 }
 

@@ -37,7 +37,7 @@ func (b Making) Start(ctx context.Context) (result func() (prison.Isolation, err
 		return result, func() {}, nil
 	}
 	result = sync.OnceValues(result)
-	go result()                             //nolint:errcheck // asked for again by who waits
+	go result()                             //nolint:errcheck // a later call returns the same error
 	return result, func() { result() }, nil //nolint:errcheck // result has returned the error
 }
 

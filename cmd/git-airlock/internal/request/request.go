@@ -246,7 +246,7 @@ const (
 func limits(c gitops.Config) (airlock.Limits, error) {
 	l := prison.DefaultLimits
 	var err error
-	if l.Memory, err = promote.ReadSize(c, "airlock.memory", l.Memory); err != nil {
+	if l.Memory, err = policy.ReadSize(c, "airlock.memory", l.Memory); err != nil {
 		return airlock.Limits{}, err
 	}
 	if l.Memory < leastMemory {

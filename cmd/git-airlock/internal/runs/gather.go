@@ -14,9 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/report"
 )
@@ -45,7 +48,7 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 	if m.Exit != nil && *m.Exit > 128 && *m.Exit < 128+64 {
 		m.Signal = unix.SignalName(syscall.Signal(*m.Exit - 128))
 	}
-	most, err := promote.ReadSize(g.Prisons.Config.With(g.Record.Settings), "airlock.runs.maxBytes", record.DefaultMax)
+	most, err := policy.ReadSize(g.Prisons.Config.With(g.Record.Settings), "airlock.runs.maxBytes", record.DefaultMax)
 	if err != nil {
 		return record.Run{}, err
 	}
@@ -146,7 +149,7 @@ func (g *gathering) network(context.Context) error {
 		g.absent[record.EgressName] = "the prison had no network"
 		return nil
 	}
-	if g.Record.Isolation.Network == "open" {
+	if g.Record.Isolation.Network == prison.NetworkOpen.String() {
 		g.visibility = append(g.visibility, "hosts are recorded as addresses where the prison had an open network")
 	}
 	newest, err := ledger.Newest(dir)
@@ -160,7 +163,7 @@ func (g *gathering) network(context.Context) error {
 	content, err := record.EncodeLines(lines)
 	g.put(record.EgressName, content, record.File{})
 	for _, l := range lines {
-		if l.Kind == "refusal" && l.Rule != "" {
+		if l.Kind == control.KindRefusal && l.Rule != "" {
 			g.found(record.Denied, "the network refused a host that a rule denies")
 			break
 		}

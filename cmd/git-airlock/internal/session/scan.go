@@ -78,7 +78,7 @@ func (o source) screen(ctx context.Context, head gitops.Head, include []inner.Us
 // the repository may have loose objects.
 func (s *screening) begin(taken *quarantine.Store) {
 	s.objects = taken.Git
-	go s.result() //nolint:errcheck // asked for again by who waits
+	go s.result() //nolint:errcheck // a later call returns the same error
 }
 
 // verdict waits for the end of the search, prints the findings, once, and refuses those of severity high, unless secrets are

@@ -168,7 +168,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 		}
 		return snap, err
 	})
-	defer take() //nolint:errcheck // or it was asked for
+	defer take() //nolint:errcheck // the call below returns the error
 	// Count before the workspace exists, because git ignores the workspace only from now on.
 	if _, err := changes(); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c resolved) complete(ctx context.Context, r *airlock.Record, box prisons.M
 // beside runs a function in the background. The returned function waits for its result.
 func beside[T any](do func() (T, error)) func() (T, error) {
 	result := sync.OnceValues(do)
-	go result() //nolint:errcheck // asked for again by who waits
+	go result() //nolint:errcheck // a later call returns the same error
 	return result
 }
 

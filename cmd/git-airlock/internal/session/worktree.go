@@ -43,7 +43,7 @@ func (b binding) bind(ctx context.Context) error {
 		}
 		return b.change(*r, func(now *airlock.Record) error { return b.adopt(ctx, now) })
 	}
-	if err := b.notCopied(ctx, *r); err != nil || !r.Stale && r.RepoID == b.repo.Identity() && (r.Top == b.repo.Top || !b.holdsWorkspace(*r)) {
+	if err := b.notCopied(ctx, *r); err != nil || r.RepoID == b.repo.Identity() && (r.Top == b.repo.Top || !b.holdsWorkspace(*r)) {
 		return err
 	}
 	return b.change(*r, b.locate)

@@ -15,6 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/replay"
 	"github.com/git-airlock/git-airlock/promote/record/store"
@@ -78,7 +79,7 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 	}
 	egress, _ := run.Egress()
 	for _, x := range egress {
-		if x.Kind == "flow" || x.Kind == "request" {
+		if x.Kind == control.KindFlow || x.Kind == control.KindRequest {
 			hosts[gitops.Text(x.Name).String()] = true
 		}
 	}
