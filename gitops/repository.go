@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,8 +135,31 @@ func (r *Repository) Head(ctx context.Context) (Head, error) {
 
 // Tracks reports whether the index has an entry at a path or below it.
 func (r *Repository) Tracks(ctx context.Context, path string) (bool, error) {
+	if r.indexLacks(path) {
+		return false, nil
+	}
 	entries, err := r.Records(ctx, Call{Args: []string{"ls-files", "-z", "--", path}})
 	return len(entries) > 0, err
+}
+
+// indexLimit bounds the size of an index that is read in process.
+const indexLimit = 64 << 20
+
+// indexLacks reports whether the bytes of the index show that it has no entry at a path or below it. This saves a git
+// process, since nobody tracks a workspace. Versions 2 and 3 contain each path whole (gitformat-index(5)). A later
+// version shortens paths, and a split index has more of them in another file.
+func (r *Repository) indexLacks(path string) bool {
+	shared, err := filepath.Glob(filepath.Join(GlobQuote(r.GitDir), "sharedindex.*"))
+	if err != nil || len(shared) > 0 || strings.HasSuffix(path, "/") {
+		return false
+	}
+	file := filepath.Join(r.GitDir, "index")
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > indexLimit {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	content, err := os.ReadFile(file)
+	whole := bytes.HasPrefix(content, []byte("DIRC\x00\x00\x00\x02")) || bytes.HasPrefix(content, []byte("DIRC\x00\x00\x00\x03"))
+	return err == nil && whole && !bytes.Contains(content, []byte(path))
 }
 
 // Changes returns the number of the user's uncommitted changes, including untracked files. It does not check

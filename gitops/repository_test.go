@@ -1,6 +1,7 @@
 package gitops_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,51 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
+
+// TestTracks compares with git in every form of an index. Without git, only a path that the index lacks has an answer.
+func TestTracks(t *testing.T) {
+	t.Parallel()
+	paths := []string{"d", "d/a", ".w-1f", ".w-1fa", ".w-1", "absent", "d/", "*", ":/", "?"}
+	for name, c := range map[string]struct {
+		commands [][]string
+		inGit    bool // whether only git can read this index
+	}{
+		"plain":     {},
+		"version 3": {commands: [][]string{{"add", "-N", "later"}}},
+		"version 4": {commands: [][]string{{"update-index", "--index-version", "4"}}, inGit: true},
+		"split":     {commands: [][]string{{"update-index", "--split-index"}, {"update-index", "--force-remove", "later"}}, inGit: true},
+		"sparse":    {commands: [][]string{{"sparse-checkout", "set", "--cone", "--sparse-index", "d"}}},
+		"tracked":   {commands: [][]string{{"add", "-f", ".w-1f"}}},
+		"gitlink":   {commands: [][]string{{"init", "-q", ".w-1f"}, {"-C", ".w-1f", "commit", "-q", "--allow-empty", "-m", "x"}, {"add", "-f", ".w-1f"}}},
+		"none":      {commands: [][]string{{"rm", "-r", "-q", "--cached", "."}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := gitopstest.New(t)
+			w.CommitAll(gitopstest.Files{"d/a": "1", "e/b": "2", ".w-1fb": "3"})
+			w.Write(gitopstest.Files{"later": "4"})
+			if name == "tracked" {
+				w.Write(gitopstest.Files{".w-1f/x": "5"})
+			}
+			for _, command := range c.commands {
+				w.Run(command...)
+			}
+			none, cancel := context.WithCancel(t.Context())
+			cancel()
+			for _, path := range paths {
+				want := w.Run("--literal-pathspecs", "ls-files", "--", path) != ""
+				if got, err := w.Tracks(t.Context(), path); got != want || err != nil {
+					t.Errorf("%s: %v, %v, want %v", path, got, err, want)
+				}
+				if got, err := w.Tracks(none, path); got {
+					t.Errorf("%s: %v, %v without git", path, got, err)
+				} else if path == "absent" && (err == nil) == c.inGit {
+					t.Errorf("%s: %v without git", path, err)
+				}
+			}
+		})
+	}
+}
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
