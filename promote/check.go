@@ -210,8 +210,8 @@ type ruleset struct {
 	facts       policy.Facts
 	decisions   ledger.Decisions
 	ignores     *ignore.Rules
-	fingerprint string // equal for equal rules
-	broken      error  // why the team's policy cannot be read: nothing may land
+	fingerprint func() string // returns a text that is equal for equal rules
+	broken      error         // why the team's policy cannot be read: nothing may land
 }
 
 // readRules reads the current settings of the user and the team, and the user's decisions.
@@ -227,7 +227,8 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 		return r, ctx.Err()
 	}
 	r.ignores = ignore.RulesOf(e.Repo, e.Dir())
-	e.ignores = r.ignores.Files(f.config)
+	ignores, config := r.ignores, f.config
+	e.ignores = sync.OnceValue(func() []string { return ignores.Files(config) })
 	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores,
 		Host: hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
 	if e.Egress != nil {
@@ -239,7 +240,8 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if e.Record.Setup != nil {
 		r.facts.Recipe = e.Record.Setup.Names
 	}
-	r.fingerprint = fingerprint(f.config, used, r, r.ignores.State(e.ignores))
+	now := r // later steps of the cycle add verdicts
+	r.fingerprint = sync.OnceValue(func() string { return fingerprint(config, used, now, ignores.State(e.ignores())) })
 	return r, nil
 }
 

@@ -184,7 +184,7 @@ type Standing struct {
 	Inside     verdict.Inside
 	Tip        gitops.OID // of the branch, or the last landed commit if the branch is gone
 	Now        time.Time
-	UnderRules string // the fingerprint of the rules, for [ledger.ReadVerdicts]
+	UnderRules func() string // returns the fingerprint of the rules, for [ledger.ReadVerdicts]
 
 	Close func() // must be called
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.

@@ -44,11 +44,11 @@ type Engine struct {
 	refused   refusal    // the last tip that the quarantine refused, if that took long
 	fetched   time.Time  // time of the last attempt to fetch promised objects
 	filter    pause.Filter
-	blocker   pause.Blocker // the paths in the way of the last landing
-	command   pause.Command // the user's git command that the last landing waited for
-	overtaken bool          // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
-	teams     teams.Teams   // the policies as they were read last
-	ignores   []string      // the user's ignore files, as the last cycle found them
+	blocker   pause.Blocker   // the paths in the way of the last landing
+	command   pause.Command   // the user's git command that the last landing waited for
+	overtaken bool            // another process moved one of our refs during the last cycle; twice in a row is not a coincidence
+	teams     teams.Teams     // the policies as they were read last
+	ignores   func() []string // finds the user's ignore files; nil before the first cycle
 	ledgers   ledger.Cache
 	files     fileCount
 }
@@ -128,10 +128,14 @@ func (e *Engine) Writable() bool { return e.unwritable() == nil }
 // RuleFiles returns the paths of the user's files from which the last cycle read rules: the user's policy file and
 // ignore files. Some of them may not exist.
 func (e *Engine) RuleFiles() []string {
-	if e.teams.File == "" {
-		return e.ignores
+	var files []string
+	if e.teams.File != "" {
+		files = append(files, e.teams.File)
 	}
-	return append([]string{e.teams.File}, e.ignores...)
+	if e.ignores != nil {
+		files = append(files, e.ignores()...)
+	}
+	return files
 }
 
 // open returns the exporter, and opens it first if necessary.

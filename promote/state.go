@@ -99,7 +99,7 @@ func (e *Engine) outside(ctx context.Context) (facts, State, error) {
 	if f.before, err = ledger.ReadOutcome(e.Dir()); err != nil {
 		return f, State{}, err
 	}
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), "", f.ledger)
+	verdicts, err := ledger.ReadVerdicts(e.Dir(), ledger.NoRules, f.ledger)
 	if err != nil {
 		return f, State{}, err
 	}
@@ -223,7 +223,7 @@ func (e *Engine) Judged(ctx context.Context) (Judged, error) {
 	if err != nil {
 		return j, err
 	}
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), "", f.ledger)
+	verdicts, err := ledger.ReadVerdicts(e.Dir(), ledger.NoRules, f.ledger)
 	if err != nil {
 		return j, err
 	}

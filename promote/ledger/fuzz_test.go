@@ -65,7 +65,7 @@ func FuzzState(f *testing.F) {
 			stored(t, n.Write(dir), numbersFile(dir))
 		}
 		l := &Ledger{outer: map[gitops.OID]bool{"11": true}}
-		if v, err := ReadVerdicts(dir, "rules", l); err == nil {
+		if v, err := ReadVerdicts(dir, func() string { return "rules" }, l); err == nil {
 			v.changed = true
 			stored(t, v.Save(dir, l), verdictsFile(dir))
 		}

@@ -93,9 +93,10 @@ func (v *Verdict) Word() string {
 // Verdicts holds the gate's findings in the commits that wait, and in commits that landed with a flag.
 type Verdicts struct {
 	Version int       `json:"version"`
-	Under   string    `json:"under"` // fingerprint of the rules
+	Under   string    `json:"under"` // fingerprint of the rules, in a file
 	Commits []Verdict `json:"commits"`
 
+	rules        func() string // fingerprint of the current rules
 	index        map[gitops.OID]int
 	before       map[gitops.OID]*Verdict // verdicts of the file, under any rules
 	withFindings int                     // number of commits with findings
@@ -113,21 +114,28 @@ const (
 
 func verdictsFile(dir string) string { return filepath.Join(dir, "verdicts.json") }
 
-// ReadVerdicts reads the verdicts on the commits of a ledger, where under is the fingerprint of the current rules.
-// Verdicts on waiting commits under other rules are returned only by [Verdicts.Last].
-func ReadVerdicts(dir, under string, l *Ledger) (Verdicts, error) {
-	v := Verdicts{Version: verdictsVersion, Under: under, index: map[gitops.OID]int{}, before: map[gitops.OID]*Verdict{}}
-	stored := Verdicts{Under: under}
+// NoRules is the fingerprint for a reader that asks for no verdict under the current rules.
+func NoRules() string { return "" }
+
+// ReadVerdicts reads the verdicts on the commits of a ledger, where rules returns the fingerprint of the current rules.
+// Verdicts on waiting commits under other rules are returned only by [Verdicts.Last]. The fingerprint takes time, and is
+// computed only for verdicts on waiting commits.
+func ReadVerdicts(dir string, rules func() string, l *Ledger) (Verdicts, error) {
+	v := Verdicts{Version: verdictsVersion, rules: rules, index: map[gitops.OID]int{}, before: map[gitops.OID]*Verdict{}}
+	var stored Verdicts
 	if err := readFile(verdictsFile(dir), verdictsVersion, &stored); err != nil {
 		return v, err
 	}
+	others := false
 	for _, verdict := range stored.Commits {
 		v.before[verdict.Commit] = &verdict
-		if stored.Under == under || l.HasOuter(verdict.Commit) {
+		if l.HasOuter(verdict.Commit) || stored.Under == rules() {
 			v.Add(verdict)
+		} else {
+			others = true
 		}
 	}
-	v.changed = stored.Under != under
+	v.changed = others
 	return v, nil
 }
 
@@ -204,7 +212,7 @@ func (v *Verdicts) Save(dir string, l *Ledger) error {
 	if !v.changed {
 		return nil
 	}
-	kept := Verdicts{Version: v.Version, Under: v.Under}
+	kept := Verdicts{Version: v.Version, Under: v.rules()}
 	flags := v.flagged(l)
 	for _, verdict := range flags[max(0, len(flags)-flagsKept):] {
 		kept.Commits = append(kept.Commits, verdict.brief())

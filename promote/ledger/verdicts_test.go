@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// TestVerdictsUnderRules checks which verdicts count under the rules of another day, and that the fingerprint of the
+// rules is computed only for waiting commits.
+func TestVerdictsUnderRules(t *testing.T) {
+	dir, asked := t.TempDir(), 0
+	rules := func(text string) func() string { return func() string { asked++; return text } }
+	read := func(text string, l *Ledger) Verdicts {
+		t.Helper()
+		v, err := ReadVerdicts(dir, rules(text), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	landed := &Ledger{outer: map[gitops.OID]bool{"11": true}}
+	if v := read("a", landed); v.Of("11") != nil || asked != 0 {
+		t.Errorf("without a file: %+v, rules read %d times", v, asked)
+	}
+	waits := &Ledger{Tail: []Pair{{Inner: "1", Outer: "11"}}, outer: map[gitops.OID]bool{}}
+	v := read("a", waits)
+	v.Add(Verdict{Commit: "11", Inner: "1"})
+	if err := v.Save(dir, waits); err != nil {
+		t.Fatal(err)
+	}
+	asked = 0
+	if v := read("b", landed); v.Of("11") == nil || asked != 0 {
+		t.Errorf("landed: %+v, rules read %d times", v.Of("11"), asked)
+	}
+	if v := read("a", waits); v.Of("11") == nil || asked == 0 {
+		t.Errorf("waiting, the same rules: %+v, rules read %d times", v.Of("11"), asked)
+	}
+	v = read("b", waits)
+	if v.Of("11") != nil || v.Last("11") == nil {
+		t.Errorf("waiting, other rules: %+v, before %+v", v.Of("11"), v.Last("11"))
+	}
+	if err := v.Save(dir, waits); err != nil { // forgets the verdict under the other rules
+		t.Fatal(err)
+	}
+	if v := read("b", waits); v.Last("11") != nil {
+		t.Errorf("after other rules: %+v", v.Last("11"))
+	}
+}
