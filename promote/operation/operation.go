@@ -164,6 +164,16 @@ func (c Chain) ToRedo() (Operation, error) {
 	return undone[len(undone)-1], nil
 }
 
+// UndoOf returns the last undo of a landing, or a zero operation if there is none.
+func (c Chain) UndoOf(landing Operation) Operation {
+	for _, o := range slices.Backward(c) {
+		if o.Kind == Undo && o.Of == landing.Number {
+			return o
+		}
+	}
+	return Operation{}
+}
+
 // Next returns an operation that follows last, or the first one if last is zero.
 func Next(last, o Operation) Operation {
 	o.Previous, o.Number = last.ID, last.Number+1

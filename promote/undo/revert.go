@@ -33,7 +33,7 @@ func Revert(ctx context.Context, e *promote.Engine, number int) (o operation.Ope
 	if made, err = s.commit(ctx, o, tip); err != nil {
 		return o, "", err
 	}
-	return o, made, s.land(ctx, operation.Operation{Kind: operation.Revert, Of: o.Number, Before: tip, After: made}, s.ref("promoted"), nil)
+	return o, made, s.land(ctx, operation.Operation{Kind: operation.Revert, Of: o.Number, Before: tip, After: made}, s.ref("promoted"), renoted{})
 }
 
 // without returns the tree of the branch without the changes of a landing.

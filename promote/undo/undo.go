@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,12 +103,7 @@ func Undo(ctx context.Context, e *promote.Engine, number int) (operation.Operati
 		return o, err
 	}
 	back := operation.Operation{Kind: operation.Undo, Of: o.Number, Before: o.After, After: o.Before}
-	for _, u := range o.Notes {
-		if s.refs[u.Ref] == u.New { // nothing was added to them since
-			back.Notes = append(back.Notes, gitops.RefUpdate{Ref: u.Ref, Old: u.New, New: u.Old})
-		}
-	}
-	if err := s.land(ctx, back, o.PromotedBefore, nil); err != nil {
+	if err := s.land(ctx, back, o.PromotedBefore, renoted{from: o.Notes, without: slices.Concat(o.Landed, s.Ledger.Tail)}); err != nil {
 		return o, errors.Join(err, s.Decisions.Write(e.Dir()))
 	}
 	return o, nil
@@ -212,13 +208,19 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	if e.Repo.Dry {
 		return o, nil
 	}
+	waiting := s.Ledger.Tail
 	s.Ledger.SetTail(o.Landed) // counts once the ref promoted is at its end
 	if err := s.Ledger.Save(); err != nil {
 		return o, err
 	}
-	again := operation.Operation{Kind: operation.Redo, Of: o.Number, Before: o.Before, After: o.After, Notes: o.Notes}
-	if err := s.land(ctx, again, o.After, o.Landed); err != nil {
-		return o, err
+	again := operation.Operation{Kind: operation.Redo, Of: o.Number, Before: o.Before, After: o.After}
+	notes := renoted{from: s.chain.UndoOf(o).Notes, without: waiting, with: o.Landed}
+	for _, u := range o.Notes {
+		notes.like = append(notes.like, u.New)
+	}
+	if err := s.land(ctx, again, o.After, notes); err != nil {
+		s.Ledger.SetTail(waiting)
+		return o, errors.Join(err, s.Ledger.Save())
 	}
 	for _, p := range o.Landed {
 		if r := s.Decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
@@ -228,39 +230,9 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 	return o, s.Decisions.Write(e.Dir())
 }
 
-// renoted returns updates of notes refs for their present values, and the new objects: other notes may have been written since the
-// updates were recorded, and those of the landed commits are added to them.
-func (s *standing) renoted(ctx context.Context, bridge *quarantine.Bridge, look *quarantine.Inspector, recorded []gitops.RefUpdate, landed []ledger.Pair) (updates []gitops.RefUpdate, made []gitops.OID, err error) {
-	for _, u := range recorded {
-		if s.refs[u.Ref] == u.Old {
-			updates = append(updates, u)
-			continue
-		}
-		var notes []quarantine.Note
-		for _, p := range landed {
-			text, err := look.NoteOf(ctx, u.New, p.Outer)
-			if err != nil {
-				return nil, nil, err
-			}
-			if text != nil {
-				notes = append(notes, quarantine.Note{Commit: p.Outer, Text: string(text)})
-			}
-		}
-		now := s.refs[u.Ref]
-		drafted, more, err := bridge.DraftNotes(ctx, look, now, s.Settings.User.String(), notes)
-		if err != nil {
-			return nil, nil, err
-		}
-		if made = append(made, more...); drafted != now {
-			updates = append(updates, gitops.RefUpdate{Ref: u.Ref, Old: now, New: drafted})
-		}
-	}
-	return updates, made, nil
-}
-
 // land makes the operation: it moves the branch with the user's files, and the airlock's refs. If the ref promoted moves,
-// pending commits are built again. landed are the commits whose notes must be there afterwards.
-func (s *standing) land(ctx context.Context, o operation.Operation, promoted gitops.OID, landed []ledger.Pair) error {
+// pending commits are built again.
+func (s *standing) land(ctx context.Context, o operation.Operation, promoted gitops.OID, notes renoted) error {
 	r := s.e.Record
 	o.At, o.Branch = ledger.Timestamp(s.Now), gitops.AnyName(r.Branch)
 	bridge, look, err := s.Bridge(ctx)
@@ -268,7 +240,7 @@ func (s *standing) land(ctx context.Context, o operation.Operation, promoted git
 		return err
 	}
 	var made []gitops.OID
-	if o.Notes, made, err = s.renoted(ctx, bridge, look, o.Notes, landed); err != nil {
+	if o.Notes, made, err = s.updates(ctx, bridge, look, notes); err != nil {
 		return err
 	}
 	op, err := operation.Append(ctx, bridge, look, s.ref(operation.Ref), o, s.Settings.User.String())

@@ -1,0 +1,92 @@
+package undo
+
+import (
+	"context"
+	"slices"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+)
+
+// renoted describes the provenance notes after an operation. Others may have written notes since, which stay.
+type renoted struct {
+	from    []gitops.RefUpdate // the values of the notes refs before and after the operation that is reversed
+	without []ledger.Pair      // commits whose notes go: those that are not pending any more, too
+	with    []ledger.Pair      // commits whose notes come back, as they were before the reversed operation
+	like    []gitops.OID       // notes commits that are used again if they have the wanted notes
+}
+
+// updates returns the updates of the notes refs, and the new objects.
+func (s *standing) updates(ctx context.Context, b *quarantine.Bridge, look *quarantine.Inspector, wanted renoted) (updates []gitops.RefUpdate, made []gitops.OID, err error) {
+	if len(wanted.without)+len(wanted.with) == 0 {
+		return nil, nil, nil
+	}
+	for _, ref := range []string{promote.NotesRef, promote.EgressRef} {
+		now := s.refs[ref]
+		before := gitops.OID("") // the reversed operation
+		base := now
+		if i := slices.IndexFunc(wanted.from, func(u gitops.RefUpdate) bool { return u.Ref == ref }); i >= 0 {
+			if before = wanted.from[i].Old; now == wanted.from[i].New && len(wanted.with) == 0 {
+				base = before // nothing was added since
+			}
+		}
+		notes, err := wanted.notes(ctx, look, before)
+		if err != nil {
+			return nil, nil, err
+		}
+		after, more, err := s.draft(ctx, b, look, base, notes, append(wanted.like, before))
+		if err != nil {
+			return nil, nil, err
+		}
+		if made = append(made, more...); after != now {
+			updates = append(updates, gitops.RefUpdate{Ref: ref, Old: now, New: after})
+		}
+	}
+	return updates, made, nil
+}
+
+// notes returns the removals, and the notes of commits that come back as a notes commit has them.
+func (wanted renoted) notes(ctx context.Context, look *quarantine.Inspector, before gitops.OID) (notes []quarantine.Note, err error) {
+	for _, p := range wanted.without {
+		notes = append(notes, quarantine.Note{Commit: p.Outer})
+	}
+	if before == "" {
+		return notes, nil
+	}
+	for _, p := range wanted.with {
+		text, err := look.NoteOf(ctx, before, p.Outer)
+		if err != nil {
+			return nil, err
+		}
+		if len(text) > 0 {
+			notes = append(notes, quarantine.Note{Commit: p.Outer, Text: string(text)})
+		}
+	}
+	return notes, nil
+}
+
+// draft returns a notes commit with some changes, and the new objects. It returns one of the others if that one has the same notes.
+func (s *standing) draft(ctx context.Context, b *quarantine.Bridge, look *quarantine.Inspector, base gitops.OID, notes []quarantine.Note, others []gitops.OID) (gitops.OID, []gitops.OID, error) {
+	if base == "" && !slices.ContainsFunc(notes, func(n quarantine.Note) bool { return n.Text != "" }) {
+		return "", nil, nil
+	}
+	after, made, err := b.DraftNotes(ctx, look, base, s.Settings.User.String(), notes)
+	if err != nil || len(made) == 0 {
+		return after, nil, err
+	}
+	drafted, err := look.Commit(ctx, after)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, id := range others {
+		if id == "" {
+			continue
+		}
+		if c, err := look.Commit(ctx, id); err == nil && c.Tree == drafted.Tree {
+			return id, nil, nil
+		}
+	}
+	return after, made, nil
+}
