@@ -45,10 +45,11 @@ type Plan struct {
 	Lost  []ledger.Pair
 	found gitops.OID // the commit before the new ones in the first-parent history
 
-	left    map[gitops.OID]bool       // commits of Links and Aside that were set aside in this plan
-	trees   map[gitops.OID]gitops.OID // see [Plan.Tree]
-	blocked map[gitops.OID][]string   // see [Plan.Blocked]
-	before  map[gitops.OID]int        // number of commits set aside before a commit of the agent's first-parent history
+	cut     map[gitops.OID][]gitops.OID // commits that only a dropped merge reaches, by the oldest such merge
+	left    map[gitops.OID]bool         // commits of Links and Aside that were set aside in this plan
+	trees   map[gitops.OID]gitops.OID   // see [Plan.Tree]
+	blocked map[gitops.OID][]string     // see [Plan.Blocked]
+	before  map[gitops.OID]int          // number of commits set aside before a commit of the agent's first-parent history
 }
 
 // New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
@@ -132,6 +133,35 @@ func (p *Plan) arrange(chain []gitops.OID) {
 		}
 	}
 	p.Dropped = len(all) - p.Waits
+	p.cut = p.cutFrom(all)
+}
+
+// cutFrom returns the links that only dropped merges reach, by their merges. all are the links with all their parents.
+func (p *Plan) cutFrom(all []quarantine.Link) map[gitops.OID][]gitops.OID {
+	known, cut := map[gitops.OID]bool{}, map[gitops.OID][]gitops.OID{}
+	for _, l := range p.Links {
+		known[l.Commit] = true
+	}
+	for i, merge := range all {
+		if len(merge.Parents) < 2 || !p.Drops(merge.Commit) {
+			continue
+		}
+		wanted := map[gitops.OID]bool{}
+		for _, id := range merge.Parents[1:] {
+			wanted[id] = true
+		}
+		for _, l := range slices.Backward(all[:i]) { // children before parents
+			if !wanted[l.Commit] || known[l.Commit] {
+				continue
+			}
+			known[l.Commit], cut[merge.Commit] = true, append(cut[merge.Commit], l.Commit)
+			for _, id := range l.Parents {
+				wanted[id] = true
+			}
+		}
+		slices.Reverse(cut[merge.Commit])
+	}
+	return cut
 }
 
 // along returns the links that the commits of a chain reach, parents first. Each link comes right before the first

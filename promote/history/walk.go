@@ -273,7 +273,7 @@ func (p *Plan) Missing(pending []ledger.Pair) map[gitops.OID][]gitops.OID {
 	}
 	for _, l := range p.Links {
 		if p.Drops(l.Commit) {
-			dropped = append(dropped, l.Commit)
+			dropped = append(dropped, p.GoneWith(Aside{Link: l})...)
 		}
 		if !p.LeavesOut(l.Commit) && slices.Contains(p.Chain, l.Commit) {
 			missing[l.Commit] = slices.Clip(dropped)
@@ -294,10 +294,11 @@ func (p *Plan) Missing(pending []ledger.Pair) map[gitops.OID][]gitops.OID {
 	return missing
 }
 
-// GoneWith returns a commit that was set aside, after the dropped ones that only it brings.
+// GoneWith returns a commit that was set aside, after the dropped ones that only it brings, or a dropped commit, after those that only it
+// brings.
 func (p *Plan) GoneWith(a Aside) []gitops.OID {
 	lost := slices.DeleteFunc(slices.Clone(a.Brings), func(id gitops.OID) bool { return !p.Drops(id) })
-	return append(lost, a.Commit)
+	return append(slices.Concat(lost, p.cut[a.Commit]), a.Commit)
 }
 
 // Ends returns the commits at which a landing can end.

@@ -380,10 +380,18 @@ func (j *judgement) blocked(ctx context.Context, held map[gitops.OID]bool) (map[
 // blockedOnBranch does the same if the branch already lacks commits that others have landed without. It applies the
 // change of each commit to the tree of the branch.
 func (j *judgement) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
-	blocked := map[gitops.OID][]string{}
+	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || j.Plan.Drops(id) }
+	brings := history.Brought(j.all, out)
+	for _, a := range j.Plan.Facts.Aside { // it knows those that were dropped before the others landed, too
+		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
+	}
 	ours, err := j.e.Repo.Tree(ctx, j.Tip)
 	for _, l := range j.all {
-		if held[l.Commit] || j.Plan.Drops(l.Commit) || len(l.Parents) == 0 || err != nil {
+		if out(l.Commit) || len(l.Parents) == 0 || err != nil {
+			continue
+		}
+		if slices.ContainsFunc(brings[l.Commit], out) {
+			blocked[l.Commit] = []string{}
 			continue
 		}
 		var base, theirs, tree gitops.OID
