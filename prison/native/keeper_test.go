@@ -80,7 +80,7 @@ type keptState struct {
 	Cgroups                []string
 }
 
-func stateOf(t *testing.T, s prison.Spec) (k keptState) {
+func stateOf(t testing.TB, s prison.Spec) (k keptState) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(s.Dir, "state.json"))
 	if err != nil {

@@ -39,6 +39,18 @@ func (p poll) add(fd, tag int) {
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(tag)}) //nolint:errcheck
 }
 
+// wait waits for events. A short wait is made without the knowledge of Go's scheduler, see awaitSoon.
+func (p poll) wait(events []unix.EpollEvent, ms int) (int, error) {
+	if ms < 0 {
+		return unix.EpollWait(p.epoll, events, ms)
+	}
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(ms), 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), nil
+}
+
 // wake ends the wait.
 func (p poll) wake() {
 	one := binary.NativeEndian.AppendUint64(nil, 1)
@@ -55,7 +67,7 @@ func (r *recorder) tend(link wire.Conn) {
 	var proc procfs
 	events := make([]unix.EpollEvent, 64)
 	for open := true; open; {
-		n, err := unix.EpollWait(r.poll.epoll, events, r.patience())
+		n, err := r.poll.wait(events, r.patience())
 		for _, e := range events[:max(n, 0)] {
 			switch tag := int(e.Fd); tag {
 			case eventTag:
@@ -80,20 +92,31 @@ func (r *recorder) tend(link wire.Conn) {
 	r.flush()
 }
 
-// patience returns how long to wait for an event, in milliseconds. While nothing has to be checked or written, there is no limit.
+// patience returns how long to wait for an event, in milliseconds. When for a while nothing had to be checked or written, there is no
+// limit.
 func (r *recorder) patience() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.quiet++; r.busy() {
+		r.quiet = 0
+	}
+	if r.idle = r.quiet > quietTicks; r.idle {
+		return -1
+	}
+	return int(tick.Milliseconds())
+}
+
+// busy reports whether something has to be checked or written.
+func (r *recorder) busy() bool {
 	if len(r.queue) > 0 {
-		return int(tick.Milliseconds())
+		return true
 	}
 	for _, p := range r.processes {
-		if len(p.calls) > 0 || p.unwritten() {
-			return int(tick.Milliseconds())
+		if len(p.calls) > 0 || p.unwritten() || !p.watched {
+			return true
 		}
 	}
-	r.idle = true
-	return -1
+	return false
 }
 
 func (p *process) unwritten() bool {
@@ -135,6 +158,10 @@ func (r *recorder) check(proc *procfs) {
 	defer r.mu.Unlock()
 	now := time.Now()
 	for _, p := range r.processes {
+		if !p.watched { // most programs have ended before, which saves the time for those
+			r.poll.add(p.fd, p.pid)
+			p.watched = true
+		}
 		if len(p.calls) > 0 && now.Sub(p.calls[len(p.calls)-1].begun) >= checkAfter {
 			r.lookAt(proc, p, now)
 		}
@@ -168,10 +195,13 @@ func (r *recorder) lookAt(proc *procfs, p *process, now time.Time) {
 // flush writes the queue.
 func (r *recorder) flush() {
 	r.mu.Lock()
-	queue := r.queue
-	r.queue = nil
+	queue, unused := r.queue, r.unused
+	r.queue, r.unused = nil, nil
 	r.drained.Broadcast()
 	r.mu.Unlock()
+	for _, fd := range unused {
+		unix.Close(fd)
+	}
 	if len(queue) == 0 {
 		return
 	}

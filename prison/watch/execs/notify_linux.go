@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -43,33 +44,45 @@ func (l listener) prepare() {
 	unix.Syscall(unix.SYS_IOCTL, uintptr(l), setFlags, wakeInSync) //nolint:errcheck // it is only faster
 }
 
-// receive waits for a call. It returns false when no process is left.
-func (l listener) receive(n *notification) bool {
-	for {
-		*n = notification{} // the kernel refuses anything else
-		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(n)))
-		switch e {
-		case 0:
-			return true
-		case unix.EINTR:
-		case unix.ENOENT: // the process was killed meanwhile, or it was the last one
-			if l.abandoned() {
-				return false
-			}
-		default:
-			return false
-		}
-	}
+// receive takes a call that waits. It returns ENOENT if the process was killed meanwhile.
+func (l listener) receive(n *notification) unix.Errno {
+	*n = notification{} // the kernel refuses anything else
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(n)))
+	return e
 }
 
-// await waits for a call, and returns false when no process is left. Kernels before 6.11 wait for ever to receive one then.
+// await waits for a call, and returns false when no process is left.
 func (l listener) await() bool {
 	p := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	if l.awaitSoon(&p[0]) {
+		return p[0].Revents&unix.POLLIN != 0
+	}
 	for {
 		if _, err := unix.Poll(p, -1); err != unix.EINTR {
 			return err == nil && p[0].Revents&unix.POLLIN != 0
 		}
 	}
+}
+
+// soon is how long a thread waits for the next call without the knowledge of Go's scheduler. Programs often start one
+// after the other. A wait that the scheduler knows costs more than the call.
+const soon = 2 * time.Millisecond
+
+// waiters counts the threads in awaitSoon. Each of them holds a processor of Go's scheduler, of which others need some, too.
+var waiters atomic.Int32
+
+// maxWaiters and tend use three of the four processors that a recorder has.
+const maxWaiters = 2
+
+// awaitSoon waits for a moment.
+func (l listener) awaitSoon(p *unix.PollFd) bool {
+	defer waiters.Add(-1)
+	if waiters.Add(1) > maxWaiters {
+		return false
+	}
+	limit := unix.NsecToTimespec(int64(soon))
+	n, _, e := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(p)), 1, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	return e == 0 && n == 1
 }
 
 // abandoned reports whether no process has the filter any more.
@@ -97,7 +110,7 @@ func (l listener) refuse(n *notification, e unix.Errno) bool {
 
 func (l listener) send(a answer) bool {
 	for {
-		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
+		_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 		runtime.KeepAlive(&a)
 		if e != unix.EINTR {
 			return e == 0

@@ -2,10 +2,9 @@ package execs
 
 import (
 	"bytes"
-	"encoding/binary"
-	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,31 +44,44 @@ const (
 	statExit    = 52 - 3
 )
 
-// procfs reads files of /proc without allocating. It belongs to one goroutine.
-type procfs struct{ buffer [8192]byte }
-
-// read returns the beginning of a file, valid until the next call.
-func (p *procfs) read(pid int, name string) []byte {
-	return p.readFile("/proc/" + strconv.Itoa(pid) + "/" + name)
+// procfs reads files of /proc without allocating, and without the knowledge of Go's scheduler, which costs more than the system calls.
+// It belongs to one goroutine.
+type procfs struct {
+	name   [64]byte
+	buffer [8192]byte
 }
 
-func (p *procfs) readFile(path string) []byte {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
+// path returns the path of a file of /proc as the kernel reads it, valid until the next call.
+func (p *procfs) path(before string, number int, after string) *byte {
+	b := strconv.AppendInt(append(p.name[:0], before...), int64(number), 10)
+	_ = append(append(b, after...), 0)
+	return &p.name[0]
+}
+
+// read returns the beginning of a file of a process, valid until the next call.
+func (p *procfs) read(pid int, name string) []byte { return p.readFile("/proc/", pid, name) }
+
+func (p *procfs) readFile(before string, number int, after string) []byte {
+	fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, noFolder, uintptr(unsafe.Pointer(p.path(before, number, after))), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if e != 0 {
 		return nil
 	}
-	defer unix.Close(fd)
-	n, err := unix.Read(fd, p.buffer[:])
-	if err != nil {
+	n, _, e := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&p.buffer[0])), uintptr(len(p.buffer)))
+	unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	if e != 0 {
 		return nil
 	}
 	return p.buffer[:n]
 }
 
+// noFolder stands for no folder: the path is absolute.
+const noFolder = ^uintptr(0)
+
 // link returns the target of a link, or an empty string.
 func (p *procfs) link(pid int, name string) string {
-	n, err := unix.Readlink("/proc/"+strconv.Itoa(pid)+"/"+name, p.buffer[:])
-	if err != nil {
+	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, noFolder, uintptr(unsafe.Pointer(p.path("/proc/", pid, name))),
+		uintptr(unsafe.Pointer(&p.buffer[0])), uintptr(len(p.buffer)), 0, 0)
+	if e != 0 {
 		return ""
 	}
 	return string(p.buffer[:n])
@@ -77,7 +89,7 @@ func (p *procfs) link(pid int, name string) string {
 
 // image reads what a process executes.
 func (p *procfs) image(pid int) (m image) {
-	line := p.read(pid, "stat")
+	line := p.read(pid, "/stat")
 	at := bytes.LastIndexByte(line, ')') // the name of the program before it can contain anything
 	if at < 0 {
 		return image{failed: true}
@@ -110,7 +122,7 @@ type ids struct {
 
 // ids reads the numbers of a process. They are zero for a process that does not exist.
 func (p *procfs) ids(pid int) (n ids) {
-	for line := range bytes.Lines(p.read(pid, "status")) {
+	for line := range bytes.Lines(p.read(pid, "/status")) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		fields := strings.Fields(string(value))
 		if len(fields) == 0 {
@@ -132,7 +144,7 @@ func (p *procfs) ids(pid int) (n ids) {
 
 // inside returns the number inside of the process of a pidfd. It takes half the time of ids.
 func (p *procfs) inside(pidfd int) int {
-	for line := range bytes.Lines(p.readFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))) {
+	for line := range bytes.Lines(p.readFile("/proc/self/fdinfo/", pidfd, "")) {
 		if value, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
 			fields := strings.Fields(string(value)) // one for each namespace; negative without a process
 			if len(fields) == 0 {
@@ -143,88 +155,4 @@ func (p *procfs) inside(pidfd int) int {
 		}
 	}
 	return 0
-}
-
-// memory reads the memory of a process.
-type memory struct{ pid int }
-
-var pageSize = uint64(os.Getpagesize())
-
-// read reads up to len(b) bytes, and returns how many could be read. The kernel counts whole parts only, so that the parts end
-// with the pages.
-func (m memory) read(b []byte, at uint64) int {
-	if len(b) == 0 || at == 0 {
-		return 0
-	}
-	var remote []unix.RemoteIovec
-	for from, left := at, uint64(len(b)); left > 0 && len(remote) < 64; {
-		n := min(left, pageSize-from%pageSize)
-		remote = append(remote, unix.RemoteIovec{Base: uintptr(from), Len: int(n)})
-		from, left = from+n, left-n
-	}
-	local := []unix.Iovec{{Base: &b[0]}}
-	local[0].SetLen(len(b))
-	n, err := unix.ProcessVMReadv(m.pid, local, remote, 0)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// text reads a string that ends with a zero byte. whole is false for one that is longer, or that cannot be read.
-func (m memory) text(at uint64, most int) (text string, whole bool) {
-	var b []byte
-	for n := 256; ; n *= 8 {
-		b = make([]byte, min(n, most+1))
-		got := m.read(b, at)
-		if i := bytes.IndexByte(b[:got], 0); i >= 0 {
-			return string(b[:i]), true
-		}
-		if got < len(b) || len(b) > most {
-			return string(b[:min(got, most)]), false
-		}
-	}
-}
-
-// list reads the strings of a list of pointers that ends with a zero pointer.
-func (m memory) list(at uint64, most int) (list []string, whole bool) {
-	const pointer, chunk = 8, 64
-	if at == 0 {
-		return nil, true
-	}
-	for b := make([]byte, pointer*chunk); ; at += pointer * chunk {
-		got := m.read(b, at)
-		for i := 0; i+pointer <= got; i += pointer {
-			p := binary.NativeEndian.Uint64(b[i:])
-			if p == 0 {
-				return list, true
-			}
-			text, whole := m.text(p, most)
-			if list, most = append(list, text), most-len(text)-1; !whole || most <= 0 {
-				return list, false
-			}
-		}
-		if got < len(b) {
-			return list, false
-		}
-	}
-}
-
-// given reads what the kernel gave to the program of a process: the strings lie one after the other, the arguments, the
-// environment and the path. more is the length of the path that is expected.
-func (m memory) given(i image, more int) (g given, ok bool) {
-	size := min(i.argTo-i.argFrom, maxArguments)
-	if i.argTo < i.argFrom {
-		return g, false
-	}
-	b := make([]byte, size)
-	if m.read(b, i.argFrom) < len(b) {
-		return g, false
-	}
-	g.cut = size < i.argTo-i.argFrom
-	if size > 0 {
-		g.argv = strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-	}
-	g.path, ok = m.text(i.enTo, more)
-	return g, ok
 }

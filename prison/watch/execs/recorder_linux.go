@@ -11,6 +11,9 @@ import (
 const (
 	// tick is how often waiting work is done while there is any.
 	tick = 20 * time.Millisecond
+	// quietTicks is how many ticks without work there are before tend waits without a limit. A call that has to end such a wait
+	// takes longer.
+	quietTicks = 50
 	// checkAfter is the age at which a program is checked that has neither ended nor executed another one.
 	checkAfter = 10 * time.Millisecond
 	// writeAfter is the age at which a record is written before the program has ended.
@@ -29,14 +32,17 @@ type recorder struct {
 	mask    func([]string) []string
 	out     *file
 	poll    poll
-	scratch procfs // of inspect, which needs the lock
+	outside namespace // of this process
+	scratch procfs    // of inspect, which needs the lock
 
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
 	processes map[int]*process
 	gone      map[int]*process // ended a moment ago, and may still be somebody's parent
 	queue     []Record
-	idle      bool // tend waits without a limit
+	unused    []int // descriptors that tend closes
+	idle      bool  // tend waits without a limit
+	quiet     int   // ticks without work
 }
 
 // process is a process that has executed a program.
@@ -45,6 +51,7 @@ type process struct {
 	depth               int // 1 for a process that init has started
 	started             uint64
 	fd                  int      // a pidfd
+	watched             bool     // tend waits for its end
 	calls               []*entry // it is not known yet which of them was carried out
 	first, last         *entry   // programs that ran, whose records end with the process
 	code                *int     // the exit status that a thread has given
@@ -65,20 +72,24 @@ type answerer struct {
 	*recorder
 	listener listener
 	slot     *slot
-	polls    bool     // other listeners outlive this one
-	hidden   []string // see [Given]
+	within   namespace // of the processes
+	hidden   []string  // see [Given]
 	digests  digests
 	proc     procfs
 }
 
 // answer handles calls until no process is left.
 func (r *answerer) answer() {
+	defer func() { r.within.close() }()
 	n := &r.slot.now
-	if n.id != 0 { // a previous recorder has received it
-		r.take(n)
-	}
-	for (!r.polls || r.listener.await()) && r.listener.receive(n) {
-		r.take(n)
+	for e := unix.Errno(0); e == 0 || e == unix.ENOENT || e == unix.EINTR; e = r.listener.receive(n) {
+		if n.id != 0 { // the first one was received by a previous recorder
+			r.take(n)
+			n.id = 0
+		}
+		if !r.listener.await() {
+			return
+		}
 	}
 }
 
@@ -101,14 +112,14 @@ func (r *answerer) execute(n *notification) {
 		r.slot.entering = false
 		return
 	}
-	c, check := readCall(n)
+	c, check := readCall(n, r.proc.buffer[:])
 	if check || slices.Contains(r.hidden, c.path) {
 		r.listener.proceed(n)
 		return
 	}
 	thread := int(n.thread)
 	e := &entry{call: c, thread: thread, begun: time.Now(), before: r.proc.image(thread)}
-	e.CWD = r.proc.link(thread, "cwd")
+	e.CWD = r.proc.link(thread, "/cwd")
 	p, fresh := r.processOf(thread, e.before)
 	if rule := r.rules.refuses(e.CWD, c, func() string { return r.digests.of(thread, e.CWD, c) }); rule != "" {
 		e.Deny = &rule
@@ -132,7 +143,7 @@ func (r *answerer) answerCall(n *notification, e *entry) bool {
 func (r *answerer) processOf(thread int, now image) (p *process, fresh bool) {
 	group := thread
 	if now.threads > 1 {
-		group = r.proc.ids(thread).group
+		group = r.group(thread)
 	}
 	r.mu.Lock()
 	p = r.processes[group]
@@ -150,10 +161,11 @@ func (r *answerer) processOf(thread int, now image) (p *process, fresh bool) {
 	if group != thread {
 		p.started = 0
 	}
-	if p.fd, _ = unix.PidfdOpen(group, 0); p.fd <= 0 {
-		p.fd = -1
+	p.fd = -1
+	if fd, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(group), 0, 0); e == 0 {
+		p.fd = int(fd)
 	}
-	p.inside = r.proc.inside(p.fd)
+	p.inside = r.insideOf(p)
 	p.parent, p.depth = r.descent(now.parent)
 	return p, true
 }
@@ -173,7 +185,6 @@ func (r *recorder) enter(p *process, e *entry, fresh bool) {
 	if fresh && p.fd >= 0 {
 		r.processes[p.pid] = p
 		delete(r.gone, p.pid)
-		r.poll.add(p.fd, p.pid)
 	}
 	switch {
 	case e.Deny != nil:
@@ -238,7 +249,7 @@ func (r *answerer) exit(n *notification) {
 	p := r.processes[thread]
 	r.mu.Unlock()
 	if p == nil && whole {
-		if group := r.proc.ids(thread).group; group != thread {
+		if group := r.group(thread); group != thread {
 			r.mu.Lock()
 			p = r.processes[group]
 			r.mu.Unlock()
@@ -305,7 +316,7 @@ func (r *recorder) inspect(p *process, now image) (f found) {
 		longest = max(longest, len(e.call.path))
 	}
 	f.given, f.ok = memory{p.pid}.given(now, longest)
-	f.exe = r.scratch.link(p.pid, "exe")
+	f.exe = r.scratch.link(p.pid, "/exe")
 	return f
 }
 
@@ -358,7 +369,7 @@ func (r *recorder) end(p *process, at *time.Time) {
 		now = *at
 	}
 	delete(r.processes, p.pid)
-	unix.Close(p.fd)
+	r.unused = append(r.unused, p.fd)
 	if len(r.gone) >= maxGone {
 		clear(r.gone)
 	}
@@ -375,8 +386,9 @@ func (r *recorder) end(p *process, at *time.Time) {
 	r.hurry()
 }
 
-// readCall reads path and arguments of a call from the memory of the process. check reports that the call only checks a file.
-func readCall(n *notification) (c call, check bool) {
+// readCall reads path and arguments of a call from the memory of the process, with a buffer. check reports that the call only checks
+// a file.
+func readCall(n *notification, buffer []byte) (c call, check bool) {
 	m := memory{int(n.thread)}
 	path, argv := n.args[0], n.args[1]
 	at := false
@@ -386,13 +398,11 @@ func readCall(n *notification) (c call, check bool) {
 		}
 		path, argv, at = n.args[1], n.args[2], true
 	}
-	text, whole := m.text(path, maxPath)
-	c.path = text
+	whole, all := false, false
+	c.path, whole, c.argv, all = m.arguments(buffer, path, argv)
 	if at {
-		c.path = pathAt(int32(n.args[0]), text)
+		c.path = pathAt(int32(n.args[0]), c.path)
 	}
-	var all bool
-	c.argv, all = m.list(argv, maxArguments)
 	c.cut = !whole || !all
 	return c, false
 }

@@ -84,7 +84,7 @@ func record(config []byte, mask func([]string) []string) int {
 	if err != nil {
 		return 1 // the prison did not come to be
 	}
-	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]*process{}}
+	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]*process{}, outside: namespaceOf("self")}
 	r.drained = sync.NewCond(&r.mu)
 	if r.rules, err = ParseRules(wire.UnpackAll(c.Deny)); err != nil {
 		return 1
@@ -115,7 +115,7 @@ func (r *recorder) listen(g Given, files []*os.File) {
 		defer files[0].Close()
 		runtime.LockOSThread()
 		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and it is only faster
-		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], polls: g.Enters, hidden: g.Hidden, digests: digests{map[contentID]string{}}}
+		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, digests: digests{map[contentID]string{}}}
 		a.listener.prepare()
 		a.answer()
 	}()

@@ -23,8 +23,9 @@ const (
 )
 
 // environment lets a recorder answer and write at the same time, also on a machine with one processor. It collects garbage
-// rarely, since a process inside may wait meanwhile.
-var environment = []string{"GOGC=200", "GOMAXPROCS=4"}
+// only when its memory reaches a limit, since a process inside may wait meanwhile. Go's scheduler does not interrupt waits that
+// take a moment only.
+var environment = []string{"GOGC=off", "GOMEMLIMIT=48MiB", "GOMAXPROCS=4", "GODEBUG=asyncpreemptoff=1"}
 
 // Config describes the record of a prison.
 type Config struct {

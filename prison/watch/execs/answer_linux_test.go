@@ -1,0 +1,98 @@
+package execs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAnsweredCallIsForgotten checks that a recorder which waits for a call does not seem to work on the previous one. Its keeper would
+// replace it, and the successor would record that call again.
+func TestAnsweredCallIsForgotten(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	w.Close() // a listener without processes
+	s := slot{now: notification{id: 7, number: unix.SYS_GETPID}}
+	a := answerer{recorder: &recorder{}, listener: listener(r.Fd()), slot: &s, within: -1}
+	a.answer()
+	if s.now.id != 0 {
+		t.Errorf("call %d seems to wait for an answer", s.now.id)
+	}
+}
+
+// TestArguments reads arguments of every form, with and without the first, short read.
+func TestArguments(t *testing.T) {
+	long := strings.Repeat("x", 3*firstWord)
+	many := slices.Repeat([]string{"word"}, 100)
+	for _, words := range [][]string{{}, {""}, {"a"}, {"a", "", "b c"}, {long, "b"}, {"a", long}, many, slices.Repeat([]string{long}, 60), slices.Repeat([]string{long}, 100)} {
+		pointers := make([]uintptr, 0, len(words)+1)
+		for _, w := range words {
+			b, _ := unix.BytePtrFromString(w)
+			pointers = append(pointers, uintptr(unsafe.Pointer(b)))
+			kept = append(kept, b)
+		}
+		pointers = append(pointers, 0)
+		path, _ := unix.BytePtrFromString("/" + long)
+		kept = append(kept, path)
+		at := uint64(uintptr(unsafe.Pointer(&pointers[0])))
+		m := memory{os.Getpid()}
+		buffer := make([]byte, 8192)
+		name, whole, got, all := m.arguments(buffer, uint64(uintptr(unsafe.Pointer(path))), at)
+		want, wantAll := m.list(at, maxArguments)
+		if !slices.Equal(got, want) || all != wantAll || name != "/"+long || !whole {
+			t.Errorf("%d words: %d %v, want %d %v", len(words), len(got), all, len(want), wantAll)
+		}
+		if all && !slices.Equal(got, words) && len(words) > 0 {
+			t.Errorf("%q became %q", words, got)
+		}
+	}
+	if _, _, got, all := (memory{os.Getpid()}).arguments(make([]byte, 8192), 0, 8); len(got) > 0 || all {
+		t.Errorf("unreadable arguments: %q, %v", got, all)
+	}
+}
+
+var kept []*byte
+
+// TestNumbers compares the numbers that the kernel gives with those of the files of /proc.
+func TestNumbers(t *testing.T) {
+	c := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()         //nolint:errcheck // it is killed
+	defer c.Process.Kill() //nolint:errcheck // it runs
+	a := answerer{recorder: &recorder{outside: namespaceOf("self")}, within: -1}
+	fd, err := unix.PidfdOpen(c.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := a.insideOf(&process{pid: c.Process.Pid, fd: fd}), a.proc.inside(fd); got != want || want != a.proc.ids(c.Process.Pid).inside {
+		t.Errorf("inside %d, want %d", got, want)
+	}
+	threads, _ := filepath.Glob("/proc/self/task/*")
+	for _, thread := range threads {
+		var n int
+		if n = int(parse(filepath.Base(thread))); a.group(n) != os.Getpid() && a.proc.ids(n).group != 0 {
+			t.Errorf("thread %d is of process %d", n, a.group(n))
+		}
+	}
+	if exe := a.proc.link(c.Process.Pid, "/exe"); !strings.HasSuffix(exe, "/sleep") && !strings.Contains(exe, "busybox") && !strings.HasSuffix(exe, "/coreutils") {
+		t.Errorf("exe %q", exe)
+	}
+}
+
+func parse(s string) (n uint64) {
+	for _, c := range s {
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+package execs
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// numberIn is NS_GET_TGID_IN_PIDNS, from Linux 6.11 on: the number that a process, or the process of a thread, has in a pid
+// namespace. It takes a twentieth of the time of a file of /proc.
+const numberIn = 0x8004b709
+
+// namespace is a pid namespace, or -1 for one that could not be opened.
+type namespace int
+
+// namespaceOf opens the pid namespace of a process, as "self" or a number.
+func namespaceOf(process string) namespace {
+	fd, err := unix.Open("/proc/"+process+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	return namespace(fd)
+}
+
+// number returns the number of a thread's process in the namespace. ok is false where the kernel cannot tell it.
+func (s namespace) number(thread int) (n int, ok bool) {
+	if s < 0 {
+		return 0, false
+	}
+	r, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(s), numberIn, uintptr(thread))
+	return int(r), e == 0 && r > 0
+}
+
+func (s namespace) close() {
+	if s >= 0 {
+		unix.Close(int(s))
+	}
+}
+
+// group returns the process of a thread, as a number outside, or 0 without one.
+func (r *answerer) group(thread int) int {
+	if n, ok := r.outside.number(thread); ok {
+		return n
+	}
+	return r.proc.ids(thread).group
+}
+
+// insideOf returns the number inside of a process.
+func (r *answerer) insideOf(p *process) int {
+	if r.within < 0 {
+		r.within = namespaceOf(strconv.Itoa(p.pid))
+	}
+	if n, ok := r.within.number(p.pid); ok {
+		return n
+	}
+	return r.proc.inside(p.fd)
+}
