@@ -123,11 +123,14 @@ func (k Keeper) directOver(slot int, result Result, known bool) (Result, bool, e
 // launchedOver is over for the launched command.
 func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known, now bool) (Result, bool, error) {
 	if !known {
+		if !now && k.busy() { // it may be about to launch, and what is known is about the command before
+			return result, false, nil
+		}
 		l, err := k.Prisons.Launched(ctx, k.Record)
 		if err != nil || l != nil && !l.Exited {
 			return result, false, err
 		}
-		if l != nil && l.Status == killed && !now && k.stopping() {
+		if l != nil && l.Status == killed && !now && k.busy() {
 			return result, false, nil
 		}
 		runs, err := k.Prisons.Runs(ctx, k.Record)
@@ -146,9 +149,9 @@ func (k Keeper) launchedOver(ctx context.Context, slot int, result Result, known
 	return result, now || k.Now().Sub(result.At) >= settle, nil
 }
 
-// stopping reports whether a command may be ending the prison. It holds the lock meanwhile, and a prison that still runs at that
-// moment would make what it ended look like a failure.
-func (k Keeper) stopping() bool {
+// busy reports whether another command holds the lock. It may be ending the prison, and a prison that still runs at that moment
+// would make what it ended look like a failure.
+func (k Keeper) busy() bool {
 	unlock, err := k.Prisons.Store.TryLock()
 	if err == nil {
 		unlock()
