@@ -43,3 +43,12 @@ func holds(pid int, _ string) bool { return pid > 0 }
 func lockHolder(string) int { return 0 }
 
 func holderOf(string) Holder { return Holder{} }
+
+// KeepDescriptors closes the caller's descriptors, except the standard streams, in processes that this one starts. A daemon that
+// outlives this process would otherwise hold a lock of the caller, or the pipe with which another process waits for the end of
+// this one.
+func KeepDescriptors() {
+	for fd := 3; fd < 256; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/daemon"
 )
 
 // The keys of the program's metadata.
@@ -67,7 +68,7 @@ func addHelp(c *cli.Command) {
 // Run runs one command line of the program and returns its exit status.
 func Run(app *cli.App, argv []string) int {
 	syscall.Umask(syscall.Umask(0) &^ 0o700) // the program needs access to the files that it creates
-	session.KeepDescriptors()
+	daemon.KeepDescriptors()
 	ctx, stop := untilSignal()
 	defer stop()
 	own, inside := splitCommand(argv)

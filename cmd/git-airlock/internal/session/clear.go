@@ -61,7 +61,7 @@ func (s *Session) clear(ctx context.Context, r airlock.Record, discard bool) err
 		return err
 	}
 	if r.Phase == airlock.Running || r.Phase == airlock.Stopped {
-		if err := s.letGo(ctx, &r, discard); err != nil {
+		if err := s.haltToClear(ctx, &r, discard); err != nil {
 			return err
 		}
 		if s.Recorder != nil {
@@ -87,8 +87,8 @@ func save(store airlock.Store, r airlock.Record) error {
 	return nil
 }
 
-// letGo stops an airlock if no work would be lost, or if discard is set. Otherwise it refuses and changes nothing.
-func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) error {
+// haltToClear stops an airlock if no work would be lost, or if discard is set. Otherwise it refuses and changes nothing.
+func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bool) error {
 	if discard {
 		l := s.landing(*r)
 		l.landFirst(ctx)
@@ -96,10 +96,10 @@ func (s *Session) letGo(ctx context.Context, r *airlock.Record, discard bool) er
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.haltSoon(ctx, *r); err != nil {
+		if err := s.haltQuickly(ctx, *r); err != nil {
 			return err
 		}
-		return s.mendHalf(ctx, r)
+		return s.repairLanding(ctx, r)
 	}
 	if err := errors.Join(s.losses(ctx, *r), ctx.Err()); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (s *Session) lockWithin(ctx context.Context, patience time.Duration) (func(
 	return s.lock(ctx)
 }
 
-// haltSoon is Halt without long waits for cycles of the daemon and of other commands.
-func (s *Session) haltSoon(ctx context.Context, r airlock.Record) error {
+// haltQuickly is Halt without long waits for cycles of the daemon and of other commands.
+func (s *Session) haltQuickly(ctx context.Context, r airlock.Record) error {
 	soon, cancel := context.WithTimeout(ctx, cycleTime)
 	defer cancel()
 	if err := s.Prisons().Halt(soon, r); err != nil {
@@ -210,8 +210,8 @@ func (l landing) landFirst(ctx context.Context) {
 	}
 }
 
-// mendHalf finishes or rolls back an interrupted landing. This is impossible after its journal is removed.
-func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
+// repairLanding finishes or rolls back an interrupted landing. This is impossible after its journal is removed.
+func (s *Session) repairLanding(ctx context.Context, r *airlock.Record) error {
 	engine := s.Engine(*r)
 	defer engine.Close()
 	soon, cancel := context.WithTimeout(ctx, mendTime)
@@ -234,7 +234,7 @@ func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 		refused = &environment.Refusal{Text: fmt.Sprintf("it can be neither finished nor taken back in %s", mendTime),
 			Next: []string{"git config --get-regexp '^filter[.]'  # a filter that does not end?"}}
 	case ctx.Err() == nil && !errors.Is(err, airlock.ErrBusy):
-		refused = hindered(s.Repo, err)
+		refused = cannotRepair(s.Repo, err)
 	}
 	if refused != nil {
 		if len(refused.Next) == 0 { // the same command would be refused again
@@ -251,8 +251,8 @@ func (s *Session) mendHalf(ctx context.Context, r *airlock.Record) error {
 	return errors.Join(err, save(s.Store, *r))
 }
 
-// hindered returns the refusal for an interrupted landing that cannot be finished or rolled back, with the next commands.
-func hindered(repo *gitops.Repository, err error) *environment.Refusal {
+// cannotRepair returns the refusal for an interrupted landing that cannot be finished or rolled back, with the next commands.
+func cannotRepair(repo *gitops.Repository, err error) *environment.Refusal {
 	if gitops.NoRoom(err) {
 		return &environment.Refusal{Text: "no space left on the device of the repository", Next: []string{"df -h " + gitops.Pasteable(repo.CommonDir)}}
 	}
@@ -267,6 +267,10 @@ func (l landing) losses(ctx context.Context) error {
 	if err == nil {
 		state, err = l.engine.State(ctx) // a missing workspace is not an error: nothing can be lost
 	}
+	var start []string
+	if l.engine.Record.Phase != airlock.Running {
+		start = []string{"git airlock start"}
+	}
 	var refused *environment.Refusal
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, airlock.ErrBusy):
@@ -277,17 +281,12 @@ func (l landing) losses(ctx context.Context) error {
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused
 	case state.Uncommitted > 0:
-		hints := []string{"git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard}
-		if l.engine.Record.Phase != airlock.Running {
-			hints = append([]string{"git airlock start"}, hints...)
-		}
-		return &environment.Refusal{Text: words.Count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost", Next: hints}
+		return &environment.Refusal{Text: words.Count(state.Uncommitted, "uncommitted change") + " in the workspace would be lost",
+			Next: append(start, "git airlock visit -- git status", "git airlock promote --rescue  # keeps it, as a commit", discard)}
 	case len(state.OtherRefs) > 0:
-		w, hints := state.OtherRefs[0], []string{MergeCommand(state.OtherRefs[0]), discard}
-		if l.engine.Record.Phase != airlock.Running {
-			hints = append([]string{"git airlock start"}, hints...)
-		}
-		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref), Next: hints}
+		w := state.OtherRefs[0]
+		return &environment.Refusal{Text: fmt.Sprintf("%s on %s would be lost: only main lands", words.Count(w.Commits, "commit"), w.Ref),
+			Next: append(start, MergeCommand(w), discard)}
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func (s *Session) Credential(ctx context.Context, name string) (n Network, probl
 	return n, errors.Join(problems...), nil
 }
 
-// LedgerDir returns the folder with the ledger of the airlock here, which may be empty.
+// LedgerDir returns the folder of the ledger of the airlock here. The folder may not exist yet.
 func (s *Session) LedgerDir(ctx context.Context) (string, error) {
 	r, err := s.Here(ctx)
 	if err != nil {

@@ -93,7 +93,7 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 	if landed > 0 {
 		l.report.Say("landed %s on %s", words.Count(landed, "commit"), branch)
 	}
-	hintAtNotes(l.store, l.report, l.engine.Record.ID, o.Total)
+	HintAtNotes(l.store, l.report, l.engine.Record.ID, o.Total)
 	if len(o.Holds) == 0 && o.Pending == 0 {
 		if landed <= 0 {
 			l.report.Say("nothing is left to land on %s", branch)
@@ -104,11 +104,7 @@ func (l landing) tellLanded(o ledger.Outcome, before int) error {
 }
 
 // HintAtNotes prints once, after the first commit of an airlock has landed, how to show its notes.
-func (s *Session) HintAtNotes(r airlock.Record, landed int) {
-	hintAtNotes(s.Store, s.Report, r.ID, landed)
-}
-
-func hintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
+func HintAtNotes(store airlock.Store, report Reporter, id string, landed int) {
 	if landed > 0 && store.MarkHintShown(id) {
 		report.Hint("git log --notes=airlock  # shows the origin of landed commits")
 	}

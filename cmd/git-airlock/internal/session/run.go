@@ -17,9 +17,9 @@ func (s *Session) Run(ctx context.Context, request Request, execute func(context
 	r, leave, err := s.ensure(ctx, request)
 	if ctx.Err() != nil && r.ID != "" && s.Store.StopsAfterUse(r.ID) {
 		if leave != nil {
-			leave() // goOut stops the airlock only if no command uses it, and this one does
+			leave() // promoteAndStop stops the airlock only if no command uses it, and this one does
 		}
-		err = errors.Join(ctx.Err(), s.goOut(context.WithoutCancel(ctx), r, 0))
+		err = errors.Join(ctx.Err(), s.promoteAndStop(context.WithoutCancel(ctx), r, 0))
 	}
 	if err != nil {
 		return err, nil
@@ -34,11 +34,11 @@ func (s *Session) Run(ctx context.Context, request Request, execute func(context
 	}
 	ran = execute(ctx, r)
 	leave()
-	return ran, s.goOut(context.WithoutCancel(ctx), r, before)
+	return ran, s.promoteAndStop(context.WithoutCancel(ctx), r, before)
 }
 
-// goOut promotes, and stops an airlock that a run has started, if no other command is running in it.
-func (s *Session) goOut(ctx context.Context, r airlock.Record, before int) error {
+// promoteAndStop promotes, and stops an airlock that a run has started, if no other command is running in it.
+func (s *Session) promoteAndStop(ctx context.Context, r airlock.Record, before int) error {
 	if !s.Store.StopsAfterUse(r.ID) {
 		return s.land(ctx, r, before)
 	}
@@ -47,7 +47,7 @@ func (s *Session) goOut(ctx context.Context, r airlock.Record, before int) error
 		return err
 	}
 	defer unlock()
-	done, err := s.Store.LastOut(r.ID)
+	done, err := s.Store.LockUnused(r.ID)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return ErrCleared

@@ -30,7 +30,7 @@ func (s *Session) Start(ctx context.Context, q Request) error {
 // start implements Start. With forRun the last run in the airlock stops it. started reports whether the prison was not running
 // before.
 func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.Record, started bool, err error) {
-	r, setup, started, err := s.bringUp(ctx, q, forRun)
+	r, setup, started, err := s.ensureRunning(ctx, q, forRun)
 	if err == nil && started {
 		err = s.trust(ctx, r)
 	}
@@ -46,9 +46,9 @@ func (s *Session) start(ctx context.Context, q Request, forRun bool) (r airlock.
 	return r, started, s.launch(ctx, r, q)
 }
 
-// bringUp makes sure that prison and daemon are running. It resolves a request before it takes the lock, and again if the
+// ensureRunning makes sure that prison and daemon are running. It resolves a request before it takes the lock, and again if the
 // situation has changed by then.
-func (s *Session) bringUp(ctx context.Context, q Request, forRun bool) (r airlock.Record, setup environment.Setup, started bool, err error) {
+func (s *Session) ensureRunning(ctx context.Context, q Request, forRun bool) (r airlock.Record, setup environment.Setup, started bool, err error) {
 	for tries := 3; ; tries-- {
 		here, err := s.binding().living()
 		if err != nil {
@@ -66,19 +66,20 @@ func (s *Session) bringUp(ctx context.Context, q Request, forRun bool) (r airloc
 		if err != nil {
 			return r, setup, false, err
 		}
-		r, started, again, err := s.carryOut(ctx, c, forRun)
+		r, started, again, err := s.startLocked(ctx, c, forRun)
 		unlock()
 		if !again || err != nil {
 			return r, c.setup, started, err
 		}
 		if tries == 0 {
-			return r, setup, false, &environment.Refusal{Text: "the branch changed while its environment was being made", Next: []string{"git airlock start"}}
+			return r, setup, false, &environment.Refusal{Text: "another command changed the branch or its airlock meanwhile", Next: []string{"git airlock start"}}
 		}
 	}
 }
 
-// carryOut carries out a resolved request, unless the situation has changed. The caller holds the lock.
-func (s *Session) carryOut(ctx context.Context, c resolved, forRun bool) (r airlock.Record, started, again bool, err error) {
+// startLocked starts or resumes the airlock of a resolved request. again reports that the situation has changed, and that nothing
+// was done. The caller holds the lock.
+func (s *Session) startLocked(ctx context.Context, c resolved, forRun bool) (r airlock.Record, started, again bool, err error) {
 	here, err := s.binding().swept(ctx)
 	if err != nil {
 		return r, false, false, err
@@ -88,7 +89,7 @@ func (s *Session) carryOut(ctx context.Context, c resolved, forRun bool) (r airl
 	}
 	if here == nil {
 		started = true
-		r, err = c.begin(ctx)
+		r, err = c.create(ctx)
 	} else {
 		started = !c.runs && !s.Dry
 		r, err = c.resume(ctx, *here)
@@ -102,10 +103,10 @@ func (s *Session) carryOut(ctx context.Context, c resolved, forRun bool) (r airl
 	return r, started, false, err
 }
 
-// begin makes a new airlock. If it fails, it leaves nothing behind.
-func (c resolved) begin(ctx context.Context) (airlock.Record, error) {
+// create makes a new airlock. If it fails, it leaves nothing behind.
+func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 	s := c.session
-	changes := beside(func() (int, error) { return s.Repo.Changes(ctx) })
+	changes := inBackground(func() (int, error) { return s.Repo.Changes(ctx) })
 	exclude, err := inbound.Excluded(ctx, s.Repo, s.Config, nil)
 	if err != nil {
 		return airlock.Record{}, err
@@ -145,55 +146,77 @@ func (c resolved) begin(ctx context.Context) (airlock.Record, error) {
 // build makes all parts of an airlock: it takes the snapshot while the prison starts, fills the workspace, and starts the daemon.
 // When it returns, none of its goroutines is running. changes counts the user's uncommitted changes.
 func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.Patterns, changes func() (int, error)) error {
+	box, err := c.preparePrison(ctx, r)
+	if err != nil {
+		return err
+	}
+	taken := c.takeSnapshot(ctx, *r, exclude)
+	defer taken() //nolint:errcheck // the call below returns the error
+	// Count before the workspace exists, because git ignores the workspace only from now on.
+	if _, err := changes(); err != nil {
+		return err
+	}
+	started, wait, err := box.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer wait()
+	snap, err := taken()
+	if err == nil {
+		err = c.secrets.verdict(c.session.Report)
+	}
+	if err == nil {
+		err = c.fillWorkspace(ctx, r, box, snap, started)
+	}
+	if err != nil {
+		return err
+	}
+	r.Phase = airlock.Running
+	if err := c.session.Store.Save(*r); err != nil {
+		return err
+	}
+	return startDaemon(c.session.Repo, c.session.Store, c.session.Now, *r)
+}
+
+// preparePrison makes the folder and the network of an airlock's prison. The prison is not started.
+func (c resolved) preparePrison(ctx context.Context, r *airlock.Record) (box prisons.Making, err error) {
 	s := c.session
 	r.Session = identity.SessionID(s.Now(), r.ID)
 	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ())
 	if err != nil {
-		return err
+		return box, err
 	}
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
-		return err
+		return box, err
 	}
-	if spec, err = c.withNetwork(spec); err != nil {
-		return err
-	}
-	box := prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Report: s.Report}
-	_, taken := s.Report.Begin("taking the snapshot")
-	defer taken()
-	take := beside(func() (*snapshot.Snapshot, error) {
-		dir := s.Prisons().Quarantine(*r)
+	spec, err = c.withNetwork(spec)
+	return prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Report: s.Report}, err
+}
+
+// takeSnapshot takes the snapshot in the background, and then begins to search it for secrets. taken waits for the snapshot.
+func (c resolved) takeSnapshot(ctx context.Context, r airlock.Record, exclude ignore.Patterns) (taken func() (*snapshot.Snapshot, error)) {
+	s := c.session
+	_, endProgress := s.Report.Begin("taking the snapshot")
+	result := inBackground(func() (*snapshot.Snapshot, error) {
+		dir := s.Prisons().Quarantine(r)
 		snap, err := snapshot.Take(ctx, s.Repo, dir, c.base, exclude, r.Ghost)
 		if err == nil {
 			c.secrets.begin(quarantine.Open(dir, r.Format))
 		}
 		return snap, err
 	})
-	defer take() //nolint:errcheck // the call below returns the error
-	// Count before the workspace exists, because git ignores the workspace only from now on.
-	if _, err := changes(); err != nil {
-		return err
+	return func() (*snapshot.Snapshot, error) {
+		defer endProgress()
+		return result()
 	}
-	start, wait, err := box.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer wait()
-	snap, err := take()
-	taken()
-	if err == nil {
-		err = c.secrets.verdict(s.Report)
-	}
-	if err != nil {
-		return err
-	}
-	return c.complete(ctx, r, box, snap, start)
 }
 
-// complete puts a snapshot into the prison that start waits for, and starts the daemon.
-func (c resolved) complete(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, start func() (prison.Isolation, error)) error {
+// fillWorkspace puts a snapshot into the workspace, if possible before the prison runs, and otherwise from inside. started waits for
+// the prison.
+func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, started func() (prison.Isolation, error)) error {
 	s := c.session
 	filled := box.FillBeforehand(ctx, snap, c.include)
-	isolation, err := start()
+	isolation, err := started()
 	if err != nil {
 		return err
 	}
@@ -202,22 +225,16 @@ func (c resolved) complete(ctx context.Context, r *airlock.Record, box prisons.M
 	if err := s.Prisons().CheckInside(ctx, *r, c.setup); err != nil {
 		return err
 	}
-	mark := beside(func() (any, error) { return nil, markBase(ctx, s.Repo, *r) })
+	marked := inBackground(func() (any, error) { return nil, markBase(ctx, s.Repo, *r) })
 	if !filled {
 		err = box.Fill(ctx, snap, c.include)
 	}
-	if _, markErr := mark(); err != nil || markErr != nil {
-		return errors.Join(err, markErr)
-	}
-	r.Phase = airlock.Running
-	if err := s.Store.Save(*r); err != nil {
-		return err
-	}
-	return startDaemon(s.Repo, s.Store, s.Now, *r)
+	_, markErr := marked()
+	return errors.Join(err, markErr)
 }
 
-// beside runs a function in the background. The returned function waits for its result.
-func beside[T any](do func() (T, error)) func() (T, error) {
+// inBackground runs a function in the background. The returned function waits for its result.
+func inBackground[T any](do func() (T, error)) func() (T, error) {
 	result := sync.OnceValues(do)
 	go result() //nolint:errcheck // a later call returns the same error
 	return result

@@ -65,7 +65,7 @@ func statusCommand() *cli.Command {
 				return err
 			}
 			if ui.CanAsk() { // a program that reads standard error may take a hint for an error
-				s.HintAtNotes(r, d.Landed)
+				session.HintAtNotes(s.Store, s.Report, r.ID, d.Landed)
 			}
 			return nil
 		}),

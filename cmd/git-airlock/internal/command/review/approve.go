@@ -100,7 +100,7 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 	if n := outcome.Total - before; n > 0 {
 		s.Report.Say("landed %s on %s", words.Count(n, "commit"), engine.Record.BranchName())
 	}
-	s.HintAtNotes(r, outcome.Total)
+	session.HintAtNotes(s.Store, s.Report, r.ID, outcome.Total)
 	if wanted.Word == review.Approve { // listing what is left takes merges
 		if all, err := judgement.AllLanded(ctx, engine, decided); err != nil || all {
 			return err
