@@ -47,7 +47,6 @@ func RulesOf(r *gitops.Repository, dir string) *Rules { return &Rules{r: r, dir:
 // since finding them needs a walk of the tree: see [Rules.StateAbove].
 func (i *Rules) Files(config gitops.Config) []string {
 	files := []string{filepath.Join(i.r.Top, ".gitignore"), filepath.Join(i.r.CommonDir, "info", "exclude")}
-	below, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(i.r.Top), "*", ".gitignore"))
 	home, _ := os.UserHomeDir()
 	switch own := config.String("core.excludesFile", ""); {
 	case own == "":
@@ -59,7 +58,23 @@ func (i *Rules) Files(config gitops.Config) []string {
 	default:
 		files = append(files, filepath.Join(i.r.Top, own))
 	}
-	return append(files, below...)
+	return append(files, i.below()...)
+}
+
+// below returns the ignore files one folder below the top. It lists the top alone, since a folder can have many files.
+func (i *Rules) below() []string {
+	entries, _ := os.ReadDir(i.r.Top)
+	var files []string
+	for _, e := range entries {
+		name := filepath.Join(i.r.Top, e.Name(), ".gitignore")
+		if e.Type().IsRegular() {
+			continue
+		}
+		if _, err := os.Lstat(name); err == nil {
+			files = append(files, name)
+		}
+	}
+	return files
 }
 
 // State returns a hash of the user's ignore rules in these [Rules.Files]. The hash is equal for equal rules.

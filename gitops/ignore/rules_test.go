@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/gitopstest"
 )
 
 // TestIgnoredAgainstGit compares random rules and paths with what "git check-ignore" says in the user's own work tree, and
@@ -134,6 +136,25 @@ func TestIgnoredHostilePaths(t *testing.T) {
 	}
 	if out, _ := exec.Command("git", "-C", top, "status", "--porcelain").Output(); bytes.Contains(out, []byte("deep")) {
 		t.Errorf("the work tree changed: %s", out)
+	}
+}
+
+// TestFiles checks which ignore files below the top are found.
+func TestFiles(t *testing.T) {
+	w := gitopstest.New(t)
+	w.Write(gitopstest.Files{"a": "1", "b/x": "2", "c/.gitignore": "x", ".d/.gitignore": "y", "c/e/.gitignore": "z", "[f]/.gitignore": ""})
+	gitopstest.Check(t, os.Symlink("c", filepath.Join(w.Top, "link")))
+	files := RulesOf(w.Repository, t.TempDir()).Files(gitops.Config{"core.excludesfile": "/own"})
+	var found []string
+	for _, name := range files {
+		if rel, ok := strings.CutPrefix(name, w.Top+"/"); ok {
+			found = append(found, rel)
+		}
+	}
+	slices.Sort(found)
+	want := []string{".d/.gitignore", ".git/info/exclude", ".gitignore", "[f]/.gitignore", "c/.gitignore", "link/.gitignore"}
+	if !slices.Equal(found, want) || !slices.Contains(files, "/own") {
+		t.Errorf("%q, want %q and /own", files, want)
 	}
 }
 
