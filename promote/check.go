@@ -229,8 +229,9 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	r.ignores = ignore.RulesOf(e.Repo, e.Dir())
 	ignores, config := r.ignores, f.config
 	e.ignores = sync.OnceValue(func() []string { return ignores.Files(config) })
-	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores,
-		Host: hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}}
+	host := hostgit.Files{Settings: f.origins, GitDir: e.Repo.GitDir, CommonDir: e.Repo.CommonDir}
+	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores, Host: host,
+		Programs: sync.OnceValue(func() hostgit.Programs { return hostgit.Read(config, host, e.Repo.Top) })}
 	if e.Egress != nil {
 		r.facts.Phantoms = e.Egress.Phantoms()
 	}

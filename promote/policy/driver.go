@@ -22,11 +22,16 @@ type userDriver struct {
 
 // State returns the paths of the tree that the user's side executes or reads settings from, as a text that is equal
 // for equal paths. The paths can change without a setting, when a link changes its target.
-func (f Facts) State() string { return newUserDriver(f).programs.State() }
+func (f Facts) State() string { return f.programs().State() }
 
-func newUserDriver(f Facts) userDriver {
-	return userDriver{programs: hostgit.Read(f.Config, f.Host, f.Top)}
+func (f Facts) programs() hostgit.Programs {
+	if f.Programs != nil {
+		return f.Programs()
+	}
+	return hostgit.Read(f.Config, f.Host, f.Top)
 }
+
+func newUserDriver(f Facts) userDriver { return userDriver{programs: f.programs()} }
 
 func (userDriver) describe() Description {
 	return documented("user-driver", Hold, "a file that your git configuration executes or includes, or an attribute that applies one of your drivers to files")

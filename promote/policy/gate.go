@@ -38,6 +38,8 @@ type Facts struct {
 	Recipe    []string       // paths that the recipe names, in addition to its own
 	Ignores   Ignores        // nil if ignore rules cannot be read
 	Host      hostgit.Files  // the sources of the configuration
+	// Programs returns what the configuration makes git execute, read once for several gates. If it is nil, each gate reads that.
+	Programs func() hostgit.Programs
 }
 
 // Objects is the gate's access to git's objects. *[quarantine.Inspector] implements it.
