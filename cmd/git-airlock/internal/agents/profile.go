@@ -65,7 +65,7 @@ var profiles = []Profile{
 	{
 		Name: "claude", Program: "claude", Allow: []string{"@anthropic"},
 		Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}, Login: "anthropic-oauth",
-		Env:         []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"},
+		Env:         []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_INSTALLATION_CHECKS=1"},
 		Interactive: []string{"--dangerously-skip-permissions"}, Headless: []string{"--dangerously-skip-permissions"}, Ask: []string{"-p"},
 		Files: []File{
 			// Without the first three, the interface asks questions at its first start, and ends if it does not reach its service.
