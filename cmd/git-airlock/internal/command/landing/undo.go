@@ -20,10 +20,11 @@ func undoCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "undo", Usage: "take the last landing back",
 		UsageText: "git airlock undo [OP] [--revert]",
-		Description: "Moves the branch, the index, the landed files and the notes back to where they were before the last landing, or before\n" +
-			"the operation OP of git airlock log --ops, which must be the last one. Other changes of yours stay. What was undone never lands\n" +
-			"again by itself: redo makes the landing again, and approve lands a single commit. Exit status 3, and nothing changes, if there are\n" +
-			"other commits on top, if a remote has the commits, or if you have changed a landed file: --revert then makes a commit.",
+		Description: "Takes back all commits of the last landing: the branch, the index, the landed files and the notes are as they were before\n" +
+			"it. Other changes of yours stay. What was undone never lands again by itself: redo makes the landing again, and approve lands\n" +
+			"one of its commits. Exit status 3, and nothing changes, if there are other commits on top, if a remote has the commits, or if you\n" +
+			"have changed a landed file: --revert then makes a commit. OP is the number of a landing in git airlock log --ops. Without\n" +
+			"--revert it must be the last one.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "revert", Usage: "make a commit of yours that takes the landing back"}},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			number := 0
@@ -40,7 +41,10 @@ func undoCommand() *cli.Command {
 				return moved(s, r, err, "reverted", o, made)
 			}
 			o, err := undo.Undo(c.Context, engine, number)
-			return moved(s, r, err, "undone", o, o.Before)
+			if err = moved(s, r, err, "undone", o, o.Before); err == nil && !s.Dry && len(o.Landed) > 1 {
+				s.Report.Hint("git airlock approve REV  # lands one of them again, see git airlock review", "git airlock redo  # lands all of them again")
+			}
+			return err
 		}),
 	}, edge.Takes{Most: 1})
 }
