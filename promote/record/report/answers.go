@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
@@ -94,6 +95,7 @@ func (m *material) testsAnswer() Answer {
 		Text(fmt.Sprintf("%s, %d failed", words.Count(s.runs, "run"), s.failed)),
 		Text(were(s.after, "commit") + " made after it" + s.meaning()),
 	}
+	a.Detail = append(a.Detail, s.otherTests()...)
 	return a
 }
 
@@ -204,8 +206,29 @@ func (m *material) filesAnswer() Answer {
 	}
 	if m.count(record.Landed) > 0 {
 		a.Detail = append(a.Detail, "to take the last landing back: git airlock undo")
+		if others := m.otherLandings(); others != "" {
+			a.Detail = append(a.Detail, Text(others))
+		}
 	}
 	return a
+}
+
+// otherLandings returns what an undo takes back if there were several landings.
+func (m *material) otherLandings() string {
+	landings, last := 0, record.Event{}
+	for _, e := range m.events {
+		if e.Kind == record.EventLand {
+			landings, last = landings+1, e
+		}
+	}
+	if landings < 2 {
+		return ""
+	}
+	text := are(landings-1, "landing") + " before the last one, each with an undo of its own"
+	if n, err := strconv.Atoi(last.Data["count"]); err == nil {
+		text = "that is " + words.Count(n, "commit") + "; " + text
+	}
+	return text
 }
 
 func unknownAnswer(v View) Answer {

@@ -16,13 +16,12 @@ func hostsOf(records []record.Egress) (hosts []Host) {
 	begun := map[string][]record.Egress{} // connections whose end is not in the record
 	for _, r := range records {
 		name := destination(r)
-		reached := r.Kind == control.KindFlow || r.Kind == control.KindRequest
-		if !reached && r.Kind != control.KindRefusal {
+		if !reached(r) && r.Kind != control.KindRefusal {
 			continue
 		}
 		result, level := Text("reached"), Good
 		switch {
-		case !reached:
+		case !reached(r):
 			result, level = Text("refused: "+cmp.Or(r.Reason, "no rule allows it")), Bad
 		case r.Verdict == control.VerdictFailed:
 			result, level = Text("failed: "+r.Reason), Look
@@ -46,6 +45,11 @@ func hostsOf(records []record.Egress) (hosts []Host) {
 		return cmp.Or(cmp.Compare(rank(b.Level), rank(a.Level)), cmp.Compare(b.Sent, a.Sent), strings.Compare(a.Name.Raw(), b.Name.Raw()))
 	})
 	return hosts
+}
+
+// reached reports whether a record is about a connection that was allowed.
+func reached(r record.Egress) bool {
+	return r.Kind == control.KindFlow || r.Kind == control.KindRequest
 }
 
 // add counts a record. The record of a long connection's beginning counts only if the one of its end is missing, and requests are

@@ -78,6 +78,7 @@ func decode(r record.Run) *material {
 	m.output = lastLines(r.Files[record.StdoutName])
 	m.programs = programsOf(execs)
 	m.hosts = hostsOf(m.egress)
+	m.findRefused()
 	for i, p := range patchesOf(commits, changes) {
 		m.commits = append(m.commits, commit{Commit: commits[i], patch: p})
 	}
@@ -110,8 +111,9 @@ func lastLines(output []byte) (lines []Text) {
 }
 
 func (m *material) run() Run {
+	level, meaning := m.statusMeaning()
 	return Run{
-		Session: Text(m.Session), Number: m.Run, Command: Text(m.Command(2000)), Status: Text(m.Status), Branch: m.branch(),
+		Level: level, Meaning: Text(meaning), Session: Text(m.Session), Number: m.Run, Command: Text(m.Command(2000)), Status: Text(m.Status), Branch: m.branch(),
 		Started: m.Started, Ended: m.Ended, Facts: m.facts(),
 	}
 }

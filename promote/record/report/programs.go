@@ -10,14 +10,16 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
 // program is an execution with what the report needs to know about it.
 type program struct {
 	record.Exec
-	test   bool // a test that no other test started
-	commit bool // it makes commits
+	test   bool   // a test that no other test started
+	commit bool   // it makes commits
+	host   string // a host of its command line that was refused while it ran
 }
 
 // programsOf finds the tests in the record of programs. A test of a test, such as a compiled test of "go test", does not count.
@@ -133,6 +135,8 @@ func (p program) result() (Text, Level) {
 		return "did not start", Good
 	case p.Exit == nil:
 		return "its end was not seen", Good
+	case p.host != "":
+		return Text(fmt.Sprintf("exit status %d, and %s was refused", *p.Exit, p.host)), Look
 	case *p.Exit > 128:
 		return Text(fmt.Sprintf("signal %d", *p.Exit-128)), Look
 	case p.test && *p.Exit != 0:
@@ -164,11 +168,46 @@ func (m *material) viewPrograms() (all []Program) {
 	return all
 }
 
+// findRefused finds programs whose command line names a host that was refused while they ran. Their exit status may be 0.
+func (m *material) findRefused() {
+	for _, r := range m.egress {
+		if r.Name == "" || r.Kind != control.KindRefusal {
+			continue
+		}
+		for i := range m.programs {
+			p := &m.programs[i]
+			ran := !r.Time.Before(p.Time.Add(-time.Second)) && (p.Millis == nil || !r.Time.After(p.Time.Add(p.took()+time.Second)))
+			if ran && p.host == "" && p.Deny == nil && slices.ContainsFunc(p.Argv, func(w string) bool { return strings.Contains(w, r.Name) }) {
+				p.host = r.Name
+			}
+		}
+	}
+}
+
 // suite is what the record has about tests.
 type suite struct {
 	runs, failed, unknown int
 	last                  *program
-	after                 int // commits that were made after the last test began
+	after                 int        // commits that were made after the last test began
+	others                []*program // the last run of each other command line, the newest first
+}
+
+// addOther keeps a run that is not the last one, if none of the same command line is kept.
+func (s *suite) addOther(p *program) {
+	s.others = slices.DeleteFunc(s.others, func(o *program) bool { return slices.Equal(o.Argv, p.Argv) })
+	s.others = slices.Insert(s.others, 0, p)
+}
+
+// shownOthers is how many other tests a report names.
+const shownOthers = 3
+
+// otherTests describes the results of tests with other arguments.
+func (s suite) otherTests() (all []Text) {
+	for _, p := range s.others[:min(len(s.others), shownOthers)] {
+		result, _ := p.result()
+		all = append(all, Text(fmt.Sprintf("another one, %s, at %s: %s", commandOf(p.Argv).Raw(), clock(p.Time), result.Raw())))
+	}
+	return all
 }
 
 func (m *material) suite() (s suite) {
@@ -176,6 +215,9 @@ func (m *material) suite() (s suite) {
 		p := &m.programs[i]
 		switch {
 		case p.test:
+			if s.last != nil {
+				s.addOther(s.last)
+			}
 			s.runs++
 			s.last, s.after = p, 0
 			if p.Exit == nil {
@@ -186,6 +228,9 @@ func (m *material) suite() (s suite) {
 		case p.commit && p.Exit != nil && *p.Exit == 0:
 			s.after++
 		}
+	}
+	if s.last != nil {
+		s.others = slices.DeleteFunc(s.others, func(o *program) bool { return slices.Equal(o.Argv, s.last.Argv) })
 	}
 	return s
 }

@@ -36,7 +36,7 @@ func (v View) Print(w io.Writer, p Paint) error {
 	d := drawing{p: p}
 	v = v.scaled(0)
 	d.line("%s %s", d.level(v.Level, v.Level.Sign()), p.Bold(v.Verdict.String()))
-	d.line("  run %d on the branch %s, %s, %s", v.Run.Number, v.Run.Branch, span(v.Run.Started, v.Run.Ended), d.level(v.Level, v.Run.Status.String()))
+	d.line("  run %d on the branch %s, %s, %s", v.Run.Number, v.Run.Branch, span(v.Run.Started, v.Run.Ended), d.level(v.Run.Level, v.Run.Status.String())+meaning(v.Run))
 	d.line("  $ %s", v.Run.Command)
 	d.heading("look at this first")
 	if len(v.First) == 0 {
@@ -93,6 +93,14 @@ func (d *drawing) unseen(when string, all []Text) {
 }
 
 // level colours a text by its level. The text must be readable without the colour.
+// meaning returns the meaning of a status in parentheses.
+func meaning(r Run) string {
+	if r.Meaning == "" {
+		return ""
+	}
+	return " (" + r.Meaning.String() + ")"
+}
+
 func (d *drawing) level(l Level, text string) string {
 	switch l {
 	case Bad:

@@ -36,12 +36,32 @@ func (m *material) besides() (all []string) {
 		all = append(all, text)
 	}
 	if last := m.suite().last; last != nil && last.Exit != nil && *last.Exit != 0 {
-		all = append(all, "the last tests failed")
+		text := "the last tests failed"
+		if len(m.suite().others) > 0 {
+			text = fmt.Sprintf("the last tests (%s) failed", commandOf(last.Argv).Raw())
+		}
+		all = append(all, text)
 	}
 	if n := m.refused(); n > 0 {
 		all = append(all, were(n, "request")+" refused")
 	}
 	return all
+}
+
+// statusMeaning returns the level of the status, and what it means if its word could mislead.
+func (m *material) statusMeaning() (Level, string) {
+	switch m.Status {
+	case record.Completed:
+		return Good, ""
+	case record.CompletedHeld:
+		return Look, ""
+	case record.Denied:
+		if m.Exit != nil && *m.Exit == 0 {
+			return Look, "something was refused, and the command ended by itself with exit status 0"
+		}
+		return Look, "something was refused"
+	}
+	return Bad, ""
 }
 
 // refused returns how many programs and connections were refused.
@@ -213,13 +233,19 @@ func (m *material) refusalFindings(v View, add adder) {
 			add(Bad, "Refused", "network", nil, "%s, %s: %s", h.Name.Raw(), times(h.Requests), strings.TrimPrefix(h.Result.Raw(), "refused: "))
 		}
 	}
-	if len(rules) == 0 && !m.has[record.EgressName] || !m.has[record.ExecName] {
-		for _, e := range m.events {
-			if e.Kind == record.EventDenied {
-				add(Bad, "Refused", "events", nil, "%s %s", clock(e.Time), e.Text)
-			}
+	for _, e := range m.events {
+		if e.Kind == record.EventDenied && !m.counted(e) {
+			add(Bad, "Refused", "events", nil, "%s %s", clock(e.Time), e.Text)
 		}
 	}
+}
+
+// counted reports whether the record of programs or that of the network has a refusal, too. Events of the network name a host.
+func (m *material) counted(e record.Event) bool {
+	if _, network := e.Data["host"]; network {
+		return m.has[record.EgressName]
+	}
+	return m.has[record.ExecName]
 }
 
 func (m *material) testFinding(add adder) {
@@ -229,7 +255,7 @@ func (m *material) testFinding(add adder) {
 	case s.last.Exit == nil:
 		add(Look, "Tests", "programs", nil, "the result of the last run of %s was not seen", commandOf(s.last.Argv).Raw())
 	case *s.last.Exit != 0:
-		add(Bad, "Tests", "programs", nil, "the last run of %s failed at %s%s", commandOf(s.last.Argv).Raw(), clock(s.last.Time), afterwards(s.after))
+		add(Bad, "Tests", "programs", s.otherTests(), "the last run of %s failed at %s%s", commandOf(s.last.Argv).Raw(), clock(s.last.Time), afterwards(s.after))
 	case s.after > 1:
 		add(Look, "Tests", "programs", nil, "the last run of %s passed, but %s made after it", commandOf(s.last.Argv).Raw(), were(s.after, "commit"))
 	}
