@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/hosttree"
@@ -232,8 +233,9 @@ func try(ctx context.Context, t folderTask) (err error) {
 	}.Help(ctx)
 }
 
-// tryPair tries to make an interface as it is made where no TUN device can be opened. Some kernels cannot do that.
-func tryPair() error { return try(context.Background(), folderTask{Pair: true}) }
+// tryPair tries to make an interface as it is made where no TUN device can be opened. Some kernels cannot do that. A process tries
+// it once.
+var tryPair = sync.OnceValue(func() error { return try(context.Background(), folderTask{Pair: true}) })
 
 // homeDir returns the folder of the agent's home on the host. Beside the workspace it is the only host folder that
 // the agent can write to.
