@@ -16,7 +16,7 @@ type Ghost struct {
 }
 
 // NewGhost invents a ghost. Its name contains neither the calling user's login and full name nor the host's name. So
-// a prison that shows one of them has leaked it: a coincidence is impossible.
+// a prison that shows one of them has leaked it. [Ghost.mentions] finds the rare coincidence, and another ghost is made.
 func NewGhost() Ghost {
 	var g Ghost
 	hidden := hostNames()

@@ -110,7 +110,7 @@ func (e *Engine) standing(ctx context.Context) (facts, error) {
 		notes: named[NotesRef], egress: named[EgressRef], ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}
 	if f.refs.promoted == "" {
 		return f, errors.New("the airlock's ref promoted is missing; to restore it: git update-ref " +
-			e.Record.Ref("promoted") + " <the last commit with an airlock note>")
+			e.Record.Ref("promoted") + " $(git log -1 --format=%H --notes=airlock --grep=^Inner-Commit: " + gitops.Pasteable(e.Record.Branch) + ")")
 	}
 	f.quarantine = e.quarantine()
 	f.inside = f.quarantine.Inspect(ctx)

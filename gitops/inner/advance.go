@@ -51,10 +51,10 @@ func (w Workspace) Unpack(ctx context.Context, pack io.Reader) error {
 	return w.git(ctx, pack, io.Discard, "index-pack", "--stdin")
 }
 
-// advance is the beginning of the scripts for sh that move main, as git pull does. Arguments: the commit before, and the new one.
-// The index is locked meanwhile, as git locks it, so that the agent's git waits or fails. The lock contains the new commit's
-// name and the script's process, by which [finish] recognises it. Files are written first, the index after them, and main last: an agent that commits
-// in between commits the new content, and never its reversal.
+// advance is the beginning of the scripts for sh that move main, as git pull does. Arguments: the commit before, and the new
+// one. The index is locked meanwhile, as git locks it, so that the agent's git waits or fails. The lock contains the new
+// commit's name and the script's process, by which [finish] recognises it. Files are written first, the index after them, and
+// main last: an agent that commits in between commits the new content, and never its reversal.
 const advance = `old=$1 new=$2 WRITTEN=
 dir=$GIT_DIR
 lock=$dir/index.lock next=$dir/index.$$

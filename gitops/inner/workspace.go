@@ -102,7 +102,7 @@ type Ref struct {
 	Commit gitops.OID
 }
 
-// Branches lists the inner branches, at most 1,000 of them. main is always included.
+// Branches lists the refs that match patterns, at most the first 1,000 in the order of their names.
 func (w Workspace) Branches(ctx context.Context, patterns ...string) ([]Ref, error) {
 	args := append([]string{"for-each-ref", "--format=%(objectname) %(refname)", "--count=" + strconv.Itoa(refsLimit)}, patterns...)
 	text, err := w.query(ctx, args...)

@@ -2,12 +2,12 @@
 //
 // # Objects on the engine
 //
-// A prison is one container and one volume. The volume survives [Backend.Stop]. It contains the home and the
-// prison's account files, which are mounted over those of the image's /etc. On Podman the account files are in a
-// second volume, a copy of the image's /etc. All of these objects have a random key as a label, which the host state stores; their names are only for people. The file
-// system of the image is read-only; /tmp, /run and the like are in memory. A prison made by [Backend.Open] is a
-// second, short-lived container, whose first process reads its standard input. However the caller ends, this input
-// ends with it, and then the engine removes the container.
+// A prison is one container and one volume. The volume survives [Backend.Stop]. It contains the home and the prison's account
+// files, which are mounted over those of the image's /etc. On Podman the account files are in a second volume, a copy of the
+// image's /etc. All of these objects have a random key as a label, which the host state stores; their names are only for
+// people. The file system of the image is read-only; /tmp, /run and the like are in memory. A prison made by [Backend.Open] is
+// a second, short-lived container, whose first process reads its standard input. However the caller ends, this input ends with
+// it, and then the engine removes the container.
 //
 // # Rooms
 //
@@ -68,10 +68,10 @@
 //	a limit of one byte for core dumps        the host's program for dumps, which runs as root         -
 //	runsc                                     the host's kernel: calls end in gVisor's                 gVisor's own confinement
 //
-// A user who may use the engine is root. A container under runc shares the kernel, like a native prison. The first
-// processes of all prisons have the same uid outside, so a host process with the uid of nobody can end a prison, as
-// root can. The path of the workspace can be read in mountinfo, since no engine offers the overlay by descriptors that hides it in a native prison. For the same
-// reason tools and other roots are refused. Podman does not accept paths with a colon, so PCI buses are visible
+// A user who may use the engine is root. A container under runc shares the kernel, like a native prison. The first processes of
+// all prisons have the same uid outside, so a host process with the uid of nobody can end a prison, as root can. The path of
+// the workspace can be read in mountinfo, since no engine offers the overlay by descriptors that hides it in a native prison.
+// For the same reason tools and other roots are refused. Podman does not accept paths with a colon, so PCI buses are visible
 // there.
 //
 // The exporter beside a container is a native prison, where namespaces are available. A native exporter costs a

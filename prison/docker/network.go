@@ -180,5 +180,5 @@ func sayings(text []byte) error {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil
 	}
-	return fmt.Errorf("it says %q", text)
+	return fmt.Errorf("the network's helper wrote %q", text)
 }

@@ -23,13 +23,13 @@ const (
 	dnsPatience = 10 * time.Second
 )
 
-// ErrNoName says that a name does not exist.
+// ErrNoName reports that a name does not exist.
 var ErrNoName = errors.New("no such name")
 
 // A resolver answers the DNS questions that come out of a prison.
 type resolver struct {
-	// address returns the address that stands for a name inside, which is canonical. [ErrNoName] says that there is no such
-	// name. An address that is not valid says that the name has none.
+	// address returns the address that stands for a name inside, which is canonical. [ErrNoName] reports that there is no such
+	// name. An invalid address reports that the name has none.
 	address func(ctx context.Context, name string) (netip.Addr, error)
 	// forward passes on a question about something other than an address. Nil: such questions have no answer.
 	forward func(ctx context.Context, question []byte) ([]byte, error)

@@ -6,13 +6,13 @@
 // connect(2). Datagrams go the same way, or are answered with "port unreachable". DNS questions are answered by the engine
 // itself. Nothing listens on the host, and programs inside need no proxy and no settings.
 //
-// A name gets an address of its own, from a range that no public network has ([RFC 2544]): a program that connects to the address
-// has named the host, and cannot misstate it. The address that the name has in the world is looked up when somebody
-// connects, and never seen inside.
+// Each name gets an address of its own, from a range that no public network has ([RFC 2544]), so that a connection shows for which
+// name the program asked. The address that the name has in the world is looked up when a program connects, and never seen
+// inside.
 //
 // What may be reached is decided by a [Policy] of rules, by name and port, before anything is looked up. Then the name is looked
-// up once, and each address is vetted ([Vet]): one that is not public, or that the kernel takes for this machine's own at the
-// moment of connecting, spoils the name. In an open network every public address is allowed that no rule denies.
+// up once, and [Vet] checks each address. If one is not public, or is this machine's own for the kernel at the moment of connecting,
+// the name is refused. In an open network every public address is allowed that no rule denies.
 //
 // In a network by names, TLS at port 443 must name the same server ([ReadHello]) and hide no other, and each request at port 80
 // is judged by itself. Clients of both are told about a refusal: by an alert, or by an answer with the status 403. Other

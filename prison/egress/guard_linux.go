@@ -241,7 +241,7 @@ func (e *Engine) lastRules() control.Rules {
 	return e.rules
 }
 
-// changed says that the state is another.
+// changed lets the state be sent again.
 func (e *Engine) changed() {
 	select {
 	case e.dirty <- struct{}{}:

@@ -64,7 +64,7 @@ func handshake(ctx context.Context, c *tls.Conn) error {
 	return c.HandshakeContext(ctx)
 }
 
-// oneConn is a connection that says when it is closed.
+// oneConn is a connection whose channel is closed with it.
 type oneConn struct {
 	net.Conn
 	once   sync.Once

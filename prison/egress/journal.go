@@ -159,7 +159,7 @@ func (j *journal) counted() bool {
 	return len(j.refusals) > 0
 }
 
-// written removes as many records, which are in the ledger, and says whether more can be written.
+// written removes the first n records, which are in the ledger now. more reports whether it can take further ones.
 func (j *journal) written(n int, more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

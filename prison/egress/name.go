@@ -19,7 +19,7 @@ const (
 // profile maps a name to the form in which look-ups have it (UTS #46). Underscores are in the names of many hosts.
 var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false))
 
-// errAddress says that an address stands where a name must.
+// errAddress reports that an address stands where a name must.
 var errAddress = errors.New("an address is not a name")
 
 // Canonical returns the one form of a host name that rules and look-ups use: lower case, ASCII (Punycode), no dot at the

@@ -13,7 +13,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
 )
 
-// Policy says which names and addresses a prison may connect to. The zero value allows none.
+// Policy is the set of rules that decides which names and addresses a prison may connect to. The zero value allows none.
 type Policy struct {
 	Generation uint64
 	// Open and Learn allow every public name that no rule denies; Open allows public addresses as well.
@@ -116,7 +116,7 @@ func parseRules(given []control.Rule, now time.Time) (rules []Rule, err error) {
 	return rules, nil
 }
 
-// Question asks about a connection, or about a request if it has a method.
+// Question is about a connection, or about a request if it has a method.
 type Question struct {
 	Host         string // a canonical name, or an address
 	IsAddress    bool   // Host is an address
@@ -250,7 +250,7 @@ func (d Decision) label() string {
 	return d.Rule.text + " (" + d.Rule.source + ")"
 }
 
-// record says that a policy is in force.
+// record returns the record of a policy that comes into force.
 func (p Policy) record() control.Record {
 	text := fmt.Sprintf("%d rules allow, %d deny", len(p.Allow), len(p.Deny))
 	if p.Lockdown {

@@ -26,7 +26,7 @@ const (
 // standardPorts are those of a rule that names none: HTTP and HTTPS.
 var standardPorts = []uint16{80, 443}
 
-// Rule says which connections it is about: to a name, or, if the name is empty, to the addresses of a prefix.
+// Rule is about connections to a name, or, if the name is empty, to the addresses of a prefix.
 //
 // Its text is [METHOD,...] HOST[:PORT][/PATH] [=CIDR] [ech], with HOST a name, *.NAME (one label before it) or **.NAME (one or
 // more), or CIDR:PORT. A rule with methods or a path is about requests: see [request.Pattern].

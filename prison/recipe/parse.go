@@ -140,7 +140,7 @@ var elsewhere = map[string]string{
 	"network": notYours, "runtime": notYours, "limits": notYours, "secrets": notYours, "mounts": notYours, "volumes": notYours,
 }
 
-const notYours = "not for a recipe, which everybody who commits can change, to decide; it is a setting of who starts the environment"
+const notYours = "a recipe cannot set this, because everybody who commits can change it: set it in your own configuration"
 
 func (t table) table(key string) (table, bool) {
 	if !t.has(key) {

@@ -81,7 +81,7 @@ type Guard struct {
 		full  *Full
 	}
 
-	// Only Run uses the following fields.
+	// Only Run uses the following fields, and open the goroutine of close, whose end Run receives from closing.
 	floor   int64
 	others  []disk
 	walk    <-chan walk // receives the result of the running walk; nil if none runs

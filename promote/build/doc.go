@@ -3,9 +3,9 @@
 // inner tree, or a three-way merge with the user's own changes. Everything is made in a bridge, so that nothing is
 // visible and all of it can be discarded.
 //
-// Let p1 be the first parent of an inner commit c, and p1' the image of p1. The tree of c's image is
-// merge(base: tree(p1), ours: tree(p1'), theirs: tree(c)). If the trees of p1 and p1' are equal, it is tree(c) itself,
-// without a merge. A merge with conflicts ends the building there: [Built.Stopped]. If nothing could be built on the branch, the commits are built apart from
+// Let p1 be the first parent of an inner commit c, and p1' the image of p1. The tree of c's image is merge(base: tree(p1),
+// ours: tree(p1'), theirs: tree(c)). If the trees of p1 and p1' are equal, it is tree(c) itself, without a merge. A merge with
+// conflicts ends the building there: [Built.Stopped]. If nothing could be built on the branch, the commits are built apart from
 // the user's own commits, for the user to merge.
 //
 // The branch may lack commits that were left out when others landed. If a new commit conflicts or is empty there, its change is tried

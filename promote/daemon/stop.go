@@ -74,8 +74,9 @@ func endHolder(ctx context.Context, store airlock.Store, id, name string) (pid i
 // holders bounds the number of processes that are ended because each has taken the lock from the one before it.
 const holders = 3
 
-// signalHolder signals the process that holds the lock, and no other; with only, it must be the process of that id. It reports whether the process has ended by the
-// deadline. It does not return when the lock is released, since the process has more to close then.
+// signalHolder signals the process that holds the lock, and no other; with only, it must be the process of that id. It reports
+// whether the process has ended by the deadline. It does not return when the lock is released, since the process has more to
+// close then.
 func signalHolder(ctx context.Context, store airlock.Store, id, name string, only int, signal syscall.Signal, within time.Duration) (pid int, ended bool, err error) {
 	pid, err = holder(store, id, name)
 	if err != nil || pid == 0 {

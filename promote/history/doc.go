@@ -9,10 +9,11 @@
 //
 // # Partial landing
 //
-// A rule may hold a commit, or the user drops it. [Plan.Walk] finds the later commits that stand without it. For each commit after the first one that waits, it merges three trees: the base is the
-// tree of the commit's first parent, ours is the tree of the commits that stand so far, and theirs is the commit's tree.
-// If the merge is clean and not empty, the commit stands. Otherwise it is blocked, and the walk goes on without it. The
-// walk uses inner trees only, so that its result does not depend on the user's commits.
+// A rule may hold a commit, or the user drops it. [Plan.Walk] finds the later commits that stand without it. For each commit
+// after the first one that waits, it merges three trees: the base is the tree of the commit's first parent, ours is the tree of
+// the commits that stand so far, and theirs is the commit's tree. If the merge is clean and not empty, the commit stands.
+// Otherwise it is blocked, and the walk goes on without it. The walk uses inner trees only, so that its result does not depend
+// on the user's commits.
 //
 // The commits that stand are built first. The others are set aside: they are built on top of them, in the agent's order,
 // each with its own change. The ledger keeps the commits that were left out when others landed, so that they are still

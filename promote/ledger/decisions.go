@@ -91,8 +91,8 @@ func (d Decisions) ReviewOf(inner gitops.OID) *Reviewed {
 // reviewsKept bounds the number of verdicts in the file. Notes contain all of them.
 const reviewsKept = 5000
 
-// Review adds a verdict, in the place of an older one on the same inner commit. A commit that is
-// rejected or undone is left out from now on, and one with another verdict is not. parent is the first parent of the inner commit, or empty.
+// Review adds a verdict, in the place of an older one on the same inner commit. A commit that is rejected or undone is left out
+// from now on, and one with another verdict is not. parent is the first parent of the inner commit, or empty.
 func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
 	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == r.Inner })
 	d.Reviewed = append(d.Reviewed, r)

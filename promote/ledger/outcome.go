@@ -116,7 +116,7 @@ func (o Outcome) Of(r Reason) []Hold {
 	return holds
 }
 
-// Sooner asks for another cycle after a pause, unless an earlier one was asked for. A pause of 0 asks for none.
+// Sooner requests another cycle after a pause, unless an earlier one was requested. A pause of 0 requests none.
 func (o Outcome) Sooner(pause time.Duration) Outcome {
 	if pause > 0 && (o.Retry == 0 || pause < o.Retry) {
 		o.Retry = pause

@@ -3,7 +3,7 @@
 //
 // The newest operation is the commit that refs/airlock/<id>/ops names. Its first parent is the operation before it. Its
 // other parents are the branch before and after the operation, and the notes that the operation wrote, so that git gc
-// keeps all of them. The ref moves in the transaction that moves the branch. The chain therefore says what happened, even
+// keeps all of them. The ref moves in the transaction that moves the branch. The chain therefore records what happened, even
 // if the program is killed.
 package operation
 

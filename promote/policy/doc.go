@@ -14,8 +14,8 @@
 // A gate does not replace a review. Code that the user builds or runs can do anything, and a secret can be encoded so
 // that no rule finds it.
 //
-// The package writes nothing and runs no process. A gate reads git objects through [Objects], and otherwise only the
-// places to which the user's own settings lead.
+// The package changes nothing. A gate reads git objects through [Objects], and otherwise only the places to which the
+// user's own settings lead. One rule runs git in a temporary folder, to find out whether git would ignore the workspace.
 //
 // # When a commit is checked
 //

@@ -90,13 +90,13 @@ type Exec struct {
 	Exit *int `json:"exit"`
 	// Millis is how long the program ran, or null like Exit.
 	Millis *int64 `json:"ms"`
-	// Top says that the program is a child of the launched command's shell.
+	// Top reports that the program is a child of the launched command's shell.
 	Top bool `json:"top"`
 	// Deny is the rule that refused the program, or null.
 	Deny *string `json:"deny"`
-	// Disputed says that the arguments changed after they had been read. Exe is what ran.
+	// Disputed reports that the arguments changed after they had been read. Exe is what ran.
 	Disputed bool `json:"disputed"`
-	// Cut says that Argv is not complete.
+	// Cut reports that Argv is not complete.
 	Cut bool `json:"cut"`
 }
 

@@ -96,7 +96,7 @@ type Fingerprint struct {
 	Index string `json:"index"` // SHA-256 of the index file, or empty
 	Tree  string `json:"tree"`  // SHA-256 of the paths, sizes, modes and times of the files, or empty
 	Files int    `json:"files"` // number of files in Tree
-	// Cut says that there were more files than Tree counts.
+	// Cut reports that there were more files than Tree counts.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -120,7 +120,7 @@ type File struct {
 	Size int64 `json:"size"` // in the record
 	// Cut is the number of bytes that were left out, 0 if the file is whole.
 	Cut int64 `json:"cut,omitempty"`
-	// Note says what was cut or masked, in words.
+	// Note describes what was cut or masked.
 	Note string `json:"note,omitempty"`
 }
 

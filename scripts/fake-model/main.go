@@ -1,7 +1,7 @@
-// Command fake-model is a small server that speaks the model APIs of coding agents: Anthropic Messages, OpenAI Responses and Chat
-// Completions, and Gemini, and what copilot wants of GitHub. To the first request of a task it answers with one call of the agent's shell tool, which
-// runs the command of --run, and to the next one with a closing sentence. With it, tests and demonstrations drive a real agent without
-// an account and without a network.
+// Command fake-model is a small server that speaks the model APIs of coding agents: Anthropic Messages, OpenAI Responses and
+// Chat Completions, and Gemini, and what copilot wants of GitHub. To the first request of a task it answers with one call of
+// the agent's shell tool, which runs the command of --run, and to the next one with a closing sentence. With it, tests and
+// demonstrations drive a real agent without an account and without a network.
 //
 // A request needs the key of --key, in the header of its API. Each request is logged as a line of JSON without its key: time, method,
 // path, API and status.

@@ -343,8 +343,9 @@ func (x *execution) kill(ctx context.Context) error {
 	return err
 }
 
-// OfImage returns what a prison's image defines: its variables, as NAME=VALUE, and the folders of its volumes, except
-// those that the prison replaces by its own. It reads the image from which the container was created, even if the name of the image now refers to another one.
+// OfImage returns what a prison's image defines: its variables, as NAME=VALUE, and the folders of its volumes, except those
+// that the prison replaces by its own. It reads the image from which the container was created, even if the name of the image
+// now refers to another one.
 func (r *Container) OfImage(ctx context.Context) (env, volumes []string, err error) {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()

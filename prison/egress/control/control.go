@@ -9,7 +9,7 @@
 //     The holder notices the new file, and the network uses the new rules at once: within a second, connections end that
 //     the new rules do not allow. The holder never writes the file. Without the file nothing is allowed.
 //   - [StateFile] contains [State]. Only the holder writes the file, at most twice a second and only after a change.
-//     [State.Generation] acknowledges the rules that are in force. [State.Error] says why newer ones are not.
+//     [State.Generation] acknowledges the rules that are in force. [State.Error] is the reason why newer ones are not.
 //   - [LedgerFile] contains one [Record] a line. Only the holder appends to it. A network whose records cannot be written
 //     makes no connection.
 //
@@ -115,9 +115,9 @@ type State struct {
 	V int `json:"v"`
 	// Generation is that of the rules in force.
 	Generation uint64 `json:"generation"`
-	// Error says why newer rules are not in force; the network then keeps the old ones.
+	// Error is the reason why newer rules are not in force; the network then keeps the old ones.
 	Error string `json:"error,omitempty"`
-	// Ledger says why records cannot be written: no connection is made meanwhile.
+	// Ledger is the reason why records cannot be written: no connection is made meanwhile.
 	Ledger string `json:"ledger,omitempty"`
 	// PID is the network's process, Since its start. Starts is how many such processes there were.
 	PID    int       `json:"pid"`

@@ -37,6 +37,6 @@ type Order struct {
 type Written struct {
 	// Records is how many of the records are in the ledger.
 	Records int `json:",omitempty"`
-	// Error says why no more can be written; the network then makes no connection.
+	// Error is the reason why no more can be written; the network then makes no connection.
 	Error string `json:",omitempty"`
 }

@@ -28,7 +28,7 @@ const (
 	ProtoUDP  = "udp"
 )
 
-// ViaTAP says that packets came through an interface, as the only value of [Record.Via] so far.
+// ViaTAP is the value of [Record.Via] for packets that came through an interface, the only one so far.
 const ViaTAP = "tap"
 
 // SeenOpaque and SeenRequest are the values of [Record.Seen]: contents were not seen, or requests were.

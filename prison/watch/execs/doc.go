@@ -1,9 +1,9 @@
 // Package execs records the programs that run in a prison.
 //
-// A prison's init gives its processes a filter of system calls that sends execve(2), execveat(2), exit(2) and
-// exit_group(2) to a listener (seccomp_unotify(2)). In a container each command has a listener, see package containers. The keeper holds the listener, and a process beside it, the recorder,
-// answers: it reads the path and the arguments from the memory of the process, and lets the call continue. Nothing inside
-// can reach the listener or the recorder.
+// A prison's init gives its processes a filter of system calls that sends execve(2), execveat(2), exit(2) and exit_group(2) to
+// a listener (seccomp_unotify(2)). In a container each command has a listener, see package containers. The keeper holds the
+// listener, and a process beside it, the recorder, answers: it reads the path and the arguments from the memory of the process,
+// and lets the call continue. Nothing inside can reach the listener or the recorder.
 //
 // # What a record means
 //

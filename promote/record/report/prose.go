@@ -41,7 +41,7 @@ func (View) NewID() string {
 	return "A commit gets another id when it lands, since you become its author. Its message stays."
 }
 
-// OtherPrograms says how many programs are not listed.
+// OtherPrograms returns a sentence with the number of programs that are not listed.
 func (v View) OtherPrograms() string {
 	if v.Others <= 0 {
 		return ""

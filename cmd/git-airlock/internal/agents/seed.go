@@ -13,9 +13,9 @@ const keyEnd, keyMark = "@KEY-END@", "@KEY@"
 
 // seedScript writes its standard input into the file of its first argument below the home, unless there is one, or unless the
 // variable of its second argument is not set. In a prison nobody else writes there, but an agent of an earlier run may have left a
-// link there, which is not followed.
+// link there, which is not followed, under neither of the two names.
 const seedScript = `
-set -eu
+set -euC
 umask 077
 cd "$HOME"
 key=
@@ -24,6 +24,7 @@ case $3$key in needed) exit 0 ;; esac
 case $key in *[!A-Za-z0-9._-]*) key= ;; esac
 [ ! -e "$1" ] && [ ! -L "$1" ] || exit 0
 mkdir -p "$(dirname "$1")"
+rm -f "$1.new"
 sed "s/` + keyEnd + `/$(printf %s "$key" | tail -c 20)/; s/` + keyMark + `/$key/g" >"$1.new"
 mv -n "$1.new" "$1"
 `

@@ -8,7 +8,10 @@ To add a command, write internal/command/ROOM/NAME.go with one function, and add
 			Name: "review", Usage: "show pending commits", UsageText: "git airlock review [--json] [COMMIT]",
 			Flags: []cli.Flag{edge.JSONFlag},
 			Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
-				return s.Review(c.Context, r, edge.Words(c)) // no printing in there
+				engine := s.Engine(r)
+				defer engine.Close()
+				list, err := judgement.List(c.Context, engine) // no printing in there
+				return errors.Join(err, edge.Show(c.Context, s, "review", true, func(out io.Writer, p ui.Paint) error { return print(out, p, list) }))
 			}),
 		}, edge.Takes{Most: 1})
 	}

@@ -17,7 +17,7 @@ var model = []string{
 		"account has. `start` then starts a prison, in which no other folder of the user exists, and a daemon on the host.",
 	"The agent commits in the workspace, on the inner branch main. The daemon takes these commits out through a quarantine and checks " +
 		"them against the rules of the policy gate. It rewrites them to the user's name and lands them on the outer branch as a " +
-		"fast-forward, exact to the byte. Each landed commit has a note on its origin in refs/notes/airlock.",
+		"fast-forward, exact to the byte unless the branch has moved. Each landed commit has a note on its origin in refs/notes/airlock.",
 	"If a landing would overwrite the user's changes, or if another branch is checked out, the commits are held: they wait as pending. " +
 		"`git airlock status` prints the reason and the next command. Landing continues by itself when the reason is gone.",
 }

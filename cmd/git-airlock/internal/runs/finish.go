@@ -52,7 +52,7 @@ func (k Keeper) ended(slot int, result Result) error {
 	return gitops.WriteFile(filepath.Join(k.folder(slot), endName), content, 0o600)
 }
 
-// FinishOver records the runs of this airlock that are over and that nobody has recorded. now says that nothing more lands, so
+// FinishOver records the runs of this airlock that are over and that nobody has recorded. now reports that nothing more lands, so
 // that there is no need to wait. Without such runs it costs the reading of a folder.
 func (k Keeper) FinishOver(ctx context.Context, now bool) error {
 	if slots, err := k.open(); err != nil || len(slots) == 0 {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
@@ -145,7 +146,7 @@ func startDaemon(repo *gitops.Repository, store airlock.Store, now func() time.T
 	if later, err := store.Load(r.ID); err == nil && later.Phase != airlock.Running {
 		return nil // another command has stopped it meanwhile
 	}
-	return fmt.Errorf("the daemon did not start; its log is %q", logFile.Name())
+	return environment.Advise(fmt.Errorf("the daemon did not start; its log is %q", logFile.Name()), "git airlock start")
 }
 
 // Heal starts the daemon of a running airlock again if it has died.

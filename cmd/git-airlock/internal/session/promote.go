@@ -215,7 +215,8 @@ func rescue(ctx context.Context, in prisons.Prisons, r airlock.Record) (ref stri
 	defer cancel()
 	status, err := box.Exec(bounded, prison.Process{Argv: rescueScript, Stdout: &where, Stderr: &said})
 	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
-		return "", fmt.Errorf("commit the agent's uncommitted changes: git in the workspace did not end within %s", rescueTime)
+		return "", environment.Advise(fmt.Errorf("commit the agent's uncommitted changes: git in the workspace did not end within %s", rescueTime),
+			"git airlock visit -- git status")
 	}
 	if err != nil {
 		return "", err
