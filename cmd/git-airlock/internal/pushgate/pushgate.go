@@ -72,7 +72,20 @@ func Made(ctx context.Context, s *session.Session) ([]outgoing.Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return outgoing.Find(ctx, s.Repo, outgoing.Range{Tips: []gitops.OID{head.Commit}, Remote: "*"}, Reviewers(ctx, s))
+	return made(ctx, s, head.Commit)
+}
+
+// MadeOn is [Made] for a branch, which another worktree may have checked out. The caller knows that pushes need a review.
+func MadeOn(ctx context.Context, s *session.Session, branch string) ([]outgoing.Commit, error) {
+	tip, err := s.Repo.Commit(ctx, branch)
+	if err != nil {
+		return nil, err
+	}
+	return made(ctx, s, tip)
+}
+
+func made(ctx context.Context, s *session.Session, tip gitops.OID) ([]outgoing.Commit, error) {
+	return outgoing.Find(ctx, s.Repo, outgoing.Range{Tips: []gitops.OID{tip}, Remote: "*"}, Reviewers(ctx, s))
 }
 
 // Named returns the commit of an agent that a revision names, if a branch or tag has it. found is false for a pending commit.

@@ -69,7 +69,7 @@ func (s *spool) turn() {
 	}
 	s.head = false
 	s.next(s.name + ".2")
-	_ = os.WriteFile(s.name+".left", fmt.Append(nil, s.left), 0o600)
+	_ = os.WriteFile(s.name+leftSuffix, fmt.Append(nil, s.left), 0o600)
 }
 
 func (s *spool) next(name string) {
@@ -85,10 +85,7 @@ func readSpool(name string) (content []byte, left int64, err error) {
 	if content, err = os.ReadFile(name); err != nil {
 		return nil, 0, err
 	}
-	if text, err := os.ReadFile(name + ".left"); err == nil {
-		_, _ = fmt.Sscan(string(text), &left)
-	}
-	if left > 0 {
+	if left = readLeft(name); left > 0 {
 		content = append(content, fmt.Sprintf("\n[%d bytes are left out]\n", left)...)
 	}
 	for _, part := range []string{".1", ".2"} {
@@ -97,6 +94,16 @@ func readSpool(name string) (content []byte, left int64, err error) {
 		}
 	}
 	return content, left, nil
+}
+
+// leftSuffix is the end of the name of a file with the number of bytes that were left out.
+const leftSuffix = ".left"
+
+func readLeft(name string) (left int64) {
+	if text, err := os.ReadFile(name + leftSuffix); err == nil {
+		_, _ = fmt.Sscan(string(text), &left)
+	}
+	return left
 }
 
 // Keep makes a process's output be kept as well. Without a run it does nothing.
@@ -161,13 +168,17 @@ func (g *gathering) shown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	left, _ := io.Copy(io.Discard, io.LimitReader(log, maxShown)) // a lower bound if it fails
 	if moments := g.moments(ctx); len(moments) > 0 {
-		return g.cast(record.CastHeader{Width: defaultCols, Height: defaultRows, Timestamp: g.Manifest.Started.Unix()}, timedOutput(content, moments, g.Manifest.Started))
+		return g.cast(record.CastHeader{Width: defaultCols, Height: defaultRows, Timestamp: g.Manifest.Started.Unix()}, timedOutput(content, moments, g.Manifest.Started), left)
 	}
 	g.absent[record.TerminalName] = "the times of the output are not known; " + record.StdoutName + " has it"
-	g.keep(record.StdoutName, content, 0)
+	g.keep(record.StdoutName, content, left)
 	return nil
 }
+
+// maxShown bounds the bytes of a terminal's output that are read only to count them.
+const maxShown = 1 << 30
 
 // The size of a launched command's terminal, as far as the record knows it: "visit --attach" changes it.
 const defaultCols, defaultRows = 80, 24

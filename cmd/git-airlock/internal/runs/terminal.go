@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ type timed struct {
 	size   int64
 	rest   []byte // the beginning of a character
 	failed bool
+	left   int64    // bytes that were not kept
+	note   *os.File // has left
 }
 
 func newTimed(dir string, size prison.Size, now func() time.Time) *timed {
@@ -43,6 +46,7 @@ func (t *timed) Write(p []byte) (int, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if t.failed || t.size >= maxCast {
+		t.leave(len(p))
 		return len(p), nil
 	}
 	var events []record.CastEvent
@@ -58,6 +62,17 @@ func (t *timed) Write(p []byte) (int, error) {
 	}
 	t.size, t.failed = t.size+int64(len(content)), err != nil
 	return len(p), nil
+}
+
+// leave counts bytes that are not kept. The count is written each time, since this process may be killed.
+func (t *timed) leave(n int) {
+	if t.left == 0 {
+		t.note, _ = os.OpenFile(t.name+leftSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	}
+	t.left += int64(n)
+	if t.note != nil {
+		_, _ = t.note.WriteAt(fmt.Append(nil, t.left), 0) // the count only grows, and so does its text
+	}
 }
 
 // maxEvent bounds the bytes of an event, since the lines of a record are bounded.
@@ -86,16 +101,20 @@ func (g *gathering) terminal() error {
 		return err
 	}
 	header, events, _ := record.DecodeCast(content) // its writer may have died in a line
-	return g.cast(header, events)
+	return g.cast(header, events, readLeft(filepath.Join(g.folder(g.slot), castName)))
 }
 
-// cast adds the output of a terminal. A line with a secret is masked in all events that it is in.
-func (g *gathering) cast(header record.CastHeader, events []record.CastEvent) error {
+// cast adds the output of a terminal, of which bytes at the end may be left out. A line with a secret is masked in all events that it
+// is in.
+func (g *gathering) cast(header record.CastHeader, events []record.CastEvent, left int64) error {
 	events, lines := maskedEvents(events)
 	content, err := record.EncodeCast(header, events)
-	about := record.File{}
+	about := record.File{Cut: left}
+	if left > 0 {
+		about.Note = "the end is left out"
+	}
 	if lines > 0 {
-		about.Note = fmt.Sprintf("%d lines are masked", lines)
+		about.Note = strings.TrimPrefix(fmt.Sprintf("%s; %d lines are masked", about.Note, lines), "; ")
 	}
 	g.put(record.TerminalName, content, about)
 	return err

@@ -120,7 +120,7 @@ func reviewOf(ctx context.Context, s *session.Session, r airlock.Record) (ui.Rev
 	n, err := judgement.Summary(ctx, engine, mode)
 	if mode == review.Push && err == nil {
 		var made []outgoing.Commit
-		made, err = pushgate.Made(ctx, s)
+		made, err = pushgate.MadeOn(ctx, s, r.Branch)
 		for _, c := range made {
 			if !c.Passes() {
 				n.Add(c.State())
