@@ -112,10 +112,10 @@ var rooms = map[string][]string{
 
 // doors maps each outside thing to the packages that may use it. A name that ends in a slash stands for everything below it.
 var doors = map[string][]string{
-	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", pushgateRoom, sessionRoom, uiRoom},
+	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", pushgateRoom, sessionRoom, uiRoom},
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
 	"net/":                              nil,
-	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet"},
+	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
 	"net/http/httputil":                 {"prison/egress", "prison/prisontest/internet"},
 	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/upstream"},

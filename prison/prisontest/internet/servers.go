@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison/prisontest/internet/registries"
 )
 
 // rawPorts have a server that greets as SSH does, and echoes. Between them are those of DNS, DNS over TLS, and two of servers that
@@ -28,7 +30,7 @@ var datagramPorts = []string{"443", "853", "5353", "5355", "9000"}
 // return. It writes what the servers hear into files of a folder: dns.log has the names of DNS questions, connections.log "PORT
 // ADDRESS" of each connection, proxy.log "HOST:PORT USER:PASSWORD" of each request to the proxy at port 3128, requests.log "HOST METHOD PATH" of each request, tls.log "NAME PROTOCOL..." of each hello, and
 // raw.log "PORT DATA" of all others, and keys.log "HOST HEADER KEY" of each request for /key. The certificate is in ca.pem. Files of www are served. When everything listens, Serve
-// makes the file ready.
+// makes the file ready. Registries of packages are those of package registries.
 //
 // The file names has further names of servers, one on each line. Serve runs the program model, which listens on 127.0.0.1:8089, and
 // hands it all requests to these names.
@@ -36,7 +38,7 @@ func Serve(folder string) {
 	questions, err := net.ListenPacket("udp", ":53")
 	must(err)
 	others := namesIn(folder)
-	go answerQuestions(questions, logOf(folder, "dns"), others)
+	go answerQuestions(questions, logOf(folder, "dns"), slices.Concat(others, registries.Hosts()))
 	connections, raw := logOf(folder, "connections"), logOf(folder, "raw")
 	for _, port := range datagramPorts {
 		c, err := net.ListenPacket("udp", ":"+port)
@@ -47,8 +49,8 @@ func Serve(folder string) {
 	if len(others) > 0 {
 		handler = model(folder, others, handler)
 	}
-	config := tlsConfig(folder, others)
-	for _, port := range append([]string{"80", "443", "8080", "3128"}, rawPorts...) {
+	config := tlsConfig(folder, slices.Concat(others, registries.Hosts()))
+	for _, port := range append([]string{"80", "443", "8080", "3128", "9418"}, rawPorts...) {
 		l, err := net.Listen("tcp", ":"+port)
 		must(err)
 		l = heard{l, connections}
@@ -59,6 +61,8 @@ func Serve(folder string) {
 			go (&http.Server{Handler: handler, ErrorLog: quiet}).Serve(l)
 		case "3128":
 			go (&http.Server{Handler: proxy(logOf(folder, "proxy")), ErrorLog: quiet}).Serve(l)
+		case "9418":
+			go serveGit(l, filepath.Join(folder, "www"))
 		default:
 			go serveBanner(l, port, raw)
 		}
@@ -71,6 +75,20 @@ func Serve(folder string) {
 func namesIn(folder string) []string {
 	content, _ := os.ReadFile(filepath.Join(folder, "names")) // there may be none
 	return strings.Fields(string(content))
+}
+
+// serveGit runs git's own server for the repositories in a folder.
+func serveGit(l net.Listener, folder string) {
+	for {
+		c, err := l.Accept()
+		must(err)
+		go func() {
+			defer c.Close()
+			program := exec.Command("git", "-c", "safe.directory=*", "daemon", "--inetd", "--export-all", "--base-path="+folder)
+			program.Stdin, program.Stdout = c, c
+			program.Run() // the client sees whether it fails
+		}()
+	}
 }
 
 // model runs the program that answers for some names, and returns the handler of all requests.
@@ -112,6 +130,9 @@ func pages(folder string) http.Handler {
 	mux.HandleFunc("/socket", echoSocket)
 	serveKeys(mux, logOf(folder, "keys"))
 	serveTraps(mux)
+	for host, registry := range registries.Handlers(filepath.Join(folder, "www")) {
+		mux.Handle(host+"/", registry)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Print(r.Host, " ", r.Method, " ", r.URL.Path)
 		mux.ServeHTTP(w, r)

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/egress/ledger"
+	"github.com/git-airlock/git-airlock/prison/egress/sets"
+	"github.com/git-airlock/git-airlock/prison/prisontest"
+)
+
+func init() { scriptCommands["client"] = cmdClient }
+
+// costly are clients that CI does not install.
+var costly = []string{"cargo", "java"}
+
+// TestClients lets real programs fetch from stand-ins of the hosts that a set of rules opens. A script's name begins with its program.
+func TestClients(t *testing.T) {
+	needNative(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a network beside this one")
+	}
+	prisontest.Need(t, "network", needTUN())
+	for _, file := range scriptsIn(t, "clients") {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		program, _, _ := strings.Cut(name, "_")
+		t.Run(name, func(t *testing.T) {
+			feature := "clients"
+			if slices.Contains(costly, program) {
+				feature = program
+			}
+			prisontest.Need(t, feature, visibleInside(program))
+			testscript.Run(t, testscript.Params{Files: []string{file}, Setup: setup(t), Cmds: scriptCommands, Condition: condition})
+		})
+	}
+}
+
+// scriptsIn returns the scripts in a folder of testdata/script.
+func scriptsIn(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/script/" + folder + "/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	return files
+}
+
+func needTUN() error {
+	if !openNetwork() {
+		return errors.New("there is no /dev/net/tun that can be opened")
+	}
+	return nil
+}
+
+// visibleInside looks for a program in the folders that a native prison shows.
+func visibleInside(program string) error {
+	for _, folder := range []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/go/bin"} {
+		if _, err := exec.LookPath(filepath.Join(folder, program)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no %s outside of the user's home", program)
+}
+
+// client RULES HOSTS PATTERN TEXT runs a shell script in the prison, in a new home. With the rules it must succeed, and reach exactly the
+// hosts. Without one of these hosts it must fail, say why (PATTERN), and the ledger must name the host.
+func cmdClient(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 4, "client RULES HOSTS PATTERN TEXT")
+	texts, hosts, said := ruleTexts(ts, args[0]), strings.Fields(args[1]), regexp.MustCompile(args[2])
+	cmdRules(ts, false, texts)
+	before := lastRecord(ts)
+	if out, err := visit(ts, args[3]); err != nil {
+		ts.Fatalf("%s does not suffice: %v; refused: %s\n%s", args[0], err, awaitNames(ts, before, control.VerdictDeny), out)
+	}
+	if reached := awaitNames(ts, before, control.VerdictAllow, hosts...); !slices.Equal(reached, slices.Sorted(slices.Values(hosts))) {
+		ts.Fatalf("it reached %s, want %s", reached, hosts)
+	}
+	for _, host := range hosts {
+		less := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.HasPrefix(text, host+":") })
+		cmdRules(ts, false, append(less, "!"+host))
+		before, begun := lastRecord(ts), time.Now()
+		out, err := visit(ts, args[3])
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() == 124 {
+			ts.Fatalf("without %s: %v; want a failure\n%s", host, err, out)
+		}
+		if refused := awaitNames(ts, before, control.VerdictDeny, host); !slices.Contains(refused, host) {
+			ts.Fatalf("without %s the ledger has refusals of %s\n%s", host, refused, out)
+		}
+		line := said.Find(out)
+		if line == nil {
+			ts.Fatalf("without %s nobody can know why it fails:\n%s", host, out)
+		}
+		ts.Logf("without %s, after %s: %s", host, time.Since(begun).Round(time.Millisecond), line)
+	}
+}
+
+// ruleTexts returns the rules of texts that are separated by commas, each for itself.
+func ruleTexts(ts *testscript.TestScript, joined string) (all []string) {
+	for text := range strings.SplitSeq(joined, ",") {
+		rules, err := sets.Expand(text)
+		ts.Check(err)
+		for _, r := range rules {
+			all = append(all, r.String())
+		}
+	}
+	return all
+}
+
+// visit runs a shell script in the prison, in a new home. A script that hangs has the exit status 124.
+func visit(ts *testscript.TestScript, text string) ([]byte, error) {
+	cmd := exec.Command("git", "airlock", "visit", "--", "timeout", "100", "sh", "-euc", "export HOME=$(mktemp -d) CA=$PWD/ca.pem; cd; exec 2>&1; "+text)
+	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+	out, err := cmd.CombinedOutput()
+	return bytes.TrimSpace(out), err
+}
+
+// networkLedger returns the folder of the airlock's ledger.
+func networkLedger(ts *testscript.TestScript) string {
+	dirs, err := filepath.Glob(ts.MkAbs(".git/airlock/*/prison"))
+	ts.Check(err)
+	if len(dirs) != 1 {
+		ts.Fatalf("%d airlocks", len(dirs))
+	}
+	return dirs[0]
+}
+
+func lastRecord(ts *testscript.TestScript) uint64 {
+	report, err := ledger.Verify(networkLedger(ts))
+	ts.Check(err)
+	return report.Last
+}
+
+// awaitNames returns the names in the records with a verdict after a number. It waits until the wanted names are there.
+func awaitNames(ts *testscript.TestScript, after uint64, verdict string, wanted ...string) []string {
+	for begun := time.Now(); ; rest(begun, patience) {
+		var names []string
+		_, err := ledger.Read(networkLedger(ts), func(r control.Record) bool {
+			if r.Seq > after && r.Verdict == verdict && r.Name != "" && !slices.Contains(names, r.Name) {
+				names = append(names, r.Name)
+			}
+			return true
+		})
+		ts.Check(err)
+		missing := slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(names, name) })
+		if !missing && len(names) > 0 || time.Since(begun) > patience {
+			slices.Sort(names)
+			return names
+		}
+	}
+}

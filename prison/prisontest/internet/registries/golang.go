@@ -1,0 +1,71 @@
+package registries
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	goModule  = "standin.test/m"
+	goVersion = "v1.0.0"
+	goMod     = "module " + goModule + "\n"
+	sumHost   = "sum.golang.org"
+)
+
+// golang has the module standin.test/m, and a checksum database with one record. As the real one, the proxy does not have the
+// database. Its key is not the real one's: [SumKey].
+func golang() map[string]files {
+	prefix := goModule + "@" + goVersion + "/"
+	sources := []file{{prefix + "go.mod", goMod}, {prefix + "m.go", "package m\n\nconst Name = \"standin\"\n"}}
+	record := fmt.Sprintf("%s %s %s\n%s %s/go.mod %s\n", goModule, goVersion, sum1(sources...), goModule, goVersion, sum1(file{"go.mod", goMod}))
+	leaf := sha256.Sum256([]byte("\x00" + record))
+	tree := signed(fmt.Sprintf("go.sum database tree\n1\n%s\n", base64.StdEncoding.EncodeToString(leaf[:])))
+	versions := "/" + goModule + "/@v/"
+	info := fmt.Sprintf(`{"Version":"%s","Time":"2023-11-14T22:13:20Z"}`, goVersion)
+	return map[string]files{
+		"proxy.golang.org": {
+			versions + "list": goVersion + "\n", versions + goVersion + ".info": info, "/" + goModule + "/@latest": info,
+			versions + goVersion + ".mod": goMod, versions + goVersion + ".zip": zipped(sources...),
+		},
+		sumHost: {
+			"/latest": tree, "/lookup/" + goModule + "@" + goVersion: "0\n" + record + "\n" + tree,
+			"/tile/8/0/000.p/1": string(leaf[:]),
+		},
+	}
+}
+
+// sum1 returns the digest of files that go.sum has. They are sorted by name.
+func sum1(all ...file) string {
+	list := ""
+	for _, f := range all {
+		list += fmt.Sprintf("%s  %s\n", sum256(f.content), f.name)
+	}
+	sum := sha256.Sum256([]byte(list))
+	return "h1:" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// sumKey signs the checksum database. Nothing else trusts it.
+var sumKey = ed25519.NewKeyFromSeed([]byte("the stand-in checksum database: "))
+
+// verifier returns the public key in the form of a signed note, and its number.
+func verifier() (string, uint32) {
+	key := "\x01" + string(sumKey.Public().(ed25519.PublicKey))
+	sum := sha256.Sum256([]byte(sumHost + "\n" + key))
+	return key, binary.BigEndian.Uint32(sum[:4])
+}
+
+// SumKey returns the key of the checksum database in the form of GOSUMDB.
+func SumKey() string {
+	key, number := verifier()
+	return fmt.Sprintf("%s+%08x+%s", sumHost, number, base64.StdEncoding.EncodeToString([]byte(key)))
+}
+
+// signed returns a text with its signature.
+func signed(text string) string {
+	_, number := verifier()
+	signature := append(binary.BigEndian.AppendUint32(nil, number), ed25519.Sign(sumKey, []byte(text))...)
+	return fmt.Sprintf("%s\n\u2014 %s %s\n", text, sumHost, base64.StdEncoding.EncodeToString(signature))
+}
