@@ -1,6 +1,7 @@
 package network
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -53,13 +54,19 @@ func TrustVariables(home string) (env []string) {
 	return append(env, "WGETRC="+home+"/"+TrustFolder+"/wgetrc", "APT_CONFIG="+home+"/"+TrustFolder+"/apt.conf")
 }
 
+// RetryVariables returns the variables, as NAME=VALUE, with which npm waits for seconds before it tries again. Without them it waits for
+// more than a minute before it reports that a host is refused.
+func RetryVariables() []string {
+	return []string{"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=500", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=2000"}
+}
+
 // VariableNames returns the names of all variables that the network of a prison adds to it.
 func VariableNames(spec prison.Spec) (names []string) {
 	if spec.Network != prison.NetworkAllowlist {
 		return nil
 	}
 	rules, _ := control.ReadRules(spec.Dir) // without them nothing was added
-	for _, v := range append(TrustVariables(""), Placeholders(rules.Credentials)...) {
+	for _, v := range slices.Concat(RetryVariables(), TrustVariables(""), Placeholders(rules.Credentials)) {
 		name, _, _ := strings.Cut(v, "=")
 		names = append(names, name)
 	}

@@ -20,11 +20,12 @@ const (
 	maxComplaint = 200
 )
 
-// withTrust adds the variables for certificates to a prison whose network judges requests. The user's own variables win.
+// withTrust adds the variables for a network with rules, and those for certificates if it judges requests. The user's own variables win.
 func (c resolved) withTrust(spec prison.Spec) (prison.Spec, error) {
 	if spec.Network != prison.NetworkAllowlist {
 		return spec, nil
 	}
+	spec.Env = append(network.RetryVariables(), spec.Env...)
 	rules, err := control.ReadRules(spec.Dir)
 	if err != nil || !network.JudgesRequests(rules, c.session.Now()) {
 		return spec, err
