@@ -88,12 +88,12 @@ func (f *flow) judge(p *Policy) Decision {
 	return d
 }
 
-// hold ends an allowed flow that a policy does not allow.
-func (f *flow) hold(p *Policy) {
+// hold ends an allowed flow that a policy does not allow. It reports whether it did.
+func (f *flow) hold(p *Policy) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.decision.Allowed || f.ended {
-		return
+		return false
 	}
 	switch d := f.judge(p); {
 	case !d.Allowed:
@@ -109,7 +109,9 @@ func (f *flow) hold(p *Policy) {
 				x.end()
 			}
 		}
+		return false
 	}
+	return true
 }
 
 // carryAs decides whether the requests of a connection with TLS are seen and judged, rather than copied.

@@ -221,11 +221,14 @@ func (e *Engine) use(rules control.Rules) {
 	}
 	if p.Generation != e.policy.Load().Generation {
 		e.journal.add(p.record())
+		e.closed = 0
 	}
 	e.failed, e.rules = "", rules
 	e.policy.Store(&p)
 	for f := range e.flows {
-		f.hold(&p)
+		if f.hold(&p) {
+			e.closed++
+		}
 	}
 	if e.expiry != nil {
 		e.expiry.Stop()
@@ -253,7 +256,7 @@ func (e *Engine) changed() {
 func (e *Engine) state() control.State {
 	e.mu.Lock()
 	s := control.State{
-		Generation: e.policy.Load().Generation, Error: e.failed, Admitted: e.admitted, Refused: e.refused, Authorities: e.trusted.PEM(),
+		Generation: e.policy.Load().Generation, Closed: e.closed, Error: e.failed, Admitted: e.admitted, Refused: e.refused, Authorities: e.trusted.PEM(),
 	}
 	flows := make([]*flow, 0, len(e.flows))
 	for f := range e.flows {

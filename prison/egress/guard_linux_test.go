@@ -250,6 +250,9 @@ func TestChangesCloseFlows(t *testing.T) {
 		t.Errorf("flows: %+v", f)
 	}
 	e.obey(control.Order{Rules: new(rules(2, "*.a.test:22", "b.test:22", "!x.a.test:22"))})
+	if st := e.state(); st.Closed != 1 {
+		t.Errorf("%d connections were closed", st.Closed)
+	}
 	if open(one) || !open(other) {
 		t.Error("the wrong one was closed")
 	}

@@ -98,6 +98,7 @@ type Engine struct {
 	expiry            *time.Timer // when the next rule ends
 	rules             control.Rules
 	failed            string // why newer rules are not in force
+	closed            int    // connections that the rules in force ended
 }
 
 // Settings are those of a prison's network.

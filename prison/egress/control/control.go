@@ -115,6 +115,8 @@ type State struct {
 	V int `json:"v"`
 	// Generation is that of the rules in force.
 	Generation uint64 `json:"generation"`
+	// Closed is how many connections these rules have ended.
+	Closed int `json:"closed,omitempty"`
 	// Error is the reason why newer rules are not in force; the network then keeps the old ones.
 	Error string `json:"error,omitempty"`
 	// Ledger is the reason why records cannot be written: no connection is made meanwhile.

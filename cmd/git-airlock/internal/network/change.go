@@ -91,11 +91,12 @@ func AwaitAuthorities(ctx context.Context, dir string) (string, error) {
 	return state.Authorities, nil
 }
 
-// Await waits until the network of a running prison has taken rules.
-func Await(ctx context.Context, dir string, generation uint64) error {
+// Await waits until the network of a running prison has taken rules, and returns its state.
+func Await(ctx context.Context, dir string, generation uint64) (state control.State, err error) {
 	var failed string
-	err := await(ctx, func() (bool, error) {
-		state, err := control.ReadState(dir)
+	err = await(ctx, func() (bool, error) {
+		var err error
+		state, err = control.ReadState(dir)
 		if failed = state.Error; state.Generation >= generation {
 			failed = ""
 		}
@@ -103,11 +104,11 @@ func Await(ctx context.Context, dir string, generation uint64) error {
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("the network has not taken the new rules: %w", err)
+		return state, fmt.Errorf("the network has not taken the new rules: %w", err)
 	case failed != "":
-		return fmt.Errorf("the network keeps its earlier rules: %s", failed)
+		return state, fmt.Errorf("the network keeps its earlier rules: %s", failed)
 	}
-	return nil
+	return state, nil
 }
 
 // await waits until a condition holds. After the time the error is the condition's, if it has one.

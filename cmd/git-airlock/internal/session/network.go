@@ -116,7 +116,7 @@ func (s *Session) networkNotes(r airlock.Record) (notes network.Notes, ok bool) 
 }
 
 // ChangeNetwork changes the rules of an airlock's network, and waits until they are in force if its prison is running. change gets
-// the present rules, and may refuse. It returns the network from before, with the new rules.
+// the present rules, and may refuse. It returns the network with the new rules, and with its state after them.
 func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change func(control.Rules) (control.Rules, error)) (Network, error) {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -133,10 +133,11 @@ func (s *Session) ChangeNetwork(ctx context.Context, r airlock.Record, change fu
 	if err != nil || s.Dry || !n.Runs {
 		return n, err
 	}
-	if err := network.Await(ctx, n.Dir, n.Rules.Generation); err != nil {
-		return n, err
+	before := n.State
+	if n.State, err = network.Await(ctx, n.Dir, n.Rules.Generation); err == nil {
+		s.trustAgain(ctx, r, before.Authorities, n.State.Authorities)
 	}
-	return n, s.trustAgain(ctx, r, n.Dir, n.State)
+	return n, err
 }
 
 // RulesHere returns the rules of the airlock here, or those of the settings if there is no airlock.

@@ -54,19 +54,17 @@ func (s *Session) trust(ctx context.Context, r airlock.Record) error {
 }
 
 // trustAgain does the same after a change of rules in a running prison.
-func (s *Session) trustAgain(ctx context.Context, r airlock.Record, dir string, before control.State) error {
-	after, err := control.ReadState(dir)
-	if err != nil || after.Authorities == before.Authorities || after.Authorities == "" {
-		return err
+func (s *Session) trustAgain(ctx context.Context, r airlock.Record, before, after string) {
+	if after == before || after == "" {
+		return
 	}
-	if before.Authorities == "" {
+	if before == "" {
 		s.Report.Say("programs inside do not trust the network's certificates for such a rule before the prison is started again")
 		s.Report.Hint("git airlock stop && git airlock start")
 	} else {
 		s.Report.Say("programs inside that are started from now on trust the network's certificates; running ones may have to be started again")
 	}
-	s.writeTrust(ctx, r, after.Authorities)
-	return nil
+	s.writeTrust(ctx, r, after)
 }
 
 // writeTrust writes certificates into the home inside, as the agent.

@@ -39,20 +39,13 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 		}
 		s.Report.Say("%s", gitops.Text(text).String())
 	}
-	ends := 0
-	for _, f := range n.State.Flows {
-		t := network.TargetOf(control.Record{Name: f.Name, Address: f.Address, Port: f.Port})
-		if !network.Judge(n.Rules, t, s.Now()).Allowed {
-			ends++
-		}
-	}
 	switch {
 	case s.Dry:
 		s.Report.Say("nothing is changed")
 	case !n.Runs:
 		s.Report.Say("the prison is not running: the rule holds when it starts")
-	case ends > 0:
-		s.Report.Say("%s ended", words.Count(ends, "connection"))
+	case n.State.Closed > 0:
+		s.Report.Say("%s ended", words.Count(n.State.Closed, "connection"))
 	}
 }
 
@@ -78,7 +71,7 @@ func netLock(lock bool) edge.SubAction {
 		case lock:
 			ended := "the prison is not running"
 			if n.Runs {
-				ended = words.Count(len(n.State.Flows), "connection") + " ended"
+				ended = words.Count(n.State.Closed, "connection") + " ended"
 			}
 			s.Report.Say("locked down: nothing is reached; %s", ended)
 			s.Report.Hint("git airlock net unlock")
