@@ -38,6 +38,9 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 			text += " until " + until.Local().Format(timeFormat)
 		}
 		s.Report.Say("%s", gitops.Text(text).String())
+		if deny {
+			sayOtherPorts(s, n.Rules, a)
+		}
 	}
 	switch {
 	case s.Dry:
@@ -46,6 +49,16 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 		s.Report.Say("the prison is not running: the rule holds when it starts")
 	case n.State.Closed > 0:
 		s.Report.Say("%s ended", words.Count(n.State.Closed, "connection"))
+	}
+}
+
+// sayOtherPorts names the rules that still allow the host of a denial, at ports that the denial does not cover.
+func sayOtherPorts(s *session.Session, rules control.Rules, denied control.Rule) {
+	for _, allowed := range rules.Allow {
+		if network.Holds(allowed, s.Now()) && strings.HasPrefix(allowed.Text, denied.Text+":") && network.DeniedBy(rules, allowed, s.Now()) == nil {
+			s.Report.Say("%s is still allowed, by %s", gitops.Text(allowed.Text), gitops.Text(allowed.Source))
+			s.Report.Hint("git airlock net deny " + gitops.Text(strings.Fields(allowed.Text)[0]).String())
+		}
 	}
 }
 
