@@ -99,10 +99,11 @@ func Unless(err, expected error) error {
 	return err
 }
 
+// globQuotes is made once, because a replacer prepares 7 kB of tables.
+var globQuotes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
 // GlobQuote quotes the special characters of [filepath.Glob].
-func GlobQuote(name string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
-}
+func GlobQuote(name string) string { return globQuotes.Replace(name) }
 
 // Token returns a random text that is chosen once for each directory of host state and stored there. Our lock file
 // on an index contains the token, which shows after a crash at any moment that the lock is ours.

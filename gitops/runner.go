@@ -362,8 +362,24 @@ func (c *cappedWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
+// ReadFrom implements [io.ReaderFrom].
+func (c *cappedWriter) ReadFrom(r io.Reader) (int64, error) { return copyAll(c, r) }
+
+// copyBuffers are the buffers in which the output of git processes is read. A landing starts a dozen of these processes.
+var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// copyAll is [io.Copy] with one of the copyBuffers.
+func copyAll(w io.Writer, r io.Reader) (int64, error) {
+	buffer := copyBuffers.Get().(*[32 << 10]byte)
+	defer copyBuffers.Put(buffer)
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buffer[:])
+}
+
 // Stderr keeps the beginning and the end of a command's standard error. The zero Stderr is ready to use.
 type Stderr struct{ head, tail []byte }
+
+// ReadFrom implements [io.ReaderFrom].
+func (h *Stderr) ReadFrom(r io.Reader) (int64, error) { return copyAll(h, r) }
 
 // Write implements io.Writer.
 func (h *Stderr) Write(p []byte) (int, error) {

@@ -15,9 +15,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
+
+// packWriters are the compressors of packOf. Each has more than a megabyte of tables.
+var packWriters = sync.Pool{New: func() any {
+	z, _ := zlib.NewWriterLevel(nil, zlib.BestSpeed)
+	return z
+}}
 
 // packOf writes objects as one pack (gitformat-pack(5)). That is the fastest way to store many finished objects, and
 // git has no command that stores them unchanged. Compression is fast and weak, because the next git gc compresses
@@ -26,7 +33,11 @@ func packOf(format string, objects []object) []byte {
 	var b bytes.Buffer
 	b.WriteString("PACK")
 	_ = binary.Write(&b, binary.BigEndian, [2]uint32{2, uint32(len(objects))})
-	z, _ := zlib.NewWriterLevel(&b, zlib.BestSpeed)
+	z := packWriters.Get().(*zlib.Writer)
+	defer func() {
+		z.Reset(io.Discard) // the pack is not kept
+		packWriters.Put(z)
+	}()
 	for _, o := range objects {
 		// The first byte has the type and four bits of the size, the next bytes have seven bits each.
 		size := len(o.content)

@@ -285,11 +285,15 @@ func (s *copies) copyOutput(to io.Writer, from *os.File) {
 	s.wg.Go(func() { o.run(to, s.ended) })
 }
 
+// outputBuffers are the buffers in which the output of processes is read. A promotion cycle runs some.
+var outputBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 func (o *output) run(to io.Writer, ended <-chan struct{}) {
-	buf := make([]byte, 64<<10)
+	buf := outputBuffers.Get().(*[64 << 10]byte)
+	defer outputBuffers.Put(buf)
 	var limit time.Time // set once the process has exited
 	for {
-		n, err := o.from.Read(buf)
+		n, err := o.from.Read(buf[:])
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
 				o.err = fmt.Errorf("copy output: %w", err)
