@@ -24,7 +24,7 @@ import (
 // TestReviewWalk approves, rejects, asks for fixes, undoes and redoes at random, with kills, while the agent works and the user
 // has changes that are not committed. Each landing is compared with a walk that the test makes with git merge-tree: the trees are
 // equal, nothing lands unapproved, every commit has landed or is listed, and the user's bytes stay. The histories have renames, mode
-// changes, links, amended commits, and commits that take earlier ones back. AIRLOCK_TEST_SEEDS is the number of sequences.
+// changes, links, merges, amended commits, and commits that take earlier ones back. AIRLOCK_TEST_SEEDS is the number of sequences.
 func TestReviewWalk(t *testing.T) {
 	t.Parallel()
 	for i, seed := range seeds(t, 4) {
@@ -44,8 +44,9 @@ type reviewer struct {
 	words map[*commit]review.Word
 	// order has the agent's commits, parents before children.
 	order  []*commit
-	own    tree // the user's files that are not committed
-	waited int  // cycles in which an approved commit had to wait
+	merged map[*commit]*commit // the merge that brings a commit of a side branch
+	own    tree                // the user's files that are not committed
+	waited int                 // cycles in which an approved commit had to wait
 }
 
 // baseFiles are the files that the histories begin with, and that a commit may remove.
@@ -58,7 +59,7 @@ func newReviewer(t *testing.T, format string, seed uint64) *reviewer {
 	}
 	w := newWorld(t, format, base)
 	w.git("config", "airlock.review", "land")
-	m := &reviewer{world: w, a: newAgent(w, base, seed), r: rand.New(rand.NewPCG(seed, 21)), words: map[*commit]review.Word{}, own: tree{}}
+	m := &reviewer{world: w, a: newAgent(w, base, seed), r: rand.New(rand.NewPCG(seed, 21)), words: map[*commit]review.Word{}, merged: map[*commit]*commit{}, own: tree{}}
 	for _, name := range []string{"1", "2"} {
 		m.own[ownFolder+"/"+name] = plain("mine " + name + "\n")
 		m.own[ownFolder+"/"+name].write(t, filepath.Join(w.Top, ownFolder, name))
@@ -82,7 +83,7 @@ func sections(name string) string {
 // work lets the agent make a commit, take its newest one back, or amend it.
 func (m *reviewer) work() {
 	at := m.a.main
-	switch landed := m.landed(); m.r.IntN(8) {
+	switch landed := m.landed(); m.r.IntN(9) {
 	case 0:
 		if len(at.parents) > 0 {
 			m.a.main = m.made(at.parents[0].files, at)
@@ -91,9 +92,24 @@ func (m *reviewer) work() {
 		if len(at.parents) > 0 && landed[at] == "" {
 			m.amend(at)
 		}
+	case 2:
+		m.mergeInside(at)
 	default:
 		m.a.main = m.made(m.changed(at.files), at)
 	}
+}
+
+// mergeInside lets the agent merge a commit of a side branch that begins at its newest commit. The merge may have a file of its own.
+// A side branch that begins before a commit that lands without the older ones is left to TestReviewOfMerge.
+func (m *reviewer) mergeInside(at *commit) {
+	files := maps.Clone(at.files)
+	files.put(fmt.Sprintf("side/%d", m.a.made), plain(fmt.Sprintf("side %d\n", m.a.made)))
+	side := m.made(files, at)
+	if files = maps.Clone(files); m.r.IntN(2) == 0 {
+		files.put(fmt.Sprintf("merged/%d", m.a.made), plain(fmt.Sprintf("merged %d\n", m.a.made)))
+	}
+	m.a.main = m.made(files, at, side)
+	m.merged[side] = m.a.main
 }
 
 // amend replaces the agent's newest commit. A verdict on it stays if its change does.
@@ -107,6 +123,11 @@ func (m *reviewer) amend(c *commit) {
 	}
 	m.a.store(&amended)
 	m.order[slices.Index(m.order, c)], m.a.main = &amended, &amended
+	for side, merge := range m.merged {
+		if merge == c {
+			m.merged[side] = &amended
+		}
+	}
 	m.t.Logf("amend %q", c.message)
 }
 
@@ -167,7 +188,8 @@ func (m *reviewer) landed() map[*commit]gitops.OID {
 }
 
 // walk returns the commits that stand on a tree, and the tree after them. may reports whether a commit may land. In a second pass,
-// commits can stand that needed one after them: such as one that another had done already, and a third one took back.
+// commits can stand that needed one after them: such as one that another had done already, and a third one took back. A commit of a
+// side branch stands with its merge.
 func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*commit) bool, passes int) (stand []*commit, tree string) {
 	m.t.Helper()
 	stands := map[*commit]bool{m.a.root: true}
@@ -175,13 +197,21 @@ func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*com
 		stands[c] = true
 	}
 	for _, c := range slices.Repeat(m.order, passes) {
-		if stands[c] || !may(c) {
+		if stands[c] || !may(c) || m.merged[c] != nil {
+			continue
+		}
+		merges := len(c.parents) > 1
+		if merges && !stands[c.parents[1]] && !may(c.parents[1]) {
 			continue
 		}
 		base, theirs := m.treeOf(c.parents[0].files), m.treeOf(c.files)
 		after, clean := m.merge(base, tip, theirs)
-		if !clean || after == tip && base != theirs {
+		if !clean || after == tip && base != theirs && !merges {
 			continue
+		}
+		if merges && !stands[c.parents[1]] {
+			stands[c.parents[1]] = true
+			stand = append(stand, c.parents[1])
 		}
 		stands[c], tip = true, after
 		stand = append(stand, c)
@@ -243,7 +273,8 @@ func (m *reviewer) cycle() {
 		if fresh(c) && !m.approved(c) {
 			m.t.Errorf("%q landed, its verdict is %q", c.message, m.words[c])
 		}
-		if after[c] == "" && !strings.Contains(m.states()+" ", strings.TrimSpace(c.message)+":") {
+		gone := m.merged[c] != nil && m.words[m.merged[c]].LeavesOut() // only a merge that is left out brings it
+		if after[c] == "" && !gone && !strings.Contains(m.states()+" ", strings.TrimSpace(c.message)+":") {
 			m.t.Fatalf("%q has not landed and is not listed: %s\n%+v\n%s", c.message, m.states(), o, m.history())
 		}
 	}
@@ -403,10 +434,20 @@ func (m *reviewer) sequence() {
 		}
 		m.cycle()
 	}
+	m.approve(func(c *commit) bool { return m.merged[c] == nil }) // merges first, so that what they bring can be named
+	m.approve(func(*commit) bool { return true })
+	m.world.cycle()
+	m.nothingLeft()
+	m.t.Logf("%d of %d commits have landed, and in %d cycles an approved one waited", len(m.landed()), len(m.order), m.waited)
+}
+
+// approve approves those of some commits that have not landed, and makes a cycle.
+func (m *reviewer) approve(some func(*commit) bool) {
+	m.t.Helper()
 	landed := m.landed()
 	j := judgement.Judgement{Word: review.Approve}
 	for _, c := range m.order {
-		if landed[c] == "" {
+		if landed[c] == "" && some(c) {
 			j.Names, m.words[c] = append(j.Names, string(c.id)), review.Approve
 		}
 	}
@@ -415,7 +456,4 @@ func (m *reviewer) sequence() {
 		check(m.t, err)
 	}
 	m.cycle()
-	m.world.cycle()
-	m.nothingLeft()
-	m.t.Logf("%d of %d commits have landed, and in %d cycles an approved one waited", len(m.landed()), len(m.order), m.waited)
 }
