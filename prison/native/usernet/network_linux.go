@@ -120,6 +120,9 @@ func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
 	if s.Network == prison.NetworkNone {
 		return nil, nil
 	}
+	if len(s.Secrets) > 0 {
+		walls.NoCores()
+	}
 	fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("memory file: %w", err)

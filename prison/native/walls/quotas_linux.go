@@ -95,6 +95,12 @@ func (r Rlimits) Set() (weaker []prison.Weakness, err error) {
 	return weaker, nil
 }
 
+// NoCores keeps the memory of this process, which has values of credentials, out of core dumps. If it may not set the limit to 1,
+// the limit is 0 already.
+func NoCores() {
+	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}) //nolint:errcheck // see above
+}
+
 // coreMissing describes the weakness of a prison where the limit of core dumps cannot be set to 1.
 func coreMissing() string {
 	var now unix.Rlimit

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func init() { scriptCommands["holders"] = cmdHolders }
+
+// holders NUMBER FILE waits until as many processes of the program have the content of a file in their memory, and checks that none of
+// them dumps more than a byte of core.
+func cmdHolders(ts *testscript.TestScript, neg bool, args []string) {
+	usage(ts, neg || len(args) != 2, "holders NUMBER FILE")
+	text := []byte(strings.TrimSpace(ts.ReadFile(args[1])))
+	for begun := time.Now(); ; rest(begun, patience) {
+		var with []int
+		for _, pid := range ownProcesses(ts) {
+			if bytes.Contains(memoryOf(pid), text) {
+				with = append(with, pid)
+			}
+		}
+		if strconv.Itoa(len(with)) == args[0] {
+			for _, pid := range with {
+				dumpsNothing(ts, pid)
+			}
+			return
+		}
+		if time.Since(begun) > patience {
+			ts.Fatalf("processes with the text: %v", with)
+		}
+	}
+}
+
+// dumpsNothing checks that core dumps of a process have at most a byte.
+func dumpsNothing(ts *testscript.TestScript, pid int) {
+	const before = "Max core file size"
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	ts.Check(err)
+	for line := range strings.Lines(string(limits)) {
+		rest, ok := strings.CutPrefix(line, before)
+		if limit := strings.Fields(rest); ok && limit[0] != "0" && limit[0] != "1" {
+			ts.Fatalf("process %d dumps core: %s", pid, line)
+		}
+	}
+}
+
+// ownProcesses returns the processes that run the program, but for this one.
+func ownProcesses(ts *testscript.TestScript) (pids []int) {
+	var program, of syscall.Stat_t
+	at, err := exec.LookPath("git-airlock")
+	ts.Check(errors.Join(err, syscall.Stat(at, &program)))
+	folders, err := filepath.Glob("/proc/[0-9]*")
+	ts.Check(err)
+	for _, folder := range folders {
+		pid, _ := strconv.Atoi(filepath.Base(folder))
+		if syscall.Stat(folder+"/exe", &of) == nil && of.Dev == program.Dev && of.Ino == program.Ino && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
