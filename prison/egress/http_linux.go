@@ -306,6 +306,9 @@ func (p *requests) spend(x *roundTrip) error {
 		return nil
 	}
 	if !p.engine.credentials.Count(x.used.Name, x.limit, time.Now()) {
+		if p.engine.credentials.Answered(x.used.Name, http.StatusTooManyRequests) {
+			p.engine.changed()
+		}
 		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", x.limit, x.used.Name),
 			status: http.StatusTooManyRequests}
 	}

@@ -148,7 +148,8 @@ type CredentialUse struct {
 	Requests uint64    `json:"requests"`
 	Last     time.Time `json:"last,omitzero"`
 	Today    int       `json:"today,omitempty"`
-	// Status is the status of the last answer if the server refused the value with it: 401, 403 or 429.
+	// Status is the status of the last answer if the server refused the value with it: 401, 403 or 429. The network answers 429
+	// beyond [Credential.Limit].
 	Status int `json:"status,omitempty"`
 }
 

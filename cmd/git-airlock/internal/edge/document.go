@@ -33,6 +33,9 @@ func Credentials(rules control.Rules, uses []control.CredentialUse) []ui.Network
 		if i := slices.IndexFunc(uses, func(u control.CredentialUse) bool { return u.Name == c.Name }); i >= 0 {
 			u := uses[i]
 			shown.Value, shown.Requests, shown.Refused, shown.Status = u.Known, u.Requests, u.Status != 0, u.Status
+			if c.Limit > 0 && u.Today >= c.Limit {
+				shown.Limit = c.Limit
+			}
 			if !u.Last.IsZero() {
 				shown.Last = &u.Last
 			}

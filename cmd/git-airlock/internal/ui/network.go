@@ -43,6 +43,7 @@ type NetworkCredential struct {
 	Last      *time.Time `json:"last"`              // null for never
 	Refused   bool       `json:"refused"`           // the server refused the value in the last request
 	Status    int        `json:"status,omitempty"`  // of the answer by which it did: 401, 403 or 429
+	Limit     int        `json:"limit,omitempty"`   // of requests a day, if it is used up
 	Problem   string     `json:"problem,omitempty"` // why the value cannot be read now
 }
 
@@ -51,7 +52,7 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 	text := fmt.Sprintf("%s (%s) for %s, %s inside", c.Name, gitops.Text(c.Source).String(), gitops.Text(c.Hosts).String(), strings.Join(c.Variables, ", "))
 	switch {
 	case c.Refused:
-		text += ", " + paint.Red("refused by the server ("+strconv.Itoa(c.Status)+")")
+		text += ", " + paint.Red("refused ("+strconv.Itoa(c.Status)+")")
 	case c.Last != nil:
 		text += fmt.Sprintf(", %s, the last %s", words.Count(int(min(c.Requests, 1<<30)), "request"), ago(*c.Last, now))
 	}
@@ -61,6 +62,9 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 // Refusal returns what the server's refusal of the value means, and a command to type next, which is empty if waiting may help.
 func (c NetworkCredential) Refusal() (meaning, next string) {
 	check := "git airlock net credential " + c.Name
+	if c.Status == 429 && c.Limit > 0 {
+		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), "git config airlock.credential." + c.Name + ".limit <number> && git airlock stop && git airlock start"
+	}
 	switch c.Status {
 	case 403:
 		return "the value may not do this there", check
