@@ -63,8 +63,12 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 		if err := errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err()); err != nil {
 			return errors.Join(err, plan.Cancel(c))
 		}
+		if err := k.begin(unfinished{To: o.Number, Before: before.Number}); err != nil {
+			return errors.Join(err, plan.Cancel(c))
+		}
 		store.StopAt("restore-planned")
 		done, err := s.Restore(toTheEnd, c, plan)
+		err = errors.Join(err, k.finished())
 		store.StopAt("restore-restored")
 		for _, failed := range done.Failed {
 			k.Prisons.Report.Say("not restored: %s", failed)
