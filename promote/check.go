@@ -233,7 +233,7 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	r.facts = policy.Facts{Ghost: e.Record.Ghost, Top: e.Repo.Top, Config: f.config, Scratch: e.bridgeDir(), Ignores: r.ignores, Host: host,
 		Programs: sync.OnceValue(func() hostgit.Programs { return hostgit.Read(config, host, e.Repo.Top) })}
 	if e.Egress != nil {
-		r.facts.Phantoms = e.Egress.Phantoms()
+		r.facts.Placeholders = e.Egress.Placeholders()
 	}
 	if e.Record.Inside {
 		r.facts.Workspace = e.Record.Workspace
@@ -259,6 +259,6 @@ func fingerprint(config gitops.Config, teams []gitops.OID, r ruleset, ignored st
 		fmt.Fprintf(h, "%q=%q\n", key, config[key])
 	}
 	fmt.Fprintf(h, "%q %q\n", r.facts.State(), ignored)
-	fmt.Fprintf(h, "%q %q %q %q %q %q %+v\n", teams, r.facts.Workspace, r.facts.Top, r.facts.Ghost, r.facts.Phantoms, r.facts.Recipe, r.decisions.Accepted)
+	fmt.Fprintf(h, "%q %q %q %q %q %q %+v\n", teams, r.facts.Workspace, r.facts.Top, r.facts.Ghost, r.facts.Placeholders, r.facts.Recipe, r.decisions.Accepted)
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
-	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // Cycle makes one promotion cycle and returns its outcome. It waits for a cycle of another process to end. A hold is
@@ -103,7 +103,7 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	}
 	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bridge)
 	outcome = landed.entered(outcome, facts.now)
-	if err == nil && verdict.Noted(decisions, judged.pending) {
+	if err == nil && decision.MarkNoted(decisions, judged.pending) {
 		err = decisions.Write(e.Dir())
 	}
 	if err != nil || outcome.Landed == 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
-	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // ErrNotHeld reports that no waiting commit is held by the rule that the user wants to accept.
@@ -181,7 +181,7 @@ type Standing struct {
 	Decisions  ledger.Decisions
 	Gate       review.Gate
 	Settings   Settings
-	Inside     verdict.Inside
+	Inside     decision.Inside
 	Tip        gitops.OID // of the branch, or the last landed commit if the branch is gone
 	Now        time.Time
 	UnderRules func() string // returns the fingerprint of the rules, for [ledger.ReadVerdicts]

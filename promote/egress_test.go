@@ -14,7 +14,7 @@ type numbers uint64
 
 func (n *numbers) Newest() uint64 { return uint64(*n) }
 
-func (*numbers) Phantoms() []string { return nil }
+func (*numbers) Placeholders() []string { return nil }
 
 func (*numbers) Note(after, upTo uint64) string { return fmt.Sprintf("%d-%d\n", after+1, upTo) }
 

@@ -32,7 +32,7 @@ func (l landed) entered(o ledger.Outcome, now time.Time) ledger.Outcome {
 // land lands the built commits, unless something holds them: then they wait as pending. If the ref pending is right after
 // the landing, they are not made pending first, because their notes are in the transaction that moves the branch.
 func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged, d delivered, w *lazyBridge) (landed, error) {
-	to, waits, err := e.landable(ctx, f, o, p, j)
+	to, waits, err := e.newestLandable(ctx, f, o, p, j)
 	at := f.refs
 	if err != nil || to == "" || !f.together(to) {
 		var announced error
@@ -42,7 +42,7 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	if err != nil || to == "" {
 		return landed{remarks: waits}, err
 	}
-	done, err := e.landUpTo(ctx, swing{e, f, d, w, o.Held(ledger.Conflict) || j.later}, at, to)
+	done, err := lander{e, f, d, w, o.Held(ledger.Conflict) || j.later}.landUpTo(ctx, at, to)
 	done.holds = append(waits.holds, done.holds...)
 	return done, err
 }
@@ -54,8 +54,8 @@ func (f facts) together(to gitops.OID) bool {
 	return to == tip || f.refs.pending == tip
 }
 
-// landable returns the newest commit that may land now, or empty, and the reasons why the others wait.
-func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged) (gitops.OID, remarks, error) {
+// newestLandable returns the newest commit that may land now, or empty, and the reasons why the others wait.
+func (e *Engine) newestLandable(ctx context.Context, f facts, o ledger.Outcome, p planned, j judged) (gitops.OID, remarks, error) {
 	if len(f.ledger.Tail) == 0 {
 		return "", remarks{}, nil
 	}
@@ -68,11 +68,11 @@ func (e *Engine) landable(ctx context.Context, f facts, o ledger.Outcome, p plan
 	if len(positions) > 0 || o.Apart || o.Onto != f.refs.tip {
 		return "", waits, nil
 	}
-	return upTo(f.ledger, p.target, j.mayLand), waits, nil
+	return newestAllowed(f.ledger, p.target, j.mayLand), waits, nil
 }
 
-// upTo returns the newest commit to land: as far as the rules allow, and no further than the target.
-func upTo(l *ledger.Ledger, target, mayLand gitops.OID) gitops.OID {
+// newestAllowed returns the newest commit to land: as far as the rules allow, and no further than the target.
+func newestAllowed(l *ledger.Ledger, target, mayLand gitops.OID) gitops.OID {
 	if target == "" || mayLand == "" {
 		return mayLand
 	}
@@ -90,8 +90,8 @@ func upTo(l *ledger.Ledger, target, mayLand gitops.OID) gitops.OID {
 	return mayLand
 }
 
-// swing lands pending commits.
-type swing struct {
+// lander lands pending commits.
+type lander struct {
 	engine    *Engine
 	facts     facts
 	delivered delivered
@@ -99,8 +99,8 @@ type swing struct {
 	more      bool // another cycle is needed, because the first commit that waits then conflicts or was not checked yet
 }
 
-// to lands one pending commit and all before it.
-func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
+// move moves the branch to a pending commit, and so lands it and all before it.
+func (s lander) move(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	e, l := s.engine, s.facts.ledger
 	op, err := s.operation(ctx, at, to)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s swing) to(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 }
 
 // since returns the branch's tip before the landings whose commits [Engine.redeliver] must copy when the ref pending goes.
-func (s swing) since(at refs) gitops.OID {
+func (s lander) since(at refs) gitops.OID {
 	if s.facts.before.Onto == at.tip {
 		return cmp.Or(s.facts.before.Uncopied, at.tip)
 	}
@@ -136,7 +136,7 @@ func (s swing) since(at refs) gitops.OID {
 }
 
 // operation returns the commit that records the landing. It is drafted, or given to the repository now.
-func (s swing) operation(ctx context.Context, at refs, to gitops.OID) (gitops.OID, error) {
+func (s lander) operation(ctx context.Context, at refs, to gitops.OID) (gitops.OID, error) {
 	tail := s.facts.ledger.Tail
 	end := 1 + slices.IndexFunc(tail, func(p ledger.Pair) bool { return p.Outer == to })
 	op, err := s.engine.operation(ctx, s.facts, at, s.bridge, s.delivered, tail[:end])
@@ -147,8 +147,8 @@ func (s swing) operation(ctx context.Context, at refs, to gitops.OID) (gitops.OI
 }
 
 // landUpTo lands a pending commit. If the user's files are in the way, it lands the commits before that.
-func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) (landed, error) {
-	l := s.facts.ledger
+func (s lander) landUpTo(ctx context.Context, at refs, to gitops.OID) (landed, error) {
+	e, l := s.engine, s.facts.ledger
 	if e.blocker.RecentlyChanged(e.Repo.Top, s.facts.now) {
 		_, err := e.announce(ctx, l, at, s.delivered)
 		return landed{remarks: remarks{retry: retrySoon}}, err
@@ -163,7 +163,7 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 			return landed{}, err
 		}
 	}
-	done, err := s.to(ctx, at, to)
+	done, err := s.move(ctx, at, to)
 	e.filter = e.filter.After(err, s.facts.now, s.facts.config)
 	e.command = e.command.After(err, s.facts.now)
 	if err == nil {
@@ -180,7 +180,7 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 		return landed{remarks: locking(commandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &collision):
 		e.blocker = pause.Blocker{Paths: collision.Paths}
-		done, err := e.landBefore(ctx, s, at, to, collision.Paths)
+		done, err := s.landBefore(ctx, at, to, collision.Paths)
 		done.holds = append(done.holds, e.Collision(ctx, collision.Paths))
 		return done, err
 	case errors.Is(err, land.ErrIndexLocked):
@@ -192,7 +192,8 @@ func (e *Engine) landUpTo(ctx context.Context, s swing, at refs, to gitops.OID) 
 }
 
 // landBefore lands the pending commits before the first one that changes one of the paths.
-func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID, paths []string) (landed, error) {
+func (s lander) landBefore(ctx context.Context, at refs, to gitops.OID, paths []string) (landed, error) {
+	e := s.engine
 	steps, err := e.Repo.Steps(ctx, at.tip, to)
 	if err != nil {
 		return landed{}, err
@@ -208,7 +209,7 @@ func (e *Engine) landBefore(ctx context.Context, s swing, at refs, to gitops.OID
 	// A path can be in the way without being changed itself, such as a user's folder where a file must be. Then one
 	// step less is tried at a time.
 	for ; end > 0; end-- {
-		done, err := s.to(ctx, at, steps[end-1])
+		done, err := s.move(ctx, at, steps[end-1])
 		var collision *land.CollisionError
 		if err == nil {
 			return done, nil

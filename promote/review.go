@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
-	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // gate returns the gate of the user's verdicts in this cycle.
@@ -17,13 +17,13 @@ func (f facts) gate() review.Gate {
 // review returns the hold of pending commits that wait for a verdict, or for a fix of the agent. It names the first ones.
 func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 	gate := f.gate()
-	asked, waiting := verdict.Waiting(gate, f.ledger.Tail)
+	asked, waiting := decision.Waiting(gate, f.ledger.Tail)
 	if asked+waiting == 0 {
 		return nil
 	}
 	asks := func(id gitops.OID) bool { return gate.Words[id] == review.Fix }
 	waits := func(id gitops.OID) bool { return !asks(id) && gate.Holds(id) }
-	h := ledger.Hold{Reason: ledger.Review, Message: "commits wait until the agent has amended them: " + verdict.Subjects(ctx, f.inside, f.ledger.Tail, asked, asks), Next: []string{"git airlock review"}}
+	h := ledger.Hold{Reason: ledger.Review, Message: "commits wait until the agent has amended them: " + decision.Subjects(ctx, f.inside, f.ledger.Tail, asked, asks), Next: []string{"git airlock review"}}
 	if waiting == 0 {
 		return []ledger.Hold{h}
 	}
@@ -36,14 +36,14 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 		h.Message = "it was started with --review=land, or with --no-auto-land or git -c airlock.autoLand=false"
 		h.Next = append(h.Next, "git airlock stop && git airlock start --review=off")
 	}
-	h.Message += ": commits wait until they are approved: " + verdict.Subjects(ctx, f.inside, f.ledger.Tail, waiting, waits)
+	h.Message += ": commits wait until they are approved: " + decision.Subjects(ctx, f.inside, f.ledger.Tail, waiting, waits)
 	return []ledger.Hold{h}
 }
 
 // follow takes over the verdicts of the team's reviewers, and lets amended commits take over those of the commits that they
 // replace.
 func (e *Engine) follow(ctx context.Context, f facts, t taken) (_ facts, err error) {
-	f.rules.decisions, err = verdict.Team(ctx, e.Repo, e.Dir(), f.reader(), f.rules.decisions, f.ledger.Tail, e.teams.Named())
+	f.rules.decisions, err = decision.Team(ctx, e.Repo, e.Dir(), f.reader(), f.rules.decisions, f.ledger.Tail, e.teams.Named())
 	if err != nil {
 		return f, err
 	}
@@ -54,7 +54,7 @@ func (e *Engine) follow(ctx context.Context, f facts, t taken) (_ facts, err err
 	if err != nil {
 		return f, err
 	}
-	d, changed, err := verdict.Follow(ctx, f.reader(), f.rules.decisions, f.ledger, links)
+	d, changed, err := decision.Follow(ctx, f.reader(), f.rules.decisions, f.ledger, links)
 	if err != nil || !changed {
 		return f, err
 	}
@@ -62,13 +62,13 @@ func (e *Engine) follow(ctx context.Context, f facts, t taken) (_ facts, err err
 	return f, d.Write(e.Dir())
 }
 
-func (f facts) reader() verdict.Inside {
-	return verdict.Inside{Quarantine: f.quarantine, Inspector: f.inside, Memory: f.settings.Limits.Memory}
+func (f facts) reader() decision.Inside {
+	return decision.Inside{Quarantine: f.quarantine, Inspector: f.inside, Memory: f.settings.Limits.Memory}
 }
 
 // carry copies the verdicts' notes to the outer commits that pending commits have now. It does so before they land.
 func (e *Engine) carry(ctx context.Context, f facts, j judged) (ledger.Decisions, error) {
-	d, changed, err := verdict.Carry(ctx, e.Repo, f.settings.User.String(), f.rules.decisions, j.pending)
+	d, changed, err := decision.Carry(ctx, e.Repo, f.settings.User.String(), f.rules.decisions, j.pending)
 	if err != nil || !changed {
 		return d, err
 	}

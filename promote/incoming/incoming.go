@@ -198,7 +198,7 @@ func (c *Change) Make(ctx context.Context, e *promote.Engine, s *promote.Standin
 	if err != nil {
 		return Made{}, err
 	}
-	record.Invent(e.Record.Ghost)
+	record.InventColleague(e.Record.Ghost)
 	who := fmt.Sprintf("%s %d +0000", record.Colleague, s.Now.Unix())
 	q := s.Inside.Quarantine
 	id, err := q.StoreCommit(ctx, gitops.Commit{Tree: c.tree, Parents: []gitops.OID{c.onto}, Author: who, Committer: who, Message: []byte(message)})

@@ -16,10 +16,10 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/build"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
-	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // Decided is a commit with a new verdict.
@@ -234,7 +234,7 @@ func (j *judgement) record(ctx context.Context, ids []gitops.OID) ([]Decided, er
 	}
 	parents := map[gitops.OID]gitops.OID{}
 	for _, l := range j.all {
-		parents[l.Commit] = verdict.FirstParent(l)
+		parents[l.Commit] = decision.FirstParent(l)
 	}
 	for _, r := range all {
 		j.Decisions = j.Decisions.Review(r, parents[r.Inner])

@@ -8,11 +8,11 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/history"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/review"
-	"github.com/git-airlock/git-airlock/promote/verdict"
 )
 
 // Reviewable is a commit that waits, or one that was rejected, as the user reviews it. All its text is escaped, except
@@ -122,7 +122,7 @@ func (j *judgement) whatApprovedNeed(ctx context.Context, list []Reviewable) err
 // pairChanged finds the commits in the place of commits with verdicts that are gone: one with the same subject, or else
 // the first one with the author's date, which git commit --amend and git rebase keep.
 func (j *judgement) pairChanged(list []Reviewable) {
-	gone := verdict.Replaced(j.Decisions, j.Ledger, j.all)
+	gone := decision.Replaced(j.Decisions, j.Ledger, j.all)
 	for _, same := range []func(ledger.Reviewed, Reviewable) bool{
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Subject == r.Subject },
 		func(g ledger.Reviewed, r Reviewable) bool { return g.Written == r.written },

@@ -19,11 +19,11 @@ type Synced struct {
 	// Colleague is the invented author of the commits and notes, who is not the agent's own ghost.
 	Colleague identity.Ghost `json:"colleague"`
 	Commits   []SyncedCommit `json:"commits"` // oldest first
-	Told      []Told         `json:"told,omitempty"`
+	Sent      []Sent         `json:"sent,omitempty"`
 }
 
-// Told is a text about an inner commit that the agent got.
-type Told struct {
+// Sent is a text about an inner commit that the agent got.
+type Sent struct {
 	Commit gitops.OID `json:"commit"`
 	Text   string     `json:"text"`
 }
@@ -38,28 +38,28 @@ type SyncedCommit struct {
 
 const syncedVersion = 1
 
-// Untold returns the texts about inner commits for the agent, of verdicts with a reason, that it did not get yet.
-func (s Synced) Untold(d Decisions) []Told {
-	var list []Told
+// Unsent returns the texts about inner commits for the agent, of verdicts with a reason, that it did not get yet.
+func (s Synced) Unsent(d Decisions) []Sent {
+	var list []Sent
 	for _, r := range d.Reviewed {
 		word := map[review.Word]string{review.Approve: "approved", review.Reject: "rejected", review.Fix: "changes requested"}[r.Word]
 		if word == "" || r.Reason == "" {
 			continue
 		}
-		if t := (Told{r.Inner, word + ": " + r.Reason}); !slices.Contains(s.Told, t) {
+		if t := (Sent{r.Inner, word + ": " + r.Reason}); !slices.Contains(s.Sent, t) {
 			list = append(list, t)
 		}
 	}
 	return list
 }
 
-// Tell records that the agent got a text. It forgets the texts about commits without a verdict.
-func (s *Synced) Tell(t Told, d Decisions) {
-	s.Told = slices.DeleteFunc(append(s.Told, t), func(t Told) bool { return d.ReviewOf(t.Commit) == nil })
+// MarkSent records that the agent got a text. It forgets the texts about commits without a verdict.
+func (s *Synced) MarkSent(t Sent, d Decisions) {
+	s.Sent = slices.DeleteFunc(append(s.Sent, t), func(t Sent) bool { return d.ReviewOf(t.Commit) == nil })
 }
 
-// Invent invents the colleague, once.
-func (s *Synced) Invent(ghost identity.Ghost) {
+// InventColleague chooses the name of the colleague, once.
+func (s *Synced) InventColleague(ghost identity.Ghost) {
 	for s.Colleague.Name == "" || s.Colleague.Name == ghost.Name || s.Colleague.Login() == ghost.Login() {
 		s.Colleague = identity.NewGhost()
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/git-airlock/git-airlock/promote/review"
 )
 
-// TestUntold checks which verdicts the agent is told, and that it is told each once.
-func TestUntold(t *testing.T) {
+// TestUnsent checks which verdicts the agent is told, and that it is told each once.
+func TestUnsent(t *testing.T) {
 	t.Parallel()
 	var d Decisions
 	for i, v := range []review.Verdict{{Word: review.Fix, Reason: "test"}, {Word: review.Reject, Reason: "no"}, {Word: review.Approve, Reason: "fine"},
@@ -24,11 +24,11 @@ func TestUntold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		untold := s.Untold(d)
-		if len(untold) != len(want) || untold[0].Text != want[0] {
-			t.Fatalf("%+v, want %q", untold, want)
+		unsent := s.Unsent(d)
+		if len(unsent) != len(want) || unsent[0].Text != want[0] {
+			t.Fatalf("%+v, want %q", unsent, want)
 		}
-		s.Tell(untold[0], d)
+		s.MarkSent(unsent[0], d)
 		if err := s.Write(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -36,13 +36,13 @@ func TestUntold(t *testing.T) {
 	}
 	s, _ := ReadSynced(dir)
 	d.Reviewed[0].Reason = "another"
-	if untold := s.Untold(d); len(untold) != 1 || untold[0].Text != "changes requested: another" {
-		t.Errorf("%+v", untold)
+	if unsent := s.Unsent(d); len(unsent) != 1 || unsent[0].Text != "changes requested: another" {
+		t.Errorf("%+v", unsent)
 	}
 	ghost := identity.NewGhost()
-	s.Invent(ghost)
+	s.InventColleague(ghost)
 	first := s.Colleague
-	s.Invent(ghost)
+	s.InventColleague(ghost)
 	if s.Colleague != first || first.Name == ghost.Name || first.Name == "" {
 		t.Errorf("%+v %+v", first, s.Colleague)
 	}

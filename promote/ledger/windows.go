@@ -15,8 +15,8 @@ type Egress interface {
 	Newest() uint64
 	// Note returns a note's text about the entries after one number up to another.
 	Note(after, upTo uint64) string
-	// Phantoms returns what programs inside have in place of keys.
-	Phantoms() []string
+	// Placeholders returns what programs inside have in place of keys.
+	Placeholders() []string
 }
 
 // Window is the part of the record of a prison's network that belongs to an inner commit: the entries after one number

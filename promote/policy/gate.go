@@ -29,15 +29,15 @@ func (c Commit) accepts(rule, path string) bool {
 
 // Facts are the user's data that rules need.
 type Facts struct {
-	Workspace string         // name of the workspace's folder at the top of the work tree; empty if it is elsewhere
-	Ghost     identity.Ghost // the agent's invented author
-	Phantoms  []string       // what programs inside have in place of keys
-	Top       string         // the work tree, as an absolute path
-	Config    gitops.Config  // the user's configuration, which names programs
-	Scratch   string         // a folder of the host for git's temporary files; empty for the system's default
-	Recipe    []string       // paths that the recipe names, in addition to its own
-	Ignores   Ignores        // nil if ignore rules cannot be read
-	Host      hostgit.Files  // the sources of the configuration
+	Workspace    string         // name of the workspace's folder at the top of the work tree; empty if it is elsewhere
+	Ghost        identity.Ghost // the agent's invented author
+	Placeholders []string       // what programs inside have in place of keys
+	Top          string         // the work tree, as an absolute path
+	Config       gitops.Config  // the user's configuration, which names programs
+	Scratch      string         // a folder of the host for git's temporary files; empty for the system's default
+	Recipe       []string       // paths that the recipe names, in addition to its own
+	Ignores      Ignores        // nil if ignore rules cannot be read
+	Host         hostgit.Files  // the sources of the configuration
 	// Programs returns what the configuration makes git execute, read once for several gates. If it is nil, each gate reads that.
 	Programs func() hostgit.Programs
 }
@@ -150,14 +150,14 @@ func newRules(s Settings, f Facts) []rule {
 		embeddedRepo{},
 		oddPath{},
 		caseCollision{},
-		secret{f.Phantoms},
+		secret{f.Placeholders},
 		largeFile{s.MaxFileSize(), s.sizeFrom},
 		agentConfig{},
 		hostExec{},
 		hiddenText{},
 		newRecipe(f),
 		newGhostLeak(f.Ghost),
-		phantom{f.Phantoms},
+		phantom{f.Placeholders},
 		protectedPath{s.protected},
 		ignoredPath{f.Ignores},
 		budget{},

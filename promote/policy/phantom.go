@@ -10,14 +10,14 @@ import (
 
 // phantom finds what programs inside have in place of keys. It is worth nothing elsewhere, but a program that puts it into a
 // file might do so with a key as well.
-type phantom struct{ phantoms []string }
+type phantom struct{ placeholders []string }
 
 func (phantom) describe() Description {
 	return documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message")
 }
 
 func (p phantom) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
-	if len(p.phantoms) == 0 || c.New.Mode == 0 {
+	if len(p.placeholders) == 0 || c.New.Mode == 0 {
 		return nil
 	}
 	if p.in([]byte(c.Path)) {
@@ -48,7 +48,7 @@ func (p phantom) commit(_ context.Context, in *inspection, r *report) error {
 }
 
 func (p phantom) in(text []byte) bool {
-	for _, placeholder := range p.phantoms {
+	for _, placeholder := range p.placeholders {
 		if placeholder != "" && bytes.Contains(text, []byte(placeholder)) {
 			return true
 		}
@@ -56,9 +56,9 @@ func (p phantom) in(text []byte) bool {
 	return false
 }
 
-// blanked returns a text with dots in the place of the phantoms. Lines and offsets stay.
-func blanked(text []byte, phantoms []string) []byte {
-	for _, placeholder := range phantoms {
+// blanked returns a text with dots in the place of the placeholders. Lines and offsets stay.
+func blanked(text []byte, placeholders []string) []byte {
+	for _, placeholder := range placeholders {
 		if placeholder != "" && bytes.Contains(text, []byte(placeholder)) {
 			text = bytes.ReplaceAll(text, []byte(placeholder), []byte(strings.Repeat(".", len(placeholder))))
 		}

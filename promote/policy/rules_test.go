@@ -15,7 +15,7 @@ import (
 // The user's side in the tests.
 var (
 	testFacts = Facts{
-		Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"}, Phantoms: []string{"", samplePhantom},
+		Workspace: ".devspace-7f3a", Ghost: identity.Ghost{Name: "Robin Vale", Mail: "robin.vale@mail.example"}, Placeholders: []string{"", samplePhantom},
 		Top: "/home/u/project", Recipe: []string{"docker/Dockerfile"}, Ignores: ignoredFolders{".venv": true},
 		Config: gitops.Config{
 			"core.hookspath": ".husky/_", "filter.fmt.smudge": "./tools/fmt --in %f", "filter.lfs.process": "git-lfs filter-process",

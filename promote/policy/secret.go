@@ -13,7 +13,7 @@ import (
 // secret finds keys and tokens in the added lines of a commit. A secret with a known form holds. A value that is only
 // next to a word like "password" is rarely a secret, and is flagged.
 type secret struct {
-	phantoms []string // which look like keys and are none
+	placeholders []string // which look like keys and are none
 }
 
 func (secret) describe() Description {
@@ -36,7 +36,7 @@ func (s secret) change(ctx context.Context, in *inspection, c gitops.Change, r *
 		for i, r := range runs[:among] {
 			near[i] = secrets.Part{From: r.at - part.at, To: r.at - part.at + len(r.text)}
 		}
-		for _, m := range secrets.Default().FindNear(c.Path, blanked(part.text, s.phantoms), near, counts) {
+		for _, m := range secrets.Default().FindNear(c.Path, blanked(part.text, s.placeholders), near, counts) {
 			reportSecret(r, c.Path, before+m.Line, m)
 		}
 		runs = runs[among:]
@@ -79,7 +79,7 @@ func touching(runs []run) func(first, last int) bool {
 }
 
 func (s secret) commit(_ context.Context, in *inspection, r *report) error {
-	for _, m := range secrets.Default().Find("", blanked(in.Message, s.phantoms)) {
+	for _, m := range secrets.Default().Find("", blanked(in.Message, s.placeholders)) {
 		reportSecret(r, "", m.Line, m)
 	}
 	return nil

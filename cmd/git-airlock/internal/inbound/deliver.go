@@ -32,16 +32,16 @@ func workIn(dir string) (w work, err error) {
 		return w, err
 	}
 	decisions, err := ledger.ReadDecisions(dir)
-	return work{record.Open() != nil, len(record.Untold(decisions)) > 0}, err
+	return work{record.Open() != nil, len(record.Unsent(decisions)) > 0}, err
 }
 
-// Deliver completes an interrupted sync and delivers the reasons of verdicts. The caller holds the store's lock.
-func Deliver(ctx context.Context, in prisons.Prisons, r airlock.Record) error {
-	return deliver(ctx, in, r, true)
+// SendToAgent completes an interrupted sync and delivers the reasons of verdicts. The caller holds the store's lock.
+func SendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record) error {
+	return sendToAgent(ctx, in, r, true)
 }
 
-// deliver leaves the reasons for later if reasons is false.
-func deliver(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
+// sendToAgent implements SendToAgent. It leaves the reasons for later if reasons is false.
+func sendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reasons bool) error {
 	dir := in.Store.Dir(r.ID)
 	waits, err := workIn(dir)
 	if err != nil || !waits.open && (!waits.reasons || !reasons) || in.Store.WorkspaceGone(r) {
@@ -70,9 +70,9 @@ func tell(ctx context.Context, in prisons.Prisons, r airlock.Record, w inner.Wor
 	if err != nil {
 		return err
 	}
-	untold := record.Untold(decisions)
-	record.Invent(r.Ghost)
-	for _, t := range untold {
+	unsent := record.Unsent(decisions)
+	record.InventColleague(r.Ghost)
+	for _, t := range unsent {
 		shown := t.Text
 		if len(in.Leaks(shown)) > 0 { // the user's name may have changed since it was checked
 			shown, _, _ = strings.Cut(shown, ":")
@@ -81,7 +81,7 @@ func tell(ctx context.Context, in prisons.Prisons, r airlock.Record, w inner.Wor
 		if err != nil {
 			return fmt.Errorf("deliver a reason: %w", err)
 		}
-		record.Tell(t, decisions)
+		record.MarkSent(t, decisions)
 		if err := record.Write(dir); err != nil {
 			return err
 		}

@@ -31,8 +31,8 @@ func (n Notes) Newest() uint64 {
 	return newest
 }
 
-// Phantoms returns the placeholders that programs inside have in place of keys. Rules that cannot be read have none.
-func (n Notes) Phantoms() (all []string) {
+// Placeholders returns the placeholders that programs inside have in place of keys. Rules that cannot be read have none.
+func (n Notes) Placeholders() (all []string) {
 	rules, _ := control.ReadRules(n.Dir) // a new start reports the error
 	for _, c := range rules.Credentials {
 		if c.Placeholder != "" {

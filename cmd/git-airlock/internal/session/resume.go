@@ -41,7 +41,7 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 			return r, err
 		}
 	}
-	s.deliver(ctx, r)
+	s.sendToAgent(ctx, r)
 	if err := s.renewDaemon(ctx, r); err != nil {
 		return r, err
 	}
@@ -62,9 +62,9 @@ func (c resolved) resume(ctx context.Context, r airlock.Record) (airlock.Record,
 	return r, nil
 }
 
-// deliver brings to the agent what waits for it. The caller holds the store's lock. What fails is tried again by the daemon.
-func (s *Session) deliver(ctx context.Context, r airlock.Record) {
-	if err := inbound.Deliver(ctx, s.Prisons(), r); err != nil {
+// sendToAgent brings to the agent what waits for it. The caller holds the store's lock. What fails is tried again by the daemon.
+func (s *Session) sendToAgent(ctx context.Context, r airlock.Record) {
+	if err := inbound.SendToAgent(ctx, s.Prisons(), r); err != nil {
 		s.Report.Say("the agent does not have the reasons of your verdicts yet: %s", err)
 	}
 }

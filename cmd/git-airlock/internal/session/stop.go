@@ -49,7 +49,7 @@ func (s *Session) stopLocked(ctx context.Context, r airlock.Record) (airlock.Rec
 	if err := s.Prisons().Halt(ctx, r); err != nil {
 		return r, err
 	}
-	s.deliver(ctx, r)
+	s.sendToAgent(ctx, r)
 	ran := r.Phase == airlock.Running
 	r.Phase = airlock.Stopped
 	if err := s.Store.Save(r); gitops.NoRoom(err) {

@@ -1,6 +1,6 @@
-// Package verdict applies the user's verdicts in a promotion cycle: amended commits take them over, and the notes of
+// Package decision applies the user's decisions in a promotion cycle: amended commits take them over, and the notes of
 // pending commits show them.
-package verdict
+package decision
 
 import (
 	"bytes"
@@ -163,8 +163,8 @@ func copyNotes(ctx context.Context, repo *gitops.Repository, who string, from ma
 	return repo.SetNotes(ctx, review.NotesRef, tip, who, "airlock: copied to commits that were built again", notes)
 }
 
-// Noted records that the provenance notes of some commits name their reviewers. changed reports whether that is new.
-func Noted(d ledger.Decisions, pending []ledger.Pair) (changed bool) {
+// MarkNoted records in the decisions that the provenance notes of some commits name their reviewers. changed reports whether that is new.
+func MarkNoted(d ledger.Decisions, pending []ledger.Pair) (changed bool) {
 	for _, t := range pending {
 		if r := d.ReviewOf(t.Inner); r != nil && r.Word != review.Seen && r.Noted != t.Outer {
 			r.Noted, changed = t.Outer, true
