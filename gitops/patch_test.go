@@ -13,8 +13,8 @@ import (
 func TestPatches(t *testing.T) {
 	t.Parallel()
 	w := gitopstest.New(t)
-	first := gitops.OID(w.CommitAll(gitopstest.Files{"a": "1\n"}))
-	second := gitops.OID(w.CommitAll(gitopstest.Files{"a": "1\n" + string(first) + "\n"}))
+	first := w.CommitAll(gitopstest.Files{"a": "1\n"})
+	second := w.CommitAll(gitopstest.Files{"a": "1\n" + string(first) + "\n"})
 	w.Run("commit", "-q", "--allow-empty", "-m", "nothing")
 	empty := gitops.OID(w.Run("rev-parse", "HEAD"))
 	ids, diffs := []gitops.OID{empty, second, first}, map[gitops.OID]string{}
