@@ -68,8 +68,8 @@ func TestNumbers(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Wait()         //nolint:errcheck // it is killed
-	defer c.Process.Kill() //nolint:errcheck // it runs
+	defer c.Wait()
+	defer c.Process.Kill()
 	a := answerer{recorder: &recorder{outside: namespaceOf("self")}, within: -1}
 	fd, err := unix.PidfdOpen(c.Process.Pid, 0)
 	if err != nil {

@@ -2,6 +2,7 @@ package execs
 
 import (
 	"encoding/binary"
+	"errors"
 	"path"
 	"strconv"
 	"time"
@@ -78,7 +79,7 @@ func (r *recorder) tend(link wire.Conn) {
 				r.died(&proc, tag)
 			}
 		}
-		if err != nil && err != unix.EINTR {
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			open = false
 		}
 		r.check(&proc)

@@ -138,7 +138,8 @@ func (m memory) words(b []byte, pointers []uint64, most int) (list []string, who
 	list = make([]string, 0, len(pointers))
 	at := 0
 	for i, p := range pointers {
-		text, whole := "", false
+		var text string
+		var whole bool
 		end := at + from[i].Len
 		if zero := bytes.IndexByte(b[min(at, got):min(end, got)], 0); zero >= 0 && zero <= most {
 			text, whole = string(b[at:at+zero]), true

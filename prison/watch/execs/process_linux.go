@@ -67,7 +67,7 @@ func (p *procfs) readFile(before string, number int, after string) []byte {
 		return nil
 	}
 	n, _, e := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&p.buffer[0])), uintptr(len(p.buffer)))
-	unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+	unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0) //nolint:errcheck // it was only read
 	if e != 0 {
 		return nil
 	}

@@ -398,7 +398,7 @@ func readCall(n *notification, buffer []byte) (c call, check bool) {
 		}
 		path, argv, at = n.args[1], n.args[2], true
 	}
-	whole, all := false, false
+	var whole, all bool
 	c.path, whole, c.argv, all = m.arguments(buffer, path, argv)
 	if at {
 		c.path = pathAt(int32(n.args[0]), c.path)

@@ -33,6 +33,11 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 // late is the exit status of a command that the time limit ended.
 const late = 124
 
+// isLate reports whether the time limit of a command ended it: most, or 0 for none.
+func isLate(status int, took, most time.Duration) bool {
+	return status == late && most > 0 && took >= most
+}
+
 // ended notes how the command ended. err is its error, and most its time limit or 0.
 func (o *recording) ended(ctx context.Context, s *session.Session, err error, most time.Duration) {
 	o.result.At = s.Now().UTC()
@@ -41,7 +46,7 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error, mo
 	switch {
 	case known:
 		o.result.Exit = &status
-		o.result.Late = status == late && most > 0 && o.result.At.Sub(o.begun) >= most
+		o.result.Late = isLate(status, o.result.At.Sub(o.begun), most)
 	case errors.Is(err, context.Canceled):
 		o.result.Stopped = true
 	default:

@@ -73,7 +73,7 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	if d.ID == "" {
 		return err
 	}
-	if err := d.end(context.WithoutCancel(c.Context), s, err); err != nil {
+	if err := d.end(context.WithoutCancel(c.Context), s, err, most); err != nil {
 		return err
 	}
 	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
