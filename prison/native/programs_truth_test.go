@@ -29,8 +29,12 @@ import (
 // execerEnv makes the test binary, run inside, execute as many programs as the value says, and print each of them.
 const execerEnv = "EXECER"
 
+func init() { rolesHere[execerEnv] = beExecer }
+
 // stepEnv makes the test binary, run inside, execute one program in its own process.
 const stepEnv = "EXECER_STEP"
+
+func init() { rolesHere[stepEnv] = beStep }
 
 // longRuns is the variable with the number of programs for a long test.
 const longRuns = "AIRLOCK_TEST_EXECS"
