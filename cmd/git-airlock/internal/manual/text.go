@@ -155,7 +155,7 @@ var StatusFields = []Explained{
 	{"promoted", "the last outer commit that the airlock landed; the base if none has landed"},
 	{"inner_tip", "the tip of the inner branch main; empty if there is none"},
 	{"daemon", "whether the daemon is `running`, and its process id `pid`: 0 if it does not run, or if it cannot be seen from here"},
-	{"command", "null, or the command that `start -- COMMAND` launched: `argv`, its `state`, which is `running` or `exited`, and `exit`, its exit status, null while it runs"},
+	{"command", "null, or the command that `start -- COMMAND` launched: `argv`, its `state`, which is `running` or `exited`, `exit`, its exit status, null while it runs, and `again`, the command that launches it again after it has exited"},
 	{"hold", "the first of `holds`, or null"},
 	{"holds", "a list of the reasons why commits do not land: the `reason`, a word from the section HOLDS, the `paths` concerned, a `message`, the commands to type `next`, and `since`, the time when it began"},
 	{"review", "the `mode` of the review (`off`, `land` or `push`), and the numbers of commits `waiting` for a verdict, `approved` and not landed, `asked` for a fix, `rejected`, `undone` and `blocked`. With the mode `off`, waiting commits land by themselves"},
@@ -168,6 +168,7 @@ var StatusFields = []Explained{
 	{"failure", "the error, if promotion fails; otherwise absent"},
 	{"isolation", "the isolation of the prison: `network`, `runtime`, the `limits` `memory`, `cpus` and `pids`, and `weaker`, a list of sentences on the measures that are missing here"},
 	{"refusals", "a list of hosts that the network refused in the last hour and would still refuse: the number `seq` of the last record, the `host`, `port` and `reason`, how often (`count`), the `time`, and the commands to type `next`, the narrowest first"},
+	{"refused_credentials", "a list of the credentials whose value a server refused last, or whose limit is used up, as in `net --json`: the `name`, the `source`, the `hosts`, the `variables` with the placeholder, whether the network has the `value`, the number of `requests` and the time of the `last`, `refused`, the `status` of the answer, the `limit` of requests a day, and the `problem`, why the value cannot be read now"},
 }
 
 // trailers lists the trailers of a note in refs/notes/airlock.
