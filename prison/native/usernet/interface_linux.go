@@ -76,7 +76,7 @@ func OpenDevice() (fd int, err error) {
 func MakeInterface(device int) error { return configure(true, device) }
 
 // configure sends the requests that make and configure the interface, or only those that configure one.
-func configure(make bool, device int) error {
+func configure(create bool, device int) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func configure(make bool, device int) error {
 	defer unix.Close(s)
 	fds := map[bool]int{true: device, false: s}
 	for _, r := range Requests() {
-		if r.ToDevice && !make {
+		if r.ToDevice && !create {
 			continue
 		}
 		if err := ioctl(fds[r.ToDevice], r.Number, unsafe.Pointer(&r.Argument[0])); err != nil {
