@@ -10,11 +10,7 @@ import (
 // TestRefsOfRejectedCommits rejects a commit after an undone one had a ref, and after a kill left a ref without a verdict.
 func TestRefsOfRejectedCommits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
-	w.commits("one", "one", "1\n")
-	w.commits("two", "two", "2\n")
-	w.cycle()
+	w := newReviewed(t)
 	w.judge(review.Approve, "", "one")
 	w.wantLanded("one")
 	_, err := undo.Undo(t.Context(), w.engine, 0)

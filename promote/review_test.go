@@ -142,11 +142,7 @@ func TestApprovedNeedsALaterVerdict(t *testing.T) {
 // TestRejectionsTakenBack approves commits before and after each other that were rejected together: all of them land.
 func TestRejectionsTakenBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
-	w.commits("one", "one", "1\n")
-	w.commits("two", "two", "2\n")
-	w.cycle()
+	w := newReviewed(t)
 	w.judge(review.Reject, "no", "one", "two")
 	w.cycle()
 	w.commits("three", "three", "3\n")

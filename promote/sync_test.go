@@ -145,11 +145,7 @@ func TestSyncWaits(t *testing.T) {
 // TestSyncAfterRejection takes a rejected change out of the agent's files, and lets it land when it is approved after all.
 func TestSyncAfterRejection(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
-	w.commits("one", "one", "1\n")
-	w.commits("two", "two", "2\n")
-	w.cycle()
+	w := newReviewed(t)
 	w.judge(review.Approve, "", "one")
 	w.judge(review.Reject, "no", "two")
 	w.lands("one")

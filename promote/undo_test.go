@@ -255,11 +255,7 @@ func TestUndoneIsApproved(t *testing.T) {
 // TestUndoneIsApprovedAtOnce approves commits that were undone in the same second: they are built with the same ids, and land.
 func TestUndoneIsApprovedAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
-	w.commits("one", "one", "1\n")
-	w.commits("two", "two", "2\n")
-	w.cycle()
+	w := newReviewed(t)
 	for range 5 {
 		w.judge(review.Approve, "", "one")
 		w.wantLanded("one")

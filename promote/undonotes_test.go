@@ -69,11 +69,7 @@ func TestUndoRemovesNotes(t *testing.T) {
 // TestRefusedRedoKeepsPending refuses a redo because the user's files are in the way. The commits that wait stay as they are.
 func TestRefusedRedoKeepsPending(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
-	w.git("config", "airlock.review", "land")
-	w.commits("one", "one", "1\n")
-	w.commits("two", "two", "2\n")
-	w.cycle()
+	w := newReviewed(t)
 	w.judge(review.Approve, "", "one")
 	w.wantLanded("one")
 	_, err := w.undo()

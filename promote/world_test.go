@@ -32,6 +32,17 @@ type world struct {
 	inner  string // top of the inner repository
 }
 
+// newReviewed makes one in which the commits one and two wait for a review. Each adds a file of its name.
+func newReviewed(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.commits("two", "two", "2\n")
+	w.cycle()
+	return w
+}
+
 // newWorld makes one with a base commit of the given files.
 func newWorld(t testing.TB, format string, base tree) *world {
 	t.Helper()
