@@ -41,7 +41,8 @@ func (g *Git) Patches(ctx context.Context, commits []OID, do func(commit OID, di
 	})
 }
 
-// splitPatches returns the diffs that come after lines with the names of their commits. Such a line is no line of a diff.
+// splitPatches returns the diffs by their commits. Before each diff is a line with the name of its commit. No line of a diff has
+// that form.
 func splitPatches(diffs []byte) map[OID][]byte {
 	of, at, begin, end := map[OID][]byte{}, OID(""), 0, 0
 	for line := range bytes.Lines(diffs) {

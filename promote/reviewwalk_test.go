@@ -100,7 +100,8 @@ func (m *reviewer) work() {
 }
 
 // mergeInside lets the agent merge a commit of a side branch that begins at its newest commit. The merge may have a file of its own.
-// A side branch that begins before a commit that lands without the older ones is left to TestReviewOfMerge.
+// No side branch begins before a left-out commit: approved again, such a commit waits with a merge that also reaches it through the
+// side branch ([Engine.leftOut]).
 func (m *reviewer) mergeInside(at *commit) {
 	files := maps.Clone(at.files)
 	files.put(fmt.Sprintf("side/%d", m.a.made), plain(fmt.Sprintf("side %d\n", m.a.made)))

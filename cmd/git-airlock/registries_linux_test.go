@@ -71,7 +71,7 @@ func visibleInside(program string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no %s outside of the user's home", program)
+	return fmt.Errorf("%s is not in a folder that a prison shows", program)
 }
 
 // client RULES HOSTS PATTERN TEXT runs a shell script in the prison, in a new home. With the rules it must succeed, and reach exactly the

@@ -28,8 +28,8 @@ var ErrNoName = errors.New("no such name")
 
 // A resolver answers the DNS questions that come out of a prison.
 type resolver struct {
-	// address returns the address that stands for a name inside, which is canonical. [ErrNoName] reports that there is no such
-	// name. An invalid address reports that the name has none.
+	// address returns the address that stands for a canonical name inside. The error is [ErrNoName] if the name does not exist.
+	// The address is invalid if the name has none.
 	address func(ctx context.Context, name string) (netip.Addr, error)
 	// forward passes on a question about something other than an address. Nil: such questions have no answer.
 	forward func(ctx context.Context, question []byte) ([]byte, error)

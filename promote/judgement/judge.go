@@ -382,7 +382,7 @@ func (j *judgement) blocked(ctx context.Context, held map[gitops.OID]bool) (map[
 func (j *judgement) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
 	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || j.Plan.Drops(id) }
 	brings := history.Brought(j.all, out)
-	for _, a := range j.Plan.Facts.Aside { // it knows those that were dropped before the others landed, too
+	for _, a := range j.Plan.Facts.Aside { // these also bring commits that were dropped before others landed
 		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
 	}
 	ours, err := j.e.Repo.Tree(ctx, j.Tip)

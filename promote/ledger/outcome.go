@@ -16,7 +16,7 @@ type Outcome struct {
 	Inner   gitops.OID `json:"inner"` // the last promoted tip of the inner main
 	Holds   []Hold     `json:"holds"`
 	Onto    gitops.OID `json:"onto"` // the branch's tip when the pending commits were built
-	// Uncopied is the branch's tip before the landings that left the ref pending as it was; empty if there is no such ref.
+	// Uncopied is the branch's tip before the landings that did not change the ref pending. It is empty without that ref.
 	Uncopied gitops.OID `json:"uncopied,omitempty"`
 	Apart    bool       `json:"apart"` // the pending commits were built without the user's commits, because they conflict with them
 	// Aside lists the inner commits that were set aside because they may not land, Unbuilt those that could not be built

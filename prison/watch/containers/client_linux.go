@@ -149,8 +149,8 @@ func Follow(dir string, pid int, hidden []string) error {
 	return err
 }
 
-// send sends a word to the keeper and returns the error of its answer. A keeper that has ended is no error of the engine, so
-// the error does not wrap its cause.
+// send sends a word to the keeper and returns the error of its answer. The error does not wrap its cause, because callers would
+// take an error of the keeper's socket for an error of the engine.
 func send(dir string, w word) error {
 	c, err := wire.Dial(filepath.Join(dir, folderName))
 	if err != nil {
@@ -167,7 +167,7 @@ func send(dir string, w word) error {
 	return r.err()
 }
 
-// First returns the process id of the first process of a container whose programs are recorded, and zero if there is no record.
+// First returns the process id of the first process of a container whose programs are recorded, or 0 without a record.
 func First(dir string) int {
 	var s state
 	hostfile.Read(filepath.Join(dir, stateName), &s) //nolint:errcheck // no record

@@ -64,7 +64,7 @@ type Given struct {
 }
 
 // record is the role of the recorder. The descriptors are the link to the keeper, the memory of [NewShared], and a pidfd if the
-// configuration asks for one.
+// configuration says so.
 func record(config []byte, mask func([]string) []string) int {
 	var c Config
 	if json.Unmarshal(config, &c) != nil {

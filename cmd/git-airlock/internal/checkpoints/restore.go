@@ -82,7 +82,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 }
 
 // idle returns an [environment.Refusal] if something could change the workspace, or if there is none. It reports whether the prison
-// runs. With o.Freeze a running prison is no reason to refuse.
+// runs. With o.Freeze it does not refuse because the prison runs.
 func (k Keeper) idle(ctx context.Context, o Restore) (runs bool, err error) {
 	if k.Prisons.Store.WorkspaceGone(k.Record) {
 		return false, &environment.Refusal{Text: "the workspace " + k.Record.Workspace + " is gone", Next: []string{"git airlock start  # makes it again"}}

@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/promote/airlock"
 )
 
-// refusalPoll is how often a run looks for refused credentials. A refusal that lasts as long is no accident.
+// refusalPoll is how often a run looks for refused credentials. It reports a refusal that lasts that long.
 const refusalPoll = 3 * time.Second
 
 // noticeRefusals prints a message when a server goes on to refuse a credential while a command runs, because some agents try again
