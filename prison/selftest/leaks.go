@@ -36,7 +36,7 @@ type source struct {
 var sources = []source{
 	{"environment of processes", `cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'; env`, false},
 	{"process list", `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' '; cat /proc/[0-9]*/comm /proc/[0-9]*/task/*/comm 2>/dev/null; true`, false},
-	{"links of processes", `for p in /proc/[0-9]*; do readlink $p/exe $p/cwd $p/root $p/fd/* 2>/dev/null; done; cat /proc/[0-9]*/maps 2>/dev/null | grep -o '/.*'; true`, false},
+	{"links of processes", `printf '%s\n' /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/fd/* | xargs readlink 2>/dev/null; cat /proc/[0-9]*/maps 2>/dev/null | grep -o '/.*'; true`, false},
 	{"mounts", "cat /proc/self/mountinfo /proc/self/mounts", false},
 	{"control groups", "cat /proc/[0-9]*/cgroup 2>/dev/null; true", false},
 	{"host name", "uname -a; cat /etc/hostname /etc/hosts /etc/resolv.conf /proc/sys/kernel/hostname /proc/sys/kernel/domainname 2>/dev/null; true", false},
