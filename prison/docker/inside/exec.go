@@ -18,6 +18,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/image"
+	"github.com/git-airlock/git-airlock/prison/watch/containers"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
@@ -168,7 +169,7 @@ func (r *Container) lost(ctx context.Context, step string, err error) error {
 		return prison.ErrNotRunning
 	}
 	// Not every engine returns that as a kind of error.
-	if !r.containerRuns(ctx) {
+	if r.ended(ctx) {
 		return prison.ErrNotRunning
 	}
 	return r.Failed(ctx, step, err)
@@ -280,8 +281,7 @@ func (x *execution) neverRan(ctx context.Context, answer string) error {
 
 // alive reports whether the container can still execute a command. The engine reports a changed state late, so a
 // command that was killed with its container would look like one that was killed inside. A container that executes
-// nothing may also have reached its limit of processes, or have an agent that stops each process. In that case,
-// after a while, the state that the engine reports is correct.
+// nothing may also have reached its limit of processes, or have an agent that stops each process.
 func (r *Container) alive(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, dialect.KillPatience)
 	defer cancel()
@@ -294,16 +294,39 @@ func (r *Container) alive(ctx context.Context) bool {
 			return false
 		}
 	}
-	return r.containerRuns(ctx)
+	return !r.ended(ctx)
 }
 
-// containerRuns reports whether the container runs according to the engine. If the engine does not answer, the
-// result is true.
+// ended reports whether the container has ended, after a command has failed. The engine may still report for seconds that a
+// container runs whose first process has ended. If this kernel does not show that process, ended waits for the engine.
+func (r *Container) ended(ctx context.Context) bool {
+	for begun := time.Now(); ; time.Sleep(endGrace / 10) {
+		runs, first := r.state(ctx)
+		switch {
+		case !runs:
+			return true
+		case first == 0, containers.Runs(r.ID, first), time.Since(begun) > dialect.KillPatience:
+			return false
+		}
+	}
+}
+
+// containerRuns reports whether the container runs according to the engine.
 func (r *Container) containerRuns(ctx context.Context) bool {
+	runs, _ := r.state(ctx)
+	return runs
+}
+
+// state returns what the engine reports of the container: whether it runs, and the process id of its first process. If
+// the engine does not answer, the results are true and zero.
+func (r *Container) state(ctx context.Context) (runs bool, first int) {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	c, err := r.ContainerInspect(bounded, r.ID)
-	return !dialect.Gone(err) && (err != nil || Runs(&c))
+	if err != nil || !Runs(&c) {
+		return err != nil && !dialect.Gone(err), 0
+	}
+	return true, c.State.Pid
 }
 
 // Plain executes a command of ours without input and output.

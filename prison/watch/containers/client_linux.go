@@ -177,15 +177,22 @@ func First(dir string) int {
 // runs reports whether the container of a record runs. The keeper ends with the container, before the engine knows that it has ended.
 func runs(dir string) bool {
 	var s state
-	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.First == 0 {
+	err := hostfile.Read(filepath.Join(dir, stateName), &s)
+	return err == nil && Runs(s.Container, s.First)
+}
+
+// Runs reports whether the first process of a container runs on this kernel. It returns false for a container on another kernel.
+// An engine may report the end of a container seconds later.
+func Runs(container string, first int) bool {
+	if first <= 0 {
 		return false
 	}
-	fd, err := unix.PidfdOpen(s.First, 0)
+	fd, err := unix.PidfdOpen(first, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	return owns(s.Container, s.First) && !wire.HasEnded(fd)
+	return owns(container, first) && !wire.HasEnded(fd)
 }
 
 // End waits for the end of the keeper of a container that has ended. A keeper that does not end in time is killed.

@@ -38,5 +38,8 @@ func Follow(string, int, []string) error { return ErrElsewhere }
 // First returns zero.
 func First(string) int { return 0 }
 
+// Runs returns false.
+func Runs(string, int) bool { return false }
+
 // End does nothing.
 func End(context.Context, string) error { return nil }

@@ -1,0 +1,146 @@
+package docker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/docker"
+
+	"github.com/docker/docker/client"
+	"github.com/docker/docker/pkg/stdcopy"
+)
+
+// TestLateEngine executes a command in a container that has ended without the engine's knowledge: the engine reports that
+// it runs, and its runtime starts nothing. A busy engine is in that state for seconds.
+func TestLateEngine(t *testing.T) {
+	need(t)
+	e := newLateEngine(t)
+	s, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
+	try := func() error {
+		_, err := p.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
+		return err
+	}
+	e.setLate(true)
+	if err := try(); err == nil || !strings.Contains(err.Error(), refusal) {
+		t.Errorf("in a container that runs: %v", err)
+	}
+	boxes, _ := labelled(t, s.ID)
+	if len(boxes) != 1 {
+		t.Fatalf("%d containers", len(boxes))
+	}
+	if err := engine(t).ContainerKill(t.Context(), boxes[0].ID, "KILL"); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(3*time.Second, func() { e.setLate(false) })
+	if err := try(); !errors.Is(err, prison.ErrNotRunning) {
+		t.Errorf("in a container that has ended: %v", err)
+	}
+}
+
+// refusal is what a runtime prints for a command in a container that has ended.
+const refusal = "cannot exec in a stopped state"
+
+// lateEngine passes requests to the engine. While it is late, it reports the last known state of a container, and refuses
+// to start commands.
+type lateEngine struct {
+	address string
+	engine  http.Handler
+
+	mu    sync.Mutex
+	late  bool
+	state []byte // of the container that was inspected last
+}
+
+func newLateEngine(t *testing.T) *lateEngine {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "engine.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &lateEngine{address: "unix://" + socket}
+	e.engine = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "engine"}) },
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(client.DefaultDockerHost, "unix://"))
+		}},
+		ModifyResponse: e.remember, FlushInterval: -1,
+	}
+	server := &http.Server{Handler: e}
+	go server.Serve(l) //nolint:errcheck // closed below
+	t.Cleanup(func() { server.Close() })
+	return e
+}
+
+func (e *lateEngine) setLate(late bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late = late
+}
+
+// remember stores the state of a container.
+func (e *lateEngine) remember(r *http.Response) error {
+	path := r.Request.URL.Path
+	if r.StatusCode != http.StatusOK || !strings.Contains(path, "/containers/") || !strings.HasSuffix(path, "/json") || strings.HasSuffix(path, "/containers/json") {
+		return nil
+	}
+	state, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(state))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state = state
+	return err
+}
+
+// ServeHTTP implements [http.Handler].
+func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	late, state := e.late, e.state
+	e.mu.Unlock()
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/") // without the version
+	answer := func(status int, body []byte) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		w.Write(body)
+	}
+	switch {
+	case !late:
+		e.engine.ServeHTTP(w, r)
+	case strings.HasPrefix(path, "containers/") && strings.HasSuffix(path, "/exec"):
+		answer(http.StatusCreated, []byte(`{"Id":"late"}`))
+	case path == "exec/late/start":
+		refuse(w, r)
+	case path == "exec/late/json":
+		answer(http.StatusOK, []byte(`{"ID":"late","Running":false,"ExitCode":126}`))
+	case strings.HasPrefix(path, "containers/") && strings.HasSuffix(path, "/json"):
+		answer(http.StatusOK, state)
+	default:
+		e.engine.ServeHTTP(w, r)
+	}
+}
+
+// refuse answers as an engine whose runtime could not start a command.
+func refuse(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+	io.WriteString(stdcopy.NewStdWriter(c, stdcopy.Stdout), refusal+": unknown\r\n")
+	c.(*net.UnixConn).CloseWrite()
+	io.Copy(io.Discard, c) // until the client has closed it
+}
