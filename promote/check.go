@@ -26,8 +26,8 @@ import (
 const checkedAlone = 64
 
 // check runs the gate on commits, parents first. It checks parts of a long list at the same time. It returns the
-// verdicts on the commits that the gate could check. If the error is a [inner.Invalid], the next commit is invalid.
-func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair) (verdicts []ledger.Verdict, err error) {
+// results on the commits that the gate could check. If the error is a [inner.Invalid], the next commit is invalid.
+func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair) (results []ledger.GateResult, err error) {
 	if len(pairs) == 0 {
 		return nil, nil
 	}
@@ -35,7 +35,7 @@ func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledg
 		return nil, err
 	}
 	size := max(checkedAlone, len(pairs)/min(runtime.NumCPU(), 4)+1)
-	parts := make([][]ledger.Verdict, len(pairs)/size+1)
+	parts := make([][]ledger.GateResult, len(pairs)/size+1)
 	errs := make([]error, len(parts))
 	var one sync.Mutex
 	done := 0
@@ -52,20 +52,20 @@ func (e *Engine) check(ctx context.Context, f facts, w *lazyBridge, pairs []ledg
 	}
 	all.Wait()
 	for n := range parts {
-		verdicts = append(verdicts, parts[n]...)
+		results = append(results, parts[n]...)
 		if errs[n] != nil {
-			return verdicts, errs[n] // the error of the first commit
+			return results, errs[n] // the error of the first commit
 		}
 	}
-	return verdicts, nil
+	return results, nil
 }
 
 // checkPart checks some commits, and calls next before each. When the cycle's budget is used up, a later cycle checks
 // the rest.
-func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair, next func()) ([]ledger.Verdict, error) {
+func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []ledger.Pair, next func()) ([]ledger.GateResult, error) {
 	k := newChecker(ctx, f, w)
 	defer func() { k.close() }()
-	var passed []ledger.Verdict
+	var passed []ledger.GateResult
 	for _, p := range pairs {
 		next()
 		if k.rules.Later() {
@@ -73,7 +73,7 @@ func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []
 			if err != nil {
 				return passed, err
 			}
-			passed = append(passed, ledger.Verdict{Commit: p.Outer, Inner: p.Inner, Subject: commit.Subject(), Findings: []policy.Finding{}, Late: true})
+			passed = append(passed, ledger.GateResult{Commit: p.Outer, Inner: p.Inner, Subject: commit.Subject(), Findings: []policy.Finding{}, Late: true})
 			continue
 		}
 		commit, subject, err := inspect(ctx, f, k.inspector, p)
@@ -87,7 +87,7 @@ func (e *Engine) checkPart(ctx context.Context, f facts, w *lazyBridge, pairs []
 		if err != nil {
 			return passed, err
 		}
-		passed = append(passed, ledger.Verdict{Commit: p.Outer, Inner: p.Inner, Subject: subject, Findings: found})
+		passed = append(passed, ledger.GateResult{Commit: p.Outer, Inner: p.Inner, Subject: subject, Findings: found})
 		if k.lost && ctx.Err() == nil {
 			k = newChecker(ctx, f, w)
 		}
@@ -241,7 +241,7 @@ func (e *Engine) readRules(ctx context.Context, f facts) (ruleset, error) {
 	if e.Record.Setup != nil {
 		r.facts.Recipe = e.Record.Setup.Names
 	}
-	now := r // later steps of the cycle add verdicts
+	now := r // later steps of the cycle add results
 	r.fingerprint = sync.OnceValue(func() string { return fingerprint(config, used, now, ignores.State(e.ignores())) })
 	return r, nil
 }

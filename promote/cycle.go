@@ -163,8 +163,8 @@ func (e *Engine) choose(ctx context.Context, f facts, t taken, w *lazyBridge) (p
 // as it is now.
 func (e *Engine) heldBefore(f facts) (map[gitops.OID]bool, error) {
 	held := map[gitops.OID]bool{}
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
-	for _, v := range verdicts.Commits {
+	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
+	for _, v := range results.Commits {
 		if v.Holds() && !f.ledger.HasOuter(v.Commit) {
 			held[v.Inner] = true
 		}

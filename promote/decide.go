@@ -62,7 +62,7 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 		return nil, err
 	}
 	defer unlock()
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 	for _, w := range wanted {
 		a := ledger.Accepted{Acceptance: w, At: ledger.Timestamp(f.now)}
 		for _, t := range f.ledger.Tail {
-			v := verdicts.Last(t.Outer)
+			v := results.Last(t.Outer)
 			if v == nil || !slices.ContainsFunc(v.Findings, func(f policy.Finding) bool { return f.Action == policy.Hold && f.Covers(w) }) {
 				continue
 			}
@@ -184,7 +184,7 @@ type Standing struct {
 	Inside     decision.Inside
 	Tip        gitops.OID // of the branch, or the last landed commit if the branch is gone
 	Now        time.Time
-	UnderRules func() string // returns the fingerprint of the rules, for [ledger.ReadVerdicts]
+	UnderRules func() string // returns the fingerprint of the rules, for [ledger.ReadGateResults]
 
 	Close func() // must be called
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.

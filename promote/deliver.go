@@ -24,7 +24,7 @@ type delivered struct {
 }
 
 // deliver copies the built commits with all their objects, and their notes, to the outer repository. Then it saves
-// the verdicts and the ledger.
+// the gate's results and the ledger.
 func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) (delivered, error) {
 	var d delivered
 	var notes []gitops.OID
@@ -50,7 +50,7 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 		}
 	}
 	f.ledger.SetTail(j.pending)
-	if err := j.verdicts.Save(e.Dir(), f.ledger); err != nil {
+	if err := j.results.Save(e.Dir(), f.ledger); err != nil {
 		return d, err
 	}
 	return d, f.ledger.Save()
@@ -128,7 +128,7 @@ const withoutNamed = 100
 
 // note makes the provenance note of one landed commit, in the format of version 1. without lists the inner commits before
 // it that were left out. reviewed is the user's verdict, or nil.
-func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict, reviewed *ledger.Reviewed, without []gitops.OID, now time.Time) quarantine.Note {
+func (e *Engine) note(p ledger.Pair, innerAuthor string, result *ledger.GateResult, reviewed *ledger.Reviewed, without []gitops.OID, now time.Time) quarantine.Note {
 	r := e.Record
 	if r.Partial {
 		p.Merged = true // merged with the files that the snapshot left out
@@ -148,7 +148,7 @@ func (e *Engine) note(p ledger.Pair, innerAuthor string, verdict *ledger.Verdict
 		{"Backend", r.Backend},
 		{"Isolation", fmt.Sprintf("runtime=%s network=%s uid=%d", cmp.Or(r.Isolation.Runtime, "none"), r.Isolation.Network, r.Phantom.UID)},
 		{"Tree", p.Tree()},
-		{"Policy", verdict.Word()},
+		{"Policy", result.Word()},
 		{"Landed-At", now.UTC().Format(time.RFC3339)},
 	} {
 		fmt.Fprintf(&b, "Airlock-%s: %v\n", line.key, line.value)

@@ -130,7 +130,7 @@ func TestDroppedOnASideBranch(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestRulesChange changes the rules. Pending commits get new verdicts, in their notes too, and landed commits keep
+// TestRulesChange changes the rules. Pending commits get new results, in their notes too, and landed commits keep
 // their notes.
 func TestRulesChange(t *testing.T) {
 	t.Parallel()

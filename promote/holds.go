@@ -220,7 +220,7 @@ func innerMain(names []inner.Ref) remarks {
 
 // policyHold returns the hold of a commit that a rule holds. later is the number of commits after it that rules hold
 // as well.
-func policyHold(v ledger.Verdict, later int) ledger.Hold {
+func policyHold(v ledger.GateResult, later int) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: fmt.Sprintf("commit %.12s (%s)", v.Commit, words.Shorten(v.Subject, briefly))}
 	accept := "git airlock promote"
 	for _, f := range v.Findings {

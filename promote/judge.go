@@ -19,29 +19,29 @@ import (
 // judged holds the waiting commits, the last of them that may land, and the notes to write.
 type judged struct {
 	remarks
-	pending  []ledger.Pair     // oldest first
-	fresh    gitops.OID        // the newest of pending that was built in this cycle; empty if there is none
-	outside  []gitops.OID      // outer commits below the built ones
-	mayLand  gitops.OID        // the newest of pending that no rule holds; empty if there is none
-	notes    []quarantine.Note // new notes, and removals of the notes of commits that are not pending any more
-	later    bool              // the next cycle checks some commits
-	verdicts ledger.Verdicts
+	pending []ledger.Pair     // oldest first
+	fresh   gitops.OID        // the newest of pending that was built in this cycle; empty if there is none
+	outside []gitops.OID      // outer commits below the built ones
+	mayLand gitops.OID        // the newest of pending that no rule holds; empty if there is none
+	notes   []quarantine.Note // new notes, and removals of the notes of commits that are not pending any more
+	later   bool              // the next cycle checks some commits
+	results ledger.GateResults
 }
 
-// judge runs the policy gate on every pending commit that has no verdict under the current rules. The commits before
+// judge runs the policy gate on every pending commit that has no result under the current rules. The commits before
 // the first held one may land. An invalid commit and those after it are not made pending.
 func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazyBridge) (judged, error) {
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
 	if err != nil {
 		return judged{}, err
 	}
 	var unknown []ledger.Pair
-	again, err := ignoredAnew(ctx, f, b.Pending, verdicts)
+	again, err := ignoredAnew(ctx, f, b.Pending, results)
 	if err != nil {
 		return judged{}, err
 	}
 	for _, t := range b.Pending {
-		if again[t.Outer] || verdicts.Unchecked(b.Pending, t.Outer) {
+		if again[t.Outer] || results.Unchecked(b.Pending, t.Outer) {
 			unknown = append(unknown, t)
 		}
 	}
@@ -50,13 +50,13 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 		if paths, found := v.IgnoredPaths(); found {
 			v.Ignores = f.rules.ignores.StateAbove(paths)
 		}
-		verdicts.Add(v)
+		results.Add(v)
 	}
 	var invalid *inner.Invalid
 	if err != nil && !errors.As(err, &invalid) {
 		return judged{}, err
 	}
-	j := judged{pending: b.Pending, outside: b.Outside, verdicts: verdicts}
+	j := judged{pending: b.Pending, outside: b.Outside, results: results}
 	if invalid != nil {
 		j.remarks = innerInvalid(invalid)
 		j.pending = before(p, b.Pending, unknown[len(passed)].Inner)
@@ -75,11 +75,11 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 // ignoredAnew returns the pending commits with a finding of ignored-path that must be checked again, because the user's
 // ignore files above its paths have changed, or because the user's index has one of the paths now. If there is one, it
 // also returns the commits whose findings are stored without paths.
-func ignoredAnew(ctx context.Context, f facts, pending []ledger.Pair, verdicts ledger.Verdicts) (map[gitops.OID]bool, error) {
+func ignoredAnew(ctx context.Context, f facts, pending []ledger.Pair, results ledger.GateResults) (map[gitops.OID]bool, error) {
 	again, of := map[gitops.OID]bool{}, map[string][]gitops.OID{}
 	var without []gitops.OID
 	for _, t := range pending {
-		v := verdicts.Of(t.Outer)
+		v := results.Of(t.Outer)
 		paths, found := v.IgnoredPaths()
 		switch {
 		case !found:
@@ -131,7 +131,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 	}
 	lands, gate, asked := p.Ends(), f.gate(), false
 	for i, t := range j.pending {
-		v := j.verdicts.Of(t.Outer)
+		v := j.results.Of(t.Outer)
 		if v != nil && v.Late {
 			j.later = true
 			return j
@@ -139,7 +139,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 		if v.Holds() {
 			later := 0
 			for _, t := range j.pending[i+1:] {
-				if j.verdicts.Of(t.Outer).Holds() {
+				if j.results.Of(t.Outer).Holds() {
 					later++
 				}
 			}
@@ -166,7 +166,7 @@ func (j judged) lands() []ledger.Pair {
 func (j judged) held() []gitops.OID {
 	var ids []gitops.OID
 	for _, t := range j.pending {
-		if j.verdicts.Of(t.Outer).Holds() {
+		if j.results.Of(t.Outer).Holds() {
 			ids = append(ids, t.Inner)
 		}
 	}
@@ -175,7 +175,7 @@ func (j judged) held() []gitops.OID {
 
 // inTheWay returns the paths of new files at which the user already has a file. Such a commit will collide once its
 // rule is accepted.
-func (e *Engine) inTheWay(v ledger.Verdict) []string {
+func (e *Engine) inTheWay(v ledger.GateResult) []string {
 	var there []string
 	for _, f := range v.Findings {
 		if f.Rule != policy.IgnoredPath {
@@ -191,7 +191,7 @@ func (e *Engine) inTheWay(v ledger.Verdict) []string {
 }
 
 // notes returns the notes to change: removals for commits that are not pending any more, and notes of new commits and
-// of waiting commits whose verdict changed.
+// of waiting commits whose result changed.
 func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judged, checked []ledger.Pair) ([]quarantine.Note, error) {
 	var notes []quarantine.Note
 	for _, gone := range b.Gone {
@@ -203,7 +203,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 	}
 	for _, n := range b.Fresh {
 		if fresh[n.Outer] = true; waits[n.Outer] {
-			notes = append(notes, e.note(n.Pair, n.Author, j.verdicts.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))
+			notes = append(notes, e.note(n.Pair, n.Author, j.results.Of(n.Outer), f.rules.decisions.ReviewOf(n.Inner), without[n.Inner], f.now))
 		}
 	}
 	for _, t := range b.Pending {
@@ -213,11 +213,11 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 	}
 	again := map[gitops.OID]bool{}
 	for _, t := range checked {
-		again[t.Outer] = j.verdicts.Of(t.Outer).Word() != j.verdicts.Before(t.Outer).Word()
+		again[t.Outer] = j.results.Of(t.Outer).Word() != j.results.Before(t.Outer).Word()
 	}
 	for _, t := range j.pending {
-		verdict := f.rules.decisions.ReviewOf(t.Inner)
-		if fresh[t.Outer] || !again[t.Outer] && (verdict == nil || verdict.Word == review.Seen || verdict.Noted == t.Outer) {
+		reviewed := f.rules.decisions.ReviewOf(t.Inner)
+		if fresh[t.Outer] || !again[t.Outer] && (reviewed == nil || reviewed.Word == review.Seen || reviewed.Noted == t.Outer) {
 			continue
 		}
 		inner, err := f.inside.Commit(ctx, t.Inner)
@@ -225,7 +225,7 @@ func (e *Engine) notes(ctx context.Context, f facts, p planned, b built, j judge
 			return nil, err
 		}
 		author, _ := gitops.SplitIdent(inner.Author)
-		notes = append(notes, e.note(t, author, j.verdicts.Of(t.Outer), verdict, without[t.Inner], f.now))
+		notes = append(notes, e.note(t, author, j.results.Of(t.Outer), reviewed, without[t.Inner], f.now))
 	}
 	return notes, nil
 }

@@ -56,10 +56,10 @@ func (e *Engine) heldBesides(ctx context.Context, f facts, o ledger.Outcome) []l
 // stillHeld reports whether a rule holds a pending commit that the user has not dropped, as far as it is known under the
 // current rules.
 func (e *Engine) stillHeld(f facts) bool {
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), f.rules.fingerprint, f.ledger)
+	results, err := ledger.ReadGateResults(e.Dir(), f.rules.fingerprint, f.ledger)
 	return err == nil && slices.ContainsFunc(f.ledger.Tail, func(t ledger.Pair) bool {
 		dropped := slices.ContainsFunc(f.rules.decisions.Dropped, func(d ledger.Dropped) bool { return d.Commit == t.Inner })
-		return !dropped && verdicts.Of(t.Outer).Holds()
+		return !dropped && results.Of(t.Outer).Holds()
 	})
 }
 

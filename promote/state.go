@@ -99,12 +99,12 @@ func (e *Engine) outside(ctx context.Context) (facts, State, error) {
 	if f.before, err = ledger.ReadOutcome(e.Dir()); err != nil {
 		return f, State{}, err
 	}
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), ledger.NoRules, f.ledger)
+	results, err := ledger.ReadGateResults(e.Dir(), ledger.NoRules, f.ledger)
 	if err != nil {
 		return f, State{}, err
 	}
 	return f, State{Promoted: f.refs.promoted, InnerTip: f.before.Inner, Holds: slices.Clone(f.before.Holds), Landed: len(f.ledger.Landed),
-		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: verdicts.Flagged(f.ledger), OtherRefs: []OtherRef{}, Failure: f.before.Failure}, nil
+		Pending: len(f.ledger.Tail), Named: len(f.ledger.Tail), Newest: f.ledger.Newest(), LastLandedAt: f.before.LastLandedAt, Flagged: results.Flagged(f.ledger), OtherRefs: []OtherRef{}, Failure: f.before.Failure}, nil
 }
 
 // inside adds the workspace's part of the state.
@@ -209,26 +209,26 @@ func otherRefsOf(ctx context.Context, exporter Exporter, have []string) ([]Other
 // Judged lists the policy gate's findings in the commits of an airlock, and the user's decisions about them. All its
 // text is escaped.
 type Judged struct {
-	Held     []ledger.Verdict  `json:"held"`    // waiting commits, oldest first
-	Flagged  []ledger.Flagged  `json:"flagged"` // landed commits, oldest first
-	Accepted []ledger.Accepted `json:"accepted"`
-	Dropped  []ledger.Dropped  `json:"dropped"`
+	Held     []ledger.GateResult `json:"held"`    // waiting commits, oldest first
+	Flagged  []ledger.Flagged    `json:"flagged"` // landed commits, oldest first
+	Accepted []ledger.Accepted   `json:"accepted"`
+	Dropped  []ledger.Dropped    `json:"dropped"`
 }
 
 // Judged returns the last findings of the gate. It changes nothing.
 func (e *Engine) Judged(ctx context.Context) (Judged, error) {
-	j := Judged{Held: []ledger.Verdict{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
+	j := Judged{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{}, Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}
 	f, state, err := e.outside(ctx)
 	defer f.close()
 	if err != nil {
 		return j, err
 	}
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), ledger.NoRules, f.ledger)
+	results, err := ledger.ReadGateResults(e.Dir(), ledger.NoRules, f.ledger)
 	if err != nil {
 		return j, err
 	}
 	for _, t := range f.ledger.Tail {
-		if v := verdicts.Last(t.Outer); v.Holds() {
+		if v := results.Last(t.Outer); v.Holds() {
 			j.Held = append(j.Held, *v)
 		}
 	}

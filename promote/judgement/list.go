@@ -60,7 +60,7 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		return nil, err
 	}
 	defer j.Close()
-	verdicts, err := ledger.ReadVerdicts(e.Dir(), j.UnderRules, j.Ledger)
+	results, err := ledger.ReadGateResults(e.Dir(), j.UnderRules, j.Ledger)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func List(ctx context.Context, e *promote.Engine) ([]Reviewable, error) {
 		return nil, err
 	}
 	for i := range list {
-		if v := verdicts.Last(list[i].Commit); v != nil {
+		if v := results.Last(list[i].Commit); v != nil {
 			list[i].Findings = v.Findings
 		}
 	}

@@ -2,7 +2,7 @@
 //
 //	ledger          the outer commit of each inner commit, in the order in which they were built
 //	outcome.json    the result of the last cycle: holds, counts, times
-//	verdicts.json   the policy gate's findings in waiting commits, and in landed commits with a flag
+//	gate.json       the policy gate's findings in waiting commits, and in landed commits with a flag
 //	decisions.json  the commits that the user accepted or dropped
 //
 // Each file has a version and is replaced as a whole. The ledger is the exception: each cycle appends one synced

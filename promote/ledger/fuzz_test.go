@@ -47,7 +47,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		dir := t.TempDir()
-		for _, file := range []string{outcomeFile(dir), decisionsFile(dir), verdictsFile(dir), numbersFile(dir), reviewsFile(dir)} {
+		for _, file := range []string{outcomeFile(dir), decisionsFile(dir), gateFile(dir), numbersFile(dir), reviewsFile(dir)} {
 			if err := os.WriteFile(file, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -65,9 +65,9 @@ func FuzzState(f *testing.F) {
 			stored(t, n.Write(dir), numbersFile(dir))
 		}
 		l := &Ledger{outer: map[gitops.OID]bool{"11": true}}
-		if v, err := ReadVerdicts(dir, func() string { return "rules" }, l); err == nil {
+		if v, err := ReadGateResults(dir, func() string { return "rules" }, l); err == nil {
 			v.changed = true
-			stored(t, v.Save(dir, l), verdictsFile(dir))
+			stored(t, v.Save(dir, l), gateFile(dir))
 		}
 	})
 }

@@ -24,7 +24,7 @@
 // git can show it. One git cat-file --batch-command process answers all requests of a cycle. A merge is checked
 // against its first parent: the changes of its other parents are new to the branch.
 //
-// Verdicts are stored with a fingerprint of the gate's input: git configuration, policies, acceptances. If the
+// Results are stored with a fingerprint of the gate's input: git configuration, policies, acceptances. If the
 // fingerprint changes, waiting commits are checked again. So a changed setting takes effect at once, and an idle
 // cycle costs nothing.
 //

@@ -56,7 +56,7 @@ type teamState struct {
 
 // policyOf reads the settings, and the verdicts on commits of the airlock here, if there is one.
 func policyOf(ctx context.Context, s *session.Session) (policyDocument, error) {
-	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []ledger.Verdict{}, Flagged: []ledger.Flagged{},
+	d := policyDocument{Version: ui.DocumentVersion, Judged: promote.Judged{Held: []ledger.GateResult{}, Flagged: []ledger.Flagged{},
 		Accepted: []ledger.Accepted{}, Dropped: []ledger.Dropped{}}}
 	config := s.Config
 	r, err := s.Here(ctx)

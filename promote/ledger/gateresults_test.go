@@ -6,14 +6,14 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// TestVerdictsUnderRules checks which verdicts count under the rules of another day, and that the fingerprint of the
+// TestGateResultsUnderRules checks which results count under the rules of another day, and that the fingerprint of the
 // rules is computed only for waiting commits.
-func TestVerdictsUnderRules(t *testing.T) {
+func TestGateResultsUnderRules(t *testing.T) {
 	dir, asked := t.TempDir(), 0
 	rules := func(text string) func() string { return func() string { asked++; return text } }
-	read := func(text string, l *Ledger) Verdicts {
+	read := func(text string, l *Ledger) GateResults {
 		t.Helper()
-		v, err := ReadVerdicts(dir, rules(text), l)
+		v, err := ReadGateResults(dir, rules(text), l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestVerdictsUnderRules(t *testing.T) {
 	}
 	waits := &Ledger{Tail: []Pair{{Inner: "1", Outer: "11"}}, outer: map[gitops.OID]bool{}}
 	v := read("a", waits)
-	v.Add(Verdict{Commit: "11", Inner: "1"})
+	v.Add(GateResult{Commit: "11", Inner: "1"})
 	if err := v.Save(dir, waits); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestVerdictsUnderRules(t *testing.T) {
 	if v.Of("11") != nil || v.Last("11") == nil {
 		t.Errorf("waiting, other rules: %+v, before %+v", v.Of("11"), v.Last("11"))
 	}
-	if err := v.Save(dir, waits); err != nil { // forgets the verdict under the other rules
+	if err := v.Save(dir, waits); err != nil { // forgets the result under the other rules
 		t.Fatal(err)
 	}
 	if v := read("b", waits); v.Last("11") != nil {
