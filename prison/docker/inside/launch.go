@@ -90,11 +90,21 @@ func (r *Container) State(ctx context.Context) (*Launched, error) {
 		return r.Written(ctx, l)
 	case err != nil:
 		return nil, r.Failed(ctx, "ask for the launched command", err)
-	case i.Running:
+	case i.Running, i.Pid == 0 && i.ExitCode == 0 && r.kept(ctx):
 		return l, nil
 	}
 	l.Exited, l.Status = true, i.ExitCode
 	return l, hostfile.Write(filepath.Join(r.HostDir, commandName), l)
+}
+
+// kept reports whether the keeper of the launched command runs, which writes how the command ends. An engine reports that a
+// command without a process does not run: one that it is still starting, and with Podman also one that has ended.
+func (r *Container) kept(ctx context.Context) bool {
+	conn, err := dialIn(ctx, r.HostDir, socketName)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
 }
 
 // Written completes the state of an ended command with the exit status in the command's file.
