@@ -95,13 +95,14 @@ func TestRootlessPodman(t *testing.T) {
 	}
 	socket := filepath.Join(dir, "sock")
 	cmd := exec.Command("runuser", "-u", user, "--", "env", "HOME="+dir, "XDG_RUNTIME_DIR="+dir, podman, "--cgroup-manager", "cgroupfs",
-		"--root", dir+"/data", "--runroot", dir+"/run", "system", "service", "--time", "3", "unix://"+socket)
-	cmd.Dir = dir
+		"--root", dir+"/data", "--runroot", dir+"/run", "system", "service", "--time", "0", "unix://"+socket)
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Wait() // ends by itself without requests
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		cmd.Wait()
 		endPause(t, filepath.Join(dir, "libpod/tmp/pause.pid"))
 	})
 	awaitEngine(t, "unix://"+socket)

@@ -110,12 +110,8 @@ func forkBomb(t *testing.T, x *box) {
 	if allowed := x.spec.Limits.PIDs + 20; most > allowed {
 		t.Errorf("%d processes; at most %d", most, allowed)
 	}
-	begun := time.Now()
 	if err := x.backend.Stop(t.Context(), x.spec); err != nil {
 		t.Fatalf("stop: %v", err)
-	}
-	if took := time.Since(begun); took > patience {
-		t.Errorf("stop took %v", took)
 	}
 	if left := processesOf(t, x.spec); len(left) > 0 {
 		t.Errorf("processes left: %q", left)

@@ -1,7 +1,6 @@
 package prisontest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -28,44 +27,50 @@ func launched(t *testing.T, b prison.Backend, o Options, script string) *box {
 	return x
 }
 
+// joiner is a caller who has joined.
+type joiner struct {
+	show  screen
+	typed *io.PipeWriter
+	leave func()
+	done  chan error
+}
+
+// join joins the launched command, and types a line to see that it has.
+func join(t *testing.T, x *box, terminal *prison.Terminal) *joiner {
+	t.Helper()
+	stdin, typed := io.Pipe()
+	ctx, leave := context.WithCancel(t.Context())
+	j := &joiner{typed: typed, leave: leave, done: make(chan error, 1)}
+	go func() { j.done <- x.Join(ctx, prison.Process{Stdin: stdin, Stdout: &j.show, Terminal: terminal}) }()
+	j.typeLine("here")
+	eventually(t, "the caller has joined", j.show.shows("got here 31 62\r\n"))
+	return j
+}
+
+func (j *joiner) typeLine(line string) { io.WriteString(j.typed, line+"\n") }
+
 // joins lets several callers read and type at the same time.
 func joins(t *testing.T, b prison.Backend, o Options) {
-	x := launched(t, b, o, `stty -echo; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
+	x := launched(t, b, o, `stty -echo; until [ "$(stty size)" = "31 62" ]; do sleep 0.02; done; while read -r l; do echo "got $l $(stty size)"; test "$l" = end && exit 4; done`)
 	if shown, err := b.Shown(t.Context(), x.spec); err != nil {
 		t.Errorf("shown before it shows anything: %v", err)
 	} else {
 		shown.Close()
 	}
-	type joiner struct {
-		out  bytes.Buffer
-		done chan error
+	all := []*joiner{
+		join(t, x, &prison.Terminal{Size: prison.Size{Rows: 31, Cols: 62}}), join(t, x, nil), join(t, x, nil), join(t, x, nil),
 	}
-	var all [3]joiner
-	typed, w := io.Pipe()
-	for i := range all {
-		j := &all[i]
-		j.done = make(chan error, 1)
-		q := prison.Process{Stdout: &j.out}
-		if i == 0 {
-			q.Stdin = typed
-			q.Terminal = &prison.Terminal{Size: prison.Size{Rows: 31, Cols: 62}}
-		}
-		go func() { j.done <- x.Join(t.Context(), q) }()
-	}
-	left, leave := context.WithCancel(t.Context())
-	go func() {
-		time.Sleep(time.Second)
-		leave()
-	}()
-	if err := x.Join(left, prison.Process{}); !errors.Is(err, context.Canceled) {
+	left := all[3]
+	left.leave()
+	if err := <-left.done; !errors.Is(err, context.Canceled) {
 		t.Errorf("left: %v", err)
 	}
-	io.WriteString(w, "one\nend\n")
-	for i := range all {
-		if err := <-all[i].done; err != nil {
+	all[0].typeLine("one\nend")
+	for i, j := range all[:3] {
+		if err := <-j.done; err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
-		if got := all[i].out.String(); got != "got one 31 62\r\ngot end 31 62\r\n" {
+		if got := j.show.String(); !strings.HasSuffix(got, "got one 31 62\r\ngot end 31 62\r\n") {
 			t.Errorf("%d: %q", i, got)
 		}
 	}

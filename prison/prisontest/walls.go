@@ -158,7 +158,7 @@ func wallNetwork(t *testing.T, x *box) {
 		}
 	}
 	// The prison's own loopback is up: only an interface that is up refuses a connection.
-	if r := x.sh(t, "timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/1'"); !strings.Contains(r.errOut, "refused") {
+	if r := x.sh(t, "timeout 30 bash -c 'exec 3<>/dev/tcp/127.0.0.1/1'"); !strings.Contains(r.errOut, "refused") {
 		t.Errorf("loopback: %q", r.errOut)
 	}
 }
