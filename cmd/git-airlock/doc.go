@@ -37,7 +37,7 @@ runs, inspect, report, replay), net, and prepare (init, doctor, selftest, image,
   - internal/runs records what a run did.
   - internal/programs reads the record of programs that ran in a prison.
   - internal/pushgate looks before a push for commits that nobody has reviewed.
-  - internal/network has the rules of the network: their sources, changes and verdicts, and what the record shows.
+  - internal/network has the rules of the network: their sources and changes, what they allow, and what the record shows.
   - internal/ui prints to the user: messages, pager, progress, status text, questions.
   - internal/manual is the help: -h texts, manual pages, completion.
 

@@ -226,7 +226,7 @@ func (g *Guard) check(ctx context.Context) {
 		}
 	}
 	g.measure(ctx, s)
-	why, full := cmp.Or(g.verdict(s), besides), g.Full()
+	why, full := cmp.Or(g.stopReason(s), besides), g.Full()
 	switch {
 	case why == "":
 		g.excused = walk{}
@@ -253,7 +253,7 @@ func (g *Guard) full(why, where string, s space) *Full {
 		f.Enough = 2 * (most>>30 + 1)
 	case s.crowded():
 		f.Disk, f.Inodes = g.prison.Workspace, true
-	case g.verdict(s) == "":
+	case g.stopReason(s) == "":
 		f.Disk = where
 	default:
 		f.Disk = g.prison.Workspace
@@ -316,8 +316,8 @@ func (g *Guard) learn(ctx context.Context, found walk) {
 	g.failure, g.walked, g.ended = failure, found, g.now()
 }
 
-// verdict returns the reason why the prison must be stopped, or empty.
-func (g *Guard) verdict(s space) string {
+// stopReason returns the reason why the prison must be stopped, or empty.
+func (g *Guard) stopReason(s space) string {
 	limit, usage := cmp.Or(g.limit(), math.MaxInt64), g.walked.usage
 	switch {
 	case s.free < g.floor:

@@ -1,5 +1,5 @@
 /*
-Package report shows the record of a run: a verdict in one sentence, what to look at first, and what could not be seen.
+Package report shows the record of a run: the run in one sentence, what to look at first, and what could not be seen.
 
 [Of] makes a [View] from a record. It reads nothing else, so that a report can be made wherever the record is. [View.HTML] is
 one file without scripts, which loads nothing, and has at most [MaxHTML] bytes. [View.Print] is for terminals. [View.JSON] is

@@ -15,7 +15,7 @@ import (
 func Of(r record.Run) View {
 	m := decode(r)
 	v := View{
-		Version: Version, Level: Good, Verdict: Text(m.verdict()), Run: m.run(), Asked: m.area.named,
+		Version: Version, Level: Good, Verdict: Text(m.sentence()), Run: m.run(), Asked: m.area.named,
 		Commits: m.viewCommits(), Programs: m.viewPrograms(), Hosts: m.hosts, Events: m.viewEvents(), Output: m.output,
 	}
 	v.Unseen, v.Always = m.unseen()

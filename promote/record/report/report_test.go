@@ -74,7 +74,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestStatuses checks the verdict and the level of each status.
+// TestStatuses checks the sentence and the level of each status.
 func TestStatuses(t *testing.T) {
 	for status, want := range map[record.Status]string{
 		record.Completed: "claude ran for 26 min and landed", record.Failed: "claude failed with exit status 2 after 26 min and landed",

@@ -64,25 +64,25 @@ func ParseTarget(text string) (Target, error) {
 	return t, nil
 }
 
-// Verdict is what rules say about a target.
-type Verdict struct {
+// Answer reports whether rules allow a target, and why.
+type Answer struct {
 	Allowed bool
 	Rule    *control.Rule // that decided; nil if none did
 	Reason  string        // of a refusal, and of a permission without a rule
 	Judged  bool          // requests are seen, and each is judged by itself
 }
 
-// Judge returns the verdict of rules on a target.
-func Judge(rules control.Rules, t Target, now time.Time) Verdict {
+// Judge returns the answer of rules about a target.
+func Judge(rules control.Rules, t Target, now time.Time) Answer {
 	policy, err := egress.NewPolicy(rules, now)
 	if err != nil {
-		return Verdict{Reason: err.Error()}
+		return Answer{Reason: err.Error()}
 	}
 	d, err := policy.Ask(t.question())
 	if err != nil {
-		return Verdict{Reason: err.Error()}
+		return Answer{Reason: err.Error()}
 	}
-	v := Verdict{Allowed: d.Allowed, Reason: d.Reason, Judged: d.Judged, Rule: original(rules, d)}
+	v := Answer{Allowed: d.Allowed, Reason: d.Reason, Judged: d.Judged, Rule: original(rules, d)}
 	switch {
 	case rules.Lockdown:
 		v.Reason = "lockdown: everything is refused"
@@ -167,7 +167,7 @@ type Address struct {
 
 // Checked is what rules say about a target, and what its name leads to.
 type Checked struct {
-	Verdict
+	Answer
 	Addresses []Address
 	Spoiled   bool // the rules allow it, but its addresses do not
 }
@@ -175,7 +175,7 @@ type Checked struct {
 // Check judges a target as the network of a prison does. It looks a name up only if a rule allows it: one address that is closed
 // spoils the name.
 func Check(ctx context.Context, rules control.Rules, t Target, now time.Time) Checked {
-	c := Checked{Verdict: Judge(rules, t, now)}
+	c := Checked{Answer: Judge(rules, t, now)}
 	if !c.Allowed || t.IsAddress {
 		return c
 	}

@@ -256,7 +256,7 @@ func (c *resolved) chooseContainer(ctx context.Context, reason string) (err erro
 			return err
 		}
 		// Check for secrets first, so that the user does not wait for an image in vain.
-		if err := c.secrets.verdict(c.session.Report); err != nil {
+		if err := c.secrets.finish(c.session.Report); err != nil {
 			return err
 		}
 		if r.Image, err = c.session.Environment().Image(ctx, c.setup); err != nil || c.session.Dry {

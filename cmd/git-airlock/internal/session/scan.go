@@ -64,7 +64,7 @@ type screening struct {
 	told    sync.Once
 }
 
-// screen prepares the search of a start. The search begins with a call of verdict or [screening.begin].
+// screen prepares the search of a start. The search begins with a call of finish or [screening.begin].
 func (o source) screen(ctx context.Context, head gitops.Head, include []inner.UserFile, allow bool) *screening {
 	go secrets.Default() // prepares the rules in the background
 	found := &screening{allow: allow}
@@ -81,9 +81,9 @@ func (s *screening) begin(taken *quarantine.Store) {
 	go s.result() //nolint:errcheck // a later call returns the same error
 }
 
-// verdict waits for the end of the search, prints the findings, once, and refuses those of severity high, unless secrets are
+// finish waits for the end of the search, prints the findings, once, and refuses those of severity high, unless secrets are
 // allowed. A nil screening has no findings.
-func (s *screening) verdict(report Reporter) error {
+func (s *screening) finish(report Reporter) error {
 	if s == nil {
 		return nil
 	}

@@ -117,7 +117,7 @@ func (c resolved) create(ctx context.Context) (airlock.Record, error) {
 	})
 	if s.Dry {
 		n, err := changes()
-		if err := errors.Join(err, c.secrets.verdict(s.Report)); err != nil {
+		if err := errors.Join(err, c.secrets.finish(s.Report)); err != nil {
 			return r, err
 		}
 		s.Report.Say("would snapshot %s at %.12s and start a %s prison (%s); %s",
@@ -163,7 +163,7 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	defer wait()
 	snap, err := taken()
 	if err == nil {
-		err = c.secrets.verdict(c.session.Report)
+		err = c.secrets.finish(c.session.Report)
 	}
 	if err == nil {
 		err = c.fillWorkspace(ctx, r, box, snap, started)

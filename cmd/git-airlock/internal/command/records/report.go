@@ -23,7 +23,7 @@ func reportCommand() *cli.Command {
 	return edge.Command(&cli.Command{
 		Name: "report", Usage: "show what happened in a run, for people",
 		UsageText: "git airlock report [RUN] [--html FILE | --open | --json]",
-		Description: "Prints a verdict, what to look at first, what could not be seen, and the course of a run: its commits, programs, tests,\n" +
+		Description: "Prints the run in one sentence, what to look at first, what could not be seen, and the course of a run: its commits, programs, tests,\n" +
 			"hosts and events. A RUN is a number of the airlock here (3), SESSION/3, the full name of a ref, or \"last\",\n" +
 			"which is the default. The report is made from the record alone, so it can be made in every clone that has the record.\n\n" +
 			"With --html, the report is one file of at most 400 kB for a browser. It loads nothing and has no scripts. Text from inside\n" +

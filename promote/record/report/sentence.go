@@ -11,8 +11,8 @@ import (
 	"github.com/git-airlock/git-airlock/words"
 )
 
-// verdict returns the run in one sentence: who, for how long, how it ended, what landed, and what to know besides.
-func (m *material) verdict() string {
+// sentence describes the run in one sentence: who, for how long, how it ended, what landed, and what to know besides.
+func (m *material) sentence() string {
 	sentence := fmt.Sprintf("%s %s and %s", m.who(), m.ended(), m.landedWords())
 	if besides := m.besides(); len(besides) > 0 {
 		sentence += "; " + list(besides)
@@ -26,7 +26,7 @@ func (m *material) verdict() string {
 	return sentence + "."
 }
 
-// besides returns what a verdict adds: waiting commits, failed tests and refusals.
+// besides returns what the sentence adds: waiting commits, failed tests and refusals.
 func (m *material) besides() (all []string) {
 	if n := m.count(record.Pending) + m.count(record.Inner); n > 0 {
 		text := waits(n)
