@@ -31,12 +31,12 @@ type worldKey struct{}
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
 // patience is the time that a script waits for an expected change. On a busy machine a change can take long.
-const patience = 20 * time.Second
+const patience = time.Minute
 
-// rest returns the pause of a script before it checks again. begun is the time of the first check, and within the time limit. Pauses
-// get longer, because checking takes processor time from the program under test.
-func rest(begun time.Time, within time.Duration) {
-	time.Sleep(min(max(time.Since(begun)/4, 10*time.Millisecond), within/100))
+// rest pauses a script before it checks again. begun is the time of the first check. Pauses get longer, because checking takes
+// processor time from the program under test.
+func rest(begun time.Time) {
+	time.Sleep(min(max(time.Since(begun)/4, 10*time.Millisecond), 200*time.Millisecond))
 }
 
 // scriptCommands are the commands that the scripts have in addition to testscript's.
@@ -256,7 +256,7 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 // waitstatus PATH VALUE... waits until status --json has these fields.
 func cmdWaitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) == 0 || len(args)%2 != 0, "waitstatus PATH VALUE...")
-	for begun := time.Now(); mismatch(statusDocument(ts), args) != ""; rest(begun, patience) {
+	for begun := time.Now(); mismatch(statusDocument(ts), args) != ""; rest(begun) {
 		if time.Since(begun) > patience {
 			cmdStatus(ts, false, args)
 			return
@@ -286,7 +286,7 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 		if at.Sub(begin) > within {
 			ts.Fatalf("not within %s: %v\n%s", within, err, out)
 		}
-		rest(begin, within)
+		rest(begin)
 	}
 }
 

@@ -22,7 +22,7 @@ func init() { scriptCommands["holders"] = cmdHolders }
 func cmdHolders(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 2, "holders NUMBER FILE")
 	text := []byte(strings.TrimSpace(ts.ReadFile(args[1])))
-	for begun := time.Now(); ; rest(begun, patience) {
+	for begun := time.Now(); ; rest(begun) {
 		var with []int
 		for _, pid := range ownProcesses(ts) {
 			if bytes.Contains(memoryOf(pid), text) {

@@ -137,7 +137,7 @@ func cmdRules(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(control.WriteRules(dirs[0], rules))
-	for begun := time.Now(); ; rest(begun, patience) {
+	for begun := time.Now(); ; rest(begun) {
 		state, err := control.ReadState(dirs[0])
 		if err == nil && state.Generation == rules.Generation {
 			return

@@ -145,7 +145,7 @@ func lastRecord(ts *testscript.TestScript) uint64 {
 
 // awaitNames returns the names in the records with a verdict after a number. It waits until the wanted names are there.
 func awaitNames(ts *testscript.TestScript, after uint64, verdict string, wanted ...string) []string {
-	for begun := time.Now(); ; rest(begun, patience) {
+	for begun := time.Now(); ; rest(begun) {
 		var names []string
 		_, err := ledger.Read(networkLedger(ts), func(r control.Record) bool {
 			if r.Seq > after && r.Verdict == verdict && r.Name != "" && !slices.Contains(names, r.Name) {

@@ -151,9 +151,9 @@ func traces(ts *testscript.TestScript, top string) (found []string) {
 }
 
 // processesAndMounts searches /proc for processes of phantoms, and for processes and mounts that use the repository's host state or a
-// workspace. Short-lived processes, such as another script's child, get a moment to end.
+// workspace. Short-lived processes, such as another script's child, get time to end.
 func processesAndMounts(ts *testscript.TestScript, top, state string) (found []string) {
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		found = nil
 		if strings.Contains(readOr("/proc/self/mounts", ""), top) {
 			found = append(found, "a mount below "+top)
@@ -217,7 +217,7 @@ func cmdKillPrison(ts *testscript.TestScript, neg bool, args []string) {
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "ended")
 	last := worldOf(ts).airlocks[len(worldOf(ts).airlocks)-1]
-	for begun := time.Now(); ; rest(begun, patience) {
+	for begun := time.Now(); ; rest(begun) {
 		running := slices.ContainsFunc(last.processes, process.alive)
 		boxes, _ := onEngine(ts, last)
 		for _, b := range boxes {

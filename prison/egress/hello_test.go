@@ -156,7 +156,7 @@ func TestAccessDenied(t *testing.T) {
 			ours.Write(accessDenied)
 		}
 	}()
-	theirs.SetDeadline(time.Now().Add(20 * time.Second))
+	theirs.SetDeadline(time.Now().Add(time.Minute))
 	err := tls.Client(theirs, &tls.Config{ServerName: "files.test"}).Handshake()
 	var alert tls.AlertError
 	if !errors.As(err, &alert) && (err == nil || !strings.Contains(err.Error(), "access denied")) {

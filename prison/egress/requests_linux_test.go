@@ -66,7 +66,7 @@ func clientOf(t testing.TB, e *Engine, s *stack.Stack) *http.Client {
 		},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return &http.Client{Transport: transport, Timeout: patience}
 }
 
 func tell(w http.ResponseWriter, r *http.Request) {

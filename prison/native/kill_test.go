@@ -70,7 +70,7 @@ func TestStartCancelled(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 		for begun := time.Now(); gidProcesses(s.GID) > 0; time.Sleep(time.Millisecond) {
-			if time.Since(begun) > 5*time.Second {
+			if time.Since(begun) > patience {
 				t.Fatalf("%d: processes left", i)
 			}
 		}

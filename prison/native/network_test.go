@@ -42,7 +42,7 @@ func dialAndTell(addresses string) int {
 			return err
 		}
 	}
-	client := http.Client{Timeout: 20 * time.Second}
+	client := http.Client{Timeout: patience}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	results := map[string]string{}
@@ -266,7 +266,7 @@ func harmless(t *testing.T, pid int, s prison.Spec) {
 func expectEnd(t *testing.T, pid int) {
 	t.Helper()
 	for begun := time.Now(); running(pid); time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 5*time.Second {
+		if time.Since(begun) > patience {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			t.Fatalf("process %d runs: %q", pid, name)
 		}
@@ -293,7 +293,7 @@ func TestNetworkKilled(t *testing.T) {
 		expectEnd(t, pid)
 		next := pid
 		for begun := time.Now(); next == pid || !running(next); time.Sleep(time.Millisecond) {
-			if next = networkOf(t, s); time.Since(begun) > 20*time.Second {
+			if next = networkOf(t, s); time.Since(begun) > patience {
 				t.Fatal("there is no successor")
 			}
 		}

@@ -239,7 +239,7 @@ func TestNames(t *testing.T) {
 	expectEnd(t, pid)
 	connects := func() string { return dial(t, p, before[0]+":80") }
 	for begun := time.Now(); connects() != ""; {
-		if time.Since(begun) > 20*time.Second {
+		if time.Since(begun) > patience {
 			t.Fatalf("the network does not come back: %s", connects())
 		}
 	}
@@ -250,7 +250,7 @@ func TestNames(t *testing.T) {
 
 // lookupAll returns the records of a name that the resolver inside returns.
 func lookupAll(name string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r := net.Resolver{PreferGo: true}
 	addresses, err := r.LookupHost(ctx, name)

@@ -37,7 +37,7 @@ func mask(words []string) []string {
 }
 
 // patience bounds what should take a moment.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // recorded starts a prison whose programs are recorded.
 func recorded(t testing.TB) (prison.Backend, prison.Spec, prison.Prison) {

@@ -50,7 +50,7 @@ func askGateway(t *testing.T, socket int) {
 		return
 	}
 	frame := make([]byte, interfaceMTU)
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		n, err := unix.Read(socket, frame)
 		switch {
 		case err == nil && bytes.HasPrefix(frame[:n], append(bytes.Repeat([]byte{0xff}, 6), ownMAC[:]...)):
