@@ -247,7 +247,8 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 	if b.whole == a.Commit {
 		ours = before
 	}
-	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: before, Ours: ours, Theirs: inner.Tree})
+	m := quarantine.Merge{Base: before, Ours: ours, Theirs: inner.Tree}
+	tree, conflicts, err := b.mergeOn(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -255,12 +256,13 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 		c.Paths = append(c.Paths, conflicts...)
 		return &c, nil
 	}
-	if refused, err := b.refusal(ctx, a.Commit, before, inner.Tree, ours, tree, len(parents)); err != nil || refused != "" {
-		c.Refused = refused
-		return &c, err
+	if b.request.ByPatch && len(parents) == 1 && before != inner.Tree {
+		if c.Refused, err = b.refusal(ctx, a.Commit, m, tree); err != nil || c.Refused != "" {
+			return &c, err
+		}
 	}
-	p := ledger.Pair{Aside: older, Without: b.unnamed(b.plan.Aside[:position])}
-	if err := b.add(ctx, p, a.Commit, inner, tree, parents); err != nil {
+	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: b.unnamed(b.plan.Aside[:position])}
+	if err := b.add(ctx, p, inner, tree, parents); err != nil {
 		return nil, err
 	}
 	b.placed[a.Commit] = b.done[a.Commit].Outer

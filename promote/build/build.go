@@ -112,7 +112,7 @@ func (r Request) onBranch(ctx context.Context, tail []ledger.Pair) (Built, error
 		return onBranch, err
 	}
 	if b.conflicts() && b.newestWhole() == "" {
-		return r.offBranch(ctx, nil, b.conflict())
+		return r.offBranch(ctx, nil, *b.stopped)
 	}
 	return b.result(onBranch), nil
 }
@@ -127,7 +127,7 @@ func (r Request) rejoin(ctx context.Context, tail []ledger.Pair) (Built, error) 
 		return Built{Place: r.Before, Pending: tail}, err
 	}
 	if b.conflicts() && b.newestWhole() == "" {
-		return r.offBranch(ctx, tail, b.conflict())
+		return r.offBranch(ctx, tail, *b.stopped)
 	}
 	return r.onBranch(ctx, nil)
 }
@@ -160,7 +160,7 @@ func (r Request) offBranch(ctx context.Context, tail []ledger.Pair, why Conflict
 // result adds the built commits. If a merge stopped, these are the commits before it.
 func (b *builder) result(built Built) Built {
 	if b.stopped != nil {
-		built.Stopped = append(built.Stopped, b.conflict())
+		built.Stopped = append(built.Stopped, *b.stopped)
 		b.keep(b.newestWhole())
 	}
 	built.Late = b.late

@@ -32,38 +32,34 @@ const authorKept = 8 << 10
 
 // builder builds one chain of commits.
 type builder struct {
+	// What to build. These fields do not change during the building.
 	request Request
 	plan    *history.Plan
 	onto    gitops.OID // the parent of the first new commit: the image of the last landed one
 	how     treatment
 	now     time.Time
-
-	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
-	trees   map[gitops.OID]gitops.OID  // by commit; trees of inner commits are complete, and without dropped changes
-	taken   map[gitops.OID]bool        // names of outer commits that are in use
-	outside map[gitops.OID]bool        // parents that are not built here
-	fresh   []Fresh
-	// stopped lists the paths at which a merge conflicted. The commits built before stay.
-	stopped []string
-	refused string // the patch engine's message, if it stopped the building
-	merging bool   // trees had to be merged, which takes time
-	late    bool   // merging took too long: the commits built so far are complete, the rest is left out
-	// named has the commits that were set aside and that a pair names as left out.
-	named map[gitops.OID]bool
-	// dropped lists the commits before the current one that the user leaves out. A later decision can bring them back.
-	dropped []history.Aside
-	// placed maps the commits that were set aside to their outer commits.
-	placed map[gitops.OID]gitops.OID
-	// at is the inner commit at which a merge stopped.
-	at gitops.OID
-	// whole is the commit set aside that gets its own tree, or empty.
-	whole gitops.OID
+	whole   gitops.OID // the commit set aside that gets its own tree, or empty
 	// replaced maps inner commits whose images are no longer on the branch to the commits that the branch has instead.
 	replaced map[gitops.OID]gitops.OID
-	synced   map[string]gitops.OID // synced commits by author and date; see copyOf
-	copied   gitops.OID            // the synced commit of which the current commit is a copy, or empty
-	// lacking is set if a commit does not apply without dropped commits.
-	lacking *ledger.Dropped
+
+	// The commits so far.
+	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
+	placed  map[gitops.OID]gitops.OID  // the outer commits of those that were set aside
+	taken   map[gitops.OID]bool        // names of outer commits that are in use
+	outside map[gitops.OID]bool        // parents that are not built here
+	named   map[gitops.OID]bool        // the commits that were set aside and that a pair names as left out
+	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
+	copied  gitops.OID                 // the synced commit of which the current commit is a copy, or empty
+
+	// The answer.
+	fresh   []Fresh
+	stopped *Conflict // why the building stopped, or nil; the commits built before stay
+	merging bool      // trees had to be merged, which takes time
+	late    bool      // merging took too long: the commits built so far are complete, the rest is left out
+
+	// What was read once.
+	trees  map[gitops.OID]gitops.OID // by commit; trees of inner commits are complete, and without dropped changes
+	synced map[string]gitops.OID     // synced commits by author and date; see copyOf
 }
 
 // build builds links on top of the pending commits.
@@ -115,11 +111,7 @@ func (b *builder) lastOnto(links []quarantine.Link) int {
 }
 
 // conflicts reports whether building stopped because of the user's commits.
-func (b *builder) conflicts() bool { return b.stopped != nil && b.lacking == nil }
-
-func (b *builder) conflict() Conflict {
-	return Conflict{Commit: b.at, Paths: b.stopped, Refused: b.refused, Lacking: b.lacking}
-}
+func (b *builder) conflicts() bool { return b.stopped != nil && b.stopped.Lacking == nil }
 
 // commit builds one commit.
 func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Commit) error {
@@ -135,7 +127,7 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		theirs = tree
 	}
 	if paths, blocked := b.plan.Blocked(l.Commit); blocked && !b.plan.LeavesOut(l.Commit) {
-		b.stopped, b.lacking = paths, &ledger.Dropped{Commit: l.Commit, Subject: inner.Subject()}
+		b.stopped = &Conflict{Paths: paths, Lacking: &ledger.Dropped{Commit: l.Commit, Subject: inner.Subject()}}
 		return nil
 	}
 	b.trees[l.Commit] = theirs
@@ -150,7 +142,6 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		theirs, err = b.regain(ctx, l, theirs)
 	}
 	if err != nil || b.stopped != nil {
-		b.at = l.Commit
 		return err
 	}
 	tree, err := b.tree(ctx, l, theirs, parents)
@@ -161,14 +152,13 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 		err = b.patch(ctx, l, theirs, parents, tree)
 	}
 	if err != nil || b.stopped != nil {
-		b.at = l.Commit
 		return err
 	}
-	p := ledger.Pair{Copy: b.copied, Without: b.unnamed(slices.Concat(b.dropped, b.plan.Without(l.Commit)))}
+	p := ledger.Pair{Inner: l.Commit, Copy: b.copied, Without: b.unnamed(slices.Concat(b.dropped, b.plan.Without(l.Commit)))}
 	if l.Commit == b.plan.Chain[0] {
 		p.Supersedes = b.plan.Supersedes
 	}
-	return b.add(ctx, p, l.Commit, inner, tree, parents)
+	return b.add(ctx, p, inner, tree, parents)
 }
 
 // unnamed returns the commits that were set aside, are not built yet, and that no pair names as left out.
@@ -184,8 +174,8 @@ func (b *builder) unnamed(aside []history.Aside) (fresh []gitops.OID) {
 	return fresh
 }
 
-// add makes an outer commit of an inner one. The pair has everything but the two commits.
-func (b *builder) add(ctx context.Context, p ledger.Pair, commit gitops.OID, inner gitops.Commit, tree gitops.OID, parents []gitops.OID) error {
+// add makes an outer commit of an inner one. The pair has everything but the outer commit.
+func (b *builder) add(ctx context.Context, p ledger.Pair, inner gitops.Commit, tree gitops.OID, parents []gitops.OID) error {
 	author, written := gitops.SplitIdent(inner.Author)
 	user := b.request.User.String()
 	outer := b.date(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
@@ -194,8 +184,8 @@ func (b *builder) add(ctx context.Context, p ledger.Pair, commit gitops.OID, inn
 	if err != nil {
 		return err
 	}
-	p.Inner, p.Outer, p.Merged = commit, id, tree != inner.Tree
-	b.done[commit], b.trees[id] = p, tree
+	p.Outer, p.Merged = id, tree != inner.Tree
+	b.done[p.Inner], b.trees[id] = p, tree
 	b.fresh = append(b.fresh, Fresh{p, strings.Clone(author[:min(len(author), authorKept)])})
 	return nil
 }

@@ -37,7 +37,10 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 		}
 	}
 	if conflicts != nil || tree == without && len(parents) == 1 {
-		b.stopped, b.lacking = append([]string{}, b.stopped...), &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}
+		if b.stopped == nil {
+			b.stopped = &Conflict{Commit: l.Commit, Paths: []string{}}
+		}
+		b.stopped.Lacking = &ledger.Dropped{Commit: l.Commit, Subject: c.Subject()}
 	}
 	return nil
 }

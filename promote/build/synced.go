@@ -49,7 +49,7 @@ func (b *builder) regain(ctx context.Context, l quarantine.Link, theirs gitops.O
 			return "", err
 		}
 		m.Ours = theirs
-		if theirs, b.stopped, err = b.mergeOn(ctx, m); err != nil || b.stopped != nil {
+		if theirs, err = b.mergeOrStop(ctx, l.Commit, m); err != nil || b.stopped != nil {
 			return "", err
 		}
 	}

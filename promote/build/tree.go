@@ -30,8 +30,15 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 		return ours, nil
 	}
 	b.merging = true
-	tree, conflicts, err := b.mergeOn(ctx, quarantine.Merge{Base: base, Ours: ours, Theirs: theirs})
-	b.stopped = conflicts
+	return b.mergeOrStop(ctx, l.Commit, quarantine.Merge{Base: base, Ours: ours, Theirs: theirs})
+}
+
+// mergeOrStop merges trees for a commit, and stops the building if they conflict.
+func (b *builder) mergeOrStop(ctx context.Context, commit gitops.OID, m quarantine.Merge) (gitops.OID, error) {
+	tree, conflicts, err := b.mergeOn(ctx, m)
+	if conflicts != nil {
+		b.stopped = &Conflict{Commit: commit, Paths: conflicts}
+	}
 	return tree, err
 }
 
@@ -128,19 +135,17 @@ func (b *builder) patch(ctx context.Context, l quarantine.Link, theirs gitops.OI
 	if err != nil {
 		return err
 	}
-	if b.refused, err = b.refusal(ctx, l.Commit, base, theirs, ours, want, len(parents)); b.refused != "" {
-		b.stopped = []string{}
+	refused, err := b.refusal(ctx, l.Commit, quarantine.Merge{Base: base, Ours: ours, Theirs: theirs}, want)
+	if refused != "" {
+		b.stopped = &Conflict{Commit: l.Commit, Paths: []string{}, Refused: refused}
 	}
 	return err
 }
 
 // refusal returns the patch engine's message if it makes another tree of a commit's change from base to theirs than
 // want, and empty otherwise.
-func (b *builder) refusal(ctx context.Context, commit, base, theirs, ours, want gitops.OID, parents int) (string, error) {
-	if !b.request.ByPatch || parents != 1 || base == theirs {
-		return "", nil
-	}
-	tree, err := b.request.Bridge.Patch(ctx, base, theirs, ours)
+func (b *builder) refusal(ctx context.Context, commit gitops.OID, m quarantine.Merge, want gitops.OID) (string, error) {
+	tree, err := b.request.Bridge.Patch(ctx, m.Base, m.Theirs, m.Ours)
 	var refused *quarantine.RefusedPatch
 	switch {
 	case errors.As(err, &refused):
