@@ -289,9 +289,20 @@ type Backend interface {
 
 // Freezer is a running prison whose processes can be frozen.
 type Freezer interface {
-	// Freeze stops all processes until thaw is called, or the calling process ends. No process starts meanwhile, except with
-	// [Process.Frozen] where [Traits.Overlay] is set. thaw returns when they go on. An error means that nothing is frozen.
-	Freeze(ctx context.Context) (thaw func() error, err error)
+	// Freeze stops all processes until they are thawed, or until the calling process ends. No process starts meanwhile, except with
+	// [Process.Frozen] where [Traits.Overlay] is set. If a process that called Hold has ended, Freeze takes its place. An error means
+	// that this call has frozen nothing.
+	Freeze(ctx context.Context) (Frozen, error)
+}
+
+// Frozen is a prison whose processes are frozen.
+type Frozen interface {
+	// Hold keeps the processes frozen also after the end of the calling process.
+	Hold() error
+	// Thaw returns when the processes go on.
+	Thaw() error
+	// Leave ends what Freeze began. Held processes stay frozen for the next one, and others go on.
+	Leave() error
 }
 
 // Prison is a running prison.

@@ -9,6 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/build"
 	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/disk"
@@ -20,7 +21,7 @@ import (
 // not an error. An error means that the cycle failed, and that the waiting commits still wait.
 func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, error) {
 	hostenv.Refresh()
-	unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
+	unlock, err := e.lockWhole(ctx)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
@@ -42,6 +43,29 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, er
 		return before, errors.Join(err, failed)
 	}
 	return e.finish(outcome, before)
+}
+
+const (
+	// restorePatience is how long a cycle waits for a restore of the workspace, or until somebody finishes one that was interrupted.
+	restorePatience = 20 * time.Second
+	restorePoll     = 20 * time.Millisecond
+)
+
+// lockWhole locks the cycle while the workspace does not have files of two states.
+func (e *Engine) lockWhole(ctx context.Context) (unlock func(), err error) {
+	for begun := time.Now(); ; time.Sleep(restorePoll) {
+		unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
+		if err != nil || !e.Store.Restoring(e.Record.ID) {
+			return unlock, err
+		}
+		unlock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if time.Since(begun) > restorePatience {
+			return nil, airlock.ErrRestoring
+		}
+	}
 }
 
 // promote makes a cycle that starts from the outcome of the last one.

@@ -14,8 +14,12 @@ import (
 // freezePatience is how long a prison may take to freeze, and to go on. Init gives up earlier.
 const freezePatience = 20 * time.Second
 
-// Freeze implements [prison.Freezer]. Init lets the processes go on when the connection ends, and so when this process dies.
-func (r *running) Freeze(ctx context.Context) (thaw func() error, err error) {
+// frozen is the connection on which init has frozen all other processes. Init lets them go on when the connection ends, and so when
+// this process dies, unless they are held.
+type frozen struct{ conn wire.Conn }
+
+// Freeze implements [prison.Freezer].
+func (r *running) Freeze(ctx context.Context) (prison.Frozen, error) {
 	bounded, cancel := context.WithTimeout(ctx, freezePatience)
 	defer cancel()
 	c, files, err := r.ask(bounded, wire.Request{Kind: wire.KindFreeze})
@@ -23,17 +27,42 @@ func (r *running) Freeze(ctx context.Context) (thaw func() error, err error) {
 		return nil, fmt.Errorf("freeze the prison: %w", err)
 	}
 	wire.CloseAll(files)
-	return func() error {
-		defer c.Close()
-		c.CloseWrite()
-		err := c.SetReadDeadline(time.Now().Add(freezePatience))
-		if err == nil {
-			if _, err = c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
-				err = nil
-			}
-		}
+	return frozen{c}, nil
+}
+
+// Hold implements [prison.Frozen].
+func (f frozen) Hold() error {
+	if err := f.send(wire.Hold); err != nil {
+		return fmt.Errorf("keep the prison frozen: %w", err)
+	}
+	if _, err := io.ReadFull(f.conn, make([]byte, 1)); err != nil {
+		return fmt.Errorf("keep the prison frozen: %w", lost(err))
+	}
+	return nil
+}
+
+// Thaw implements [prison.Frozen].
+func (f frozen) Thaw() error {
+	defer f.conn.Close()
+	err := f.send(wire.Thaw)
+	if err == nil {
+		_, err = f.conn.Read(make([]byte, 1)) // init closes the connection afterwards
+	}
+	if err = lost(err); err == nil || errors.Is(err, prison.ErrNotRunning) {
+		return nil // nothing is frozen any more
+	}
+	return fmt.Errorf("thaw the prison: %w", err)
+}
+
+// Leave implements [prison.Frozen].
+func (f frozen) Leave() error { return f.conn.Close() }
+
+func (f frozen) send(b byte) error {
+	if err := f.conn.SetDeadline(time.Now().Add(freezePatience)); err != nil {
 		return err
-	}, nil
+	}
+	_, err := f.conn.Write([]byte{b})
+	return lost(err)
 }
 
 var _ prison.Freezer = (*running)(nil)

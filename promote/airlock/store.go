@@ -47,6 +47,19 @@ func (s Store) Foreign() (uid int, yes bool) {
 // Dir returns the host state of one airlock.
 func (s Store) Dir(id string) string { return filepath.Join(s.root(), id) }
 
+// RestoreFile is the journal of a restore of the workspace in the host state. It exists from before the first change until the prison's
+// processes go on.
+const RestoreFile = "restore.json"
+
+// ErrRestoring reports that a restore of the workspace was interrupted and is not finished.
+var ErrRestoring = errors.New("a restore of the workspace was interrupted, and could not be finished yet")
+
+// Restoring reports whether the workspace is being restored, or the process that did so was killed.
+func (s Store) Restoring(id string) bool {
+	_, err := os.Lstat(filepath.Join(s.Dir(id), RestoreFile))
+	return err == nil
+}
+
 func (s Store) file(id string) string { return filepath.Join(s.Dir(id), "state.json") }
 
 // List returns every airlock of the repository.

@@ -21,6 +21,7 @@ type Restoring struct {
 	operate []files.Operation
 	blobs   []oid // the content of each operation
 	to      Checkpoint
+	Step    func(n int) // called before the nth change that writes a file's content; may be nil
 }
 
 // RestoreOptions are the options of a restore.
@@ -47,6 +48,30 @@ func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o Rest
 	}
 	r := &Restoring{Before: before, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
 	r.want = wanted("", before.top, saved, o)
+	p := planner{Store: s, Restoring: r}
+	if err := p.plan(); err != nil {
+		return nil, errors.Join(err, r.Cancel(c))
+	}
+	return r, nil
+}
+
+// PlanAgain plans the rest of a restore that was interrupted, whose plan had made the checkpoint before. The result is what that plan
+// would have made of the workspace.
+func (s *Store) PlanAgain(ctx context.Context, c *files.Client, before, to Checkpoint, o RestoreOptions) (*Restoring, error) {
+	then, err := s.load(before)
+	if err != nil {
+		return nil, err
+	}
+	saved, err := s.load(to)
+	if err != nil {
+		return nil, err
+	}
+	now, _, err := s.present(ctx, c, Options{Opens: true, Whole: true})
+	r := &Restoring{Before: Taken{Checkpoint: before, top: now}, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
+	if err != nil {
+		return nil, errors.Join(err, r.Cancel(c))
+	}
+	r.want = wanted("", then, saved, o)
 	p := planner{Store: s, Restoring: r}
 	if err := p.plan(); err != nil {
 		return nil, errors.Join(err, r.Cancel(c))
@@ -140,7 +165,9 @@ func (p *planner) set(path string, want *node) {
 // entry makes an entry of a folder what it must be.
 func (p *planner) entry(path string, now, want *node) error {
 	if want == nil {
-		p.remove(path, now)
+		if now.kind != files.Special { // no checkpoint has these
+			p.remove(path, now)
+		}
 		return nil
 	}
 	if now != nil && now.kind == files.Special && want.kind == files.Special {
@@ -201,6 +228,9 @@ type Restored struct {
 // planned state if it is not the whole checkpoint, the error is [ErrDiffers].
 func (s *Store) Restore(ctx context.Context, c *files.Client, r *Restoring) (done Restored, err error) {
 	err = c.Apply(r.operate, func(n int) (io.ReadCloser, error) {
+		if r.Step != nil {
+			r.Step(n)
+		}
 		_, _, content, err := s.open(r.blobs[n])
 		return content, err
 	}, func(n int, reason string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -32,28 +33,72 @@ func lockFrozen(dir string, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// heldText is the content of the file while the container stays frozen after the end of the process that has frozen it.
+const heldText = "held\n"
+
+func isHeld(lock *os.File) bool {
+	content, err := io.ReadAll(io.NewSectionReader(lock, 0, int64(len(heldText))))
+	return err == nil && string(content) == heldText
+}
+
+// frozen is the lock of a container that is frozen.
+type frozen struct {
+	*Container
+	ctx  context.Context // outlives the caller's: the container must be unpaused
+	lock *os.File
+}
+
 // Freeze implements [prison.Freezer] with the engine's pause. If this process dies, [Container.ThawAbandoned] lets the container go
 // on.
-func (r *Container) Freeze(ctx context.Context) (thaw func() error, err error) {
+func (r *Container) Freeze(ctx context.Context) (prison.Frozen, error) {
 	lock, err := lockFrozen(r.HostDir, os.O_RDWR|os.O_CREATE)
 	if err != nil || lock == nil {
 		return nil, errors.Join(fmt.Errorf("freeze the container: %w", prison.ErrFrozen), err)
 	}
-	unpause := func() error {
-		bounded, cancel := dialect.Call(context.WithoutCancel(ctx))
-		defer cancel()
-		return r.ContainerUnpause(bounded, r.ID)
+	f := frozen{r, context.WithoutCancel(ctx), lock}
+	if isHeld(lock) && r.paused(ctx) {
+		return f, nil
 	}
 	if err := r.pause(ctx); err != nil {
-		_ = unpause() // in case that only the answer was lost
+		_ = f.unpause() // in case that only the answer was lost
 		return nil, errors.Join(err, os.Remove(lock.Name()), lock.Close())
 	}
-	return func() error {
-		if err := unpause(); err != nil && !dialect.NotNow(err) && !dialect.Gone(err) {
-			return errors.Join(r.Failed(ctx, "unpause container", err), lock.Close())
-		}
-		return errors.Join(os.Remove(lock.Name()), lock.Close())
-	}, nil
+	return f, nil
+}
+
+func (r *Container) paused(ctx context.Context) bool {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	c, err := r.ContainerInspect(bounded, r.ID)
+	return err == nil && Runs(&c) && c.State.Paused
+}
+
+// Hold implements [prison.Frozen].
+func (f frozen) Hold() error {
+	_, err := f.lock.WriteAt([]byte(heldText), 0)
+	return errors.Join(err, f.lock.Sync())
+}
+
+func (f frozen) unpause() error {
+	bounded, cancel := dialect.Call(f.ctx)
+	defer cancel()
+	return f.ContainerUnpause(bounded, f.ID)
+}
+
+// Leave implements [prison.Frozen].
+func (f frozen) Leave() error {
+	if !isHeld(f.lock) {
+		return f.Thaw()
+	}
+	return f.lock.Close()
+}
+
+// Thaw implements [prison.Frozen].
+func (f frozen) Thaw() error {
+	if err := f.unpause(); err != nil && !dialect.NotNow(err) && !dialect.Gone(err) {
+		return errors.Join(f.Failed(f.ctx, "unpause container", err), f.lock.Close())
+	}
+	return errors.Join(os.Remove(f.lock.Name()), f.lock.Close())
 }
 
 const (
@@ -77,13 +122,17 @@ func (r *Container) pause(ctx context.Context) error {
 	}
 }
 
-// ThawAbandoned lets a paused container go on if a process that died had frozen it. It reports whether it did.
+// ThawAbandoned lets a paused container go on if a process that died had frozen it. It reports whether a process of ours had frozen it:
+// if that process has held the container, it stays frozen until [Container.Freeze] takes over.
 func (r *Container) ThawAbandoned(ctx context.Context) (bool, error) {
 	lock, err := lockFrozen(r.HostDir, os.O_RDWR)
 	if err != nil || lock == nil {
 		return false, nil //nolint:nilerr // another program has paused it, or it is frozen now
 	}
 	defer lock.Close()
+	if isHeld(lock) {
+		return true, nil
+	}
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	if err := r.ContainerUnpause(bounded, r.ID); err != nil && !dialect.NotNow(err) {

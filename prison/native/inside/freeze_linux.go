@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/native/walls"
@@ -22,20 +23,56 @@ const (
 	freezePoll    = time.Millisecond
 )
 
-// freeze stops all processes until the caller disconnects, however its process ends. A control group could freeze them as well, but
-// it would freeze init and the processes that the caller starts here, too. Requests to start other processes wait meanwhile.
+// freezer is the state of freezing, which outlives the connection if the caller asked for it.
+type freezer struct {
+	mu      sync.Mutex   // held during the connection of the process that has frozen the others
+	held    bool         // the end of the connection lets nothing go on
+	stopped map[int]task // the processes to let go on
+}
+
+// freeze stops all processes until the caller disconnects, however its process ends, or until a caller thaws them, if one has asked
+// to hold them. A control group could freeze them as well, but it would freeze init and the processes that the caller starts here,
+// too. Requests to start other processes wait meanwhile.
 func (s *server) freeze(c wire.Conn) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	stopped, err := stopAll()
-	defer resume(stopped)
-	if err != nil {
-		c.Send(wire.Reply{Error: err.Error()})
-		return
+	f := &s.frozen
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.held {
+		s.starting.Lock()
+		var err error
+		if f.stopped, err = stopAll(); err != nil {
+			s.thaw()
+			c.Send(wire.Reply{Error: err.Error()})
+			return
+		}
 	}
-	if c.Send(wire.Reply{}) == nil {
-		<-c.Gone()
+	if c.Send(wire.Reply{}) == nil && s.serveFrozen(c) || !f.held {
+		s.thaw()
 	}
+}
+
+// serveFrozen reads what the caller of a freeze sends. It reports whether the caller asked for the thaw.
+func (s *server) serveFrozen(c wire.Conn) bool {
+	for b := []byte{0}; ; {
+		if n, err := c.Read(b); n == 0 || err != nil {
+			return false
+		}
+		switch b[0] {
+		case wire.Hold:
+			s.frozen.held = true
+			if _, err := c.Write(b); err != nil {
+				return false
+			}
+		case wire.Thaw:
+			return true
+		}
+	}
+}
+
+func (s *server) thaw() {
+	resume(s.frozen.stopped)
+	s.frozen.held, s.frozen.stopped = false, nil
+	s.starting.Unlock()
 }
 
 // stopAll stops all processes but init. It returns those that were not stopped before.

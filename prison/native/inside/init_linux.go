@@ -32,6 +32,7 @@ type server struct {
 	quiet  *time.Timer // expires after a time without requests
 	// starting is held for reading while a process is started, and for writing while all are frozen.
 	starting sync.RWMutex
+	frozen   freezer
 
 	launchMu sync.Mutex
 	launched *shared       // the terminal of the running launched command

@@ -145,6 +145,12 @@ const (
 	KindFreeze = "freeze"
 )
 
+// Bytes that a process sends on the connection of a KindFreeze, after the reply.
+const (
+	Hold = 'h' // the end of the connection lets nothing go on; init sends the byte back
+	Thaw = 't'
+)
+
 // Reply is an answer of init. The first reports that the process was started, and carries descriptors; the second
 // reports how the process ended.
 type Reply struct {

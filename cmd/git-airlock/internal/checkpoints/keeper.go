@@ -61,9 +61,6 @@ func (k Keeper) with(ctx context.Context, act func(*checkpoint.Store) error) err
 	if err != nil {
 		return err
 	}
-	if err := k.sayUnfinished(); err != nil {
-		return errors.Join(err, end())
-	}
 	return advise(errors.Join(act(s), end()))
 }
 

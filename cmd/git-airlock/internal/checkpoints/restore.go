@@ -8,6 +8,7 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
@@ -32,53 +33,123 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 		return before, err
 	}
 	defer unlock()
-	toTheEnd := context.WithoutCancel(ctx) // half a restore is neither state
-	open := func() (prisons.Files, error) { return k.Prisons.OpenFiles(toTheEnd, k.Record, true) }
 	runs, err := k.idle(ctx, o)
 	if err != nil {
 		return before, err
 	}
-	if runs {
-		var thaw func() error
-		if thaw, err = k.freeze(ctx, o.Number); err != nil {
-			return before, err
-		}
-		defer func() { err = errors.Join(err, thaw()) }()
+	return before, k.still(ctx, runs, o.Number, func(w still) error {
 		store.StopAt("restore-frozen")
-		open = func() (prisons.Files, error) { return k.Prisons.OpenFrozenFiles(toTheEnd, k.Record) }
-	}
-	return before, k.through(toTheEnd, open, func(s *checkpoint.Store, c *files.Client) error {
-		to, err := s.Find(o.Number)
-		if err != nil {
-			return err
-		}
-		plan, err := s.Plan(ctx, c, to, checkpoint.RestoreOptions{
-			Options: checkpoint.Options{Message: fmt.Sprintf("before the restore of %d", o.Number), Now: k.Now(), Opens: true},
-			Scope:   o.Scope, KeepNew: o.KeepNew,
+		return k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error {
+			plan, err := k.plan(ctx, s, c, o)
+			if err != nil {
+				return err
+			}
+			before = plan.Before.Checkpoint
+			return k.act(w, s, c, plan, journal{To: o.Number, Before: before.Number, Scope: bytesOf(o.Scope), KeepNew: o.KeepNew})
 		})
+	})
+}
+
+// plan plans a restore and shows the plan.
+func (k Keeper) plan(ctx context.Context, s *checkpoint.Store, c *files.Client, o Restore) (*checkpoint.Restoring, error) {
+	to, err := s.Find(o.Number)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.Plan(ctx, c, to, checkpoint.RestoreOptions{
+		Options: checkpoint.Options{Message: fmt.Sprintf("before the restore of %d", o.Number), Now: k.Now(), Opens: true},
+		Scope:   o.Scope, KeepNew: o.KeepNew,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err()); err != nil {
+		return nil, errors.Join(err, plan.Cancel(c))
+	}
+	return plan, nil
+}
+
+// act does what was planned. From its first change on, nothing in the prison goes on before the restore has ended, in whatever process.
+func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpoint.Restoring, j journal) error {
+	if err := errors.Join(k.write(j), w.hold()); err != nil {
+		return errors.Join(err, plan.Cancel(c))
+	}
+	j.Phase = changing
+	if err := k.write(j); err != nil {
+		return errors.Join(err, plan.Cancel(c))
+	}
+	store.StopAt("restore-changing")
+	*w.half = true
+	plan.Step = func(n int) { store.StopAt(fmt.Sprintf("restore-write-%d", n)) }
+	done, err := s.Restore(w.ctx, c, plan)
+	store.StopAt("restore-done")
+	*w.half = err != nil && !errors.Is(err, checkpoint.ErrDiffers)
+	for _, failed := range done.Failed {
+		k.Prisons.Report.Say("not restored: %s", failed)
+	}
+	j.Phase = restored
+	if err = errors.Join(err, k.write(j)); err != nil {
+		return environment.Advise(err, fmt.Sprintf("git airlock checkpoint restore %d  # the state before", j.Before))
+	}
+	store.StopAt("restore-restored")
+	k.note("checkpoint %d was restored", j.To)
+	return k.trim(s)
+}
+
+// still is a workspace in which nothing of the agent's runs.
+type still struct {
+	ctx    context.Context // never canceled: half a restore is neither state
+	frozen prison.Frozen   // nil if the prison does not run
+	open   func() (prisons.Files, error)
+	half   *bool // the workspace has files of both states, and another try may mend that
+}
+
+func (w still) hold() error {
+	store.StopAt("restore-planned")
+	if w.frozen == nil {
+		return nil
+	}
+	defer store.StopAt("restore-held")
+	return w.frozen.Hold()
+}
+
+// still calls act while nothing in the prison runs. Afterwards the processes go on, and the journal is removed. If act has left the
+// workspace halfway, the processes stay frozen, and the journal stays for the next one who looks for it.
+func (k Keeper) still(ctx context.Context, runs bool, number int, act func(still) error) error {
+	w := still{ctx: context.WithoutCancel(ctx), half: new(bool)}
+	w.open = func() (prisons.Files, error) { return k.Prisons.OpenFiles(w.ctx, k.Record, true) }
+	if runs {
+		w.open = func() (prisons.Files, error) { return k.Prisons.OpenFrozenFiles(w.ctx, k.Record) }
+		unlock, err := k.freeze(ctx, number, &w.frozen)
 		if err != nil {
 			return err
 		}
-		before = plan.Before.Checkpoint
-		if err := errors.Join(o.Show(plan.Write, plan.Remove), ctx.Err()); err != nil {
-			return errors.Join(err, plan.Cancel(c))
-		}
-		if err := k.begin(unfinished{To: o.Number, Before: before.Number}); err != nil {
-			return errors.Join(err, plan.Cancel(c))
-		}
-		store.StopAt("restore-planned")
-		done, err := s.Restore(toTheEnd, c, plan)
-		err = errors.Join(err, k.finished())
-		store.StopAt("restore-restored")
-		for _, failed := range done.Failed {
-			k.Prisons.Report.Say("not restored: %s", failed)
-		}
-		if err != nil {
-			return environment.Advise(err, fmt.Sprintf("git airlock checkpoint restore %d  # the state before", before.Number))
-		}
-		k.note("checkpoint %d was restored", o.Number)
-		return k.trim(s)
-	})
+		defer unlock()
+	}
+	err := act(w)
+	if *w.half {
+		return errors.Join(err, w.leave())
+	}
+	thawed := w.thaw()
+	store.StopAt("restore-thawed")
+	if thawed == nil {
+		thawed = k.finished()
+	}
+	return errors.Join(err, thawed)
+}
+
+func (w still) thaw() error {
+	if w.frozen == nil {
+		return nil
+	}
+	return w.frozen.Thaw()
+}
+
+func (w still) leave() error {
+	if w.frozen == nil {
+		return nil
+	}
+	return w.frozen.Leave()
 }
 
 // idle returns an [environment.Refusal] if something could change the workspace, or if there is none. It reports whether the prison
@@ -95,20 +166,19 @@ func (k Keeper) idle(ctx context.Context, o Restore) (runs bool, err error) {
 	return runs, err
 }
 
-// freeze stops all processes in the prison. No promotion reads the workspace meanwhile, so that none sees half of a restore.
-func (k Keeper) freeze(ctx context.Context, number int) (thaw func() error, err error) {
-	unlock, err := k.Prisons.Store.LockFile(ctx, k.Record.ID, promote.CycleLock)
-	if err != nil {
+// freeze stops all processes in the prison. No promotion reads the workspace until the caller unlocks it, so that none sees half of a
+// restore.
+func (k Keeper) freeze(ctx context.Context, number int, frozen *prison.Frozen) (unlock func(), err error) {
+	if unlock, err = k.Prisons.Store.LockFile(ctx, k.Record.ID, promote.CycleLock); err != nil {
 		return nil, err
 	}
-	frozen, err := k.Prisons.Freeze(ctx, k.Record)
-	if err != nil {
-		unlock()
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(),
-			Next: []string{fmt.Sprintf("git airlock checkpoint restore --stop %d", number)}}
+	if *frozen, err = k.Prisons.Freeze(ctx, k.Record); err == nil {
+		return unlock, nil
 	}
-	return func() error { defer unlock(); return frozen() }, nil
+	unlock()
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return nil, &environment.Refusal{Text: "the prison cannot be frozen: " + gitops.Text(err.Error()).String(),
+		Next: []string{fmt.Sprintf("git airlock checkpoint restore --stop %d", number)}}
 }

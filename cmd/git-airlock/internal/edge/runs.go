@@ -67,19 +67,21 @@ func Again(s *session.Session, r airlock.Record) string {
 
 // Ended implements [session.Recorder].
 func (o recorder) Ended(ctx context.Context, r airlock.Record) {
-	reportRecord(o.session, Runs(o.session, r).FinishOver(ctx, true))
+	mention(o.session, Runs(o.session, r).FinishOver(ctx, true))
 }
 
-// recordOver records the runs of the airlock here that are over and were not recorded, because a process was killed.
-func recordOver(ctx context.Context, s *session.Session) {
+// finishOver finishes what a killed process has left of the airlock here: a restore of the workspace, and the records of runs that are
+// over.
+func finishOver(ctx context.Context, s *session.Session) {
 	r, err := s.Store.Here()
 	if err == nil && r != nil && !s.Dry && r.Phase != airlock.Starting && r.Phase != airlock.Clearing {
-		reportRecord(s, Runs(s, *r).FinishOver(ctx, false))
+		mention(s, Checkpoints(s, *r).Finish(ctx))
+		mention(s, Runs(s, *r).FinishOver(ctx, false))
 	}
 }
 
-// reportRecord reports that a record could not be made. The command does not fail because of it.
-func reportRecord(s *session.Session, err error) {
+// mention reports that something besides the command could not be done. The command does not fail because of it.
+func mention(s *session.Session, err error) {
 	if err != nil {
 		s.Report.Say("%s", gitops.Text(err.Error()).String())
 	}

@@ -43,7 +43,7 @@ func InRepository(act func(*cli.Context, *session.Session) error) cli.ActionFunc
 		if err != nil {
 			return err
 		}
-		recordOver(c.Context, s)
+		finishOver(c.Context, s)
 		return act(c, s)
 	}
 }

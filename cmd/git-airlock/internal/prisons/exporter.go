@@ -115,8 +115,20 @@ func (f Files) open(ctx context.Context, frozen bool) (_ Files, err error) {
 	return f, nil
 }
 
-// Freeze stops all processes in the running prison of an airlock, until thaw is called or this process ends.
-func (p Prisons) Freeze(ctx context.Context, r airlock.Record) (thaw func() error, err error) {
+// frozen is a frozen prison of an airlock.
+type frozen struct {
+	prison.Frozen
+	box prison.Prison
+}
+
+// Thaw implements [prison.Frozen].
+func (f frozen) Thaw() error { return errors.Join(f.Frozen.Thaw(), f.box.Close()) }
+
+// Leave implements [prison.Frozen].
+func (f frozen) Leave() error { return errors.Join(f.Frozen.Leave(), f.box.Close()) }
+
+// Freeze stops all processes in the running prison of an airlock, see [prison.Freezer].
+func (p Prisons) Freeze(ctx context.Context, r airlock.Record) (prison.Frozen, error) {
 	box, err := p.Attach(ctx, r)
 	if err != nil {
 		return nil, err
@@ -125,11 +137,11 @@ func (p Prisons) Freeze(ctx context.Context, r airlock.Record) (thaw func() erro
 	if !ok {
 		return nil, errors.Join(errors.New("this prison cannot be frozen"), box.Close())
 	}
-	goOn, err := f.Freeze(ctx)
+	now, err := f.Freeze(ctx)
 	if err != nil {
 		return nil, errors.Join(err, box.Close())
 	}
-	return func() error { return errors.Join(goOn(), box.Close()) }, nil
+	return frozen{now, box}, nil
 }
 
 // OpenFrozenFiles is like OpenFiles with writes, for a prison that is frozen. A prison that sees its workspace through an overlay

@@ -100,6 +100,7 @@ var nextAfter = []struct {
 	{gitops.ErrDetached, []string{"git switch -c <branch>"}},
 	{gitops.ErrTwoRepositories, []string{"unset GIT_DIR GIT_WORK_TREE"}},
 	{gitops.ErrBare, []string{"git worktree add <path> <branch>"}},
+	{airlock.ErrRestoring, []string{"git airlock checkpoint list  # tries again"}},
 	{syscall.EROFS, []string{"findmnt --target ."}},
 	{airlock.ErrBusy, []string{"git airlock status"}},
 }

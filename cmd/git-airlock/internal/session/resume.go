@@ -72,6 +72,9 @@ func (s *Session) sendToAgent(ctx context.Context, r airlock.Record) {
 // restart starts the prison of a workspace again.
 func (c resolved) restart(ctx context.Context, r *airlock.Record) error {
 	s := c.session
+	if s.Store.Restoring(r.ID) {
+		return airlock.ErrRestoring
+	}
 	spec, err := s.Prisons().StartSpec(ctx, *r, c.environ())
 	if err != nil {
 		return err

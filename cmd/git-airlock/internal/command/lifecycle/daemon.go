@@ -25,6 +25,7 @@ func daemonCommand() *cli.Command {
 			events.Note(s.Store.Dir(r.ID), r.Session, record.EventDaemon, "the daemon began")
 			var wait sync.WaitGroup
 			wait.Go(func() { edge.Checkpoints(s, r).AfterLaunched(ctx) })
+			wait.Go(func() { edge.Checkpoints(s, r).Attend(ctx) })
 			wait.Go(func() {
 				if err := edge.Checkpoints(s, r).Serve(ctx); err != nil && ctx.Err() == nil {
 					s.Report.Say("commands make checkpoints themselves: %v", err)

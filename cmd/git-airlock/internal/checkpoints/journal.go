@@ -1,0 +1,177 @@
+package checkpoints
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/airlock"
+	"github.com/git-airlock/git-airlock/promote/record/store"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+)
+
+// journal describes a restore from before its first change of the workspace until the processes go on. Only the process that holds the
+// store's lock writes it. Whoever finds a journal with that lock free finishes the restore of a process that was killed.
+type journal struct {
+	To      int      `json:"to"`     // the checkpoint to restore
+	Before  int      `json:"before"` // the checkpoint of the state before
+	Scope   [][]byte `json:"scope"`
+	KeepNew bool     `json:"keep_new"`
+	Phase   phase    `json:"phase"`
+}
+
+// phase is how far a restore has come.
+type phase int
+
+const (
+	planned  phase = iota // nothing was changed; the processes may be frozen
+	changing              // the workspace may have files of both states
+	restored              // only the processes have to go on
+)
+
+func bytesOf(scope checkpoint.Scope) (all [][]byte) {
+	for _, path := range scope {
+		all = append(all, []byte(path)) // JSON would change a name that is not UTF-8
+	}
+	return all
+}
+
+func (j journal) options() (o checkpoint.RestoreOptions) {
+	for _, path := range j.Scope {
+		o.Scope = append(o.Scope, string(path))
+	}
+	o.KeepNew = j.KeepNew
+	return o
+}
+
+func (k Keeper) journalFile() string {
+	return filepath.Join(k.Prisons.Store.Dir(k.Record.ID), airlock.RestoreFile)
+}
+
+// write writes the journal durably.
+func (k Keeper) write(j journal) error {
+	content, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return gitops.WriteFile(k.journalFile(), content, 0o600)
+}
+
+// finished removes the journal.
+func (k Keeper) finished() error {
+	if err := os.Remove(k.journalFile()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+const (
+	// finishPatience is how long a command waits for another one that may be restoring.
+	finishPatience = time.Second
+	// finishPoll is how often the daemon looks for a journal, and finishAgain how long it waits after it could not finish a restore.
+	finishPoll  = time.Second
+	finishAgain = 10 * time.Second
+)
+
+// Attend finishes restores whose processes were killed, until ctx ends.
+func (k Keeper) Attend(ctx context.Context) {
+	tick := time.NewTicker(finishPoll)
+	defer tick.Stop()
+	for {
+		pause := finishPoll
+		if err := k.Finish(ctx); err != nil && ctx.Err() == nil {
+			k.Prisons.Report.Say("%s", gitops.Text(err.Error()).String())
+			pause = finishAgain
+		}
+		tick.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Finish finishes a restore whose process was killed, if there is one, and lets the frozen processes go on. Without one it costs a
+// stat(2).
+func (k Keeper) Finish(ctx context.Context) error {
+	if !k.Prisons.Store.Restoring(k.Record.ID) {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, finishPatience)
+	defer cancel()
+	unlock, err := k.Prisons.Store.Lock(bounded)
+	if errors.Is(err, airlock.ErrBusy) {
+		return nil // a process that restores, or one that will look for the journal
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err = k.finish(ctx); err != nil {
+		return fmt.Errorf("finish a restore that was interrupted: %w", err)
+	}
+	return nil
+}
+
+func (k Keeper) finish(ctx context.Context) error {
+	content, err := os.ReadFile(k.journalFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var j journal
+	if err == nil {
+		err = json.Unmarshal(content, &j)
+	}
+	if err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	if k.Prisons.Store.WorkspaceGone(k.Record) {
+		return k.finished()
+	}
+	runs, err := k.Prisons.Answers(ctx, k.Record)
+	if err != nil {
+		return err
+	}
+	return k.still(ctx, runs, j.To, func(w still) error {
+		if j.Phase != changing {
+			return nil
+		}
+		*w.half = true
+		err := k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error { return k.again(w, s, c, j) })
+		if errors.Is(err, checkpoint.ErrNoCheckpoint) { // no other try can do it
+			*w.half = false
+		}
+		return err
+	})
+}
+
+// again makes the changes of a restore that was interrupted, without another checkpoint before.
+func (k Keeper) again(w still, s *checkpoint.Store, c *files.Client, j journal) error {
+	before, err := s.Find(j.Before)
+	if err != nil {
+		return err
+	}
+	to, err := s.Find(j.To)
+	if err != nil {
+		return err
+	}
+	plan, err := s.PlanAgain(w.ctx, c, before, to, j.options())
+	if err != nil {
+		return err
+	}
+	store.StopAt("restore-again")
+	if err := k.act(w, s, c, plan, j); err != nil {
+		return err
+	}
+	k.Prisons.Report.Say("the restore of checkpoint %d was interrupted, and is finished now", j.To)
+	k.Prisons.Report.Hint(fmt.Sprintf("git airlock checkpoint restore %d  # undoes it", j.Before))
+	return nil
+}
