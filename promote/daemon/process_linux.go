@@ -86,8 +86,22 @@ func lockHolder(file string) int {
 	return 0
 }
 
-// commandLimit bounds the part of a command line that a message shows.
+// commandLimit bounds what a message shows of a command line.
 const commandLimit = 100
+
+// shown returns the part of a command line that messages may repeat: the program, and the subcommand of git-airlock. The other words may
+// hold a secret, as in --env NAME=VALUE, and the messages of a daemon are stored in its log.
+func shown(command string) string {
+	words := strings.Split(command, "\x00")
+	if words[0] == "" {
+		return "" // it has ended
+	}
+	text := filepath.Base(words[0])
+	if text == "git-airlock" && len(words) > 1 && !strings.HasPrefix(words[1], "-") {
+		text = strings.TrimSpace(text + " " + words[1])
+	}
+	return text[:min(len(text), commandLimit)]
+}
 
 // holderOf returns the process that has locked a file, as /proc describes it (proc_pid_cmdline(5), proc_pid_stat(5)).
 func holderOf(file string) Holder {
@@ -97,7 +111,7 @@ func holderOf(file string) Holder {
 	}
 	proc := "/proc/" + strconv.Itoa(h.PID)
 	command, _ := os.ReadFile(proc + "/cmdline") // empty if it has ended
-	h.Command = strings.ReplaceAll(strings.TrimRight(string(command[:min(len(command), commandLimit)]), "\x00"), "\x00", " ")
+	h.Command = shown(string(command))
 	stat, _ := os.ReadFile(proc + "/stat")
 	if _, rest, found := strings.Cut(string(stat), ") "); found {
 		h.Stopped = strings.HasPrefix(rest, "T") || strings.HasPrefix(rest, "t")

@@ -46,13 +46,16 @@ func (e *BusyError) Next() []string {
 // Holder is a process that holds a lock.
 type Holder struct {
 	PID     int    // 0 if it is not known
-	Command string // its command line, as much as fits into a message
+	Command string // the program, and the subcommand of git-airlock
 	Stopped bool   // by a signal or a debugger
 }
 
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "another git airlock command"
+	}
+	if h.Command == "" { // it has just ended
+		return fmt.Sprintf("process %d", h.PID)
 	}
 	return fmt.Sprintf("process %d (%s)", h.PID, gitops.Text(h.Command))
 }

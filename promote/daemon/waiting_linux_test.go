@@ -44,7 +44,7 @@ func TestWaitingEnds(t *testing.T) {
 			t.Errorf("after %s it says %q", waited, said)
 		}
 	}
-	if len(said) != 1 || !strings.HasPrefix(said[0], fmt.Sprintf("waiting for process %d (", pid)) {
+	if len(said) != 1 || !strings.HasPrefix(said[0], fmt.Sprintf("waiting for process %d (flock)", pid)) {
 		t.Errorf("it says %q", said)
 	}
 	var busy *BusyError
@@ -70,5 +70,23 @@ func TestWaitingEnds(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestShownWithoutValues wants no word in a message that may be a value.
+func TestShownWithoutValues(t *testing.T) {
+	for command, want := range map[string]string{
+		"/usr/bin/git-airlock\x00run\x00--env\x00TOKEN=secret\x00": "git-airlock run",
+		"git-airlock\x00--dry-run\x00start\x00":                    "git-airlock",
+		"git-airlock\x00":                                          "git-airlock",
+		"/bin/sh\x00-c\x00TOKEN=secret ./x\x00":                    "sh",
+		"/" + strings.Repeat("x", 200):                             strings.Repeat("x", commandLimit),
+	} {
+		if got := shown(command); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+	if got := (Holder{PID: 7, Command: shown("")}).String(); got != "process 7" {
+		t.Errorf("a process that has ended: %s", got)
 	}
 }
