@@ -294,6 +294,9 @@ func (o *output) run(to io.Writer, ended <-chan struct{}) {
 	var limit time.Time // set once the process has exited
 	for {
 		n, err := o.from.Read(buf[:])
+		if errors.Is(err, os.ErrDeadlineExceeded) && !limit.IsZero() {
+			n, err = readAnyway(o.from, buf[:])
+		}
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
 				o.err = fmt.Errorf("copy output: %w", err)
@@ -312,6 +315,25 @@ func (o *output) run(to io.Writer, ended <-chan struct{}) {
 			o.from.SetReadDeadline(time.Now().Add(wire.Silence))
 		}
 	}
+}
+
+// readAnyway reads after a deadline without waiting. [os.File.Read] does not even try then, so that on a busy machine, where the deadline
+// passes before the call, the end of the output would be lost.
+func readAnyway(f *os.File, buf []byte) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	controlErr := raw.Control(func(fd uintptr) { n, err = unix.Read(int(fd), buf) })
+	switch {
+	case controlErr != nil:
+		return 0, controlErr
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // finish must be called when the process has exited. It returns when all output of the process is copied.
