@@ -205,8 +205,7 @@ func OwnedBy(info os.FileInfo, uid int) bool {
 }
 
 func reason(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return strings.TrimPrefix(e.Stderr, "fatal: ")
 	}
 	return err.Error()

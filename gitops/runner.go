@@ -46,8 +46,7 @@ func (e *Error) Error() string {
 
 // Status returns the exit status in the error of a git command, or -1 for any other error.
 func Status(err error) int {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Status
 	}
 	return -1

@@ -168,8 +168,7 @@ func inspect(ctx context.Context, f facts, inspector *quarantine.Inspector, p le
 		pc.ParentTree = parent.Tree
 	}
 	pc.Changes, err = inspector.DiffStrict(ctx, pc.ParentTree, pc.Tree, f.settings.Limits)
-	var invalid *inner.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
 		named := *invalid
 		named.Reason = fmt.Sprintf("commit %s: %s", p.Inner, invalid.Reason)
 		err = &named

@@ -218,8 +218,7 @@ func (e *Engine) counted(o ledger.Outcome, l *ledger.Ledger) ledger.Outcome {
 
 // invalid turns an error about an invalid inner object into a hold. Any other error stays an error.
 func (e *Engine) invalid(o ledger.Outcome, err error) (ledger.Outcome, error) {
-	var invalid *inner.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
 		return innerInvalid(invalid).added(o), nil
 	}
 	return o, err

@@ -150,8 +150,7 @@ func (e *Engine) open(ctx context.Context) (Exporter, error) {
 
 // failed closes an exporter after a read error, so that the next cycle opens a new one.
 func (e *Engine) failed(err error) error {
-	var invalid *inner.Invalid
-	if !errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*inner.Invalid](err); !ok {
 		_ = e.Close()
 	}
 	return err

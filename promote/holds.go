@@ -262,8 +262,7 @@ const briefly = 60
 // teamUnreadable returns a hold of all commits. Otherwise the user would believe that the team's policy is enforced.
 func teamUnreadable(cause error) ledger.Hold {
 	h := ledger.Hold{Reason: ledger.Policy, Message: "the team's policy cannot be read: " + gitops.Text(cause.Error()).String()}
-	var broken *teams.PolicyError
-	if errors.As(cause, &broken) {
+	if broken, ok := errors.AsType[*teams.PolicyError](cause); ok {
 		h.Next = broken.Next
 	}
 	return h

@@ -66,8 +66,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 
 // refusedAs turns a refusal into a hold. Any other error stays an error.
 func refusedAs(t taken, err error) (taken, error) {
-	var invalid *inner.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
 		t.remarks = innerInvalid(invalid)
 		return t, nil
 	}
@@ -241,8 +240,7 @@ func (e *Engine) transfer(ctx context.Context, f facts, exporter Exporter, tip g
 	defer cancel(nil)
 	all.Go(func() { foresee(ctx, f, exporter, tip, have, cancel) })
 	err := e.pipe(ctx, f, exporter, tip, have)
-	var foreseen *inner.Invalid
-	if errors.As(context.Cause(ctx), &foreseen) {
+	if foreseen, ok := errors.AsType[*inner.Invalid](context.Cause(ctx)); ok {
 		return foreseen
 	}
 	return err
@@ -255,8 +253,7 @@ func foresee(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, ha
 		return
 	case <-time.After(foreseeAfter):
 	}
-	var invalid *inner.Invalid
-	if errors.As(exporter.CheckSizes(ctx, tip, have, f.settings.Limits), &invalid) {
+	if invalid, ok := errors.AsType[*inner.Invalid](exporter.CheckSizes(ctx, tip, have, f.settings.Limits)); ok {
 		cancel(invalid)
 	}
 }

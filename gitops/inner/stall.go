@@ -36,8 +36,7 @@ func (w Workspace) runUnlessIdle(ctx context.Context, p Process) (int, error) {
 	}
 	go w.watchStall(ctx, out, cancel)
 	code, err := w.Run(ctx, p)
-	var stalled *Invalid
-	if errors.As(context.Cause(ctx), &stalled) {
+	if stalled, ok := errors.AsType[*Invalid](context.Cause(ctx)); ok {
 		return code, stalled
 	}
 	return code, err

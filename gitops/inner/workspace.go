@@ -65,8 +65,7 @@ func (w Workspace) argv(args ...string) []string {
 func (w Workspace) git(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
 	var stderr gitops.Stderr
 	code, err := w.runUnlessIdle(ctx, Process{Argv: w.argv(args...), Env: w.innerEnv(), Stdin: stdin, Stdout: stdout, Stderr: &stderr})
-	var stalled *Invalid
-	if errors.As(err, &stalled) {
+	if _, ok := errors.AsType[*Invalid](err); ok {
 		return err
 	}
 	if err != nil {

@@ -259,8 +259,7 @@ func complete(ctx context.Context, r *gitops.Repository, base gitops.OID, refs [
 		return false, err
 	}
 	err = connected(ctx, r, slices.Collect(maps.Values(at)), []gitops.OID{base})
-	var failed *gitops.Error
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*gitops.Error](err); ok {
 		return false, nil
 	}
 	return err == nil, err

@@ -231,8 +231,7 @@ func (q *Store) Connected(ctx context.Context, tip gitops.OID, known []gitops.OI
 	}
 	args := append([]string{"rev-list", "--objects", "--quiet", string(tip), "--not"}, gitops.Names(known)...)
 	err := q.WithMemory(limits.Memory).Look(ctx, gitops.Call{Args: args, For: limits.Time})
-	var failed *gitops.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*gitops.Error](err); ok {
 		return inner.Invalidf("history of %s is not complete: %s", tip, failed.Stderr)
 	}
 	return err

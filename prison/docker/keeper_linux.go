@@ -337,8 +337,7 @@ func failedInterface(err error) error {
 	if err == nil {
 		return nil
 	}
-	var u *prison.Unavailable
-	if errors.As(err, &u) {
+	if _, ok := errors.AsType[*prison.Unavailable](err); ok {
 		return err
 	}
 	mend := []string{"git airlock start --network none"}

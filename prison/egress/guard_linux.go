@@ -69,8 +69,7 @@ func (e *Engine) dial(ctx context.Context, f *flow) (net.Conn, error) {
 		return nil, &deniedError{reason: d.Reason}
 	}
 	far, err := e.world.Connect(ctx, Target{Network: f.network, Name: f.name, To: f.to, Rule: d.Rule, Way: e.way()})
-	var closed *ClosedError
-	if errors.As(err, &closed) {
+	if closed, ok := errors.AsType[*ClosedError](err); ok {
 		return nil, &deniedError{reason: closed.Error(), told: "its address is not open"}
 	}
 	if err != nil {

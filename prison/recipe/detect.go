@@ -334,8 +334,7 @@ func ParseLanguage(text string) (Language, error) {
 		return l, errors.New(quote(l.Name) + " is not the name of a language")
 	}
 	_, err := Parse(Marshal(Recipe{Languages: []Language{l}}))
-	var wrong Errors
-	if errors.As(err, &wrong) { // the file name in the error does not matter
+	if wrong, ok := errors.AsType[Errors](err); ok { // the file name in the error does not matter
 		return l, errors.New(wrong[0].Message)
 	}
 	return l, err

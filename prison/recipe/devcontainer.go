@@ -42,8 +42,7 @@ func ParseDevcontainer(content []byte) (r Recipe, ignored []string, err error) {
 	}
 	var d devcontainer
 	if err := json.Unmarshal(content, &d); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			line := 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
 			return Recipe{}, nil, Errors{{File: DevcontainerName, Line: line, Message: printable(err.Error())}}
 		}

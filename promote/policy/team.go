@@ -174,8 +174,7 @@ func tomlError(err error) error {
 		row, _ := strict.Errors[0].Position()
 		return fmt.Errorf("line %d: unknown key %q", row, gitops.Text(fmt.Sprint(strict.Errors[0].Key())))
 	}
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
+	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()
 		return fmt.Errorf("line %d, column %d: %s", row, column, gitops.Text(decode.Error()))
 	}

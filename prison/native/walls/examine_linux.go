@@ -46,8 +46,7 @@ func kernelAtLeast(major, minor int) bool {
 // [prison.Unavailable].
 func ErrorFinding(name string, err error) prison.Finding {
 	f := prison.Finding{Name: name, Value: err.Error()}
-	var u *prison.Unavailable
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*prison.Unavailable](err); ok {
 		f.Value, f.Mend = u.Reason, u.Mend
 	}
 	return f

@@ -195,8 +195,7 @@ func (w *Workshop) receive(ctx context.Context, wanted, there []gitops.OID, all 
 
 // walked explains that the repository does not have all of a commit.
 func walked(err error) error {
-	var invalid *inner.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok {
 		return invalid.In("the commits of the run")
 	}
 	return err

@@ -106,8 +106,7 @@ func statOf(st *unix.Stat_t) Stat {
 
 // reason returns the text of an error without the path.
 func reason(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err
 	}
 	return err.Error()

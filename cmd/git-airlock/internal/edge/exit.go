@@ -53,8 +53,7 @@ func EndedWith(status int) error {
 
 // ChildStatus returns the exit status of a command that visit or run ran. known is false if it was not run to its end.
 func ChildStatus(err error) (status int, known bool) {
-	var child *childStatus
-	if errors.As(err, &child) {
+	if child, ok := errors.AsType[*childStatus](err); ok {
 		return child.status, true
 	}
 	return 0, err == nil

@@ -70,8 +70,7 @@ func (b Builder) built(ctx context.Context, w image.Build) (name string, err err
 	begun := b.Now()
 	err = b.Containers.BuildImage(ctx, w)
 	end()
-	var failed *image.BuildError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*image.BuildError](err); ok {
 		for _, line := range failed.Output {
 			b.Report.Quote(line)
 		}

@@ -143,8 +143,7 @@ func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) 
 				Next: []string{"git config --global --add " + key + " " + gitops.Pasteable(s.Value), "git config --show-origin --get-all " + key}}
 		}
 		rules, err = add(rules, s.Value, source)
-		var wrong *RuleError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*RuleError](err); ok {
 			wrong.Source, wrong.Next = key+" in "+source, []string{"git config --show-origin --get-all " + key}
 		}
 		if err != nil {

@@ -318,8 +318,7 @@ func ofPath(option string, err error) error {
 		return nil
 	}
 	wrong := ui.Usagef("%s: %v", option, err)
-	var advised *environment.Advised
-	if errors.As(err, &advised) {
+	if advised, ok := errors.AsType[*environment.Advised](err); ok {
 		return environment.Advise(wrong, advised.Next...)
 	}
 	return wrong
@@ -330,8 +329,7 @@ var allowSecretsFlag = &cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "tak
 
 // ofOption converts an error about a setting to an error about the option, if the option was given.
 func ofOption(c *cli.Context, err error) error {
-	var setting *promote.SettingError
-	if errors.As(err, &setting) {
+	if setting, ok := errors.AsType[*promote.SettingError](err); ok {
 		if name := strings.TrimPrefix(setting.Key, "airlock."); c.IsSet(name) {
 			return ui.Usagef("--%s: %q is not %s", name, gitops.Text(setting.Value), setting.Want)
 		}

@@ -22,8 +22,7 @@ func stopCommand() *cli.Command {
 			if !s.Dry {
 				s.Recorder.Ended(context.WithoutCancel(c.Context), r)
 			}
-			var refused *environment.Refusal
-			if errors.As(err, &refused) {
+			if refused, ok := errors.AsType[*environment.Refusal](err); ok {
 				// The airlock is stopped, so this is not an error. The held commits wait until the next start.
 				s.Report.Say("%s", refused.Text)
 				return nil

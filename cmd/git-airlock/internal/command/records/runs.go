@@ -172,8 +172,7 @@ func transfer(verb string) edge.SubAction {
 			return nil
 		}
 		err := s.Repo.Change(c.Context, gitops.Call{Args: args, Stdout: io.Discard})
-		var failed *gitops.Error
-		if errors.As(err, &failed) {
+		if _, ok := errors.AsType[*gitops.Error](err); ok {
 			return environment.Advise(fmt.Errorf("git %s: %w", verb, err), fmt.Sprintf("git %s %s '%s'", args[0], gitops.Pasteable(args[1]), args[2]))
 		}
 		store.PackRefs(c.Context, s.Repo)
