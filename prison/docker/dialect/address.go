@@ -14,6 +14,18 @@ import (
 	"github.com/docker/docker/client"
 )
 
+// base returns the start of the URLs of an engine.
+func base(host string) string {
+	u, err := client.ParseHostURL(host)
+	switch {
+	case err != nil, u.Scheme == "unix", u.Scheme == "npipe": // the client connects to the socket, whatever the name is
+		return "http://engine"
+	case u.Scheme == "tcp" && os.Getenv(client.EnvOverrideCertPath) != "":
+		return "https://" + u.Host + u.Path
+	}
+	return "http://" + u.Host + u.Path
+}
+
 // Address returns the address of the requested engine. If none is requested, it selects the engine as docker(1)
 // does: DOCKER_HOST, then the current context, then the usual socket.
 func Address(asked string) (string, error) {

@@ -4,17 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 
-	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 )
@@ -44,61 +43,61 @@ func (e *Engine) Platform(ctx context.Context, runtime string) (*Platform, error
 	return &p, p.refuse(e.Host, runtime)
 }
 
-// examine queries the engine for its kind and its abilities.
+// examine queries the engine for its kind and its abilities, with one call: Podman runs about ten programs for an answer, and
+// takes seconds for it on a busy machine.
 func (e *Engine) examine(ctx context.Context) (*Platform, error) {
 	bounded, cancel := Call(ctx)
 	defer cancel()
-	var version types.Version
-	var versionErr error
-	var beside sync.WaitGroup
-	beside.Go(func() { version, versionErr = e.ServerVersion(bounded) })
-	info, err := e.Info(bounded)
-	beside.Wait()
-	if err := cmp.Or(err, versionErr); err != nil {
-		return nil, e.Failed(ctx, "ask the engine", err)
+	read := make(chan engineInfo, 1)
+	go func() { read <- e.info() }() // ends after callPatience, if bounded ends first
+	var i engineInfo
+	select {
+	case i = <-read:
+	case <-bounded.Done():
+		i.err = bounded.Err()
 	}
-	p := &Platform{Info: info, podman: slices.ContainsFunc(version.Components, func(c types.ComponentVersion) bool {
-		return strings.HasPrefix(c.Name, "Podman")
-	})}
-	p.rootless = p.Security("rootless")
-	if p.podman {
-		if p.rootless, err = e.podmanRootless(ctx); err != nil {
-			return nil, e.Failed(ctx, "ask the engine", err)
-		}
+	if i.err != nil {
+		return nil, e.Failed(ctx, "ask the engine", i.err)
 	}
+	p := &Platform{Info: i.Info, podman: i.podman}
+	p.rootless = p.Security("rootless") || i.Rootless
 	return p, nil
 }
 
-// podmanRootless uses Podman's own API for a fact that Docker's form of the answer has no field for.
-func (e *Engine) podmanRootless(ctx context.Context) (bool, error) {
-	type answer struct {
-		rootless bool
-		err      error
-	}
-	answers := make(chan answer, 1)
-	go func() { // ends after callPatience, if ctx ends first
-		rootless, err := e.askRootless()
-		answers <- answer{rootless, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.rootless, a.err
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
+// engineInfo is the engine's answer about itself.
+type engineInfo struct {
+	system.Info
+	Rootless bool // Podman's addition to Docker's form of the answer
+
+	podman bool
+	err    error
 }
 
-func (e *Engine) askRootless() (bool, error) {
+const (
+	// podmanHeader is a header of all answers of Podman's service.
+	podmanHeader = "Libpod-Api-Version"
+	maxInfo      = 1 << 20
+	statusOK     = 200
+)
+
+// info reads the engine's answer about itself. The client of the API passes out neither the header nor the addition.
+func (e *Engine) info() (i engineInfo) {
 	c := e.HTTPClient()
 	c.Timeout = callPatience
-	answer, err := c.Get("http://engine/v" + minAPI + "/info")
+	answer, err := c.Get(base(e.Host) + "/info")
 	if err != nil {
-		return false, err
+		return engineInfo{err: err}
 	}
 	defer answer.Body.Close()
-	var info struct{ Rootless bool }
-	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&info)
-	return info.Rootless, err
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxInfo))
+	if err == nil && answer.StatusCode != statusOK {
+		err = errors.New(answer.Status)
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &i)
+	}
+	i.podman, i.err = answer.Header.Get(podmanHeader) != "", err
+	return i
 }
 
 // refuse returns an error if the engine cannot make prisons.

@@ -4,8 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,5 +83,40 @@ func write(t *testing.T, path, content string) {
 	}
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPlatformIsOneCall reads the abilities of an engine. Podman's service takes seconds for each answer about itself.
+func TestPlatformIsOneCall(t *testing.T) {
+	for _, c := range []struct {
+		header, answer, reason string
+		podman                 bool
+	}{
+		{"", `{"OSType":"linux","Runtimes":{"runc":{}}}`, "", false},
+		{"4.3.1", `{"OSType":"linux","Runtimes":{"runc":{}},"Rootless":false}`, "", true},
+		{"4.3.1", `{"OSType":"linux","Rootless":true}`, "Podman at", true},
+		{"", `{"OSType":"linux","SecurityOptions":["name=rootless"]}`, "Docker at", false},
+		{"", `{"OSType":`, "unexpected end", false},
+	} {
+		var asked []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Path)
+			if c.header != "" {
+				w.Header().Set(podmanHeader, c.header)
+			}
+			io.WriteString(w, c.answer)
+		}))
+		defer server.Close()
+		e, err := Connect("tcp://" + server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := e.Platform(t.Context(), "")
+		if (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) || p != nil && p.FillsLate() != c.podman {
+			t.Errorf("%s: %+v, %v", c.answer, p, err)
+		}
+		if !slices.Equal(asked, []string{"/info"}) {
+			t.Errorf("%s: requests %q", c.answer, asked)
+		}
 	}
 }
