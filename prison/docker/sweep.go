@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
@@ -69,6 +70,11 @@ func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 			return false
 		}
 	}
+	if !visible(full.State.Pid) {
+		var stop context.CancelFunc
+		bounded, stop = context.WithTimeout(bounded, unseenPatience)
+		defer stop()
+	}
 	said, err := e.ask(bounded, c.ID, "0:0", orphanedScript)
 	if err != nil || said == "removed" {
 		return err == nil
@@ -78,6 +84,16 @@ func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 	}
 	left, err := e.ask(bounded, c.ID, said, `exec ls -A "$1"`)
 	return err == nil && left == ""
+}
+
+// unseenPatience bounds the question to a container whose first process this kernel does not have. The container is on another
+// kernel, or it has ended: Podman reports for ever that a container runs whose conmon was killed.
+const unseenPatience = 2 * time.Second
+
+// visible reports whether this kernel has a process.
+func visible(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // ask runs a script about the workspace in a container, and returns its output.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -96,6 +97,17 @@ func TestLeftOver(t *testing.T) {
 		if got := leftOver(container.Summary{Labels: c.labels, State: c.state, Created: c.created.Unix()}); got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}
+	}
+}
+
+// TestVisible looks for a process that runs, and for one that has ended.
+func TestVisible(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if !visible(os.Getpid()) || visible(ended.Process.Pid) || visible(0) {
+		t.Errorf("this process: %v, an ended one: %v, none: %v", visible(os.Getpid()), visible(ended.Process.Pid), visible(0))
 	}
 }
 
