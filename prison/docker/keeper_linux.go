@@ -375,7 +375,7 @@ func (k *networkKeeper) await(ctx context.Context) {
 func hear(c wire.Conn, end func()) {
 	defer c.Close()
 	var word keeperWord
-	c.SetReadDeadline(time.Now().Add(time.Second)) // only a closed connection has none
+	c.SetReadDeadline(time.Now().Add(dialect.KillPatience)) // only a closed connection has none
 	if _, err := c.Recv(&word); err != nil {
 		return
 	}

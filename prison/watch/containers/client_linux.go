@@ -128,10 +128,10 @@ func Alive(dir string) bool {
 }
 
 // AliveElsewhere reports whether the recorder of a record runs although its keeper does not answer here: dir is a copy of the
-// folder that they belong to.
+// folder that they belong to. The recorder of a keeper that was killed ends the container, and may run for a moment longer.
 func AliveElsewhere(dir string) bool {
 	var s state
-	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.Recorder == 0 {
+	if err := hostfile.Read(filepath.Join(dir, stateName), &s); err != nil || s.Recorder == 0 || !Runs(s.Container, s.First) {
 		return false
 	}
 	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Recorder))

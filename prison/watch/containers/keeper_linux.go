@@ -145,8 +145,9 @@ func (k *keeper) listen() error {
 	return nil
 }
 
-// wordPatience bounds the time for a message, which comes at once.
-const wordPatience = time.Second
+// wordPatience bounds the time for a message, which comes at once, except on a busy machine. Only the owner of the folder can
+// connect.
+const wordPatience = 20 * time.Second
 
 // hear obeys the word that comes over a connection.
 func (k *keeper) hear(c wire.Conn) {

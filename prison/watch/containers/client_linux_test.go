@@ -1,0 +1,45 @@
+package containers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
+)
+
+// TestAliveElsewhere asks about a recorder whose keeper does not answer: one in a copy of the folder, and one whose keeper
+// was killed, and which has ended the container but not itself yet.
+func TestAliveElsewhere(t *testing.T) {
+	recorder := exec.Command("sleep", "1000")
+	recorder.Args[0] = wire.Recorder
+	ended := exec.Command("true")
+	if err := recorder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { recorder.Process.Kill(); recorder.Wait() })
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		first, recorder int
+		want            bool
+	}{
+		"in a copy of the folder":   {os.Getpid(), recorder.Process.Pid, true},
+		"the container has ended":   {ended.Process.Pid, recorder.Process.Pid, false},
+		"the recorder has ended":    {os.Getpid(), ended.Process.Pid, false},
+		"another process's id":      {os.Getpid(), os.Getpid(), false},
+		"a record that never began": {},
+	} {
+		dir := t.TempDir()
+		// Each line of a process's control groups has a colon, which is the container here.
+		if err := hostfile.Write(filepath.Join(dir, stateName), state{Container: ":", First: c.first, Recorder: c.recorder}); err != nil {
+			t.Fatal(err)
+		}
+		if got := AliveElsewhere(dir); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
