@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +172,30 @@ func (x *box) must(t *testing.T, script string) string {
 		t.Fatalf("%s: status %d: %s%s", script, r.status, r.out, r.errOut)
 	}
 	return r.out
+}
+
+// eachScript runs its arguments as scripts, and prints their statuses and outputs, each with a zero byte at its end.
+const eachScript = `for _script; do _out=$(sh -c "$_script" </dev/null); printf '%d\0%s\0' $? "$_out"; done`
+
+// Each runs scripts one after the other in one command, and returns their statuses and outputs. A container engine takes longer
+// to start a command than most of them take.
+func Each(t *testing.T, p prison.Prison, scripts []string) (statuses []int, outputs []string) {
+	t.Helper()
+	x := box{Prison: p}
+	r := x.run(t, nil, slices.Concat([]string{"sh", "-c", eachScript, "sh"}, scripts)...)
+	words := strings.Split(r.out, "\x00")
+	if r.status != 0 || len(words) != 2*len(scripts)+1 {
+		t.Fatalf("%q: status %d, %q, %s", scripts, r.status, r.out, r.errOut)
+	}
+	for i, script := range scripts {
+		status, err := strconv.Atoi(words[2*i])
+		if err != nil {
+			t.Fatalf("%s: %v", script, err)
+		}
+		statuses, outputs = append(statuses, status), append(outputs, words[2*i+1])
+	}
+	t.Log(r.errOut)
+	return statuses, outputs
 }
 
 // processesOf lists the running processes of a prison on the host. They are found by their gid, which init shares with

@@ -19,6 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// answerSeconds is how long a connection may wait for an answer. A refusal is an answer, too.
+const answerSeconds = 10
+
 // farPort is the port on which an oracle listens.
 const farPort = 4180
 
@@ -164,15 +167,15 @@ func option(level, name uintptr, value []byte) calls.Call {
 	return calls.Call{Number: unix.SYS_SETSOCKOPT, Args: [6]uintptr{3, level, name, calls.Pointer, uintptr(len(value))}, Data: value}
 }
 
-// stream connects, waits for a moment, and connects again to get the result of the first connect.
+// stream connects, waits for an answer, and connects again to get the result of the first connect.
 func stream(options ...calls.Call) func(netip.Addr, string, int) []calls.Call {
 	return func(a netip.Addr, _ string, index int) []calls.Call {
 		to := socketAddress(a, index)
 		connect := calls.Call{Number: unix.SYS_CONNECT, Args: [6]uintptr{3, calls.Pointer, uintptr(len(to))}, Data: to}
 		wait := binary.LittleEndian.AppendUint32(nil, 3)
 		wait = binary.LittleEndian.AppendUint32(wait, unix.POLLOUT)
+		wait = binary.LittleEndian.AppendUint64(wait, answerSeconds)
 		wait = binary.LittleEndian.AppendUint64(wait, 0)
-		wait = binary.LittleEndian.AppendUint64(wait, 200e6)
 		list := append([]calls.Call{{Number: unix.SYS_SOCKET, Args: [6]uintptr{familyOf(a), unix.SOCK_STREAM | unix.SOCK_NONBLOCK}}}, options...)
 		return append(list, connect, calls.Call{Number: unix.SYS_PPOLL, Args: [6]uintptr{calls.Pointer, 1, calls.Pointer + 8}, Data: wait}, connect)
 	}
