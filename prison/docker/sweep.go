@@ -93,7 +93,7 @@ const unseenPatience = 2 * time.Second
 // visible reports whether this kernel has a process.
 func visible(pid int) bool {
 	p, err := os.FindProcess(pid)
-	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+	return err == nil && pid > 0 && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // ask runs a script about the workspace in a container, and returns its output.
