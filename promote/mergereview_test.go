@@ -1,9 +1,11 @@
 package promote_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/promote/review"
+	"github.com/git-airlock/git-airlock/promote/undo"
 )
 
 // reviewedMerge lets the agent make one on main, side on a branch, a merge of both, and two on top. Each needs an approval.
@@ -22,7 +24,7 @@ func reviewedMerge(t *testing.T) *world {
 	return w
 }
 
-// reviewed is one verdict, what has landed after it, and the states then.
+// reviewed is a verdict on some commits, what has landed after it, and the states then.
 type reviewed struct {
 	word           review.Word
 	subject        string
@@ -66,14 +68,55 @@ func TestReviewOfMerge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := reviewedMerge(t)
-			for _, s := range steps {
-				w.judge(s.word, "", s.subject)
-				o := w.cycle()
-				if w.subjects() != s.landed || w.states() != s.states {
-					t.Fatalf("%s %s: landed %q, want %q, states %q, want %q: %+v", s.word, s.subject, w.subjects(), s.landed, w.states(), s.states, o.Holds)
-				}
-			}
+			reviewedMerge(t).follow(steps)
 		})
+	}
+}
+
+// TestApproveBeforePending approves a commit that was undone before one that is pending without it. Both land. If the second one lands
+// first, the undone one stays listed.
+func TestApproveBeforePending(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][]reviewed{
+		"both": {
+			{review.Approve, "four six", "six four three", "zero:rejected one:blocked"},
+			{review.Approve, "zero", "one zero six four three", ""},
+		},
+		"second": {
+			{review.Approve, "six", "six three", "zero:rejected one:blocked four:undone"},
+			{review.Approve, "four", "four six three", "zero:rejected one:blocked"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			for _, c := range [][]string{{"zero", "z", "0\n"}, {"one", "z", "1\n"}, {"three", "3", "3\n"}, {"four", "4", "4\n"}, {"six", "6", "6\n"}} {
+				w.commits(c[0], c[1], c[2])
+			}
+			w.cycle()
+			w.judge(review.Approve, "", "three", "four")
+			w.cycle()
+			_, err := undo.Undo(t.Context(), w.engine, 0)
+			check(t, err)
+			w.judge(review.Reject, "no", "zero")
+			w.judge(review.Fix, "mend it", "six")
+			w.judge(review.Approve, "", "one", "three")
+			w.cycle()
+			w.wantStates("zero:rejected one:blocked four:undone six:asked")
+			w.follow(steps)
+		})
+	}
+}
+
+// follow gives verdicts and compares what has landed.
+func (w *world) follow(steps []reviewed) {
+	w.t.Helper()
+	for _, s := range steps {
+		w.judge(s.word, "", strings.Fields(s.subject)...)
+		o := w.cycle()
+		if w.subjects() != s.landed || w.states() != s.states {
+			w.t.Fatalf("%s %s: landed %q, want %q, states %q, want %q: %+v", s.word, s.subject, w.subjects(), s.landed, w.states(), s.states, o.Holds)
+		}
 	}
 }

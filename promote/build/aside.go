@@ -261,7 +261,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 			return &c, err
 		}
 	}
-	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: b.unnamed(b.plan.Aside[:position])}
+	p := ledger.Pair{Inner: a.Commit, Aside: older, Without: slices.Concat(b.unnamedOf(a.Dropped), b.unnamed(b.plan.Aside[:position]))}
 	if err := b.add(ctx, p, inner, tree, parents); err != nil {
 		return nil, err
 	}

@@ -164,11 +164,17 @@ func (b *builder) commit(ctx context.Context, l quarantine.Link, inner gitops.Co
 // unnamed returns the commits that were set aside, are not built yet, and that no pair names as left out.
 func (b *builder) unnamed(aside []history.Aside) (fresh []gitops.OID) {
 	for _, a := range aside {
-		for _, id := range b.plan.GoneWith(a) {
-			if _, placed := b.placed[id]; !placed && !b.named[id] {
-				b.named[id] = true
-				fresh = append(fresh, id)
-			}
+		fresh = append(fresh, b.unnamedOf(b.plan.GoneWith(a))...)
+	}
+	return fresh
+}
+
+// unnamedOf does the same with the names of commits.
+func (b *builder) unnamedOf(commits []gitops.OID) (fresh []gitops.OID) {
+	for _, id := range commits {
+		if _, placed := b.placed[id]; !placed && !b.named[id] {
+			b.named[id] = true
+			fresh = append(fresh, id)
 		}
 	}
 	return fresh

@@ -303,17 +303,29 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 	return whole
 }
 
-// Keeps reports whether the pending pairs are still part of the plan, lack no commit that is not left out any more, and
+// Keeps reports whether the pending pairs are still part of the plan, lack no commit before them that is not left out any more, and
 // their first commit on the branch is still the same. Only that first commit has another parent than the image of its own.
 func (p *Plan) Keeps(tail []ledger.Pair) bool {
-	waiting := map[gitops.OID]bool{}
-	for _, l := range p.Links {
-		waiting[l.Commit] = true
-	}
+	pending, waiting, wanted := map[gitops.OID]bool{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	for _, t := range tail {
-		if !waiting[t.Inner] || p.LeavesOut(t.Inner) || slices.ContainsFunc(t.Without, func(id gitops.OID) bool { return waiting[id] && !p.LeavesOut(id) }) {
+		pending[t.Inner], wanted[t.Inner] = true, true
+		for _, id := range t.Without {
+			wanted[id] = true
+		}
+	}
+	for _, l := range slices.Backward(p.Links) { // children before parents
+		if waiting[l.Commit] = true; !wanted[l.Commit] {
+			continue
+		}
+		if pending[l.Commit] == p.LeavesOut(l.Commit) {
 			return false
 		}
+		for _, id := range l.Parents {
+			wanted[id] = true
+		}
+	}
+	if slices.ContainsFunc(tail, func(t ledger.Pair) bool { return !waiting[t.Inner] }) {
+		return false
 	}
 	chain, _ := p.follow(tail[len(tail)-1].Inner)
 	chain = slices.DeleteFunc(chain, p.LeavesOut)

@@ -164,7 +164,31 @@ func (p *Plan) setAside(w walked) bool {
 	for _, l := range p.Links {
 		built[l.Commit] = !w.left[l.Commit]
 	}
-	points := map[gitops.OID]bool{}          // see Aside.Side
+	points := pointsOf(all, built, inChain)
+	p.Aside, p.before = slices.Clone(p.Facts.Aside), map[gitops.OID]int{}
+	var dropped []gitops.OID
+	for i, l := range all {
+		if inChain[l.Commit] {
+			p.before[l.Commit] = len(p.Aside)
+		}
+		if p.Drops(l.Commit) {
+			dropped = append(dropped, p.GoneWith(Aside{Link: l})...)
+		}
+		if built[l.Commit] || p.Drops(l.Commit) {
+			continue
+		}
+		a := Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last, Brings: w.absent.brought(l)}
+		if !a.Side { // the merge follows
+			a.Dropped = slices.Clip(dropped)
+		}
+		p.Aside = append(p.Aside, a)
+	}
+	return true
+}
+
+// pointsOf returns the commits that are parents of built ones, or first parents of others in the agent's own line: see [Aside.Side].
+func pointsOf(all []quarantine.Link, built, inChain map[gitops.OID]bool) map[gitops.OID]bool {
+	points := map[gitops.OID]bool{}
 	for _, l := range slices.Backward(all) { // children before parents
 		switch {
 		case built[l.Commit]:
@@ -175,18 +199,7 @@ func (p *Plan) setAside(w walked) bool {
 			points[l.Parents[0]] = true
 		}
 	}
-	p.Aside, p.before = slices.Clone(p.Facts.Aside), map[gitops.OID]int{}
-	for i, l := range all {
-		if inChain[l.Commit] {
-			p.before[l.Commit] = len(p.Aside)
-		}
-		if built[l.Commit] || p.Drops(l.Commit) {
-			continue
-		}
-		p.Aside = append(p.Aside, Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last,
-			Brings: w.absent.brought(l)})
-	}
-	return true
+	return points
 }
 
 // Aside is a commit that was set aside.
@@ -197,6 +210,8 @@ type Aside struct {
 	Older bool // the agent's history has a commit after it that is built before it, or has landed
 	// Brings are commits that were left out or dropped, and whose changes come with a merge: see [Brought].
 	Brings []gitops.OID
+	// Dropped are the dropped commits before it that have not landed, unless it is on a side.
+	Dropped []gitops.OID
 }
 
 // kept returns the commits set aside without dropped ones, and without those that only dropped merges reach.
