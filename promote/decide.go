@@ -210,7 +210,7 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 		return nil, err
 	}
 	bridge := newLazyBridge(e, f)
-	return &Standing{Plan: p.Plan, Links: links, Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
+	return &Standing{Plan: p.Plan, Links: p.Beside(links), Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
 		Tip: f.refs.onto(), Now: f.now, UnderRules: f.rules.fingerprint,
 		Close: func() { bridge.close(); _ = e.release(); unlock() }, // the next cycle tries again to release what is left
 		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) },

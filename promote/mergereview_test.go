@@ -120,3 +120,44 @@ func (w *world) follow(steps []reviewed) {
 		}
 	}
 }
+
+// TestReviewBeforeFork leaves the commit out at which a side branch begins, while the merge of that branch waits. The commit lands when
+// it is approved, and the merge does not need it.
+func TestReviewBeforeFork(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][]reviewed{
+		"first": {
+			{review.Approve, "one", "one two", "side:new merge:new"},
+			{review.Approve, "merge side", "merge side one two", ""},
+		},
+		"last": {
+			{review.Approve, "merge side", "merge side two", "one:rejected"},
+			{review.Approve, "one", "one merge side two", ""},
+		},
+		"together": {
+			{review.Approve, "one merge side", "one merge side two", ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("one", "one", "1\n")
+			w.commits("two", "two", "2\n")
+			w.agent("checkout", "-q", "-b", "other", "HEAD~1")
+			w.commits("side", "side", "side\n")
+			w.agent("checkout", "-q", "main")
+			w.agent("merge", "-q", "--no-ff", "-m", "merge", "other")
+			w.cycle()
+			w.judge(review.Reject, "no", "one")
+			w.judge(review.Approve, "", "two")
+			w.cycle()
+			w.wantStates("one:rejected side:new merge:new")
+			w.follow(steps)
+			if outer, inner := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); outer != inner {
+				t.Error("all commits have landed, and the trees differ")
+			}
+			w.nothingLeft()
+		})
+	}
+}

@@ -34,11 +34,11 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	}
 	held = maps.Clone(held) // the caller's stays as it is
 	maps.Copy(held, f.gate().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
-	aside, err := e.leftOut(ctx, f, t.tip, links, held)
+	aside, absent, err := e.leftOut(ctx, f, t.tip, links, held)
 	if err != nil {
 		return planned{}, err
 	}
-	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Aside: aside},
+	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Aside: aside, Absent: absent},
 		f.quarantine, e.Repo)
 	if err != nil || f.options.UpTo == "" {
 		return planned{Plan: p, held: held}, err
@@ -48,45 +48,34 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	return planned{Plan: p, target: target, held: held}, err
 }
 
-// leftOut lists the commits that were left out when later ones landed, and that the inner commit still reaches.
-func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) ([]history.Aside, error) {
-	left, drops := map[gitops.OID]bool{}, func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }
+// leftOut lists the commits that were left out when later ones landed, and that the inner commit still reaches. It also returns what
+// landed commits lack.
+func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) (
+	aside []history.Aside, absent map[gitops.OID][]gitops.OID, err error) {
+	out := history.LeftOut{Tip: tip, Commits: map[gitops.OID]bool{}, Held: held, Landed: f.ledger.Has,
+		Drops: func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }}
+	waits := false // an absent commit of a landed one matters
 	for _, id := range f.ledger.LeftOut() {
-		left[id] = true
+		if out.Drops(id) {
+			waits = waits || slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id })
+			continue
+		}
+		out.Commits[id], waits = true, true
 	}
-	maps.DeleteFunc(left, func(id gitops.OID, _ bool) bool {
-		return drops(id) || slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id }) // gone back to, so new again
-	})
-	if len(left) == 0 {
-		return nil, nil
+	if !waits {
+		return nil, nil, nil
 	}
-	all, err := f.inside.History(ctx, tip, func(id gitops.OID) bool {
+	out.History, err = f.inside.History(ctx, tip, func(id gitops.OID) bool {
 		return id == f.ledger.Base.Inner || id == f.ledger.Base.Outer || f.ledger.HasOuter(id)
 	}, f.settings.Limits)
 	if errors.Is(err, quarantine.ErrMany) {
-		all, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner})
+		out.History, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner})
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	brings := history.Brought(all, func(id gitops.OID) bool { return left[id] || drops(id) })
-	points := map[gitops.OID]bool{tip: true} // others are reached only as commits that a merge brings, which has not landed
-	var aside []history.Aside
-	for _, l := range slices.Backward(all) { // children before parents
-		switch {
-		case f.ledger.Has(l.Commit):
-			for _, id := range l.Parents {
-				points[id] = true
-			}
-		case points[l.Commit] && len(l.Parents) > 0:
-			points[l.Parents[0]] = true
-		}
-		if left[l.Commit] {
-			aside = append(aside, history.Aside{Link: l, Side: !points[l.Commit], Held: held[l.Commit], Older: true, Brings: brings[l.Commit]})
-		}
-	}
-	slices.Reverse(aside)
-	return aside, nil
+	aside, absent = out.Aside()
+	return aside, absent, nil
 }
 
 // walk sets the held commits of a plan, and those that do not stand without them, aside if others can land before them.

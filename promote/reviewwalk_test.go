@@ -99,14 +99,19 @@ func (m *reviewer) work() {
 	}
 }
 
-// mergeInside lets the agent merge a commit of a side branch that begins at its newest commit. The merge may have a file of its own.
-// No side branch begins before a left-out commit: approved again, such a commit waits with a merge that also reaches it through the
-// side branch ([Engine.leftOut]).
+// mergeInside lets the agent merge a commit of a side branch that begins at its newest commit, or at one of the four before it. The
+// merge may have a file of its own.
 func (m *reviewer) mergeInside(at *commit) {
-	files := maps.Clone(at.files)
-	files.put(fmt.Sprintf("side/%d", m.a.made), plain(fmt.Sprintf("side %d\n", m.a.made)))
-	side := m.made(files, at)
-	if files = maps.Clone(files); m.r.IntN(2) == 0 {
+	fork, added := at, fmt.Sprint(m.a.made)
+	for n := m.r.IntN(5); n > 0 && len(fork.parents) > 0; n-- {
+		fork = fork.parents[0]
+	}
+	files := maps.Clone(fork.files)
+	files.put("side/"+added, plain("side "+added+"\n"))
+	side := m.made(files, fork)
+	files = maps.Clone(at.files)
+	files.put("side/"+added, plain("side "+added+"\n"))
+	if m.r.IntN(2) == 0 {
 		files.put(fmt.Sprintf("merged/%d", m.a.made), plain(fmt.Sprintf("merged %d\n", m.a.made)))
 	}
 	m.a.main = m.made(files, at, side)

@@ -19,6 +19,9 @@ func (b *builder) findReplacements(ctx context.Context, links []quarantine.Link)
 	var inner, outer []gitops.OID
 	for _, l := range links {
 		for _, parent := range l.Parents {
+			for !b.plan.Ledger.Has(parent) && b.plan.ParentOf(parent) != "" {
+				parent = b.plan.ParentOf(parent)
+			}
 			if p, landed := b.plan.Ledger.Image(parent); landed && parent != b.plan.Ledger.Base.Inner && parent != b.plan.Last.Inner {
 				inner, outer = append(inner, parent), append(outer, p.Outer)
 			}

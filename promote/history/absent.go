@@ -1,6 +1,7 @@
 package history
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -42,14 +43,21 @@ func (a absent) brought(l quarantine.Link) (brought []gitops.OID) {
 	return brought
 }
 
-// Brought maps merges to the absent commits that they bring. links has parents before children.
-func Brought(links []quarantine.Link, out func(gitops.OID) bool) map[gitops.OID][]gitops.OID {
-	a, all := absent{}, map[gitops.OID][]gitops.OID{}
+// follow adds commits to a copy of known, parents before children. brings maps the merges among them to the absent commits that they bring.
+func follow(known absent, links []quarantine.Link, out func(gitops.OID) bool) (brings map[gitops.OID][]gitops.OID, all absent) {
+	brings, all = map[gitops.OID][]gitops.OID{}, absent{}
+	maps.Copy(all, known)
 	for _, l := range links {
-		if brought := a.brought(l); brought != nil {
-			all[l.Commit] = brought
+		if brought := all.brought(l); brought != nil {
+			brings[l.Commit] = brought
 		}
-		a.follow(l, out(l.Commit))
+		all.follow(l, out(l.Commit))
 	}
-	return all
+	return brings, all
+}
+
+// Brings maps merges to the absent commits that they bring. links has parents before children.
+func (f Facts) Brings(links []quarantine.Link, out func(gitops.OID) bool) map[gitops.OID][]gitops.OID {
+	brings, _ := follow(f.Absent, links, out)
+	return brings
 }

@@ -26,7 +26,11 @@ type Facts struct {
 	Brought   map[gitops.OID]bool // inner commits that are commits of the user's branch, because the agent can fetch them
 	Ledger    *ledger.Ledger
 	Decisions ledger.Decisions
-	Aside     []Aside // commits that Tip reaches, that were left out and that landed commits follow, parents first
+	// Aside lists commits that Tip reaches, that were left out and that landed commits follow, parents first. Links can have them, too, if
+	// a new merge also reaches them in another way.
+	Aside []Aside
+	// Absent maps landed commits to those in their histories that are left out or dropped. It may have other commits, too.
+	Absent map[gitops.OID][]gitops.OID
 }
 
 // Plan lists the commits to build, and the commit to build them on.
@@ -57,11 +61,12 @@ type Plan struct {
 func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	p := &Plan{Facts: f, Last: f.Ledger.Last()}
 	p.Since = p.Last.Inner
+	p.Aside = p.kept(f.Aside)
+	p.Facts.Aside = p.Aside
+	p.Links = p.Beside(f.Links)
 	chain, found := p.follow(f.Tip)
 	p.found = found
 	p.arrange(chain)
-	p.Aside = p.kept(f.Aside)
-	p.Facts.Aside = p.Aside
 	p.Waits += len(p.Aside)
 	switch {
 	case len(p.Chain) == 0 || found == p.Last.Inner:
@@ -77,6 +82,15 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 		}
 	}
 	return p, p.supersede(ctx, inner, outer)
+}
+
+// Beside returns links without the commits that were left out and that landed commits follow.
+func (f Facts) Beside(links []quarantine.Link) []quarantine.Link {
+	return slices.DeleteFunc(slices.Clone(links), func(l quarantine.Link) bool { return f.leftOut(l.Commit) })
+}
+
+func (f Facts) leftOut(inner gitops.OID) bool {
+	return slices.ContainsFunc(f.Aside, func(a Aside) bool { return a.Commit == inner })
 }
 
 // Exact returns the newest pair with equal trees on whose outer commit the new commits can be built without the user's

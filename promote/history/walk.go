@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -55,6 +56,10 @@ func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) erro
 
 func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (walked, error) {
 	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}, absent{}}
+	maps.Copy(w.absent, p.Absent)
+	if err := p.seed(ctx, &w, t); err != nil {
+		return w, err
+	}
 	parent := map[gitops.OID]gitops.OID{} // first parents of dropped commits
 	merged := 0                           // links since the first one that is left out
 	for _, l := range p.Links {
@@ -87,6 +92,20 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 		w.absent.follow(l, dropped || w.left[l.Commit])
 	}
 	return w, nil
+}
+
+// seed computes the trees of the commits that were left out earlier if a commit that a merge brings begins at one of them.
+func (p *Plan) seed(ctx context.Context, w *walked, t Trees) error {
+	begins := func(l quarantine.Link) bool { return slices.ContainsFunc(l.Parents, p.Facts.leftOut) }
+	if !slices.ContainsFunc(p.Links, begins) {
+		return nil
+	}
+	for _, a := range p.Facts.Aside {
+		if err := p.step(ctx, w, a.Link, true, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // step computes the tree of one commit. A commit that is left out gets the tree of its first parent, as if it had

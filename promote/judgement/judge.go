@@ -381,7 +381,7 @@ func (j *judgement) blocked(ctx context.Context, held map[gitops.OID]bool) (map[
 // change of each commit to the tree of the branch.
 func (j *judgement) blockedOnBranch(ctx context.Context, held map[gitops.OID]bool, trees *build.Trees) (map[gitops.OID][]string, error) {
 	blocked, out := map[gitops.OID][]string{}, func(id gitops.OID) bool { return held[id] || j.Plan.Drops(id) }
-	brings := history.Brought(j.all, out)
+	brings := j.Plan.Brings(j.all, out)
 	for _, a := range j.Plan.Facts.Aside { // these also bring commits that were dropped before others landed
 		brings[a.Commit] = append(brings[a.Commit], a.Brings...)
 	}
