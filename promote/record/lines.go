@@ -144,17 +144,21 @@ func appendLine[T any](to []byte, value T) ([]byte, error) {
 
 // EncodeLines returns a file with one line of JSON for each value: an [Event], [Exec] or [Egress].
 func EncodeLines[T Event | Exec | Egress](values []T) (content []byte, err error) {
-	for _, v := range values {
-		if content, err = appendLine(content, v); err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for i := range values {
+		if err := e.Encode(&values[i]); err != nil {
 			return nil, err
 		}
 	}
-	return content, nil
+	return b.Bytes(), nil
 }
 
 // DecodeLines reads a file that [EncodeLines] wrote. A line that cannot be read is left out, and the error names the first
 // one. A last line without an end is ignored, since its writer may have died.
 func DecodeLines[T Event | Exec | Egress](name string, content []byte) (values []T, err error) {
+	values = make([]T, 0, bytes.Count(content, []byte("\n")))
 	err = eachLine(name, content, func(line []byte) error {
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {

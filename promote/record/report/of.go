@@ -12,8 +12,11 @@ import (
 )
 
 // Of returns the view of a record, with everything in it. What cannot be read in the record is listed as unseen.
-func Of(r record.Run) View {
-	m := decode(r)
+func Of(r record.Run) View { return Making(r, nil) }
+
+// Making is like Of, for a record that is being made. execs are the programs in it, if they are decoded already.
+func Making(r record.Run, execs []record.Exec) View {
+	m := decode(r, execs)
 	v := View{
 		Version: Version, Level: Good, Verdict: Text(m.sentence()), Run: m.run(), Asked: m.area.named,
 		Commits: m.viewCommits(), Programs: m.viewPrograms(), Hosts: m.hosts, Events: m.viewEvents(), Output: m.output,
@@ -55,14 +58,15 @@ type commit struct {
 	made
 }
 
-func decode(r record.Run) *material {
+func decode(r record.Run, execs []record.Exec) *material {
 	m := &material{Manifest: r.Manifest, ref: r.Ref, commit: r.Commit, has: map[string]bool{}}
-	var execs []record.Exec
 	var commits []record.Commit
 	var err error
 	m.events, err = r.Events()
 	m.note(record.EventsName, err)
-	execs, err = r.Execs()
+	if execs == nil {
+		execs, err = r.Execs()
+	}
 	m.note(record.ExecName, err)
 	m.egress, err = r.Egress()
 	m.note(record.EgressName, err)

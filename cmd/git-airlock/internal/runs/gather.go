@@ -39,6 +39,7 @@ type gathering struct {
 	statuses   []record.Status
 	landed     []promoted.Pair
 	pending    []promoted.Pair
+	execs      []record.Exec // the content of the file with the programs, unless it was cut
 }
 
 // gather returns the record.
@@ -70,7 +71,11 @@ func (g *gathering) gather(ctx context.Context) (record.Run, error) {
 
 // report adds the report as a page and as a document, if there is room for them.
 func (g *gathering) report(room int64) error {
-	view := report.Of(record.Run{Ref: record.Ref(g.Manifest.Session, g.Manifest.Run), Manifest: g.Manifest, Files: g.files})
+	run := record.Run{Ref: record.Ref(g.Manifest.Session, g.Manifest.Run), Manifest: g.Manifest, Files: g.files}
+	if g.files[record.ExecName] == nil {
+		g.execs = nil // left out by the limit
+	}
+	view := report.Making(run, g.execs)
 	page, err := view.HTML()
 	if err != nil {
 		return err
@@ -299,5 +304,8 @@ func (g *gathering) programs(context.Context) error {
 	}
 	content, err := record.EncodeLines(kept)
 	g.put(record.ExecName, content, record.File{})
+	if g.about[record.ExecName].Cut == 0 {
+		g.execs = kept
+	}
 	return err
 }

@@ -53,6 +53,7 @@ func maskedText(text []byte) (out []byte, lines int) {
 			again += len(pieces[from-1])
 		}
 	}
+	out = make([]byte, 0, len(text)+len(masked))
 	within := false // a hidden part of a line that has not ended
 	for i, p := range pieces {
 		if hidden[i] && !within {
@@ -95,7 +96,7 @@ func shown(piece []byte, hidden, within bool) []byte {
 // hide sets hidden for the pieces with secrets.
 func hide(pieces [][]byte, hidden []bool) {
 	for range maskRounds {
-		var text []byte
+		text := make([]byte, 0, maskPart)
 		lineOf := make([]int, len(pieces))
 		line := 1
 		for i, p := range pieces {
