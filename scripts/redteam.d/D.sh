@@ -262,7 +262,7 @@ D20() {
 	no_plain 'nothing is passed there' && return
 	fresh : || return
 	[ "$(uname -m)" = x86_64 ] || { untriable - 'the call has another number here' && return; }
-	attack "work; ( $flood ) >/tmp/flight 2>&1 </dev/null & for i in 1 2 3 4 5 6 7 8 9; do grep -q flight /tmp/flight && break; sleep 0.3; done; cat /tmp/flight"
+	attack "work; ( $flood ) >/tmp/flight 2>&1 </dev/null & for i in \$(seq 200); do grep -q flight /tmp/flight && break; sleep 0.3; done; cat /tmp/flight"
 	grep -q '^flight [0-9]' "$work/agent.out" || surprised "no flood: $(head -c 200 "$work/agent.out")"
 	lands
 	expected 'a visit works, or names the reason'
