@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// readyPatience bounds the time until the process carries packets.
-	readyPatience = 10 * time.Second
+	// readyPatience bounds the time until the process carries packets, also on a busy machine.
+	readyPatience = 30 * time.Second
 	// pause is the delay before a successor starts, if the previous process ended within that time.
 	pause = 500 * time.Millisecond
 )

@@ -62,8 +62,8 @@ func Write(dir string, rules control.Rules) (control.Rules, error) {
 }
 
 const (
-	// patience is how long a running network may take to take new rules, and look is how often it is asked.
-	patience = 5 * time.Second
+	// patience is how long a running network may take to take new rules, also on a busy machine, and look is how often it is asked.
+	patience = 20 * time.Second
 	look     = 20 * time.Millisecond
 )
 
