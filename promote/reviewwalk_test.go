@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -46,7 +47,8 @@ type reviewer struct {
 	order  []*commit
 	merged map[*commit]*commit // the merge that brings a commit of a side branch
 	own    tree                // the user's files that are not committed
-	waited int                 // cycles in which an approved commit had to wait
+	merges map[[3]string]string
+	waited int // cycles in which an approved commit had to wait
 }
 
 // baseFiles are the files that the histories begin with, and that a commit may remove.
@@ -59,7 +61,7 @@ func newReviewer(t *testing.T, format string, seed uint64) *reviewer {
 	}
 	w := newWorld(t, format, base)
 	w.git("config", "airlock.review", "land")
-	m := &reviewer{world: w, a: newAgent(w, base, seed), r: rand.New(rand.NewPCG(seed, 21)), words: map[*commit]review.Word{}, merged: map[*commit]*commit{}, own: tree{}}
+	m := &reviewer{world: w, a: newAgent(w, base, seed), r: rand.New(rand.NewPCG(seed, 21)), words: map[*commit]review.Word{}, merged: map[*commit]*commit{}, own: tree{}, merges: map[[3]string]string{}}
 	for _, name := range []string{"1", "2"} {
 		m.own[ownFolder+"/"+name] = plain("mine " + name + "\n")
 		m.own[ownFolder+"/"+name].write(t, filepath.Join(w.Top, ownFolder, name))
@@ -182,11 +184,15 @@ func (m *reviewer) landed() map[*commit]gitops.OID {
 		byID[c.id] = c
 	}
 	done := map[*commit]gitops.OID{}
-	notes := m.notes()
-	for id := range strings.FieldsSeq(m.git("rev-list", string(m.record.Base)+".."+m.record.Branch)) {
-		c := byID[gitops.OID(noteValue(notes[gitops.OID(id)], "Inner-Commit"))]
+	log := m.git("log", "--no-notes", "--notes=airlock", "--format=%H %N%x00", string(m.record.Base)+".."+m.record.Branch)
+	for entry := range strings.SplitSeq(strings.TrimSuffix(log, "\x00"), "\x00") {
+		id, note, there := strings.Cut(strings.TrimSpace(entry), " ")
+		if !there {
+			continue // none has landed
+		}
+		c := byID[gitops.OID(noteValue(note, "Inner-Commit"))]
 		if c == nil || done[c] != "" {
-			m.t.Fatalf("%s is on the branch without a note of its own, or its commit has landed twice: %q", id, notes[gitops.OID(id)])
+			m.t.Fatalf("%s is on the branch without a note of its own, or its commit has landed twice: %q", id, note)
 		}
 		done[c] = gitops.OID(id)
 	}
@@ -238,9 +244,17 @@ func (m *reviewer) merge(base, ours, theirs string) (tree string, clean bool) {
 	case base == theirs:
 		return ours, true
 	}
+	key := [3]string{base, ours, theirs}
+	if done, known := m.merges[key]; known {
+		return done, done != ""
+	}
 	b := m.git("commit-tree", "-m", "base", base)
 	out, err := tryGit(m.Top, "", "merge-tree", "--write-tree", m.git("commit-tree", "-p", b, "-m", "ours", ours), m.git("commit-tree", "-p", b, "-m", "theirs", theirs))
-	return strings.TrimSpace(out), err == nil
+	if err == nil {
+		tree = strings.TrimSpace(out)
+	}
+	m.merges[key] = tree
+	return tree, err == nil
 }
 
 // approved reports whether a commit may land.
@@ -275,13 +289,14 @@ func (m *reviewer) cycle() {
 			m.t.Fatalf("landed %q, want %q; %+v\n%s", got, wanted(), o, m.history())
 		}
 	}
+	states := sync.OnceValue(m.states)
 	for _, c := range m.order {
 		if fresh(c) && !m.approved(c) {
 			m.t.Errorf("%q landed, its verdict is %q", c.message, m.words[c])
 		}
 		gone := m.merged[c] != nil && m.words[m.merged[c]].LeavesOut() // only a merge that is left out brings it
-		if after[c] == "" && !gone && !strings.Contains(m.states()+" ", strings.TrimSpace(c.message)+":") {
-			m.t.Fatalf("%q has not landed and is not listed: %s\n%+v\n%s", c.message, m.states(), o, m.history())
+		if after[c] == "" && !gone && !strings.Contains(states(), strings.TrimSpace(c.message)+":") {
+			m.t.Fatalf("%q has not landed and is not listed: %s\n%+v\n%s", c.message, states(), o, m.history())
 		}
 	}
 	if got := m.git("rev-parse", "HEAD^{tree}"); got != tree {

@@ -91,7 +91,7 @@ func workspace(top string) exporter {
 		cmd := exec.CommandContext(ctx, p.Argv[0], p.Argv[1:]...)
 		cmd.Dir, cmd.Env = top, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + top}, p.Env...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
-		cmd.WaitDelay = time.Second
+		cmd.WaitDelay = time.Minute // reading what is left in the pipes takes more than a second on a busy machine
 		err := cmd.Run()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && ctx.Err() == nil {
