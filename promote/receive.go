@@ -50,7 +50,7 @@ func (e *Engine) receive(ctx context.Context, f facts) (taken, error) {
 	tip := f.main
 	if tip != e.received && tip != f.ledger.Base.Inner {
 		var why *inner.Invalid
-		if tip, why, err = e.take(ctx, f, exporter); err != nil {
+		if tip, why, err = e.receiveMain(ctx, f, exporter); err != nil {
 			return before, err
 		}
 		if why != nil { // the commits before the refused one land
@@ -87,16 +87,16 @@ type refusal struct {
 // processor busy for ever. Another tip, or other limits, are examined at once.
 const refusalShare = 5
 
-// take copies the commits that main reaches into the quarantine, examines all of them, and returns main. If main is
+// receiveMain copies the commits that main reaches into the quarantine, examines all of them, and returns main. If main is
 // refused, it returns the commit before the first refused one, or empty, and the reason.
-func (e *Engine) take(ctx context.Context, f facts, exporter Exporter) (gitops.OID, *inner.Invalid, error) {
+func (e *Engine) receiveMain(ctx context.Context, f facts, exporter Exporter) (gitops.OID, *inner.Invalid, error) {
 	begun, r := time.Now(), e.refused
 	known := r.main == f.main && r.limits == f.settings.Limits
 	if known && begun.Before(r.until) {
 		return r.before, r.why, nil
 	}
 	e.refused = refusal{}
-	err := e.bring(ctx, f, exporter, f.main, have(f.ledger))
+	err := e.receiveCommits(ctx, f, exporter, f.main, have(f.ledger))
 	var invalid *inner.Invalid
 	if !errors.As(err, &invalid) {
 		return f.main, nil, err
@@ -132,7 +132,7 @@ func (e *Engine) takeBefore(ctx context.Context, f facts, exporter Exporter, r r
 			break
 		}
 		tip := chain[middle-1]
-		err = e.bring(timed, f, exporter, tip, have)
+		err = e.receiveCommits(timed, f, exporter, tip, have)
 		switch {
 		case err == nil:
 			taken, r.before = middle, tip
@@ -163,9 +163,9 @@ func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *inne
 	return why.In(fmt.Sprintf("commit %s", commit))
 }
 
-// bring copies the commits that an inner commit reaches into the quarantine and examines them. If a pack is refused,
+// receiveCommits copies the commits that an inner commit reaches into the quarantine and examines them. If a pack is refused,
 // a complete one is exported: the inner repository may have lost objects that it had exported before.
-func (e *Engine) bring(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID) error {
+func (e *Engine) receiveCommits(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID) error {
 	err := e.transfer(ctx, f, exporter, tip, have)
 	var invalid *inner.Invalid
 	if errors.As(err, &invalid) && !invalid.Limit && !invalid.Stalled {

@@ -43,7 +43,7 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	if err := release(r, j.Holder, j.Locks); err != nil {
 		return err
 	}
-	if err := j.hold(r, dir, token, lock); err != nil {
+	if err := j.lockIndex(r, dir, token, lock); err != nil {
 		return fmt.Errorf("recover the landing of %s: %w", j.New, err)
 	}
 	rec := &recovery{journal: *j, r: r, scratch: filepath.Join(dir, j.Scratch)}
@@ -60,9 +60,9 @@ func Recover(ctx context.Context, r *gitops.Repository, dir string) error {
 	return nil
 }
 
-// hold takes the lock of the index, unless the landing still has it. If the landing has lost it, hold first records
+// lockIndex takes the lock of the index, unless the landing still has it. If the landing has lost it, lockIndex first records
 // that in the journal, since a recovery that is killed leaves a lock that looks like the landing's.
-func (j *journal) hold(r *gitops.Repository, dir string, token token, lock string) error {
+func (j *journal) lockIndex(r *gitops.Repository, dir string, token token, lock string) error {
 	if token.owns(lock) {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (b *Backend) OpenHome(ctx context.Context, s prison.Spec) (prison.Prison, e
 	if _, err := e.VolumeInspect(bounded, r.homeVolume()); dialect.Gone(err) {
 		return nil, prison.ErrNoHome
 	}
-	return b.look(ctx, s, func(p *plan, r *record) {
+	return b.startTemporary(ctx, s, func(p *plan, r *record) {
 		home := r.mountHome(r.labels(s, rolePrison))
 		home.Target, home.ReadOnly = prison.Workspace, s.ReadOnly
 		p.host.Mounts = []mount.Mount{home}

@@ -140,7 +140,7 @@ func (e *engine) raise(ctx context.Context, p *dialect.Platform, r *record, s pr
 	if err := errors.Join(endNetwork(ctx, s.Dir), containers.End(ctx, s.Dir)); err != nil {
 		return i, err
 	}
-	if err := e.hold(ctx, p, r, s); err != nil {
+	if err := e.startHolder(ctx, p, r, s); err != nil {
 		return i, err
 	}
 	plan, err := planner{Platform: p, Spec: s, image: found, record: r, home: h}.prison()
@@ -317,11 +317,11 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 
 // Open implements [prison.Backend].
 func (b *Backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
-	return b.look(ctx, s, func(*plan, *record) {})
+	return b.startTemporary(ctx, s, func(*plan, *record) {})
 }
 
-// look starts a prison that ends with its caller, after the function change has adapted its plan.
-func (b *Backend) look(ctx context.Context, s prison.Spec, change func(*plan, *record)) (prison.Prison, error) {
+// startTemporary starts a prison that ends with its caller, after the function change has adapted its plan.
+func (b *Backend) startTemporary(ctx context.Context, s prison.Spec, change func(*plan, *record)) (prison.Prison, error) {
 	e, p, r, err := b.ready(ctx, s)
 	if err != nil {
 		return nil, err
@@ -330,7 +330,7 @@ func (b *Backend) look(ctx context.Context, s prison.Spec, change func(*plan, *r
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planner{Platform: p, Spec: s, image: i, record: r}.look()
+	plan, err := planner{Platform: p, Spec: s, image: i, record: r}.temporary()
 	if err != nil {
 		return nil, err
 	}

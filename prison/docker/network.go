@@ -69,9 +69,9 @@ func newNetworkOrder(s prison.Spec, r *record) networkOrder {
 	return networkOrder{Spec: s, Secrets: s.Secrets, Host: r.Host, Key: r.Key, Image: r.Image, Owner: r.owner()}
 }
 
-// hold makes and starts the container that has the network of a runtime with a network stack of its own. Such a runtime takes the
+// startHolder makes and starts the container that has the network of a runtime with a network stack of its own. Such a runtime takes the
 // interfaces that it finds when it starts, so somebody else must have them before. Its first process only waits.
-func (e *engine) hold(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
+func (e *engine) startHolder(ctx context.Context, p *dialect.Platform, r *record, s prison.Spec) error {
 	r.Holder = ""
 	if s.Network == prison.NetworkNone || !p.Foreign(s.Runtime) {
 		return nil

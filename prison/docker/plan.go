@@ -107,8 +107,8 @@ func (pl planner) prison() (plan, error) {
 	return p, nil
 }
 
-// look plans a container that ends with its caller.
-func (pl planner) look() (plan, error) {
+// temporary plans a container that ends with its caller.
+func (pl planner) temporary() (plan, error) {
 	p, err := pl.base(roleLook)
 	p.config.StdinOnce, p.config.AttachStdin = true, true
 	p.host.AutoRemove = true

@@ -88,8 +88,8 @@ func (f *flow) judge(p *Policy) Decision {
 	return d
 }
 
-// hold ends an allowed flow that a policy does not allow. It reports whether it did.
-func (f *flow) hold(p *Policy) bool {
+// enforce ends an allowed flow that a policy does not allow. It reports whether it did.
+func (f *flow) enforce(p *Policy) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.decision.Allowed || f.ended {

@@ -225,7 +225,7 @@ func (e *Engine) use(rules control.Rules) {
 	e.failed, e.rules = "", rules
 	e.policy.Store(&p)
 	for f := range e.flows {
-		if f.hold(&p) {
+		if f.enforce(&p) {
 			e.closed++
 		}
 	}

@@ -141,9 +141,9 @@ func (j *journal) flush() {
 	j.refusals, j.since = kept, j.now()
 }
 
-// take returns records to be handed over, and whether the ledger is known to be writable. They stay until they are
+// unwritten returns records to be handed over, and whether the ledger is known to be writable. They stay until they are
 // [journal.written].
-func (j *journal) take() (records []control.Record, closed bool) {
+func (j *journal) unwritten() (records []control.Record, closed bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.now().Sub(j.since) >= sameRefusal {

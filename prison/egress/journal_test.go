@@ -21,7 +21,7 @@ func TestFloodOfRefusals(t *testing.T) {
 		lines, counted := 0, 0
 		drain := func() {
 			for {
-				records, _ := j.take()
+				records, _ := j.unwritten()
 				if len(records) == 0 {
 					return
 				}
@@ -78,7 +78,7 @@ func TestRefusalsOfAFullJournal(t *testing.T) {
 	}
 	j.written(maxPending, true)
 	now = now.Add(sameRefusal)
-	if records, _ := j.take(); len(records) != 1 || records[0].Count != 100 {
+	if records, _ := j.unwritten(); len(records) != 1 || records[0].Count != 100 {
 		t.Errorf("%+v", records)
 	}
 }

@@ -88,7 +88,7 @@ func (e *Engine) reportState(send func(control.Report), gone <-chan struct{}) {
 // reportRecords hands over records, and waits each time until the holder has written them.
 func (e *Engine) reportRecords(send func(control.Report), written <-chan control.Written, gone <-chan struct{}) {
 	for {
-		records, closed := e.journal.take()
+		records, closed := e.journal.unwritten()
 		pause, wake := time.Duration(0), e.journal.wake
 		switch {
 		case len(records) > 0 || closed:

@@ -195,7 +195,7 @@ func (s *search) run(ctx context.Context, files []gitops.File) error {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for j := range s.jobs {
-				s.take(j)
+				s.searchContent(j)
 			}
 		})
 	}
@@ -211,8 +211,8 @@ func (s *search) run(ctx context.Context, files []gitops.File) error {
 	return err
 }
 
-// take searches one content for each of its paths, because the severity depends on the path.
-func (s *search) take(j job) {
+// searchContent searches one content for each of its paths, because the severity depends on the path.
+func (s *search) searchContent(j job) {
 	var found []Finding
 	text := asText(j.text)
 	scanner := s.scanner

@@ -240,7 +240,7 @@ func (f *follower) follow(stream io.Reader) error {
 func (f *follower) line(line string) {
 	if next, ok := f.next(line); ok {
 		f.step, f.output, f.cached = next, nil, false
-		f.tell(f.step)
+		f.report(f.step)
 		return
 	}
 	if made := lines().image.FindStringSubmatch(line); made != nil {
@@ -261,7 +261,7 @@ func (f *follower) line(line string) {
 	f.output = f.output[max(0, len(f.output)-keptOutput):]
 	said := f.step
 	said.Said = line
-	f.tell(said)
+	f.report(said)
 }
 
 // next returns the step that a line begins. A step can print such lines too, so only the number after that of the current step
@@ -279,7 +279,7 @@ func (f *follower) next(line string) (Step, bool) {
 	return Step{Number: number, Of: of, What: at[3]}, true
 }
 
-func (f *follower) tell(s Step) {
+func (f *follower) report(s Step) {
 	if f.progress != nil {
 		f.progress(s)
 	}

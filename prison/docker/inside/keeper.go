@@ -209,7 +209,7 @@ func (r *Container) keepScreen(ctx context.Context, p prison.Process, listener n
 			return err
 		}
 	}
-	screen.part()
+	screen.disconnect()
 	return nil
 }
 

@@ -16,9 +16,9 @@ import (
 type shared struct {
 	log *tail
 
-	mu     sync.Mutex
-	joined []*joiner
-	parted bool
+	mu           sync.Mutex
+	joined       []*joiner
+	disconnected bool
 }
 
 // joiner is one of these callers, with a queue of output that it has not received yet.
@@ -31,8 +31,8 @@ type joiner struct {
 // A joiner may be this many pieces of output behind before it is disconnected, since the command must never wait.
 const joinerQueue = 256
 
-// partPatience is how long a joiner may take to read the rest after the command has ended.
-const partPatience = 2 * time.Second
+// disconnectPatience is how long a joiner may take to read the rest after the command has ended.
+const disconnectPatience = 2 * time.Second
 
 // welcome accepts every connection, since only the owner of the folder can connect.
 func (s *shared) welcome(listener net.Listener, keys io.Writer) {
@@ -52,7 +52,7 @@ func (s *shared) welcome(listener net.Listener, keys io.Writer) {
 func (s *shared) add(j *joiner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.parted {
+	if s.disconnected {
 		j.conn.Close()
 		return false
 	}
@@ -93,14 +93,14 @@ func (s *shared) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// part disconnects all joiners, after they have read the rest.
-func (s *shared) part() {
+// disconnect disconnects all joiners, after they have read the rest.
+func (s *shared) disconnect() {
 	s.mu.Lock()
 	joined := s.joined
-	s.joined, s.parted = nil, true
+	s.joined, s.disconnected = nil, true
 	s.mu.Unlock()
 	for _, j := range joined {
-		j.conn.SetWriteDeadline(time.Now().Add(partPatience)) //nolint:errcheck // a socket supports deadlines
+		j.conn.SetWriteDeadline(time.Now().Add(disconnectPatience)) //nolint:errcheck // a socket supports deadlines
 		close(j.queue)
 	}
 	for _, j := range joined {

@@ -31,11 +31,11 @@ func TestSlowJoinerGetsAll(t *testing.T) {
 		rest, _ := io.ReadAll(theirs)
 		read <- string(rest)
 	}()
-	s.part()
+	s.disconnect()
 	select {
 	case <-j.done:
 	default:
-		t.Error("parted before the joiner had read everything")
+		t.Error("disconnected before the joiner had read everything")
 	}
 	if got := string(begins) + <-read; got != "the last line\n" {
 		t.Errorf("%q", got)

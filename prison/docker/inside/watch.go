@@ -101,9 +101,9 @@ func (r *Container) Watch(ctx context.Context, paths []string) (<-chan struct{},
 		w.CloseWithError(err)
 	}()
 	late := func() func() { return r.closeAtEnd(ctx, stream, watchLate) }
-	l := &looker{ask: stream.Conn, answers: bufio.NewReader(answers), late: late}
+	l := &checker{ask: stream.Conn, answers: bufio.NewReader(answers), late: late}
 	stop := context.AfterFunc(ctx, stream.Close)
-	if _, err := l.look(); err != nil {
+	if _, err := l.check(); err != nil {
 		stop()
 		stream.Close()
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("watch: %w", err), r.check(ctx))
@@ -126,8 +126,8 @@ func (r *Container) check(ctx context.Context) error {
 	return nil
 }
 
-// looker makes the script check the paths.
-type looker struct {
+// checker makes the script check the paths.
+type checker struct {
 	ask interface {
 		io.Writer
 		SetReadDeadline(time.Time) error
@@ -136,7 +136,7 @@ type looker struct {
 	late    func() (stop func()) // called before each check; ends the check if the container has ended
 }
 
-func (l *looker) look() (changed bool, err error) {
+func (l *checker) check() (changed bool, err error) {
 	if err := l.ask.SetReadDeadline(time.Now().Add(watchPatience)); err != nil {
 		return false, err
 	}
@@ -149,7 +149,7 @@ func (l *looker) look() (changed bool, err error) {
 }
 
 // run checks the paths until ctx or the script ends.
-func (l *looker) run(ctx context.Context, changes chan<- struct{}) {
+func (l *checker) run(ctx context.Context, changes chan<- struct{}) {
 	tick := time.NewTicker(watchPoll)
 	defer tick.Stop()
 	for {
@@ -158,7 +158,7 @@ func (l *looker) run(ctx context.Context, changes chan<- struct{}) {
 			return
 		case <-tick.C:
 		}
-		changed, err := l.look()
+		changed, err := l.check()
 		if err != nil {
 			return
 		}

@@ -105,7 +105,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	for len(r.ready) == 0 && r.err == nil {
 		buffer := make([]byte, min(max(len(p), 1), maxRead))
 		n, err := r.ReadCloser.Read(buffer)
-		r.take(buffer[:n])
+		r.search(buffer[:n])
 		if err != nil && r.err == nil {
 			r.err = err
 			r.ready, r.held = append(r.ready, r.held...), nil
@@ -127,8 +127,8 @@ func (r *reader) cut() {
 	r.found()
 }
 
-// take searches what was read.
-func (r *reader) take(read []byte) {
+// search searches what was read.
+func (r *reader) search(read []byte) {
 	longest := 0
 	for i, p := range r.echoes.all {
 		n := r.matched[i]

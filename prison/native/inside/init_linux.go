@@ -64,7 +64,7 @@ func Serve(config []byte, _ int) int {
 		}
 		go s.accept(l)
 	}
-	if s.handListener() != nil || s.tell(wire.Announcement{Weaker: s.Weaker}) != nil {
+	if s.handListener() != nil || s.announce(wire.Announcement{Weaker: s.Weaker}) != nil {
 		return 1
 	}
 	s.Weaker = nil
@@ -134,8 +134,8 @@ func (s *server) accept(l wire.Conn) {
 	}
 }
 
-// tell sends an announcement to the keeper.
-func (s *server) tell(a wire.Announcement, files ...*os.File) error {
+// announce sends an announcement to the keeper.
+func (s *server) announce(a wire.Announcement, files ...*os.File) error {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
 	return s.link.Send(a, files...)
@@ -149,10 +149,10 @@ func (s *server) handListener() error {
 	}
 	made := <-s.procs.listener
 	if made.err != nil {
-		return s.tell(wire.Announcement{Error: "record programs: " + made.err.Error()})
+		return s.announce(wire.Announcement{Error: "record programs: " + made.err.Error()})
 	}
 	defer made.file.Close()
-	return s.tell(wire.Announcement{Listener: true}, made.file)
+	return s.announce(wire.Announcement{Listener: true}, made.file)
 }
 
 func (s *server) serve(c wire.Conn) {

@@ -40,7 +40,7 @@ func (s *server) launch(c wire.Conn, r wire.Request) {
 	// other processes may still write to the terminal: their output goes to the log only
 	case <-time.After(wire.Silence):
 	}
-	t.part()
+	t.disconnect()
 	<-drained
 	t.master.Close()
 }
@@ -48,7 +48,7 @@ func (s *server) launch(c wire.Conn, r wire.Request) {
 // note sends the state of the command to the keeper, which writes it to a file. From then on Launched returns this
 // state.
 func (s *server) note(l wire.Command) {
-	s.tell(wire.Announcement{State: &l})
+	s.announce(wire.Announcement{State: &l})
 	select {
 	case <-s.noted:
 	case <-time.After(wire.KillPatience):
@@ -78,7 +78,7 @@ func (s *server) drain(t *shared) {
 		n, err := t.master.Read(buf)
 		if n > 0 {
 			t.show(buf[:n])
-			s.tell(wire.Announcement{Output: buf[:n]})
+			s.announce(wire.Announcement{Output: buf[:n]})
 		}
 		if err != nil {
 			return
@@ -114,16 +114,16 @@ const joinedBuffer = 1 << 20
 
 // shared is a terminal with the callers that have joined it.
 type shared struct {
-	master *os.File
-	mu     sync.Mutex
-	joined []*os.File
-	parted bool
+	master       *os.File
+	mu           sync.Mutex
+	joined       []*os.File
+	disconnected bool
 }
 
 func (t *shared) add(writer *os.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.parted || unix.SetNonblock(int(writer.Fd()), true) != nil {
+	if t.disconnected || unix.SetNonblock(int(writer.Fd()), true) != nil {
 		writer.Close()
 		return
 	}
@@ -145,10 +145,10 @@ func (t *shared) show(output []byte) {
 	})
 }
 
-// part disconnects all callers.
-func (t *shared) part() {
+// disconnect disconnects all callers.
+func (t *shared) disconnect() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	wire.CloseAll(t.joined)
-	t.joined, t.parted = nil, true
+	t.joined, t.disconnected = nil, true
 }

@@ -130,12 +130,12 @@ func (h *holder) serve(c carrier) {
 			return
 		}
 		wire.CloseAll(files)
-		h.take(c.link, r)
+		h.handle(c.link, r)
 	}
 }
 
-// take handles one report.
-func (h *holder) take(link wire.Conn, r control.Report) {
+// handle handles one report.
+func (h *holder) handle(link wire.Conn, r control.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.State != nil {

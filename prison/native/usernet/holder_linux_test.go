@@ -40,14 +40,14 @@ func TestHolderWritesRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "prison")
 	h, network := newHolder(t, dir)
 	report := control.Report{Write: true, Records: []control.Record{{Kind: control.KindRefusal, Name: "a.test"}, {Kind: control.KindRefusal, Name: "b.test"}}}
-	h.take(h.link, report)
+	h.handle(h.link, report)
 	if w := receive(t, network).Written; w == nil || w.Records != 0 || w.Error == "" {
 		t.Errorf("without a folder: %+v", w)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.take(h.link, report)
+	h.handle(h.link, report)
 	if w := receive(t, network).Written; w == nil || w.Records != 2 || w.Error != "" {
 		t.Errorf("%+v", w)
 	}
@@ -59,14 +59,14 @@ func TestHolderWritesRecords(t *testing.T) {
 		t.Errorf("%q, %v", names, err)
 	}
 	h.ledger.Close()
-	h.take(h.link, report)
+	h.handle(h.link, report)
 	if w := receive(t, network).Written; w == nil || w.Error == "" {
 		t.Errorf("with a ledger that cannot be written: %+v", w)
 	}
 	if s, err := control.ReadState(dir); err != nil || s.Ledger == "" {
 		t.Errorf("state %+v, %v", s, err)
 	}
-	h.take(h.link, report)
+	h.handle(h.link, report)
 	if w := receive(t, network).Written; w == nil || w.Error != "" {
 		t.Errorf("the ledger is not opened anew: %+v", w)
 	}
@@ -88,7 +88,7 @@ func TestHolderPassesRulesOn(t *testing.T) {
 	if o := receive(t, network); o.Rules == nil || o.Rules.Generation != 3 || len(o.Rules.Allow) != 1 {
 		t.Errorf("%+v", o)
 	}
-	h.take(h.link, control.Report{State: &control.State{Generation: 3, Admitted: 1}})
+	h.handle(h.link, control.Report{State: &control.State{Generation: 3, Admitted: 1}})
 	if s, err := control.ReadState(dir); err != nil || s.Generation != 3 || s.Error != "" || s.Admitted != 1 {
 		t.Errorf("state %+v, %v", s, err)
 	}
@@ -119,8 +119,8 @@ func TestHolderReadsAgain(t *testing.T) {
 	if values := h.first().Values; values["late"] != "first" || values["fixed"] != "one" {
 		t.Errorf("%q", values)
 	}
-	h.take(h.link, control.Report{Stale: "fixed"})
-	h.take(h.link, control.Report{Stale: "late"})
+	h.handle(h.link, control.Report{Stale: "fixed"})
+	h.handle(h.link, control.Report{Stale: "late"})
 	if values := receive(t, network).Values; values["late"] != "second" || values["fixed"] != "one" {
 		t.Errorf("%q", values)
 	}

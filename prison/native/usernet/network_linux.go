@@ -153,8 +153,8 @@ func (n *Network) start() carrier {
 	return carrier{p, link, err}
 }
 
-// give sends the interface's other end to a process, and returns when the process carries packets.
-func (n *Network) give(c carrier) error {
+// connect sends the interface's other end to a process, and returns when the process carries packets.
+func (n *Network) connect(c carrier) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -197,7 +197,7 @@ func (n *Network) Connect(tap *os.File) error {
 	n.tap = tap
 	c := <-n.first
 	n.first = nil
-	if err := n.give(c); err != nil {
+	if err := n.connect(c); err != nil {
 		close(n.done)
 		return err
 	}
@@ -225,10 +225,10 @@ func (n *Network) replace() {
 				time.Sleep(pause)
 			}
 			c := n.start()
-			if n.give(c) != nil {
+			if n.connect(c) != nil {
 				continue
 			}
-			if n.take(c) {
+			if n.setCurrent(c) {
 				go n.held.serve(c)
 				break
 			}
@@ -238,8 +238,8 @@ func (n *Network) replace() {
 	}
 }
 
-// take makes a process the current one, unless the network has ended.
-func (n *Network) take(c carrier) bool {
+// setCurrent makes a process the current one, unless the network has ended.
+func (n *Network) setCurrent(c carrier) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.ended {

@@ -39,8 +39,8 @@ type Handed struct {
 	Listener func(*os.File) error
 }
 
-// take returns the step that needs the descriptor of an announcement, and its name.
-func (h Handed) take(a Announcement) (what string, do func(*os.File) error) {
+// step returns the step that needs the descriptor of an announcement, and its name.
+func (h Handed) step(a Announcement) (what string, do func(*os.File) error) {
 	if a.Tap {
 		return "connect the network", h.Tap
 	}
@@ -63,12 +63,12 @@ func AwaitReady(link Conn, handed Handed) (weaker []prison.Weakness, err error) 
 		case !a.Tap && !a.Listener:
 			return a.Weaker, nil
 		}
-		what, take := handed.take(a)
-		if take == nil || len(files) != 1 {
+		what, step := handed.step(a)
+		if step == nil || len(files) != 1 {
 			CloseAll(files)
 			return nil, errors.New("the first process sent an unexpected descriptor")
 		}
-		if err := take(files[0]); err != nil {
+		if err := step(files[0]); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}

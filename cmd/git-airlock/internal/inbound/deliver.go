@@ -55,12 +55,12 @@ func sendToAgent(ctx context.Context, in prisons.Prisons, r airlock.Record, reas
 	if err := finish(ctx, w, dir); err != nil || !reasons {
 		return err
 	}
-	return tell(ctx, in, r, w)
+	return sendReasons(ctx, in, r, w)
 }
 
-// tell writes the reasons of verdicts as notes into the inner repository. A note is recorded after it was written, and is not
+// sendReasons writes the reasons of verdicts as notes into the inner repository. A note is recorded after it was written, and is not
 // written twice, so that a kill neither loses nor repeats one.
-func tell(ctx context.Context, in prisons.Prisons, r airlock.Record, w inner.Workspace) error {
+func sendReasons(ctx context.Context, in prisons.Prisons, r airlock.Record, w inner.Workspace) error {
 	dir := in.Store.Dir(r.ID)
 	record, err := ledger.ReadSynced(dir)
 	if err != nil {

@@ -131,7 +131,7 @@ func (q Request) once(ctx context.Context, w inner.Workspace) (*incoming.Change,
 	if err != nil {
 		return nil, err
 	}
-	return change, give(context.WithoutCancel(ctx), w, q.Engine.Dir(), made) // half of it is neither state
+	return change, moveMain(context.WithoutCancel(ctx), w, q.Engine.Dir(), made) // half of it is neither state
 }
 
 // scan searches for secrets in the files that the agent would get.
@@ -147,8 +147,8 @@ func (q Request) scan(ctx context.Context, c *incoming.Change) (scan.Report, err
 	return scan.Scanner{Repo: q.Prisons.Repo, Settings: settings, Exclude: q.Exclude, Only: c.Paths, Detect: DetectorOf(secrets.Default().Find)}.Tree(ctx, tree)
 }
 
-// give moves the inner main to a commit, and completes the record.
-func give(ctx context.Context, w inner.Workspace, dir string, made incoming.Made) error {
+// moveMain moves the inner main to a commit, and completes the record.
+func moveMain(ctx context.Context, w inner.Workspace, dir string, made incoming.Made) error {
 	pack, err := os.Open(made.Pack)
 	if err == nil {
 		err = errors.Join(w.Unpack(ctx, pack), pack.Close())

@@ -45,7 +45,7 @@ func (s *Session) Status(ctx context.Context, r airlock.Record) (Status, error) 
 			return d, gone
 		}
 		if now.Phase == r.Phase || tries == 0 {
-			later.tell()
+			later.flush()
 			return d, err
 		}
 		r = now
@@ -66,7 +66,7 @@ func (d *delayed) Hint(commands ...string) {
 	d.messages = append(d.messages, func() { d.Reporter.Hint(commands...) })
 }
 
-func (d *delayed) tell() {
+func (d *delayed) flush() {
 	for _, message := range d.messages {
 		message()
 	}
