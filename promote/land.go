@@ -42,7 +42,7 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	if err != nil || to == "" {
 		return landed{remarks: waits}, err
 	}
-	done, err := lander{e, f, d, w, o.Held(ledger.Conflict) || j.later}.landUpTo(ctx, at, to)
+	done, err := lander{e, f, d, w, o.Held(ledger.Conflict) || j.later}.landTo(ctx, at, to)
 	done.holds = append(waits.holds, done.holds...)
 	return done, err
 }
@@ -146,8 +146,8 @@ func (s lander) operation(ctx context.Context, at refs, to gitops.OID) (gitops.O
 	return op, s.bridge.bridge.Give(ctx, s.bridge.across, "", nil, op)
 }
 
-// landUpTo lands a pending commit. If the user's files are in the way, it lands the commits before that.
-func (s lander) landUpTo(ctx context.Context, at refs, to gitops.OID) (landed, error) {
+// landTo lands a pending commit. If the user's files are in the way, it lands the commits before that.
+func (s lander) landTo(ctx context.Context, at refs, to gitops.OID) (landed, error) {
 	e, l := s.engine, s.facts.ledger
 	if e.blocker.RecentlyChanged(e.Repo.Top, s.facts.now) {
 		_, err := e.announce(ctx, l, at, s.delivered)
@@ -180,7 +180,7 @@ func (s lander) landUpTo(ctx context.Context, at refs, to gitops.OID) (landed, e
 		return landed{remarks: locking(commandAtWork(e.command.CommandError), s.facts.before, s.facts.now)}, nil
 	case errors.As(err, &collision):
 		e.blocker = pause.Blocker{Paths: collision.Paths}
-		done, err := s.landBefore(ctx, at, to, collision.Paths)
+		done, err := s.landBeforePaths(ctx, at, to, collision.Paths)
 		done.holds = append(done.holds, e.Collision(ctx, collision.Paths))
 		return done, err
 	case errors.Is(err, land.ErrIndexLocked):
@@ -191,8 +191,8 @@ func (s lander) landUpTo(ctx context.Context, at refs, to gitops.OID) (landed, e
 	return retried(err)
 }
 
-// landBefore lands the pending commits before the first one that changes one of the paths.
-func (s lander) landBefore(ctx context.Context, at refs, to gitops.OID, paths []string) (landed, error) {
+// landBeforePaths lands the pending commits before the first one that changes one of the paths.
+func (s lander) landBeforePaths(ctx context.Context, at refs, to gitops.OID, paths []string) (landed, error) {
 	e := s.engine
 	steps, err := e.Repo.Steps(ctx, at.tip, to)
 	if err != nil {
