@@ -32,6 +32,8 @@ const (
 	// pingPatience limits the time for checking whether an engine answers at all. An engine that is stopped by a
 	// signal accepts connections and never answers.
 	pingPatience = 5 * time.Second
+	// factsPatience is how long the abilities of an engine that answers are not read again. They change with a restart.
+	factsPatience = time.Minute
 	// callPatience limits the time of a call without a stream.
 	callPatience = 30 * time.Second
 	// KillPatience is how long a killed command may take to end, or the engine to report that end.
@@ -166,7 +168,9 @@ func (e *Engine) Awake(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.said == nil || time.Since(e.asked) > pingPatience {
-		e.said = e.ping(ctx)
+		if e.said = e.ping(ctx); e.said != nil {
+			e.facts = nil
+		}
 		e.asked = time.Now()
 	}
 	return e.said

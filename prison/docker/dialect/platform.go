@@ -27,12 +27,12 @@ type Platform struct {
 }
 
 // Platform returns the abilities of the engine. It returns an error if the phantom would have another uid on the
-// disk, or if the engine does not have the runtime. It reuses a recent result, since a start calls it three times,
-// and each call makes the engine examine all its objects.
+// disk, or if the engine does not have the runtime. It reuses a recent result, until the engine once does not answer: a
+// start calls it three times, and each call makes the engine examine all its objects.
 func (e *Engine) Platform(ctx context.Context, runtime string) (*Platform, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.facts == nil || time.Since(e.told) > pingPatience {
+	if e.facts == nil || time.Since(e.told) > factsPatience {
 		facts, err := e.examine(ctx)
 		if err != nil {
 			return nil, err

@@ -120,3 +120,39 @@ func TestPlatformIsOneCall(t *testing.T) {
 		}
 	}
 }
+
+// TestAbilitiesAreReused reads the abilities of an engine that goes on, and of one that did not answer in between.
+func TestAbilitiesAreReused(t *testing.T) {
+	read, down := 0, false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case down:
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.URL.Path == "/info":
+			read++
+			io.WriteString(w, `{"OSType":"linux"}`)
+		default:
+			w.Header().Set("Api-Version", minAPI)
+		}
+	}))
+	defer server.Close()
+	e, err := Connect("tcp://" + server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, before := range []func(){nil, func() {}, func() { down = true }} {
+		if before != nil {
+			before()
+			if err := e.Awake(t.Context()); (err != nil) != down {
+				t.Errorf("down %v: %v", down, err)
+			}
+			down = false
+		}
+		if _, err := e.Platform(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
+		if want = max(want, 1); read != want {
+			t.Errorf("read %d times, want %d", read, want)
+		}
+	}
+}
