@@ -194,7 +194,9 @@ func Each(t *testing.T, p prison.Prison, scripts []string) (statuses []int, outp
 		}
 		statuses, outputs = append(statuses, status), append(outputs, words[2*i+1])
 	}
-	t.Log(r.errOut)
+	if r.errOut != "" {
+		t.Log(r.errOut)
+	}
 	return statuses, outputs
 }
 
