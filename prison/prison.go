@@ -217,7 +217,7 @@ type Measurer interface {
 // Usage is what all processes of a prison use. -1 stands for a value that is not available.
 type Usage struct {
 	CPU       time.Duration // processor time since the start of the prison
-	Memory    int64         // bytes; memory that processes share counts several times
+	Memory    int64         // bytes; without [Traits.Images], memory that processes share counts several times
 	Read      int64         // bytes from disks since the start of the prison
 	Written   int64         // bytes to disks
 	Processes int64         // with threads

@@ -76,7 +76,7 @@ func TestScriptInContainers(t *testing.T) {
 	needDocker(t)
 	files := slices.DeleteFunc(scripts(t), func(file string) bool {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-		return slices.Contains(elsewhere, name) || name == "runs-measured" || isLanding(file) || os.Geteuid() != 0 && !slices.Contains(again, name)
+		return slices.Contains(elsewhere, name) || isLanding(file) || os.Geteuid() != 0 && !slices.Contains(again, name)
 	})
 	config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n"
 	testscript.Run(t, testscript.Params{Files: files, Setup: withImage(setup(t, config)), Cmds: scriptCommands, Condition: condition})

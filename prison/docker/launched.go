@@ -52,3 +52,8 @@ func (b *Backend) Shown(_ context.Context, s prison.Spec) (io.ReadCloser, error)
 	content, err := inside.ReadLog(s.Dir)
 	return io.NopCloser(bytes.NewReader(content)), err
 }
+
+// Times implements [prison.Timer].
+func (b *Backend) Times(_ context.Context, s prison.Spec) ([]prison.Moment, error) {
+	return inside.Times(s.Dir)
+}

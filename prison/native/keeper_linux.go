@@ -14,6 +14,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/hostfile"
+	"github.com/git-airlock/git-airlock/prison/moments"
 	"github.com/git-airlock/git-airlock/prison/native/usernet"
 	"github.com/git-airlock/git-airlock/prison/native/walls"
 	"github.com/git-airlock/git-airlock/prison/native/wire"
@@ -42,7 +43,7 @@ type keeper struct {
 	command  *wire.Command
 	log      *os.File
 	logged   int64
-	times    *logTimes // of the log
+	times    *moments.Log // of the log
 }
 
 // keeperConfig is the configuration of a keeper. Spec comes without its secrets.
@@ -231,9 +232,9 @@ func (k *keeper) note() {
 func (k *keeper) newLog() {
 	k.log, k.logged = nil, 0
 	if k.times != nil {
-		k.times.close()
+		k.times.Close()
 	}
-	k.times = newLogTimes(k.path(timesName))
+	k.times = moments.New(k.path(timesName))
 	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
 		k.log = f
 	}
@@ -246,7 +247,7 @@ func (k *keeper) writeLog(output []byte) {
 		k.newLog()
 	}
 	n, _ := k.log.Write(output)
-	k.times.add(n, time.Now())
+	k.times.Add(n, time.Now())
 	if k.logged += int64(n); k.logged < 2*logKept {
 		return
 	}
@@ -261,7 +262,7 @@ func (k *keeper) writeLog(output []byte) {
 	}
 	if f, err := os.OpenFile(k.path(logName), os.O_RDWR|os.O_APPEND, 0o600); err == nil {
 		k.log, k.logged = f, logKept
-		k.times.begins(logKept)
+		k.times.Begins(logKept)
 	}
 }
 

@@ -31,7 +31,9 @@ const (
 )
 
 // KeeperFiles returns the names of the files that a launched command leaves in the prison's host folder.
-func KeeperFiles() []string { return []string{commandName, logName, logName + oldSuffix, socketName} }
+func KeeperFiles() []string {
+	return []string{commandName, logName, logName + oldSuffix, logName + timesSuffix, socketName}
+}
 
 // Reexec must be the first call in main, and in TestMain of tests. If this process was started as a keeper, Reexec
 // does the keeper's work and exits. Otherwise it returns at once.

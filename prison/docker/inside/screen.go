@@ -10,6 +10,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+	"github.com/git-airlock/git-airlock/prison/moments"
 )
 
 // shared is the screen of a terminal with the callers that have joined it.
@@ -110,21 +113,24 @@ func (s *shared) disconnect() {
 
 // tail keeps the end of what is written, between one and two times tailSize, in two files.
 type tail struct {
-	name string
-	file *os.File
-	size int
+	name  string
+	file  *os.File
+	size  int
+	times *moments.Log
 }
 
 const (
 	tailSize  = 1 << 20
 	oldSuffix = ".old"
+	// timesSuffix is of a file that has when the output came.
+	timesSuffix = ".times"
 )
 
 func openTail(name string) (*tail, error) {
 	if err := os.Remove(name + oldSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	t := &tail{name: name}
+	t := &tail{name: name, times: moments.New(name + timesSuffix)}
 	return t, t.begin()
 }
 
@@ -136,16 +142,27 @@ func (t *tail) begin() (err error) {
 
 func (t *tail) Write(p []byte) (int, error) {
 	if t.size >= tailSize {
+		kept := int64(t.size)
 		if err := errors.Join(t.file.Close(), os.Rename(t.name, t.name+oldSuffix), t.begin()); err != nil {
 			return 0, err
 		}
+		t.times.Begins(kept)
 	}
 	n, err := t.file.Write(p)
+	t.times.Add(n, time.Now())
 	t.size += n
 	return n, err
 }
 
-func (t *tail) Close() error { return t.file.Close() }
+func (t *tail) Close() error {
+	t.times.Close()
+	return t.file.Close()
+}
+
+// Times returns when the launched command's output came that [ReadLog] returns.
+func Times(dir string) ([]prison.Moment, error) {
+	return moments.Read(filepath.Join(dir, logName+timesSuffix))
+}
 
 // ReadLog returns the end of the launched command's output, from the host folder of its prison.
 func ReadLog(dir string) (content []byte, err error) {

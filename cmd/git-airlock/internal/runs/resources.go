@@ -118,6 +118,8 @@ func (g *gathering) resources() {
 	if killed > 0 {
 		g.hit("memory")
 	}
-	g.visibility = append(g.visibility, record.UnseenShared)
+	if !g.Prisons.Traits(g.Record).Images { // a container's control group counts it once
+		g.visibility = append(g.visibility, record.UnseenShared)
+	}
 	g.put(record.ResourcesName, record.EncodeSamples(samples), record.File{})
 }

@@ -1,0 +1,40 @@
+package moments
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/git-airlock/git-airlock/prison"
+)
+
+// TestRead reads what was noted, for a log that has lost its beginning.
+func TestRead(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "times")
+	if _, err := Read(name); !errors.Is(err, prison.ErrNotLaunched) {
+		t.Errorf("without a file: %v", err)
+	}
+	begun := time.UnixMilli(1_000_000).UTC()
+	l := New(name)
+	defer l.Close()
+	l.Add(10, begun)
+	l.Add(10, begun.Add(pause/2)) // belongs to the one before
+	l.Add(10, begun.Add(pause))
+	check := func(want ...int64) {
+		t.Helper()
+		all, err := Read(name)
+		if err != nil || len(all) != len(want) {
+			t.Fatalf("%v, %v; want %v", all, err, want)
+		}
+		for i, m := range all {
+			if m.Offset != want[i] || !m.At.Equal(begun.Add(time.Duration(i)*pause)) {
+				t.Errorf("moment %d: %v, want the offset %d", i, m, want[i])
+			}
+		}
+	}
+	check(0, 20)
+	l.Begins(15)
+	l.Add(10, begun.Add(2*pause))
+	check(0, 5, 15)
+}
