@@ -117,51 +117,62 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 		idle.Reset(e.idle)
 		e.changed()
 	}
-	p := &requests{engine: e, flow: f, first: far, port: ":80"}
-	transport := &http.Transport{
-		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1,
-		MaxResponseHeaderBytes: maxAnswerHeaders, Protocols: new(http.Protocols),
-	}
-	transport.Protocols.SetHTTP1(true)
-	scheme := "http"
+	p := &requests{engine: e, flow: f, first: far, port: ":80", scheme: "http"}
 	if secure != nil {
 		p.port = ":443"
 	}
 	if secure != nil || f.secured {
-		roots, err := e.roots()
-		if err != nil {
-			return fmt.Errorf("read the certificates that this machine trusts: %w", err)
-		}
-		scheme = "https"
-		transport.TLSClientConfig = &tls.Config{ServerName: f.name, RootCAs: roots, MinVersion: tls.VersionTLS12}
-		transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost = maxUpstream, maxUpstream
-		transport.TLSHandshakeTimeout = connectPatience
-		transport.Protocols.SetHTTP2(true)
+		p.scheme = "https"
+	}
+	transport, err := p.transport()
+	if err != nil {
+		return err
 	}
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			host := r.In.Host
-			if f.secured {
-				host = f.name
-			}
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = scheme, host, host
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
-			x := roundTripOf(r.In.Context())
-			if x.judged {
-				for _, name := range overrides {
-					r.Out.Header.Del(name)
-				}
-			}
-			x.credentials(r.Out)
-		},
-		Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-		ModifyResponse: p.answered,
-		ErrorHandler:   p.fail,
+		Rewrite: p.rewrite, Transport: transport, FlushInterval: -1, ErrorLog: quiet, ModifyResponse: p.answered, ErrorHandler: p.fail,
 	}
 	return serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, proxy)
 	}))
+}
+
+// transport makes the connections to the server, and checks the server's certificate.
+func (p *requests) transport() (*http.Transport, error) {
+	t := &http.Transport{
+		DialContext: p.dial, DisableCompression: true, MaxIdleConnsPerHost: 1, MaxConnsPerHost: 1,
+		MaxResponseHeaderBytes: maxAnswerHeaders, Protocols: new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true)
+	if p.scheme == "http" {
+		return t, nil
+	}
+	roots, err := p.engine.roots()
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates that this machine trusts: %w", err)
+	}
+	t.TLSClientConfig = &tls.Config{ServerName: p.flow.name, RootCAs: roots, MinVersion: tls.VersionTLS12}
+	t.MaxIdleConnsPerHost, t.MaxConnsPerHost = maxUpstream, maxUpstream
+	t.TLSHandshakeTimeout = connectPatience
+	t.Protocols.SetHTTP2(true)
+	return t, nil
+}
+
+// rewrite makes the request to the server of an allowed one, with its credential.
+func (p *requests) rewrite(r *httputil.ProxyRequest) {
+	host := r.In.Host
+	if p.flow.secured {
+		host = p.flow.name
+	}
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = p.scheme, host, host
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it is, also what Go cannot parse
+	x := roundTripOf(r.In.Context())
+	if x.judged {
+		for _, name := range overrides {
+			r.Out.Header.Del(name)
+		}
+	}
+	x.credentials(r.Out)
 }
 
 // overrides are headers by which some servers replace the method or the path of a request.
@@ -180,6 +191,7 @@ type requests struct {
 	engine *Engine
 	flow   *flow
 	port   string // that a client may append to the name in a request
+	scheme string // of the requests to the server
 
 	mu    sync.Mutex
 	first net.Conn // made before the connection was accepted
