@@ -58,33 +58,25 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	if err != nil {
 		return rules, err
 	}
-	for _, d := range made.Denials() {
-		if rules.Deny, err = add(rules.Deny, d, "a policy ("+policy.TeamRef+" or "+teams.PolicyFileKey+")"); err != nil {
-			return rules, err
-		}
-	}
 	if rules.Credentials, err = credentials(repo, settings, o.Keys, o.Login); err != nil {
 		return rules, err
 	}
 	for _, c := range rules.Credentials {
-		for _, text := range c.Rules {
-			if rules.Allow, err = add(rules.Allow, text, "the credential "+c.Name); err != nil {
-				return rules, err
-			}
-		}
-	}
-	for _, text := range o.Needs {
-		if rules.Allow, err = add(rules.Allow, text, "the agent "+o.Agent); err != nil {
+		if rules.Allow, err = add(rules.Allow, c.Rules, "the credential "+c.Name); err != nil {
 			return rules, err
 		}
 	}
-	for _, text := range o.Allow {
-		if rules.Allow, err = add(rules.Allow, text, "--allow"); err != nil {
-			return rules, err
-		}
-	}
-	for _, text := range o.Deny {
-		if rules.Deny, err = add(rules.Deny, text, "--deny"); err != nil {
+	for _, more := range []struct {
+		list   *[]control.Rule
+		texts  []string
+		source string
+	}{
+		{&rules.Deny, made.Denials(), "a policy (" + policy.TeamRef + " or " + teams.PolicyFileKey + ")"},
+		{&rules.Allow, o.Needs, "the agent " + o.Agent},
+		{&rules.Allow, o.Allow, "--allow"},
+		{&rules.Deny, o.Deny, "--deny"},
+	} {
+		if *more.list, err = add(*more.list, more.texts, more.source); err != nil {
 			return rules, err
 		}
 	}
@@ -142,7 +134,7 @@ func ofSettings(repo *gitops.Repository, settings []gitops.Setting, key string) 
 			return nil, &RuleError{Source: key + " in " + s.File, Err: errors.New("is in the work tree, where a commit could change it"),
 				Next: []string{"git config --global --add " + key + " " + gitops.Pasteable(s.Value), "git config --show-origin --get-all " + key}}
 		}
-		rules, err = add(rules, s.Value, source)
+		rules, err = add(rules, []string{s.Value}, source)
 		if wrong, ok := errors.AsType[*RuleError](err); ok {
 			wrong.Source, wrong.Next = key+" in "+source, []string{"git config --show-origin --get-all " + key}
 		}
@@ -186,18 +178,21 @@ func within(file, folder string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// add adds a rule, or those of a set, unless they are there.
-func add(rules []control.Rule, text, source string) ([]control.Rule, error) {
-	members, err := sets.Expand(text)
-	if err != nil {
-		return rules, &RuleError{Source: source, Err: err}
-	}
-	if text = strings.TrimSpace(text); strings.HasPrefix(text, "@") {
-		source = fmt.Sprintf("%s, %s", text, source)
-	}
-	for _, m := range members {
-		if !slices.ContainsFunc(rules, func(r control.Rule) bool { return r.Text == m.String() && r.Until.IsZero() }) {
-			rules = append(rules, control.Rule{Text: m.String(), Source: source})
+// add adds the rules of a source, and those of its sets, unless they are there.
+func add(rules []control.Rule, texts []string, source string) ([]control.Rule, error) {
+	for _, text := range texts {
+		members, err := sets.Expand(text)
+		if err != nil {
+			return rules, &RuleError{Source: source, Err: err}
+		}
+		from := source
+		if text = strings.TrimSpace(text); strings.HasPrefix(text, "@") {
+			from = fmt.Sprintf("%s, %s", text, source)
+		}
+		for _, m := range members {
+			if !slices.ContainsFunc(rules, func(r control.Rule) bool { return r.Text == m.String() && r.Until.IsZero() }) {
+				rules = append(rules, control.Rule{Text: m.String(), Source: from})
+			}
 		}
 	}
 	return rules, nil

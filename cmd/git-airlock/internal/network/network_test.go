@@ -34,7 +34,7 @@ func TestLearnedRulesAllowWhatWasReached(t *testing.T) {
 		var rules control.Rules
 		for _, text := range learned.Rules() {
 			var err error
-			if rules.Allow, err = add(rules.Allow, text, "test"); err != nil {
+			if rules.Allow, err = add(rules.Allow, []string{text}, "test"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -161,7 +161,7 @@ func TestSuggestions(t *testing.T) {
 		for _, text := range got {
 			var rules control.Rules
 			var err error
-			if rules.Allow, err = add(nil, text, ""); err != nil || !Judge(rules, c.target, time.Now()).Allowed {
+			if rules.Allow, err = add(nil, []string{text}, ""); err != nil || !Judge(rules, c.target, time.Now()).Allowed {
 				t.Errorf("%q does not allow %v: %v", text, c.target, err)
 			}
 		}
