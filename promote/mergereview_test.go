@@ -161,3 +161,29 @@ func TestReviewBeforeFork(t *testing.T) {
 		})
 	}
 }
+
+// TestRedoAfterAmend takes a landing back, and restores it after the agent has amended a commit of it. The old commit is on the branch
+// again. The amended one waits, and its note names the old one when it lands.
+func TestRedoAfterAmend(t *testing.T) {
+	t.Parallel()
+	w := newReviewed(t)
+	w.judge(review.Approve, "", "one", "two")
+	w.cycle()
+	landed := w.tip()
+	_, err := undo.Undo(t.Context(), w.engine, 0)
+	check(t, err)
+	w.agent("commit", "-q", "--amend", "-m", "better")
+	w.cycle()
+	_, err = undo.Redo(t.Context(), w.engine)
+	check(t, err)
+	o := w.cycle()
+	if w.tip() != landed || o.Pending != 1 {
+		t.Fatalf("the branch has %q, %+v", w.subjects(), o)
+	}
+	w.wantStates("better:new")
+	w.judge(review.Approve, "", "better")
+	w.cycle()
+	if w.subjects() != "better two one" || noteValue(w.notes()[w.tip()], "Supersedes") != string(landed) {
+		t.Errorf("landed %q, %q", w.subjects(), w.notes()[w.tip()])
+	}
+}

@@ -387,6 +387,9 @@ func (m *reviewer) take(do string) {
 		from, to = to, from
 	}
 	possible := err == nil && m.tip() == from
+	if possible && do == "redo" && slices.ContainsFunc(o.Landed, m.amended) {
+		return // brings the old commit back, which this model has forgotten: see TestRedoAfterAmend
+	}
 	before := m.view()
 	act := map[string]func(context.Context) error{
 		"undo": func(ctx context.Context) error { _, err := undo.Undo(ctx, m.engine, 0); return err },
@@ -416,6 +419,11 @@ func (m *reviewer) take(do string) {
 		m.taken(do, o)
 	}
 	m.intact()
+}
+
+// amended reports whether the agent has replaced a commit since.
+func (m *reviewer) amended(p ledger.Pair) bool {
+	return !slices.ContainsFunc(m.order, func(c *commit) bool { return c.id == p.Inner })
 }
 
 // taken records what an undo or a redo means.
