@@ -79,7 +79,7 @@ func newLateEngine(t *testing.T) *lateEngine {
 		ModifyResponse: e.remember, FlushInterval: -1,
 	}
 	server := &http.Server{Handler: e}
-	go server.Serve(l) //nolint:errcheck // closed below
+	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
 	return e
 }

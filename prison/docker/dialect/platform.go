@@ -84,7 +84,7 @@ const (
 func (e *Engine) info() (i engineInfo) {
 	c := e.HTTPClient()
 	c.Timeout = callPatience
-	answer, err := c.Get(base(e.Host) + "/info")
+	answer, err := c.Get(base(e.Host) + "/info") //nolint:noctx // the client has a time limit, and a context needs another package
 	if err != nil {
 		return engineInfo{err: err}
 	}
