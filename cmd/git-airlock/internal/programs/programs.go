@@ -2,6 +2,7 @@
 package programs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -74,6 +75,8 @@ func Recorded(ctx context.Context, repo *gitops.Repository, run record.Run, q Se
 	if err != nil {
 		return nil, 0, err
 	}
+	// The record has a program where its line was first seen, which can be after those that it started.
+	slices.SortStableFunc(all, func(a, b record.Exec) int { return cmp.Compare(a.Seq, b.Seq) })
 	for i, e := range all {
 		r := execs.Record{Time: e.Time, Seq: e.Seq, PID: e.PID, PPID: e.PPID, CWD: e.Cwd, Path: e.Path, Argv: e.Argv, Exit: e.Exit, MS: e.Millis,
 			Top: e.Top, Deny: e.Deny, Disputed: e.Disputed, Cut: e.Cut}
