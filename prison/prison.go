@@ -214,7 +214,7 @@ type Measurer interface {
 	Usage(ctx context.Context, spec Spec) (Usage, error)
 }
 
-// Usage is what all processes of a prison use. -1 stands for a value that is not available.
+// Usage sums up the resources that all processes of a prison use. -1 stands for a value that is not available.
 type Usage struct {
 	CPU       time.Duration // processor time since the start of the prison
 	Memory    int64         // bytes; without [Traits.Images], memory that processes share counts several times

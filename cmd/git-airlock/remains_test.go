@@ -174,7 +174,7 @@ func processesAndMounts(ts *testscript.TestScript, top, state string) (found []s
 func holds(ts *testscript.TestScript, dir, top, state string) string {
 	status := readOr(dir+"/status", "")
 	if strings.Contains(status, "\nState:\tZ") && strings.Contains(status, "\nPPid:\t1\n") {
-		return "" // dead, and nothing of ours is to reap it
+		return "" // dead, and none of our processes reaps it
 	}
 	for _, r := range worldOf(ts).airlocks {
 		if strings.Contains(status, "\nUid:\t"+r.uid+"\t") || strings.Contains(status, "\nGid:\t"+r.uid+"\t") { // init has the gid only

@@ -13,7 +13,7 @@
 //   - Killed, it leaves half a file. A landing of one file of 60 MB was killed after 15 to 165 ms,
 //     eleven times. In four of the eight runs in which git had not finished, the file was neither old
 //     nor new, and a recovery cannot know whether such bytes are the user's.
-//   - It replaces ignored files silently: an ignored .env of the user's is gone when a commit adds
+//   - It replaces ignored files silently: the user's ignored .env is gone when a commit adds
 //     one. git merge --ff-only does the same. Here every path to be written is checked first, ignored
 //     ones included.
 //   - It keeps the index locked all the while, 420 ms for 2,000 files. Writing beside (140 ms),

@@ -37,7 +37,7 @@ const (
 // networkFiles are the files of a network in the prison's host folder.
 var networkFiles = []string{networkFolder + "/" + socketName, networkFolder, networkStateName, networkLockName}
 
-// networkState is what the host stores about a network.
+// networkState is the stored state of a network.
 type networkState struct {
 	Owner   string `json:"owner"`   // the container that has the interface, and the time when it was started
 	Started string `json:"started"` //

@@ -18,7 +18,7 @@ import (
 // recordName is the file of the record in the prison's host folder.
 const recordName = "container.json"
 
-// record is what the host stores about a prison between commands. It moves with the repository, and so do its
+// record is the stored state of a prison between commands. It moves with the repository, and so do its
 // references to objects on the engine.
 type record struct {
 	Host      string `json:"host"`      // address of the engine; the caller's settings may have changed since

@@ -36,7 +36,7 @@ type journal struct {
 	since    time.Time
 }
 
-// refusal is what refusals that count as one have in common.
+// refusal has the common fields of refusals that count as one.
 type refusal struct {
 	proto, name, address, reason, method string
 	port                                 uint16

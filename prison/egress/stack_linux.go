@@ -49,7 +49,7 @@ type Wire struct {
 	MAC  [6]byte // of this end
 }
 
-// Target is what a connection is to lead to.
+// Target is the destination of a connection.
 type Target struct {
 	Network string         // "tcp" or "udp"
 	Name    string         // canonical; empty for an address
@@ -58,7 +58,7 @@ type Target struct {
 	Way     *upstream.Way  // the proxy to go through; nil for none
 }
 
-// World is what connections and questions lead to.
+// World makes the connections of a prison and looks up its names.
 type World interface {
 	// Connect connects to a target. The error is a [*ClosedError] if an address may not be connected to; nothing has been
 	// sent to it then.

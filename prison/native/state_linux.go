@@ -23,7 +23,7 @@ const (
 	logName     = "command.log"
 )
 
-// state is what Stop needs when the keeper does not answer. The keeper writes it.
+// state has the data that Stop needs when the keeper does not answer. The keeper writes it.
 type state struct {
 	Keeper   processID `json:"keeper"`
 	Init     processID `json:"init"`

@@ -22,7 +22,7 @@ import (
 // Ref is the name of the chain's ref below the refs of an airlock.
 const Ref = "ops"
 
-// Kind is what an operation did.
+// Kind is the kind of an operation.
 type Kind string
 
 // The kinds.

@@ -43,7 +43,7 @@ func (l Level) rank() int {
 	return len(Levels())
 }
 
-// EventKind is what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The kinds of events.
@@ -100,7 +100,7 @@ type Exec struct {
 	Cut bool `json:"cut"`
 }
 
-// CommitState is what became of a commit of the run.
+// CommitState is the state of a commit at the end of the run.
 type CommitState string
 
 // The states.

@@ -15,7 +15,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/hostfile"
 )
 
-// Launched is what the host stores about a launched command.
+// Launched is the stored state of a launched command.
 type Launched struct {
 	Argv   []string `json:"argv"`
 	Exec   string   `json:"exec"` // the engine's id of the command

@@ -26,7 +26,7 @@ func (d Damage) String() string { return fmt.Sprintf("%s, line %d: %s", d.File, 
 // maxDamages bounds the damages of a [Report].
 const maxDamages = 20
 
-// Report is what reading a whole ledger has found.
+// Report is the result of reading a whole ledger.
 type Report struct {
 	Records int
 	First   uint64   // number of the first record: greater than 1 if older files are gone

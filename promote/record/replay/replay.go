@@ -39,7 +39,7 @@ type Commit struct {
 	Paths    []string // in conflict
 }
 
-// Result is what was made again.
+// Result lists the commits that were made again.
 type Result struct {
 	Onto    gitops.OID // what the first commit was made on
 	Commits []Commit   // up to the first one that could not be made

@@ -24,13 +24,14 @@ const (
 	askList  = 'l' // with a byte: whether also everything below is listed, and with paths of folders
 	askRead  = 'r' // with paths, each after isPath
 	askApply = 'a' // with operations
-	isPath   = 'p'
-	isEntry  = 'e'
-	isError  = 'x'
-	isData   = 'o'
-	isSame   = 'k'
-	isOther  = 'c'
-	isEnd    = 'z'
+
+	isPath  = 'p' // from the host: a path or an operation follows
+	isEntry = 'e' // to the host: an entry of a walk or folder follows
+	isError = 'x' // to the host: a text follows, in the place of an answer
+	isData  = 'o' // to the host: the content of a file, or the entries of a folder, follow
+	isSame  = 'k' // to the host: the end of a file that did not change while it was read, or of a folder
+	isOther = 'c' // to the host: the end of a file that changed while it was read
+	isEnd   = 'z' // from both: the end of all paths, or of all answers
 )
 
 var errForm = errors.New("unexpected answer from the prison")

@@ -143,7 +143,7 @@ func interpreter(at string) (string, error) {
 	return name, nil
 }
 
-// manifest is what package.json says, as far as it matters here.
+// manifest has the fields of package.json that are needed here.
 type manifest struct {
 	Version      string            `json:"version"`
 	Dependencies map[string]string `json:"dependencies"`

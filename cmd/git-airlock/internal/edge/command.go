@@ -49,7 +49,7 @@ func Command(c *cli.Command, takes Takes) *cli.Command {
 	return c
 }
 
-// SubAction is what a subcommand does with its words.
+// SubAction runs a subcommand with its arguments.
 type SubAction func(c *cli.Context, s *session.Session, words []string) error
 
 // Subcommand describes a command below the command parent, in the repository. The synopsis begins with its name.

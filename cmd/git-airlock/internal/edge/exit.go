@@ -80,7 +80,7 @@ func ExitStatus(err error) int {
 		return 128 + int(signaled.signal)
 	case errors.Is(err, ErrUnread):
 		return 128 + int(syscall.SIGPIPE)
-	case errors.Is(err, context.Canceled): // a git of ours got the terminal's ^C before us
+	case errors.Is(err, context.Canceled): // one of our git processes got the terminal's ^C before us
 		return 128 + int(syscall.SIGINT)
 	case is[ownFailure](err) && errors.Is(err, prison.ErrNotExecutable):
 		return 126

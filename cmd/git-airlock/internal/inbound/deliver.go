@@ -22,7 +22,7 @@ func CheckReason(in prisons.Prisons, text string) error {
 		Next: []string{"git airlock fix -h"}}
 }
 
-// work is what waits for the agent.
+// work reports whether a sync is not complete, and whether reasons wait for the agent.
 type work struct{ open, reasons bool }
 
 // workIn reads the record in the host state dir.

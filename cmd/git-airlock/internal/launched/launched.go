@@ -16,7 +16,7 @@ import (
 // fileName is the file of the [Note] in the host state of an airlock.
 const fileName = "launched.json"
 
-// Note is what is known about the last launched command.
+// Note describes the last launched command.
 type Note struct {
 	// Agent is the name that people typed, and empty for a command. Words are the arguments of the agent, or the command.
 	Agent string   `json:"agent,omitempty"`

@@ -165,7 +165,7 @@ type Address struct {
 	Err  error
 }
 
-// Checked is what rules say about a target, and what its name leads to.
+// Checked is the answer of rules about a target, with the addresses of its name.
 type Checked struct {
 	Answer
 	Addresses []Address

@@ -53,7 +53,7 @@ func (n Notes) Note(after, upTo uint64) string {
 	return w.text(n, after, upTo, err)
 }
 
-// window is what the records of a window have in common.
+// window sums up the records of a period.
 type window struct {
 	records          uint64
 	reached, refused map[string]*noted

@@ -68,7 +68,7 @@ const recentWindow = time.Hour
 // shownRefusals bounds the refused hosts that are shown.
 const shownRefusals = 5
 
-// Recent is what a network has refused lately, with the rules of now.
+// Recent lists the recent refusals of a network, with its current rules.
 type Recent struct {
 	Rules   control.Rules
 	Records []control.Record // one a host, the newest first, with the number of attempts; without what is allowed by now

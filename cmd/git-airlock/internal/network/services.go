@@ -6,7 +6,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 )
 
-// service is what is known about the credential of a service.
+// service describes the credential of a known service.
 type service struct {
 	name, variable string
 	hosts          []string

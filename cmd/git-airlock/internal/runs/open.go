@@ -29,7 +29,7 @@ const (
 	recordsLock = "records.lock" // held while a run begins, and while a record is made
 )
 
-// opening is what is known when a run begins. It is on disk before the run's command starts.
+// opening describes a run at its beginning. It is on disk before the run's command starts.
 type opening struct {
 	Manifest record.Manifest `json:"manifest"`
 	Landed   int             `json:"landed"` // commits that had landed
@@ -49,7 +49,7 @@ type Result struct {
 	Recovered bool `json:"recovered,omitempty"`
 }
 
-// Command is what a run runs.
+// Command is the command of a run.
 type Command struct {
 	Kind  record.Kind
 	Argv  []string

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Printed is what a [View] shows: it prints itself as text, with the times that have passed until now.
+// Printed is the content of a [View]: it prints itself as text, with the times that have passed until now.
 type Printed interface {
 	Print(w io.Writer, p Paint, now time.Time) error
 }
