@@ -211,11 +211,21 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	cmd.Dir = g.Dir
 	cmd.Env = slices.Concat(g.base(), g.env, c.Env)
 	// git removes its lock files on SIGTERM, but leaves them behind when it is killed.
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	// A helper of git that keeps a pipe open must not block us.
-	cmd.WaitDelay = 2 * time.Second
+	cmd.Cancel = func() error {
+		time.AfterFunc(endPatience, func() { cmd.Process.Kill() }) // it may have ended
+		return cmd.Process.Signal(syscall.SIGTERM)
+	}
+	cmd.WaitDelay = pipePatience
 	return cmd
 }
+
+const (
+	// endPatience is the time that git has to end after SIGTERM.
+	endPatience = 2 * time.Second
+	// pipePatience bounds the reading of what git has written, since a helper of git may keep a pipe open. On a busy machine
+	// the reader itself may not run for seconds.
+	pipePatience = 20 * time.Second
+)
 
 // Look runs a command that only reads.
 func (g *Git) Look(ctx context.Context, c Call) error { return g.run(ctx, c) }

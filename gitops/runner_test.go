@@ -6,7 +6,26 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
+
+// lateWriter does not run for a while, as a reader of git's output on a busy machine.
+type lateWriter struct{ bytes.Buffer }
+
+func (w *lateWriter) Write(p []byte) (int, error) {
+	time.Sleep(endPatience + time.Second)
+	return w.Buffer.Write(p)
+}
+
+// TestLateReader reads the output of git seconds after git has ended.
+func TestLateReader(t *testing.T) {
+	t.Parallel()
+	var out lateWriter
+	g := newUserGit(t.TempDir())
+	if err := g.Look(t.Context(), Call{Args: []string{"version"}, Stdout: &out}); err != nil || !strings.HasPrefix(out.String(), "git version") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
 
 // FuzzCapped writes whatever to what bounds the output of git.
 func FuzzCapped(f *testing.F) {

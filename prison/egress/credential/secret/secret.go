@@ -157,7 +157,7 @@ func (s Source) run(ctx context.Context) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin = "/", s.Env, strings.NewReader(s.Input)
-	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, time.Second
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, 10*time.Second
 	var out limited
 	cmd.Stdout = &out
 	err := cmd.Run()
