@@ -96,7 +96,7 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 
 // seed computes the trees of the commits that were left out earlier if a commit that a merge brings begins at one of them.
 func (p *Plan) seed(ctx context.Context, w *walked, t Trees) error {
-	begins := func(l quarantine.Link) bool { return slices.ContainsFunc(l.Parents, p.Facts.leftOut) }
+	begins := func(l quarantine.Link) bool { return slices.ContainsFunc(l.Parents, p.leftOut) }
 	if !slices.ContainsFunc(p.Links, begins) {
 		return nil
 	}

@@ -48,7 +48,7 @@ func (s *server) launch(c wire.Conn, r wire.Request) {
 // note sends the state of the command to the keeper, which writes it to a file. From then on Launched returns this
 // state.
 func (s *server) note(l wire.Command) {
-	s.announce(wire.Announcement{State: &l})
+	s.announce(wire.Announcement{State: &l}) //nolint:errcheck // without a keeper nobody reads it
 	select {
 	case <-s.noted:
 	case <-time.After(wire.KillPatience):
@@ -78,7 +78,7 @@ func (s *server) drain(t *shared) {
 		n, err := t.master.Read(buf)
 		if n > 0 {
 			t.show(buf[:n])
-			s.announce(wire.Announcement{Output: buf[:n]})
+			s.announce(wire.Announcement{Output: buf[:n]}) //nolint:errcheck // without a keeper nobody reads it
 		}
 		if err != nil {
 			return
