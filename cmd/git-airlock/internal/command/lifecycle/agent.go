@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -59,7 +60,10 @@ func maxTime(c *cli.Context) (time.Duration, error) {
 	return most, nil
 }
 
-// within calls act with a context that ends after a time, if that is not 0. If it ended act, the result is the status of timeout(1).
+// errLate is the error of a command that the time limit ended. Its status is that of timeout(1).
+var errLate = fmt.Errorf("the time limit: %w", edge.EndedWith(124))
+
+// within calls act with a context that ends after a time, if that is not 0. If it ended act, the result is [errLate].
 func within(ctx context.Context, s *session.Session, most time.Duration, act func(context.Context) error) error {
 	if most == 0 {
 		return act(ctx)
@@ -69,7 +73,7 @@ func within(ctx context.Context, s *session.Session, most time.Duration, act fun
 	err := act(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		s.Report.Say("the command took longer than --max-time %s", most)
-		return edge.EndedWith(late)
+		return errLate
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
@@ -16,7 +15,6 @@ import (
 // recording is the record of a run of git airlock run. The zero value is of a run that has not begun.
 type recording struct {
 	*runs.Active
-	begun  time.Time
 	result runs.Result
 }
 
@@ -25,28 +23,19 @@ func (o *recording) begin(ctx context.Context, s *session.Session, r airlock.Rec
 	if agent != nil {
 		c.Agent, c.Argv = agent.Name, []string{agent.Name, "-p", agent.Task}
 	}
-	o.begun = s.Now()
 	o.Active, err = edge.Runs(s, r).Begin(ctx, c)
 	return err
 }
 
-// late is the exit status of a command that the time limit ended.
-const late = 124
-
-// isLate reports whether the time limit of a command ended it: most, or 0 for none.
-func isLate(status int, took, most time.Duration) bool {
-	return status == late && most > 0 && took >= most
-}
-
-// ended notes how the command ended. err is its error, and most its time limit or 0.
-func (o *recording) ended(ctx context.Context, s *session.Session, err error, most time.Duration) {
+// ended notes how the command ended. err is its error.
+func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	o.result.At = s.Now().UTC()
 	o.Sample(ctx)
 	status, known := edge.ChildStatus(err)
 	switch {
 	case known:
 		o.result.Exit = &status
-		o.result.Late = isLate(status, o.result.At.Sub(o.begun), most)
+		o.result.Late = errors.Is(err, errLate)
 	case errors.Is(err, context.Canceled):
 		o.result.Stopped = true
 	default:

@@ -65,7 +65,7 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 		d.Agent = wanted.Agent.Name
 	}
 	err := runInside(c.Context, s, wanted, argv, most, func(ctx context.Context, r airlock.Record, run *runs.Active) error {
-		if err := d.begin(ctx, s, r); err != nil {
+		if err := d.begin(context.WithoutCancel(ctx), s, r); err != nil { // the document is printed also if the time is over
 			return err
 		}
 		return visit(ctx, s, r, argv, wanted.Agent, io.MultiWriter(os.Stderr, &d.output), run)
@@ -73,7 +73,7 @@ func runForJSON(c *cli.Context, s *session.Session, wanted session.Request, argv
 	if d.ID == "" {
 		return err
 	}
-	if err := d.end(context.WithoutCancel(c.Context), s, err, most); err != nil {
+	if err := d.end(context.WithoutCancel(c.Context), s, err); err != nil {
 		return err
 	}
 	return errors.Join(err, ui.PrintJSON(c.App.Writer, d))
@@ -105,7 +105,7 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			notice := noticeRefusals(s, r)
 			err := within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r, recorded.Active) })
 			notice()
-			recorded.ended(ctx, s, err, most)
+			recorded.ended(ctx, s, err)
 			return err
 		})
 	})

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
@@ -49,12 +50,10 @@ func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Recor
 	return err
 }
 
-// end completes the document when the command has ended and its commits have landed. err is the error that run returns, and most its
-// time limit or 0.
-func (d *summary) end(ctx context.Context, s *session.Session, err error, most time.Duration) error {
-	took := ui.Now().Sub(d.begun)
-	d.Version, d.Exit, d.Seconds = ui.DocumentVersion, edge.ExitStatus(err), took.Seconds()
-	d.Late = isLate(d.Exit, took, most)
+// end completes the document when the command has ended and its commits have landed. err is the error that run returns.
+func (d *summary) end(ctx context.Context, s *session.Session, err error) error {
+	d.Version, d.Exit, d.Late = ui.DocumentVersion, edge.ExitStatus(err), errors.Is(err, errLate)
+	d.Seconds = ui.Now().Sub(d.begun).Seconds()
 	d.Message = ui.PlainText(d.output.text())
 	engine := s.Engine(d.record)
 	defer engine.Close()
