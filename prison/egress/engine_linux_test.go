@@ -180,6 +180,31 @@ func ask(t testing.TB, s *stack.Stack, name string) (netip.Addr, dnsmessage.RCod
 	return netip.AddrFrom4(m.Answers[0].Body.(*dnsmessage.AResource).A), m.RCode
 }
 
+// TestSamePortAgain connects from one port again and again. The other side ends each connection first.
+func TestSamePortAgain(t *testing.T) {
+	_, s := newPair(t, &fakeWorld{serve: func(c net.Conn) { c.Close() }})
+	a, _ := ask(t, s, "files.test.")
+	dial := func() (*gonet.TCPConn, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+		defer cancel()
+		return gonet.DialTCPWithBind(ctx, s, full(netip.AddrPortFrom(inside, 40000)), full(netip.AddrPortFrom(a, 80)), ipv4.ProtocolNumber)
+	}
+	for round := range 3 {
+		c, err := dial()
+		for err != nil && strings.Contains(err.Error(), "port is in use") { // until the last connection has ended
+			time.Sleep(time.Millisecond)
+			c, err = dial()
+		}
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("round %d: %v", round, err)
+		}
+		c.Close()
+	}
+}
+
 // TestConnectByName resolves a name and connects to what the resolver has said.
 func TestConnectByName(t *testing.T) {
 	world := &fakeWorld{serve: echo}

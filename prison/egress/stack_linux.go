@@ -167,7 +167,8 @@ func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
 	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
 	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: largeBuffer}
 	send := tcpip.TCPSendBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: smallBuffer, Max: largeBuffer}
-	for _, option := range []tcpip.SettableTransportProtocolOption{&sack, &moderate, &receive, &send} {
+	wait := tcpip.TCPTimeWaitTimeoutOption(timeWait)
+	for _, option := range []tcpip.SettableTransportProtocolOption{&sack, &moderate, &receive, &send, &wait} {
 		if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
 			return nil, fmt.Errorf("set up TCP: %v", err)
 		}
@@ -198,6 +199,10 @@ func (e *Engine) newStack(link stack.LinkEndpoint) (*stack.Stack, error) {
 	}
 	return s, nil
 }
+
+// timeWait is how long the address of a flow that ended here first is kept, RFC 9293 TIME-WAIT. Meanwhile the stack answers no new
+// connection from the same port. The usual minute is for duplicates that a network delays, and here is only a wire.
+const timeWait = 200 * time.Millisecond
 
 // Close ends all flows. The stack stays until the process ends: its end waits for the reader of the interface, which may wait
 // for a lock of the stack meanwhile.
