@@ -49,6 +49,24 @@ func TestLateEngine(t *testing.T) {
 	}
 }
 
+// TestLatelyPaused executes a command in a container that the engine takes for paused a moment longer.
+func TestLatelyPaused(t *testing.T) {
+	need(t)
+	e := newLateEngine(t)
+	_, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
+	e.mu.Lock()
+	e.conflicts = 3
+	e.mu.Unlock()
+	if status, out := sh(t, p, "echo once"); status != 0 || out != "once\n" {
+		t.Errorf("status %d, %q", status, out)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conflicts != 0 {
+		t.Errorf("%d conflicts are left", e.conflicts)
+	}
+}
+
 // refusal is what a runtime prints for a command in a container that has ended.
 const refusal = "cannot exec in a stopped state"
 
@@ -58,9 +76,10 @@ type lateEngine struct {
 	address string
 	engine  http.Handler
 
-	mu    sync.Mutex
-	late  bool
-	state []byte // of the container that was inspected last
+	mu        sync.Mutex
+	late      bool
+	state     []byte // of the container that was inspected last
+	conflicts int    // so many starts of commands are refused
 }
 
 func newLateEngine(t *testing.T) *lateEngine {
@@ -108,6 +127,10 @@ func (e *lateEngine) remember(r *http.Response) error {
 func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	late, state := e.late, e.state
+	conflict := e.conflicts > 0 && strings.Contains(r.URL.Path, "/exec/") && strings.HasSuffix(r.URL.Path, "/start")
+	if conflict {
+		e.conflicts--
+	}
 	e.mu.Unlock()
 	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/") // without the version
 	answer := func(status int, body []byte) {
@@ -116,6 +139,8 @@ func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 	}
 	switch {
+	case conflict:
+		answer(http.StatusConflict, []byte(`{"message":"the container is paused"}`))
 	case !late:
 		e.engine.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "containers/") && strings.HasSuffix(path, "/exec"):

@@ -195,7 +195,13 @@ func (e *Engine) ping(ctx context.Context) error {
 func Gone(err error) bool { return errdefs.IsNotFound(err) }
 
 // NotNow reports whether an error means that a container is in the wrong state for the request.
-func NotNow(err error) bool { return errdefs.IsConflict(err) || errdefs.IsNotModified(err) }
+func NotNow(err error) bool {
+	return errdefs.IsConflict(err) || errdefs.IsNotModified(err) || err != nil && strings.HasSuffix(err.Error(), noUpgrade)
+}
+
+// noUpgrade ends the client's error for a request with a stream that the engine has refused with the status of a conflict. The client
+// gives that error no kind.
+const noUpgrade = "received 409"
 
 // Refused reports whether an error means that the request is invalid and can never succeed.
 func Refused(err error) bool { return errdefs.IsInvalidArgument(err) }

@@ -165,11 +165,8 @@ func (r *Container) environment(p prison.Process, t *prison.Terminal) []string {
 
 // lost turns an error of the engine into one that names the cause, if the container has ended.
 func (r *Container) lost(ctx context.Context, step string, err error) error {
-	if dialect.Gone(err) || dialect.NotNow(err) {
-		return prison.ErrNotRunning
-	}
 	// Not every engine returns that as a kind of error.
-	if r.ended(ctx) {
+	if dialect.Gone(err) || r.ended(ctx) {
 		return prison.ErrNotRunning
 	}
 	return r.Failed(ctx, step, err)

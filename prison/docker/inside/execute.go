@@ -21,19 +21,13 @@ func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden
 		o.Cmd = containers.Enter(o.Cmd)
 	}
 	o.User = r.User
-	bounded, cancel := dialect.Call(ctx)
-	defer cancel()
-	c, err := r.ContainerExecCreate(bounded, r.ID, o)
-	if err != nil {
-		return "", stream, r.lost(ctx, "execute command", err)
-	}
-	if stream, err = r.ContainerExecAttach(ctx, c.ID, container.ExecAttachOptions{Tty: o.Tty}); err != nil {
+	if id, stream, err = r.start(ctx, o); err != nil {
 		return "", stream, r.lost(ctx, "execute command", err)
 	}
 	if !r.Recorded {
-		return c.ID, stream, nil
+		return id, stream, nil
 	}
-	pid, err := r.pidOf(ctx, c.ID)
+	pid, err := r.pidOf(ctx, id)
 	if err != nil {
 		stream.Close()
 		return "", stream, r.lost(ctx, "ask for the command's process", err)
@@ -45,7 +39,33 @@ func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden
 		stream.Close()
 		return "", stream, r.unrecorded(ctx, err)
 	}
-	return c.ID, stream, nil
+	return id, stream, nil
+}
+
+// start makes the engine start a command. While a process of ours has frozen the container, start waits. The engine can take a
+// container for paused a moment later, too: it learns from its runtime late that the container was paused and goes on.
+func (r *Container) start(ctx context.Context, o container.ExecOptions) (id string, stream types.HijackedResponse, err error) {
+	for begun := time.Now(); ; time.Sleep(pauseAgain) {
+		id, stream, err = r.startOnce(ctx, o)
+		if !dialect.NotNow(err) || ctx.Err() != nil || r.ended(ctx) {
+			return id, stream, err
+		}
+		took := time.Since(begun)
+		if took > dialect.KillPatience && (took > dialect.StartPatience || !r.isFrozen()) {
+			return id, stream, err
+		}
+	}
+}
+
+func (r *Container) startOnce(ctx context.Context, o container.ExecOptions) (id string, stream types.HijackedResponse, err error) {
+	bounded, cancel := dialect.Call(ctx)
+	defer cancel()
+	c, err := r.ContainerExecCreate(bounded, r.ID, o)
+	if err != nil {
+		return "", stream, err
+	}
+	stream, err = r.ContainerExecAttach(ctx, c.ID, container.ExecAttachOptions{Tty: o.Tty})
+	return c.ID, stream, err
 }
 
 // unrecorded returns the error for a command whose programs cannot be recorded for a reason.

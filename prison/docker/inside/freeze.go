@@ -33,6 +33,18 @@ func lockFrozen(dir string, flags int) (*os.File, error) {
 	return f, nil
 }
 
+// isFrozen reports whether a process holds the lock.
+func (r *Container) isFrozen() bool {
+	if r.HostDir == "" {
+		return false
+	}
+	f, err := lockFrozen(r.HostDir, os.O_RDWR)
+	if f != nil {
+		f.Close()
+	}
+	return err == nil && f == nil
+}
+
 // heldText is the content of the file while the container stays frozen after the end of the process that has frozen it.
 const heldText = "held\n"
 
