@@ -210,9 +210,9 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, gitProgram(), append(args, c.Args...)...)
 	cmd.Dir = g.Dir
 	cmd.Env = slices.Concat(g.base(), g.env, c.Env)
-	// git removes its lock files on SIGTERM, but leaves them behind when it is killed.
 	cmd.Cancel = func() error {
-		time.AfterFunc(endPatience, func() { cmd.Process.Kill() }) // it may have ended
+		cmd.WaitDelay = endPatience // read after this function
+		// git removes its lock files on SIGTERM, but leaves them behind when it is killed.
 		return cmd.Process.Signal(syscall.SIGTERM)
 	}
 	cmd.WaitDelay = pipePatience
@@ -220,7 +220,7 @@ func (g *Git) command(ctx context.Context, c Call) *exec.Cmd {
 }
 
 const (
-	// endPatience is the time that git has to end after SIGTERM.
+	// endPatience is the time that git has to end after SIGTERM, with a helper that keeps a pipe open.
 	endPatience = 2 * time.Second
 	// pipePatience bounds the reading of what git has written, since a helper of git may keep a pipe open. On a busy machine
 	// the reader itself may not run for seconds.
