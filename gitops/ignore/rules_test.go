@@ -201,7 +201,7 @@ func TestStateAbove(t *testing.T) {
 	}
 }
 
-// TestNamedBesideLink asks about ordinary paths and one below a symbolic link. Git exits with an error when it reads the path below the link.
+// TestNamedBesideLink checks ordinary paths together with one below a symbolic link. Git exits with an error when it reads the path below the link.
 func TestNamedBesideLink(t *testing.T) {
 	top := t.TempDir()
 	git := exec.Command("git", "init", "-q")

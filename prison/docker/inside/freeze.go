@@ -134,8 +134,8 @@ func (r *Container) pause(ctx context.Context) error {
 	}
 }
 
-// ThawAbandoned lets a paused container go on if a process that died had frozen it. It reports whether a process of ours had frozen it:
-// if that process has held the container, it stays frozen until [Container.Freeze] takes over.
+// ThawAbandoned lets a paused container go on if a process that died had frozen it. The result is false if another program
+// has paused it, or if the process of ours still runs. A container that is held stays frozen until [Container.Freeze] takes over.
 func (r *Container) ThawAbandoned(ctx context.Context) (bool, error) {
 	lock, err := lockFrozen(r.HostDir, os.O_RDWR)
 	if err != nil || lock == nil {

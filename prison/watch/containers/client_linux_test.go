@@ -10,8 +10,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
-// TestAliveElsewhere asks about a recorder whose keeper does not answer: one in a copy of the folder, and one whose keeper
-// was killed, and which has ended the container but not itself yet.
+// TestAliveElsewhere checks recorders whose keeper does not answer. One belongs to a copy of the folder. The keeper of another one was
+// killed: that recorder has ended the container, and runs for a moment longer.
 func TestAliveElsewhere(t *testing.T) {
 	recorder := exec.Command("sleep", "1000")
 	recorder.Args[0] = wire.Recorder

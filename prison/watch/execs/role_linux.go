@@ -63,8 +63,8 @@ type Given struct {
 	Hidden []string
 }
 
-// record is the role of the recorder. The descriptors are the link to the keeper, the memory of [NewShared], and a pidfd if the
-// configuration says so.
+// record is the role of the recorder. The descriptors are the link to the keeper, the memory of [NewShared], and with [Config.Ends]
+// the pidfd of the process to kill.
 func record(config []byte, mask func([]string) []string) int {
 	var c Config
 	if json.Unmarshal(config, &c) != nil {
