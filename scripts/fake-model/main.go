@@ -4,7 +4,7 @@
 // demonstrations drive a real agent without an account and without a network.
 //
 // A request needs the key of --key, in the header of its API. Each request is logged as a line of JSON without its key: time, method,
-// path, API and status.
+// path, API and status. With --refuse and --slow, the server is one in trouble.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,7 +30,9 @@ func main() {
 	flag.StringVar(&m.key, "key", "", "the `key` that requests must have; default: any")
 	flag.StringVar(&m.run, "run", "git commit --allow-empty -m 'Say hello'", "the `command` that the agent's shell is asked to run")
 	flag.StringVar(&m.last, "say", "Done.", "the closing `sentence`")
-	flag.IntVar(&m.refuse, "refuse", 0, "answer every request with this HTTP `status`, such as 401 or 429")
+	flag.IntVar(&m.refuse, "refuse", 0, "answer requests with this HTTP `status`, such as 401 or 429")
+	flag.Int64Var(&m.times, "times", 0, "refuse only this `number` of requests; default: all")
+	flag.DurationVar(&m.slow, "slow", 0, "wait this `time` before each event of an answer")
 	flag.Parse()
 	on, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", *listen)
 	if err == nil && *ready != "" {
@@ -38,7 +41,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
+	server := http.Server{Handler: &m, ReadHeaderTimeout: time.Minute}
 	log.Fatal(server.Serve(on))
 }
 
@@ -46,6 +49,14 @@ func main() {
 type model struct {
 	key, run, last string
 	refuse         int
+	times          int64
+	slow           time.Duration
+	refused        atomic.Int64
+}
+
+// refuses reports whether the next request is refused.
+func (m *model) refuses() bool {
+	return m.refuse != 0 && (m.refused.Add(1) <= m.times || m.times == 0)
 }
 
 // request is the part of a request's body that matters, of all APIs.
@@ -94,7 +105,7 @@ func (s schema) least() any {
 const maxBody = 64 << 20
 
 // ServeHTTP implements [http.Handler].
-func (m model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api := apiOf(r)
 	status := m.answer(w, r, api)
 	line, err := json.Marshal(map[string]any{"t": time.Now().UTC(), "method": r.Method, "path": r.URL.Path, "api": api.name, "status": status})
@@ -103,7 +114,7 @@ func (m model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (m model) answer(w http.ResponseWriter, r *http.Request, a api) (status int) {
+func (m *model) answer(w http.ResponseWriter, r *http.Request, a api) (status int) {
 	refuse := func(status int, why string) int {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -115,7 +126,7 @@ func (m model) answer(w http.ResponseWriter, r *http.Request, a api) (status int
 		return refuse(http.StatusUpgradeRequired, "no WebSockets here")
 	case a.document == nil && (a.speak == nil || r.Method != http.MethodPost):
 		return refuse(http.StatusNotFound, "no such path")
-	case m.refuse != 0:
+	case m.refuses():
 		return refuse(m.refuse, "refused by --refuse")
 	case m.key != "" && keyOf(r) != m.key:
 		return refuse(http.StatusUnauthorized, "this is not the key")
@@ -147,7 +158,7 @@ func (m model) answer(w http.ResponseWriter, r *http.Request, a api) (status int
 		}
 		last = string(text)
 	}
-	a.speak(&stream{to: w, on: q.Stream}, q.Model, call, last)
+	a.speak(&stream{to: w, on: q.Stream, slow: m.slow}, q.Model, call, last)
 	return http.StatusOK
 }
 
@@ -185,7 +196,7 @@ var shells = []struct{ tool, argument string }{
 
 // next returns the call for a request, and nil for the closing sentence: the result of a call is there, or the request has no tools,
 // such as one for a title.
-func (m model) next(q request) (*call, error) {
+func (m *model) next(q request) (*call, error) {
 	said, err := json.Marshal([]any{q.Messages, q.Input, q.Contents})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // api is one of the APIs.
@@ -46,6 +47,7 @@ type stream struct {
 	to    http.ResponseWriter
 	on    bool
 	begun bool
+	slow  time.Duration // before each event
 	// within is the name of the field that has the answer in a further object; empty for none.
 	within string
 }
@@ -60,6 +62,7 @@ func (s *stream) wrap(data any) any {
 
 // event writes one event. An empty name writes data alone.
 func (s *stream) event(name string, data any) {
+	time.Sleep(s.slow)
 	if !s.begun {
 		s.to.Header().Set("Content-Type", "text/event-stream")
 		s.begun = true
@@ -79,6 +82,7 @@ func (s *stream) event(name string, data any) {
 
 // document writes the whole answer.
 func (s *stream) document(data any) {
+	time.Sleep(s.slow)
 	s.to.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(s.to).Encode(s.wrap(data)) //nolint:errcheck // the client has gone
 }

@@ -6,8 +6,12 @@
 //	netload connect ADDRESS N          the same for a connection and a byte
 //	netload hold ADDRESS N             connects N times, prints how often that worked, and waits for the end of its input
 //	netload flood ADDRESS N            connects N times to what refuses, and prints the seconds
+//	netload floor ADDRESS MB           as root: MB a second, out and in, of a loop that only copies frames
+//	netload ask|greet URL N            the same for N requests, over one connection or each over a new one
+//	netload events URL N               the same for the delay of N events, which are lines with the server's time
+//	netload relay ADDRESS NAME,FILE    answers for a TLS server, with the certificate in FILE, until it is killed
 //
-// A client sends one byte that says what it wants.
+// A client of "serve" sends one byte that says what it wants.
 package main
 
 import (
@@ -39,7 +43,10 @@ func run(args []string) error {
 		return serve(args[1])
 	}
 	if len(args) != 3 {
-		return errors.New("usage: netload serve ADDRESS, or send|receive|trip|connect|hold|flood ADDRESS N")
+		return errors.New("usage: netload serve ADDRESS, or send|receive|trip|connect|hold|flood|floor|relay|ask|greet|events ADDRESS N")
+	}
+	if args[0] == "relay" {
+		return relay(args[1], args[2])
 	}
 	n, err := strconv.Atoi(args[2])
 	if err != nil {
@@ -56,6 +63,12 @@ func run(args []string) error {
 		return hold(args[1], n)
 	case "flood":
 		return flood(args[1], n)
+	case "floor":
+		return floor(args[1], int64(n)<<20)
+	case "ask", "greet":
+		return ask(args[1], n, args[0] == "greet")
+	case "events":
+		return events(args[1], n)
 	}
 	return fmt.Errorf("no measurement is called %q", args[0])
 }

@@ -375,7 +375,7 @@ A37() {
 	attack 'git config core.fsmonitor "$fire"; git update-index --add --cacheinfo "160000,$(git rev-parse main),$workspace"
 		git -c core.fsmonitor= commit -qm submodule; told'
 	plainly 'git update-index --add --cacheinfo "160000,$(git -C $plain -c core.fsmonitor= rev-parse HEAD),$(basename $plain)"; git status' && return
-	held policy 'submodule|workspace-exposed|odd-path'
+	held inner-invalid 'is a submodule in a workspace'
 	mends
 }
 

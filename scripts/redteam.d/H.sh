@@ -254,3 +254,17 @@ H10() {
 	rm -f "$HOME/.gitconfig" "$work/way" "$work/before"
 	mv "$HOME/.gitconfig.kept" "$HOME/.gitconfig"
 }
+
+H11() {
+	local repository
+	tries 'hooks of the other worktrees and repositories whose folders are in the work tree'
+	fresh 'git worktree add -q --detach others/tree; git init -q others/repo; git -C others/repo commit -q --allow-empty -m own; git init -q --bare others/bare; git config core.hooksPath .hooks; git -C others/repo config core.hooksPath .hooks' || return
+	attack 'payload others/tree/.hooks/pre-commit; git add -fA; git commit -qm tree; payload others/repo/.hooks/pre-commit; git add -fA; git commit -qm repo
+		payload others/bare/hooks/update; git add -fA; git commit -qm bare; told'
+	[ -z "$proving" ] || plainly "$pulled; git -C others/tree commit -q --allow-empty -m mine"
+	[ -z "$proving" ] || return
+	held collision "another repository"
+	for repository in tree repo; do git -C "$outer/others/$repository" commit -q --allow-empty -m mine; done
+	git -C "$outer" push -q others/bare HEAD:refs/heads/x
+	mends
+}

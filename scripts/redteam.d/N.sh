@@ -18,19 +18,20 @@ real_key=THE-REAL-KEY-$RANDOM$RANDOM
 credential() { git config --add "airlock.credential.$1" "$2"; }
 credentials() {
 	local name host
-	for name in key scoped limited bad gone; do
+	for name in key scoped limited plain bad gone; do
 		credential $name.source env:REAL_KEY
 		credential $name.env ${name^^}
 		credential $name.header Authorization
 		credential $name.format 'Bearer %s'
 	done
-	for host in key scoped limited; do credential $host.host $host.test; done
+	for host in key scoped limited plain; do credential $host.host $host.test; done
 	for host in expired nameless stranger keylan; do credential bad.host $host.test; done
 	credential gone.host gone.test
 	git config airlock.credential.gone.source command:false
 	credential scoped.methods GET
 	credential scoped.paths '/v1/**'
 	credential limited.limit 2
+	credential plain.mode base
 }
 
 # enter_world makes a world, or enters the given one. $world has its logs, $host runs a program in it.
@@ -181,7 +182,7 @@ unheard() {
 	names=$(grep -h -s -v -x -e "[0-9]* 198\.51\.100\.10" -e '5432 10\.9\.9\.9' "$world"/connections.log | sort -u | head -n 3 | paste -s -d ' ')
 	[ -z "$names" ] || surprised "connected: $names"
 	[ ! -s "$world/proxy.log" ] || surprised "the proxy of the variables was asked: $(head -n 1 "$world/proxy.log")"
-	names=$(grep -h -s -v -x -E -e "(key|scoped|limited)\.test Authorization Bearer $real_key" "$world/keys.log" | head -n 3 | paste -s -d ' ')
+	names=$(grep -h -s -v -x -E -e "(key|scoped|limited|plain)\.test Authorization Bearer $real_key" "$world/keys.log" | head -n 3 | paste -s -d ' ')
 	[ -z "$names" ] || surprised "keys: $names"
 	[ ! -s "$world/local/connections.log" ] || surprised "connected on this machine: $(head -n 1 "$world/local/connections.log")"
 }

@@ -1,5 +1,5 @@
-# C: credentials. The variables KEY, SCOPED, LIMITED and BAD have placeholders. The values never come inside.
-my ($key, $scoped, $limited) = map { $ENV{$_} // 'none' } 'KEY', 'SCOPED', 'LIMITED';
+# C: credentials. The variables KEY, SCOPED, LIMITED, PLAIN and BAD have placeholders. The values never come inside.
+my ($key, $scoped, $limited, $plain) = map { $ENV{$_} // 'none' } 'KEY', 'SCOPED', 'LIMITED', 'PLAIN';
 sub keyed {
 	my ($head, %o) = @_;
 	my $host = $o{host} // 'key.test';
@@ -54,7 +54,8 @@ row C26 => 'wget trusts the network', 'works', sub { command('wget', '-qO-', 'ht
 row C27 => 'python trusts the network', 'works', sub { command('python3', '-c', q{'import urllib.request as u; u.urlopen("https://key.test/ping").read()'}) };
 row C28 => 'node trusts the network', 'works', sub { command('node', '-e', q{'fetch("https://key.test/ping").then(r => process.exit(r.ok ? 0 : 1))'}) };
 row C29 => 'git trusts the network', 'works', sub { command('git', 'ls-remote', 'https://key.test/own.git') };
-untried C30 => 'java trusts the network', 'it has certificates of its own: mode=base is for such programs';
+# Java has certificates of its own, and does not trust the network. mode=base is for such programs: the network speaks TLS in their place.
+row C30 => 'a program that trusts no further certificate', '^200 403$', sub { join ' ', map { http('plain.test', target => '/key', head => "Host: plain.test\r\n$_", until => qr/(?!)/) } bearer($plain), "Authorization: $own\r\n" };
 row C31 => 'a WebSocket with the placeholder', 'works', sub {
 	my ($s, $problem) = secured('key.test');
 	return $problem if $problem;
