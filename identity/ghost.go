@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +16,8 @@ type Ghost struct {
 	Mail string `json:"mail"`
 }
 
-// NewGhost invents a ghost. Its name contains neither the calling user's login and full name nor the host's name. So
-// a prison that shows one of them has leaked it. [Ghost.mentions] finds the rare coincidence, and another ghost is made.
+// NewGhost invents a ghost. Its name contains neither the calling user's login and full name nor the host's name. A
+// leak test can therefore search for these names. [Ghost.mentions] finds the rare coincidence, and another ghost is made.
 func NewGhost() Ghost {
 	var g Ghost
 	hidden := hostNames()
@@ -43,12 +44,7 @@ func inventGhost() Ghost {
 // mentions reports whether a word appears, in any case, in any text derived from the ghost.
 func (g Ghost) mentions(words []string) bool {
 	shown := strings.ToLower(g.String() + " " + g.Login() + " " + g.Hostname())
-	for _, word := range words {
-		if word != "" && strings.Contains(shown, strings.ToLower(word)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word string) bool { return word != "" && strings.Contains(shown, strings.ToLower(word)) })
 }
 
 // hostNames returns the names of the user and the host.

@@ -22,6 +22,9 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:max(0, most-3)], "") + "..."
 }
 
+// ClipValid is [Clip] for a text of any bytes. It replaces what is not UTF-8.
+func ClipValid(text string, most int) string { return Clip(strings.ToValidUTF8(text, "\uFFFD"), most) }
+
 // Shorten returns a text in at most that many characters. A longer text ends in "...". A limit below four is no limit.
 func Shorten(text string, most int) string {
 	runes := []rune(text)

@@ -21,6 +21,17 @@ func Read(path string, v any) error {
 	return nil
 }
 
+// Find reads a file. It returns nil if the file does not exist.
+func Find[T any](path string) (*T, error) {
+	v := new(T)
+	if err := Read(path, v); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
 // Write replaces the content of a file by v.
 func Write(path string, v any) error {
 	content, err := json.Marshal(v)
