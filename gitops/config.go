@@ -1,11 +1,14 @@
 package gitops
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +173,48 @@ func (c Config) Bool(key string, otherwise bool) (bool, error) {
 	return false, fmt.Errorf("%s: %q is not a boolean", key, value)
 }
 
+// Sharing is how a repository gives its files to other users, core.sharedRepository in git-config(1).
+type Sharing struct {
+	readable fs.FileMode // permissions to read
+	only     bool        // a file has no others
+}
+
+// Sharing reads how the repository gives its files to others, from the repository's own file, where git init --shared writes it.
+// That costs no git process in a repository that is not shared.
+func (r *Repository) Sharing(ctx context.Context) (s Sharing, err error) {
+	const key = "core.sharedRepository"
+	file := filepath.Join(r.CommonDir, "config")
+	content, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(bytes.ToLower(content), []byte("sharedrepository")) {
+		return s, err
+	}
+	records, err := r.Records(ctx, Call{Args: []string{"config", "--file", file, "--no-includes", "--list", "-z"}})
+	c := Config{}
+	for _, record := range records {
+		c.add(record)
+	}
+	value := c.String(key, "umask")
+	n, notOctal := strconv.ParseUint(value, 8, 16)
+	on, _ := c.Bool(key, false)
+	switch {
+	case notOctal == nil && n > 2:
+		s = Sharing{fs.FileMode(n) & 0o444, true}
+	case value == "all", value == "world", value == "everybody", n == 2:
+		s.readable = 0o444
+	case value == "group", n == 1, notOctal != nil && on:
+		s.readable = 0o440
+	}
+	return s, err
+}
+
+// Mode returns the permissions of a file that nobody may write. alone are those that it has in a repository that is not shared.
+func (s Sharing) Mode(alone fs.FileMode) fs.FileMode {
+	if s.only {
+		return s.readable
+	}
+	return alone | s.readable
+}
+
 // Has reports whether a key is set.
 func (c Config) Has(key string) bool { _, ok := c[canonical(key)]; return ok }
 
@@ -221,4 +266,11 @@ func ConfigOf(settings []Setting) Config {
 		c.add(s.Key + "\n" + s.Value)
 	}
 	return c
+}
+
+// SettingError reports that a setting cannot be read.
+type SettingError struct{ Key, Value, Want string }
+
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("setting %s: %q is not %s", Text(e.Key), Text(e.Value), e.Want)
 }

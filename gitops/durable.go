@@ -2,12 +2,12 @@ package gitops
 
 import (
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -26,6 +26,30 @@ func WriteFile(name string, content []byte, mode os.FileMode) error {
 		return err
 	}
 	return SyncPath(filepath.Dir(name))
+}
+
+// WriteJSON replaces a file by a value as JSON, as [WriteFile] does. Only the user can read it.
+func WriteJSON(name string, v any) error {
+	content, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return WriteFile(name, content, 0o600)
+}
+
+// ReadJSON reads a file of [WriteJSON] into v, and reports whether the file exists.
+func ReadJSON(name string, v any) (found bool, err error) {
+	content, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, v)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %q: %w", name, err)
+	}
+	return true, nil
 }
 
 // SyncPath makes a file's content or a folder's entries survive a power loss.
@@ -99,11 +123,17 @@ func Unless(err, expected error) error {
 	return err
 }
 
-// globQuotes is made once, because a replacer prepares 7 kB of tables.
-var globQuotes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
-
-// GlobQuote quotes the special characters of [filepath.Glob].
-func GlobQuote(name string) string { return globQuotes.Replace(name) }
+// Glob returns the files in a folder whose names match a pattern, sorted, and none if it cannot read the folder. In a pattern for
+// [filepath.Glob], the path of a user's folder would need quotes for its special characters.
+func Glob(dir, pattern string) (found []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if match, _ := filepath.Match(pattern, e.Name()); match {
+			found = append(found, filepath.Join(dir, e.Name()))
+		}
+	}
+	return found
+}
 
 // Token returns a random text that is chosen once for each directory of host state and stored there. Our lock file
 // on an index contains the token, which shows after a crash at any moment that the lock is ours.
@@ -115,11 +145,7 @@ func Token(dir string) (string, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	var b [16]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	text := "airlock " + hex.EncodeToString(b[:]) + "\n"
+	text := "airlock " + rand.Text() + "\n"
 	return text, WriteFile(TokenPath(dir), []byte(text), 0o600)
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,6 +53,31 @@ func (r *Repository) PastBesides(ctx context.Context, branch, prefix string) ([]
 		}
 	}
 	return oids(ids.String()), err
+}
+
+// reflogTail is how much of the end of a reflog is read for its newest entry.
+const reflogTail = 8 << 10
+
+// LastMoved reports whether the newest entry in the reflog of a branch moved it to a commit, with a message that begins with a
+// prefix. It reads the file of the reflog itself, and reports false if there is none, as with reftable.
+func (r *Repository) LastMoved(branch string, to OID, prefix string) bool {
+	f, err := os.Open(filepath.Join(r.CommonDir, "logs", branch))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false
+	}
+	tail, err := io.ReadAll(io.NewSectionReader(f, max(0, end-reflogTail), reflogTail))
+	whole, ended := strings.CutSuffix(string(tail), "\n")
+	if err != nil || !ended {
+		return false
+	}
+	about, message, _ := strings.Cut(whole[strings.LastIndex(whole, "\n")+1:], "\t")
+	ids := strings.SplitN(about, " ", 3) // a line that does not begin here has no ids
+	return len(ids) == 3 && ids[1] == string(to) && strings.HasPrefix(message, prefix)
 }
 
 // Unreached lists the commits that are reachable from tips but not from others, children first. Commits in either

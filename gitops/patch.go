@@ -90,11 +90,14 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.to.Write(p)
 }
 
+// noIndex keeps git from reading the index, which a diff of commits needs only for attribute files that the user has removed.
+const noIndex = "GIT_INDEX_FILE=/nonexistent/index"
+
 // PatchIDs returns the stable patch-ids of commits (git-patch-id(1)). A commit without a patch, or with one that is too
 // large, is missing.
 func (g *Git) PatchIDs(ctx context.Context, commits []OID) (map[OID]string, error) {
 	ids := map[OID]string{}
-	return ids, g.patches(ctx, commits, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
+	return ids, g.With(noIndex).patches(ctx, commits, diffTree("--stdin", "-p", "--full-index"), func(_ []OID, diffs []byte) error {
 		text, err := g.patchIDs(ctx, diffs)
 		for line := range strings.Lines(text) {
 			id, commit, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -205,9 +205,17 @@ type Transaction struct {
 	stderr *Stderr
 }
 
-// PrepareRefs locks the refs at their old values. An error that wraps [ErrRefMoved] means that a ref has another
-// value, or is locked by another process.
+// PrepareRefs begins a transaction and prepares it.
 func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpdate) (*Transaction, error) {
+	t, err := g.BeginRefs(ctx, message)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.Prepare(updates)
+}
+
+// BeginRefs starts the git process of a transaction, which locks nothing before Prepare. Either Prepare or Abort must be called.
+func (g *Git) BeginRefs(ctx context.Context, message string) (*Transaction, error) {
 	if g.Dry {
 		return nil, ErrDryRun
 	}
@@ -236,6 +244,12 @@ func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpda
 	if err := t.Cmd.Start(); err != nil {
 		return nil, fmt.Errorf("git update-ref: %w", err)
 	}
+	return t, nil
+}
+
+// Prepare locks the refs at their old values. An error that wraps [ErrRefMoved] means that a ref has another value, or is locked by
+// another process. The transaction ends with any error.
+func (t *Transaction) Prepare(updates []RefUpdate) error {
 	var zero OID
 	for _, u := range updates {
 		if zero = u.New.Zero(); zero != "" {
@@ -244,17 +258,17 @@ func (g *Git) PrepareRefs(ctx context.Context, message string, updates []RefUpda
 		zero = u.Old.Zero()
 	}
 	if err := t.say("start\x00", "start: ok"); err != nil {
-		return nil, err
+		return err
 	}
 	var lines strings.Builder
 	for _, u := range updates {
 		lines.WriteString(u.line(zero))
 	}
-	err = t.say(lines.String()+"prepare\x00", "prepare: ok")
+	err := t.say(lines.String()+"prepare\x00", "prepare: ok")
 	if err != nil && !NoRoom(err) { // without room, git could not create its own lock
 		err = refused(err)
 	}
-	return t, err
+	return err
 }
 
 // refused returns the error of a transaction that git did not prepare.

@@ -188,3 +188,30 @@ func TestRefsAreThoseOfGit(t *testing.T) {
 		all("a link")
 	}
 }
+
+func TestLastMoved(t *testing.T) {
+	t.Parallel()
+	w := gitopstest.New(t)
+	a, b := w.CommitAll(gitopstest.Files{"a": "1"}), w.CommitAll(gitopstest.Files{"a": "2"})
+	const branch = "refs/heads/main"
+	expect := func(to gitops.OID, want bool) {
+		t.Helper()
+		if got := w.LastMoved(branch, to, "ours: "); got != want {
+			t.Errorf("LastMoved(%s) = %v\n%s", to, got, w.Run("reflog", "main"))
+		}
+	}
+	expect(b, false)
+	gitopstest.Check(t, w.UpdateRefs(t.Context(), "ours: back", gitops.RefUpdate{Ref: branch, Old: b, New: a}))
+	expect(a, true)
+	expect(b, false)
+	w.Run("reset", "-q", "--soft", string(b))
+	w.Run("reset", "-q", "--soft", string(a))
+	expect(a, false)
+	gitopstest.Check(t, w.UpdateRefs(t.Context(), "ours: forth", gitops.RefUpdate{Ref: branch, Old: a, New: b}))
+	expect(b, true)
+	w.Run("reflog", "expire", "--expire=all", "--all")
+	expect(b, false)
+	if w.LastMoved("refs/heads/none", b, "") {
+		t.Error("a branch without a reflog was moved")
+	}
+}

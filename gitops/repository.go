@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -85,11 +86,8 @@ type Head struct {
 
 // Branch returns the full name of the checked-out branch, empty when HEAD is detached.
 func (r *Repository) Branch(ctx context.Context) (string, error) {
-	// Where refs are files it is enough to read HEAD. With other ref storage, this file names a branch that cannot
-	// exist.
-	content, err := os.ReadFile(filepath.Join(r.GitDir, "HEAD"))
-	if ref, ok := strings.CutPrefix(string(content), "ref: "); err == nil && ok && !strings.HasSuffix(ref, "/.invalid\n") {
-		return strings.TrimSpace(ref), nil
+	if ref, ok := r.headFile(); ok {
+		return ref, nil
 	}
 	branch, err := r.Output(ctx, "symbolic-ref", "-q", "HEAD")
 	if Status(err) == 1 {
@@ -98,9 +96,28 @@ func (r *Repository) Branch(ctx context.Context) (string, error) {
 	return branch, err
 }
 
+// headFile returns the branch that the file HEAD names. Where refs are files it is enough to read HEAD. With other ref storage,
+// this file names a branch that cannot exist.
+func (r *Repository) headFile() (branch string, ok bool) { return headIn(r.GitDir) }
+
+func headIn(gitDir string) (branch string, ok bool) {
+	content, err := os.ReadFile(filepath.Join(gitDir, "HEAD"))
+	ref, ok := strings.CutPrefix(string(content), "ref: ")
+	return strings.TrimSpace(ref), err == nil && ok && !strings.HasSuffix(ref, "/.invalid\n")
+}
+
 // SymbolicRef returns the target of a branch that is a symbolic ref, empty if the branch is not one
 // (git-symbolic-ref(1)).
 func (r *Repository) SymbolicRef(ctx context.Context, branch string) (string, error) {
+	if _, files := r.headFile(); files { // a packed ref is never symbolic
+		content, err := os.ReadFile(filepath.Join(r.CommonDir, branch))
+		if target, symbolic := strings.CutPrefix(string(content), "ref: "); symbolic {
+			return strings.TrimSpace(target), nil
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+	}
 	target, err := r.Output(ctx, "symbolic-ref", "-q", branch)
 	if Status(err) == 1 {
 		return "", nil
@@ -149,8 +166,7 @@ const indexLimit = 64 << 20
 // process, since nobody tracks a workspace. Versions 2 and 3 contain each path whole (gitformat-index(5)). A later
 // version shortens paths, and a split index has more of them in another file.
 func (r *Repository) indexLacks(path string) bool {
-	shared, err := filepath.Glob(filepath.Join(GlobQuote(r.GitDir), "sharedindex.*"))
-	if err != nil || len(shared) > 0 || strings.HasSuffix(path, "/") {
+	if len(Glob(r.GitDir, "sharedindex.*")) > 0 || strings.HasSuffix(path, "/") {
 		return false
 	}
 	file := filepath.Join(r.GitDir, "index")
@@ -199,10 +215,20 @@ func (r *Repository) Heads() []string {
 	return heads
 }
 
+// mayHave reports whether a worktree with a HEAD file may have a branch checked out.
+func mayHave(head, branch string) bool {
+	if name, plain := headIn(filepath.Dir(head)); plain {
+		return name == branch
+	}
+	content, _ := os.ReadFile(head)
+	_, err := ParseOID(strings.TrimSpace(string(content)))
+	return err != nil // only git reads it
+}
+
 // Elsewhere lists the other worktrees that have a branch checked out. Git refuses that unless it is forced.
 // Worktrees whose folder no longer exists do not count.
 func (r *Repository) Elsewhere(ctx context.Context, branch string) ([]string, error) {
-	if len(r.Heads()) == 1 {
+	if !slices.ContainsFunc(r.Heads(), func(head string) bool { return head != filepath.Join(r.GitDir, "HEAD") && mayHave(head, branch) }) {
 		return nil, nil
 	}
 	lines, err := r.Records(ctx, Call{Args: []string{"worktree", "list", "--porcelain", "-z"}})

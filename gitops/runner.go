@@ -82,13 +82,14 @@ const (
 )
 
 // alwaysConfig applies to every command on the host: no hooks (a path below a device cannot contain any), no
-// fsmonitor, no gc in the middle of a landing, no remote helper.
+// fsmonitor, no gc in the middle of a landing, no remote helper, no git in the folder of a submodule for its diff.
 var alwaysConfig = []string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",
 	"gc.auto=0",
 	"maintenance.auto=false",
 	"submodule.recurse=false",
+	"diff.submodule=short",
 	"advice.graftFileDeprecated=false",
 }
 

@@ -48,12 +48,8 @@ func NoRoom(err error) bool {
 // OutOfMemory reports whether a command could not allocate memory: git reports that, or a signal ends git in a
 // library that does not.
 func OutOfMemory(e *Error) bool {
-	for _, text := range []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"} {
-		if strings.Contains(e.Stderr, text) {
-			return true
-		}
-	}
-	return false
+	said := []string{"ut of memory", "annot allocate memory", "unable to create thread", "malloc failed"}
+	return slices.ContainsFunc(said, func(text string) bool { return strings.Contains(e.Stderr, text) })
 }
 
 // lockInTheWay returns the lock that git could not take because it exists already. It is empty if git failed for

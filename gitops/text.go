@@ -34,6 +34,15 @@ func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // Raw returns the bytes as they were read. They must not be shown.
 func (t Text) Raw() string { return string(t) }
 
+// Escaped returns the escaped forms of some texts. The result is never nil.
+func Escaped(texts []string) []string {
+	escaped := make([]string, len(texts))
+	for i, t := range texts {
+		escaped[i] = Text(t).String()
+	}
+	return escaped
+}
+
 // Plain reports whether the text is shown as it is.
 func (t Text) Plain() bool { return t.String() == string(t) }
 

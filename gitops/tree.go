@@ -155,9 +155,9 @@ type Change struct {
 
 // Diff lists the paths in which two trees differ. A rename is a removal and an addition. Submodules are included
 // even if a .gitmodules file hides them.
-func (g *Git) Diff(ctx context.Context, old, new OID) ([]Change, error) {
+func (g *Git) Diff(ctx context.Context, from, to OID) ([]Change, error) {
 	records, err := g.Records(ctx, Call{Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
-		"--ignore-submodules=none", string(old), string(new)}})
+		"--ignore-submodules=none", string(from), string(to)}})
 	if err != nil {
 		return nil, err
 	}

@@ -73,8 +73,8 @@ type Tree struct {
 
 // NewTree returns the work tree at a folder.
 func NewTree(top string) Tree {
-	if real, err := filepath.EvalSymlinks(top); err == nil {
-		top = real
+	if resolved, err := filepath.EvalSymlinks(top); err == nil {
+		top = resolved
 	}
 	info, _ := os.Stat(top)
 	return Tree{filepath.Clean(top), info}

@@ -37,8 +37,9 @@ type Workspace struct {
 const Main = "refs/heads/main"
 
 const (
-	// lookTime limits the time of a read from the workspace, since there may be a FIFO in place of a ref.
-	lookTime = 4 * time.Second
+	// lookTime limits the time of a read from the workspace, since there may be an endless file in place of a ref. A git that waits for a
+	// FIFO is ended sooner.
+	lookTime = 12 * time.Second
 	// lookLimit limits the output of such a read.
 	lookLimit = 1 << 20
 	// refsLimit limits the number of listed refs.
@@ -90,7 +91,7 @@ func (w Workspace) query(ctx context.Context, args ...string) (string, error) {
 		return "", Invalidf("git %s in the workspace: %s", args[0], failed.Stderr)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "", &Invalid{Stalled: true, Reason: fmt.Sprintf(
-			"git %s in the workspace did not answer within %s (a FIFO or an endless file in .git?)", args[0], lookTime)}
+			"git %s in the workspace did not answer within %s (an endless file in .git?)", args[0], lookTime)}
 	}
 	return strings.TrimSuffix(out.String(), "\n"), err
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -18,6 +19,8 @@ type Unstashable struct {
 	Intended []string // in the index without content (git add -N)
 	// what git does not store: anything but a file or link, a folder without files, another repository
 	NotStored []string
+	Worktrees []string // those of them that are other worktrees of this repository
+	Emptied   []string // submodules that need an empty folder: other repositories after they are moved, and missing ones
 }
 
 // FindUnstashable returns which of the paths git stash does not save unchanged.
@@ -26,14 +29,21 @@ func FindUnstashable(ctx context.Context, r *gitops.Repository, paths []string) 
 		if notStored(r, p) {
 			s.NotStored = append(s.NotStored, p)
 		}
+		if worktree(r, p) {
+			s.Worktrees = append(s.Worktrees, p)
+		}
 	}
-	records, err := r.Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-z", "--"}, paths...)})
+	records, err := r.Records(ctx, gitops.Call{Args: append([]string{"ls-files", "-v", "-s", "-z", "--"}, paths...)})
 	if err != nil {
 		return s, err
 	}
 	for _, record := range records {
 		// The tag is S for skip-worktree, and in lower case for assume-unchanged.
-		tag, name, _ := strings.Cut(record, " ")
+		entry, name, _ := strings.Cut(record, "\t")
+		tag, entry, _ := strings.Cut(entry, " ")
+		if strings.HasPrefix(entry, gitops.ModeGitlink.String()+" ") && (slices.Contains(s.NotStored, name) || !r.There(name)) {
+			s.Emptied = append(s.Emptied, name)
+		}
 		if strings.EqualFold(tag, "S") {
 			s.Skipped = append(s.Skipped, name)
 		}
@@ -45,6 +55,24 @@ func FindUnstashable(ctx context.Context, r *gitops.Repository, paths []string) 
 	return s, err
 }
 
+// worktree reports whether a folder is another worktree of a repository.
+func worktree(r *gitops.Repository, path string) bool {
+	info, err := r.Lstat(filepath.Join(path, ".git"))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > pathLimit {
+		return false
+	}
+	content, err := os.ReadFile(filepath.Join(r.Top, path, ".git"))
+	return err == nil && strings.HasPrefix(string(content), "gitdir: "+filepath.Join(r.CommonDir, "worktrees")+"/")
+}
+
+// pathLimit bounds the file that names the directory of a worktree.
+const pathLimit = 8 << 10
+
+// Repository reports whether a path is the folder of another repository.
+func Repository(r *gitops.Repository, path string) bool {
+	return r.There(filepath.Join(path, ".git")) || bare(r, path)
+}
+
 func notStored(r *gitops.Repository, path string) bool {
 	info, err := r.Lstat(path)
 	if err != nil {
@@ -53,10 +81,8 @@ func notStored(r *gitops.Repository, path string) bool {
 	if !info.IsDir() {
 		return !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0
 	}
-	full := filepath.Join(r.Top, path)
-	entries, err := os.ReadDir(full)
-	_, repository := os.Lstat(filepath.Join(full, ".git"))
-	return err == nil && len(entries) == 0 || repository == nil
+	entries, err := os.ReadDir(filepath.Join(r.Top, path))
+	return err == nil && len(entries) == 0 || Repository(r, path)
 }
 
 // FreeName returns a name beside a path that no file has yet.

@@ -34,6 +34,8 @@ type guard struct {
 	staged  []string // paths that differ between the index and the commit a landing starts from
 	merge   []string // those of the staged paths that have conflicts
 	flags   bool     // whether the user told git to ignore changes of a changed path
+	whole   bool     // whether nothing is known to be staged
+	clean   bool     // whether the index and the working tree are known to have nothing else at the changed paths
 }
 
 func (g *guard) git() *gitops.Git {
@@ -54,11 +56,14 @@ func (g *guard) diffIndex(ctx context.Context, commit gitops.OID) error {
 
 // check returns a *[CollisionError] in two cases: if moving the working tree from a commit along changes would
 // overwrite one of the user's staged, unstaged, untracked or ignored changes, or if the index has conflicts, which
-// prevent any landing.
+// prevent any landing. The folder of another repository that would get a new file is such a path, too.
 func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Change) error {
 	var unstaged, hidden []string
-	looks := []func() error{func() error { return g.diffIndex(ctx, from) }}
-	if len(changes) > 0 {
+	var looks []func() error
+	if !g.whole {
+		looks = append(looks, func() error { return g.diffIndex(ctx, from) })
+	}
+	if len(changes) > 0 && !g.clean {
 		looks = append(looks,
 			func() (err error) { unstaged, err = unstagedPaths(ctx, g.git(), changes); return },
 			func() (err error) { hidden, err = g.hidden(ctx, changes); return })
@@ -92,8 +97,12 @@ func (g *guard) check(ctx context.Context, from gitops.OID, changes []gitops.Cha
 			}
 		}
 	}
-	if len(found) == 0 {
-		return nil
+	others, err := g.repositories(ctx, changes)
+	for _, p := range others {
+		found[p] = true
+	}
+	if err != nil || len(found) == 0 {
+		return err
 	}
 	return &CollisionError{slices.Sorted(maps.Keys(found))}
 }
@@ -213,6 +222,38 @@ func untracked(r *gitops.Repository, c gitops.Change, touched map[string]gitops.
 		return nil
 	}
 	return lostBelow(r, filepath.Join(r.Top, c.Path), gone)
+}
+
+// repositories lists the folders of other repositories into which new files would be written, such as another worktree below this
+// one. Git does not keep out of them, and their hooks and settings can name what an agent writes there. A bare repository with files
+// that this repository tracks belongs to it.
+func (g *guard) repositories(ctx context.Context, changes []gitops.Change) (found []string, err error) {
+	seen := map[string]bool{}
+	for _, c := range changes {
+		if !c.New.Present() || c.Old.Present() {
+			continue
+		}
+		for dir := path.Dir(c.Path); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			other := g.r.There(path.Join(dir, ".git"))
+			if !other && bare(g.r, dir) {
+				tracked, err := g.git().Records(ctx, gitops.Call{Args: []string{"ls-files", "-z", "--", dir}})
+				if err != nil {
+					return nil, err
+				}
+				other = len(tracked) == 0
+			}
+			if other {
+				found = append(found, dir)
+			}
+		}
+	}
+	return found, nil
+}
+
+// bare reports whether git would take a folder for a repository without a working tree.
+func bare(r *gitops.Repository, dir string) bool {
+	return r.There(path.Join(dir, "HEAD")) && r.There(path.Join(dir, "objects")) && r.There(path.Join(dir, "refs"))
 }
 
 // lostBelow lists the files in a folder that will not be removed before.

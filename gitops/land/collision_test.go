@@ -68,6 +68,8 @@ func TestLandRefusesToOverwrite(t *testing.T) {
 		}, gitopstest.Files{"d": "2"}, []string{"d/u"}},
 		"ignored in the folder":   {gitopstest.Files{".gitignore": "*.o\n"}, func(w *world) { w.Write(gitopstest.Files{"d/u.o": "u"}) }, gitopstest.Files{"d": gitopstest.LinkTo + "x"}, []string{"d/u.o"}},
 		"repository in the place": {gitopstest.Files{"a": "1"}, func(w *world) { w.Run("init", "-q", "sub") }, gitopstest.Files{"sub": "2"}, nil},
+		"another repository":      {gitopstest.Files{"a": "1"}, func(w *world) { w.Run("init", "-q", "d/sub") }, gitopstest.Files{"d/sub/.hooks/x": "2"}, []string{"d/sub"}},
+		"another bare one":        {gitopstest.Files{"a": "1"}, func(w *world) { w.Run("init", "-q", "--bare", "d/sub") }, gitopstest.Files{"d/sub/hooks/x": "2"}, []string{"d/sub"}},
 		"assumed unchanged":       {gitopstest.Files{"a": "1"}, func(w *world) { w.Run("update-index", "--assume-unchanged", "a"); w.Write(gitopstest.Files{"a": "u"}) }, gitopstest.Files{"a": "2"}, []string{"a"}},
 		"skipped by hand":         {gitopstest.Files{"a": "1"}, func(w *world) { w.Run("update-index", "--skip-worktree", "a"); w.Write(gitopstest.Files{"a": "u"}) }, gitopstest.Files{"a": "2"}, []string{"a"}},
 		"skipped and removed":     {gitopstest.Files{"a": "1", "b": "1"}, func(w *world) { w.Run("update-index", "--skip-worktree", "a"); w.Write(gitopstest.Files{"a": "u"}) }, gitopstest.Files{"a": gitopstest.Absent}, []string{"a"}},
@@ -97,6 +99,18 @@ func TestLandRefusesToOverwrite(t *testing.T) {
 			w.picture().equals(t, before)
 			w.NothingLeft()
 		})
+	}
+}
+
+// Test data can look like a repository.
+func TestLandIntoATrackedBareRepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	old := w.CommitAll(gitopstest.Files{"d/HEAD": "1", "d/objects/x": "1", "d/refs/x": "1"})
+	new := w.Built(old, gitopstest.Files{"d/objects/y": "2"})
+	rest()
+	if err := Land(t.Context(), w.Repository, w.landing(old, new)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -37,11 +37,12 @@ func running(top string) *CommandError {
 			continue
 		}
 		dir := "/proc/" + name
-		if !isGit(readHead(dir+"/comm", buffer)) {
+		// The folder comes first, because most processes are elsewhere, and reading a link takes one system call.
+		if n, err := syscall.Readlink(dir+"/cwd", buffer); err != nil || string(buffer[:n]) != top || !isGit(readHead(dir+"/comm", buffer)) {
 			continue
 		}
 		subcommand := severalSteps(strings.Split(string(readHead(dir+"/cmdline", buffer)), "\x00"))
-		if subcommand != "" && isUsers(dir) && linksTo(dir+"/cwd", top) {
+		if subcommand != "" && isUsers(dir) {
 			return &CommandError{PID: pid, Subcommand: subcommand}
 		}
 	}

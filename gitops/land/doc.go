@@ -20,10 +20,13 @@
 //     renaming (120 ms) and refreshing (50 ms) keep it locked for the last two.
 //
 // Git reads files that are as young as the index twice, and would not find these in our working tree.
-// So the new index is as old as the user's until git has read the files in the user's work tree.
-// Otherwise an edit in the same second would count as committed, and the next landing would overwrite
-// it. The price is room for the changed files once more. Where the host state is on another file
-// system, a file is first copied beside its destination.
+// So the new index is as old as the user's until it has the stat data of the files in the user's work
+// tree. Otherwise an edit in the same second would count as committed, and the next landing would
+// overwrite it. The landing writes that data itself, as git checkout does for its own files: git add
+// --refresh took 14 ms for three of 20,000 files, under all locks, and ran clean filters. It also makes
+// the changes in the index itself, where git update-index took 10 ms, and has git write the files by an
+// index that contains only them. An index that only git can read, such as a split one, is left to git. The price is room for the changed files once
+// more. Where the host state is on another file system, a file is first copied beside its destination.
 //
 // One git update-ref --stdin transaction holds the branch, refs/airlock/<id>/* and HEAD (git locks
 // HEAD together with the branch that it points to) from "prepare" on. Only then are branch, operations
@@ -52,7 +55,7 @@
 // middle of any git command. Nothing proves whose they are, so the user removes them, and git and
 // git-airlock name them.
 //
-// AIRLOCK_TEST_KILL=<step> kills the program at a named step of a landing. Tests do so at every step
+// AIRLOCK_TEST_KILL=<step> kills the program at a named step of a landing (package killpoint). Tests do so at every step
 // and compare the result of the recovery with the state before or after. They taught three things.
 // What enters the user's store must be whole, since git index-pack and git fast-import leave temporary
 // packs behind when their input ends too early: large packs are written by git pack-objects in a

@@ -73,8 +73,7 @@ func removeJournal(r *gitops.Repository, dir string) error {
 
 // sweep removes the prepared files of landings that a crash interrupted.
 func sweep(dir string) {
-	left, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(dir), scratchPrefix+"*"))
-	for _, name := range left {
+	for _, name := range gitops.Glob(dir, scratchPrefix+"*") {
 		_ = os.RemoveAll(name)
 	}
 	_ = os.Remove(gitops.JournalPath(dir) + ".new")

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 )
 
@@ -29,6 +31,17 @@ type CollisionError struct{ Paths []string }
 func (e *CollisionError) Error() string {
 	return fmt.Sprintf("%d paths in the way, the first is %s", len(e.Paths), gitops.Text(e.Paths[0]))
 }
+
+// The steps at which a test can kill a landing, in order (package killpoint).
+const (
+	stepPrepared = "prepared"
+	stepLocked   = "locked"
+	stepJournal  = "journal"
+	stepSwing    = "swing" // before each file
+	stepTree     = "tree"
+	stepRefs     = "refs"
+	stepIndex    = "index"
+)
 
 // Landing moves a checked-out branch, its index and its working tree from one commit to a descendant, or back to an ancestor.
 type Landing struct {
@@ -54,11 +67,14 @@ type landing struct {
 	Landing
 	r       *gitops.Repository
 	changes []gitops.Change
-	index   string // the user's index
-	scratch string // folder of the prepared files, removed with the landing
+	trees   [2]gitops.OID // of the commits; empty without an inspector
+	index   string        // the user's index
+	scratch string        // folder of the prepared files, removed with the landing
 	filters landingFilters
 	before  os.FileInfo
 	seen    map[string]os.FileInfo
+	plain   *indexFile // the user's index if the landing changes nothing but plain entries in it, or nil
+	entered *indexFile // the same with the changes, or nil
 }
 
 // next is the new index, and staged the folder of new files, ready to be renamed into place.
@@ -87,7 +103,7 @@ func Land(ctx context.Context, r *gitops.Repository, request Landing) error {
 	if err := l.prepare(ctx); err != nil {
 		return err
 	}
-	stopAt(stepPrepared)
+	killpoint.Reach(stepPrepared)
 	return l.swing(ctx)
 }
 
@@ -115,8 +131,14 @@ func (l *landing) prepare(ctx context.Context) error {
 	}
 	guard := &guard{r: l.r, copy: l.next(), filters: l.filters}
 	l.seen = lstatAll(l.r, l.changes)
+	x := readIndex(l.next(), l.r.Format, l.changes)
+	guard.clean = x != nil && x.clean(l.changes, l.seen)
+	guard.whole = x != nil && x.has(l.trees[0])
 	if err := l.collisions(ctx, guard); err != nil {
 		return err
+	}
+	if guard.clean && l.separable() {
+		l.plain = x
 	}
 	return l.build(ctx, guard.flags)
 }
@@ -130,11 +152,37 @@ func (l *landing) diff(ctx context.Context) ([]gitops.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	new, err := l.Look.Commit(ctx, l.New)
+	after, err := l.Look.Commit(ctx, l.New)
 	if err != nil {
 		return nil, err
 	}
-	return l.Look.Diff(ctx, old.Tree, new.Tree, quarantine.WithoutLimits)
+	l.trees = [2]gitops.OID{old.Tree, after.Tree}
+	return l.Look.Diff(ctx, old.Tree, after.Tree, quarantine.WithoutLimits)
+}
+
+// treesOf returns a function that returns the trees of a folder in both commits. A tree is empty if it is not known or not there.
+func (l *landing) treesOf(ctx context.Context) func(folder string) [2]gitops.OID {
+	known := map[string][2]gitops.OID{".": l.trees}
+	var find func(folder string) [2]gitops.OID
+	find = func(folder string) (found [2]gitops.OID) {
+		if trees, ok := known[folder]; ok {
+			return trees
+		}
+		above, name := find(path.Dir(folder)), path.Base(folder)
+		for i, tree := range above {
+			if tree == "" {
+				continue
+			}
+			entries, err := l.Look.Tree(ctx, tree)
+			n := slices.IndexFunc(entries, func(e gitops.TreeEntry) bool { return e.Name == name && e.Folder() })
+			if err == nil && n >= 0 {
+				found[i] = entries[n].OID
+			}
+		}
+		known[folder] = found
+		return found
+	}
+	return find
 }
 
 // collisions distinguishes a collision with the user's work from the state in the middle of a git command. The
@@ -174,16 +222,20 @@ func (l *landing) swing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tx, err := l.r.BeginRefs(ctx, l.Message) // git starts while the index is locked
+	if err != nil {
+		return err
+	}
 	lock := l.index + ".lock"
 	if err := token.lock(lock, func() error { return unhindered(l.r) }); err != nil {
+		tx.Abort()
 		return err
 	}
 	defer token.unlock(lock)
-	stopAt(stepLocked)
+	killpoint.Reach(stepLocked)
 	// Git moves the refs in this order. Recovery depends on whether the branch has moved.
 	updates := slices.Concat(l.First, []gitops.RefUpdate{{Ref: l.Branch, Old: l.Old, New: l.New}}, l.Refs)
-	tx, err := l.r.PrepareRefs(ctx, l.Message, updates)
-	if err != nil {
+	if err := tx.Prepare(updates); err != nil {
 		return err
 	}
 	// HEAD is locked now as well, since git locks HEAD together with the branch that it points to.
@@ -198,7 +250,7 @@ func (l *landing) swing(ctx context.Context) error {
 		tx.Abort()
 		return err
 	}
-	stopAt(stepJournal)
+	killpoint.Reach(stepJournal)
 	// From here on the landing is finished or taken back, even if the context is cancelled.
 	if err := l.commit(ctx, tx); err != nil {
 		return l.mend(context.WithoutCancel(ctx), err)
@@ -221,24 +273,25 @@ func (l *landing) absent() []gitops.AnyName {
 // commit moves files, refs and index, in this order. After a crash, the journal is used to undo the files if the
 // refs have not moved, and to finish the index if they have. ctx ends only the refresh.
 func (l *landing) commit(ctx context.Context, tx *gitops.Transaction) error {
-	if err := moveIn(l.r, l.changes, l.scratch, l.staged()); err != nil {
+	placed, err := moveIn(l.r, l.changes, l.scratch, l.staged())
+	if err != nil {
 		tx.Abort()
 		return fmt.Errorf("update the working tree: %w", err)
 	}
-	stopAt(stepTree)
-	if err := refresh(ctx, l.r, l.next(), l.changes, l.filters); err != nil {
+	killpoint.Reach(stepTree)
+	if err := refresh(ctx, l.r, l.next(), l.entered, l.changes, l.filters, placed); err != nil {
 		tx.Abort()
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("move %s: %w", l.Branch, err)
 	}
-	stopAt(stepRefs)
+	killpoint.Reach(stepRefs)
 	inherit(l.next(), l.r.GitDir)
 	if err := os.Rename(l.next(), l.index); err != nil {
 		return fmt.Errorf("replace the index: %w", err)
 	}
-	stopAt(stepIndex)
+	killpoint.Reach(stepIndex)
 	return nil
 }
 

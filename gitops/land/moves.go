@@ -15,52 +15,54 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 )
 
 // moveIn updates the working tree. It first removes files, so that a folder can become a file, and then renames
-// files from staging. Each rename is atomic.
-func moveIn(r *gitops.Repository, changes []gitops.Change, scratch, staging string) error {
+// files from staging. Each rename is atomic. It returns the files as they were renamed.
+func moveIn(r *gitops.Repository, changes []gitops.Change, scratch, staging string) (placed map[string]os.FileInfo, err error) {
+	placed = make(map[string]os.FileInfo, len(changes))
 	for _, c := range changes {
 		if c.Old.Present() && !c.New.Present() {
-			stopAt(stepSwing)
+			killpoint.Reach(stepSwing)
 			if err := removeFile(r, c); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	for _, c := range changes {
 		if c.New.Present() {
-			if err := moveOne(r, c, scratch, filepath.Join(staging, c.Path)); err != nil {
-				return err
+			if placed[c.Path], err = moveOne(r, c, scratch, filepath.Join(staging, c.Path)); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return placed, nil
 }
 
-// moveOne moves one new or changed file into its place.
-func moveOne(r *gitops.Repository, c gitops.Change, scratch, from string) error {
+// moveOne moves one new or changed file into its place, and returns the file as it was renamed, or nil.
+func moveOne(r *gitops.Repository, c gitops.Change, scratch, from string) (os.FileInfo, error) {
 	to := filepath.Join(r.Top, c.Path)
 	if c.New.Gitlink() {
-		stopAt(stepSwing)
+		killpoint.Reach(stepSwing)
 		// A file is replaced by the folder of a submodule.
 		if c.Old.Present() && !c.Old.Gitlink() {
 			if err := removeFile(r, c); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return os.MkdirAll(to, 0o777)
+		return nil, os.MkdirAll(to, 0o777)
 	}
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil // outside a sparse checkout
+		return nil, nil // outside a sparse checkout
 	}
-	stopAt(stepSwing)
+	killpoint.Reach(stepSwing)
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return err
+		return nil, err
 	}
 	if info, err := os.Lstat(to); err == nil && info.IsDir() {
 		if err := removeEmptyFolders(to); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	return moveFile(from, to, waitingName(scratch))
@@ -111,19 +113,21 @@ func notThere(err error) bool {
 // scratch folder.
 func waitingName(scratch string) string { return "." + filepath.Base(scratch) }
 
-// moveFile renames a file. Across file systems it first copies the file to a name beside the target.
-func moveFile(from, to, waiting string) error {
+// moveFile renames a file, and returns it as it was then. Across file systems it first copies the file to a name beside the target.
+func moveFile(from, to, waiting string) (os.FileInfo, error) {
 	inherit(from, filepath.Dir(to))
 	touch(from)
+	placed, _ := os.Lstat(from)
 	err := os.Rename(from, to)
 	if !errors.Is(err, syscall.EXDEV) {
-		return err
+		return placed, err
 	}
 	beside := filepath.Join(filepath.Dir(to), waiting)
 	if err := gitops.CopyFile(from, beside); err != nil {
-		return err
+		return nil, err
 	}
-	return os.Rename(beside, to)
+	placed, _ = os.Lstat(beside)
+	return placed, os.Rename(beside, to)
 }
 
 // touch sets the time of a file to now, when the file becomes visible. Build outputs that are compared with it may
@@ -158,10 +162,24 @@ func sweepWaiting(r *gitops.Repository, scratch string, changes []gitops.Change)
 // never end.
 const refreshTime = 10 * time.Second
 
-// refresh writes the stat data of the changed paths into an index. Git runs clean filters for that. Missing stat
-// data only makes the user's next git status read the file. So a refresh that takes too long, or is interrupted,
-// ends without an error.
-func refresh(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
+// refresh writes the stat data of the changed paths into an index, and the index to the disk. x is the new index, if the landing has made it
+// in memory. placed are the files as the landing has renamed them, or nil.
+func refresh(ctx context.Context, r *gitops.Repository, index string, x *indexFile, changes []gitops.Change, filters landingFilters, placed map[string]os.FileInfo) error {
+	if x == nil && placed != nil {
+		x = readIndex(index, r.Format, changes)
+	}
+	if x != nil {
+		return x.stamp(r, index, changes, placed)
+	}
+	if err := refreshByGit(ctx, r, index, changes, filters); err != nil {
+		return err
+	}
+	return gitops.SyncPath(index)
+}
+
+// refreshByGit does so with git, which runs clean filters. Missing stat data only makes the user's next git status
+// read the file. So a refresh that takes too long, or is interrupted, ends without an error.
+func refreshByGit(ctx context.Context, r *gitops.Repository, index string, changes []gitops.Change, filters landingFilters) error {
 	g := r.Durable().Configured(filters.config...).With("GIT_INDEX_FILE=" + index)
 	var kept []gitops.Change
 	for _, c := range changes {

@@ -191,7 +191,7 @@ func (c *recovery) forwardIndex(ctx context.Context) error {
 	if err := enter(ctx, g, rest, c.New.Zero()); err != nil {
 		return err
 	}
-	if err := refresh(ctx, c.r, next, c.changes, c.filters); err != nil {
+	if err := refresh(ctx, c.r, next, nil, c.changes, c.filters, nil); err != nil {
 		return err
 	}
 	return os.Rename(next, index)
@@ -249,7 +249,8 @@ func (c *recovery) move(ctx context.Context, commit gitops.OID, changes []gitops
 	if err != nil {
 		return err
 	}
-	return moveIn(c.r, changes, c.scratch, tree)
+	_, err = moveIn(c.r, changes, c.scratch, tree)
+	return err
 }
 
 // moved returns the set of changed paths at which the user's index differs from its state before the landing.

@@ -22,7 +22,7 @@ func (l *landing) build(ctx context.Context, flags bool) error {
 	if err := os.Mkdir(l.staged(), 0o700); err != nil {
 		return err
 	}
-	g := stagingGit(l.r, l.next(), l.staged(), l.filters)
+	g := stagingGit(l.r, l.next(), l.staged(), l.filters).Configured("core.fsync=none") // refresh syncs the index
 	way := l.byTrees
 	if !flags && l.separable() {
 		way = l.byEntries
@@ -92,7 +92,18 @@ func (l *landing) separable() bool {
 	return err == nil && !sparse && !slices.ContainsFunc(l.changes, func(c gitops.Change) bool { return path.Base(c.Path) == ".gitattributes" })
 }
 
+// byEntries makes the new index from the user's, in memory if that is possible.
 func (l *landing) byEntries(ctx context.Context, g *gitops.Git) error {
+	if x := l.plain; x != nil {
+		if small := x.small(l.changes); x.enter(l.changes, l.treesOf(ctx)) {
+			l.entered = x
+			name := filepath.Join(l.scratch, "small")
+			if err := os.WriteFile(name, small, 0o600); err != nil {
+				return err
+			}
+			return checkoutIndex(ctx, g.With("GIT_INDEX_FILE="+name), present(l.changes))
+		}
+	}
 	if err := enter(ctx, g, l.changes, l.New.Zero()); err != nil {
 		return err
 	}

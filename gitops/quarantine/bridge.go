@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -25,8 +26,9 @@ type Bridge struct {
 	handover   *Handover
 	merger     merger // nil if git does every merge
 	made       map[gitops.OID]object
-	kept       int // the number of objects in made that are also in the store
-	held       int // the size of made in bytes
+	kept       int          // the number of objects in made that are also in the store
+	held       int          // the size of made in bytes
+	merged     []gitops.OID // trees in made that git must have before it merges again, signs or compares
 }
 
 // Bridge creates a bridge between the quarantine and a repository. dir is a folder for the bridge in the host state.
@@ -101,13 +103,41 @@ func (b *Bridge) writeLoose(id gitops.OID, kind string, content []byte) error {
 	return os.WriteFile(filepath.Join(dir, string(id[2:])), looseObject(kind, content), 0o600)
 }
 
+// makeMerged creates a tree of a merge that was made in process. Git needs it only if it makes one of the next merges, or signs.
+func (b *Bridge) makeMerged(content []byte) gitops.OID {
+	id := b.Make("tree", content)
+	b.merged = append(b.merged, id)
+	return id
+}
+
+// writeMerged writes the trees of earlier merges to the bridge's store.
+func (b *Bridge) writeMerged() error {
+	for _, id := range b.merged {
+		if o, held := b.made[id]; held {
+			if err := b.writeLoose(id, o.kind, o.content); err != nil {
+				return err
+			}
+		}
+	}
+	b.merged = nil
+	return nil
+}
+
+// ShowTrees is [gitops.Git.ShowTrees], also for trees of merges.
+func (b *Bridge) ShowTrees(ctx context.Context, out io.Writer, colour bool, limit int64, from, to gitops.OID) error {
+	if err := b.writeMerged(); err != nil {
+		return err
+	}
+	return b.Git.ShowTrees(ctx, out, colour, limit, from, to)
+}
+
 // flush writes the new objects to the bridge's store, where git finds them.
 func (b *Bridge) flush(ctx context.Context) error {
 	if b.kept == len(b.made) {
 		return nil
 	}
 	objects := slices.Collect(maps.Values(b.made))
-	if err := storePack(ctx, b.Git, bytes.NewReader(packOf(b.outer.Format, objects)), len(objects) <= packedHere); err != nil {
+	if err := storePack(ctx, b.Git, b.outer.Format, objects, len(objects) <= packedHere); err != nil {
 		return err
 	}
 	b.kept = len(objects)
@@ -177,10 +207,11 @@ type merger interface {
 	close() error
 }
 
-// synthetic stores a commit that is used only here, without starting a process for it. A merge needs three of them.
+// synthetic stores a commit that is used only here, without starting a process for it, and the trees of earlier merges. A merge
+// needs three of them.
 func (b *Bridge) synthetic(tree gitops.OID, parents ...gitops.OID) (gitops.OID, error) {
 	const nobody = "nobody <nobody@localhost> 0 +0000"
 	content := gitops.Commit{Tree: tree, Parents: parents, Author: nobody, Committer: nobody}.Bytes()
 	id := gitops.HashObject(b.outer.Format, "commit", content)
-	return id, b.writeLoose(id, "commit", content)
+	return id, errors.Join(b.writeMerged(), b.writeLoose(id, "commit", content))
 }

@@ -10,8 +10,8 @@
 // and has no alternates. The base commit is stored in it as well, and the file shallow names that
 // commit. An agent may name any object, but only exported objects and those of the snapshot count:
 // with the outer store as an alternate, a tree entry with the id of a private blob would be "complete"
-// and land. Because of the shallow boundary, outer-ready commits, which have the base as their parent,
-// are built, walked and packed inside the quarantine, before anything enters the user's store.
+// and land. Because of the shallow boundary, built commits, which have the base as their parent,
+// are made, walked and packed inside the quarantine, before anything enters the user's store.
 //
 // Sizes are computed before anything is listed, once for each tree and each pair of trees: a kilobyte of
 // nested empty folders describes 10^10 paths and is held after 1.3 s in 20 MB. If an export takes
@@ -35,7 +35,7 @@
 //
 // Our own code reads the index of a pack, because go-git reads all of it before it finds one object: 2 ms for 20,000 objects.
 //
-// # Packs, notes and the index
+// # Packs and notes
 //
 // Git has no command that stores many finished objects: hash-object -w needs one process for each, and
 // fast-import makes commits itself. So a pack writer of 40 lines passes objects to unpack-objects or
@@ -53,9 +53,6 @@
 //   - New commits and notes stay in memory until they are copied together.
 //   - Notes trees are written here, with subfolders as git reads them beyond 256 notes. git
 //     fast-import reads all existing notes first; this costs the same with 5,000 notes as with none.
-//   - Changes enter the index by update-index and checkout-index, unless the checkout is sparse,
-//     attributes change or the user hid a path. read-tree -m reads both trees whole: 28 ms of
-//     processor time for 20,000 files, instead of 7.
 //   - Independent reads run at the same time, and many commits are judged on all processors.
 //   - Nothing grows with the number of landed commits: the ledger stays in memory while its file is
 //     unchanged, and the quarantine's packs are joined geometrically, after the landing.

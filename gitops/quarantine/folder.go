@@ -188,8 +188,7 @@ func (s *objectFolder) list() bool {
 	}
 	s.close()
 	s.listed = info.ModTime()
-	names, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(folder), "pack-*.idx"))
-	for _, name := range names {
+	for _, name := range gitops.Glob(folder, "pack-*.idx") {
 		if p, err := openPack(name); err == nil {
 			s.packs = append(s.packs, p)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +39,7 @@ func (b *Bridge) Give(ctx context.Context, look *Inspector, tip gitops.OID, know
 	if err != nil {
 		return err
 	}
-	name, err := b.handover.install(base)
+	name, err := b.handover.install(ctx, base)
 	if err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func (b *Bridge) Again(ctx context.Context, tip gitops.OID, known []gitops.OID) 
 	if err != nil {
 		return err
 	}
-	name, err := b.handover.install(base)
+	name, err := b.handover.install(ctx, base)
 	if err != nil {
 		return err
 	}
@@ -77,12 +76,13 @@ func (b *Bridge) packListed(ctx context.Context, look *Inspector, names []gitops
 	if len(objects) < len(names) {
 		return b.pack(ctx, names)
 	}
-	base := filepath.Join(b.handover.dir, "new")
-	content := packOf(b.outer.Format, objects)
-	if err := writeNew(base+".pack", content); err != nil {
+	pack, at := packOf(b.outer.Format, objects)
+	index, err := indexOf(b.outer.Format, pack, at, objects, names)
+	if err != nil {
 		return "", err
 	}
-	return base, b.Change(ctx, gitops.Call{Args: []string{"index-pack", base + ".pack"}, Stdout: io.Discard, Apart: true})
+	base := filepath.Join(b.handover.dir, "new")
+	return base, errors.Join(writeNew(base+".pack", pack), writeNew(base+".idx", index))
 }
 
 // packedHere is the maximum number of objects that are packed in process.

@@ -64,13 +64,17 @@ func (h *Handover) newName() string {
 }
 
 // install moves the pack base, a path in h.dir without extension, into the outer store and returns its new name.
-func (h *Handover) install(base string) (name string, err error) {
+func (h *Handover) install(ctx context.Context, base string) (name string, err error) {
 	name = h.newName()
 	store := h.store()
 	if err := os.MkdirAll(store, 0o777); err != nil {
 		return "", err
 	}
-	if err := h.place(h.file, filepath.Join(store, name+".keep")); err != nil {
+	with, err := h.outer.Sharing(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := h.place(with, h.file, filepath.Join(store, name+".keep")); err != nil {
 		return "", err
 	}
 	for _, ext := range installed {
@@ -80,7 +84,7 @@ func (h *Handover) install(base string) (name string, err error) {
 			continue
 		}
 		if err == nil {
-			err = h.place(from, filepath.Join(store, name+ext))
+			err = h.place(with, from, filepath.Join(store, name+ext))
 		}
 		if err != nil {
 			return "", err
@@ -95,10 +99,9 @@ func (h *Handover) half(name string) string {
 	return filepath.Join(h.store(), strings.ReplaceAll(strings.TrimSpace(h.mark), " ", "-")+"-"+name)
 }
 
-// place links or copies a file of the host state into the outer store. Everyone who may read the store can read the
-// file.
-func (h *Handover) place(from, to string) error {
-	if err := h.share(from); err != nil {
+// place links or copies a file of the host state into the outer store, with the permissions of a file that git makes.
+func (h *Handover) place(with gitops.Sharing, from, to string) error {
+	if err := h.share(with, from); err != nil {
 		return err
 	}
 	err := os.Link(from, to)
@@ -118,7 +121,7 @@ func (h *Handover) place(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = errors.Join(h.share(half), os.Rename(half, to))
+		err = errors.Join(h.share(with, half), os.Rename(half, to))
 	}
 	if err != nil {
 		_ = os.Remove(half)
@@ -126,15 +129,20 @@ func (h *Handover) place(from, to string) error {
 	return err
 }
 
-// share gives a pack's file the group and permissions of a shared repository (core.sharedRepository in
-// git-config(1)), where files inherit the group of the folder.
-func (h *Handover) share(name string) error {
+// share gives a pack's file the permissions of a shared repository, and its group where files inherit the group of the folder.
+func (h *Handover) share(with gitops.Sharing, name string) error {
 	folder, err := os.Stat(h.store())
-	if err != nil || folder.Mode()&fs.ModeSetgid == 0 {
+	if err != nil {
 		return err
 	}
-	_ = os.Chown(name, -1, groupOf(folder)) // a group that is not the user's cannot be given away
-	return os.Chmod(name, 0o400|folder.Mode().Perm()&0o044)
+	file, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if folder.Mode()&fs.ModeSetgid != 0 {
+		_ = os.Chown(name, -1, groupOf(folder)) // a group that is not the user's cannot be given away
+	}
+	return os.Chmod(name, with.Mode(file.Mode().Perm()))
 }
 
 // prove reads the index of an installed pack from the store and returns an error if an object is not in it.
@@ -168,15 +176,13 @@ func (h *Handover) Release() error {
 		return nil
 	}
 	var errs []error
-	left, _ := filepath.Glob(gitops.GlobQuote(h.half("")) + "*")
-	unfinished, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(h.dir), "*"))
-	for _, name := range unfinished {
+	left := gitops.Glob(filepath.Dir(h.half("")), filepath.Base(h.half(""))+"*")
+	for _, name := range gitops.Glob(h.dir, "*") {
 		if !there(strings.TrimSuffix(name, filepath.Ext(name))+".idx") || strings.HasPrefix(filepath.Base(name), "new") {
 			left = append(left, name)
 		}
 	}
-	keeps, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(h.store()), "*.keep"))
-	for _, keep := range keeps {
+	for _, keep := range gitops.Glob(h.store(), "*.keep") {
 		if !h.kept(keep) {
 			continue
 		}
@@ -218,7 +224,7 @@ func (h *Handover) Heal(ctx context.Context, base gitops.OID, refs ...string) (a
 	for _, name := range gone {
 		if whole {
 			err = h.forget(name)
-		} else if _, err = h.install(filepath.Join(h.dir, name)); err == nil {
+		} else if _, err = h.install(ctx, filepath.Join(h.dir, name)); err == nil {
 			again++
 		}
 		if err != nil {

@@ -142,6 +142,7 @@ func TestHandoverByCopy(t *testing.T) {
 	packs := filepath.Join(i.outer.CommonDir, "objects", "pack")
 	gitopstest.Check(t, os.RemoveAll(packs))
 	gitopstest.Check(t, os.Chmod(elsewhere, 0o750|os.ModeSetgid))
+	i.outer.Run("config", "core.sharedRepository", "0640")
 	gitopstest.Check(t, os.Symlink(elsewhere, packs))
 	tip := i.CommitAll(gitopstest.Files{"a": "2"})
 	i.receive(tip, i.root)

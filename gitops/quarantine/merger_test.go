@@ -182,3 +182,28 @@ func BenchmarkMerge(b *testing.B) {
 		})
 	}
 }
+
+// Git merges and patches on a tree that a merge in process has made.
+func TestMergeOnAMerge(t *testing.T) {
+	t.Parallel()
+	f := &mergeFixture{newInner(t, gitopstest.Files{"a": "1\n", "b": "1\n", "d/lines": mergeLines})}
+	b := f.bridges(t)["merger"]
+	on := f.outer.At("refs/heads/main")
+	first := Merge{f.tree(t, on, nil), f.tree(t, on, gitopstest.Files{"a": "2\n", "d/n": "n\n"}), f.tree(t, on, gitopstest.Files{"b": "2\n", "d/lines": "first\n" + mergeLines})}
+	ours, conflicts, err := b.Merge(t.Context(), first)
+	gitopstest.Check(t, err)
+	theirs := f.tree(t, on, gitopstest.Files{"d/lines": mergeLines + "last\n"})
+	got, more, err := b.Merge(t.Context(), Merge{first.Base, ours, theirs})
+	gitopstest.Check(t, err)
+	want := f.tree(t, on, gitopstest.Files{"a": "2\n", "b": "2\n", "d/n": "n\n", "d/lines": "first\n" + mergeLines + "last\n"})
+	if got != want || conflicts != nil || more != nil {
+		t.Errorf("tree %s, want %s; conflicts %q, %q", got, want, conflicts, more)
+	}
+	again, _, err := b.Merge(t.Context(), Merge{first.Base, ours, f.tree(t, on, gitopstest.Files{"e/e": "e\n"})})
+	gitopstest.Check(t, err)
+	patched, err := b.Patch(t.Context(), first.Base, theirs, again)
+	gitopstest.Check(t, err)
+	if want := f.tree(t, on, gitopstest.Files{"a": "2\n", "b": "2\n", "d/n": "n\n", "e/e": "e\n", "d/lines": "first\n" + mergeLines + "last\n"}); patched != want {
+		t.Errorf("the patch made %s, want %s", patched, want)
+	}
+}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
-	"github.com/git-airlock/git-airlock/gitops/inner"
 )
 
 // storeTree stores a tree object in a file of an object folder and returns its name.
@@ -103,9 +102,7 @@ type layer struct {
 // Overlay returns the files that one tree has and another one does not have. look is an inspector of the bridge.
 func (b *Bridge) Overlay(ctx context.Context, look *Inspector, whole, part gitops.OID) (*Overlay, error) {
 	o := &Overlay{objects: look, dir: b.dir, format: b.outer.Format, files: &layer{}}
-	const any = 1 << 40 // no limit, because the tree is the user's
-	limits := inner.Limits{Paths: any, Path: any, Component: any, Depth: any}
-	changes, err := o.objects.Diff(ctx, part, whole, limits)
+	changes, err := o.objects.Diff(ctx, part, whole, WithoutLimits) // the tree is the user's
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ const signingTime = time.Minute
 // gpg.format and gpg.program in the user's configuration. Except for the signature, the commit is the given one. A
 // commit that git would not write unchanged is an [inner.Invalid].
 func (b *Bridge) Sign(ctx context.Context, c gitops.Commit) (gitops.OID, error) {
+	if err := b.writeMerged(); err != nil {
+		return "", err
+	}
 	args := []string{"commit-tree", "-S"}
 	for _, p := range c.Parents {
 		args = append(args, "-p", string(p))

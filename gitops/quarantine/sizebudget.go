@@ -48,14 +48,14 @@ func (i *Inspector) sizeBudget(most, depth int64) *sizeBudget {
 }
 
 // change returns the list size of the differences between two trees. One of them may be missing.
-func (s *sizeBudget) change(ctx context.Context, old, new gitops.OID, depth int64) (listSize, error) {
-	if w, ok := s.known[[2]gitops.OID{old, new}]; ok || old == new {
+func (s *sizeBudget) change(ctx context.Context, from, to gitops.OID, depth int64) (listSize, error) {
+	if w, ok := s.known[[2]gitops.OID{from, to}]; ok || from == to {
 		return w, nil
 	}
 	if depth > s.depth {
-		return listSize{}, tooDeep(max(old, new), s.depth)
+		return listSize{}, tooDeep(max(from, to), s.depth)
 	}
-	before, after, err := s.objects.both(ctx, old, new)
+	before, after, err := s.objects.both(ctx, from, to)
 	if err != nil {
 		return listSize{}, err
 	}
@@ -80,17 +80,17 @@ func (s *sizeBudget) change(ctx context.Context, old, new gitops.OID, depth int6
 			return sum, err
 		}
 	}
-	s.known[[2]gitops.OID{old, new}] = sum
+	s.known[[2]gitops.OID{from, to}] = sum
 	return sum, nil
 }
 
 // both reads two trees. One of them may be missing.
-func (i *Inspector) both(ctx context.Context, old, new gitops.OID) (before, after []gitops.TreeEntry, err error) {
-	if old != "" {
-		before, err = i.Tree(ctx, old)
+func (i *Inspector) both(ctx context.Context, from, to gitops.OID) (before, after []gitops.TreeEntry, err error) {
+	if from != "" {
+		before, err = i.Tree(ctx, from)
 	}
-	if err == nil && new != "" {
-		after, err = i.Tree(ctx, new)
+	if err == nil && to != "" {
+		after, err = i.Tree(ctx, to)
 	}
 	return before, after, err
 }

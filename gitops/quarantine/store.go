@@ -154,7 +154,7 @@ func (q *Store) StoreCommit(ctx context.Context, c gitops.Commit) (gitops.OID, e
 }
 
 func (q *Store) store(ctx context.Context, content []byte) (gitops.OID, error) {
-	return gitops.HashObject(q.Format, "commit", content), storePack(ctx, q.Git, bytes.NewReader(packOf(q.Format, []object{{"commit", content}})), true)
+	return gitops.HashObject(q.Format, "commit", content), storePack(ctx, q.Git, q.Format, []object{{"commit", content}}, true)
 }
 
 // Receive stores a pack. While it is read, the hashes, fsck rules and path rules of every object are checked
@@ -171,8 +171,7 @@ func (q *Store) Receive(ctx context.Context, pack io.Reader, limits inner.Limits
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return inner.TookTooLong(limits)
 	}
-	var failed *gitops.Error
-	if errors.As(err, &failed) && !gitops.NoRoom(err) {
+	if failed, ok := errors.AsType[*gitops.Error](err); ok && !gitops.NoRoom(err) {
 		if gitops.OutOfMemory(failed) {
 			return inner.Beyondf("reading the new commits and files takes more memory than airlock.limit.memory allows (%d bytes)", limits.Memory)
 		}
@@ -188,8 +187,7 @@ func (q *Store) Receive(ctx context.Context, pack io.Reader, limits inner.Limits
 // killed. Otherwise many such packs could fill the disk. No git process may be running in the quarantine.
 func (q *Store) Sweep() {
 	for _, temporary := range []string{"tmp_*", ".tmp-*"} {
-		left, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", temporary))
-		for _, name := range left {
+		for _, name := range gitops.Glob(filepath.Join(q.Dir, "objects", "pack"), temporary) {
 			_ = os.Remove(name)
 		}
 	}
@@ -198,8 +196,7 @@ func (q *Store) Sweep() {
 // Size returns the bytes of all packs, and so of everything that was ever received. It does not count a pack that is
 // being received: that pack may be refused, or its objects may already be here.
 func (q *Store) Size() (bytes int64) {
-	packs, _ := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", "pack-*"))
-	for _, name := range packs {
+	for _, name := range gitops.Glob(filepath.Join(q.Dir, "objects", "pack"), "pack-*") {
 		if info, err := os.Lstat(name); err == nil {
 			bytes += info.Size()
 		}
@@ -214,9 +211,8 @@ const packsKept = 20
 // Tidy keeps the number of packs small after many exports. Its cost hardly depends on the existing objects, because
 // each remaining pack has at least twice as many objects as all smaller ones. No object is removed.
 func (q *Store) Tidy(ctx context.Context) error {
-	packs, err := filepath.Glob(filepath.Join(gitops.GlobQuote(q.Dir), "objects", "pack", "*.pack"))
-	if err != nil || len(packs) <= packsKept {
-		return err
+	if len(gitops.Glob(filepath.Join(q.Dir, "objects", "pack"), "*.pack")) <= packsKept {
+		return nil
 	}
 	return q.Change(ctx, gitops.Call{Args: []string{"repack", "--geometric=2", "-d", "-q", "--window=0"}, Stdout: io.Discard})
 }

@@ -12,18 +12,18 @@ import (
 // Diff lists the paths in which two trees differ, as [gitops.Git.Diff] does, but without starting a process. An empty
 // name is the empty tree. If there are more changes or deeper trees than the limits allow, the error is an
 // [inner.Invalid]: trees that share their folders can describe more paths than can be listed.
-func (i *Inspector) Diff(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
-	return i.diff(ctx, &treeDiff{objects: i, limits: limits, tree: new}, old, new)
+func (i *Inspector) Diff(ctx context.Context, from, to gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
+	return i.diff(ctx, &treeDiff{objects: i, limits: limits, tree: to}, from, to)
 }
 
 // DiffStrict is like [Inspector.Diff]. In addition, a mode that git does not write is an [inner.Invalid], unless the
 // old tree has the same mode there.
-func (i *Inspector) DiffStrict(ctx context.Context, old, new gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
-	return i.diff(ctx, &treeDiff{objects: i, limits: limits, tree: new, strict: true}, old, new)
+func (i *Inspector) DiffStrict(ctx context.Context, from, to gitops.OID, limits inner.Limits) ([]gitops.Change, error) {
+	return i.diff(ctx, &treeDiff{objects: i, limits: limits, tree: to, strict: true}, from, to)
 }
 
-func (i *Inspector) diff(ctx context.Context, d *treeDiff, old, new gitops.OID) ([]gitops.Change, error) {
-	if err := d.folder(ctx, "", old, new, 0); err != nil {
+func (i *Inspector) diff(ctx context.Context, d *treeDiff, from, to gitops.OID) ([]gitops.Change, error) {
+	if err := d.folder(ctx, "", from, to, 0); err != nil {
 		return nil, err
 	}
 	// As in git, a file sorts before the folder of the same name in a tree, and after it in a list of paths.
@@ -42,11 +42,11 @@ type treeDiff struct {
 }
 
 // folder compares two folders at a path. One of them may be missing.
-func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID, depth int64) error {
+func (d *treeDiff) folder(ctx context.Context, path string, from, to gitops.OID, depth int64) error {
 	if depth > d.limits.Depth {
 		return inner.Beyondf("tree %s has folders deeper than airlock.limit.depth allows (%d), at \"%s\"", d.tree, d.limits.Depth, gitops.Text(path))
 	}
-	before, after, err := d.objects.both(ctx, old, new)
+	before, after, err := d.objects.both(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -59,27 +59,27 @@ func (d *treeDiff) folder(ctx context.Context, path string, old, new gitops.OID,
 }
 
 // entry compares two entries of the same name. One of them may be missing. Both are folders, or none is.
-func (d *treeDiff) entry(ctx context.Context, path string, old, new gitops.TreeEntry, depth int64) error {
-	name := max(old.Name, new.Name)
+func (d *treeDiff) entry(ctx context.Context, path string, from, to gitops.TreeEntry, depth int64) error {
+	name := max(from.Name, to.Name)
 	switch {
-	case d.strict && new.RawMode != "" && !gitops.ProperMode(new.RawMode):
+	case d.strict && to.RawMode != "" && !gitops.ProperMode(to.RawMode):
 		return inner.Invalidf("the path \"%s\" has the mode %s, which git does not write (it takes it for %s); to write one that it does: git add, git commit",
-			gitops.Text(path), gitops.Text(new.RawMode[:min(len(new.RawMode), 20)]), new.Mode)
-	case old.Entry == new.Entry:
+			gitops.Text(path), gitops.Text(to.RawMode[:min(len(to.RawMode), 20)]), to.Mode)
+	case from.Entry == to.Entry:
 		return nil
 	case int64(len(path)) > d.limits.Path:
 		return inner.Beyondf("tree %s has a path of %d bytes, more than airlock.limit.path allows (%d): \"%s\"", d.tree, len(path), d.limits.Path, gitops.Text(path))
 	case int64(len(name)) > d.limits.Component:
 		return tooLong(d.limits, d.tree, name)
-	case old.Folder() || new.Folder():
+	case from.Folder() || to.Folder():
 		if d.sum.add(listSize{folders: 1}, int64(len(path)), d.limits.Paths) != nil {
 			return tooManyChanges(d.limits, d.tree)
 		}
-		return d.folder(ctx, path+"/", old.OID, new.OID, depth+1)
+		return d.folder(ctx, path+"/", from.OID, to.OID, depth+1)
 	case d.sum.add(listSize{files: 1}, int64(len(path)), d.limits.Paths) != nil:
 		return tooManyChanges(d.limits, d.tree)
 	}
-	d.changes = append(d.changes, gitops.Change{Path: path, Old: old.Entry, New: new.Entry})
+	d.changes = append(d.changes, gitops.Change{Path: path, Old: from.Entry, New: to.Entry})
 	return nil
 }
 

@@ -1,0 +1,235 @@
+package land
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// maxNamed is the largest length of a path that the flags of an entry can have.
+const maxNamed = 0xfff
+
+// entryOf returns an entry of version 2 or 3 without stat data.
+func (x *indexFile) entryOf(name string, e gitops.Entry) []byte {
+	b := make([]byte, statSize, statSize+x.raw+2+len(name)+8)
+	binary.BigEndian.PutUint32(b[modeField:], uint32(e.Mode))
+	b, _ = hex.AppendDecode(b, []byte(e.OID))
+	b = binary.BigEndian.AppendUint16(b, uint16(min(len(name), maxNamed))) //nolint:gosec // bounded
+	b = append(b, name...)
+	return append(b, make([]byte, 8-len(b)%8)...)
+}
+
+// small returns a whole index that has just the new entries, and those of attribute files, by which git writes the files.
+func (x *indexFile) small(changes []gitops.Change) []byte {
+	entries := map[string][]byte{}
+	for _, a := range x.attributes {
+		entry := bytes.Clone(x.content[a.begin:a.end])
+		name, _, _ := bytes.Cut(x.content[x.afterFlags(a.begin):a.end], []byte{0})
+		entries[string(name)] = entry
+	}
+	for _, c := range changes {
+		if c.New.Present() {
+			entries[c.Path] = x.entryOf(c.Path, c.New)
+		}
+	}
+	names := make([]string, 0, len(entries))
+	for name := range entries {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b := bytes.Clone(x.content[:indexHeader])
+	binary.BigEndian.PutUint32(b[8:], uint32(len(names))) //nolint:gosec // there are fewer than in the index and the changes
+	for _, name := range names {
+		b = append(b, entries[name]...)
+	}
+	h := x.hash()
+	h.Write(b)
+	return h.Sum(b)
+}
+
+// enter makes the changes in the index, or returns false if only git can make them: in an index that shortens paths, or with data about
+// all entries that would have to change with them, or where a file takes the place of a folder. The index must have the old
+// entries. trees returns the trees of a folder before and after the changes.
+func (x *indexFile) enter(changes []gitops.Change, trees func(folder string) [2]gitops.OID) bool {
+	if binary.BigEndian.Uint32(x.content[4:]) > 3 {
+		return false
+	}
+	folders := changedFolders(changes, trees)
+	var edits []splice
+	count := binary.BigEndian.Uint32(x.content[8:])
+	for _, c := range changes {
+		if folders[c.Path] != nil || c.New.Gitlink() || c.Old.Gitlink() {
+			return false
+		}
+		at := splice{begin: x.at[c.Path]}
+		if c.Old.Present() {
+			at.end = x.endOf(at.begin)
+			count--
+		} else {
+			at.begin = x.room[c.Path]
+			at.end = at.begin
+		}
+		if c.New.Present() {
+			at.by = x.entryOf(c.Path, c.New)
+			count++
+		} else {
+			delete(x.at, c.Path)
+		}
+		edits = append(edits, at)
+	}
+	extensions, ok := withFolders(x.content[x.end:len(x.content)-x.raw], folders, x.raw)
+	if !ok {
+		return false
+	}
+	slices.SortFunc(edits, func(a, b splice) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), bytes.Compare(x.nameOf(a.by), x.nameOf(b.by)))
+	})
+	x.apply(edits, count, extensions)
+	return true
+}
+
+// nameOf returns the path in a new entry.
+func (x *indexFile) nameOf(entry []byte) []byte {
+	if len(entry) == 0 {
+		return nil
+	}
+	return entry[statSize+x.raw+2:]
+}
+
+// endOf returns the offset behind an entry of version 2 or 3.
+func (x *indexFile) endOf(begin int) int {
+	pos := x.afterFlags(begin)
+	return begin + (pos+bytes.IndexByte(x.content[pos:], 0)-begin+8)&^7
+}
+
+// apply replaces parts of the entries, which are in order, and all extensions.
+func (x *indexFile) apply(edits []splice, count uint32, extensions []byte) {
+	next := make([]byte, 0, len(x.content)+len(edits)*256)
+	from := 0
+	for _, e := range edits {
+		next = append(next, x.content[from:e.begin]...)
+		if from = e.end; len(e.by) > 0 {
+			x.at[string(bytes.TrimRight(x.nameOf(e.by), "\x00"))] = len(next)
+		}
+		next = append(next, e.by...)
+	}
+	next = append(next, x.content[from:x.end]...)
+	binary.BigEndian.PutUint32(next[8:], count)
+	x.end = len(next)
+	x.content = slices.Concat(next, extensions, x.content[len(x.content)-x.raw:])
+}
+
+// folder is a folder with changes.
+type folder struct {
+	trees [2]gitops.OID // before and after them; empty: not known
+	more  int           // the files that it gains
+}
+
+// changedFolders returns the folders with changes. If one of them comes or goes, no tree is known: git finds out which others change.
+func changedFolders(changes []gitops.Change, trees func(folder string) [2]gitops.OID) map[string]*folder {
+	folders, known := map[string]*folder{}, true
+	for _, c := range changes {
+		more := 0
+		if c.New.Present() {
+			more++
+		}
+		if c.Old.Present() {
+			more--
+		}
+		for dir := path.Dir(c.Path); ; dir = path.Dir(dir) {
+			if folders[dir] == nil {
+				folders[dir] = &folder{trees: trees(dir)}
+				known = known && folders[dir].trees[0] != "" && folders[dir].trees[1] != ""
+			}
+			if folders[dir].more += more; dir == "." {
+				break
+			}
+		}
+	}
+	for _, f := range folders {
+		if !known {
+			f.trees = [2]gitops.OID{}
+		}
+	}
+	return folders
+}
+
+// withFolders returns the extensions of an index with the trees that folders have after their changes, or with no trees where
+// these are not known. The positions of entries go, which only make reading faster. It returns false if there is anything else.
+func withFolders(extensions []byte, folders map[string]*folder, raw int) (kept []byte, ok bool) {
+	for len(extensions) > 0 {
+		size := 8 + int(binary.BigEndian.Uint32(extensions[4:])) // optional has checked it
+		switch data := extensions[8:size]; string(extensions[:4]) {
+		case "TREE":
+			trees, rest, ok := renew(nil, data, "", folders, raw)
+			if !ok || len(rest) > 0 {
+				return nil, false
+			}
+			kept = append(binary.BigEndian.AppendUint32(append(kept, "TREE"...), uint32(len(trees))), trees...) //nolint:gosec // hardly longer than before
+		case "EOIE", "IEOT":
+		default:
+			return nil, false
+		}
+		extensions = extensions[size:]
+	}
+	return kept, true
+}
+
+// renew appends a folder of the extension TREE, with those below it.
+func renew(to, data []byte, above string, folders map[string]*folder, raw int) (trees, rest []byte, ok bool) {
+	name, data, found := bytes.Cut(data, []byte{0})
+	line, data, ended := bytes.Cut(data, []byte("\n"))
+	entries, below, parted := bytes.Cut(line, []byte(" "))
+	n, err := strconv.Atoi(string(below))
+	if !found || !ended || !parted || err != nil || n > len(data) {
+		return nil, nil, false
+	}
+	id := []byte(nil)
+	if !bytes.HasPrefix(entries, []byte("-")) {
+		if len(data) < raw {
+			return nil, nil, false
+		}
+		id, data = data[:raw], data[raw:]
+	}
+	dir := path.Join(above, string(name))
+	if f := folders[cmp.Or(dir, ".")]; f != nil {
+		entries, id = f.renewed(entries, id)
+	}
+	to = append(append(append(append(append(to, name...), 0), entries...), ' '), below...)
+	to = append(append(to, '\n'), id...)
+	for ok = true; ok && n > 0; n-- {
+		to, data, ok = renew(to, data, dir, folders, raw)
+	}
+	return to, data, ok
+}
+
+// renewed returns the number of entries and the tree of the folder after the changes, or that git must compute them again.
+func (f *folder) renewed(entries, id []byte) (count, tree []byte) {
+	n, err := strconv.Atoi(string(entries))
+	tree, _ = hex.DecodeString(string(f.trees[1]))
+	if err != nil || len(tree) == 0 || hex.EncodeToString(id) != string(f.trees[0]) {
+		return []byte("-1"), nil
+	}
+	return strconv.AppendInt(nil, int64(n+f.more), 10), tree
+}
+
+// has reports whether git has noted in the index that its entries are just those of a tree.
+func (x *indexFile) has(tree gitops.OID) bool {
+	count := binary.BigEndian.Uint32(x.content[8:])
+	for rest := x.content[x.end : len(x.content)-x.raw]; len(rest) > 0; {
+		size := 8 + int(binary.BigEndian.Uint32(rest[4:])) // optional has checked it
+		if string(rest[:4]) == "TREE" {
+			line, id, _ := bytes.Cut(rest[8:size], []byte("\n"))
+			return bytes.HasPrefix(line, fmt.Appendf(nil, "\x00%d ", count)) && len(id) >= x.raw && hex.EncodeToString(id[:x.raw]) == string(tree)
+		}
+		rest = rest[size:]
+	}
+	return false
+}
