@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/git-airlock/git-airlock/prison"
 )
@@ -43,12 +44,7 @@ func public(a netip.Addr) bool {
 		return false
 	}
 	if a = a.Unmap(); a.Is4() {
-		for _, p := range closedBlocks {
-			if p.Contains(a) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(closedBlocks, func(p netip.Prefix) bool { return p.Contains(a) })
 	}
 	b := a.As16()
 	switch {

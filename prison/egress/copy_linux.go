@@ -46,18 +46,16 @@ func (e *Engine) copyBoth(f *flow, n end, near *gonet.TCPConn, far net.Conn) {
 			e.changed()
 		}
 	}
-	var both sync.WaitGroup
-	both.Go(func() {
+	var out sync.WaitGroup
+	out.Go(func() {
 		if copyOut(far, n, active(&f.sent)) != nil {
 			stop()
 		}
 	})
-	both.Go(func() {
-		if copyIn(near, far, active(&f.received)) != nil {
-			stop()
-		}
-	})
-	both.Wait()
+	if copyIn(near, far, active(&f.received)) != nil {
+		stop()
+	}
+	out.Wait()
 }
 
 // buffers are for one copy each: a connection that is silent has none.

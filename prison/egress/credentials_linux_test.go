@@ -246,6 +246,9 @@ func TestEchoedCredentials(t *testing.T) {
 			io.WriteString(w, "the key is "+key[:9])
 			http.NewResponseController(w).Flush()
 			io.WriteString(w, key[9:])
+		case "/v1/length":
+			w.Header().Set("Content-Length", fmt.Sprint(len(key)+len("text")))
+			io.WriteString(w, key)
 		case "/v1/401":
 			w.WriteHeader(http.StatusUnauthorized)
 		}
@@ -254,7 +257,7 @@ func TestEchoedCredentials(t *testing.T) {
 	client := clientOf(t, e, s)
 	var hints string
 	trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { hints += fmt.Sprint(h); return nil }}
-	for path, want := range map[string]int{"/v1/header": 502, "/v1/hint": 200, "/v1/trailer": 0, "/v1/parts": 0, "/v1/401": 401} {
+	for path, want := range map[string]int{"/v1/header": 502, "/v1/hint": 200, "/v1/trailer": 0, "/v1/parts": 0, "/v1/length": 0, "/v1/401": 401} {
 		r, err := http.NewRequest("GET", "https://api.test"+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -262,9 +265,6 @@ func TestEchoedCredentials(t *testing.T) {
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
 		r.Header.Set("Authorization", "Bearer "+placeholder)
 		answer, err := client.Do(r)
-		if err != nil && want == 0 { // the answer is cut before it has begun
-			continue
-		}
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}

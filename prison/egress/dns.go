@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -79,7 +80,8 @@ func passedOn(t dnsmessage.Type) bool {
 	return true
 }
 
-// find returns the address for a question, if it asks for one.
+// find returns the address for a question, if it asks for one. Without an open network every name has an address, also one that
+// no rule allows: see [Engine.addressFor]. The connection to it is then refused.
 func (r resolver) find(ctx context.Context, q dnsmessage.Question) (netip.Addr, dnsmessage.RCode) {
 	name, err := Canonical(q.Name.String())
 	if err != nil || !isASCII(q.Name.String()) || q.Class != dnsmessage.ClassINET {
@@ -99,12 +101,7 @@ func (r resolver) find(ctx context.Context, q dnsmessage.Question) (netip.Addr, 
 }
 
 func isASCII(text string) bool {
-	for _, c := range []byte(text) {
-		if c >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]byte(text), func(c byte) bool { return c >= 0x80 })
 }
 
 // build writes an answer; it is nil if that cannot be.

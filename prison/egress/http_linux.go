@@ -29,7 +29,21 @@ const (
 	// maxStreams is how many requests a client may send at a time over one connection, and maxUpstream how many
 	// connections they may need where the server takes one at a time.
 	maxStreams, maxUpstream = 64, 16
+	// flushAfter is how long content of a known length may wait for more, so that a short answer is written at once. Events and
+	// other content without a length do not wait: see [httputil.ReverseProxy].
+	flushAfter = time.Millisecond
 )
+
+// answers has the buffers for the content of answers. The size is that of the content of a TLS record.
+type answers struct{}
+
+var answerBuffers = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+// Get implements [httputil.BufferPool].
+func (answers) Get() []byte { return answerBuffers.Get().(*[16 << 10]byte)[:] }
+
+// Put implements [httputil.BufferPool].
+func (answers) Put(b []byte) { answerBuffers.Put((*[16 << 10]byte)(b)) }
 
 var quiet = log.New(io.Discard, "", 0)
 
@@ -130,7 +144,8 @@ func (e *Engine) serveHTTP(f *flow, n end, near *countedConn, far net.Conn, secu
 	}
 	defer transport.CloseIdleConnections()
 	proxy := &httputil.ReverseProxy{
-		Rewrite: p.rewrite, Transport: transport, FlushInterval: -1, ErrorLog: quiet, ModifyResponse: p.answered, ErrorHandler: p.fail,
+		Rewrite: p.rewrite, Transport: transport, FlushInterval: flushAfter, BufferPool: answers{}, ErrorLog: quiet,
+		ModifyResponse: p.answered, ErrorHandler: p.fail,
 	}
 	return serveRequests(ctx, near, secure, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.serve(w, r, proxy)
@@ -260,7 +275,14 @@ func (p *requests) serve(w http.ResponseWriter, r *http.Request, next http.Handl
 		}
 		p.engine.journal.end(record)
 	}()
+	whole := false
+	defer func() { // the client gets what there is of an answer that is cut, and does not take it for one that never began
+		if !whole {
+			http.NewResponseController(w).Flush() //nolint:errcheck // the client may be gone
+		}
+	}()
 	next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, roundTripKey{}, x)))
+	whole = true
 }
 
 // judge returns the decision about a request, or why it may not be passed on. New rules end a request that they do not allow.
@@ -318,9 +340,7 @@ func (p *requests) spend(x *roundTrip) error {
 		return nil
 	}
 	if !p.engine.credentials.Count(x.used.Name, x.limit, time.Now()) {
-		if p.engine.credentials.Answered(x.used.Name, http.StatusTooManyRequests) {
-			p.engine.changed()
-		}
+		p.engine.awaitRefusal(p.engine.credentials.Answered(x.used.Name, http.StatusTooManyRequests))
 		return &deniedError{reason: fmt.Sprintf("the limit of %d requests a day with the credential %s is used up", x.limit, x.used.Name),
 			status: http.StatusTooManyRequests}
 	}
@@ -349,7 +369,9 @@ func (p *requests) answered(r *http.Response) error {
 	if x.status = r.StatusCode; x.used == nil {
 		return nil
 	}
-	if p.engine.credentials.Answered(x.used.Name, r.StatusCode) {
+	if changed := p.engine.credentials.Answered(x.used.Name, r.StatusCode); credential.IsRefusal(r.StatusCode) {
+		p.engine.awaitRefusal(changed)
+	} else if changed {
 		p.engine.changed()
 	}
 	if r.StatusCode == http.StatusUnauthorized {
@@ -409,12 +431,7 @@ func (p *requests) checkForm(r *http.Request) error {
 }
 
 func upgrades(r *http.Request, to string) bool {
-	for _, value := range r.Header.Values("Upgrade") {
-		if strings.Contains(strings.ToLower(value), to) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Header.Values("Upgrade"), func(value string) bool { return strings.Contains(strings.ToLower(value), to) })
 }
 
 // fail answers a request that could not be passed on.

@@ -37,8 +37,7 @@ func lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	defer cancel()
 	r := net.Resolver{PreferGo: true} // the other way loads libraries, which a confined process cannot
 	found, err := r.LookupNetIP(ctx, "ip", name+".")
-	var dns *net.DNSError
-	if errors.As(err, &dns) && dns.IsNotFound {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return nil, ErrNoName
 	}
 	return found, err

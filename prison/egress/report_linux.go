@@ -3,10 +3,12 @@ package egress
 import (
 	"os"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison/egress/control"
+	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
 const (
@@ -14,6 +16,8 @@ const (
 	stateEvery = 500 * time.Millisecond
 	// retryEvery is how often the holder is asked again whether it can write.
 	retryEvery = 500 * time.Millisecond
+	// statePatience is how long a refusal waits until the state that has it can be read.
+	statePatience = time.Second
 )
 
 // A holder is the process that steers this network, over a socket.
@@ -24,7 +28,7 @@ type holder interface {
 
 // report obeys the orders of the holder, and hands over records and the state, until the connection to the holder ends.
 func (e *Engine) report(h holder) {
-	written := make(chan control.Written, 1)
+	written, stated := make(chan control.Written, 1), make(chan struct{}, 1)
 	gone := make(chan struct{})
 	var sending sync.Mutex
 	send := func(r control.Report) {
@@ -32,7 +36,10 @@ func (e *Engine) report(h holder) {
 		defer sending.Unlock()
 		h.Send(r) //nolint:errcheck // the reader sees that the holder has gone
 	}
-	go e.reportState(send, gone)
+	e.mu.Lock()
+	e.attended = true
+	e.mu.Unlock()
+	go e.reportState(send, stated, gone)
 	go e.reportRecords(send, written, gone)
 	go func() {
 		for {
@@ -57,20 +64,70 @@ func (e *Engine) report(h holder) {
 			default: // nobody has asked
 			}
 		}
+		if o.Stated {
+			select {
+			case stated <- struct{}{}:
+			default:
+			}
+		}
 	}
 }
 
-// reportState hands over each new state, but not too often.
-func (e *Engine) reportState(send func(control.Report), gone <-chan struct{}) {
+// awaitRefusal waits until the holder has written a state with a refusal, before the agent gets the refusal. The agent may end at once,
+// and the user's command then finds the reason. If the holder has the state already, or there is no holder, nothing is awaited.
+func (e *Engine) awaitRefusal(changed bool) {
+	done := make(chan struct{})
+	e.mu.Lock()
+	waits := e.attended && (changed || e.waiting > 0)
+	if waits {
+		e.waiting++
+		e.awaited = append(e.awaited, done)
+	}
+	e.mu.Unlock()
+	if !waits {
+		return
+	}
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.waiting--
+	}()
+	e.changed()
+	select {
+	case e.urgent <- struct{}{}:
+	default:
+	}
+	select {
+	case <-done:
+	case <-time.After(statePatience):
+	case <-e.ctx.Done():
+	}
+}
+
+// takeAwaited returns who waits for the next state.
+func (e *Engine) takeAwaited() []chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.awaited
+	e.awaited = nil
+	return all
+}
+
+// reportState hands over each new state, but not too often unless somebody waits for it.
+func (e *Engine) reportState(send func(control.Report), stated, gone <-chan struct{}) {
 	var last control.State
+	quiet := time.AfterFunc(wire.RestAfter, rest)
+	defer quiet.Stop()
 	for {
 		select {
 		case <-e.dirty:
+			quiet.Reset(wire.RestAfter)
 		case <-gone:
 			return
 		}
-		if s := e.state(); !reflect.DeepEqual(s, last) {
-			r := control.Report{State: &s}
+		awaited := e.takeAwaited()
+		if s := e.state(); len(awaited) > 0 || !reflect.DeepEqual(s, last) {
+			r := control.Report{State: &s, Answer: len(awaited) > 0}
 			if s.Authorities != last.Authorities {
 				if all, err := e.trusted.Save(); err == nil {
 					r.Authorities = &control.Authorities{All: all}
@@ -79,10 +136,22 @@ func (e *Engine) reportState(send func(control.Report), gone <-chan struct{}) {
 			last = s
 			send(r)
 		}
-		if !await(stateEvery, nil, gone) {
+		if len(awaited) > 0 && !await(0, stated, gone) {
+			return
+		}
+		for _, done := range awaited {
+			close(done)
+		}
+		if !await(stateEvery, e.urgent, gone) {
 			return
 		}
 	}
+}
+
+// rest returns memory that silent connections do not need.
+func rest() {
+	debug.FreeOSMemory()
+	wire.Rest()
 }
 
 // reportRecords hands over records, and waits each time until the holder has written them.

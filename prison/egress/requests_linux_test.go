@@ -154,28 +154,33 @@ func TestStreamsInsideTLS(t *testing.T) {
 			c.Close()
 			return
 		}
+		if r.URL.Path == "/length" {
+			w.Header().Set("Content-Length", "18")
+		}
 		for range 3 {
 			io.WriteString(w, "event\n")
 			http.NewResponseController(w).Flush()
 			<-next
 		}
 	}, "GET files.test")
-	answer, err := clientOf(t, e, s).Get("https://files.test/events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(answer.Body)
-	for i := range 3 {
-		if !lines.Scan() || lines.Text() != "event" {
-			t.Fatalf("event %d: %q, %v", i, lines.Text(), lines.Err())
+	for _, path := range []string{"/events", "/length"} {
+		answer, err := clientOf(t, e, s).Get("https://files.test" + path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		next <- struct{}{}
+		lines := bufio.NewScanner(answer.Body)
+		for i := range 3 {
+			if !lines.Scan() || lines.Text() != "event" {
+				t.Fatalf("%s, event %d: %q, %v", path, i, lines.Text(), lines.Err())
+			}
+			next <- struct{}{}
+		}
+		answer.Body.Close()
 	}
-	answer.Body.Close()
 	c := speak(t, e, s, "files.test")
 	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: files.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	r := bufio.NewReader(c)
-	answer, err = http.ReadResponse(r, nil)
+	answer, err := http.ReadResponse(r, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatal(answer, err)
 	}

@@ -80,6 +80,7 @@ type Engine struct {
 	policy  atomic.Pointer[Policy]
 	journal *journal
 	dirty   chan struct{} // has room for one: the state has changed
+	urgent  chan struct{} // has room for one: somebody waits for the state
 	known   *names        // that rules allow
 	others  *names
 	stack   *stack.Stack
@@ -97,8 +98,11 @@ type Engine struct {
 	admitted, refused uint64
 	expiry            *time.Timer // when the next rule ends
 	rules             control.Rules
-	failed            string // why newer rules are not in force
-	closed            int    // connections that the rules in force ended
+	failed            string          // why newer rules are not in force
+	closed            int             // connections that the rules in force ended
+	attended          bool            // a holder takes reports
+	awaited           []chan struct{} // closed when the next state can be read
+	waiting           int             // refusals that wait for a state
 }
 
 // Settings are those of a prison's network.
@@ -129,7 +133,7 @@ func NewEngine(s Settings) (*Engine, error) {
 
 func newEngine(s Settings, link stack.LinkEndpoint) (*Engine, error) {
 	e := &Engine{
-		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
+		wire: s.Wire, world: s.World, open: s.Open, journal: newJournal(time.Now), dirty: make(chan struct{}, 1), urgent: make(chan struct{}, 1), stale: make(chan string, 1), flows: map[*flow]struct{}{},
 		idle: maxIdle, roots: x509.SystemCertPool,
 	}
 	var err error

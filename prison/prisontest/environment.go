@@ -58,8 +58,8 @@ func OrdinaryUser(t *testing.T) *user.User {
 }
 
 // AsOrdinaryUser runs all tests of the calling test binary again as an ordinary user who is also a member of the
-// given groups. require is the value of AIRLOCK_TEST_REQUIRE for these tests.
-func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
+// given groups. require is the value of AIRLOCK_TEST_REQUIRE for these tests, and skip names more tests to leave out.
+func AsOrdinaryUser(t *testing.T, require, skip string, groups ...string) {
 	t.Helper()
 	account := OrdinaryUser(t)
 	binary := CopyOfTest(t)
@@ -86,7 +86,7 @@ func AsOrdinaryUser(t *testing.T, require string, groups ...string) {
 	}
 	// The other installed engines are a property of the machine, not of the user. An engine builds images and limits memory for every user
 	// alike. The tests of recipes need the sources, which may not be readable here.
-	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=15m", "-test.skip=^TestOtherEngines$|^TestRecipe|^Test(Failed)?Build|^TestMemory$|^TestEmptyScript$")
+	arguments = append(arguments, "--", binary, "-test.v", "-test.timeout=15m", "-test.skip=^TestOtherEngines$|^TestRecipe|^Test(Failed)?Build|^TestMemory$|^TestEmptyScript$"+skip)
 	cmd := exec.CommandContext(t.Context(), "runuser", arguments...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "AIRLOCK_TEST_REQUIRE="+require, "HOME=/nonexistent")

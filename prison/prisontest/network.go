@@ -19,8 +19,7 @@ func networks(t *testing.T, b prison.Backend, o Options) {
 	if err == nil {
 		isolation, err = b.Start(t.Context(), s)
 	}
-	var unavailable *prison.Unavailable
-	if errors.As(err, &unavailable) && !o.Network {
+	if unavailable, ok := errors.AsType[*prison.Unavailable](err); ok && !o.Network {
 		if unavailable.Reason == "" {
 			t.Error("refused without a reason")
 		}

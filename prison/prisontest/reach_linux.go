@@ -242,8 +242,7 @@ func Reach(t *testing.T, b prison.Backend, o Options) {
 		t.Fatal(err)
 	}
 	if _, err := b.Start(t.Context(), s); err != nil {
-		var u *prison.Unavailable
-		if errors.As(err, &u) && !Required("network") {
+		if _, ok := errors.AsType[*prison.Unavailable](err); ok && !Required("network") {
 			t.Skipf("SKIPPED, AN OPEN NETWORK IS NOT TESTED: %v", err)
 		}
 		t.Fatal(err)

@@ -8,7 +8,8 @@
 //     command that changes a rule replaces the file with a greater [Rules.Generation] while it holds the airlock's lock.
 //     The holder notices the new file, and the network uses the new rules at once: within a second, connections end that
 //     the new rules do not allow. The holder never writes the file. Without the file nothing is allowed.
-//   - [StateFile] contains [State]. Only the holder writes the file, at most twice a second and only after a change.
+//   - [StateFile] contains [State]. Only the holder writes the file, only after a change and at most twice a second, and
+//     also before the agent learns that a credential was refused.
 //     [State.Generation] acknowledges the rules that are in force. [State.Error] is the reason why newer ones are not.
 //   - [LedgerFile] contains one [Record] a line. Only the holder appends to it. A network whose records cannot be written
 //     makes no connection.
@@ -32,6 +33,8 @@ const (
 	RulesFile  = "network.json"
 	StateFile  = "network-state.json"
 	LedgerFile = "egress.jsonl"
+	// usesFile is the last state of a network that has ended.
+	usesFile = "network-ended.json"
 )
 
 // Version is the value of the fields V.
@@ -177,4 +180,21 @@ func ReadState(dir string) (s State, err error) {
 func WriteState(dir string, s State) error {
 	s.V = Version
 	return hostfile.Write(filepath.Join(dir, StateFile), s)
+}
+
+// EndState makes the state one of a network that has ended, so that no network counts as running. [EarlierUses] reads it.
+func EndState(dir string) error {
+	return os.Rename(filepath.Join(dir, StateFile), filepath.Join(dir, usesFile))
+}
+
+// EarlierUses returns how often credentials were used before a network starts. It is empty if none has run.
+func EarlierUses(dir string) []CredentialUse {
+	s, err := ReadState(dir) // of a holder that was killed
+	if err != nil && hostfile.Read(filepath.Join(dir, usesFile), &s) != nil {
+		return nil
+	}
+	for i := range s.Credentials {
+		s.Credentials[i].Known, s.Credentials[i].Status = false, 0
+	}
+	return s.Credentials
 }

@@ -4,6 +4,8 @@ package control
 type Report struct {
 	// State, if set, is the state of the network as far as the network knows it.
 	State *State `json:",omitempty"`
+	// Answer requests an answer with [Order.Stated], as soon as other processes can read the state.
+	Answer bool `json:",omitempty"`
 	// Write asks for the records to be written, of which there may be none. The holder answers with [Order.Written].
 	Write   bool     `json:",omitempty"`
 	Records []Record `json:",omitempty"`
@@ -25,6 +27,8 @@ type Authority struct{ Certificate, Key []byte }
 type Order struct {
 	Rules   *Rules   `json:",omitempty"`
 	Written *Written `json:",omitempty"`
+	// Stated is the answer to [Report.Answer].
+	Stated bool `json:",omitempty"`
 	// Authorities are what the network's predecessor has reported last, if there was one.
 	Authorities *Authorities `json:",omitempty"`
 	// Uses are those of credentials that the network's predecessor has reported last. Counting goes on from there.

@@ -87,7 +87,7 @@ func (e Echoes) inHeader(h http.Header) bool {
 	return false
 }
 
-// maxRead is how much is read at a time.
+// maxRead is how much is read at a time while something is held back. Otherwise a read goes into the caller's buffer.
 const maxRead = 32 << 10
 
 type reader struct {
@@ -103,7 +103,10 @@ type reader struct {
 
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.ready) == 0 && r.err == nil {
-		buffer := make([]byte, min(max(len(p), 1), maxRead))
+		buffer := p
+		if len(p) == 0 || len(r.held) > 0 {
+			buffer = make([]byte, min(max(len(p), 1), maxRead))
+		}
 		n, err := r.ReadCloser.Read(buffer)
 		r.search(buffer[:n])
 		if err != nil && r.err == nil {
@@ -148,6 +151,9 @@ func (r *reader) search(read []byte) {
 		r.matched[i] = n
 		longest = max(longest, n)
 	}
-	all := append(r.held, read...)
+	all := read
+	if len(r.held) > 0 {
+		all = append(r.held, read...)
+	}
 	r.ready, r.held = all[:len(all)-longest], bytes.Clone(all[len(all)-longest:])
 }

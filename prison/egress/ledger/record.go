@@ -38,7 +38,7 @@ var kinds = []string{control.KindFlow, control.KindRequest, control.KindRefusal,
 func encode(r control.Record) ([]byte, error) {
 	for _, text := range []*string{&r.Session, &r.Kind, &r.Via, &r.Proto, &r.Name, &r.Address, &r.Verdict, &r.Rule, &r.Reason, &r.Seen,
 		&r.Method, &r.Path, &r.Credential} {
-		*text = clip(*text)
+		*text = words.ClipValid(*text, maxText)
 	}
 	r.Path, _, _ = strings.Cut(r.Path, "?")
 	r.V, r.Time = control.Version, r.Time.UTC().Truncate(time.Millisecond)
@@ -59,7 +59,7 @@ func decode(line []byte) (control.Record, error) {
 		return control.Record{}, err
 	}
 	if r.V != control.Version || !slices.Contains(kinds, r.Kind) {
-		return control.Record{}, fmt.Errorf("a record of version %d and kind %q", r.V, clip(r.Kind))
+		return control.Record{}, fmt.Errorf("a record of version %d and kind %q", r.V, words.ClipValid(r.Kind, maxText))
 	}
 	return r, nil
 }
@@ -68,9 +68,4 @@ func decode(line []byte) (control.Record, error) {
 func hash(line []byte) string {
 	sum := sha256.Sum256(line)
 	return hex.EncodeToString(sum[:])
-}
-
-// clip shortens a text and replaces what is not UTF-8.
-func clip(text string) string {
-	return words.Clip(strings.ToValidUTF8(text, "\uFFFD"), maxText)
 }

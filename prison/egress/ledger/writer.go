@@ -19,6 +19,8 @@ const (
 	maxFiles = 5
 	// room is what [Writer.Reserve] keeps for a record, in bytes: more than one with ordinary names and paths has.
 	room = 4 << 10
+	// ahead is how many bytes more it keeps each time, so that few records wait for the file system.
+	ahead = 512 << 10
 )
 
 // Writer appends records to the ledger of a folder. It may be used by several goroutines, but a folder has one Writer at a time.
@@ -30,6 +32,7 @@ type Writer struct {
 	mu     sync.Mutex
 	file   *os.File
 	size   int64
+	kept   int64 // where the room that was kept ends
 	seq    uint64
 	prev   string
 	broken error // after which nothing can be written
@@ -107,6 +110,7 @@ func (w *Writer) write(r control.Record) error {
 		}
 	}
 	if _, err := w.file.WriteAt(line, w.size); err != nil {
+		w.kept = 0
 		if torn := w.file.Truncate(w.size); torn != nil {
 			w.broken = fmt.Errorf("write ledger: %w", torn)
 		}
@@ -122,6 +126,7 @@ const nextFile = control.LedgerFile + ".new"
 // rotate gives each file the next number and begins a new one. The oldest goes. After an error nothing is lost, and the next
 // record tries again: the new file is created before another one is moved.
 func (w *Writer) rotate() error {
+	w.kept = 0
 	if err := errors.Join(w.file.Truncate(w.size), w.file.Sync()); err != nil {
 		return err
 	}
@@ -150,9 +155,14 @@ func (w *Writer) Reserve(records int) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if err := reserve(w.file, w.size, int64(records)*room); err != nil {
+	if w.size+int64(records)*room <= w.kept {
+		return nil
+	}
+	size := int64(records)*room + ahead
+	if err := reserve(w.file, w.size, size); err != nil {
 		return fmt.Errorf("reserve room for the ledger: %w", err)
 	}
+	w.kept = w.size + size
 	return nil
 }
 

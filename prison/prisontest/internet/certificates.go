@@ -17,14 +17,15 @@ import (
 )
 
 // servedNames are in the certificate of the servers, beside others that are given.
-var servedNames = []string{"files.test", "api.test", "evil.test", "*.a.test", "judged.test", "key.test", "scoped.test", "limited.test", "keylan.test", "expired.test", "asks.test"}
+var servedNames = []string{"files.test", "api.test", "evil.test", "*.a.test", "judged.test", "key.test", "scoped.test", "limited.test", "plain.test", "keylan.test", "expired.test", "asks.test"}
 
 // tlsConfig has new certificates, and logs each hello. The authority of the good one is in the file ca.pem of the folder. Some names
 // are served badly: expired.test has an old certificate, nameless.test one for other names, stranger.test one of an
 // authority that nobody knows, and asks.test wants a certificate of the client.
 func tlsConfig(folder string, others []string) *tls.Config {
 	now := time.Now()
-	authority := newCertificate(nil, now.Add(time.Hour), slices.Concat(servedNames, others))
+	authority := newCertificate(nil, now.Add(time.Hour), nil)
+	server := newCertificate(&authority, now.Add(time.Hour), slices.Concat(servedNames, others))
 	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate[0]})
 	must(os.WriteFile(filepath.Join(folder, "ca.pem"), content, 0o644))
 	expired := newCertificate(&authority, now.Add(-time.Minute), servedNames)
@@ -32,7 +33,7 @@ func tlsConfig(folder string, others []string) *tls.Config {
 	hellos := logOf(folder, "tls")
 	return &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		hellos.Print(h.ServerName, " ", strings.Join(h.SupportedProtos, " "))
-		c := &tls.Config{Certificates: []tls.Certificate{authority}}
+		c := &tls.Config{Certificates: []tls.Certificate{server}}
 		switch h.ServerName {
 		case "expired.test":
 			c.Certificates = []tls.Certificate{expired}
@@ -56,6 +57,7 @@ func newCertificate(authority *tls.Certificate, until time.Time, names []string)
 	parent, signer := template, key
 	if authority != nil {
 		template.KeyUsage = x509.KeyUsageDigitalSignature
+		template.Subject.CommonName = "a server of internet" // one with its issuer's name counts as signed by itself
 		parent, err = x509.ParseCertificate(authority.Certificate[0])
 		must(err)
 		signer = authority.PrivateKey.(*ecdsa.PrivateKey)

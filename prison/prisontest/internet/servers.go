@@ -126,6 +126,13 @@ func pages(folder string) http.Handler {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
+	mux.HandleFunc("/clock", func(w http.ResponseWriter, r *http.Request) { // the time, until the client goes
+		for r.Context().Err() == nil {
+			fmt.Fprintln(w, time.Now().UnixNano())
+			w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
 	mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.FormValue("to"), http.StatusFound) })
 	mux.HandleFunc("/socket", echoSocket)
 	serveKeys(mux, logOf(folder, "keys"))
