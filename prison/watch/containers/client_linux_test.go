@@ -43,3 +43,15 @@ func TestAliveElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestRuns looks for a process that runs, for one that belongs to another container, and for one that has ended.
+func TestRuns(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if !Runs(":", os.Getpid()) || Runs("0123456789abcdef", os.Getpid()) || Runs(":", ended.Process.Pid) || Runs(":", 0) {
+		t.Errorf("this process: %v, another container's: %v, an ended one: %v, none: %v",
+			Runs(":", os.Getpid()), Runs("0123456789abcdef", os.Getpid()), Runs(":", ended.Process.Pid), Runs(":", 0))
+	}
+}

@@ -43,3 +43,6 @@ func Runs(string, int) bool { return false }
 
 // End does nothing.
 func End(context.Context, string) error { return nil }
+
+// EndLeft does nothing.
+func EndLeft(context.Context, string, int) []int { return nil }

@@ -5,8 +5,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +47,7 @@ func TestArguments(t *testing.T) {
 		kept = append(kept, path)
 		at := uint64(uintptr(unsafe.Pointer(&pointers[0])))
 		m := memory{os.Getpid()}
-		buffer := make([]byte, 8192)
+		buffer := make([]byte, len(procfs{}.buffer))
 		name, whole, got, all := m.arguments(buffer, uint64(uintptr(unsafe.Pointer(path))), at)
 		want, wantAll := m.list(at, maxArguments)
 		if !slices.Equal(got, want) || all != wantAll || name != "/"+long || !whole {
@@ -55,12 +57,47 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%q became %q", words, got)
 		}
 	}
-	if _, _, got, all := (memory{os.Getpid()}).arguments(make([]byte, 8192), 0, 8); len(got) > 0 || all {
+	if _, _, got, all := (memory{os.Getpid()}).arguments(make([]byte, len(procfs{}.buffer)), 0, 8); len(got) > 0 || all {
 		t.Errorf("unreadable arguments: %q, %v", got, all)
 	}
 }
 
 var kept []*byte
+
+// TestForked checks that the kernel still says of a process that has executed nothing that it has not, and of others that they have.
+func TestForked(t *testing.T) {
+	var p procfs
+	if m := p.image(os.Getpid()); m.failed || m.forked {
+		t.Errorf("this program: %+v", m)
+	}
+	c := exec.CommandContext(t.Context(), "sh", "-c", "exec 3<&0; (read -r line <&3; exit 0) & wait")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer in.Close()
+	child := 0
+	for range 1000 {
+		text, _ := os.ReadFile("/proc/" + strconv.Itoa(c.Process.Pid) + "/task/" + strconv.Itoa(c.Process.Pid) + "/children")
+		if child = int(parse(strings.TrimSpace(string(text)))); child != 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	shell, forked := p.image(c.Process.Pid), p.image(child)
+	if shell.forked || !forked.forked || !forked.same(image{forked: true}) || shell.same(image{forked: true}) {
+		t.Errorf("shell %+v, its child %d %+v", shell, child, forked)
+	}
+	fd := openProcess(child)
+	defer unix.Close(fd)
+	if parent, ok := parentOf(fd); ok && parent != c.Process.Pid {
+		t.Errorf("parent %d, want %d", parent, c.Process.Pid)
+	}
+}
 
 // TestNumbers compares the numbers that the kernel gives with those of the files of /proc.
 func TestNumbers(t *testing.T) {

@@ -90,30 +90,59 @@ func (m memory) list(at uint64, most int) (list []string, whole bool) {
 	}
 }
 
-// Sizes of what arguments reads at first. Most calls need no more.
 const (
-	firstPath     = 256
-	firstPointers = 64 * 8
+	// block is the size of the memory that arguments reads at first around a pointer. It is at most a page.
+	block = 4096
+	// firstPointers and firstWord bound the words that are read together, and what is read of each. Most calls need no more.
+	firstPointers = 64
 	firstWord     = 128
 )
 
-// arguments reads the path and the list of a call, with few system calls: the path and the pointers with one, and the words with
+// nearby is the memory around the path and the list of a call, where the words often are, too.
+type nearby [2]struct {
+	at    uint64
+	bytes []byte
+}
+
+// nearby reads the memory around two addresses into a buffer of two blocks.
+func (m memory) nearby(b []byte, path, list uint64) (n nearby) {
+	n[0].at, n[1].at = path&^(block-1), list&^(block-1)
+	got := m.gather(b, []unix.RemoteIovec{{Base: uintptr(n[0].at), Len: block}, {Base: uintptr(n[1].at), Len: block}})
+	n[0].bytes, n[1].bytes = b[:min(got, block)], b[min(got, block):got]
+	return n
+}
+
+// from returns the memory from an address on.
+func (n nearby) from(at uint64) []byte {
+	for _, part := range n {
+		if at >= part.at && at-part.at < uint64(len(part.bytes)) {
+			return part.bytes[at-part.at:]
+		}
+	}
+	return nil
+}
+
+// text returns the string at an address. ok is false if its end is not there.
+func (n nearby) text(at uint64) (text string, ok bool) {
+	b := n.from(at)
+	zero := bytes.IndexByte(b, 0)
+	if zero < 0 {
+		return "", false
+	}
+	return string(b[:zero]), true
+}
+
+// arguments reads the path and the list of a call, with few system calls: often with one, otherwise the words that are not nearby with
 // another. What is longer is read by text and list.
 func (m memory) arguments(b []byte, path, argv uint64) (name string, whole bool, list []string, all bool) {
-	n, p := toPageEnd(path, firstPath), toPageEnd(argv, firstPointers)
-	got := m.gather(b[:n+p], []unix.RemoteIovec{{Base: uintptr(path), Len: n}, {Base: uintptr(argv), Len: p}})
-	if i := bytes.IndexByte(b[:min(n, got)], 0); i >= 0 {
-		name, whole = string(b[:i]), true
-	} else {
+	near := m.nearby(b[:2*block], path, argv)
+	if name, whole = near.text(path); !whole {
 		name, whole = m.text(path, maxPath)
 	}
-	var pointers [firstPointers / 8]uint64
-	for i := range pointers {
-		if n+8*i+8 > got {
-			break
-		}
-		if pointers[i] = binary.NativeEndian.Uint64(b[n+8*i:]); pointers[i] == 0 {
-			list, all = m.words(b, pointers[:i], maxArguments)
+	var pointers [firstPointers]uint64
+	for i, from := 0, near.from(argv); i < len(pointers) && len(from) >= 8; i, from = i+1, from[8:] {
+		if pointers[i] = binary.NativeEndian.Uint64(from); pointers[i] == 0 {
+			list, all = m.words(b[2*block:], near, pointers[:i], maxArguments)
 			return name, whole, list, all
 		}
 	}
@@ -121,34 +150,38 @@ func (m memory) arguments(b []byte, path, argv uint64) (name string, whole bool,
 	return name, whole, list, all
 }
 
-func toPageEnd(at uint64, most int) int { return int(min(uint64(most), pageSize-at%pageSize)) }
-
 // words reads strings like list, with the pointers given.
-func (m memory) words(b []byte, pointers []uint64, most int) (list []string, whole bool) {
-	if len(pointers) == 0 {
-		return nil, true
-	}
-	var space [firstPointers / 8]unix.RemoteIovec
+func (m memory) words(b []byte, near nearby, pointers []uint64, most int) (list []string, whole bool) {
+	var space [firstPointers]unix.RemoteIovec
 	from, size := space[:0], 0
-	for _, p := range pointers {
-		n := toPageEnd(p, min(firstWord, len(b)/len(pointers)))
+	list = make([]string, len(pointers))
+	missing := make([]bool, len(pointers))
+	for i, p := range pointers {
+		text, ok := near.text(p)
+		if list[i] = text; ok {
+			continue
+		}
+		missing[i] = true
+		n := int(min(firstWord, pageSize-p%pageSize))
 		from, size = append(from, unix.RemoteIovec{Base: uintptr(p), Len: n}), size+n
 	}
-	got := m.gather(b[:size], from)
-	list = make([]string, 0, len(pointers))
-	at := 0
+	rest := b[:m.gather(b[:size], from)]
 	for i, p := range pointers {
-		var text string
-		var whole bool
-		end := at + from[i].Len
-		if zero := bytes.IndexByte(b[min(at, got):min(end, got)], 0); zero >= 0 && zero <= most {
-			text, whole = string(b[at:at+zero]), true
-		} else {
-			text, whole = m.text(p, most)
+		whole := true
+		if missing[i] {
+			part := rest[:min(from[0].Len, len(rest))]
+			from, rest = from[1:], rest[len(part):]
+			if zero := bytes.IndexByte(part, 0); zero >= 0 {
+				list[i] = string(part[:zero])
+			} else {
+				list[i], whole = m.text(p, most)
+			}
 		}
-		at = end
-		if list, most = append(list, text), most-len(text)-1; !whole || most <= 0 {
-			return list, false
+		if len(list[i]) > most {
+			list[i], whole = list[i][:most], false
+		}
+		if most -= len(list[i]) + 1; !whole || most <= 0 {
+			return list[:i+1], false
 		}
 	}
 	return list, true

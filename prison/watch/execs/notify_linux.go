@@ -66,7 +66,7 @@ func (l listener) await() bool {
 
 // soon is how long a thread waits for the next call without the knowledge of Go's scheduler. Programs often start one
 // after the other. A wait that the scheduler knows costs more than the call.
-const soon = 2 * time.Millisecond
+const soon = 100 * time.Millisecond
 
 // waiters counts the threads in awaitSoon. Each of them holds a processor of Go's scheduler, of which others need some, too.
 var waiters atomic.Int32
@@ -125,6 +125,7 @@ const Slots = 128
 // with the recorder that has received it.
 type shared struct {
 	seq   uint64 // the number of the last record
+	count uint64 // of the recorders that there were
 	slots [Slots]slot
 }
 

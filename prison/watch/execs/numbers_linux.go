@@ -2,6 +2,7 @@ package execs
 
 import (
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,6 +44,22 @@ func (r *answerer) group(thread int) int {
 		return n
 	}
 	return r.proc.ids(thread).group
+}
+
+// openProcess returns a pidfd of a process, or -1 if there is none, as for a thread that is not the first of its process.
+func openProcess(pid int) int {
+	fd, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(pid), 0, 0)
+	if e != 0 {
+		return -1
+	}
+	return int(fd)
+}
+
+// parentOf returns the parent of the process of a pidfd, as a number outside. Linux before 6.13 cannot tell it.
+func parentOf(pidfd int) (parent int, ok bool) {
+	info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_PID}
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(pidfd), unix.PIDFD_GET_INFO, uintptr(unsafe.Pointer(&info)))
+	return int(info.Ppid), e == 0
 }
 
 // insideOf returns the number inside of a process.

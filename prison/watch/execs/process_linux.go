@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,17 +15,19 @@ type image struct {
 	stack              uint64 // the address at which the stack began
 	argFrom, argTo     uint64 // the kernel's copy of the arguments
 	environFrom, enTo  uint64
-	parent             int // outside
-	threads            int
-	started            uint64
+	parent             int  // outside
+	forked             bool // the process has executed nothing since it was made
 	ended              bool // a zombie
 	status             int  // the wait status of a zombie
 	unreadable, failed bool // the kernel hides the addresses; the process does not exist
 }
 
 // same reports whether a process executes the same as before.
-func (m image) same(other image) bool {
-	return m.stack == other.stack && m.argFrom == other.argFrom && m.enTo == other.enTo
+func (m image) same(before image) bool {
+	if before.forked {
+		return m.forked
+	}
+	return !m.unreadable && m.stack == before.stack && m.argFrom == before.argFrom && m.enTo == before.enTo
 }
 
 // complete reports whether the kernel has finished loading a program.
@@ -34,8 +37,7 @@ func (m image) complete() bool { return m.stack != 0 && m.argFrom != 0 && m.enTo
 const (
 	statState   = 0
 	statParent  = 4 - 3
-	statThreads = 20 - 3
-	statStart   = 22 - 3
+	statFlags   = 9 - 3
 	statStack   = 28 - 3
 	statArgFrom = 48 - 3
 	statArgTo   = 49 - 3
@@ -44,14 +46,17 @@ const (
 	statExit    = 52 - 3
 )
 
+// forkedOnly is PF_FORKNOEXEC of the kernel: a process has the flag from its beginning until it executes a program.
+const forkedOnly = 0x40
+
 // procfs reads files of /proc without allocating, and without the knowledge of Go's scheduler, which costs more than the system calls.
 // It belongs to one goroutine.
 type procfs struct {
 	name   [64]byte
-	buffer [8192]byte
+	buffer [2*block + firstPointers*firstWord]byte
 }
 
-// path returns the path of a file of /proc as the kernel reads it, valid until the next call.
+// path returns the path of a file in /proc as the kernel reads it, valid until the next call.
 func (p *procfs) path(before string, number int, after string) *byte {
 	b := strconv.AppendInt(append(p.name[:0], before...), int64(number), 10)
 	_ = append(append(b, after...), 0)
@@ -59,10 +64,10 @@ func (p *procfs) path(before string, number int, after string) *byte {
 }
 
 // read returns the beginning of a file of a process, valid until the next call.
-func (p *procfs) read(pid int, name string) []byte { return p.readFile("/proc/", pid, name) }
+func (p *procfs) read(pid int, name string) []byte { return p.readFile("", pid, name) }
 
 func (p *procfs) readFile(before string, number int, after string) []byte {
-	fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, noFolder, uintptr(unsafe.Pointer(p.path(before, number, after))), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, procFolder(), uintptr(unsafe.Pointer(p.path(before, number, after))), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
 	if e != 0 {
 		return nil
 	}
@@ -74,12 +79,15 @@ func (p *procfs) readFile(before string, number int, after string) []byte {
 	return p.buffer[:n]
 }
 
-// noFolder stands for no folder: the path is absolute.
-const noFolder = ^uintptr(0)
+// procFolder returns a descriptor of /proc, from which paths are shorter for the kernel.
+var procFolder = sync.OnceValue(func() uintptr {
+	fd, _ := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return uintptr(fd) // without it, nothing can be read
+})
 
 // link returns the target of a link, or an empty string.
 func (p *procfs) link(pid int, name string) string {
-	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, noFolder, uintptr(unsafe.Pointer(p.path("/proc/", pid, name))),
+	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, procFolder(), uintptr(unsafe.Pointer(p.path("", pid, name))),
 		uintptr(unsafe.Pointer(&p.buffer[0])), uintptr(len(p.buffer)), 0, 0)
 	if e != 0 {
 		return ""
@@ -106,7 +114,7 @@ func (p *procfs) image(pid int) (m image) {
 			field[n] = field[n]*10 + uint64(c-'0')
 		}
 	}
-	m.parent, m.threads, m.started = int(field[statParent]), int(field[statThreads]), field[statStart]
+	m.parent, m.forked = int(field[statParent]), field[statFlags]&forkedOnly != 0
 	m.stack, m.argFrom, m.argTo = field[statStack], field[statArgFrom], field[statArgTo]
 	m.environFrom, m.enTo, m.status = field[statEnvFrom], field[statEnvTo], int(field[statExit])
 	m.unreadable = m.stack <= 1
@@ -144,7 +152,7 @@ func (p *procfs) ids(pid int) (n ids) {
 
 // inside returns the number inside of the process of a pidfd. It takes half the time of ids.
 func (p *procfs) inside(pidfd int) int {
-	for line := range bytes.Lines(p.readFile("/proc/self/fdinfo/", pidfd, "")) {
+	for line := range bytes.Lines(p.readFile("self/fdinfo/", pidfd, "")) {
 		if value, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
 			fields := strings.Fields(string(value)) // one for each namespace; negative without a process
 			if len(fields) == 0 {

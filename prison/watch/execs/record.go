@@ -2,7 +2,6 @@ package execs
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -127,9 +126,10 @@ func readFile(path string, bytes int64, each func(Record)) error {
 
 // file is the record on disk.
 type file struct {
-	dir  string
-	f    *os.File
-	size int64
+	dir   string
+	f     *os.File
+	size  int64
+	lines []byte // a buffer
 }
 
 // openFile opens the record for appending, and returns the highest number in it.
@@ -170,18 +170,16 @@ func (w *file) open() error {
 
 // append writes records. On an error, the records that were not written are lost, which their missing numbers show.
 func (w *file) append(records []Record) error {
-	var b bytes.Buffer
-	lines := json.NewEncoder(&b)
-	lines.SetEscapeHTML(false)
-	for _, r := range records {
-		lines.Encode(r) //nolint:errcheck // text can always be encoded
+	w.lines = w.lines[:0]
+	for i := range records {
+		w.lines = records[i].appendLine(w.lines)
 	}
 	if w.f == nil {
 		if err := w.open(); err != nil {
 			return err
 		}
 	}
-	n, err := w.f.Write(b.Bytes())
+	n, err := w.f.Write(w.lines)
 	w.size += int64(n)
 	if err != nil {
 		w.f.Close()

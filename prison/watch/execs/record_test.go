@@ -1,6 +1,8 @@
 package execs
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +72,31 @@ func TestLine(t *testing.T) {
 	const want = `{"t":"2026-11-25T15:00:00.005Z","seq":1,"pid":7,"ppid":3,"cwd":"/workspace","path":"./t","argv":["./t","<&>"],"exe":"/workspace/t","exit":0,"ms":12,"top":true,"deny":null,"disputed":false,"cut":false}` + "\n"
 	if got, err := os.ReadFile(filepath.Join(dir, FileName)); err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+// TestLineIsJSON compares lines with those of package json.
+func TestLineIsJSON(t *testing.T) {
+	words := []string{"", "a b", "\"", "\\", "<&>", "\x00\x1f\x7f", "\u2028", "\xff\xfe", "日本", "\t\n"}
+	exit, ms := -1, int64(1<<40)
+	for i := range 1 << 10 {
+		pick := func(n int) *string { return &words[(i>>n+i)%len(words)] }
+		r := Record{Time: time.Unix(0, int64(i)*1e6).UTC(), Seq: 1<<64 - 1, PID: i, PPID: -i, CWD: *pick(0), Path: *pick(1), Exe: pick(2), Deny: pick(3), Top: i%2 > 0, Disputed: i%3 > 0, Cut: i%5 > 0}
+		switch i % 4 {
+		case 0:
+			r.Argv, r.Exe = words, nil
+		case 1:
+			r.Argv, r.Exit = []string{}, &exit
+		case 2:
+			r.Argv, r.MS, r.Deny = []string{*pick(4)}, &ms, nil
+		}
+		var want bytes.Buffer
+		e := json.NewEncoder(&want)
+		e.SetEscapeHTML(false)
+		e.Encode(r)
+		if got := string(r.appendLine(nil)); got != want.String() {
+			t.Fatalf("%s, want %s", got, want.String())
+		}
 	}
 }
 

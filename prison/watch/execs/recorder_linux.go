@@ -12,8 +12,8 @@ const (
 	// tick is how often waiting work is done while there is any.
 	tick = 20 * time.Millisecond
 	// quietTicks is how many ticks without work there are before tend waits without a limit. A call that has to end such a wait
-	// takes longer.
-	quietTicks = 50
+	// takes longer, but ticks cost more where programs run in bursts: they also keep Go's scheduler awake.
+	quietTicks = 5
 	// checkAfter is the age at which a program is checked that has neither ended nor executed another one.
 	checkAfter = 10 * time.Millisecond
 	// writeAfter is the age at which a record is written before the program has ended.
@@ -38,7 +38,7 @@ type recorder struct {
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
 	processes map[int]*process
-	gone      map[int]*process // ended a moment ago, and may still be somebody's parent
+	gone      map[int]origin // ended a moment ago, and may still be somebody's parent
 	queue     []Record
 	unused    []int // descriptors that tend closes
 	idle      bool  // tend waits without a limit
@@ -47,14 +47,19 @@ type recorder struct {
 
 // process is a process that has executed a program.
 type process struct {
-	pid, inside, parent int // pid is the number outside, the others are inside's
-	depth               int // 1 for a process that init has started
-	started             uint64
-	fd                  int      // a pidfd
-	watched             bool     // tend waits for its end
-	calls               []*entry // it is not known yet which of them was carried out
-	first, last         *entry   // programs that ran, whose records end with the process
-	code                *int     // the exit status that a thread has given
+	origin
+	pid, parent int      // pid is the number outside, the others are inside's
+	fd          int      // a pidfd
+	watched     bool     // tend waits for its end
+	calls       []*entry // it is not known yet which of them was carried out
+	first, last *entry   // programs that ran, whose records end with the process
+	code        *int     // the exit status that a thread has given
+}
+
+// origin is what a process gives to its children.
+type origin struct {
+	inside int // its number
+	depth  int // 1 for a process that init has started
 }
 
 // entry is a call whose record can still change.
@@ -73,6 +78,7 @@ type answerer struct {
 	listener listener
 	slot     *slot
 	within   namespace // of the processes
+	all      bool      // every program that one of the processes has executed came to this recorder
 	hidden   []string  // see [Given]
 	digests  digests
 	proc     procfs
@@ -118,9 +124,9 @@ func (r *answerer) execute(n *notification) {
 		return
 	}
 	thread := int(n.thread)
-	e := &entry{call: c, thread: thread, begun: time.Now(), before: r.proc.image(thread)}
+	e := &entry{call: c, thread: thread, begun: time.Now()}
 	e.CWD = r.proc.link(thread, "/cwd")
-	p, fresh := r.processOf(thread, e.before)
+	p, fresh := r.processOf(e)
 	if rule := r.rules.refuses(e.CWD, c, func() string { return r.digests.of(thread, e.CWD, c) }); rule != "" {
 		e.Deny = &rule
 	}
@@ -139,35 +145,49 @@ func (r *answerer) answerCall(n *notification, e *entry) bool {
 	return r.listener.proceed(n)
 }
 
-// processOf returns the process of a thread that makes a call. It is fresh if it has not made any before.
-func (r *answerer) processOf(thread int, now image) (p *process, fresh bool) {
-	group := thread
-	if now.threads > 1 {
-		group = r.group(thread)
-	}
-	r.mu.Lock()
-	p = r.processes[group]
-	if p != nil && group == thread && p.started != 0 && p.started != now.started {
-		r.end(p, nil) // another process has the number now
-		p = nil
+// processOf returns the process that makes a call, and notes in the entry what it executes. It is fresh if it has not made any call before.
+func (r *answerer) processOf(e *entry) (p *process, fresh bool) {
+	group, fd := e.thread, -1
+	if p = r.known(group); p == nil {
+		if fd = openProcess(group); fd < 0 { // not the first thread of a process
+			if group = r.group(e.thread); group != e.thread {
+				if p = r.known(group); p == nil {
+					fd = openProcess(group)
+				}
+			}
+		}
 	}
 	if p != nil {
-		r.settle(p, now, thread)
+		e.before = r.proc.image(group)
+		r.mu.Lock()
+		r.settle(p, e.before, e.thread)
 		r.mu.Unlock()
 		return p, false
 	}
-	r.mu.Unlock()
-	p = &process{pid: group, started: now.started}
-	if group != thread {
-		p.started = 0
-	}
-	p.fd = -1
-	if fd, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(group), 0, 0); e == 0 {
-		p.fd = int(fd)
-	}
+	p = &process{pid: group, fd: fd}
 	p.inside = r.insideOf(p)
-	p.parent, p.depth = r.descent(now.parent)
+	parent, ok := parentOf(fd)
+	if e.before = (image{forked: true}); !ok || !r.all {
+		e.before = r.proc.image(group)
+		parent = e.before.parent
+	}
+	p.parent, p.depth = r.descent(parent)
 	return p, true
+}
+
+// known returns a process that has made a call before, or nil.
+func (r *recorder) known(pid int) *process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.processes[pid]
+	if p == nil {
+		return nil
+	}
+	if _, _, e := unix.RawSyscall6(unix.SYS_PIDFD_SEND_SIGNAL, uintptr(p.fd), 0, 0, 0, 0, 0); e == unix.ESRCH {
+		r.end(p, nil) // another process has the number now
+		return nil
+	}
+	return p
 }
 
 // enter records a call that the kernel carries out now.
@@ -217,23 +237,24 @@ const maxDescent = 64
 func (r *answerer) descent(parent int) (inside, depth int) {
 	for range maxDescent {
 		r.mu.Lock()
-		p := r.processes[parent]
-		if p == nil {
-			p = r.gone[parent]
+		from, ok := r.gone[parent]
+		if p := r.processes[parent]; p != nil {
+			from, ok = p.origin, true
 		}
 		r.mu.Unlock()
-		n := ids{}
-		if p != nil {
-			n.inside = p.inside
-		} else if n = r.proc.ids(parent); n.inside == 0 {
+		n := ids{inside: from.inside}
+		if !ok {
+			n = r.proc.ids(parent)
+		}
+		if n.inside == 0 {
 			return inside, 0
 		}
 		if inside == 0 && !n.outside {
 			inside = n.inside
 		}
 		switch {
-		case p != nil:
-			return inside, p.depth + 1
+		case ok:
+			return inside, from.depth + 1
 		case n.inside == 1 || n.outside:
 			return inside, 1
 		}
@@ -285,7 +306,7 @@ func (r *recorder) settle(p *process, now image, thread int) {
 	}
 	changed := false
 	for _, e := range p.calls {
-		changed = changed || !now.same(e.before) || now.unreadable
+		changed = changed || !now.same(e.before)
 	}
 	if !changed { // the call of this thread has failed; others may still wait
 		rest := p.calls[:0]
@@ -373,7 +394,7 @@ func (r *recorder) end(p *process, at *time.Time) {
 	if len(r.gone) >= maxGone {
 		clear(r.gone)
 	}
-	r.gone[p.pid] = &process{inside: p.inside, depth: p.depth}
+	r.gone[p.pid] = p.origin
 	if len(p.calls) > 0 { // it was killed before it could be checked
 		r.ran(p, found{})
 	}

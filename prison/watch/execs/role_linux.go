@@ -84,7 +84,7 @@ func record(config []byte, mask func([]string) []string) int {
 	if err != nil {
 		return 1 // the prison did not come to be
 	}
-	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]*process{}, outside: namespaceOf("self")}
+	r := &recorder{mask: withValues(mask, wire.UnpackAll(c.Env)), processes: map[int]*process{}, gone: map[int]origin{}, outside: namespaceOf("self")}
 	r.drained = sync.NewCond(&r.mu)
 	if r.rules, err = ParseRules(wire.UnpackAll(c.Deny)); err != nil {
 		return 1
@@ -97,6 +97,7 @@ func record(config []byte, mask func([]string) []string) int {
 		return 1
 	}
 	r.shared.seq = max(r.shared.seq, last)
+	r.shared.count++
 	if r.poll, err = newPoll(link); err != nil {
 		return 1
 	}
@@ -115,7 +116,7 @@ func (r *recorder) listen(g Given, files []*os.File) {
 		defer files[0].Close()
 		runtime.LockOSThread()
 		unix.Setpriority(unix.PRIO_PROCESS, 0, priority) //nolint:errcheck // only root may, and it is only faster
-		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, digests: digests{map[contentID]string{}}}
+		a := answerer{recorder: r, listener: listener(files[0].Fd()), slot: &r.shared.slots[g.Slot], within: -1, hidden: g.Hidden, all: r.shared.count == 1 && !g.Enters, digests: digests{map[contentID]string{}}}
 		a.listener.prepare()
 		a.answer()
 	}()
