@@ -63,7 +63,7 @@ func (backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation, er
 	}
 	defer link.Close()
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
-	i.Weaker, err = wire.AwaitReady(link, wire.Handed{})
+	i.Weaker, err = wire.AwaitReady(link, wire.Handed{Runs: s.Running})
 	if ctx.Err() != nil {
 		keeper.Kill() // before it has the lock, Stop cannot find it
 		return i, errors.Join(ctx.Err(), backend{}.Stop(context.WithoutCancel(ctx), s))
@@ -212,6 +212,9 @@ func (backend) Open(ctx context.Context, s prison.Spec) (prison.Prison, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })
 	_, err = wire.AwaitReady(link, wire.Handed{Tap: network.Connect})
+	if err == nil {
+		err = network.Await()
+	}
 	if !stop() && ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -333,12 +336,8 @@ func (backend) Launched(ctx context.Context, s prison.Spec) (*prison.Launched, e
 	if dialErr == nil {
 		c.Close()
 	}
-	var command wire.Command
-	err := hostfile.Read(filepath.Join(s.Dir, commandName), &command)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	command, err := hostfile.Find[wire.Command](filepath.Join(s.Dir, commandName))
+	if err != nil || command == nil {
 		return nil, err
 	}
 	if dialErr != nil && !command.Exited {

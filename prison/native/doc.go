@@ -41,7 +41,7 @@
 //
 // This package is the host's side: the backend, the keeper, and the client of init. Package wire contains the roles
 // and their messages, walls separates the inside from the host, inside builds the file system and is init, and
-// usernet provides an open network.
+// usernet provides the interface of a network inside, and the process outside that has its other end.
 //
 // # Privileges
 //

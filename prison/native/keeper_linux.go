@@ -74,7 +74,7 @@ func keeperMain(config []byte, _ int) int {
 		return 1
 	}
 	defer runtime.KeepAlive(lock) // the lock is released when the process ends, and not before
-	weaker, err := k.start(lock)
+	weaker, err := k.start(lock, func() { caller.Send(wire.Announcement{Runs: true}) })
 	if err != nil {
 		k.cleanUp()
 		caller.Send(wire.Announcement{Error: err.Error()})
@@ -130,8 +130,9 @@ func (k *keeper) lock() (*os.File, error) {
 }
 
 // start removes what a killed keeper left, and starts init. Until the state file names the process of init, init
-// holds the lock as well. So a process that gets the lock can find every process that may still run.
-func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
+// holds the lock as well. So a process that gets the lock can find every process that may still run. runs is called when the
+// prison runs, before its network is ready.
+func (k *keeper) start(lock *os.File, runs func()) (weaker []prison.Weakness, err error) {
 	if old, err := readState(k.spec.Dir); err == nil {
 		if old.elsewhere(k.spec.Dir) {
 			return nil, prison.ErrElsewhere
@@ -144,6 +145,9 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 	k.limits = walls.PlanLimits(k.spec)
 	k.state.Cgroups = k.limits.Directories()
 	if err := hostfile.Write(k.path(stateName), k.state); err != nil {
+		return nil, err
+	}
+	if k.network, err = usernet.Start(k.spec, k.noteNetwork); err != nil { // at once, since it takes as long as the rest
 		return nil, err
 	}
 	if err := k.limits.Make(); err != nil {
@@ -162,9 +166,6 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 		k.state.Init = identify(pid)
 		return errors.Join(hostfile.Write(k.path(stateName), k.state), k.limits.Enter(pid))
 	}
-	if k.network, err = usernet.Start(k.spec, k.noteNetwork); err != nil {
-		return nil, err
-	}
 	if k.programs, err = startPrograms(k.spec, k.noteRecorder); err != nil {
 		return nil, err
 	}
@@ -172,7 +173,12 @@ func (k *keeper) start(lock *os.File) (weaker []prison.Weakness, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.AwaitReady(k.link, wire.Handed{Tap: k.network.Connect, Listener: k.programs.Connect})
+	weaker, err = wire.AwaitReady(k.link, wire.Handed{Tap: k.network.Connect, Listener: k.programs.Connect})
+	if err == nil && k.network != nil {
+		runs()
+		err = k.network.Await()
+	}
+	return weaker, err
 }
 
 // noteNetwork records in the state file which process carries the packets of an open network.

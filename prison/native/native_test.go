@@ -105,7 +105,7 @@ func TestBackend(t *testing.T) { prisontest.Run(t, needNative(t), options(t)) }
 
 // TestOrdinaryUser runs all of these tests again as an ordinary user.
 func TestOrdinaryUser(t *testing.T) {
-	prisontest.AsOrdinaryUser(t, "native")
+	prisontest.AsOrdinaryUser(t, "native", "")
 }
 
 // TestReach tries to reach addresses that an open network must refuse.

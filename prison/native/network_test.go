@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -206,6 +207,30 @@ func networkOf(t *testing.T, s prison.Spec) (pid int) {
 	return state.Relay.PID
 }
 
+// TestRunningBeforeNetwork runs a command in a prison whose network is not ready yet.
+func TestRunningBeforeNetwork(t *testing.T) {
+	b, s := prepared(t)
+	s.Network = prison.NetworkOpen
+	err := errors.New("nothing reported that the prison runs")
+	s.Running = func() {
+		var box prison.Prison
+		if box, err = b.Attach(t.Context(), s); err == nil {
+			var status int
+			status, err = box.Exec(t.Context(), prison.Process{Argv: []string{"true"}})
+			err = errors.Join(err, box.Close())
+			if status != 0 {
+				err = errors.Join(err, fmt.Errorf("the status is %d", status))
+			}
+		}
+	}
+	_, startErr := b.Start(t.Context(), s)
+	needNetwork(t, startErr)
+	if err != nil {
+		t.Error(err)
+	}
+	networkOf(t, s) // is there when the start has ended
+}
+
 // TestNetworkEnds ends prisons in every way, and checks that nothing of their networks is left.
 func TestNetworkEnds(t *testing.T) {
 	for name, end := range map[string]func(prison.Backend, prison.Spec, keptState) error{
@@ -301,6 +326,31 @@ func TestNetworkKilled(t *testing.T) {
 	}
 	if after := index(); after != before || !strings.Contains(after, "eth0") {
 		t.Errorf("%q, then %q", before, after)
+	}
+}
+
+// TestNetworkRests checks that the process with the packets gives the pages of its program back while nobody uses the network.
+func TestNetworkRests(t *testing.T) {
+	_, s := startedOpen(t)
+	pid := networkOf(t, s)
+	mapped := func() (kB int) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(status)) {
+			if f := strings.Fields(line); f[0] == "RssFile:" || f[0] == "RssShmem:" { // the latter for a program on a tmpfs
+				n, _ := strconv.Atoi(f[1])
+				kB += n
+			}
+		}
+		return kB
+	}
+	const most = 6 << 10 // a start needs more than twice as much
+	for begun := time.Now(); mapped() > most; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("%d kB of the program are mapped", mapped())
+		}
 	}
 }
 

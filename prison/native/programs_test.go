@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -209,6 +210,33 @@ func TestRecorderStopped(t *testing.T) {
 	records(t, s, ended("/bin/true", "waits"))
 }
 
+// TestCallFailsAfterSuccession lets a call fail in a process that has executed a program while another recorder answered. The successor
+// must not take that program for the result of the call.
+func TestCallFailsAfterSuccession(t *testing.T) {
+	_, s, p := recorded(t)
+	in, line := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		status, _ := p.Exec(t.Context(), prison.Process{Argv: []string{"sh", "-c", "read -r line; exec /absent"}, Stdin: in})
+		done <- status
+	}()
+	records(t, s, func(all []execs.Record) bool {
+		return slices.ContainsFunc(all, func(r execs.Record) bool { return r.Exe != nil })
+	})
+	pid := recorderOf(t, s, 0)
+	unix.Kill(pid, unix.SIGKILL)
+	recorderOf(t, s, pid)
+	line.Close()
+	if status := <-done; status != 127 {
+		t.Errorf("status %d", status)
+	}
+	absent := func(r execs.Record) bool { return r.Path == "/absent" }
+	all := records(t, s, func(all []execs.Record) bool { return slices.ContainsFunc(all, absent) })
+	if r := all[slices.IndexFunc(all, absent)]; r.Ran() {
+		t.Errorf("it did not run: %+v", r)
+	}
+}
+
 // TestKeeperKilledWhileRecording checks that no process inside outlives the keeper, which held the listener, and that the record
 // goes on after the next start.
 func TestKeeperKilledWhileRecording(t *testing.T) {
@@ -307,69 +335,4 @@ func TestNoRecord(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.Dir, execs.FileName)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("record: %v", err)
 	}
-}
-
-// BenchmarkThousandPrograms measures a shell that starts programs, by turns in a prison with a record and in one without. All results
-// are for a thousand programs: the median of the turns, the fastest tenth of them (fast), which other work disturbs least, and the
-// processor time of shell, programs and recorder (cpu).
-func BenchmarkThousandPrograms(b *testing.B) {
-	const turns, script = 10, `i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done; times`
-	took, used := map[bool][]float64{}, map[bool]float64{}
-	prisons, recorder := map[bool]prison.Prison{}, 0
-	for _, record := range []bool{false, true} {
-		backend, s := benchSpec(b)
-		s.Record = record
-		prisons[record] = startRecorded(b, backend, s)
-		recorder = stateOf(b, s).Recorder.PID
-	}
-	n := 0.0
-	for b.Loop() {
-		n++
-		for range turns {
-			for record, p := range prisons {
-				var out bytes.Buffer
-				begun, before := time.Now(), processorTime(recorder)
-				if status, err := p.Exec(b.Context(), prison.Process{Argv: []string{"sh", "-c", script}, Stdout: &out}); err != nil || status != 0 {
-					b.Fatal(status, err)
-				}
-				took[record] = append(took[record], time.Since(begun).Seconds()*1000*turns)
-				used[record] += shellTime(b, out.String())
-				if record {
-					used[record] += processorTime(recorder) - before
-				}
-			}
-		}
-	}
-	for record, name := range map[bool]string{false: "plain", true: "recorded"} {
-		slices.Sort(took[record])
-		b.ReportMetric(took[record][len(took[record])/2], "ms-"+name)
-		b.ReportMetric(took[record][len(took[record])/10], "ms-fast-"+name)
-		b.ReportMetric(used[record]/n, "ms-cpu-"+name)
-	}
-}
-
-// processorTime returns the time that the threads of a process have run, in milliseconds.
-func processorTime(pid int) (ms float64) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, f := range files {
-		var ns float64
-		if text, err := os.ReadFile(f); err == nil {
-			fmt.Sscan(string(text), &ns)
-		}
-		ms += ns / 1e6
-	}
-	return ms
-}
-
-// shellTime adds what the command times of a shell prints.
-func shellTime(t testing.TB, text string) (ms float64) {
-	t.Helper()
-	for _, word := range strings.Fields(text) {
-		d, err := time.ParseDuration(word)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ms += d.Seconds() * 1000
-	}
-	return ms
 }

@@ -48,7 +48,7 @@ func TestToolchains(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			if tool == "go" && testing.Short() {
-				t.Skip("building takes long")
+				t.Skip("building takes long (scripts/test --everywhere)")
 			}
 			var out bytes.Buffer
 			status, err := p.Exec(t.Context(), prison.Process{

@@ -2,7 +2,6 @@ package usernet
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -43,6 +42,11 @@ type holder struct {
 	// secrets are the values of credentials, in memory only.
 	secrets []secret.Secret
 	reading bool // one is being read again
+}
+
+// newHolder returns the holder of a network that counts on from the uses of an earlier one.
+func newHolder(dir, session string, secrets []secret.Secret) *holder {
+	return &holder{dir: dir, session: session, secrets: secrets, state: control.State{Credentials: control.EarlierUses(dir)}}
 }
 
 // fileID changes when a file is replaced.
@@ -144,6 +148,9 @@ func (h *holder) handle(link wire.Conn, r control.Report) {
 		h.state = s
 		h.save()
 	}
+	if r.Answer {
+		link.Send(control.Order{Stated: true})
+	}
 	if r.Authorities != nil {
 		h.authorities = r.Authorities
 	}
@@ -242,11 +249,11 @@ func (h *holder) refresh() {
 	h.save()
 }
 
-// end closes the ledger and removes the state file, so that no network counts as running.
+// end closes the ledger and ends the state, so that no network counts as running.
 func (h *holder) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.linked = false
 	h.closeLedger()
-	os.Remove(filepath.Join(h.dir, control.StateFile)) // a later reader sees that no prison runs
+	control.EndState(h.dir) //nolint:errcheck // there is none if no process has run
 }

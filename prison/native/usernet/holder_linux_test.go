@@ -12,8 +12,8 @@ import (
 	"github.com/git-airlock/git-airlock/prison/native/wire"
 )
 
-// newHolder returns a holder whose network's end of the connection is the second result.
-func newHolder(t *testing.T, dir string) (*holder, wire.Conn) {
+// linkedHolder returns a holder whose network's end of the connection is the second result.
+func linkedHolder(t *testing.T, dir string) (*holder, wire.Conn) {
 	t.Helper()
 	ours, theirs, err := wire.Pair()
 	if err != nil {
@@ -24,7 +24,9 @@ func newHolder(t *testing.T, dir string) (*holder, wire.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ours.Close(); network.Close() })
-	return &holder{dir: dir, session: "test", link: ours, linked: true}, network
+	h := newHolder(dir, "test", nil)
+	h.link, h.linked = ours, true
+	return h, network
 }
 
 func receive(t *testing.T, network wire.Conn) (o control.Order) {
@@ -38,7 +40,7 @@ func receive(t *testing.T, network wire.Conn) (o control.Order) {
 // TestHolderWritesRecords wants records to be acknowledged once they are in the ledger, and not before.
 func TestHolderWritesRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "prison")
-	h, network := newHolder(t, dir)
+	h, network := linkedHolder(t, dir)
 	report := control.Report{Write: true, Records: []control.Record{{Kind: control.KindRefusal, Name: "a.test"}, {Kind: control.KindRefusal, Name: "b.test"}}}
 	h.handle(h.link, report)
 	if w := receive(t, network).Written; w == nil || w.Records != 0 || w.Error == "" {
@@ -76,7 +78,7 @@ func TestHolderWritesRecords(t *testing.T) {
 // TestHolderPassesRulesOn replaces the file with the rules.
 func TestHolderPassesRulesOn(t *testing.T) {
 	dir := t.TempDir()
-	h, network := newHolder(t, dir)
+	h, network := linkedHolder(t, dir)
 	if o := h.first(); o.Rules == nil || o.Rules.Generation != 0 || o.Written == nil || o.Written.Error != "" {
 		t.Errorf("first orders: %+v", o)
 	}
@@ -110,7 +112,7 @@ func TestHolderPassesRulesOn(t *testing.T) {
 
 // TestHolderReadsAgain wants a value that a server has refused to be read again, and only if it can be.
 func TestHolderReadsAgain(t *testing.T) {
-	h, network := newHolder(t, t.TempDir())
+	h, network := linkedHolder(t, t.TempDir())
 	file := filepath.Join(h.dir, "key")
 	if err := os.WriteFile(file, []byte("second\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -131,7 +133,7 @@ func TestHolderReadsAgain(t *testing.T) {
 
 // TestValueIsKeptForSuccessor reads the new value of a credential while no process is linked.
 func TestValueIsKeptForSuccessor(t *testing.T) {
-	h, _ := newHolder(t, t.TempDir())
+	h, _ := linkedHolder(t, t.TempDir())
 	file := filepath.Join(t.TempDir(), "value")
 	if err := os.WriteFile(file, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
@@ -143,5 +145,24 @@ func TestValueIsKeptForSuccessor(t *testing.T) {
 		if time.Since(begun) > time.Minute {
 			t.Fatalf("a successor gets %q", h.first().Values["api"])
 		}
+	}
+}
+
+// TestUsesOutliveTheNetwork wants a network to count on where an earlier one of this airlock has ended, or was killed with its holder.
+func TestUsesOutliveTheNetwork(t *testing.T) {
+	dir := t.TempDir()
+	h, _ := linkedHolder(t, dir)
+	use := control.CredentialUse{Name: "a", Known: true, Requests: 7, Today: 3, Last: time.Now().UTC(), Status: 429}
+	h.handle(h.link, control.Report{State: &control.State{Credentials: []control.CredentialUse{use}}})
+	use.Known, use.Status = false, 0
+	for _, end := range []func(){func() {}, h.end} {
+		end()
+		next, _ := linkedHolder(t, dir)
+		if uses := next.first().Uses; len(uses) != 1 || uses[0] != use {
+			t.Errorf("%+v, want %+v", uses, use)
+		}
+	}
+	if _, err := control.ReadState(dir); !os.IsNotExist(err) {
+		t.Errorf("a network counts as running: %v", err)
 	}
 }

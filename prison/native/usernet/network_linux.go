@@ -98,7 +98,8 @@ type Network struct {
 	tap   *os.File
 	held  *holder
 
-	first chan carrier // receives the first process when it is ready for the interface
+	first     chan carrier // receives the first process when it is ready for the interface
+	connected func() error // waits until the first process carries packets; nil before it got the interface
 
 	mu      sync.Mutex
 	current carrier
@@ -128,7 +129,7 @@ func Start(s prison.Spec, note func(pid int) error) (*Network, error) {
 		return nil, fmt.Errorf("memory file: %w", err)
 	}
 	n := &Network{
-		spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), held: &holder{dir: s.Dir, session: s.ID, secrets: s.Secrets},
+		spec: s, note: note, names: os.NewFile(uintptr(fd), "names"), held: newHolder(s.Dir, s.ID, s.Secrets),
 		first: make(chan carrier, 1), done: make(chan struct{}),
 	}
 	go func() { n.first <- n.start() }()
@@ -187,16 +188,32 @@ func (c carrier) end() {
 	late.Stop()
 }
 
-// Connect takes the interface's other end, and returns when packets are carried. From then on, a process that ends is
-// replaced. Connections are lost then, but the network stays.
+// Connect takes the interface's other end, and lets packets be carried. [Network.Await] waits until they are.
 func (n *Network) Connect(tap *os.File) error {
-	if n == nil {
+	if n == nil || n.connected != nil {
 		tap.Close()
-		return errors.New("an interface arrived for a prison without a network")
+		return errors.New("an interface arrived that was not expected")
 	}
-	n.tap = tap
+	n.tap, n.connected = tap, sync.OnceValue(n.carry)
+	go n.connected() //nolint:errcheck // Await returns it
+	return nil
+}
+
+// Await waits until the packets of a connected interface are carried. A prison without a network has a nil Network.
+func (n *Network) Await() error {
+	if n == nil || n.connected == nil {
+		return nil
+	}
+	if err := n.connected(); err != nil {
+		return fmt.Errorf("carry packets: %w", err)
+	}
+	return nil
+}
+
+// carry waits until the first process carries packets. From then on, a process that ends is replaced. Connections are lost
+// then, but the network stays.
+func (n *Network) carry() error {
 	c := <-n.first
-	n.first = nil
 	if err := n.connect(c); err != nil {
 		close(n.done)
 		return err
@@ -259,14 +276,15 @@ func (n *Network) End() {
 	if n == nil {
 		return
 	}
-	n.mu.Lock()
-	n.ended = true
-	current := n.current
-	n.mu.Unlock()
-	if n.first != nil { // Connect was not called
+	if n.connected == nil {
 		c := <-n.first
 		c.end()
 	} else {
+		n.connected() //nolint:errcheck // it has ended then
+		n.mu.Lock()
+		n.ended = true
+		current := n.current
+		n.mu.Unlock()
 		if current.process != nil {
 			current.link.Close()
 			late := time.AfterFunc(time.Second, func() { current.process.Kill() })

@@ -3,9 +3,13 @@
 package walls
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -44,6 +48,46 @@ func TestForetold(t *testing.T) {
 			if now, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(now) != content {
 				t.Errorf("%s: %s has become %q, %v", what, name, now, err)
 			}
+		}
+	}
+}
+
+// The names of systemd's groups contain backslashes, which are special in a pattern.
+func TestSweepReadOnly(t *testing.T) {
+	above := filepath.Join(t.TempDir(), `app-a\x2db[c].scope`)
+	gone, own, other := filepath.Join(above, "id-999999999-1"), filepath.Join(above, fmt.Sprintf("id-%d-1", os.Getpid())), filepath.Join(above, "di-999999999-1")
+	for _, dir := range []string{gone, own, other} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweepReadOnly(filepath.Join(above, "id-"))
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(above), "*", "*"))
+	if want := []string{other, own}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q, %v, want %q", left, err, want)
+	}
+}
+
+// TestEnterRemovedGroup removes a group that is still empty, as a process in another pid namespace may.
+func TestEnterRemovedGroup(t *testing.T) {
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
+	l := &Limits{groups: []group{{dir: filepath.Join(t.TempDir(), "group"), settings: []setting{{file: "limit", value: "1"}}}}}
+	dir := l.groups[0].dir
+	if err := errors.Join(l.Make(), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Enter(child.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"cgroup.procs": strconv.Itoa(child.Process.Pid), "limit": "1"} {
+		// Nobody may read a file that is made here; a control group has its files already.
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() != int64(len(content)) {
+			t.Errorf("%s: %v, %v, want %d bytes", name, info, err, len(content))
 		}
 	}
 }

@@ -14,16 +14,12 @@ import (
 // Examine reports which mechanisms of the walls this machine has. The probe creates all namespaces for a moment.
 func Examine(probe func() error) []prison.Finding {
 	findings := []prison.Finding{
-		kernelFinding(), idsFinding(), namespacesFinding(probe), filterFinding(), landlockFinding(), overlayFinding(), programsFinding(),
+		{Name: "kernel", Value: kernelRelease()}, idsFinding(), namespacesFinding(probe), filterFinding(), landlockFinding(), overlayFinding(), programsFinding(),
 	}
 	if missing := coreMissing(); missing != "" {
 		findings = append(findings, prison.Finding{Name: "core dumps", Value: "off for files", Lack: missing})
 	}
 	return append(findings, limitFindings()...)
-}
-
-func kernelFinding() prison.Finding {
-	return prison.Finding{Name: "kernel", Value: kernelRelease()}
 }
 
 func kernelRelease() string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,8 +19,6 @@ const trialID = 1879048192
 
 // idRange is a line of subuid(5) or subgid(5).
 type idRange struct{ start, count int }
-
-func (r idRange) holds(id int) bool { return id >= r.start && id < r.start+r.count }
 
 // TrialPhantom returns ids with which the caller may try namespaces.
 func TrialPhantom() (uid, gid int, err error) {
@@ -104,25 +103,32 @@ func CheckIDs(s prison.Spec) error {
 		return err
 	}
 	if !anyHolds(uids, s.UID) || !anyHolds(gids, s.GID) {
-		return Unavailable(fmt.Sprintf("uid %d and gid %d are not in your ranges of /etc/subuid and /etc/subgid", s.UID, s.GID))
+		return Unavailable(fmt.Sprintf("uid %d and gid %d are not in your ranges of /etc/subuid and /etc/subgid", s.UID, s.GID), grantID(s)...)
 	}
 	return nil
 }
 
-func anyHolds(ranges []idRange, id int) bool {
-	for _, r := range ranges {
-		if r.holds(id) {
-			return true
-		}
+// grantID returns the command that gives the user the ids of a prison, such as those of an airlock that is older than the user's range.
+// There is none if somebody else has them.
+func grantID(s prison.Spec) []string {
+	_, allUIDs := readRanges("/etc/subuid")
+	_, allGIDs := readRanges("/etc/subgid")
+	if s.UID != s.GID || anyHolds(append(allUIDs, allGIDs...), s.UID) {
+		return nil
 	}
-	return false
+	return []string{grant(s.UID, 1)}
+}
+
+func anyHolds(ranges []idRange, id int) bool {
+	return slices.ContainsFunc(ranges, func(r idRange) bool { return id >= r.start && id < r.start+r.count })
 }
 
 // ownRanges returns the subordinate ids that newuidmap(1) and newgidmap(1) let the user map.
 func ownRanges() (uids, gids []idRange, err error) {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		if _, err := FindProgram(tool); err != nil {
-			return nil, nil, Unavailable(tool+" is not installed", installMappers()...)
+			packages := map[string]string{"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap"}
+			return nil, nil, Unavailable(tool+" is not installed", Installation(packages)...)
 		}
 	}
 	uids, allUIDs := readRanges("/etc/subuid")
@@ -137,21 +143,15 @@ func ownRanges() (uids, gids []idRange, err error) {
 // SUB_UID_COUNT and SUB_UID_MIN in login.defs(5).
 const rangeSize, rangeStart = 65536, 100000
 
-// grantRange returns the command that gives the user a range. It does not use usermod(8), which knows local
-// accounts only.
-func grantRange(taken []idRange) string {
-	start := freeRange(taken)
-	if _, err := user.LookupId(strconv.Itoa(os.Getuid())); err != nil {
-		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", quote(userName()), start, rangeSize)
-	}
-	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+rangeSize-1, quote(userName()))
-}
+// grantRange returns the command that gives the user a range of ids that nobody has.
+func grantRange(taken []idRange) string { return grant(freeRange(taken), rangeSize) }
 
-// installMappers returns the command that installs the two programs.
-func installMappers() []string {
-	return Installation(map[string]string{
-		"apt-get": "uidmap", "dnf": "shadow-utils", "zypper": "shadow", "pacman": "shadow", "apk": "shadow-uidmap",
-	})
+// grant returns the command that gives the user ids. usermod(8) knows local accounts only.
+func grant(start, count int) string {
+	if _, err := user.LookupId(strconv.Itoa(os.Getuid())); err != nil {
+		return fmt.Sprintf("echo %s:%d:%d | sudo tee -a /etc/subuid /etc/subgid", quote(userName()), start, count)
+	}
+	return fmt.Sprintf("sudo usermod --add-subuids %[1]d-%[2]d --add-subgids %[1]d-%[2]d %[3]s", start, start+count-1, quote(userName()))
 }
 
 // Installation returns the command that installs a package with this system's package manager. The name of the

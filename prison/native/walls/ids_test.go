@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/prison"
 )
 
 func TestFreeRange(t *testing.T) {
@@ -51,5 +53,16 @@ func TestPickID(t *testing.T) {
 	}
 	if _, ok := pickID(nil, 10); ok {
 		t.Error("an id of no range")
+	}
+}
+
+// TestGrantID wants the command for ids that nobody has, and none for two ids that differ.
+func TestGrantID(t *testing.T) {
+	const free = 1<<31 - 2
+	if got := grantID(prison.Spec{UID: free, GID: free}); len(got) != 1 || !strings.Contains(got[0], "2147483646") {
+		t.Errorf("%q", got)
+	}
+	if got := grantID(prison.Spec{UID: free, GID: free - 1}); got != nil {
+		t.Errorf("%q", got)
 	}
 }

@@ -63,11 +63,13 @@ var readOnly atomic.Uint64
 // sweepReadOnly removes the groups of read-only prisons whose process was killed. If processes in a group are still
 // ending, the group stays (EBUSY) for the next sweep.
 func sweepReadOnly(prefix string) {
-	left, _ := filepath.Glob(prefix + "*") // there may be none
-	for _, dir := range left {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(dir, prefix), "-")
-		if _, err := os.Stat("/proc/" + pid); err != nil {
-			unix.Rmdir(dir) //nolint:errcheck // a group that is still in use stays
+	above, begin := filepath.Split(prefix)
+	entries, _ := os.ReadDir(above) // there may be none
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), begin)
+		pid, _, _ := strings.Cut(rest, "-")
+		if _, err := os.Stat("/proc/" + pid); ok && err != nil {
+			unix.Rmdir(above + e.Name()) //nolint:errcheck // a group that is still in use stays
 		}
 	}
 }
@@ -182,14 +184,33 @@ func (l *Limits) Directories() (dirs []string) {
 // Make creates the groups.
 func (l *Limits) Make() error {
 	for _, g := range l.groups {
-		if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("make control group: %w", err)
+		if err := again(g.make); err != nil {
+			return err
 		}
-		for _, s := range g.settings {
-			err := os.WriteFile(filepath.Join(g.dir, s.file), []byte(s.value), 0)
-			if err != nil && !s.optional {
-				return fmt.Errorf("limit: %w", err)
-			}
+	}
+	return nil
+}
+
+// again repeats what fails because a group does not exist any more. In another pid namespace, the caller does not exist, so that a
+// process there takes a group that is still empty for one of a killed process: see [sweepReadOnly].
+func again(do func() error) (err error) {
+	const tries = 10
+	for range tries {
+		if err = do(); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+func (g group) make() error {
+	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make control group: %w", err)
+	}
+	for _, s := range g.settings {
+		err := os.WriteFile(filepath.Join(g.dir, s.file), []byte(s.value), 0)
+		if err != nil && !s.optional {
+			return fmt.Errorf("limit: %w", err)
 		}
 	}
 	return nil
@@ -200,7 +221,14 @@ func (l *Limits) Enter(pid int) error {
 	id := strconv.Itoa(pid)
 	preferForKilling(id)
 	for _, g := range l.groups {
-		if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(id), 0); err != nil {
+		err := again(func() error {
+			err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(id), 0)
+			if errors.Is(err, os.ErrNotExist) {
+				err = errors.Join(err, g.make())
+			}
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("enter control group: %w", err)
 		}
 	}

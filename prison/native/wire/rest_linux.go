@@ -1,12 +1,10 @@
 package wire
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,29 +22,58 @@ const RestAfter = 2 * time.Second
 
 // Rest returns memory that was needed for setting up or answering: heap, and the pages of the program's file. Each
 // page fault also maps the fifteen pages around it. When the pages are needed again they are still in the page
-// cache.
+// cache. It opens no file, so that a confined process can rest as well.
 func Rest() {
 	runtime.GC()
-	maps, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		return
-	}
-	defer maps.Close()
-	var from, to uintptr
-	ours := false
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		line := lines.Bytes()
-		name, value, _ := bytes.Cut(line, []byte(" "))
-		switch {
-		case !bytes.HasSuffix(name, []byte(":")): // the first line of a mapping: addresses, mode, ..., name
-			ours = bytes.HasPrefix(value, []byte("r-")) && bytes.IndexByte(value, '/') >= 0
-			if ours {
-				_, err := fmt.Sscanf(string(name), "%x-%x", &from, &to)
-				ours = err == nil
-			}
-		case ours && string(name) == "Anonymous:" && string(bytes.TrimSpace(value)) == "0 kB":
-			// Pages that a linker has written to (relocations) are in no file, and count as anonymous.
+	page := uintptr(os.Getpagesize())
+	base, headers := programHeaders()
+	for _, h := range headers {
+		if h.kind != ptLoad || h.flags&pfWrite != 0 { // a linker may have written to pages that can be written to
+			continue
+		}
+		// Rounded inwards: the pages at the ends may have parts of other segments.
+		from, to := (base+h.address+page-1)&^(page-1), (base+h.address+h.size)&^(page-1)
+		if from < to {
 			unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED) //nolint:errcheck // resting is optional
 		}
 	}
+}
+
+// Values of elf(5) and getauxval(3).
+const (
+	ptLoad, ptHeaders = 1, 6
+	pfWrite           = 2
+	atHeaders         = 3
+	atHeaderSize      = 4
+	atHeaderCount     = 5
+)
+
+// programHeader is Elf64_Phdr of elf(5).
+type programHeader struct {
+	kind, flags               uint32
+	_, address, _, _, size, _ uintptr
+}
+
+// programHeaders returns the headers of this program, and the address at which the kernel has loaded it. A machine with
+// other headers has none.
+func programHeaders() (base uintptr, headers []programHeader) {
+	vector, err := unix.Auxv()
+	if err != nil {
+		return 0, nil
+	}
+	values := map[uintptr]uintptr{}
+	for _, v := range vector {
+		values[v[0]] = v[1]
+	}
+	at := values[atHeaders]
+	if at == 0 || values[atHeaderSize] != unsafe.Sizeof(programHeader{}) {
+		return 0, nil
+	}
+	headers = unsafe.Slice(*(**programHeader)(unsafe.Pointer(&at)), values[atHeaderCount])
+	for _, h := range headers {
+		if h.kind == ptHeaders {
+			base = at - h.address
+		}
+	}
+	return base, headers
 }
