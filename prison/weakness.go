@@ -1,5 +1,7 @@
 package prison
 
+import "slices"
+
 // Weakness is a measure of isolation that this machine, engine or runtime could not provide.
 type Weakness struct {
 	Kind Missing // for programs
@@ -46,12 +48,7 @@ const (
 
 // Lacks reports whether a measure is missing.
 func (i Isolation) Lacks(kind Missing) bool {
-	for _, w := range i.Weaker {
-		if w.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.Weaker, func(w Weakness) bool { return w.Kind == kind })
 }
 
 // Unrecorded is the weakness of a prison whose programs should be recorded and are not.

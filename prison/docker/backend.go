@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -282,7 +284,11 @@ func (b *Backend) Examine(ctx context.Context) ([]prison.Finding, error) {
 func networkFinding() prison.Finding {
 	f := prison.Finding{Name: "network", Value: "allowlist and open, by an interface that a helper container makes with " + device}
 	var u *prison.Unavailable
-	if err := checkNetwork(prison.Spec{Network: prison.NetworkAllowlist}); errors.As(err, &u) {
+	err := checkNetwork(prison.Spec{Network: prison.NetworkAllowlist})
+	if _, gone := os.Stat(device); err == nil && errors.Is(gone, fs.ErrNotExist) {
+		err = dialect.Unavailable("none is possible without "+device, mendDevice)
+	}
+	if errors.As(err, &u) {
 		f.Value, f.Mend = u.Reason, u.Mend
 	} else if err != nil {
 		f.Value = err.Error()

@@ -86,7 +86,8 @@
 // A start may be killed at any moment. The next start or clear removes everything that it left, since the random
 // key is stored before any object is made. If the workspace of a running container was removed, the daemon or the
 // next start removes the container. The container's own mount shows whether the workspace was removed or only
-// moved.
+// moved. An engine that was killed can forget a command that it was starting. Where the processes of the engine are visible, stop,
+// start and clear end what the container's control group still has, also if it is frozen.
 //
 // # gVisor and Podman
 //

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,20 +72,31 @@ func need(t testing.TB) *docker.Backend {
 	return b
 }
 
-// options returns a phantom whose uid nobody has on this machine.
+var phantoms atomic.Int32
+
+// options returns another phantom at each call, whose uid nobody has on this machine: tests run at the same time, and some engines
+// count processes by uid.
 func options() prisontest.Options {
-	// other tests may run at the same time
-	uid := 1879100000 + os.Getpid()%60000
+	uid := 1879100000 + 100*(os.Getpid()%60000) + int(phantoms.Add(1)%100)
 	// root runs these parts already
 	return prisontest.Options{UID: uid, GID: uid, Image: testImage(), Network: prisontest.Required("network"), Brief: os.Geteuid() != 0, Record: true}
 }
 
-func TestBackend(t *testing.T) { prisontest.Run(t, need(t), options()) }
+func TestBackend(t *testing.T) {
+	t.Parallel()
+	prisontest.Run(t, need(t), options())
+}
+
+// engineAlone names the tests of what an engine does alone, with the same phantom for every user. The others also read and write files of the
+// host, or start processes there.
+const engineAlone = "|^TestBackend$/^exhausting$|^TestBackend$/^working$/^(exec|terminal|watch)$|^TestImages$|^TestImageRemoved$|^TestUnusableSettings$|" +
+	"^TestLateEngine$|^TestLatelyPaused$|^TestFailsOnce$|^TestLaunchHeldUp$|^TestNameTaken$|^TestAbandoned$|^TestVariables$|^TestOwnLimits$|^TestHomeOfEverybody$"
 
 // TestOrdinaryUser runs these tests again as a member of the group that may use the engine.
 func TestOrdinaryUser(t *testing.T) {
+	t.Parallel()
 	need(t)
-	prisontest.AsOrdinaryUser(t, "docker", "docker")
+	prisontest.AsOrdinaryUser(t, "docker", engineAlone, "docker")
 }
 
 // engine returns a connection to the same engine that does not use the code under test.
@@ -151,6 +163,7 @@ func labelled(t *testing.T, id string) (containers []container.Summary, rest int
 
 // TestNothingLeft checks the objects of a prison with an open network at each step from its start to its removal.
 func TestNothingLeft(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s, p := started(t, b, func(s *prison.Spec) {
 		s.Network, s.Name = prison.NetworkOpen, ".devspace-7f3a-Ümläut repo"
@@ -195,6 +208,7 @@ func TestNothingLeft(t *testing.T) {
 
 // TestNameTaken gives two prisons the same name.
 func TestNameTaken(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	name := func(s *prison.Spec) { s.Name = fmt.Sprintf(".work-1234-repo-%d", os.Getpid()) }
 	one, _ := started(t, b, name)
@@ -208,6 +222,7 @@ func TestNameTaken(t *testing.T) {
 
 // TestMemory uses more memory than the limit.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	_, p := started(t, b, func(s *prison.Spec) { s.Limits.Memory = 64 << 20 })
 	if status, out := sh(t, p, "head -c 200m /dev/zero | tail -c 150m | wc -c"); strings.TrimSpace(out) == fmt.Sprint(150<<20) {
@@ -220,6 +235,7 @@ func TestMemory(t *testing.T) {
 
 // TestOpenEndsWithCaller kills the process that opened a prison.
 func TestOpenEndsWithCaller(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s := prisontest.NewSpec(t, b, options())
 	if err := b.Prepare(t.Context(), s); err != nil {
@@ -262,6 +278,7 @@ func TestOpenEndsWithCaller(t *testing.T) {
 
 // TestStranger probes as a user who may not use the engine.
 func TestStranger(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
 	}
@@ -280,6 +297,7 @@ func TestStranger(t *testing.T) {
 }
 
 func TestNoEngine(t *testing.T) {
+	t.Parallel()
 	for host, mend := range map[string]string{
 		"unix://" + t.TempDir() + "/none.sock": "sudo apt-get install docker.io", // as there is no socket
 		"tcp://127.0.0.1:1":                    "sudo systemctl start docker",
@@ -295,6 +313,7 @@ func TestNoEngine(t *testing.T) {
 
 // TestExamineAgrees compares the weaknesses that Examine reports with those of a prison that is started afterwards.
 func TestExamineAgrees(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	findings, err := b.Examine(t.Context())
 	if err != nil {

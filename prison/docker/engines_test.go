@@ -28,9 +28,10 @@ var kinds = []struct{ name, host, runtime string }{
 	{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), ""},
 }
 
-// onEach runs a test with each of the named engines in parallel.
+// onEach runs a test with each of the named engines, beside other tests.
 func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend, prisontest.Options)) {
-	for i, kind := range kinds {
+	t.Parallel()
+	for _, kind := range kinds {
 		if !slices.Contains(names, kind.name) {
 			continue
 		}
@@ -39,7 +40,6 @@ func onEach(t *testing.T, names []string, test func(*testing.T, *docker.Backend,
 			b := docker.New(docker.Options{Host: kind.host})
 			o := options()
 			o.Runtime = kind.runtime
-			o.UID, o.GID = o.UID+i, o.GID+i // some engines count processes by uid
 			mayUse(t, kind.name)
 			prisontest.Need(t, kind.name, errors.Join(b.CheckRuntime(t.Context(), o.Runtime), b.CheckImage(t.Context(), o.Image)))
 			test(t, b, o)
@@ -74,6 +74,7 @@ func TestOtherEngines(t *testing.T) {
 // TestRootlessPodman checks that an ordinary user's service is refused. In Docker's form of the answer this service
 // does not show that it is rootless.
 func TestRootlessPodman(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
 	}

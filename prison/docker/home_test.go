@@ -21,6 +21,7 @@ import (
 // TestHomeRemoved removes the container and the volume of a stopped prison, as cleaning up an engine does. The next
 // start must make both again. Inside, nobody may change the account files.
 func TestHomeRemoved(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s, p := started(t, b, func(*prison.Spec) {})
 	e := engine(t)
@@ -53,6 +54,7 @@ func TestHomeRemoved(t *testing.T) {
 // TestHomeEmptied empties the volume of a stopped prison, and removes a single entry of it. The next start must
 // restore the entries, even if only the engine can read the volume.
 func TestHomeEmptied(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s, _ := started(t, b, func(*prison.Spec) {})
 	for _, gone := range []string{"/home/.accounts", "/home/.accounts/group", "/home/.accounts /home/.run /home/" + s.User} {
@@ -80,6 +82,7 @@ func homeVolume(t *testing.T, s prison.Spec) string {
 // TestImageRemoved removes the image of a stopped prison, with everything created from it. A start must fail with
 // the name of the image, and make nothing. Once the image is back, the next start must make the prison again.
 func TestImageRemoved(t *testing.T) {
+	t.Parallel()
 	b, e := need(t), engine(t)
 	ref := altered(t, fmt.Sprintf("airlock-test-removed:%d", os.Getpid()), "touch /made")
 	s, _ := started(t, b, func(s *prison.Spec) { s.Image = ref })
@@ -128,6 +131,7 @@ func TestImageRemoved(t *testing.T) {
 // TestHomeOfEverybody uses an image whose /home is writable for everybody. The volume must not be, and nothing in
 // it can be renamed, so that no start mounts account files written by the agent.
 func TestHomeOfEverybody(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	ref := altered(t, fmt.Sprintf("airlock-test-everybody:%d", os.Getpid()), "chmod 777 /home && touch /home/of-the-image")
 	s, p := started(t, b, func(s *prison.Spec) { s.Image = ref })

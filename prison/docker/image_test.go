@@ -22,6 +22,7 @@ import (
 
 // TestImages checks that images are refused in which nobody could work.
 func TestImages(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s := prisontest.NewSpec(t, b, options())
 	s.Image = "no-such-image-anywhere"
@@ -100,7 +101,7 @@ func discard(t *testing.T, ref string) {
 // empty creates an image with a single file.
 func empty(t *testing.T) string {
 	t.Helper()
-	const ref = "airlock-test-empty"
+	ref := fmt.Sprintf("airlock-test-empty:%d", os.Getpid())
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	if err := errors.Join(w.WriteHeader(&tar.Header{Name: "file", Mode: 0o644}), w.Close()); err != nil {
@@ -117,7 +118,7 @@ func empty(t *testing.T) string {
 
 // withoutGit creates an image that is the test image without git.
 func withoutGit(t *testing.T) string {
-	return altered(t, "airlock-test-without-git", `rm "$(command -v git)"`)
+	return altered(t, fmt.Sprintf("airlock-test-without-git:%d", os.Getpid()), `rm "$(command -v git)"`)
 }
 
 // altered creates an image from another one with a script.

@@ -74,8 +74,7 @@ func checkNetwork(s prison.Spec) error {
 
 // refusal turns another backend's refusal into one of this backend.
 func refusal(err error) error {
-	var u *prison.Unavailable
-	if errors.As(err, &u) && u.Backend != dialect.Name {
+	if u, ok := errors.AsType[*prison.Unavailable](err); ok && u.Backend != dialect.Name {
 		return dialect.Unavailable(u.Reason, u.Mend...)
 	}
 	return err
@@ -325,7 +324,7 @@ func (k *networkKeeper) receive(ctx context.Context, link wire.Conn) (came bool,
 	defer context.AfterFunc(ctx, func() { link.SetReadDeadline(time.Now()) })()
 	_, err = wire.AwaitReady(link, wire.Handed{Tap: func(tap *os.File) error {
 		if came = usernet.IsInterface(int(tap.Fd())); came {
-			return k.network.Connect(tap)
+			return errors.Join(k.network.Connect(tap), k.network.Await())
 		}
 		return tap.Close()
 	}})
@@ -346,7 +345,7 @@ func failedInterface(err error) error {
 		return dialect.Unavailable("a network needs an engine on this machine's kernel, and this one runs its containers on another (as Docker Desktop does)",
 			append([]string{"export DOCKER_HOST=" + client.DefaultDockerHost}, mend...)...)
 	case strings.Contains(err.Error(), device):
-		mend = append([]string{"sudo modprobe tun"}, mend...)
+		mend = append([]string{mendDevice}, mend...)
 	}
 	return dialect.Unavailable(fmt.Sprintf("the network could not be made: %v", err), mend...)
 }

@@ -25,6 +25,7 @@ import (
 // TestLateEngine executes a command in a container that has ended without the engine's knowledge: the engine reports that
 // it runs, and its runtime starts nothing. A busy engine is in that state for seconds.
 func TestLateEngine(t *testing.T) {
+	t.Parallel()
 	need(t)
 	e := newLateEngine(t)
 	s, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
@@ -49,21 +50,51 @@ func TestLateEngine(t *testing.T) {
 	}
 }
 
-// TestLatelyPaused executes a command in a container that the engine takes for paused a moment longer.
+// TestLatelyPaused attaches to a container that the engine takes for paused a moment longer, and executes a command in it.
 func TestLatelyPaused(t *testing.T) {
+	t.Parallel()
 	need(t)
 	e := newLateEngine(t)
-	_, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
+	b := docker.New(docker.Options{Host: e.address})
+	s, p := started(t, b, func(*prison.Spec) {})
 	e.mu.Lock()
-	e.conflicts = 3
+	e.conflicts, e.paused = 3, 3
 	e.mu.Unlock()
+	again, err := b.Attach(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
 	if status, out := sh(t, p, "echo once"); status != 0 || out != "once\n" {
 		t.Errorf("status %d, %q", status, out)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.conflicts != 0 {
-		t.Errorf("%d conflicts are left", e.conflicts)
+	if e.conflicts+e.paused != 0 {
+		t.Errorf("%d conflicts and %d reports are left", e.conflicts, e.paused)
+	}
+}
+
+// TestFailsOnce executes commands that the engine's runtime cannot start at the first try. A part of the input of one is lost then, and
+// the other one runs.
+func TestFailsOnce(t *testing.T) {
+	t.Parallel()
+	need(t)
+	e := newLateEngine(t)
+	_, p := started(t, docker.New(docker.Options{Host: e.address}), func(*prison.Spec) {})
+	fails := func(times int, stdin io.Reader) (int, string, error) {
+		e.mu.Lock()
+		e.failures = times
+		e.mu.Unlock()
+		var out bytes.Buffer
+		status, err := p.Exec(t.Context(), prison.Process{Argv: []string{"echo", "once"}, Stdin: stdin, Stdout: &out})
+		return status, out.String(), err
+	}
+	if status, out, err := fails(1, nil); status != 0 || out != "once\n" || err != nil {
+		t.Errorf("status %d, %q, %v", status, out, err)
+	}
+	if _, out, err := fails(1, strings.NewReader("input")); err == nil || !strings.Contains(err.Error(), refusal) || out != "" {
+		t.Errorf("with input: %q, %v", out, err)
 	}
 }
 
@@ -80,6 +111,8 @@ type lateEngine struct {
 	late      bool
 	state     []byte // of the container that was inspected last
 	conflicts int    // so many starts of commands are refused
+	paused    int    // so many reports say that the container is paused
+	failures  int    // so many commands cannot be started
 }
 
 func newLateEngine(t *testing.T) *lateEngine {
@@ -116,10 +149,16 @@ func (e *lateEngine) remember(r *http.Response) error {
 		return nil
 	}
 	state, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(state))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.state = state
+	if e.paused > 0 {
+		e.paused--
+		state = bytes.Replace(state, []byte(`"Paused":false`), []byte(`"Paused":true`), 1)
+		r.Header.Del("Content-Length")
+		r.ContentLength = -1
+	}
+	r.Body = io.NopCloser(bytes.NewReader(state))
 	return err
 }
 
@@ -127,6 +166,10 @@ func (e *lateEngine) remember(r *http.Response) error {
 func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	late, state := e.late, e.state
+	failure := e.failures > 0 && strings.Contains(r.URL.Path, "/containers/") && strings.HasSuffix(r.URL.Path, "/exec")
+	if failure {
+		e.failures--
+	}
 	conflict := e.conflicts > 0 && strings.Contains(r.URL.Path, "/exec/") && strings.HasSuffix(r.URL.Path, "/start")
 	if conflict {
 		e.conflicts--
@@ -141,14 +184,16 @@ func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case conflict:
 		answer(http.StatusConflict, []byte(`{"message":"the container is paused"}`))
-	case !late:
-		e.engine.ServeHTTP(w, r)
-	case strings.HasPrefix(path, "containers/") && strings.HasSuffix(path, "/exec"):
+	case failure:
 		answer(http.StatusCreated, []byte(`{"Id":"late"}`))
 	case path == "exec/late/start":
 		refuse(w, r)
 	case path == "exec/late/json":
 		answer(http.StatusOK, []byte(`{"ID":"late","Running":false,"ExitCode":126}`))
+	case !late:
+		e.engine.ServeHTTP(w, r)
+	case strings.HasPrefix(path, "containers/") && strings.HasSuffix(path, "/exec"):
+		answer(http.StatusCreated, []byte(`{"Id":"late"}`))
 	case strings.HasPrefix(path, "containers/") && strings.HasSuffix(path, "/json"):
 		answer(http.StatusOK, state)
 	default:

@@ -11,6 +11,7 @@ import (
 // TestLaunchHeldUp puts a pipe in place of the file for a command's status. Launch must fail, and must not block
 // for ever.
 func TestLaunchHeldUp(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	_, p := started(t, b, func(*prison.Spec) {})
 	if status, out := sh(t, p, "rm -f /home/.run/status; mkfifo /home/.run/status"); status != 0 {

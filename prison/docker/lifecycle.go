@@ -30,10 +30,7 @@ func (b *Backend) claim(ctx context.Context, s prison.Spec) (*engine, *record, e
 	if err != nil || r != nil {
 		return e, r, err
 	}
-	r, err = newRecord(e.Host)
-	if err != nil {
-		return nil, nil, err
-	}
+	r = newRecord(e.Host)
 	return e, r, r.write(s.Dir)
 }
 
@@ -103,6 +100,9 @@ func (b *Backend) Start(ctx context.Context, s prison.Spec) (i prison.Isolation,
 		return i, errRunning
 	}
 	if err := errors.Join(checkOwner(s), checkNetwork(s), checkPrograms(p, s)); err != nil {
+		return i, err
+	}
+	if err := r.endLeft(ctx, s); err != nil {
 		return i, err
 	}
 	i, err = e.raise(ctx, p, r, s, old)
@@ -292,7 +292,7 @@ func (b *Backend) Attach(ctx context.Context, s prison.Spec) (prison.Prison, err
 	box := &inside.Container{Engine: e.Engine, ID: r.Container, User: userOf(s), HostDir: s.Dir, Variables: r.Variables}
 	box.Recorded = containers.Recorded(s.Dir)
 	if c.State.Paused {
-		thawed, err := box.ThawAbandoned(ctx)
+		thawed, err := box.Thawed(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -384,7 +384,20 @@ func (b *Backend) Stop(ctx context.Context, s prison.Spec) error {
 	if r.Holder != "" {
 		err = errors.Join(err, e.removeAll(ctx, r.Key, roleHolder))
 	}
-	return err
+	return errors.Join(err, r.endLeft(ctx, s))
+}
+
+// endLeft ends what a killed engine has left of the prison's container, which does not run.
+func (r *record) endLeft(ctx context.Context, s prison.Spec) error {
+	if r.Container == "" {
+		return nil
+	}
+	left := containers.EndLeft(ctx, r.Container, s.GID)
+	if len(left) == 0 {
+		return nil
+	}
+	pids := strings.Trim(fmt.Sprint(left), "[]")
+	return dialect.Unavailable("processes of the agent still run after the end of its container: "+pids, "sudo kill -KILL "+pids)
 }
 
 // reapPatience is how long a dead first process may take to disappear after the engine has given up waiting. Under

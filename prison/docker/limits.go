@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
@@ -58,19 +58,27 @@ func (e *engine) writeSocketLimit(ctx context.Context, id string, limit int64) e
 	if err != nil || c.State == nil || c.State.Pid == 0 {
 		return e.Failed(ctx, "inspect container", err)
 	}
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.State.Pid))
+	g, err := groupOf(c.State.Pid, id)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(content)) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		// If the engine is on another machine, the pid belongs to an unrelated process here.
-		if len(fields) == 3 && fields[1] == "memory" && strings.Contains(fields[2], id) {
-			file := filepath.Join("/sys/fs/cgroup/memory", fields[2], "memory.kmem.tcp.limit_in_bytes")
-			return os.WriteFile(file, strconv.AppendInt(nil, limit, 10), 0)
+	return g.limitSockets(limit)
+}
+
+// limitSockets limits the memory of sockets, where a file of version 1 does that.
+func (g group) limitSockets(limit int64) error {
+	for _, dir := range g {
+		f, err := os.OpenFile(filepath.Join(dir, "memory.kmem.tcp.limit_in_bytes"), os.O_WRONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
+		if err == nil {
+			_, err = f.WriteString(strconv.FormatInt(limit, 10))
+			err = errors.Join(err, f.Close())
+		}
+		return err
 	}
-	return errors.New("its control group is not in /sys/fs/cgroup/memory")
+	return errors.New("its control group does not count it")
 }
 
 // limitInside limits the agent's processes where the runtime's own kernel counts them. The host's limit applies to

@@ -32,6 +32,8 @@ const (
 	networkStateName, networkLockName = "interface.json", "interface.lock"
 	// helperSocket is the path of the socket in the helper.
 	helperSocket = "/run/network/"
+	// mendDevice is the command after which the device exists.
+	mendDevice = "sudo modprobe tun"
 )
 
 // networkFiles are the files of a network in the prison's host folder.

@@ -194,6 +194,7 @@ func TestRecorderOfContainerKilled(t *testing.T) {
 
 // TestEntranceIsClosed has the agent look into a process that waits for its listener.
 func TestEntranceIsClosed(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root has a record")
 	}
@@ -242,6 +243,7 @@ func TestUnrecordedContainers(t *testing.T) {
 
 // TestContainerWithoutRecord checks that nothing watches the programs of a container unless it is asked for.
 func TestContainerWithoutRecord(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s, p := started(t, b, func(s *prison.Spec) { s.Record = false })
 	if status, out := sh(t, p, "grep Seccomp_filters /proc/self/status; ls /home/.enter 2>/dev/null"); status == 0 || out != "Seccomp_filters:\t1\n" {

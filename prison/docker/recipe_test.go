@@ -36,6 +36,7 @@ func recipes(t *testing.T) map[string]string {
 // TestRecipesAreParsed has the engine's own parser read the Dockerfiles of recipes. The engine parses a whole file
 // before it builds the requested stage, which is empty here.
 func TestRecipesAreParsed(t *testing.T) {
+	t.Parallel()
 	need(t)
 	parsed := func(text string) string {
 		var files bytes.Buffer
@@ -73,6 +74,7 @@ func TestRecipesAreParsed(t *testing.T) {
 // programs that create tools which print the requested version. Every installed tool must be found, linked and
 // checked by the steps.
 func TestRecipeSteps(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	var steps strings.Builder
 	steps.WriteString("set -ex\n")

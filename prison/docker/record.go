@@ -35,15 +35,7 @@ type record struct {
 
 // readRecord returns nil if there is no prison.
 func readRecord(dir string) (*record, error) {
-	var r record
-	err := hostfile.Read(filepath.Join(dir, recordName), &r)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &r, nil
+	return hostfile.Find[record](filepath.Join(dir, recordName))
 }
 
 func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(dir, recordName), r) }
@@ -52,12 +44,10 @@ func (r *record) write(dir string) error { return hostfile.Write(filepath.Join(d
 const keyLength = 8
 
 // newRecord returns the record of a new prison on the engine at host.
-func newRecord(host string) (*record, error) {
+func newRecord(host string) *record {
 	var key [keyLength]byte
-	if _, err := rand.Read(key[:]); err != nil {
-		return nil, err
-	}
-	return &record{Host: host, Key: hex.EncodeToString(key[:])}, nil
+	_, _ = rand.Read(key[:]) // it never fails
+	return &record{Host: host, Key: hex.EncodeToString(key[:])}
 }
 
 // forget removes the record and the files beside it.

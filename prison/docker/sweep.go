@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 	"github.com/git-airlock/git-airlock/prison/docker/inside"
+	"github.com/git-airlock/git-airlock/prison/watch/containers"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -70,7 +70,7 @@ func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 			return false
 		}
 	}
-	if !visible(full.State.Pid) {
+	if !containers.Runs(full.ID, full.State.Pid) {
 		var stop context.CancelFunc
 		bounded, stop = context.WithTimeout(bounded, unseenPatience)
 		defer stop()
@@ -89,12 +89,6 @@ func (e *engine) orphaned(ctx context.Context, c container.Summary) bool {
 // unseenPatience bounds the question to a container whose first process this kernel does not have. The container is on another
 // kernel, or it has ended: Podman reports for ever that a container runs whose conmon was killed.
 const unseenPatience = 2 * time.Second
-
-// visible reports whether this kernel has a process.
-func visible(pid int) bool {
-	p, err := os.FindProcess(pid)
-	return err == nil && pid > 0 && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
-}
 
 // ask runs a script about the workspace in a container, and returns its output.
 func (e *engine) ask(ctx context.Context, id, user, script string) (string, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 // TestAbandoned removes a container that the engine continued to create for a start that was killed. The volumes
 // that were created with it must be removed, too, but not an existing volume with an agent's files.
 func TestAbandoned(t *testing.T) {
+	t.Parallel()
 	c, err := dialect.Connect(cmp.Or(os.Getenv("DOCKER_HOST"), client.DefaultDockerHost))
 	if err == nil {
 		err = c.Awake(t.Context())
@@ -31,10 +31,7 @@ func TestAbandoned(t *testing.T) {
 	e := &engine{c}
 	i, err := e.image(t.Context(), ImageForTests())
 	prisontest.Need(t, "docker", err)
-	r, err := newRecord(e.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRecord(e.Host)
 	labels := func() map[string]string { return map[string]string{labelKey: r.Key, labelRole: "test"} }
 	if _, err := e.VolumeCreate(t.Context(), volumes.CreateOptions{Name: r.homeVolume(), Labels: labels()}); err != nil {
 		t.Fatal(err)
@@ -73,10 +70,7 @@ func TestAbandoned(t *testing.T) {
 // TestLeftOver checks which containers that do not run are removed: only those of a killed command, and no
 // container of another program, whatever its labels are.
 func TestLeftOver(t *testing.T) {
-	r, err := newRecord("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRecord("")
 	of := func(role string) map[string]string { return r.labels(prison.Spec{ID: "id"}, role) }
 	old := time.Now().Add(-2 * dialect.SweepAge)
 	for what, c := range map[string]struct {
@@ -97,17 +91,6 @@ func TestLeftOver(t *testing.T) {
 		if got := leftOver(container.Summary{Labels: c.labels, State: c.state, Created: c.created.Unix()}); got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}
-	}
-}
-
-// TestVisible looks for a process that runs, and for one that has ended.
-func TestVisible(t *testing.T) {
-	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
-	if !visible(os.Getpid()) || visible(ended.Process.Pid) || visible(0) {
-		t.Errorf("this process: %v, an ended one: %v, none: %v", visible(os.Getpid()), visible(ended.Process.Pid), visible(0))
 	}
 }
 

@@ -69,22 +69,23 @@ func groupOf(pid int, id string) (g group, err error) {
 
 // usage reads the group. It counts cached files only as far as they are in use, as "docker stats" does.
 func (g group) usage() prison.Usage {
-	u := prison.Usage{Read: -1, Written: -1}
+	u := prison.Usage{Read: -1, Written: -1, Killed: -1}
 	u.CPU = time.Duration(g.number("cpuacct.usage"))
 	if usage, ok := g.named("cpu.stat", "usage_usec"); ok {
 		u.CPU = time.Duration(usage) * time.Microsecond
 	}
 	u.Memory = g.number("memory.current", "memory.usage_in_bytes")
 	for _, name := range []string{"total_inactive_file", "inactive_file"} {
-		if unused, ok := g.named("memory.stat", name); ok {
+		if unused, ok := g.named("memory.stat", name); ok && u.Memory >= 0 {
 			u.Memory = max(u.Memory-unused, 0)
 			break
 		}
 	}
 	u.Processes = g.number("pids.current")
 	for _, name := range []string{"memory.events", "memory.oom_control"} {
-		killed, _ := g.named(name, "oom_kill")
-		u.Killed += killed
+		if killed, ok := g.named(name, "oom_kill"); ok {
+			u.Killed = max(u.Killed, 0) + killed
+		}
 	}
 	g.disks(&u)
 	return u
@@ -117,14 +118,14 @@ func (g group) content(name string) string {
 	return ""
 }
 
-// number returns the number in the first of the files that exists, or 0.
+// number returns the number in the first of the files that exists, or -1.
 func (g group) number(names ...string) int64 {
 	for _, name := range names {
 		if n, err := strconv.ParseInt(strings.TrimSpace(g.content(name)), 10, 64); err == nil {
 			return n
 		}
 	}
-	return 0
+	return -1
 }
 
 // named returns the number after a name in a file of the group.

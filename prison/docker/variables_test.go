@@ -14,6 +14,7 @@ import (
 // TestVariables searches for values where an engine would store and show them, and restarts the container without
 // this package.
 func TestVariables(t *testing.T) {
+	t.Parallel()
 	b := need(t)
 	s, p := started(t, b, func(s *prison.Spec) { s.Env = []string{"TOKEN=tok-en", "UID=7"} })
 	if status, out := sh(t, p, "echo $TOKEN; ! echo x >/run/variables/list && ! rm -f /run/variables/list && ! mv /run/variables /run/other"); status != 0 || !strings.HasPrefix(out, "tok-en\n") {

@@ -35,7 +35,7 @@ func (b *Backend) Wipe(ctx context.Context, s prison.Spec) error {
 	if err := b.wipeWorkspace(ctx, s, r); err != nil {
 		return err
 	}
-	if err := e.removeEverything(ctx, r); err != nil {
+	if err := errors.Join(e.removeEverything(ctx, r), r.endLeft(ctx, s)); err != nil {
 		return err
 	}
 	return forget(s.Dir)
@@ -68,9 +68,7 @@ func (b *Backend) wipeWorkspace(ctx context.Context, s prison.Spec, r *record) e
 		return err
 	}
 	if r == nil { // the helper must have a key even without a record
-		if r, err = newRecord(e.Host); err != nil {
-			return err
-		}
+		r = newRecord(e.Host)
 	}
 	if err := e.empty(ctx, cmp.Or(r.Image, s.Image), r.Key, s); err != nil {
 		return err

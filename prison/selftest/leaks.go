@@ -48,7 +48,8 @@ var sources = []source{
 	{"home and scratch folders", `find ~ /tmp /run /var /dev/shm -xdev -type f -size -64 -print -exec cat {} + 2>/dev/null; true`, false},
 	{"other terminals", "ls -l /dev/pts /dev/shm 2>/dev/null; true", false},
 	{"system settings", "find /etc -xdev -type f -size -64 -exec cat {} + 2>/dev/null; true", true},
-	{"names of files", "find / -path /proc -prune -o -path /sys -prune -o -path /workspace -prune -o -print 2>/dev/null; true", true},
+	// In another locale, find converts each of the 150,000 names to compare it with the patterns.
+	{"names of files", "LC_ALL=C find / -path /proc -prune -o -path /sys -prune -o -path /workspace -prune -o -print 2>/dev/null; true", true},
 }
 
 // measure reads all sources inside and searches them on the host. A search inside would reveal the words to the

@@ -14,21 +14,24 @@ import (
 // slack is the number of processes that a backend may add to the limit for its own processes.
 const slack = 64
 
-// tryProcessLimit starts more processes than allowed. They end as soon as one could not be started. A shell that
-// cannot fork prints an error and ends, or retries for a while. Both results are accepted, as long as not all
-// processes ran.
+// tryProcessLimit starts more processes than allowed. A shell that cannot fork prints an error and ends, or retries
+// for a while. Both results are accepted, as long as not all processes ran. Each of them reads a pipe until the shell
+// ends, and none ends earlier: a busy machine may need long to start them.
 func tryProcessLimit(ctx context.Context, s Subject) (seen, broken string, err error) {
 	limit := s.Spec.Limits.OrDefault().PIDs
-	script := fmt.Sprintf(`trap 'kill $p 2>/dev/null' EXIT
-		i=0; p=; while [ $i -lt %d ]; do sleep 20 & p="$p $!"; i=$((i+1)); done; echo all`, limit+slack)
+	script := fmt.Sprintf(`d=$(mktemp -d) && mkfifo "$d/pipe" && exec 3<>"$d/pipe" 4<"$d/pipe" && rm -r "$d" && echo begun || exit 0
+		i=0; while [ $i -lt %d ]; do { exec 3>&- >/dev/null; read -r line <&4; } & i=$((i+1)); done; echo all`, limit+slack)
 	out, err := s.read(ctx, "("+script+") 2>/dev/null; true")
 	if err != nil {
 		return "", "", err
 	}
-	if strings.TrimSpace(out) == "all" {
+	switch strings.Join(strings.Fields(out), " ") {
+	case "begun":
+		return fmt.Sprintf("fewer than %d could run", limit+slack), "", nil
+	case "begun all":
 		return "", fmt.Sprintf("%d processes ran at once", limit+slack), nil
 	}
-	return fmt.Sprintf("fewer than %d could run", limit+slack), "", nil
+	return "", "", &untriedError{reason: "no pipe could be made"}
 }
 
 // tryMemoryLimit reads the limits of a process inside. To use that much memory would harm the machine.

@@ -77,12 +77,7 @@ type Report struct {
 
 // Kept reports whether every promise is kept, except for known weaknesses.
 func (r Report) Kept() bool {
-	for _, result := range r.Results {
-		if !result.Kept && !result.Weaker {
-			return false
-		}
-	}
-	return len(r.Leaks.Found) == 0
+	return len(r.Leaks.Found) == 0 && !slices.ContainsFunc(r.Results, func(result Result) bool { return !result.Kept && !result.Weaker })
 }
 
 const (
@@ -97,6 +92,14 @@ const (
 	// maxSeen bounds the part of the output that is shown.
 	maxSeen = 300
 )
+
+// Names returns the names of all promises, in the order in which [Run] tests them. A prison does not make each of them.
+func Names() (names []string) {
+	for _, p := range probes() {
+		names = append(names, p.name)
+	}
+	return names
+}
 
 // Run tests every promise. An error means that the prison does not run, or that ctx has ended.
 func Run(ctx context.Context, s Subject) (Report, error) {

@@ -361,7 +361,7 @@ func TestNative(t *testing.T) {
 	}
 }
 
-func TestOrdinaryUser(t *testing.T) { prisontest.AsOrdinaryUser(t, "native") }
+func TestOrdinaryUser(t *testing.T) { prisontest.AsOrdinaryUser(t, "native", "") }
 
 // full is a prison that has no room for another process at first.
 type full struct {

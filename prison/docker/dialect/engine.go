@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -130,17 +131,8 @@ func (e *Engine) Failed(ctx context.Context, step string, err error) error {
 
 // Unreachable reports whether an error is about the connection to the engine.
 func Unreachable(err error) bool {
-	if client.IsErrConnectionFailed(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	for _, cause := range []error{
-		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ENOENT, syscall.EACCES,
-	} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
+	causes := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ENOENT, syscall.EACCES}
+	return client.IsErrConnectionFailed(err) || slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
 }
 
 // down returns the error for an engine that cannot be reached, with the commands that fix that.

@@ -121,10 +121,7 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 	if err := e.sweepBuilds(ctx, s.NotOf); err != nil {
 		return err
 	}
-	mark, err := newMark()
-	if err != nil {
-		return err
-	}
+	mark := newMark()
 	before, err := e.imageIDs(ctx)
 	if err != nil {
 		return err
@@ -147,8 +144,7 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 		return nil
 	}
 	cleaned := e.discard(ctx, p, mark, s.NotOf, f.made, before)
-	var failed *BuildError
-	if errors.As(err, &failed) && ctx.Err() == nil {
+	if _, ok := errors.AsType[*BuildError](err); ok && ctx.Err() == nil {
 		return errors.Join(err, cleaned)
 	}
 	return errors.Join(e.Failed(ctx, "build image", err), cleaned)

@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -21,11 +20,7 @@ const (
 	markAddress = ":127.0.0.1"
 )
 
-func newMark() (string, error) {
-	var key [8]byte
-	_, err := rand.Read(key[:])
-	return markPrefix + hex.EncodeToString(key[:]) + markAddress, err
-}
+func newMark() string { return markPrefix + strings.ToLower(rand.Text()) + markAddress }
 
 const (
 	// discardPatience is how long the engine may take to stop a build after its client has disconnected.

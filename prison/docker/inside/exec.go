@@ -33,6 +33,10 @@ const endGrace = time.Second
 // KilledStatus is the exit status of a command that was killed because the prison ended.
 const KilledStatus = 128 + 9
 
+// unstartedStatus is the exit status that an engine has for a command that its runtime could not start. The script never has it before
+// it becomes the command.
+const unstartedStatus = 126
+
 // Container is a container in which commands can be executed. It implements [prison.Prison].
 type Container struct {
 	*dialect.Engine
@@ -81,8 +85,20 @@ func (r *Container) Exec(ctx context.Context, p prison.Process) (int, error) {
 	return r.runScript(ctx, p, mode)
 }
 
-// runScript runs the script that becomes the command, and waits for its end.
+// errUnstarted reports that the engine could not start the script, although it could start another command after it.
+var errUnstarted = errors.New("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed")
+
+// runScript runs the script that becomes the command, and waits for its end. The runtime of a busy engine sometimes fails once without
+// a reason. A command that has not begun is tried once more, unless a part of its input is lost.
 func (r *Container) runScript(ctx context.Context, p prison.Process, mode string) (int, error) {
+	status, err := r.runOnce(ctx, p, mode)
+	if errors.Is(err, errUnstarted) && (p.Stdin == nil || p.Terminal != nil) {
+		status, err = r.runOnce(ctx, p, mode)
+	}
+	return status, err
+}
+
+func (r *Container) runOnce(ctx context.Context, p prison.Process, mode string) (int, error) {
 	if len(p.Argv) == 0 {
 		return 0, errors.New("empty command")
 	}
@@ -273,7 +289,11 @@ func (x *execution) neverRan(ctx context.Context, answer string) error {
 	if !x.alive(ctx) {
 		return prison.ErrNotRunning
 	}
-	return fmt.Errorf("the engine could not start a process in the prison: it may have as many, or as much memory, as it is allowed (status %d, %q)", status, answer)
+	err = fmt.Errorf("%w (status %d, %q)", errUnstarted, status, answer)
+	if status != unstartedStatus { // the script began
+		err = errors.New(err.Error())
+	}
+	return err
 }
 
 // alive reports whether the container can still execute a command. The engine reports a changed state late, so a

@@ -42,7 +42,7 @@ func (r *Container) execute(ctx context.Context, o container.ExecOptions, hidden
 	return id, stream, nil
 }
 
-// start makes the engine start a command. It waits while a process of ours has frozen the container. It also waits for a moment after
+// start makes the engine run a command. It waits while a process of ours has frozen the container. It also waits for a moment after
 // that, in which a busy engine still refuses commands: the runtime's report that the container was paused arrives late.
 func (r *Container) start(ctx context.Context, o container.ExecOptions) (id string, stream types.HijackedResponse, err error) {
 	for begun := time.Now(); ; time.Sleep(pauseAgain) {

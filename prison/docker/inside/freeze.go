@@ -60,7 +60,7 @@ type frozen struct {
 	lock *os.File
 }
 
-// Freeze implements [prison.Freezer] with the engine's pause. If this process dies, [Container.ThawAbandoned] lets the container go
+// Freeze implements [prison.Freezer] with the engine's pause. If this process dies, [Container.Thawed] lets the container go
 // on.
 func (r *Container) Freeze(ctx context.Context) (prison.Frozen, error) {
 	lock, err := lockFrozen(r.HostDir, os.O_RDWR|os.O_CREATE)
@@ -134,9 +134,27 @@ func (r *Container) pause(ctx context.Context) error {
 	}
 }
 
-// ThawAbandoned lets a paused container go on if a process that died had frozen it. The result is false if another program
-// has paused it, or if the process of ours still runs. A container that is held stays frozen until [Container.Freeze] takes over.
-func (r *Container) ThawAbandoned(ctx context.Context) (bool, error) {
+// latePatience is how long an engine may take a container for paused after it was unpaused.
+const latePatience = 3 * time.Second
+
+// Thawed reports whether a paused container runs again. It unpauses the container if a process that died had frozen it. If a process of
+// this program has just unpaused it, Thawed waits until the engine knows that. Otherwise another program has paused the container, or a
+// process of this program keeps it frozen. A container that is held stays frozen until [Container.Freeze] takes over.
+func (r *Container) Thawed(ctx context.Context) (bool, error) {
+	for begun := time.Now(); ; time.Sleep(pauseAgain) {
+		if thawed, err := r.thawAbandoned(ctx); thawed || err != nil {
+			return thawed, err
+		}
+		if r.isFrozen() || time.Since(begun) > latePatience {
+			return false, ctx.Err()
+		}
+		if !r.paused(ctx) {
+			return true, nil
+		}
+	}
+}
+
+func (r *Container) thawAbandoned(ctx context.Context) (bool, error) {
 	lock, err := lockFrozen(r.HostDir, os.O_RDWR)
 	if err != nil || lock == nil {
 		return false, nil //nolint:nilerr // another program has paused it, or it is frozen now

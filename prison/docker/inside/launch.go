@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -122,13 +121,5 @@ func (r *Container) Written(ctx context.Context, l *Launched) (*Launched, error)
 
 // ReadLaunched returns what the host has stored about the last launched command, or nil if there was none.
 func ReadLaunched(dir string) (*Launched, error) {
-	var l Launched
-	err := hostfile.Read(filepath.Join(dir, commandName), &l)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &l, nil
+	return hostfile.Find[Launched](filepath.Join(dir, commandName))
 }
