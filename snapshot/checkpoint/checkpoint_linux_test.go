@@ -291,8 +291,11 @@ func TestRace(t *testing.T) {
 			os.Rename(folder+".aside", folder)
 		}
 	}()
-	for range 30 {
+	for round := range 30 {
 		r, err := w.store.Plan(t.Context(), w.Client, taken.Checkpoint, RestoreOptions{Options: Options{Now: begin}})
+		if err == nil && round%2 == 1 { // the second try of an interrupted restore
+			r, err = w.store.PlanAgain(t.Context(), w.Client, r.Before.Checkpoint, taken.Checkpoint, RestoreOptions{Options: Options{Now: begin}})
+		}
 		if unreadable := new(Unreadable); errors.As(err, &unreadable) {
 			continue
 		}

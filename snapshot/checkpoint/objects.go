@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+
+	"github.com/git-airlock/git-airlock/gitops"
 )
 
 // objects reads the packs of a store. They contain whole objects only, see [pack]. go-git's storage would do the same, and brings
@@ -33,18 +35,15 @@ var errNoObject = errors.New("no such object")
 
 // list opens the packs that are there, and closes those that are gone.
 func (s *objects) list() error {
-	names, err := filepath.Glob(filepath.Join(s.folder, "pack-*.idx"))
-	if err != nil {
-		return err
-	}
 	before := map[string]packed{}
 	for _, p := range s.packs {
 		before[p.name] = p
 	}
 	s.packs = nil
-	for _, name := range names {
+	for _, name := range gitops.Glob(s.folder, "pack-*.idx") {
 		p, open := before[name]
 		if delete(before, name); !open {
+			var err error
 			if p, err = openPacked(name); err != nil {
 				return errors.Join(fmt.Errorf("%s: %w", filepath.Base(name), err), closeAll(before))
 			}

@@ -19,7 +19,7 @@ import (
 // pack writes new objects into one pack with its index. go-git's own writer must know all objects before it begins, and
 // then keeps them in memory.
 type pack struct {
-	file    *os.File
+	file    *os.File // nil if nothing is kept
 	out     *bufio.Writer
 	sum     *counted
 	deflate *zlib.Writer
@@ -55,14 +55,21 @@ func newPack(folder string, has func(oid) bool, most int64) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pack{file: f, out: bufio.NewWriterSize(f, 1<<16), known: map[oid]bool{}, has: has, most: most}
-	p.sum = &counted{to: p.out, crc: crc32.NewIEEE()}
-	p.deflate, err = zlib.NewWriterLevel(p.sum, zlib.BestSpeed)
+	p, err := packInto(f, has, most)
+	p.file = f
 	if err != nil {
 		return nil, errors.Join(err, p.drop())
 	}
-	p.write(packHeader(0))
 	return p, nil
+}
+
+// packInto begins a pack that is written to w. As long as it has no file, objects get their names, and nothing is kept.
+func packInto(w io.Writer, has func(oid) bool, most int64) (p *pack, err error) {
+	p = &pack{out: bufio.NewWriterSize(w, 1<<16), known: map[oid]bool{}, has: has, most: most}
+	p.sum = &counted{to: p.out, crc: crc32.NewIEEE()}
+	p.deflate, err = zlib.NewWriterLevel(p.sum, zlib.BestSpeed)
+	p.write(packHeader(0))
+	return p, err
 }
 
 // smallObject is the size up to which compressing an object takes longer than writing it.
@@ -164,6 +171,9 @@ func (p *pack) add(kind string, size int64, write func(io.Writer) error, id func
 
 // back takes back the last object, which the store has already. Git refuses a pack that has an object twice.
 func (p *pack) back() error {
+	if p.file == nil {
+		return nil
+	}
 	if err := p.out.Flush(); err != nil {
 		return err
 	}

@@ -47,12 +47,7 @@ func (s *Store) Plan(ctx context.Context, c *files.Client, to Checkpoint, o Rest
 		return nil, errors.Join(fmt.Errorf("make a checkpoint before the restore: %w", err), before.Shut(c))
 	}
 	r := &Restoring{Before: before, to: to, Whole: len(o.Scope) == 0 && !o.KeepNew}
-	r.want = wanted("", before.top, saved, o)
-	p := planner{Store: s, Restoring: r}
-	if err := p.plan(); err != nil {
-		return nil, errors.Join(err, r.Cancel(c))
-	}
-	return r, nil
+	return s.planned(c, r, wanted("", before.top, saved, o))
 }
 
 // PlanAgain plans the rest of a restore that was interrupted, whose plan had made the checkpoint before. The result is what that plan
@@ -71,7 +66,12 @@ func (s *Store) PlanAgain(ctx context.Context, c *files.Client, before, to Check
 	if err != nil {
 		return nil, errors.Join(err, r.Cancel(c))
 	}
-	r.want = wanted("", then, saved, o)
+	return s.planned(c, r, wanted("", then, saved, o))
+}
+
+// planned completes a restore with its plan. Without one it takes back what was done to the workspace.
+func (s *Store) planned(c *files.Client, r *Restoring, want *node) (*Restoring, error) {
+	r.want = want
 	p := planner{Store: s, Restoring: r}
 	if err := p.plan(); err != nil {
 		return nil, errors.Join(err, r.Cancel(c))
@@ -301,10 +301,10 @@ func (s *Store) present(ctx context.Context, c *files.Client, o Options) (top *n
 	if err != nil {
 		return found.top, nil, err
 	}
-	p, err := newPack(s.folder, s.has, s.most)
+	p, err := packInto(io.Discard, s.has, s.most)
 	if err != nil {
 		return found.top, nil, err
 	}
 	changing, err = fill(ctx, c, found.unread, p)
-	return found.top, changing, errors.Join(err, p.drop())
+	return found.top, changing, err
 }

@@ -70,11 +70,7 @@ func OpenStore(dir string, most int64) (*Store, error) {
 // sweep removes what an interrupted command left, and opens the packs.
 func (s *Store) sweep() error {
 	for _, folder := range []string{s.dir, s.folder, filepath.Join(s.dir, refFolder)} {
-		rest, err := filepath.Glob(filepath.Join(folder, "tmp_*"))
-		if err != nil {
-			return err
-		}
-		for _, name := range rest {
+		for _, name := range gitops.Glob(folder, "tmp_*") {
 			if err := os.Remove(name); err != nil {
 				return err
 			}
@@ -317,10 +313,7 @@ func (s *Store) compact() error {
 	if err != nil {
 		return err
 	}
-	old, err := filepath.Glob(filepath.Join(s.folder, "pack-*"))
-	if err != nil {
-		return err
-	}
+	old := gitops.Glob(s.folder, "pack-*")
 	p, err := newPack(s.folder, nil, 1<<62)
 	if err != nil {
 		return err

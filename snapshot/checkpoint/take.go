@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Unreadable reports files that could not be read. No checkpoint was made, since a restore of it would remove them.
@@ -18,7 +19,8 @@ type Unreadable struct {
 }
 
 func (u *Unreadable) Error() string {
-	return fmt.Sprintf("files of the workspace that cannot be read: %d, such as %q: %s", u.Count, u.Paths[0], u.Reason)
+	const shown = 200 // a path can be as long as the agent likes
+	return fmt.Sprintf("files of the workspace that cannot be read: %d, such as %q: %s", u.Count, words.Clip(u.Paths[0], shown), u.Reason)
 }
 
 func (u *Unreadable) add(path, reason string) {

@@ -1,6 +1,9 @@
 package scan
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // archive is the signature of an archive format.
 type archive struct {
@@ -19,10 +22,5 @@ var archives = []archive{
 
 // isArchive reports whether a file is an archive.
 func isArchive(content []byte) bool {
-	for _, a := range archives {
-		if len(content) > a.at && bytes.HasPrefix(content[a.at:], []byte(a.magic)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(archives, func(a archive) bool { return len(content) > a.at && bytes.HasPrefix(content[a.at:], []byte(a.magic)) })
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -148,15 +149,7 @@ func placeholder(value string) bool {
 	if stockValues()[lower] || strings.Trim(lower, lower[:min(1, len(lower))]) == "" {
 		return true
 	}
-	for _, begin := range []string{"$", "<", "{{", "%", "@", "!", "env(", "vault:", "op://", "ssm:", "secretsmanager:", "file:", "/run/secrets/", "process.env", "os.environ", "*"} {
-		if strings.HasPrefix(lower, begin) {
-			return true
-		}
-	}
-	for _, word := range placeholderWords {
-		if strings.Contains(lower, word) {
-			return true
-		}
-	}
-	return false
+	begins := []string{"$", "<", "{{", "%", "@", "!", "env(", "vault:", "op://", "ssm:", "secretsmanager:", "file:", "/run/secrets/", "process.env", "os.environ", "*"}
+	return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(lower, begin) }) ||
+		slices.ContainsFunc(placeholderWords, func(word string) bool { return strings.Contains(lower, word) })
 }

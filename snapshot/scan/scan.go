@@ -50,9 +50,6 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 // lowered returns the severity one step below.
 func (s Severity) lowered() Severity { return max(s-1, Low) }
 
-// raised returns the severity one step above.
-func (s Severity) raised() Severity { return min(s+1, High) }
-
 // Finding is one place that may hold a secret.
 type Finding struct {
 	Path     string
@@ -156,7 +153,7 @@ func (s Scanner) applySettings(ctx context.Context, r *Report) error {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		if f.Ignored = ignored[f.Path] && !f.Loose; f.Ignored && !f.guess {
-			f.Severity = f.Severity.raised()
+			f.Severity = min(f.Severity+1, High)
 		}
 	}
 	return nil

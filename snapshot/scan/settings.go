@@ -3,7 +3,6 @@ package scan
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -47,13 +46,6 @@ type (
 	}
 )
 
-// SettingError reports that a setting cannot be read.
-type SettingError struct{ Key, Value, Want string }
-
-func (e *SettingError) Error() string {
-	return fmt.Sprintf("setting %s: %q is not %s", e.Key, gitops.Text(e.Value), e.Want)
-}
-
 // ReadSettings reads the settings of a repository. config shows which settings exist.
 func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) (Settings, error) {
 	var s Settings
@@ -74,7 +66,7 @@ func ReadSettings(ctx context.Context, repo *gitops.Repository, config gitops.Co
 		}
 		for _, value := range values {
 			if !read.add(value) {
-				return s, &SettingError{read.key, value, read.want}
+				return s, &gitops.SettingError{Key: read.key, Value: value, Want: read.want}
 			}
 		}
 	}

@@ -115,11 +115,11 @@ func nthName(path string, n int) string {
 }
 
 // swapIn makes a file under a temporary name and renames it, so that the file under the name is whole at any time.
-func (s *server) swapIn(folder int, name string, make func(temporary string) error) error {
+func (s *server) swapIn(folder int, name string, write func(temporary string) error) error {
 	for {
 		s.counter++
 		temporary := ".restore-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(s.counter)
-		err := make(temporary)
+		err := write(temporary)
 		if errors.Is(err, unix.EEXIST) {
 			continue
 		}

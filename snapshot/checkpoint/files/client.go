@@ -125,11 +125,7 @@ func (c *Client) asking(send func() error, receive func() error) error {
 func (c *Client) Walk(opens bool, found func(Entry) error) error {
 	return c.asking(func() error {
 		c.w.kind(askWalk)
-		flag := byte(0)
-		if opens {
-			flag = 1
-		}
-		c.w.kind(flag)
+		c.w.flag(opens)
 		return nil
 	}, func() error { return c.entries(isEnd, found) })
 }
@@ -164,16 +160,8 @@ func (c *Client) entries(end byte, found func(Entry) error) error {
 func (c *Client) List(paths []string, deep bool, found func(n int, e Entry) error, missing func(n int, reason string)) error {
 	return c.asking(func() error {
 		c.w.kind(askList)
-		flag := byte(0)
-		if deep {
-			flag = 1
-		}
-		c.w.kind(flag)
-		for _, path := range paths {
-			c.w.kind(isPath)
-			c.w.text(path)
-		}
-		c.w.kind(isEnd)
+		c.w.flag(deep)
+		c.w.paths(paths)
 		return nil
 	}, func() error {
 		for n := range paths {
@@ -209,11 +197,7 @@ type Content struct {
 func (c *Client) Read(paths []string, got func(n int, content *Content, reason string) error, same func(n int, same bool)) error {
 	return c.asking(func() error {
 		c.w.kind(askRead)
-		for _, path := range paths {
-			c.w.kind(isPath)
-			c.w.text(path)
-		}
-		c.w.kind(isEnd)
+		c.w.paths(paths)
 		return nil
 	}, func() error {
 		for n := range paths {

@@ -59,6 +59,23 @@ func (w writer) text(s string) {
 
 func (w writer) kind(b byte) { w.WriteByte(b) } //nolint:errcheck // see Flush
 
+func (w writer) flag(set bool) {
+	if set {
+		w.kind(1)
+	} else {
+		w.kind(0)
+	}
+}
+
+// paths writes all paths of a request.
+func (w writer) paths(paths []string) {
+	for _, path := range paths {
+		w.kind(isPath)
+		w.text(path)
+	}
+	w.kind(isEnd)
+}
+
 type reader struct {
 	*bufio.Reader
 	err error
@@ -174,11 +191,7 @@ func (w writer) entry(e Entry) {
 	w.stat(e.Stat)
 	w.number(e.Links)
 	w.text(e.Target)
-	opened := uint64(0)
-	if e.Opened {
-		opened = 1
-	}
-	w.number(opened)
+	w.flag(e.Opened)
 	w.text(e.Error)
 }
 
