@@ -150,7 +150,7 @@ func (e *Engine) findLandable(ctx context.Context, f facts, p planned, j judged)
 			return j
 		}
 		asked = asked || gate.Holds(t.Inner)
-		if lands[t.Inner] && !asked {
+		if lands[t.Inner] && !asked && !p.Postponed(t.Inner) {
 			j.mayLand = t.Outer
 		}
 	}

@@ -34,11 +34,11 @@ func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colou
 			continue
 		}
 		var text bytes.Buffer
-		comparable, err := j.interdiff(ctx, r, &text, colour)
+		compared, err := j.interdiff(ctx, r, &text, colour)
 		if err != nil {
 			return nil, err
 		}
-		if comparable {
+		if compared {
 			all[r.Inner] = text.String()
 		}
 	}
@@ -48,7 +48,7 @@ func Interdiffs(ctx context.Context, e *promote.Engine, list []Reviewable, colou
 func (r Reviewable) amended() bool { return r.Before != "" && r.Commit != "" }
 
 // interdiff writes the difference between a commit and the one that it replaces.
-func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (comparable bool, err error) {
+func (j *judgement) interdiff(ctx context.Context, r Reviewable, out io.Writer, colour bool) (compared bool, err error) {
 	bridge, look, err := j.Bridge(ctx)
 	if err != nil {
 		return false, err

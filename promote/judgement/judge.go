@@ -39,6 +39,8 @@ type Judgement struct {
 	All   bool   // all pending commits that have no verdict to the contrary
 	// Dependents extends a rejection to the commits that do not apply without the rejected ones.
 	Dependents bool
+	// Cycle leaves the lock to the engine's next cycle, so that no other process makes one before. The caller must make it at once.
+	Cycle bool
 }
 
 // judgement is the state of one Judge or List.
@@ -60,7 +62,8 @@ func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided,
 	if err != nil {
 		return nil, err
 	}
-	defer j.Close()
+	leave := j.Close
+	defer func() { leave() }()
 	ids, err := j.chosen(ctx)
 	if err != nil {
 		return nil, err
@@ -82,10 +85,14 @@ func Judge(ctx context.Context, e *promote.Engine, wanted Judgement) ([]Decided,
 	if e.Repo.Dry {
 		return decided, nil
 	}
-	if err := j.Decisions.Write(e.Dir()); err != nil || len(j.lifted) == 0 {
-		return decided, err
+	err = j.Decisions.Write(e.Dir())
+	if err == nil && len(j.lifted) > 0 {
+		err = e.Repo.UpdateRefs(ctx, "airlock: approve", j.lifted...)
 	}
-	return decided, e.Repo.UpdateRefs(ctx, "airlock: approve", j.lifted...)
+	if err == nil && wanted.Cycle {
+		leave = j.Keep
+	}
+	return decided, err
 }
 
 func open(ctx context.Context, e *promote.Engine, wanted Judgement) (*judgement, error) {
@@ -212,15 +219,20 @@ func (j *judgement) outerOf(inner gitops.OID) gitops.OID {
 	return ""
 }
 
-// record adds the verdict on some commits to the decisions and to the notes.
+// record adds the verdict on some commits to the decisions. It writes the notes, too, unless the next cycle does.
 func (j *judgement) record(ctx context.Context, ids []gitops.OID) ([]Decided, error) {
 	all, err := j.Inside.About(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	patches, err := j.patches(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	var decided []Decided
 	for i := range all {
 		r := &all[i]
+		r.Unwritten = j.waits(r.Inner)
 		r.Verdict = review.Verdict{Word: j.Word, By: j.Settings.User.String(), At: ledger.Timestamp(j.Now), Inner: r.Inner, Commit: j.outerOf(r.Inner), Reason: j.Reason}
 		decided = append(decided, Decided{Inner: r.Inner, Commit: cmp.Or(r.Commit, r.Inner), Subject: r.Subject})
 		if err := j.replace(ctx, r, j.Decisions.ReviewOf(r.Inner)); err != nil {
@@ -228,7 +240,7 @@ func (j *judgement) record(ctx context.Context, ids []gitops.OID) ([]Decided, er
 		}
 	}
 	if !j.e.Repo.Dry {
-		if err := j.publish(ctx, all); err != nil {
+		if err := j.publish(ctx, all, patches); err != nil {
 			return nil, err
 		}
 	}
@@ -258,21 +270,32 @@ func (j *judgement) replace(ctx context.Context, r, before *ledger.Reviewed) err
 	return err
 }
 
-// publish writes verdicts into the notes of their outer commits, and makes refs for rejected commits. It starts the same
-// number of processes for any number of commits.
-func (j *judgement) publish(ctx context.Context, all []ledger.Reviewed) error {
+// waits reports whether the next cycle writes the verdict on an inner commit, in the transaction that lands the commit or makes it
+// pending again.
+func (j *judgement) waits(inner gitops.OID) bool {
+	return j.Word == review.Approve && slices.ContainsFunc(j.Ledger.Tail, func(t ledger.Pair) bool { return t.Inner == inner })
+}
+
+// patches returns the patch-ids of the outer commits of inner ones, without those of verdicts that the next cycle writes.
+func (j *judgement) patches(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
 	var outer []gitops.OID
-	for _, r := range all {
-		if r.Commit != "" {
-			outer = append(outer, r.Commit)
+	for _, id := range inner {
+		if o := j.outerOf(id); o != "" && !j.waits(id) {
+			outer = append(outer, o)
 		}
 	}
-	if len(outer) == 0 {
-		return nil
+	if j.e.Repo.Dry {
+		return nil, nil
 	}
-	patches, err := j.e.Repo.PatchIDs(ctx, outer)
-	if err != nil {
-		return err
+	return j.e.Repo.PatchIDs(ctx, outer)
+}
+
+// publish writes verdicts into the notes of their outer commits, and makes refs for rejected commits. It starts the same
+// number of processes for any number of commits.
+func (j *judgement) publish(ctx context.Context, all []ledger.Reviewed, patches map[gitops.OID]string) error {
+	direct := func(r ledger.Reviewed) bool { return r.Commit != "" && !r.Unwritten }
+	if !slices.ContainsFunc(all, direct) {
+		return nil
 	}
 	_, look, err := j.Bridge(ctx)
 	if err != nil {
@@ -286,7 +309,7 @@ func (j *judgement) publish(ctx context.Context, all []ledger.Reviewed) error {
 	var refs []gitops.RefUpdate
 	for i := range all {
 		r := &all[i]
-		if r.Commit == "" {
+		if !direct(*r) {
 			continue
 		}
 		c, err := look.Commit(ctx, r.Commit)

@@ -67,7 +67,7 @@ func (r *report) at(path, reason string, args ...any) { r.add(r.action, path, re
 
 // mention reports a hit that is at most flagged.
 func (r *report) mention(path, reason string, args ...any) {
-	r.add(atMost(r.action, Flag), path, reason, args...)
+	r.add(max(r.action, Flag), path, reason, args...)
 }
 
 func (r *report) add(action Action, path, reason string, args ...any) {

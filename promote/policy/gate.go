@@ -157,7 +157,7 @@ func newRules(s Settings, f Facts) []rule {
 		hiddenText{},
 		newRecipe(f),
 		newGhostLeak(f.Ghost),
-		phantom{f.Placeholders},
+		keyPlaceholder{f.Placeholders},
 		protectedPath{s.protected},
 		ignoredPath{f.Ignores},
 		budget{},

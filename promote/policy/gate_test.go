@@ -42,7 +42,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	for key, value := range map[string]string{"airlock.policy.secrets": "hold", "airlock.policy.secret": "no", "airlock.policy.git-path": "off",
 		"airlock.maxFileSize": "big", "airlock.policy.": "hold", "airlock.limit.check": "5m"} {
 		_, err := ReadSettings(gitops.Config{gitKey(key): value})
-		var setting *SettingError
+		var setting *gitops.SettingError
 		if !errors.As(err, &setting) || setting.Key != key {
 			t.Errorf("%s = %s: %v", key, value, err)
 		}

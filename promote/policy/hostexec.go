@@ -69,7 +69,7 @@ type packagePart struct {
 // by name.
 var packageFiles = map[string][]packagePart{
 	"package.json": {
-		{"scripts", fields(`preinstall install postinstall preprepare prepare postprepare prepublish dependencies pnpm:devpreinstall`)},
+		{"scripts", strings.Fields(`preinstall install postinstall preprepare prepare postprepare prepublish dependencies pnpm:devpreinstall`)},
 		{name: "husky"}, {name: "gitHooks"}, {name: "simple-git-hooks"}, {name: "lint-staged"}, {name: "packageManager"}, {name: "pnpm"}, {name: "gypfile"},
 	},
 	"composer.json": {{name: "scripts"}, {name: "config"}},
@@ -95,7 +95,7 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 	if parts == nil {
 		return nil
 	}
-	old, err := in.content(ctx, c.Old)
+	from, err := in.content(ctx, c.Old)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (hostExec) change(ctx context.Context, in *inspection, c gitops.Change, r *
 	if err != nil {
 		return err
 	}
-	if part, known := changedPart(old, content, parts); !known || !c.New.Regular() {
+	if part, known := changedPart(from, content, parts); !known || !c.New.Regular() {
 		r.at(c.Path, "package managers may run any part of it")
 	} else if part != "" {
 		r.at(c.Path, "package managers run the commands under %q", part)
@@ -116,7 +116,7 @@ var packageLimits = bounded.Limits{Bytes: textLimit, Depth: 64, Keys: 100_000}
 
 // members reads a JSON object. ok is false if the text is not one, or exceeds the limits.
 func members(text []byte) (all map[string]json.RawMessage, ok bool) {
-	text = withoutMark(text)
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark, which package managers ignore
 	if packageLimits.JSON(text) != nil {
 		return nil, false
 	}
@@ -126,9 +126,9 @@ func members(text []byte) (all map[string]json.RawMessage, ok bool) {
 
 // changedPart returns the first part of a JSON file that runs and has changed, or empty. If the text is not JSON for
 // this program, another program may still accept it, so known is false.
-func changedPart(old, new []byte, parts []packagePart) (part string, known bool) {
-	before, _ := members(old)
-	after, ok := members(new)
+func changedPart(from, to []byte, parts []packagePart) (part string, known bool) {
+	before, _ := members(from)
+	after, ok := members(to)
 	if !ok {
 		return "", false
 	}
@@ -167,9 +167,6 @@ func sameValue(a, b json.RawMessage) bool {
 	return (a == nil) == (b == nil) && json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// withoutMark removes a byte order mark, as package managers do.
-func withoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
-
 // agentConfig finds files that another agent, run by the user outside, would execute or obey. Files that configure
 // servers, hooks and plugins hold. Texts with instructions are flagged.
 type agentConfig struct{ changesOnly }
@@ -198,9 +195,6 @@ var readByAgents = pathname.NewTable(
 		.continue/ .factory/ .agents/ .github/copilot-instructions.md .github/instructions/ .github/prompts/
 		.github/agents/ .github/chatmodes/`),
 )
-
-// fields splits a list that is written over several lines.
-func fields(text string) []string { return strings.Fields(text) }
 
 func (agentConfig) change(_ context.Context, _ *inspection, c gitops.Change, r *report) error {
 	if c.New.Mode == 0 {

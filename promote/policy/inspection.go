@@ -42,8 +42,6 @@ type file struct {
 }
 
 // cut reports whether the file is longer than the part that is read.
-func (f *file) cut() bool { return f.size > textLimit }
-
 func newInspection(c Commit, objects Objects) *inspection {
 	in := &inspection{Commit: c, objects: objects, left: textBudget, had: map[gitops.OID]bool{}, seen: map[gitops.OID]file{},
 		tree: newWalker(objects, c.Tree), parent: newWalker(objects, c.ParentTree)}
@@ -121,7 +119,7 @@ func (in *inspection) compare(ctx context.Context, f *file) error {
 // unsearched reports the text of a change that [inspection.read] has not given to a rule. Each rule about text calls it,
 // because the actions of the rules differ.
 func (in *inspection) unsearched(f *file, r *report) {
-	if f.cut() && !f.binary {
+	if f.size > textLimit && !f.binary {
 		r.mention(f.change.Path, "only the first %d bytes were searched", textLimit)
 	}
 	if in.left < 0 {
@@ -155,13 +153,13 @@ type run struct {
 // addedRuns lists the lines of a file that its previous content does not contain. Lines that moved within the changed
 // part, or whose ending changed between LF and CRLF, do not count as added. It needs eight bytes a line of that part,
 // and does not search for the shortest difference.
-func addedRuns(old, new []byte) []run {
-	begin, end := inCommon(old, new)
-	before, after := old[begin:len(old)-end], new[begin:len(new)-end]
+func addedRuns(from, to []byte) []run {
+	begin, end := inCommon(from, to)
+	before, after := from[begin:len(from)-end], to[begin:len(to)-end]
 	if len(after) == 0 {
 		return nil
 	}
-	first := 1 + bytes.Count(new[:begin], []byte("\n"))
+	first := 1 + bytes.Count(to[:begin], []byte("\n"))
 	if len(before) == 0 {
 		return []run{{first, begin, after}}
 	}
@@ -193,22 +191,22 @@ const word = 8
 
 // inCommon returns the number of bytes that two contents have in common at the beginning and at the end, in whole
 // lines.
-func inCommon(old, new []byte) (begin, end int) {
-	shorter := min(len(old), len(new))
-	for begin+word <= shorter && binary.LittleEndian.Uint64(old[begin:]) == binary.LittleEndian.Uint64(new[begin:]) {
+func inCommon(from, to []byte) (begin, end int) {
+	shorter := min(len(from), len(to))
+	for begin+word <= shorter && binary.LittleEndian.Uint64(from[begin:]) == binary.LittleEndian.Uint64(to[begin:]) {
 		begin += word
 	}
-	for begin < shorter && old[begin] == new[begin] {
+	for begin < shorter && from[begin] == to[begin] {
 		begin++
 	}
-	begin = bytes.LastIndexByte(new[:begin], '\n') + 1
-	for end+word <= shorter-begin && binary.LittleEndian.Uint64(old[len(old)-end-word:]) == binary.LittleEndian.Uint64(new[len(new)-end-word:]) {
+	begin = bytes.LastIndexByte(to[:begin], '\n') + 1
+	for end+word <= shorter-begin && binary.LittleEndian.Uint64(from[len(from)-end-word:]) == binary.LittleEndian.Uint64(to[len(to)-end-word:]) {
 		end += word
 	}
-	for end < shorter-begin && old[len(old)-1-end] == new[len(new)-1-end] {
+	for end < shorter-begin && from[len(from)-1-end] == to[len(to)-1-end] {
 		end++
 	}
-	tail := new[len(new)-end:]
+	tail := to[len(to)-end:]
 	// The common part begins with a whole line only after a line break.
 	if i := bytes.IndexByte(tail, '\n'); i >= 0 {
 		return begin, len(tail) - i - 1

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/promote/policy/pathname"
 )
 
@@ -76,11 +77,13 @@ var windowsNames = sync.OnceValues(func() (device, short *regexp.Regexp) {
 })
 
 // gitPath refuses paths that lead into a repository's .git folder on some file system. The quarantine already refuses
-// the paths that git knows. This rule covers more file systems.
+// the paths that git knows. This rule covers more file systems. It also refuses a submodule whose path goes through a
+// workspace: with diff.submodule=diff, a plain git log -p of a pending commit runs git in the folder of the submodule
+// (submodule.c), and that git obeys the agent's configuration.
 type gitPath struct{ changesOnly }
 
 func (gitPath) describe() Description {
-	return Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; refused as inner-invalid"}
+	return Description{ID: "git-path", Default: Hold, Doc: "a path that a file system can treat as .git, or that has a component \".\" or \"..\"; a submodule in a workspace; refused as inner-invalid"}
 }
 
 func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *report) error {
@@ -94,6 +97,8 @@ func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *rep
 			bad = "has a component that is not a name"
 		case pathname.IsGit(name):
 			bad = "is .git on some file system"
+		case c.New.Mode == gitops.ModeGitlink && isWorkspace(name):
+			bad = "is a submodule in a workspace"
 		}
 		return bad == ""
 	})
@@ -101,6 +106,13 @@ func (gitPath) change(_ context.Context, in *inspection, c gitops.Change, _ *rep
 		return nil
 	}
 	return &inner.Invalid{Reason: "commit " + string(in.ID) + ": the path \"" + gitops.Text(c.Path).String() + "\" " + bad}
+}
+
+// isWorkspace reports whether a name may stand for the workspace of an airlock: of this one, or of one in another
+// repository below the same folder.
+func isWorkspace(name string) bool {
+	_, is := identity.ParseWorkspaceName(pathname.Plain(name))
+	return is
 }
 
 // caseCollision finds names that differ only in case or in the composition of accents. On some file systems, such

@@ -23,7 +23,8 @@ var (
 			"alias.y": "log tools/none", "filter.nb.clean": "\"/opt/venv/bin/python3\" -m lib.nb", "diff.pdf.textconv": "pdftotext", "alias.lg": "!git log --graph | less",
 			"credential.helper": "!/usr/bin/gh auth git-credential", "interactive.difffilter": "delta --color-only", "alias.fmt": "!npm run fmt",
 			"mergetool.own.cmd": "cd hack && ./own.sh $LOCAL", "alias.p": "-c core.pager=hack/pager log", "tar.tar.xz.command": "hack/xz -c",
-			"gpg.ssh.allowedsignersfile": "etc/signers", "new.key": "etc/new", "hook.lint.command": "hack/lint", "core.editor": "vim", "include.path": "../team.gitconfig", "core.pager": "$(git rev-parse --show-toplevel)/tools/pager | less",
+			"gpg.ssh.allowedsignersfile": "etc/signers", "new.key": "etc/new", "hook.lint.command": "hack/lint", "core.editor": "vim", "airlock.credential.x.source": "command:/home/u/project/tools/key api", "airlock.credential.y.source": "command:op read /notes", "airlock.credential.z.source": "file:/home/u/project/keys.json#api.key",
+			"airlock.policyfile": "/home/u/project/policy.toml", "include.path": "../team.gitconfig", "core.pager": "$(git rev-parse --show-toplevel)/tools/pager | less",
 		},
 	}
 	testBase = files{"README": "one\ntwo\n", "src/main.go": "package main\n", "docs/a.md": "# a\n"}
@@ -148,6 +149,10 @@ var ruleCases = map[string][]ruleCase{
 		{name: "a filter is removed", before: files{"tools/fmt": runs + "x"}, change: files{"tools/fmt": ""}, want: "hold", path: "tools/fmt"},
 		{name: "a link above a filter", change: files{"tools": linkTo + "src"}, want: "hold", path: "tools"},
 		{name: "an absolute one", change: files{"tools/img": runs + "x"}, want: "hold", path: "tools/img"},
+		{name: "what prints a key", change: files{"tools/key": runs + "x"}, want: "hold", path: "tools/key"},
+		{name: "a file with a key", change: files{"keys.json": "{}"}, want: "hold", path: "keys.json"},
+		{name: "the team's policy", change: files{"policy.toml": "version = 1\n"}, want: "hold", path: "policy.toml"},
+		{name: "a word of what prints a key", change: files{"notes": "x"}},
 		{name: "fsmonitor, other case", change: files{"Tools/Watch": runs + "x"}, want: "hold", path: "Tools/Watch"},
 		{name: "an alias's argument", change: files{"tools/alias.sh": "x"}, want: "hold", path: "tools/alias.sh"},
 		{name: "from the top level", change: files{"tools/pager": "x"}, want: "hold", path: "tools/pager"},
@@ -426,6 +431,21 @@ func TestMessageEncoding(t *testing.T) {
 		check(t, err)
 		if got := len(found) > 0 && found[0].Rule == "hidden-text"; got != c.flagged {
 			t.Errorf("%q, %q: %+v, want flagged %t", c.encoding, c.message, found, c.flagged)
+		}
+	}
+}
+
+// A submodule whose path goes through the workspace of any airlock is refused, on any file system.
+func TestSubmoduleInWorkspace(t *testing.T) {
+	for path, bad := range map[string]bool{
+		".devspace-7f3a": true, ".devspace-7f3a/sub": true, "nested/.cedar-0000": true, ".DevSpace-7F3A": true, ".devspace-7f3a ": true,
+		"mod": false, ".devspace": false, "devspace-7f3a": false, ".devspace-7f3g": false,
+	} {
+		s := newStore()
+		_, err := New(Settings{}, testFacts, s).Check(t.Context(), s.commit(testBase, testBase.with(files{path: gitlink + "1"}), ""))
+		var invalid *inner.Invalid
+		if errors.As(err, &invalid) != bad || !bad && err != nil {
+			t.Errorf("%q: %v, want refused %t", path, err, bad)
 		}
 	}
 }

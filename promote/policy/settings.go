@@ -48,13 +48,6 @@ func (s Settings) Denials() []string { return s.denials }
 // Source returns the source of a rule's setting.
 func (s Settings) Source(id string) Source { return s.sources[id] }
 
-// SettingError reports that a setting cannot be read.
-type SettingError struct{ Key, Value, Want string }
-
-func (e *SettingError) Error() string {
-	return fmt.Sprintf("setting %s: %q is not %s", gitops.Text(e.Key), gitops.Text(e.Value), e.Want)
-}
-
 // ReadSettings reads airlock.policy.<rule> and airlock.maxFileSize. An unknown rule is an error, because a misspelled
 // "hold" must not be ignored.
 func ReadSettings(c gitops.Config) (Settings, error) {
@@ -67,24 +60,25 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		action, err := ParseAction(c[key])
 		switch d, known := describe(id); {
 		case !known:
-			return Settings{}, &SettingError{key, c[key], "a setting of a rule: the rules are " + strings.Join(ruleIDs(), ", ")}
+			return Settings{}, &gitops.SettingError{Key: key, Value: c[key], Want: "a setting of a rule: the rules are " + strings.Join(ruleIDs(), ", ")}
 		case d.Key == "":
-			return Settings{}, &SettingError{key, c[key], "possible: that rule always holds"}
+			return Settings{}, &gitops.SettingError{Key: key, Value: c[key], Want: "possible: that rule always holds"}
 		case err != nil:
-			return Settings{}, &SettingError{key, c[key], "hold, flag or off"}
+			return Settings{}, &gitops.SettingError{Key: key, Value: c[key], Want: "hold, flag or off"}
 		}
 		s.actions[id], s.sources[id] = action, FromConfig
 	}
-	for key, into := range map[string]*int64{maxFileSizeKey: &s.maxFileSize, workKey: &s.work} {
-		var err error
-		if *into, err = ReadSize(c, key, 0); err != nil {
-			return s, err
-		}
+	var err error
+	if s.maxFileSize, err = ReadSize(c, maxFileSizeKey, 0); err != nil {
+		return s, err
+	}
+	if s.work, err = ReadSize(c, workKey, 0); err != nil {
+		return s, err
 	}
 	if text := c.String(timeKey, ""); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxSeconds {
-			return s, &SettingError{timeKey, text, fmt.Sprintf("a number of seconds from 1 to %d", maxSeconds)}
+			return s, &gitops.SettingError{Key: timeKey, Value: text, Want: fmt.Sprintf("a number of seconds from 1 to %d", maxSeconds)}
 		}
 		s.seconds = int64(n)
 	}
@@ -116,7 +110,7 @@ func ReadSize(c gitops.Config, key string, otherwise int64) (int64, error) {
 	}
 	size, ok := parseSize(text)
 	if !ok {
-		return 0, &SettingError{key, text, "a size such as 4g, 512m or 100000"}
+		return 0, &gitops.SettingError{Key: key, Value: text, Want: "a size such as 4g, 512m or 100000"}
 	}
 	return size, nil
 }
@@ -179,9 +173,3 @@ func (a *Action) UnmarshalText(text []byte) (err error) {
 	*a, err = ParseAction(string(text))
 	return err
 }
-
-// stricter returns the stricter of two actions.
-func stricter(a, b Action) Action { return min(a, b) }
-
-// atMost returns a, but at most as strict as limit.
-func atMost(a, limit Action) Action { return max(a, limit) }

@@ -89,8 +89,7 @@ type teamFile struct {
 // is enforced which is not.
 func ParseTeam(content []byte) (Team, error) {
 	if err := bounded.Usual.TOML(content); err != nil {
-		var limit *bounded.Error
-		if errors.As(err, &limit) && limit.Line > 0 {
+		if limit, ok := errors.AsType[*bounded.Error](err); ok && limit.Line > 0 {
 			return Team{}, fmt.Errorf("team policy: line %d: %w", limit.Line, err)
 		}
 		return Team{}, fmt.Errorf("team policy: %w", err)
@@ -169,8 +168,7 @@ func teamAction(text string) (Action, error) {
 
 // tomlError describes where a TOML file is wrong, in one line and escaped.
 func tomlError(err error) error {
-	var strict *toml.StrictMissingError
-	if errors.As(err, &strict) && len(strict.Errors) > 0 {
+	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
 		row, _ := strict.Errors[0].Position()
 		return fmt.Errorf("line %d: unknown key %q", row, gitops.Text(fmt.Sprint(strict.Errors[0].Key())))
 	}
@@ -196,7 +194,7 @@ func (s Settings) With(t Team) Settings {
 		wanted[largeFileID] = Hold // a size without its rule would mean nothing
 	}
 	for id, action := range wanted {
-		if stricter(s.Action(id), action) != s.Action(id) {
+		if action < s.Action(id) { // the lower action is the stricter one
 			w.actions[id], w.sources[id] = action, FromTeam
 		}
 	}
@@ -232,12 +230,7 @@ func (p protectedPath) change(_ context.Context, in *inspection, c gitops.Change
 func (protectedPath) commit(context.Context, *inspection, *report) error { return nil }
 
 func (g protection) covers(path string) bool {
-	for _, p := range g.patterns {
-		if p.Matches(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.patterns, func(p *ignore.Pattern) bool { return p.Matches(path) })
 }
 
 func (g protection) why() string {

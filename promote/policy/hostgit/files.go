@@ -105,8 +105,8 @@ func (p *Programs) include(key, value, from, top string, seen map[string]bool) {
 	name := fromHome(value)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(from), name)
-		if real, err := filepath.EvalSymlinks(from); err == nil { // git takes the name as written, but the user may mean the resolved one
-			p.add(key, filepath.Join(filepath.Dir(real), value), top, false)
+		if resolved, err := filepath.EvalSymlinks(from); err == nil { // git takes the name as written, but the user may mean the resolved one
+			p.add(key, filepath.Join(filepath.Dir(resolved), value), top, false)
 		}
 	}
 	if p.add(key, name, top, false); seen[name] {

@@ -85,8 +85,9 @@ func (p program) concerns(changed string) bool {
 // patterns match settings, see git-config(1).
 type patterns struct {
 	command *regexp.Regexp // settings whose value is a command line
-	path    *regexp.Regexp // settings that name a file or folder that git obeys
+	path    *regexp.Regexp // settings that name a file or folder that git obeys, or we do
 	address *regexp.Regexp // settings whose value is never a path that git obeys
+	source  *regexp.Regexp // settings that name the source of a credential
 	driver  *regexp.Regexp // settings of a driver, which is the first group
 	word    *regexp.Regexp // words of a command line
 }
@@ -108,8 +109,9 @@ var settingPatterns = sync.OnceValue(func() patterns {
 		}, "|") + `)$`),
 		path: regexp.MustCompile(`^(?:core\.(?:hookspath|attributesfile|excludesfile)|init\.templatedir|include\.path|includeif\..+\.path|` +
 			`gpg\.ssh\.(?:allowedsignersfile|revocationfile)|user\.signingkey|mailmap\.file|blame\.ignorerevsfile|commit\.template|` +
-			`http\.(?:.+\.)?(?:ssl(?:cainfo|capath|cert|key)|cookiefile)|core\.worktree)$`),
+			`http\.(?:.+\.)?(?:ssl(?:cainfo|capath|cert|key)|cookiefile)|core\.worktree|airlock\.policyfile)$`),
 		address: regexp.MustCompile(`^(?:branch\..+|remote\..+\.(?:url|pushurl|fetch|push)|url\..+|submodule\..+\.url|airlock\..+|user\.(?:name|email))$`),
+		source:  regexp.MustCompile(`^airlock\.credential\..+\.source$`),
 		driver:  regexp.MustCompile(`^((?:filter|diff|merge)\..+)\.(?:clean|smudge|process|command|textconv|driver)$`),
 		word:    regexp.MustCompile("[^\\s;|&()<>\"'`=$]+"),
 	}
@@ -129,6 +131,8 @@ func readPrograms(c gitops.Config, top string) Programs {
 		switch line := strings.TrimPrefix(homeVariable.Replace(value), "!"); {
 		case match.path.MatchString(key):
 			p.add(key, configuredPath(key, value), top, true)
+		case match.source.MatchString(key):
+			p.source(key, value, top, match)
 		case match.address.MatchString(key):
 		case match.command.MatchString(key):
 			if plainAlias(key, value) {
@@ -143,6 +147,19 @@ func readPrograms(c gitops.Config, top string) Programs {
 	slices.SortFunc(p.doubts, func(a, b doubt) int { return strings.Compare(a.key, b.key) })
 	slices.SortFunc(p.files, func(a, b program) int { return strings.Compare(a.key+"\x00"+a.path, b.key+"\x00"+b.path) })
 	return p
+}
+
+// source adds the files that a credential's value comes from. With a key of its own, an agent could use a service in another name.
+func (p *Programs) source(key, value, top string, match patterns) {
+	kind, rest, _ := strings.Cut(value, ":")
+	switch kind {
+	case "command":
+		p.words(key, rest, top, match)
+		p.doubt(key, rest, top)
+	case "file":
+		file, _, _ := strings.Cut(rest, "#")
+		p.add(key, file, top, false)
+	}
 }
 
 // configuredPath returns a configured file or folder, relative to the work tree. An included file is relative to the

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"regexp/syntax"
@@ -405,12 +406,7 @@ func (r *rule) candidate(path string, text []byte, at []int) candidate {
 }
 
 func (c candidate) allowedBy(lists []*allowlist) bool {
-	for _, a := range lists {
-		if a.allows(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lists, func(a *allowlist) bool { return a.allows(c) })
 }
 
 // entropy returns Shannon's entropy in bits a character.
@@ -437,7 +433,7 @@ func entropy(text []byte) float64 {
 	for _, n := range counts {
 		add(n)
 	}
-	for _, n := range others {
+	for _, n := range slices.Sorted(maps.Values(others)) { // the order changes the last digits
 		add(n)
 	}
 	return sum

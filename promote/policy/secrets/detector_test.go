@@ -49,6 +49,18 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestEntropyIsOne checks that a text always has the same entropy, to the last digit.
+func TestEntropyIsOne(t *testing.T) {
+	t.Parallel()
+	text := []byte(strings.Repeat("é", 3) + strings.Repeat("ü", 5) + strings.Repeat("ß", 7) + strings.Repeat("€", 11) + "ñçåø")
+	want := entropy(text)
+	for range 200 {
+		if got := entropy(text); got != want {
+			t.Fatalf("%.20f and %.20f", got, want)
+		}
+	}
+}
+
 func TestFindNothing(t *testing.T) {
 	for _, text := range []string{
 		"",

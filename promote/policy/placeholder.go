@@ -3,20 +3,21 @@ package policy
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 )
 
-// phantom finds what programs inside have in place of keys. It is worth nothing elsewhere, but a program that puts it into a
-// file might do so with a key as well.
-type phantom struct{ placeholders []string }
+// keyPlaceholder is the rule "phantom". It finds a placeholder, the text that programs inside have in place of a key. The placeholder is worth nothing
+// elsewhere, but a program that puts it into a file might do so with a key as well.
+type keyPlaceholder struct{ placeholders []string }
 
-func (phantom) describe() Description {
+func (keyPlaceholder) describe() Description {
 	return documented("phantom", Flag, "a placeholder that the prison has in place of a key, in an added line, a name or the message")
 }
 
-func (p phantom) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
+func (p keyPlaceholder) change(ctx context.Context, in *inspection, c gitops.Change, r *report) error {
 	if len(p.placeholders) == 0 || c.New.Mode == 0 {
 		return nil
 	}
@@ -40,20 +41,15 @@ func (p phantom) change(ctx context.Context, in *inspection, c gitops.Change, r 
 	return nil
 }
 
-func (p phantom) commit(_ context.Context, in *inspection, r *report) error {
+func (p keyPlaceholder) commit(_ context.Context, in *inspection, r *report) error {
 	if p.in(in.Message) {
 		r.at("", "the message has a placeholder for a key")
 	}
 	return nil
 }
 
-func (p phantom) in(text []byte) bool {
-	for _, placeholder := range p.placeholders {
-		if placeholder != "" && bytes.Contains(text, []byte(placeholder)) {
-			return true
-		}
-	}
-	return false
+func (p keyPlaceholder) in(text []byte) bool {
+	return slices.ContainsFunc(p.placeholders, func(placeholder string) bool { return placeholder != "" && bytes.Contains(text, []byte(placeholder)) })
 }
 
 // blanked returns a text with dots in the place of the placeholders. Lines and offsets stay.
