@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -43,12 +44,7 @@ func changes(before, after ledger.Outcome) (all []record.Event) {
 
 // holds reports whether a hold is among those of an outcome, with the same words.
 func holds(o ledger.Outcome, h ledger.Hold) bool {
-	for _, other := range o.Holds {
-		if other.Reason == h.Reason && other.Message == h.Message {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Holds, func(other ledger.Hold) bool { return other.Reason == h.Reason && other.Message == h.Message })
 }
 
 // begun returns the event of a new hold. A hold of the gate is a denial, and one of the disk a limit.

@@ -15,7 +15,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,10 +40,10 @@ func Append(dir string, e record.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	e.Time, e.Text = e.Time.UTC().Truncate(time.Millisecond), clip(e.Text)
+	e.Time, e.Text = e.Time.UTC().Truncate(time.Millisecond), words.ClipValid(e.Text, maxText)
 	e.Data = maps.Clone(e.Data)
 	for key, value := range e.Data {
-		e.Data[key] = clip(value)
+		e.Data[key] = words.ClipValid(value, maxText)
 	}
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -133,11 +132,6 @@ func torn(f *os.File) bool {
 	var last [1]byte
 	_, err = f.ReadAt(last[:], info.Size()-1)
 	return err == nil && last[0] != '\n'
-}
-
-// clip shortens a text and replaces what is not UTF-8.
-func clip(text string) string {
-	return words.Clip(strings.ToValidUTF8(text, "\uFFFD"), maxText)
 }
 
 // Read returns the events of a log from a time on, oldest first. Lines that cannot be read are left out. Without a log there

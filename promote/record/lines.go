@@ -159,15 +159,20 @@ func EncodeLines[T Event | Exec | Egress](values []T) (content []byte, err error
 // one. A last line without an end is ignored, since its writer may have died.
 func DecodeLines[T Event | Exec | Egress](name string, content []byte) (values []T, err error) {
 	values = make([]T, 0, bytes.Count(content, []byte("\n")))
-	err = eachLine(name, content, func(line []byte) error {
-		var v T
-		if err := json.Unmarshal(line, &v); err != nil {
-			return err
-		}
-		values = append(values, v)
-		return nil
-	})
+	err = EachLine(name, content, func(v T, _ []byte) { values = append(values, v) })
 	return values, err
+}
+
+// EachLine calls use for each line of a file as [DecodeLines] reads it, with the bytes of the line.
+func EachLine[T Event | Exec | Egress](name string, content []byte, use func(v T, line []byte)) error {
+	return eachLine(name, content, func(line []byte) error {
+		var v T
+		err := json.Unmarshal(line, &v)
+		if err == nil {
+			use(v, line)
+		}
+		return err
+	})
 }
 
 // eachLine calls read for each whole line, and returns the first error with the line's number.

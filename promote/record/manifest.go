@@ -41,6 +41,7 @@ type Manifest struct {
 	// Outer.Before for the first one.
 	Parents     map[gitops.OID][]gitops.OID `json:"parents,omitempty"`
 	Held        []Hold                      `json:"held,omitempty"`
+	Flagged     []Flag                      `json:"flagged,omitempty"`
 	Checkpoints CheckpointRange             `json:"checkpoints"`
 	// Fingerprint describes the user's index and work tree. Landings change both, so only a run without a landing
 	// promises that they are equal.
@@ -49,7 +50,7 @@ type Manifest struct {
 	Backend     string    `json:"backend"`
 	Isolation   Isolation `json:"isolation"`
 	Weaker      []string  `json:"weaker"`           // isolation measures that the machine could not give, in words
-	LimitsHit   []string  `json:"limits_hit"`       // such as "memory", "pids", "time", "workspace"
+	LimitsHit   []string  `json:"limits_hit"`       // such as "memory", "pids", "time", "workspace", "requests"
 	Network     string    `json:"network"`          // "none", "allowlist" or "open"
 	Policy      []string  `json:"policy"`           // ids of the policies in force, such as "builtin" and "team:<commit>"
 	Review      string    `json:"review,omitempty"` // value of airlock.review: "off", "land" or "push"; empty if it was not noted
@@ -115,6 +116,13 @@ type Hold struct {
 	Paths   []string `json:"paths,omitempty"`
 }
 
+// Flag is a rule of the gate with a finding in a commit that landed.
+type Flag struct {
+	Commit  gitops.OID `json:"commit"` // on the user's branch
+	Rule    string     `json:"rule"`
+	Meaning string     `json:"meaning"` // what the rule finds
+}
+
 // File describes a file of a record.
 type File struct {
 	Size int64 `json:"size"` // in the record
@@ -134,7 +142,7 @@ const (
 	Failed          Status = "failed"             // the command ended with another exit status
 	Timeout         Status = "timeout"            // the time of --max-time was over
 	Stopped         Status = "stopped"            // the user, or a crash of our processes, ended the command
-	Limited         Status = "limit"              // a limit ended the command: memory, or the size of the workspace
+	Limited         Status = "limit"              // a limit ended the command: memory, the size of the workspace, or the requests of a credential
 	Denied          Status = "denied"             // a rule refused a program, or a host
 	IsolationBroken Status = "isolation-broken"   // a wall of the prison was found broken
 	InvariantBroken Status = "invariant-violated" // a promise of git-airlock was broken, such as the note of each landed commit

@@ -41,10 +41,13 @@ func (m Manifest) Subject() string {
 }
 
 // Command returns the command line, quoted for a shell and escaped, with at most that many characters.
-func (m Manifest) Command(most int) string {
+func (m Manifest) Command(most int) string { return words.Shorten(m.CommandLine().String(), most) }
+
+// CommandLine returns the command line, quoted for a shell.
+func (m Manifest) CommandLine() gitops.Text {
 	quoted := make([]string, len(m.Argv))
 	for i, word := range m.Argv {
 		quoted[i] = gitops.ShellQuote(word)
 	}
-	return words.Shorten(gitops.Text(strings.Join(quoted, " ")).String(), most)
+	return gitops.Text(strings.Join(quoted, " "))
 }

@@ -19,6 +19,7 @@ type Run struct {
 	Commit   gitops.OID // the commit of the record; empty if it is not stored yet
 	Manifest Manifest
 	Files    map[string][]byte // by name, including the manifest and [SumsName]
+	Faults   []string          // what is wrong with a stored record, one sentence each
 }
 
 // New returns the record of a run. files are all files but the manifest and [SumsName]. New sets the sizes in the manifest,

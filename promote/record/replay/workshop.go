@@ -10,9 +10,9 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/inner"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/record"
-	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
 // Workshop is a folder in the git directory in which commits are made. Only one process may have it.
@@ -66,13 +66,13 @@ func (w *Workshop) Close() error {
 
 // Publish copies what was made into the repository, and lets a ref name it. old is the ref's present value.
 func (w *Workshop) Publish(ctx context.Context, ref string, old gitops.OID) error {
-	store.StopAt("replay-made")
+	killpoint.Reach("replay-made")
 	if err := w.bridge.Give(ctx, w.across, w.tip, w.known); err != nil {
 		return err
 	}
-	store.StopAt("replay-given")
+	killpoint.Reach("replay-given")
 	err := w.repo.UpdateRefs(ctx, "airlock: replay", gitops.RefUpdate{Ref: ref, Old: old, New: w.tip})
-	store.StopAt("replay-published")
+	killpoint.Reach("replay-published")
 	return err
 }
 
@@ -85,12 +85,8 @@ func (w *Workshop) Contains(ctx context.Context, commit gitops.OID) bool {
 	if err != nil {
 		return false
 	}
-	for _, l := range links {
-		if l.Commit == commit {
-			return true
-		}
-	}
-	return slices.ContainsFunc(w.known, func(id gitops.OID) bool { return id == commit || w.repo.IsAncestor(ctx, commit, id) })
+	return slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == commit }) ||
+		slices.ContainsFunc(w.known, func(id gitops.OID) bool { return id == commit || w.repo.IsAncestor(ctx, commit, id) })
 }
 
 // originals returns the landed commits as they were, in their order. It receives those that the repository has, and makes the

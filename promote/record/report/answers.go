@@ -30,13 +30,25 @@ func (m *material) ranAnswer() Answer {
 	}
 	a.Text = Text(fmt.Sprintf("%s, %s, %s", m.who(), took(m.length()), end))
 	if m.has[record.ExecName] {
-		refused := m.refusedPrograms()
-		a.Detail = []Text{Text(words.Count(len(m.programs)-refused, "program") + " ran in all")}
-		if refused > 0 {
-			a.Detail[0] += Text(", and " + were(refused, "other") + " refused")
-		}
+		a.Detail = []Text{m.ranInAll()}
 	}
 	return a
+}
+
+// ranInAll returns the numbers of programs. Together they are all that the axis counts.
+func (m *material) ranInAll() Text {
+	refused, unstarted, tests := m.refusedPrograms(), m.countPrograms(program.unstarted), m.countPrograms(func(p program) bool { return p.test })
+	text := words.Count(len(m.programs)-refused-unstarted, "program") + " ran in all"
+	if tests > 0 {
+		text += ", " + words.Count(tests, "test") + " among them"
+	}
+	if unstarted > 0 {
+		text += ", " + words.Count(unstarted, "other") + " did not start"
+	}
+	if refused > 0 {
+		text += ", and " + were(refused, "other") + " refused"
+	}
+	return Text(text)
 }
 
 func (m *material) landedAnswer() Answer {
@@ -134,7 +146,7 @@ func (m *material) reachedAnswer(v View) Answer {
 }
 
 func (m *material) refusedAnswer(v View) Answer {
-	a := Answer{Question: "What was refused, and why?", Name: "Refused", Level: Good, Text: "nothing"}
+	a := Answer{Question: "What was refused, and why?", Name: "Refused", Level: Good, Text: "nothing by a rule"}
 	refused := 0
 	for _, f := range v.First {
 		if f.Kind == "Refused" {
@@ -143,7 +155,7 @@ func (m *material) refusedAnswer(v View) Answer {
 		}
 	}
 	if refused > 0 {
-		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal"))
+		a.Level, a.Text = Bad, Text(words.Count(refused, "refusal")+" by rules")
 	} else if !m.has[record.ExecName] {
 		a.Text = "nothing, as far as it is recorded"
 	}
@@ -177,11 +189,14 @@ func (m *material) changedAnswer(v View) Answer {
 	default:
 		a.Detail = []Text{"the command names none of them, so it asked for no area"}
 	}
-	a.Text = Text(changes(added, removed, len(paths)))
+	a.Text = Text(changes(added, removed, len(paths)) + " in commits")
 	if m.count(record.Pending) > 0 {
 		a.Text += ", without the commits that wait"
 	}
 	a.Detail = append(paths[:min(3, len(paths)):min(3, len(paths))], a.Detail...)
+	if c := m.Checkpoints; c.Before > 0 && c.After > c.Before {
+		a.Detail = append(a.Detail, Text(fmt.Sprintf("with files that are not committed: git airlock checkpoint diff %d %d", c.Before, c.After)))
+	}
 	return a
 }
 
@@ -190,30 +205,26 @@ func (m *material) filesAnswer() Answer {
 	before, after := m.Fingerprint.Before, m.Fingerprint.After
 	switch {
 	case before.Tree == "" || after.Tree == "":
-		a.Level, a.Text = Look, "unknown: they were not compared"
+		a.Level, a.Text = Look, "unknown"
 	case before == after:
 		a.Text = Text(fmt.Sprintf("index and %s as before", words.Count(before.Files, "file")))
 	case m.count(record.Landed) > 0:
 		a.Text = Text("changed: " + words.Count(m.count(record.Landed), "commit") + " landed in them")
-		a.Detail = []Text{"whether anything else changed them is not known"}
 	default:
 		a.Level, a.Text = Look, "changed during the run"
 	}
 	if n := m.Checkpoints.Before; n > 0 {
-		a.Detail = append(a.Detail, Text(fmt.Sprintf("to take the workspace back to before this run: git airlock checkpoint restore %d", n)))
+		a.Detail = append(a.Detail, Text(fmt.Sprintf("to take the agent's workspace back to before this run: git airlock checkpoint restore %d", n)))
 	} else {
 		a.Detail = append(a.Detail, "the workspace has no checkpoint from before this run")
 	}
 	if m.count(record.Landed) > 0 {
-		a.Detail = append(a.Detail, "to take the last landing back: git airlock undo")
-		if others := m.otherLandings(); others != "" {
-			a.Detail = append(a.Detail, Text(others))
-		}
+		a.Detail = append(a.Detail, Text("to take the last landing back from your branch: git airlock undo"+m.otherLandings()))
 	}
 	return a
 }
 
-// otherLandings returns what an undo takes back if there were several landings.
+// otherLandings returns how many landings are before the last one, and what an undo of the last one takes back.
 func (m *material) otherLandings() string {
 	landings, last := 0, record.Event{}
 	for _, e := range m.events {
@@ -224,9 +235,9 @@ func (m *material) otherLandings() string {
 	if landings < 2 {
 		return ""
 	}
-	text := are(landings-1, "landing") + " before the last one, each with an undo of its own"
+	text := "; " + are(landings-1, "landing") + " before it" + verb(landings-1, ", which needs", ", each of which needs") + " another undo"
 	if n, err := strconv.Atoi(last.Data["count"]); err == nil {
-		text = "that is " + words.Count(n, "commit") + "; " + text
+		text = " (" + words.Count(n, "commit") + ")" + text
 	}
 	return text
 }

@@ -99,14 +99,22 @@ func (m *material) rules() string {
 // was written.
 func (m *material) used() string {
 	last := m.samples[len(m.samples)-1]
-	text := fmt.Sprintf("%s of processor time, at most %s of memory", took(time.Duration(max(0, last.CPU))*time.Millisecond), memory(m.highestMemory()))
+	text := "an unknown processor time"
+	if last.CPU >= 0 {
+		text = took(time.Duration(last.CPU)*time.Millisecond) + " of processor time"
+	}
+	if highest := m.highestMemory(); highest >= 0 {
+		text += fmt.Sprintf(", at most %s of memory", memory(highest))
+	}
 	if last.Written > 0 {
 		text += fmt.Sprintf(", and %s reached a disk before the end", byteCount(last.Written))
 	}
 	return text
 }
 
-func (m *material) highestMemory() (highest int64) {
+// highestMemory returns -1 if memory was not measured.
+func (m *material) highestMemory() int64 {
+	highest := int64(-1)
 	for _, s := range m.samples {
 		highest = max(highest, s.Memory)
 	}

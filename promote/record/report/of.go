@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
+	"github.com/git-airlock/git-airlock/words"
 )
 
 // Of returns the view of a record, with everything in it. What cannot be read in the record is listed as unseen.
@@ -76,7 +77,8 @@ func decode(r record.Run, execs []record.Exec) *material {
 	m.note(record.CommitsName, err)
 	changes, err := r.Text(record.ChangesName)
 	m.note(record.ChangesName, err)
-	if r.Files[record.SumsName] != nil { // a record that is being made has none yet
+	m.changed = r.Faults
+	if r.Commit == "" && r.Files[record.SumsName] != nil { // it was not loaded, and a record that is being made has no hashes yet
 		m.changed = r.Verify()
 	}
 	m.output = lastLines(r.Files[record.StdoutName])
@@ -117,7 +119,7 @@ func lastLines(output []byte) (lines []Text) {
 func (m *material) run() Run {
 	level, meaning := m.statusMeaning()
 	return Run{
-		Level: level, Meaning: Text(meaning), Session: Text(m.Session), Number: m.Run, Command: Text(m.Command(2000)), Status: Text(m.Status), Branch: m.branch(),
+		Level: level, Meaning: Text(meaning), Session: Text(m.Session), Number: m.Run, Command: Text(words.Shorten(m.CommandLine().Raw(), 2000)), Status: Text(m.Status), Branch: m.branch(),
 		Started: m.Started, Ended: m.Ended, Facts: m.facts(),
 	}
 }
@@ -158,6 +160,12 @@ func (m *material) unseen() (all, always []Text) {
 		if f := m.Files[name]; f.Cut > 0 {
 			add("%s is not complete: %s were left out", name, byteCount(f.Cut))
 		}
+	}
+	switch before, after := m.Fingerprint.Before, m.Fingerprint.After; {
+	case before.Tree == "" || after.Tree == "":
+		add("your files before and after the run were not compared")
+	case before != after && m.count(record.Landed) > 0:
+		add("whether anything but landings changed your files: both change their times, and are not told apart")
 	}
 	if m.Recovered {
 		add("the processes that watched the run died, so that its last moments may be missing")

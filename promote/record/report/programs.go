@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -126,15 +127,18 @@ func commandOf(argv []string) Text {
 	return Text(strings.Join(words, " "))
 }
 
+// unstarted reports whether no file ran, such as one that a shell looked for in a folder of PATH.
+func (p program) unstarted() bool { return p.Deny == nil && p.Exit == nil && p.Exe == "" }
+
 // result returns the result of a program in words, and how much it matters.
 func (p program) result() (Text, Level) {
 	switch {
 	case p.Deny != nil:
 		return Text("refused: " + *p.Deny), Bad
-	case p.Exit == nil && p.Exe == "":
-		return "did not start", Good
+	case p.unstarted():
+		return "did not start", Plain
 	case p.Exit == nil:
-		return "its end was not seen", Good
+		return "its end was not seen", Plain
 	case p.host != "":
 		return Text(fmt.Sprintf("exit status %d, and %s was refused", *p.Exit, p.host)), Look
 	case *p.Exit > 128:
@@ -143,8 +147,10 @@ func (p program) result() (Text, Level) {
 		return Text(fmt.Sprintf("failed, exit status %d", *p.Exit)), Bad
 	case p.test:
 		return "passed", Good
+	case *p.Exit != 0:
+		return Text(fmt.Sprintf("exit status %d", *p.Exit)), Plain
 	}
-	return Text(fmt.Sprintf("exit status %d", *p.Exit)), Good
+	return "exit status 0", Good
 }
 
 func (p program) took() time.Duration {
@@ -171,14 +177,15 @@ func (m *material) viewPrograms() (all []Program) {
 // findRefused finds programs whose command line names a host that was refused while they ran. Their exit status may be 0.
 func (m *material) findRefused() {
 	for _, r := range m.egress {
-		if r.Name == "" || r.Kind != control.KindRefusal {
+		host := cmp.Or(r.Name, r.Address)
+		if host == "" || r.Kind != control.KindRefusal {
 			continue
 		}
 		for i := range m.programs {
 			p := &m.programs[i]
 			ran := !r.Time.Before(p.Time.Add(-time.Second)) && (p.Millis == nil || !r.Time.After(p.Time.Add(p.took()+time.Second)))
-			if ran && p.host == "" && p.Deny == nil && slices.ContainsFunc(p.Argv, func(w string) bool { return strings.Contains(w, r.Name) }) {
-				p.host = r.Name
+			if ran && p.host == "" && p.Deny == nil && slices.ContainsFunc(p.Argv, func(w string) bool { return strings.Contains(w, host) }) {
+				p.host = host
 			}
 		}
 	}

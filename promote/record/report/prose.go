@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/words"
@@ -28,12 +29,7 @@ func (v View) Calm() Text {
 
 // Landed reports whether the view has a commit that landed.
 func (v View) Landed() bool {
-	for _, c := range v.Commits {
-		if c.ID != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Commits, func(c Commit) bool { return c.ID != "" })
 }
 
 // NewID returns the reason why a commit has two ids.
@@ -52,9 +48,17 @@ func (v View) OtherPrograms() string {
 // When is the time of a commit in words.
 func (c Commit) When() string {
 	if c.Time.IsZero() || c.Exact {
-		return clock(c.Time)
+		return "made " + clock(c.Time)
 	}
-	return clock(c.Time) + " by its own date"
+	return "made " + clock(c.Time) + " by its own date"
+}
+
+// Lines is the command as it would be typed, line by line.
+func (r Run) Lines() (all []Text) {
+	for line := range strings.SplitSeq(r.Command.Raw(), "\n") {
+		all = append(all, Text(line))
+	}
+	return all
 }
 
 // Length is how long a program ran. A refused program did not run.
@@ -87,6 +91,8 @@ func (View) Words() []Word {
 		{"workspace", "the agent's own copy of the repository, where it works"},
 		{"prison", "what shuts a command in: it can change the workspace, and reach what its network allows"},
 		{"gate", "the rules that each commit must pass before it lands"},
+		{"flagged", "a rule of the gate reports the commit, and lets it land"},
+		{"what the command names", "files and folders whose names are words of the command line; other changes may be as wanted"},
 		{"checkpoint", "a saved state of the workspace, which can be restored"},
 	}
 }

@@ -140,13 +140,19 @@ func TestTwoIDs(t *testing.T) {
 // TestAllProgramsCounted checks that the numbers of programs agree.
 func TestAllProgramsCounted(t *testing.T) {
 	v := short(t, nil)
-	has(t, answer(t, v, "Ran"), "3 programs ran in all")
+	has(t, answer(t, v, "Ran"), "3 programs ran in all, 1 test among them")
 	if l := lane(t, v, "Programs"); l.Count != 1 || l.Hidden != 1 || len(v.Programs) != 2 || v.Others != 1 {
 		t.Errorf("%+v, %d listed, %d others", l, len(v.Programs), v.Others)
 	}
 	for _, shown := range []string{squeezed(text(t, v)), html(t, v)} {
 		has(t, shown, "1 other program is not listed", "git airlock execs 3", "1 more not drawn")
 	}
+	absent := short(t, func(_ *record.Manifest, files map[string][]byte) {
+		e := ran(4, seconds(1.8), 0, 0, "./gone")
+		e.Exe, e.Exit, e.Millis = "", nil, nil
+		files[record.ExecName] = append(files[record.ExecName], lines(t, []record.Exec{e})...)
+	})
+	has(t, answer(t, absent, "Ran"), "3 programs ran in all, 1 test among them, 1 other did not start")
 	has(t, text(t, v), "✓ passed  ./test.sh (264 ms)", "✓ exit status 0  git commit -qm sort (100 ms)", "no host was asked for", "Changed lines are in the page: git airlock report 3 --open")
 }
 
@@ -170,8 +176,10 @@ func TestRefusedOnce(t *testing.T) {
 // TestCausesAndCommands checks what a report claims about the user's files, and that each command has a purpose beside it.
 func TestCausesAndCommands(t *testing.T) {
 	v := short(t, nil)
-	has(t, answer(t, v, "Your files"), "changed: 1 commit landed in them", "whether anything else changed them is not known",
-		"to take the workspace back to before this run: git airlock checkpoint restore 4", "to take the last landing back: git airlock undo")
+	has(t, answer(t, v, "Your files"), "changed: 1 commit landed in them",
+		"to take the agent's workspace back to before this run: git airlock checkpoint restore 4", "to take the last landing back from your branch: git airlock undo")
+	has(t, fmt.Sprint(v.Unseen), "Whether anything but landings changed your files")
+	has(t, answer(t, v, "Unknown"), "1 thing of this run")
 	for review, want := range map[string]string{"off": "by the rules of the gate, not by a person", "land": "by a person (airlock.review=land)", "push": "a push needs a person"} {
 		has(t, answer(t, short(t, func(m *record.Manifest, _ map[string][]byte) { m.Review = review }), "Landed"), "1 commit on the branch feat/prices", want)
 	}
@@ -188,12 +196,13 @@ func TestAfterTheEnd(t *testing.T) {
 
 // TestUnseenHereAndAlways checks that what holds for every run is not counted as unseen in this one.
 func TestUnseenHereAndAlways(t *testing.T) {
-	v := short(t, nil)
+	alike := func(m *record.Manifest, _ map[string][]byte) { m.Fingerprint.After = m.Fingerprint.Before }
+	v := short(t, alike)
 	if len(v.Unseen) != 0 || len(v.Always) != len(record.General()) {
 		t.Errorf("%q, %q", v.Unseen, v.Always)
 	}
 	has(t, answer(t, v, "Unknown"), "nothing of this run in particular", fmt.Sprintf("and %d things of every run", len(record.General())))
-	v = short(t, func(m *record.Manifest, _ map[string][]byte) { m.Recovered = true })
+	v = short(t, func(m *record.Manifest, files map[string][]byte) { alike(m, files); m.Recovered = true })
 	has(t, answer(t, v, "Unknown"), "1 thing of this run")
 	has(t, html(t, v), "<h3>In this run</h3>", "<h3>In every run, or not exactly</h3>")
 }

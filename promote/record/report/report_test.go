@@ -48,8 +48,8 @@ func TestQuestions(t *testing.T) {
 		{"2 hosts, 1.2 MB sent", "api.anthropic.com", "proxy.golang.org"},
 		{"telemetry.example.net, 4 times: no rule allows it", "1 program by the rule rm -rf *", "rm -rf /workspace/.git"},
 		{"3 files, +9 −4", "shop/price.go", "1 changed file is not where the command names files .github/workflows/ci.yml"},
-		{"your files changed: 2 commits landed in them", "to take the workspace back to before this run: git airlock checkpoint restore 4", "to take the last landing back: git airlock undo"},
-		{"3 things of this run", "Code inside of an interpreter is not seen: only the interpreter is", "What was inside TLS to proxy.golang.org was not seen"},
+		{"your files changed: 2 commits landed in them", "to take the agent's workspace back to before this run: git airlock checkpoint restore 4", "to take the last landing back from your branch: git airlock undo"},
+		{"4 things of this run", "Code inside of an interpreter is not seen: only the interpreter is", "What was inside TLS to proxy.golang.org was not seen"},
 	}
 	if len(v.Answers) != len(answers) {
 		t.Fatalf("%d answers, want %d", len(v.Answers), len(answers))
@@ -134,7 +134,7 @@ func TestAbsent(t *testing.T) {
 	shown := squeezed(text(t, v))
 	for _, fact := range []string{
 		"its end was not seen", "tests unknown, because programs are not recorded", "reached unknown: the network was allowlist, and is not recorded",
-		"changed unknown, because the changes are not in the record", "your files unknown: they were not compared", "no checkpoint from before",
+		"changed unknown, because the changes are not in the record", "your files unknown", "no checkpoint from before",
 		"Which programs ran is not recorded: this machine cannot record programs", "may be missing", "landed 2 commits on feat/prices",
 	} {
 		if !strings.Contains(shown, fact) {

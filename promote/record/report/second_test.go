@@ -35,6 +35,38 @@ func TestRefusedHostOfProgram(t *testing.T) {
 	has(t, text(t, v), "exit status 0, and telemetry.example.net was refused  curl -s", "✓ exit status 0  true other.example")
 }
 
+// TestOnlySuccessIsGood checks that a program with another exit status than 0 has no check mark, and that a refused address is named
+// beside the program that asked for it.
+func TestOnlySuccessIsGood(t *testing.T) {
+	v := short(t, func(_ *record.Manifest, files map[string][]byte) {
+		files[record.ExecName] = lines(t, []record.Exec{
+			ran(1, seconds(1), 7, 50, "curl", "-s", "http://192.0.2.7/latest"), ran(2, seconds(1), 1, 50, "rm", "-rf", "/etc/passwd"),
+		})
+		files[record.EgressName] = lines(t, []record.Egress{{Kind: control.KindRefusal, Time: at(seconds(1.01)), Address: "192.0.2.7", Port: 80, Reason: "no rule allows it", Count: 1}})
+	})
+	has(t, html(t, v), `<td class="plain">· exit status 1<`, `<td class="look">! exit status 7, and 192.0.2.7 was refused`)
+	has(t, text(t, v), "· exit status 1  rm -rf /etc/passwd")
+}
+
+// TestFlagged checks that a commit which landed with a finding of the gate is among the first things to look at.
+func TestFlagged(t *testing.T) {
+	v := short(t, func(m *record.Manifest, files map[string][]byte) {
+		commits, err := record.Run{Files: files}.Commits()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Flagged = []record.Flag{{Commit: commits[0].Outer, Rule: "host-exec", Meaning: "a new file that CI runs"}}
+	})
+	has(t, text(t, v), "flagged: \"sort\" landed, and the rule host-exec has a finding in it: a new file that CI runs")
+}
+
+// TestCommandLines checks that a page shows the lines of a command as lines, and nothing else of it.
+func TestCommandLines(t *testing.T) {
+	v := short(t, func(m *record.Manifest, _ map[string][]byte) { m.Argv = []string{"sh", "-c", "true\n\x1b[2J<b>"} })
+	has(t, html(t, v), "sh -c &#39;true\n\\u001b[2J&lt;b&gt;&#39;</code>")
+	has(t, text(t, v), `$ sh -c 'true\n\u001b[2J<b>'`)
+}
+
 // TestUndoOfSeveralLandings checks that a report says what one undo takes back.
 func TestUndoOfSeveralLandings(t *testing.T) {
 	landed := func(s float64, n string) record.Event {
@@ -43,8 +75,8 @@ func TestUndoOfSeveralLandings(t *testing.T) {
 	v := short(t, func(_ *record.Manifest, files map[string][]byte) {
 		files[record.EventsName] = lines(t, []record.Event{landed(1, "1"), landed(1.5, "2")})
 	})
-	has(t, answer(t, v, "Your files"), "git airlock undo", "that is 2 commits; 1 landing is before the last one, each with an undo of its own")
-	has(t, answer(t, short(t, nil), "Your files"), "git airlock undo", "!each with")
+	has(t, answer(t, v, "Your files"), "git airlock undo", "git airlock undo (2 commits); 1 landing is before it, which needs another undo")
+	has(t, answer(t, short(t, nil), "Your files"), "git airlock undo", "!before it")
 }
 
 // TestDeniedIsNoFailure checks that the status of a run which ended by itself does not look like a failure.

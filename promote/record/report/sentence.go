@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -75,9 +77,14 @@ func (m *material) refused() (n int) {
 	return n
 }
 
-func (m *material) refusedPrograms() (n int) {
+func (m *material) refusedPrograms() int {
+	return m.countPrograms(func(p program) bool { return p.Deny != nil })
+}
+
+// countPrograms returns the number of programs with a property.
+func (m *material) countPrograms(has func(program) bool) (n int) {
 	for _, p := range m.programs {
-		if p.Deny != nil {
+		if has(p) {
 			n++
 		}
 	}
@@ -167,6 +174,9 @@ func (m *material) findings(v View) (all []Finding) {
 	for _, h := range m.Held {
 		add(Look, "Held", "events", texts(h.Paths), "%s: %s", h.Reason, h.Message)
 	}
+	for _, f := range m.Flagged {
+		add(Look, "Flagged", "commits", nil, "%s landed, and the rule %s has a finding in it: %s", m.subject(f.Commit), f.Rule, f.Meaning)
+	}
 	if n := m.count(record.Inner); n > 0 {
 		add(Look, "Not exported", "commits", nil, "%s only in the workspace when the run ended", are(n, "commit"))
 	}
@@ -188,6 +198,16 @@ func (m *material) findings(v View) (all []Finding) {
 		return cmp.Or(rank(b.Level)-rank(a.Level), strings.Compare(order(a), order(b)))
 	})
 	return all
+}
+
+// subject returns the subject of a landed commit, or its id.
+func (m *material) subject(id gitops.OID) string {
+	for _, c := range m.commits {
+		if c.Outer == id {
+			return strconv.Quote(c.Subject.Raw())
+		}
+	}
+	return short(id)
 }
 
 // order puts a changed record before everything else.

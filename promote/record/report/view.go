@@ -38,9 +38,10 @@ type Level string
 
 // The levels.
 const (
-	Good Level = "good" // nothing to look at
-	Look Level = "look" // something to look at
-	Bad  Level = "bad"  // something failed, was refused, or broke a promise
+	Good  Level = "good"  // nothing to look at
+	Plain Level = "plain" // nothing that can be judged, such as a program that compares and ends with exit status 1
+	Look  Level = "look"  // something to look at
+	Bad   Level = "bad"   // something failed, was refused, or broke a promise
 )
 
 // worse returns the worse of two levels.
@@ -51,15 +52,17 @@ func (l Level) worse(other Level) Level {
 	return l
 }
 
-func rank(l Level) int { return map[Level]int{Good: 0, Look: 1, Bad: 2}[l] }
+func rank(l Level) int { return map[Level]int{Good: 0, Plain: 0, Look: 1, Bad: 2}[l] }
 
 // Word is the level as a word, since a colour alone is not readable for everybody.
 func (l Level) Word() string {
-	return map[Level]string{Good: "fine", Look: "look", Bad: "attention"}[l]
+	return map[Level]string{Good: "fine", Plain: "not judged", Look: "look", Bad: "attention"}[l]
 }
 
 // Sign is a character for the level.
-func (l Level) Sign() string { return map[Level]string{Good: "✓", Look: "!", Bad: "×"}[l] }
+func (l Level) Sign() string {
+	return map[Level]string{Good: "✓", Plain: "·", Look: "!", Bad: "×"}[l]
+}
 
 // Run identifies the run.
 type Run struct {

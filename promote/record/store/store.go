@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
@@ -31,14 +32,14 @@ func Put(ctx context.Context, r *gitops.Repository, mark, who string, run record
 	if err != nil {
 		return "", err
 	}
-	StopAt("before-objects")
+	killpoint.Reach("before-objects")
 	if err := quarantine.StoreKept(ctx, r, mark, objects); err != nil {
 		return "", fmt.Errorf("store the record: %w", err)
 	}
-	StopAt("before-ref")
+	killpoint.Reach("before-ref")
 	m := run.Manifest
 	err = r.UpdateRefs(ctx, fmt.Sprintf("airlock: run %d", m.Run), gitops.RefUpdate{Ref: record.Ref(m.Session, m.Run), New: commit})
-	StopAt("before-release")
+	killpoint.Reach("before-release")
 	PackRefs(ctx, r)
 	return commit, errors.Join(err, Release(r, mark))
 }
@@ -98,7 +99,8 @@ type Entry struct {
 	Commit  gitops.OID
 	// Manifest is empty in the result of [Refs], and if Err is not nil.
 	Manifest record.Manifest
-	Err      error // why the manifest cannot be read
+	Err      error    // why the manifest cannot be read
+	Faults   []string // the differences between the manifest and the commit, in the result of [List]
 }
 
 // Name returns the name of the run that commands accept in every repository.
@@ -117,15 +119,15 @@ func Refs(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
 	return all, err
 }
 
-// List returns the records of a repository with their manifests.
+// List returns the records of a repository with their manifests, and compares these with the commits. It reads no other files.
 func List(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
 	all, err := Refs(ctx, r)
 	if err != nil || len(all) == 0 {
 		return all, err
 	}
-	names := make([]string, len(all))
-	for i, e := range all {
-		names[i] = string(e.Commit) + ":" + record.ManifestName
+	var names []string
+	for _, e := range all {
+		names = append(names, string(e.Commit)+":"+record.ManifestName, string(e.Commit))
 	}
 	found, err := read(ctx, r, names)
 	if err != nil { // one of them is broken
@@ -139,12 +141,24 @@ func List(ctx context.Context, r *gitops.Repository) ([]Entry, error) {
 		}
 	}
 	for i := range all {
-		all[i].Err = found[i].err
-		if found[i].err == nil {
-			all[i].Manifest, all[i].Err = record.DecodeManifest(found[i].content)
-		}
+		all[i].read(found[2*i], found[2*i+1])
 	}
 	return all, nil
+}
+
+// read takes the manifest and the commit of a record.
+func (e *Entry) read(manifest, commit object) {
+	if e.Err = cmp.Or(manifest.err, commit.err); e.Err != nil {
+		return
+	}
+	if e.Manifest, e.Err = record.DecodeManifest(manifest.content); e.Err != nil {
+		return
+	}
+	if c, err := gitops.ParseCommit(commit.content); err != nil {
+		e.Faults = []string{err.Error()}
+	} else {
+		e.Faults = unlike(c, *e, e.Manifest)
+	}
 }
 
 // object is an object as git read it.

@@ -11,14 +11,17 @@ import (
 	"github.com/git-airlock/git-airlock/promote/record"
 )
 
-// Load reads the record of an entry. It checks what it needs in order to read the record, and [Verify] checks the rest.
+// Load reads the record of an entry, and notes what is wrong with its files and its commit. [Verify] checks the chain, too.
 func Load(ctx context.Context, r *gitops.Repository, e Entry) (record.Run, error) {
-	_, files, err := files(ctx, r, e)
+	c, files, err := files(ctx, r, e)
 	if err != nil {
 		return record.Run{}, err
 	}
 	run, err := record.Open(files)
-	run.Ref, run.Commit = e.Ref, e.Commit
+	run.Ref, run.Commit, run.Files = e.Ref, e.Commit, files
+	if run.Faults = run.Verify(); err == nil {
+		run.Faults = append(run.Faults, unlike(c, e, run.Manifest)...)
+	}
 	return run, err
 }
 
@@ -81,17 +84,14 @@ func files(ctx context.Context, r *gitops.Repository, e Entry) (c gitops.Commit,
 // Verify returns what is wrong with a record, one sentence each: its objects, its files, its commit, and the chain of its
 // session, as far as the repository has it. all are the records of the repository.
 func Verify(ctx context.Context, r *gitops.Repository, e Entry, all []Entry) (faults []string) {
-	c, content, err := files(ctx, r, e)
-	if err != nil {
+	run, err := Load(ctx, r, e)
+	switch {
+	case err != nil && len(run.Faults) == 0:
 		return []string{err.Error()}
+	case err != nil:
+		return run.Faults
 	}
-	run := record.Run{Files: content}
-	faults = run.Verify()
-	if run, err = record.Open(content); err != nil {
-		return faults
-	}
-	faults = append(faults, unlike(c, e, run.Manifest)...)
-	return append(faults, chain(ctx, r, e.Session, all)...)
+	return append(run.Faults, chain(ctx, r, e.Session, all)...)
 }
 
 // unlike returns the differences between a record's commit and what its manifest says.

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/promote/record"
+)
+
+// Offer is what a remote has below the prefix of records.
+type Offer struct {
+	New  []string // the refs of records that this repository does not have
+	Left []string // other refs: those that cannot be records, or that would replace a record here
+}
+
+// offerLimit bounds the list of refs that a remote sends.
+const offerLimit = 32 << 20
+
+// Offered returns what a remote has. It leaves out all sessions of mine, the airlocks of this repository, because their records are
+// made here: with a ref such as "<session>/999999999", a remote could keep the next run from being recorded.
+func Offered(ctx context.Context, r *gitops.Repository, remote string, mine []string) (o Offer, err error) {
+	here, err := r.Refs(ctx, strings.TrimSuffix(record.RefPrefix, "/"))
+	if err != nil {
+		return o, err
+	}
+	var out bytes.Buffer
+	call := gitops.Call{Args: []string{"ls-remote", "--quiet", "--refs", remote, record.RefPrefix + "*"}, Stdout: &out, Limit: offerLimit}
+	if err := r.Look(ctx, call); err != nil {
+		return o, err
+	}
+	for line := range strings.Lines(out.String()) {
+		id, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		session, _, isRecord := record.ParseRef(ref)
+		at, known := here[ref]
+		switch {
+		case known && string(at) == id:
+		case !isRecord || known || slices.Contains(mine, session):
+			o.Left = append(o.Left, ref)
+		default:
+			o.New = append(o.New, ref)
+		}
+	}
+	return o, nil
+}
+
+// FetchArgs are the arguments of the git command that [Fetch] runs. The user's fetch.prune would delete the records that the remote
+// does not have, and without --no-tags its tags would come along.
+func FetchArgs(remote string) []string {
+	return []string{"fetch", "--quiet", "--no-prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--stdin", remote}
+}
+
+// Fetch creates refs with the values that they have in a remote.
+func Fetch(ctx context.Context, r *gitops.Repository, remote string, refs []string) error {
+	var in strings.Builder
+	for _, ref := range refs {
+		in.WriteString(ref + ":" + ref + "\n")
+	}
+	return r.Change(ctx, gitops.Call{Args: FetchArgs(remote), Stdin: strings.NewReader(in.String()), Stdout: io.Discard})
+}
