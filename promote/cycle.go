@@ -11,7 +11,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/inner"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/build"
-	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/promote/ledger"
@@ -32,6 +31,7 @@ func (e *Engine) Cycle(ctx context.Context, options Options) (ledger.Outcome, er
 	}
 	now := time.Now()
 	outcome, err := e.promote(ctx, options, before, now)
+	e.Settings = nil // the next cycle obeys the settings of its own time
 	if ctx.Err() == nil {
 		outcome, err = e.holdOrError(outcome, err, before, now)
 	}
@@ -54,7 +54,9 @@ const (
 // lockWhole locks the cycle while the workspace does not have files of two states.
 func (e *Engine) lockWhole(ctx context.Context) (unlock func(), err error) {
 	for begun := time.Now(); ; time.Sleep(restorePoll) {
-		unlock, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
+		if unlock, e.kept = e.kept, nil; unlock == nil {
+			unlock, err = e.Store.LockFile(ctx, e.Record.ID, CycleLock)
+		}
 		if err != nil || !e.Store.Restoring(e.Record.ID) {
 			return unlock, err
 		}
@@ -101,6 +103,7 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	bridge := newLazyBridge(e, facts)
 	defer bridge.close()
 
+	facts.patches = e.patchIDs(ctx, facts.rules.decisions)
 	taken, err := e.receive(ctx, facts)
 	outcome = taken.added(outcome)
 	if err != nil {
@@ -121,14 +124,10 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	if err != nil {
 		return outcome, err
 	}
-	decisions, err := e.carry(ctx, facts, judged)
-	if err != nil {
-		return outcome, err
-	}
 	landed, err := e.land(ctx, facts, outcome, plan, judged, delivered, bridge)
 	outcome = landed.entered(outcome, facts.now)
-	if err == nil && decision.MarkNoted(decisions, judged.pending) {
-		err = decisions.Write(e.Dir())
+	if err == nil && delivered.written.Changed {
+		err = delivered.written.Decisions.Write(e.Dir())
 	}
 	if err != nil || outcome.Landed == 0 {
 		return outcome, err

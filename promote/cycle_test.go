@@ -32,3 +32,15 @@ func TestHoldOrError(t *testing.T) {
 		t.Errorf("a lock: %v, %+v", err, outcome.Holds)
 	}
 }
+
+// TestFirstWrongLimit checks that of two wrong settings always the same one is reported.
+func TestFirstWrongLimit(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		var wrong *gitops.SettingError
+		_, err := ReadSettings(gitops.Config{"airlock.limit.time": "x", "airlock.limit.blob": "x", "airlock.limit.pack": "x"})
+		if !errors.As(err, &wrong) || wrong.Key != "airlock.limit.blob" {
+			t.Fatalf("%v", err)
+		}
+	}
+}

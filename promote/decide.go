@@ -85,7 +85,7 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 		}
 		decisions.Accepted = append(decisions.Accepted, a)
 	}
-	return passed, decisions.Write(e.Dir())
+	return passed, e.keep(decisions)
 }
 
 // Drop leaves commits out from now on. A name is a revision of a pending commit, or at least seven digits of a
@@ -122,7 +122,15 @@ func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
 		decisions.Dropped = append(decisions.Dropped, d)
 		left = append(left, Decided{cmp.Or(outer, link.Commit), d.Subject})
 	}
-	return left, decisions.Write(e.Dir())
+	return left, e.keep(decisions)
+}
+
+// keep writes the user's decisions, unless this is a dry run.
+func (e *Engine) keep(d ledger.Decisions) error {
+	if e.Repo.Dry {
+		return nil
+	}
+	return d.Write(e.Dir())
 }
 
 // ErrNoConflict reports that no commit waits because of a conflict.
@@ -186,7 +194,8 @@ type Standing struct {
 	Now        time.Time
 	UnderRules func() string // returns the fingerprint of the rules, for [ledger.ReadGateResults]
 
-	Close func() // must be called
+	Close func() // must be called, unless Keep is
+	Keep  func() // is like Close, but leaves the lock to the engine's next cycle, which must follow at once
 	// Trees returns the trees of the plan's commits. They can be used until Close is called.
 	Trees func(context.Context) (*build.Trees, error)
 	// Bridge returns the bridge for new outer objects, and its inspector. They can be used until Close is called.
@@ -213,6 +222,7 @@ func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
 	return &Standing{Plan: p.Plan, Links: p.Beside(links), Ledger: f.ledger, Decisions: f.rules.decisions, Gate: f.gate(), Settings: f.settings, Inside: f.reader(),
 		Tip: f.refs.onto(), Now: f.now, UnderRules: f.rules.fingerprint,
 		Close: func() { bridge.close(); _ = e.release(); unlock() }, // the next cycle tries again to release what is left
+		Keep:  func() { bridge.close(); _ = e.release(); e.kept = unlock },
 		Trees: func(ctx context.Context) (*build.Trees, error) { return e.treesOf(ctx, p, bridge) },
 		Bridge: func(ctx context.Context) (*quarantine.Bridge, *quarantine.Inspector, error) {
 			err := bridge.ready(ctx)

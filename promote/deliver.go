@@ -3,14 +3,15 @@ package promote
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
+	"github.com/git-airlock/git-airlock/promote/decision"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/operation"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -18,21 +19,17 @@ import (
 
 // delivered holds what the outer repository received in this cycle. No ref names any of it yet.
 type delivered struct {
-	notes  gitops.OID // the drafted notes; empty if they do not change
-	egress gitops.OID // the drafted notes about the network; empty likewise
-	op     gitops.OID // the drafted operation, which lands all commits that may land; empty if there is none
+	notes   map[string]gitops.OID // the drafted notes, by the refs that they change
+	written decision.Written      // the verdicts among them
+	op      gitops.OID            // the drafted operation, which lands all commits that may land; empty if there is none
 }
 
 // deliver copies the built commits with all their objects, and their notes, to the outer repository. Then it saves
 // the gate's results and the ledger.
 func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) (delivered, error) {
-	var d delivered
-	var notes []gitops.OID
-	if len(j.notes) > 0 {
-		var err error
-		if d, notes, err = e.draft(ctx, f, j, w); err != nil {
-			return d, err
-		}
+	d, notes, err := e.draft(ctx, f, j, w)
+	if err != nil {
+		return d, err
 	}
 	if j.fresh != "" || len(notes) > 0 {
 		known, err := e.anchored(ctx, f, j.outside)
@@ -49,7 +46,9 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 			return d, fmt.Errorf("copy commits to the repository: %w", err)
 		}
 	}
-	f.ledger.SetTail(j.pending)
+	if err := f.ledger.SetTail(j.pending); err != nil {
+		return d, err
+	}
 	if err := j.results.Save(e.Dir(), f.ledger); err != nil {
 		return d, err
 	}
@@ -58,21 +57,38 @@ func (e *Engine) deliver(ctx context.Context, f facts, j judged, w *lazyBridge) 
 
 // draft builds the notes. It returns the new tips of their refs, and all new objects.
 func (e *Engine) draft(ctx context.Context, f facts, j judged, w *lazyBridge) (d delivered, made []gitops.OID, err error) {
+	if len(j.notes)+len(f.rules.decisions.Reviewed) == 0 {
+		return d, nil, nil
+	}
 	if err := w.ready(ctx); err != nil {
 		return d, nil, err
 	}
-	who := f.settings.User.String()
-	if d.notes, made, err = w.bridge.DraftNotes(ctx, w.across, f.refs.notes, who, j.notes); err != nil || e.Egress == nil {
-		return d, made, err
+	if d.written, err = decision.Write(ctx, w.across, f.refs.notes[review.NotesRef], f.patches, f.rules.decisions, j.pending); err != nil {
+		return d, nil, fmt.Errorf("write verdicts: %w", err)
 	}
-	windows, err := ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress)
-	about := windows.Notes(j.notes, f.refs.egress != "")
-	if err != nil || len(about) == 0 {
-		return d, made, err
+	notes := map[string][]quarantine.Note{NotesRef: j.notes, review.NotesRef: d.written.Notes}
+	var windows *ledger.Windows
+	if e.Egress != nil && len(j.notes) > 0 {
+		if windows, err = ledger.ReadWindows(e.Dir(), f.ledger, j.pending, e.Egress); err != nil {
+			return d, nil, err
+		}
+		notes[EgressRef] = windows.Notes(j.notes, f.refs.notes[EgressRef] != "")
 	}
-	drafted, more, err := w.bridge.DraftNotes(ctx, w.across, f.refs.egress, who, about)
-	d.egress = drafted
-	return d, append(made, more...), errors.Join(err, windows.Save(e.Dir()))
+	d.notes = map[string]gitops.OID{}
+	for _, ref := range notesRefs {
+		if len(notes[ref]) == 0 {
+			continue
+		}
+		drafted, more, err := w.bridge.DraftNotes(ctx, w.across, f.refs.notes[ref], f.settings.User.String(), notes[ref])
+		if err != nil {
+			return d, nil, err
+		}
+		d.notes[ref], made = drafted, append(made, more...)
+	}
+	if len(notes[EgressRef]) > 0 {
+		err = windows.Save(e.Dir())
+	}
+	return d, made, err
 }
 
 // operation makes the commit that records the landing of pending pairs. Its notes are those that become visible with it.
@@ -82,33 +98,30 @@ func (e *Engine) operation(ctx context.Context, f facts, at refs, w *lazyBridge,
 	}
 	return operation.Append(ctx, w.bridge, w.across, at.ops, operation.Operation{Kind: operation.Land, At: ledger.Timestamp(f.now),
 		Branch: gitops.AnyName(e.Record.Branch), Before: at.tip, After: pairs[len(pairs)-1].Outer, PromotedBefore: at.promoted,
-		Notes: at.noteUpdate(d), Landed: pairs}, f.settings.User.String())
+		Notes: at.noteUpdate(d, notesRefs[:2]), Landed: pairs}, f.settings.User.String())
 }
 
 // EgressRef is the ref of the notes that describe what the prison reached before a commit.
 const EgressRef = "refs/notes/airlock-egress"
 
-// noteUpdate returns the updates of the notes refs that make the drafted notes visible.
-func (at refs) noteUpdate(d delivered) (updates []gitops.RefUpdate) {
-	if d.notes != "" && d.notes != at.notes {
-		updates = append(updates, gitops.RefUpdate{Ref: NotesRef, Old: at.notes, New: d.notes})
-	}
-	if d.egress != "" && d.egress != at.egress {
-		updates = append(updates, gitops.RefUpdate{Ref: EgressRef, Old: at.egress, New: d.egress})
+// notesRefs are the refs of notes that become visible with a landing. An operation has the updates of all but the last, which has
+// verdicts: they stay when the operation is undone.
+var notesRefs = []string{NotesRef, EgressRef, review.NotesRef}
+
+// noteUpdate returns the updates of some notes refs that make the drafted notes visible.
+func (at refs) noteUpdate(d delivered, refs []string) (updates []gitops.RefUpdate) {
+	for _, ref := range refs {
+		if drafted := d.notes[ref]; drafted != at.notes[ref] && drafted != "" {
+			updates = append(updates, gitops.RefUpdate{Ref: ref, Old: at.notes[ref], New: drafted})
+		}
 	}
 	return updates
-}
-
-// noted returns the refs after those updates.
-func (at refs) noted(d delivered) refs {
-	at.notes, at.egress = cmp.Or(d.notes, at.notes), cmp.Or(d.egress, at.egress)
-	return at
 }
 
 // announce makes the built commits pending, together with their notes, in one transaction. After it the commits are
 // visible, and nothing has landed. It returns the refs after the transaction.
 func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d delivered) (refs, error) {
-	updates := at.noteUpdate(d)
+	updates := at.noteUpdate(d, notesRefs)
 	want := l.PendingTip()
 	if want != at.pending {
 		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending, New: want})
@@ -119,8 +132,9 @@ func (e *Engine) announce(ctx context.Context, l *ledger.Ledger, at refs, d deli
 	if err := e.Repo.UpdateRefs(ctx, "airlock: pending", updates...); err != nil {
 		return at, fmt.Errorf("make commits pending: %w", err)
 	}
-	at.pending = want
-	return at.noted(d), nil
+	at.pending, at.notes = want, maps.Clone(at.notes)
+	maps.Copy(at.notes, d.notes)
+	return at, nil
 }
 
 // withoutNamed bounds the number of commits that a note names as left out.

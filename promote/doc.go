@@ -1,16 +1,18 @@
 // Package promote turns an agent's commits into landed commits on the user's branch.
 //
-// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values. Each is made once. Only the
-// ledger in facts grows during a cycle: its owner adds what was built, delivered and landed.
+// An [Engine] makes promotion cycles for one airlock. A cycle is a pipeline of values. No stage changes
+// the value of another one, with one exception: the ledger in facts grows, since its owner adds what was built, delivered and
+// landed. Plan, built and judged may be made several times, and the last ones count.
 //
 //	facts      settings, refs, ledger and the inner tip, read at the same time (survey.go)
-//	taken      the inner commit that the quarantine holds completely and has accepted (receive.go); the verdicts follow
-//	           amended commits
+//	taken      the inner commit that the quarantine holds completely and has accepted (receive.go)
+//	           (before plan, follow passes the verdicts of replaced commits to the amended ones. It writes the user's
+//	           decisions, which are right whether or not the cycle goes on; review.go)
 //	plan       which commits are built, on which commits, and which they replace (package history; pure)
 //	built      outer commits: same tree, message and author date, the user's identity (package build)
 //	judged     which of them may land, and why the others wait (judge.go; package policy). Plan, built and judged are
-//	           made again without held commits, as long as others stand without them (cycle.go)
-//	delivered  objects, notes and state files outside, not named by a ref yet (deliver.go)
+//	           made again without held commits, at most 20 times, as long as others stand without them (cycle.go)
+//	delivered  objects, notes, also those with verdicts, and state files outside, not named by a ref yet (deliver.go)
 //	landed     the branch, the work tree and the refs after the landing (land.go)
 //
 // The results of the stages before the landing can be discarded at any moment. The landing is one journaled step of
@@ -34,9 +36,9 @@
 //
 // Other findings:
 //
-//   - A message can carry code. am has no mark between message and patch: a line "diff --git", "Index:
-//     " or "---" in a message ends it, and the text that follows is applied. One message, written in
-//     good faith, made the eight wrong trees. A "From:" line replaces the author.
+//   - A message can carry code. am has no mark between message and patch: a line "---", "diff --git" or
+//     "Index:" in a message ends it, and the text that follows is applied. One message, written in good
+//     faith, made the eight wrong trees. A "From:" line replaces the author.
 //   - Merges are lost: format-patch drops 301 of the last 971 commits of libgit2, and the rest stopped
 //     after 89 patches.
 //   - The inner configuration steers format-patch: diff.noprefix or diff.context=0 stop am,

@@ -38,6 +38,9 @@ type Engine struct {
 	Guard Guard
 	// Egress is the record of the prison's network, for the notes of landed commits. It is nil for a prison without one.
 	Egress ledger.Egress
+	// Settings are the user's settings as a command has just read them, for its decisions and its first cycle. If they are nil,
+	// each of these reads them.
+	Settings []gitops.Setting
 
 	exporter  Exporter
 	received  gitops.OID // the last inner tip that the quarantine accepted
@@ -51,6 +54,7 @@ type Engine struct {
 	ignores   func() []string // finds the user's ignore files; nil before the first cycle
 	ledgers   ledger.Cache
 	files     fileCount
+	kept      func() // releases the lock that [Standing.Keep] left to the next cycle; or nil
 }
 
 // Guard stops the prison before its workspace fills the disk.

@@ -39,13 +39,28 @@ func Positions(ctx context.Context, repo *gitops.Repository, r airlock.Record, t
 	}
 	switch there {
 	case r.Branch:
+		alias, err := symbolic(ctx, repo, r)
+		if err != nil {
+			return nil, err
+		}
 		twice, err := elsewhere(ctx, repo, r)
-		return append(holds, twice...), err
+		return append(append(holds, alias...), twice...), err
 	case "":
 		return append(holds, ledger.Hold{Reason: ledger.DetachedHead, Message: fmt.Sprintf("HEAD is detached; commits land on %s", branch), Next: back}), nil
 	}
 	return append(holds, ledger.Hold{Reason: ledger.BranchSwitched, Next: back,
 		Message: fmt.Sprintf("%s is checked out; commits land on %s", gitops.Text(strings.TrimPrefix(there, "refs/heads/")), branch)}), nil
+}
+
+// symbolic returns a hold if the user has made the branch a symbolic ref. A landing would replace it by a branch.
+func symbolic(ctx context.Context, repo *gitops.Repository, r airlock.Record) ([]ledger.Hold, error) {
+	target, err := repo.SymbolicRef(ctx, r.Branch)
+	if err != nil || target == "" {
+		return nil, err
+	}
+	name := gitops.Pasteable(r.Branch)
+	return []ledger.Hold{{Reason: ledger.BranchSwitched, Next: []string{"git update-ref --no-deref " + name + " " + name},
+		Message: fmt.Sprintf("%s is a symbolic ref to %s, and commits cannot land on it", r.BranchName(), gitops.Text(target))}}, nil
 }
 
 // elsewhere returns a hold if another worktree also has the branch checked out. A landing here would leave that
@@ -83,19 +98,14 @@ func quoted(paths []string) string {
 	return b.String()
 }
 
-func escaped(paths []string) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		out[i] = gitops.Text(p).String()
-	}
-	return out
-}
-
 // Collision returns the hold for changes of the user in the way of a landing.
 func (e *Engine) Collision(ctx context.Context, paths []string) ledger.Hold {
-	h := ledger.Hold{Reason: ledger.Collision, Paths: escaped(paths), Places: paths,
+	h := ledger.Hold{Reason: ledger.Collision, Paths: gitops.Escaped(paths), Places: paths,
 		Message: fmt.Sprintf("landing would overwrite changes of yours that are not committed, at %d paths", len(paths))}
-	if len(paths) == 1 {
+	switch other := func(p string) bool { return land.Repository(e.Repo, p) }; {
+	case slices.ContainsFunc(paths, other):
+		h.Message = "landing would write into another repository, or over it: " + h.Paths[slices.IndexFunc(paths, other)]
+	case len(paths) == 1:
 		h.Message = "landing would overwrite a change of yours that is not committed: " + h.Paths[0]
 	}
 	if len(paths) <= pathsNamed {
@@ -115,7 +125,14 @@ func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 		unstashable = land.Unstashable{} // the same error comes up again when git runs the next time
 	}
 	for _, p := range unstashable.NotStored {
-		next = append(next, "mv --"+quoted([]string{p, land.FreeName(e.Repo.Top, p)}))
+		move := "mv --"
+		if slices.Contains(unstashable.Worktrees, p) {
+			move = "git worktree move --"
+		}
+		next = append(next, move+quoted([]string{p, land.FreeName(e.Repo.Top, p)}))
+	}
+	if len(unstashable.Emptied) > 0 {
+		next = append(next, "mkdir --"+quoted(unstashable.Emptied))
 	}
 	if len(unstashable.Skipped) > 0 {
 		next = append(next, "git update-index --no-skip-worktree --"+quoted(unstashable.Skipped))
@@ -126,7 +143,9 @@ func (e *Engine) putAside(ctx context.Context, paths []string) []string {
 	if len(unstashable.Intended) > 0 {
 		next = append(next, "git --literal-pathspecs rm -q --cached --"+quoted(unstashable.Intended))
 	}
-	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return slices.Contains(unstashable.NotStored, p) })
+	rest := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		return slices.Contains(slices.Concat(unstashable.NotStored, unstashable.Emptied), p)
+	})
 	if len(rest) > 0 {
 		next = append(next, "git --literal-pathspecs stash push --all --"+quoted(rest))
 	}
@@ -150,13 +169,16 @@ func (e *Engine) conflict(ctx context.Context, at refs, c build.Conflict) ledger
 	case c.Refused != "":
 		return ledger.Hold{Reason: ledger.Conflict, Message: gitops.Text(c.Refused).String(), Next: []string{"git airlock promote --engine tree"}}
 	case c.Behind:
-		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)},
+		return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths), Next: []string{"git airlock visit", fmt.Sprintf("git airlock promote --drop %.12s", c.Commit)},
 			Message: fmt.Sprintf("commit %.12s and a commit on %s change the same lines", c.Commit, branch)}
 	case at.tip != at.promoted && e.Repo.IsAncestor(ctx, at.tip, at.promoted):
-		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git merge " + e.Record.Ref("pending") + "  # brings them back"},
+		return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths), Next: []string{"git merge " + e.Record.Ref("pending") + "  # brings them back"},
 			Message: fmt.Sprintf("commits that landed were taken off %s, and the agent's next change the same lines", branch)}
+	case c.Landed:
+		return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths), Next: []string{"git airlock review", "git airlock promote --resolve", "git merge " + e.Record.Ref("pending")},
+			Message: fmt.Sprintf("landed commits on %s and older or rewritten ones of the agent change the same lines", branch)}
 	default:
-		return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(c.Paths), Next: []string{"git airlock promote --resolve", "git merge " + e.Record.Ref("pending")},
+		return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(c.Paths), Next: []string{"git airlock promote --resolve", "git merge " + e.Record.Ref("pending")},
 			Message: fmt.Sprintf("commits of your own on %s and the agent's change the same lines", branch)}
 	}
 }
@@ -268,9 +290,9 @@ func teamUnreadable(cause error) ledger.Hold {
 	return h
 }
 
-// notApplied returns the hold of a commit that needs a dropped commit, and of all commits that build on it.
+// notApplied returns the hold of a commit that needs a dropped commit, and of all commits that need it.
 func notApplied(d ledger.Dropped, paths []string) ledger.Hold {
-	return ledger.Hold{Reason: ledger.Conflict, Paths: escaped(paths),
-		Message: fmt.Sprintf("commit %.12s (%s) and the commits on top of it do not apply without the rejected or dropped commits", d.Commit, words.Shorten(d.Subject, briefly)),
+	return ledger.Hold{Reason: ledger.Conflict, Paths: gitops.Escaped(paths),
+		Message: fmt.Sprintf("commit %.12s (%s) does not apply without the rejected or dropped commits, and what needs it waits as well", d.Commit, words.Shorten(d.Subject, briefly)),
 		Next:    []string{fmt.Sprintf("git airlock reject -m TEXT %.12s", d.Commit), "git airlock review", "git airlock visit"}}
 }

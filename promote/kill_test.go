@@ -19,9 +19,12 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/judgement"
+	"github.com/git-airlock/git-airlock/promote/review"
 	"github.com/git-airlock/git-airlock/promote/undo"
 )
 
@@ -45,6 +48,9 @@ func daemonHelper(text string) int {
 			_, err = undo.Undo(context.Background(), engine, 0)
 		} else if request.Do == "redo" {
 			_, err = undo.Redo(context.Background(), engine)
+		} else if request.Do == "approve" {
+			_, err = judgement.Judge(context.Background(), engine, judgement.Judgement{Word: review.Approve, All: true, Cycle: true})
+			killpoint.Reach("verdict") // before the cycle
 		} else if request.Do == "cycle" {
 			_, err = engine.Drain(context.Background(), promote.Options{})
 		} else if err == nil {

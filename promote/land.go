@@ -42,7 +42,7 @@ func (e *Engine) land(ctx context.Context, f facts, o ledger.Outcome, p planned,
 	if err != nil || to == "" {
 		return landed{remarks: waits}, err
 	}
-	done, err := lander{e, f, d, w, o.Held(ledger.Conflict) || j.later}.landTo(ctx, at, to)
+	done, err := lander{e, f, d, w, o.Held(ledger.Conflict) || j.later || p.Postpones()}.landTo(ctx, at, to)
 	done.holds = append(waits.holds, done.holds...)
 	return done, err
 }
@@ -111,7 +111,7 @@ func (s lander) move(ctx context.Context, at refs, to gitops.OID) (landed, error
 		updates = append(updates, gitops.RefUpdate{Ref: e.Record.Ref("pending"), Old: at.pending})
 	}
 	err = land.Land(ctx, e.Repo, land.Landing{
-		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered), Refs: updates,
+		Branch: e.Record.Branch, Old: at.tip, New: to, First: at.noteUpdate(s.delivered, notesRefs), Refs: updates,
 		Message: "airlock: land from " + e.Record.ID, Begun: e.Record.Base, Dir: e.Dir(), Config: s.facts.config, Look: s.bridge.across,
 	})
 	if err != nil {

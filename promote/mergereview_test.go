@@ -32,7 +32,7 @@ type reviewed struct {
 }
 
 // TestReviewOfMerge rejects a merge, or a commit that it brings, and approves it after others have landed. The commits that only the
-// merge brings wait with it.
+// merge brings wait with it, and it waits for the commit before it.
 func TestReviewOfMerge(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]reviewed{
@@ -48,8 +48,8 @@ func TestReviewOfMerge(t *testing.T) {
 			{review.Reject, "merge", "", "side:rejected one:new merge:rejected two:new"},
 			{review.Approve, "two", "two", "side:rejected merge:rejected one:new"},
 			{review.Approve, "merge", "two", "side:rejected merge:blocked one:new"},
-			{review.Approve, "side", "merge side two", "one:new"},
-			{review.Approve, "one", "one merge side two", ""},
+			{review.Approve, "side", "two", "side:approved merge:approved one:new"},
+			{review.Approve, "one", "merge side one two", ""},
 		},
 		"side": {
 			{review.Reject, "side", "", "side:rejected one:new merge:blocked two:new"},
@@ -62,8 +62,8 @@ func TestReviewOfMerge(t *testing.T) {
 		"backwards": {
 			{review.Approve, "two", "two", "one:new side:new merge:new"},
 			{review.Approve, "merge", "two", "one:new side:new merge:approved"},
-			{review.Approve, "side", "merge side two", "one:new"},
-			{review.Approve, "one", "one merge side two", ""},
+			{review.Approve, "side", "two", "one:new side:approved merge:approved"},
+			{review.Approve, "one", "merge side one two", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

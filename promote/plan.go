@@ -34,11 +34,11 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 	}
 	held = maps.Clone(held) // the caller's stays as it is
 	maps.Copy(held, f.gate().Waiting(append(commitsOf(links), f.ledger.LeftOut()...)))
-	aside, absent, err := e.leftOut(ctx, f, t.tip, links, held)
+	left, err := e.leftOut(ctx, f, t.tip, links, held)
 	if err != nil {
 		return planned{}, err
 	}
-	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Aside: aside, Absent: absent},
+	p, err := history.New(ctx, history.Facts{Tip: t.tip, Links: links, Brought: brought, Ledger: f.ledger, Decisions: f.rules.decisions, Left: left},
 		f.quarantine, e.Repo)
 	if err != nil || f.options.UpTo == "" {
 		return planned{Plan: p, held: held}, err
@@ -50,20 +50,21 @@ func (e *Engine) plan(ctx context.Context, f facts, t taken, held map[gitops.OID
 
 // leftOut lists the commits that were left out when later ones landed, and that the inner commit still reaches. It also returns what
 // landed commits lack.
-func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) (
-	aside []history.Aside, absent map[gitops.OID][]gitops.OID, err error) {
+func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []quarantine.Link, held map[gitops.OID]bool) (left history.Left, err error) {
 	out := history.LeftOut{Tip: tip, Commits: map[gitops.OID]bool{}, Held: held, Landed: f.ledger.Has,
 		Drops: func(id gitops.OID) bool { return f.rules.decisions.DropOf(id) != nil }}
+	last := f.ledger.Last().Inner
+	back := len(links) > 0 && !slices.ContainsFunc(links, func(l quarantine.Link) bool { return slices.Contains(l.Parents, last) })
 	waits := false // an absent commit of a landed one matters
 	for _, id := range f.ledger.LeftOut() {
 		if out.Drops(id) {
-			waits = waits || slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id })
+			waits = waits || back || slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id })
 			continue
 		}
 		out.Commits[id], waits = true, true
 	}
 	if !waits {
-		return nil, nil, nil
+		return left, nil
 	}
 	out.History, err = f.inside.History(ctx, tip, func(id gitops.OID) bool {
 		return id == f.ledger.Base.Inner || id == f.ledger.Base.Outer || f.ledger.HasOuter(id)
@@ -72,10 +73,9 @@ func (e *Engine) leftOut(ctx context.Context, f facts, tip gitops.OID, links []q
 		out.History, err = f.quarantine.History(ctx, tip, []gitops.OID{f.ledger.Base.Inner})
 	}
 	if err != nil {
-		return nil, nil, err
+		return left, err
 	}
-	aside, absent = out.Aside()
-	return aside, absent, nil
+	return out.Left(), nil
 }
 
 // walk sets the held commits of a plan, and those that do not stand without them, aside if others can land before them.
@@ -151,8 +151,7 @@ func (e *Engine) addBrought(ctx context.Context, f facts, links []quarantine.Lin
 		branch = append(branch, id)
 	}
 	others, err := e.Repo.Unreached(ctx, there, branch)
-	var failed *gitops.Error
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*gitops.Error](err); ok {
 		return nil // an object of these commits is missing, so that they are on no branch
 	}
 	if err != nil {

@@ -167,8 +167,7 @@ func traced(ctx context.Context, exporter Exporter, commit gitops.OID, why *inne
 // a complete one is exported: the inner repository may have lost objects that it had exported before.
 func (e *Engine) receiveCommits(ctx context.Context, f facts, exporter Exporter, tip gitops.OID, have []gitops.OID) error {
 	err := e.transfer(ctx, f, exporter, tip, have)
-	var invalid *inner.Invalid
-	if errors.As(err, &invalid) && !invalid.Limit && !invalid.Stalled {
+	if invalid, ok := errors.AsType[*inner.Invalid](err); ok && !invalid.Limit && !invalid.Stalled {
 		err = e.transfer(ctx, f, exporter, tip, nil)
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package promote
 
 import (
 	"context"
+	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/decision"
@@ -66,11 +67,9 @@ func (f facts) reader() decision.Inside {
 	return decision.Inside{Quarantine: f.quarantine, Inspector: f.inside, Memory: f.settings.Limits.Memory}
 }
 
-// carry copies the verdicts' notes to the outer commits that pending commits have now. It does so before they land.
-func (e *Engine) carry(ctx context.Context, f facts, j judged) (ledger.Decisions, error) {
-	d, changed, err := decision.Carry(ctx, e.Repo, f.settings.User.String(), f.rules.decisions, j.pending)
-	if err != nil || !changed {
-		return d, err
-	}
-	return d, d.Write(e.Dir())
+// patchIDs begins to compute the patch-ids for the verdicts that this cycle writes, and returns a function that waits for them.
+func (e *Engine) patchIDs(ctx context.Context, d ledger.Decisions) func() (map[gitops.OID]string, error) {
+	ids := sync.OnceValues(func() (map[gitops.OID]string, error) { return e.Repo.PatchIDs(ctx, decision.Unwritten(d)) })
+	go func() { _, _ = ids() }()
+	return ids
 }

@@ -2,12 +2,14 @@ package promote_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/judgement"
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/review"
@@ -203,6 +205,9 @@ func TestVerdictNeedsNoLook(t *testing.T) {
 		return o
 	}
 	w.judge(review.Approve, "", "one")
+	if text := w.git("for-each-ref", review.NotesRef); text != "" {
+		t.Errorf("the verdict has a transaction of its own: %s", text)
+	}
 	if o := blind(); o.Landed != 1 || o.Pending != 2 || w.git("rev-parse", w.record.Ref("pending")) != pending {
 		t.Fatalf("%+v, and pending has moved from %s", o, pending)
 	}
@@ -220,4 +225,76 @@ func TestVerdictNeedsNoLook(t *testing.T) {
 			t.Errorf("%s has the verdicts %+v", ref, lines)
 		}
 	}
+}
+
+// TestVerdictWithoutItsCycle gives a verdict, as a command does that is killed before its cycle. The next cycle writes the verdict into
+// the notes, although nothing can land then.
+func TestVerdictWithoutItsCycle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.wantLanded("")
+	w.judge(review.Approve, "", "one")
+	w.git("checkout", "-q", "-b", "other")
+	for range 2 { // the second one finds nothing to write
+		if o := w.cycle(); o.Landed != 0 {
+			t.Fatalf("%+v", o)
+		}
+		lines := review.Parse(w.git("notes", "--ref="+review.NotesRef, "show", w.record.Ref("pending")))
+		if len(lines) != 1 || lines[0].Word != review.Approve || lines[0].Patch == "" {
+			t.Errorf("the verdicts: %+v", lines)
+		}
+	}
+	if n := w.git("rev-list", "--count", review.NotesRef); n != "1" {
+		t.Errorf("%s commits of notes", n)
+	}
+	w.git("checkout", "-q", "main")
+	w.wantLanded("one")
+}
+
+// TestVerdictsOfKilledCommands approves a commit twice with commands that are killed before their cycles, and then rejects it. The next
+// cycle writes all verdicts into the notes.
+func TestVerdictsOfKilledCommands(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.wantLanded("")
+	request, err := json.Marshal(daemonRequest{w.Top, w.inner, w.record.ID, "approve"})
+	check(t, err)
+	w.git("config", "user.email", "first@example.org") // the lines differ
+	w.killDaemon(string(request), "verdict", patience, false)
+	w.git("config", "user.email", "second@example.org")
+	w.killDaemon(string(request), "verdict", patience, false)
+	w.judge(review.Reject, "no", "one")
+	w.wantLanded("")
+	w.wantStates("one:rejected")
+	words := map[review.Word]int{}
+	for _, l := range review.Parse(w.git("notes", "--ref="+review.NotesRef, "show", w.record.Ref("rejected/1"))) {
+		words[l.Word]++
+	}
+	if words[review.Approve] != 2 || words[review.Reject] != 1 {
+		t.Errorf("the verdicts: %v", words)
+	}
+}
+
+// TestNoCycleBetweenVerdictAndLanding lets another process wait while a command goes from its verdict to its cycle.
+func TestNoCycleBetweenVerdictAndLanding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+	w.git("config", "airlock.review", "land")
+	w.commits("one", "one", "1\n")
+	w.wantLanded("")
+	_, err := judgement.Judge(t.Context(), w.engine, judgement.Judgement{Word: review.Approve, All: true, Cycle: true})
+	check(t, err)
+	atOnce, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := w.engine.Store.LockFile(atOnce, w.record.ID, promote.CycleLock); !errors.Is(err, airlock.ErrBusy) {
+		t.Errorf("another process may begin a cycle: %v", err)
+	}
+	w.wantLanded("one")
+	unlock, err := w.engine.Store.LockFile(t.Context(), w.record.ID, promote.CycleLock)
+	check(t, err)
+	unlock()
 }

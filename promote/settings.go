@@ -1,6 +1,8 @@
 package promote
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -20,9 +22,6 @@ type Settings struct {
 	Policy policy.Settings
 }
 
-// SettingError reports that a setting cannot be read.
-type SettingError = policy.SettingError
-
 // The engines that make an outer commit's tree.
 const (
 	TreeEngine  = "tree"  // the agent's tree, or the three-way merge with the user's tree
@@ -36,7 +35,7 @@ func IsEngine(name string) bool { return name == TreeEngine || name == PatchEngi
 func readEngine(c gitops.Config) (string, error) {
 	engine := c.String("airlock.engine", TreeEngine)
 	if !IsEngine(engine) {
-		return "", &SettingError{Key: "airlock.engine", Value: engine, Want: TreeEngine + " or " + PatchEngine}
+		return "", &gitops.SettingError{Key: "airlock.engine", Value: engine, Want: TreeEngine + " or " + PatchEngine}
 	}
 	return engine, nil
 }
@@ -49,7 +48,7 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 		return s, err
 	}
 	if s.Sign, err = c.Bool("airlock.sign", false); err != nil {
-		return s, &SettingError{Key: "airlock.sign", Value: c.String("airlock.sign", ""), Want: "a boolean"}
+		return s, &gitops.SettingError{Key: "airlock.sign", Value: c.String("airlock.sign", ""), Want: "a boolean"}
 	}
 	if s.Engine, err = readEngine(c); err != nil {
 		return s, err
@@ -72,11 +71,11 @@ func ReadSettings(c gitops.Config) (Settings, error) {
 func ReadReview(c gitops.Config) (review.Mode, error) {
 	auto, err := c.Bool("airlock.autoLand", true)
 	if err != nil {
-		return "", &SettingError{Key: "airlock.autoLand", Value: c.String("airlock.autoLand", ""), Want: "a boolean"}
+		return "", &gitops.SettingError{Key: "airlock.autoLand", Value: c.String("airlock.autoLand", ""), Want: "a boolean"}
 	}
 	mode, err := review.ParseMode(c.String("airlock.review", string(review.Off)))
 	if err != nil {
-		return "", &SettingError{Key: "airlock.review", Value: c.String("airlock.review", ""), Want: "off, land or push"}
+		return "", &gitops.SettingError{Key: "airlock.review", Value: c.String("airlock.review", ""), Want: "off, land or push"}
 	}
 	if !auto {
 		mode = review.Land
@@ -92,12 +91,13 @@ func readMaxWorkspace(c gitops.Config) (int64, error) {
 // readLimits reads airlock.limit.*: numbers of bytes, seconds or things.
 func readLimits(c gitops.Config, l *inner.Limits) error {
 	seconds := int64(l.Time / time.Second)
-	for name, into := range map[string]*int64{
+	limits := map[string]*int64{
 		"pack": &l.Pack, "commit": &l.Commit, "blob": &l.Blob, "path": &l.Path, "component": &l.Component, "paths": &l.Paths, "depth": &l.Depth,
 		"entries": &l.Entries, "memory": &l.Memory, "time": &seconds,
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) { // of two errors, always the same one is reported
 		var err error
-		if *into, err = policy.ReadSize(c, "airlock.limit."+name, *into); err != nil {
+		if *limits[name], err = policy.ReadSize(c, "airlock.limit."+name, *limits[name]); err != nil {
 			return err
 		}
 	}

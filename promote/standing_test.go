@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/review"
 )
 
 // TestUndoneDoesNotComeBackAsAnAncestor lets the user remove or rewrite a landed commit, and prune it. A side branch
@@ -74,6 +76,48 @@ func TestUndoneDoesNotComeBackAsAnAncestor(t *testing.T) {
 				w.git("cat-file", "-e", "main:beside")
 				w.nothingLeft()
 			})
+		}
+	}
+}
+
+// TestUndoneBelowALeftOutCommit lets the user remove a landed commit. A side branch of the agent begins at a commit that was rejected after
+// the removed one, or waits, and lands without either.
+func TestUndoneBelowALeftOutCommit(t *testing.T) {
+	t.Parallel()
+	for format, rejected := range map[string]bool{"sha1": true, "sha256": false} {
+		w := newWorld(t, format, tree{"a": plain("a\n")})
+		w.git("config", "airlock.review", "land")
+		for _, name := range []string{"first", "secret", "left"} {
+			w.commits(name, name, name+"\n")
+		}
+		w.agent("branch", "side")
+		w.commits("last", "last", "last\n")
+		w.cycle()
+		if rejected {
+			w.judge(review.Reject, "no", "left")
+		}
+		w.judge(review.Approve, "", "first", "secret", "last")
+		w.cycle()
+		if got := w.subjects(); got != "last secret first" {
+			t.Fatalf("landed %q", got)
+		}
+		removed := w.git("rev-parse", "main~1")
+		w.git("rebase", "-q", "--onto", "main~2", "main~1", "main")
+		w.agent("switch", "-q", "side")
+		w.commits("beside", "beside", "beside\n")
+		w.agent("switch", "-q", "main")
+		w.agent("merge", "-q", "--no-ff", "-m", "merge", "side")
+		w.cycle()
+		w.judge(review.Approve, "", "beside", "merge")
+		if o := w.cycle(); o.Pending > 0 && rejected {
+			t.Fatalf("%s: %+v, states %q", format, o, w.states())
+		}
+		log := w.git("log", "--format=%H %s", "main")
+		if strings.Contains(log, removed) || strings.Contains(log, " secret") || !strings.Contains(log, " merge") || !strings.Contains(log, " beside") {
+			t.Errorf("%s: %s\n%s", format, removed, w.git("log", "--graph", "--oneline", "main"))
+		}
+		if got := w.git("ls-tree", "--name-only", "main"); got != "a\nbeside\nfirst\nlast" {
+			t.Errorf("%s: files %q", format, got)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,9 @@ type facts struct {
 	ledger  *ledger.Ledger
 	adopted int // pending commits that the user has landed by hand
 	rules   ruleset
-	main    gitops.OID // tip of the inner main; empty if there is none
-	mainErr error      // why main could not be read
+	main    gitops.OID                            // tip of the inner main; empty if there is none
+	mainErr error                                 // why main could not be read
+	patches func() (map[gitops.OID]string, error) // see [Engine.patchIDs]
 
 	quarantine *quarantine.Store
 	inside     *quarantine.Inspector // of the quarantine
@@ -41,13 +43,12 @@ type configured struct {
 
 // refs are the values of an airlock's refs.
 type refs struct {
-	tip      gitops.OID // of the outer branch; empty if it is deleted
-	promoted gitops.OID // the last landed commit, or the base
-	pending  gitops.OID // empty if nothing is pending
-	notes    gitops.OID
-	egress   gitops.OID // the notes about the network
-	ops      gitops.OID // the newest operation; empty if there is none
-	team     gitops.OID // the ref of the team's policy; empty if there is none
+	tip      gitops.OID            // of the outer branch; empty if it is deleted
+	promoted gitops.OID            // the last landed commit, or the base
+	pending  gitops.OID            // empty if nothing is pending
+	ops      gitops.OID            // the newest operation; empty if there is none
+	team     gitops.OID            // the ref of the team's policy; empty if there is none
+	notes    map[string]gitops.OID // of notesRefs; nothing if there is none
 }
 
 // onto returns the commit to build on: the branch's tip, or the last landed commit if the branch is gone.
@@ -86,8 +87,10 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 
 // configure reads the user's current settings.
 func (e *Engine) configure(ctx context.Context, options Options) (c configured, err error) {
-	if c.origins, err = e.Repo.Settings(ctx); err != nil {
-		return c, err
+	if c.origins = e.Settings; c.origins == nil {
+		if c.origins, err = e.Repo.Settings(ctx); err != nil {
+			return c, err
+		}
 	}
 	c.config = gitops.ConfigOf(c.origins).With(e.Record.Settings)
 	// This limit is obeyed even if another setting cannot be read.
@@ -102,15 +105,18 @@ func (e *Engine) configure(ctx context.Context, options Options) (c configured, 
 // standing reads the refs and the ledger.
 func (e *Engine) standing(ctx context.Context) (facts, error) {
 	var f facts
-	named, err := e.Repo.Refs(ctx, e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef, NotesRef, EgressRef)
+	named, err := e.Repo.Refs(ctx, append([]string{e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef}, notesRefs...)...)
 	if err != nil {
 		return f, err
 	}
 	f.refs = refs{tip: named[e.Record.Branch], promoted: named[e.Record.Ref("promoted")], pending: named[e.Record.Ref("pending")],
-		notes: named[NotesRef], egress: named[EgressRef], ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}
+		notes: named, ops: named[e.Record.Ref(operation.Ref)], team: named[policy.TeamRef]}
 	if f.refs.promoted == "" {
-		return f, errors.New("the airlock's ref promoted is missing; to restore it: git update-ref " +
-			e.Record.Ref("promoted") + " $(git log -1 --format=%H --notes=airlock --grep=^Inner-Commit: " + gitops.Pasteable(e.Record.Branch) + ")")
+		last, err := ledger.LastLanded(e.Dir(), e.Record.Base)
+		if err == nil {
+			err = fmt.Errorf("the airlock's ref promoted is missing; to restore it: git update-ref %s %s", e.Record.Ref("promoted"), last)
+		}
+		return f, err
 	}
 	f.quarantine = e.quarantine()
 	f.inside = f.quarantine.Inspect(ctx)
@@ -134,15 +140,18 @@ func (e *Engine) wanted(ctx context.Context, options Options) (gitops.OID, error
 	return exporter.Main(ctx)
 }
 
+// ownMoves begins the messages in the reflog of the moves that are not the user's.
+const ownMoves = "airlock: "
+
 // adopt marks pending commits as landed that the user merged or fast-forwarded to by hand. These are the commits that
 // the branch reaches, or has reached before the user reset it or amended a commit. All of that may have happened
 // since the last cycle. The adopted commits need not be consecutive: the user can have taken one side of a pending
-// merge without the other.
+// merge without the other. An earlier cycle has seen all that was done before our own last move of the branch.
 func (e *Engine) adopt(ctx context.Context, f facts) (facts, error) {
-	if len(f.ledger.Tail) == 0 || f.refs.tip == "" {
+	if len(f.ledger.Tail) == 0 || f.refs.tip == "" || e.Repo.LastMoved(e.Record.Branch, f.refs.tip, ownMoves) {
 		return f, nil
 	}
-	past, err := e.Repo.PastBesides(ctx, e.Record.Branch, "airlock: ")
+	past, err := e.Repo.PastBesides(ctx, e.Record.Branch, ownMoves)
 	if err != nil {
 		return f, err
 	}

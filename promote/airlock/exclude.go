@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -110,12 +111,7 @@ func (s Store) include(workspace string) error {
 }
 
 func excludedBesides(records []Record, workspace string) bool {
-	for _, r := range records {
-		if r.Inside && r.Workspace != workspace {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(r Record) bool { return r.Inside && r.Workspace != workspace })
 }
 
 func (s Store) restoreExclude(memory, rest string) error {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,20 +200,14 @@ func (s Store) Create(ctx context.Context, r Record) (Record, error) {
 // without the engine.
 func newPhantom(r Record, taken func(uid int) bool) (identity.Phantom, error) {
 	p, err := identity.NewPhantom(taken)
-	var none *identity.NoRange
-	if errors.As(err, &none) && r.Image != "" {
+	if _, ok := errors.AsType[*identity.NoRange](err); ok && r.Image != "" {
 		return identity.NewEnginePhantom(taken)
 	}
 	return p, err
 }
 
 func phantomTaken(records []Record, uid int) bool {
-	for _, r := range records {
-		if r.Phantom.UID == uid || r.Phantom.GID == uid {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(r Record) bool { return r.Phantom.UID == uid || r.Phantom.GID == uid })
 }
 
 func (s Store) idTaken(id string, refs map[string]gitops.OID) bool {
@@ -224,8 +219,7 @@ func (s Store) idTaken(id string, refs map[string]gitops.OID) bool {
 			return true
 		}
 	}
-	here, _ := filepath.Glob(filepath.Join(s.repo.Top, ".*-"+id))
-	return len(here) > 0
+	return len(gitops.Glob(s.repo.Top, ".*-"+id)) > 0
 }
 
 // Remove removes every trace of an airlock except its workspace: refs, the exclude line, the host state. It can be

@@ -229,7 +229,7 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 		c.Lacking = &ledger.Dropped{Commit: a.Commit, Subject: inner.Subject()}
 	}
 	parents, ok := b.parentsBeside(a, on)
-	if !ok || b.bringsAbsent(a) {
+	if !ok || b.bringsAbsent(a) || len(a.Parents) > 1 && b.waits(a.Parents[0]) {
 		return &c, nil
 	}
 	base := b.plan.Ledger.Base.Inner
@@ -271,10 +271,16 @@ func (b *builder) setBeside(ctx context.Context, on gitops.OID, position int, ol
 
 // bringsAbsent reports whether a merge would bring changes of commits that the user dropped, or that are still set aside.
 func (b *builder) bringsAbsent(merge history.Aside) bool {
-	return slices.ContainsFunc(merge.Brings, func(id gitops.OID) bool {
-		_, placed := b.placed[id]
-		return b.plan.Drops(id) || !placed && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
-	})
+	return slices.ContainsFunc(merge.Brings, func(id gitops.OID) bool { return b.plan.Drops(id) || b.waits(id) })
+}
+
+// waits reports whether a commit is still set aside. A dropped commit counts as its first parent.
+func (b *builder) waits(id gitops.OID) bool {
+	for b.plan.Drops(id) {
+		id = b.plan.ParentOf(id)
+	}
+	_, placed := b.placed[id]
+	return !placed && slices.ContainsFunc(b.plan.Aside, func(a history.Aside) bool { return a.Commit == id })
 }
 
 // parentsBeside returns the outer parents of a commit that was set aside. ok is false if one of its other parents is

@@ -70,6 +70,7 @@ type Conflict struct {
 	Behind  bool            // it cannot be pending, for the user to merge
 	Refused string          // the patch engine's message, in place of Paths
 	Lacking *ledger.Dropped // set if the commit does not apply without commits that are left out
+	Landed  bool            // the conflict is with landed commits of the agent: the user has not changed Paths
 }
 
 // Commits builds the commits of the plan that are not pending yet: on the branch if possible, and apart otherwise.
@@ -97,7 +98,22 @@ func Commits(ctx context.Context, r Request) (Built, error) {
 	built.Gone = slices.DeleteFunc(slices.Clone(before), func(t ledger.Pair) bool {
 		return slices.ContainsFunc(built.Pending, func(p ledger.Pair) bool { return p.Outer == t.Outer })
 	})
+	for i := range built.Stopped {
+		if c := &built.Stopped[i]; err == nil && len(c.Paths) > 0 {
+			c.Landed, err = r.onlyLanded(ctx, c.Paths)
+		}
+	}
 	return built, err
+}
+
+// mostBlamed bounds the number of paths in a command line.
+const mostBlamed = 100
+
+// onlyLanded reports whether all commits of the branch that change some paths are the agent's.
+func (r Request) onlyLanded(ctx context.Context, paths []string) (bool, error) {
+	steps, err := r.Repo.Steps(ctx, r.Plan.Ledger.Base.Outer, r.Onto, paths[:min(len(paths), mostBlamed)]...)
+	users := func(id gitops.OID) bool { return !r.Plan.Ledger.HasOuter(id) }
+	return len(steps) > 0 && !slices.ContainsFunc(steps, users), err
 }
 
 // onBranch builds the commits that are not pending yet on the branch.

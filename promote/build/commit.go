@@ -45,7 +45,7 @@ type builder struct {
 	// The commits so far.
 	done    map[gitops.OID]ledger.Pair // pending or built, by inner commit
 	placed  map[gitops.OID]gitops.OID  // the outer commits of those that were set aside
-	taken   map[gitops.OID]bool        // names of outer commits that are in use
+	taken   map[gitops.OID]gitops.OID  // the inner commits of outer ones whose names are in use
 	outside map[gitops.OID]bool        // parents that are not built here
 	named   map[gitops.OID]bool        // the commits that were set aside and that a pair names as left out
 	dropped []history.Aside            // the commits that the user leaves out; a later decision can bring them back
@@ -64,17 +64,7 @@ type builder struct {
 
 // build builds links on top of the pending commits.
 func (r Request) build(ctx context.Context, links []quarantine.Link, pending []ledger.Pair, onto gitops.OID, how treatment) (*builder, error) {
-	b := &builder{request: r, plan: r.Plan, onto: onto, how: how, named: map[gitops.OID]bool{}, placed: map[gitops.OID]gitops.OID{}, now: time.Now(), done: map[gitops.OID]ledger.Pair{},
-		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]bool{}, outside: map[gitops.OID]bool{}}
-	for _, id := range r.Plan.Ledger.LeftOut() {
-		b.named[id] = true
-	}
-	for _, t := range pending {
-		b.done[t.Inner], b.taken[t.Outer] = t, true
-		for _, id := range t.Without {
-			b.named[id] = true
-		}
-	}
+	b := newBuilder(r, pending, onto, how, time.Now())
 	if err := b.findReplacements(ctx, links); err != nil {
 		return b, err
 	}
@@ -97,6 +87,25 @@ func (r Request) build(ctx context.Context, links []quarantine.Link, pending []l
 		}
 	}
 	return b, nil
+}
+
+// newBuilder returns a builder that has built nothing yet. pending are the commits that stay as they are.
+func newBuilder(r Request, pending []ledger.Pair, onto gitops.OID, how treatment, now time.Time) *builder {
+	b := &builder{request: r, plan: r.Plan, onto: onto, how: how, named: map[gitops.OID]bool{}, placed: map[gitops.OID]gitops.OID{}, now: now, done: map[gitops.OID]ledger.Pair{},
+		trees: map[gitops.OID]gitops.OID{}, taken: map[gitops.OID]gitops.OID{}, outside: map[gitops.OID]bool{}}
+	for _, id := range r.Plan.Ledger.LeftOut() {
+		b.named[id] = true
+	}
+	for _, t := range r.Plan.Ledger.Tail { // their notes and verdicts are about the inner commit that each has now
+		b.taken[t.Outer] = t.Inner
+	}
+	for _, t := range pending {
+		b.done[t.Inner] = t
+		for _, id := range t.Without {
+			b.named[id] = true
+		}
+	}
+	return b
 }
 
 // lastOnto returns the number of links up to the last one that has the newest landed commit as a parent. The image of
@@ -185,7 +194,7 @@ func (b *builder) add(ctx context.Context, p ledger.Pair, inner gitops.Commit, t
 	author, written := gitops.SplitIdent(inner.Author)
 	user := b.request.User.String()
 	outer := b.date(gitops.Commit{Tree: tree, Parents: parents, Author: user + " " + written,
-		Encoding: inner.Encoding, Message: inner.Message}, user)
+		Encoding: inner.Encoding, Message: inner.Message}, user, p.Inner)
 	id, err := b.make(ctx, outer)
 	if err != nil {
 		return err
@@ -247,14 +256,15 @@ func (b *builder) image(inner gitops.OID) (p ledger.Pair, ok bool) {
 	}
 }
 
-// date sets the committer of a commit. Two inner commits that differ only in data that stays inside, such as the
-// ghost's committer date, would become the same outer commit. date keeps them distinct by adding seconds to the date.
-func (b *builder) date(c gitops.Commit, user string) gitops.Commit {
+// date sets the committer of the outer commit of an inner one. Two inner commits that differ only in data that stays inside, such as
+// the ghost's committer date after git commit --amend, would become the same outer commit within a second. date keeps them distinct by
+// adding seconds to the date.
+func (b *builder) date(c gitops.Commit, user string, inner gitops.OID) gitops.Commit {
 	for at := b.now; ; at = at.Add(time.Second) {
 		c.Committer = fmt.Sprintf("%s %d %s", user, at.Unix(), at.Format("-0700"))
 		id := gitops.HashObject(b.request.Format, "commit", c.Bytes())
-		if !b.taken[id] && !b.plan.Ledger.HasOuter(id) {
-			b.taken[id] = true
+		if of, taken := b.taken[id]; (!taken || of == inner) && !b.plan.Ledger.HasOuter(id) {
+			b.taken[id] = inner
 			return c
 		}
 	}

@@ -45,6 +45,87 @@ func (b *builder) checkNeeds(ctx context.Context, l quarantine.Link, c gitops.Co
 	return nil
 }
 
+// onBranch returns the tree of the last landed inner commit as the branch has it: see [builder.withoutAgain] and [history.Plan.OnTop].
+func (b *builder) onBranch(ctx context.Context, commit, tree gitops.OID) (gitops.OID, error) {
+	tree, err := b.withoutAgain(ctx, commit, tree)
+	for _, id := range b.plan.OnTop {
+		if err != nil || b.stopped != nil {
+			break
+		}
+		var c gitops.Commit
+		if c, err = b.request.Inside.Commit(ctx, id); err == nil {
+			tree, err = b.pick(ctx, commit, quarantine.Link{Commit: id, Parents: c.Parents}, tree)
+		}
+	}
+	return tree, err
+}
+
+// pick returns a tree with the change of an inner commit. If they conflict, it stops the building of another commit.
+func (b *builder) pick(ctx context.Context, of gitops.OID, l quarantine.Link, tree gitops.OID) (gitops.OID, error) {
+	before, err := b.request.Trees.Tree(ctx, b.parentOf(l))
+	if err != nil {
+		return "", err
+	}
+	after, err := b.request.Trees.Tree(ctx, l.Commit)
+	if err != nil {
+		return "", err
+	}
+	picked, conflicts, err := b.request.Trees.Merge(ctx, before, tree, after)
+	if conflicts != nil {
+		b.stopped = &Conflict{Commit: of, Paths: conflicts}
+	}
+	if err != nil || conflicts != nil {
+		return tree, err
+	}
+	return picked, nil
+}
+
+// parentOf returns the first parent of an inner commit, or the airlock's root.
+func (b *builder) parentOf(l quarantine.Link) gitops.OID {
+	if len(l.Parents) == 0 {
+		return b.plan.Ledger.Base.Inner
+	}
+	return l.Parents[0]
+}
+
+// withoutAgain returns the tree of the last landed inner commit without the changes that it lacks on the branch and that land now, or
+// base if there are none. The changes of the first new commit count from it if that undoes the last landed one. withoutAgain makes that tree
+// in the way in which the landings made it, so that the merges are as clean. If they conflict, it stops the building.
+func (b *builder) withoutAgain(ctx context.Context, commit, base gitops.OID) (gitops.OID, error) {
+	line, err := b.lineSinceAgain(ctx)
+	for i, l := range line {
+		if err == nil && i == 0 {
+			base, err = b.request.Trees.Tree(ctx, b.parentOf(l))
+		}
+		if err == nil && b.stopped == nil && !slices.Contains(b.plan.Again, l.Commit) {
+			base, err = b.pick(ctx, commit, l, base)
+		}
+	}
+	return base, err
+}
+
+// lineSinceAgain returns the first-parent history of the last landed inner commit, from the oldest commit of Again on.
+func (b *builder) lineSinceAgain(ctx context.Context) ([]quarantine.Link, error) {
+	var line []quarantine.Link // newest first
+	oldest, root := 0, b.plan.Ledger.Base.Inner
+	for id := b.plan.Last.Inner; len(b.plan.Again) > 0 && id != root && !b.plan.Brought[id]; {
+		c, err := b.request.Inside.Commit(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		line = append(line, quarantine.Link{Commit: id, Parents: c.Parents})
+		if slices.Contains(b.plan.Again, id) {
+			oldest = len(line)
+		}
+		if id = root; len(c.Parents) > 0 {
+			id = c.Parents[0]
+		}
+	}
+	line = line[:oldest]
+	slices.Reverse(line)
+	return line, nil
+}
+
 // leftOutBefore returns the commits that were left out when others landed, and that a commit reaches.
 func (b *builder) leftOutBefore(ctx context.Context, commit gitops.OID) ([]gitops.OID, error) {
 	seen := map[gitops.OID]bool{b.plan.Ledger.Base.Inner: true}

@@ -17,7 +17,7 @@ func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID
 		return theirs, nil
 	}
 	base, err := b.baseTree(ctx, l)
-	if err != nil {
+	if err != nil || b.stopped != nil {
 		return "", err
 	}
 	ours, err := b.treeOf(ctx, parents[0])
@@ -85,9 +85,13 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 }
 
 // baseTree returns the tree from which the changes of a commit count: the tree of the commit before it. If the commit
-// goes back behind landed commits, that tree is merged with the agent's later landed changes.
+// goes back behind landed commits, that tree is merged with the agent's later landed changes, and has no changes of commits that the
+// landed ones lack and that land now.
 func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, error) {
 	base, err := b.innerTree(ctx, b.before(l))
+	if err == nil && l.Commit == b.plan.Chain[0] && b.plan.Fork == "" {
+		base, err = b.onBranch(ctx, l.Commit, base)
+	}
 	if err == nil && b.copied != "" && (l.Commit != b.plan.Chain[0] || !b.lost(b.copied)) {
 		return b.withSynced(ctx, base, b.copied)
 	}
@@ -99,6 +103,9 @@ func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, 
 		return "", err
 	}
 	landed, err := b.innerTree(ctx, b.plan.Last.Inner)
+	if err == nil {
+		landed, err = b.onBranch(ctx, l.Commit, landed)
+	}
 	if err != nil {
 		return "", err
 	}

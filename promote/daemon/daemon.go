@@ -51,7 +51,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Ready != nil {
 		c.Ready()
 	}
-	d := &daemon{engine: e, log: c.Log, news: c.News, outer: watchOuter(e.Repo, e.Record)}
+	d := &daemon{engine: e, log: c.Log, news: c.News, outer: watchOuter(e.Repo, e.Store, e.Record)}
 	defer d.outer.close()
 	guarded, leave := context.WithCancel(ctx)
 	var guard sync.WaitGroup

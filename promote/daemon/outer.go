@@ -30,8 +30,8 @@ type outerWatch struct {
 }
 
 // watchOuter watches HEAD, the index, the branch, operations in progress and the settings.
-func watchOuter(repo *gitops.Repository, r airlock.Record) *outerWatch {
-	w := &outerWatch{repo: repo}
+func watchOuter(repo *gitops.Repository, store airlock.Store, r airlock.Record) *outerWatch {
+	w := &outerWatch{repo: repo, files: []string{ledger.DecisionsFile(store.Dir(r.ID))}} // a verdict may lack its cycle
 	for _, name := range []string{"HEAD", "index", "index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
 		"BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer", "config.worktree"} {
 		w.files = append(w.files, filepath.Join(repo.GitDir, name))
@@ -73,7 +73,7 @@ func userConfigFiles() []string {
 // instances.
 func Watch(ctx context.Context, repo *gitops.Repository, store airlock.Store, r airlock.Record) <-chan struct{} {
 	changes := make(chan struct{}, 1)
-	w := watchOuter(repo, r)
+	w := watchOuter(repo, store, r)
 	if w.watcher != nil {
 		_ = w.watcher.Add(store.Dir(r.ID))
 	}

@@ -4,8 +4,9 @@ package decision
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/git-airlock/git-airlock/gitops"
@@ -26,9 +27,21 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 	for _, link := range fresh {
 		ids = append(ids, link.Commit)
 	}
-	digests, err := in.Digests(ctx, ids)
+	for _, r := range gone {
+		if r.Digest == "" {
+			ids = append(ids, r.Inner)
+		}
+	}
+	digests, err := in.digests(ctx, ids)
 	if err != nil {
 		return d, false, err
+	}
+	d.Reviewed = slices.Clone(d.Reviewed)
+	for i := range gone {
+		if gone[i].Digest == "" {
+			gone[i].Digest, changed = cmp.Or(digests[gone[i].Inner], tooLarge), true
+			d.ReviewOf(gone[i].Inner).Digest = gone[i].Digest
+		}
 	}
 	for _, link := range fresh {
 		digest := digests[link.Commit]
@@ -43,6 +56,9 @@ func Follow(ctx context.Context, in Inside, d ledger.Decisions, l *ledger.Ledger
 	}
 	return d, changed, nil
 }
+
+// tooLarge is in the place of the digest of a commit that is too large. No other commit takes over the verdict on it.
+const tooLarge = "-"
 
 // Replaced returns the verdicts on commits that have not landed and that are not among the links. A rejected commit that
 // was left out when later ones landed does not count as gone.
@@ -76,17 +92,13 @@ type Inside struct {
 
 // About returns what identifies inner commits in a verdict, in their order.
 func (in Inside) About(ctx context.Context, inner ...gitops.OID) ([]ledger.Reviewed, error) {
-	digests, err := in.Digests(ctx, inner)
-	if err != nil {
-		return nil, err
-	}
 	var all []ledger.Reviewed
 	for _, id := range inner {
 		c, err := in.Inspector.Commit(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		r := ledger.Reviewed{Verdict: review.Verdict{Inner: id}, Subject: c.Subject(), Digest: digests[id]}
+		r := ledger.Reviewed{Verdict: review.Verdict{Inner: id}, Subject: c.Subject()}
 		_, r.Written = gitops.SplitIdent(c.Author)
 		all = append(all, r)
 	}
@@ -102,9 +114,8 @@ func (in Inside) Parent(ctx context.Context, inner gitops.OID) (gitops.OID, erro
 	return c.Parents[0], nil
 }
 
-// Digests returns the digests of inner commits, without those of commits with a diff that is too large. No other commit
-// takes over the verdict on a commit without a digest.
-func (in Inside) Digests(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
+// digests returns the digests of inner commits, without those of commits with a diff that is too large.
+func (in Inside) digests(ctx context.Context, inner []gitops.OID) (map[gitops.OID]string, error) {
 	digests := map[gitops.OID]string{}
 	return digests, in.Quarantine.WithMemory(in.Memory).Patches(ctx, inner, func(id gitops.OID, diff []byte) error {
 		c, err := in.Inspector.Commit(ctx, id)
@@ -115,62 +126,90 @@ func (in Inside) Digests(ctx context.Context, inner []gitops.OID) (map[gitops.OI
 	})
 }
 
-// Carry copies the notes with verdicts to the outer commits that pending commits have now. who is the author of that
-// change. changed reports whether there was anything to copy.
-func Carry(ctx context.Context, repo *gitops.Repository, who string, d ledger.Decisions, pending []ledger.Pair) (_ ledger.Decisions, changed bool, err error) {
-	from := map[gitops.OID]gitops.OID{}
-	d.Reviewed = slices.Clone(d.Reviewed)
+// Unwritten returns the outer commits with a verdict that the notes do not have yet.
+func Unwritten(d ledger.Decisions) (commits []gitops.OID) {
+	for _, r := range d.Reviewed {
+		for _, v := range r.Owed() {
+			commits = append(commits, v.Commit)
+		}
+	}
+	return commits
+}
+
+// Written is what a cycle writes for the verdicts on commits.
+type Written struct {
+	Decisions ledger.Decisions  // once the notes are written
+	Changed   bool              // whether they change
+	Notes     []quarantine.Note // in [review.NotesRef]
+}
+
+// Write returns the notes of new verdicts, and copies of notes for the outer commits that pending commits have now. tip is the present
+// notes commit, or empty. patches returns the patch-ids of the commits of [Unwritten].
+func Write(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, patches func() (map[gitops.OID]string, error), d ledger.Decisions, pending []ledger.Pair) (w Written, err error) {
+	w.Decisions = d
+	w.Decisions.Reviewed = slices.Clone(d.Reviewed)
+	texts := map[gitops.OID]string{}
+	ids, err := patches()
+	for i := range w.Decisions.Reviewed {
+		r := &w.Decisions.Reviewed[i]
+		r.Earlier = slices.Clone(r.Earlier)
+		for _, v := range r.Owed() {
+			if c, err := look.Commit(ctx, v.Commit); err == nil { // a git gc may have removed a commit that is not pending any more
+				v.Tree = c.Tree
+			}
+			v.Patch, w.Changed = ids[v.Commit], true
+			if err == nil {
+				err = addLine(ctx, look, tip, *v, texts)
+			}
+		}
+		r.Earlier, r.Unwritten = nil, false
+	}
 	for _, t := range pending {
-		r := d.ReviewOf(t.Inner)
-		if r == nil || r.Commit == t.Outer {
+		r := w.Decisions.ReviewOf(t.Inner)
+		if r == nil || err != nil {
 			continue
 		}
-		if r.Commit != "" {
-			from[t.Outer] = r.Commit
+		if r.Commit != t.Outer {
+			text, fresh := texts[r.Commit]
+			if !fresh && r.Commit != "" {
+				text, err = noteOf(ctx, look, tip, r.Commit)
+			}
+			if text != "" {
+				texts[t.Outer] = text
+			}
+			r.Commit, r.Noted, w.Changed = t.Outer, "", true
 		}
-		r.Commit, r.Noted, changed = t.Outer, "", true
+		if r.Word != review.Seen && r.Noted != t.Outer {
+			r.Noted, w.Changed = t.Outer, true
+		}
 	}
-	if len(from) == 0 {
-		return d, changed, nil
+	for _, id := range slices.Sorted(maps.Keys(texts)) {
+		w.Notes = append(w.Notes, quarantine.Note{Commit: id, Text: texts[id]})
 	}
-	if err := copyNotes(ctx, repo, who, from); err != nil {
-		return d, changed, fmt.Errorf("copy verdicts: %w", err)
-	}
-	return d, changed, nil
+	return w, err
 }
 
-// copyNotes copies the notes with verdicts to other commits.
-func copyNotes(ctx context.Context, repo *gitops.Repository, who string, from map[gitops.OID]gitops.OID) error {
-	tip, err := repo.Ref(ctx, review.NotesRef)
-	if err != nil || tip == "" {
+// addLine adds the line of a verdict to the new note of its outer commit.
+func addLine(ctx context.Context, look *quarantine.Inspector, tip gitops.OID, v review.Verdict, texts map[gitops.OID]string) error {
+	line, err := v.Line()
+	if err != nil {
 		return err
 	}
-	look := quarantine.Inspect(ctx, repo.Git)
-	defer look.Close()
-	notes := map[gitops.OID]string{}
-	for to, id := range from {
-		note, err := look.NoteOf(ctx, tip, id)
-		if err != nil {
-			return err
-		}
-		if len(note) > 0 {
-			notes[to] = string(note)
-		}
+	text, begun := texts[v.Commit]
+	if !begun {
+		text, err = noteOf(ctx, look, tip, v.Commit)
 	}
-	if len(notes) == 0 {
-		return nil
-	}
-	return repo.SetNotes(ctx, review.NotesRef, tip, who, "airlock: copied to commits that were built again", notes)
+	texts[v.Commit] = review.Add(text, line)
+	return err
 }
 
-// MarkNoted records in the decisions that the provenance notes of some commits name their reviewers. changed reports whether that is new.
-func MarkNoted(d ledger.Decisions, pending []ledger.Pair) (changed bool) {
-	for _, t := range pending {
-		if r := d.ReviewOf(t.Inner); r != nil && r.Word != review.Seen && r.Noted != t.Outer {
-			r.Noted, changed = t.Outer, true
-		}
+// noteOf returns the note with the verdicts on an outer commit, or empty.
+func noteOf(ctx context.Context, look *quarantine.Inspector, tip, outer gitops.OID) (string, error) {
+	if tip == "" {
+		return "", nil
 	}
-	return changed
+	text, err := look.NoteOf(ctx, tip, outer)
+	return string(text), err
 }
 
 // Waiting counts the pending commits that the agent must fix, and the others that may not land.

@@ -24,19 +24,20 @@ func TestAnyLeftOut(t *testing.T) {
 			o.History = append(o.History, quarantine.Link{Commit: id, Parents: m.inner[id]})
 			switch n := r.IntN(4); {
 			case n < 2 || i == 0:
-				landed[id] = true
+				landed[id], dropped[id] = true, r.IntN(4) == 0 // rejected before its push, or undone before a redo that was killed
 			case n == 2:
 				o.Commits[id] = true
 			default:
 				dropped[id] = r.IntN(3) == 0
 			}
 		}
-		aside, absent := o.Aside()
+		left := o.Left()
+		aside, absent := left.Aside, left.Absent
 		m.checkAside(t, seed, o, aside)
 		for _, l := range o.History {
 			var want []gitops.OID
 			for id := range m.inner.reach(l.Commit) {
-				if o.Commits[id] || dropped[id] {
+				if o.Commits[id] || dropped[id] && !landed[id] {
 					want = append(want, id)
 				}
 			}
@@ -44,6 +45,9 @@ func TestAnyLeftOut(t *testing.T) {
 			if got := slices.Sorted(slices.Values(absent[l.Commit])); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: %s lacks %v, want %v", seed, l.Commit, got, want)
 			}
+		}
+		if got, want := linkNames(left.Line), m.lineThatLacks(o, absent); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: the line is %v, want %v", seed, got, want)
 		}
 		asides += len(aside)
 		forks += m.checkBeside(t, seed, o, aside)
@@ -53,11 +57,34 @@ func TestAnyLeftOut(t *testing.T) {
 	}
 }
 
+func linkNames(links []quarantine.Link) (names []gitops.OID) {
+	for _, l := range links {
+		names = append(names, l.Commit)
+	}
+	return names
+}
+
+// lineThatLacks returns the first parents of the newest landed commit on the agent's line, itself included, that reach an absent commit.
+func (m model) lineThatLacks(o history.LeftOut, absent map[gitops.OID][]gitops.OID) (line []gitops.OID) {
+	for id, below := o.Tip, false; ; id = m.inner[id][0] {
+		if below = below || o.Landed(id); below && len(absent[id]) > 0 {
+			line = slices.Insert(line, 0, id)
+		}
+		if len(m.inner[id]) == 0 {
+			return line
+		}
+	}
+}
+
 // checkAside checks which commits are set aside, their order, and which of them only merges bring that have not landed.
 func (m model) checkAside(t *testing.T, seed int, o history.LeftOut, aside []history.Aside) {
 	t.Helper()
-	var again, done []gitops.OID
-	for id := o.Tip; !o.Landed(id); id = m.inner[id][0] {
+	var again, done, newest []gitops.OID
+	for id := o.Tip; ; id = m.inner[id][0] {
+		if o.Landed(id) {
+			newest = append(newest, id)
+			break
+		}
 		if o.Commits[id] {
 			again = append(again, id)
 		}
@@ -71,17 +98,17 @@ func (m model) checkAside(t *testing.T, seed int, o history.LeftOut, aside []his
 			ends[l.Commit], done = l.Parents, append(done, l.Commit)
 		}
 	}
-	// What the agent has gone back to ends at landed commits.
+	// What the agent has gone back to ends at landed commits, and has nothing of what the newest landed one on its line reaches.
 	back := graph{}
 	for id, parents := range m.inner {
 		if !o.Landed(id) {
 			back[id] = parents
 		}
 	}
-	before, isAgain, isEnd := m.inner.reach(done...), back.reach(again...), ends.reach(append(done, o.Tip)...)
+	before, isAgain, lacked, isEnd := m.inner.reach(done...), back.reach(again...), m.inner.reach(newest...), ends.reach(append(done, o.Tip)...)
 	var want []gitops.OID
 	for _, l := range o.History {
-		if o.Commits[l.Commit] && before[l.Commit] && !isAgain[l.Commit] {
+		if o.Commits[l.Commit] && before[l.Commit] && (!isAgain[l.Commit] || lacked[l.Commit]) {
 			want = append(want, l.Commit)
 		}
 	}

@@ -26,11 +26,7 @@ type Facts struct {
 	Brought   map[gitops.OID]bool // inner commits that are commits of the user's branch, because the agent can fetch them
 	Ledger    *ledger.Ledger
 	Decisions ledger.Decisions
-	// Aside lists commits that Tip reaches, that were left out and that landed commits follow, parents first. Links can have them, too, if
-	// a new merge also reaches them in another way.
-	Aside []Aside
-	// Absent maps landed commits to those in their histories that are left out or dropped. It may have other commits, too.
-	Absent map[gitops.OID][]gitops.OID
+	Left
 }
 
 // Plan lists the commits to build, and the commit to build them on.
@@ -46,24 +42,34 @@ type Plan struct {
 	Supersedes []gitops.OID // landed outer commits that Chain[0] undoes, oldest first
 	// Lost lists the synced pairs that Since has, itself or as copies, and that Chain[0] does not reach, oldest first. Chain[0] must
 	// not undo them, because they are the user's commits.
-	Lost  []ledger.Pair
-	found gitops.OID // the commit before the new ones in the first-parent history
+	Lost []ledger.Pair
+	// Again lists the commits that were left out when Last landed, and that Chain[0] takes back or that are new again, because it undoes
+	// Last. The tree of Last's inner commit has their changes, and the branch does not.
+	Again []gitops.OID
+	// OnTop lists the landed commits that Last does not reach and that are on the branch all the same, oldest first: they were set aside,
+	// and landed while Last was of another history. It is empty unless Chain[0] undoes Last: its changes then count from both.
+	OnTop []gitops.OID
+	// behind has the commits that were left out, and that found reaches and Last does not. Chain[0] must not bring their changes.
+	behind map[gitops.OID]bool
+	found  gitops.OID // the commit before the new ones in the first-parent history
 
-	cut     map[gitops.OID][]gitops.OID // commits that only a dropped merge reaches, by the oldest such merge
-	left    map[gitops.OID]bool         // commits of Links and Aside that were set aside in this plan
-	trees   map[gitops.OID]gitops.OID   // see [Plan.Tree]
-	blocked map[gitops.OID][]string     // see [Plan.Blocked]
-	before  map[gitops.OID]int          // number of commits set aside before a commit of the agent's first-parent history
+	cut       map[gitops.OID][]gitops.OID // commits that only a dropped merge reaches, by the oldest such merge
+	left      map[gitops.OID]bool         // commits of Links and Aside that were set aside in this plan
+	trees     map[gitops.OID]gitops.OID   // see [Plan.Tree]
+	blocked   map[gitops.OID][]string     // see [Plan.Blocked]
+	postpones bool                        // see [Plan.Postpones]
+	before    map[gitops.OID]int          // number of commits set aside before a commit of the agent's first-parent history
 }
 
 // New makes a plan. It orders the links so that each commit of Chain directly follows the commits that only it adds
 // to the commits before it. The commits that land with a commit of Chain are therefore the links before it.
-func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
-	p := &Plan{Facts: f, Last: f.Ledger.Last()}
+func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) {
+	p = &Plan{Facts: f, Last: f.Ledger.Last()}
 	p.Since = p.Last.Inner
 	p.Aside = p.kept(f.Aside)
 	p.Facts.Aside = p.Aside
 	p.Links = p.Beside(f.Links)
+	links := p.Links
 	chain, found := p.follow(f.Tip)
 	p.found = found
 	p.arrange(chain)
@@ -72,7 +78,10 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 	case len(p.Chain) == 0 || found == p.Last.Inner:
 		return p, nil
 	case p.Brought[found]:
-		return p, p.goOnFrom(ctx, outer, found)
+		if err = p.goOnFrom(ctx, outer, found); err == nil && p.Fork != "" {
+			_, err = p.undo(ctx, links, inner, p.Fork)
+		}
+		return p, err
 	}
 	if image, _ := f.Ledger.Image(found); image.Synced {
 		newer, err := inner.Unreached(ctx, []gitops.OID{p.Last.Inner}, []gitops.OID{found})
@@ -81,7 +90,37 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (*Plan, error) {
 			return p, err
 		}
 	}
-	return p, p.supersede(ctx, inner, outer)
+	undone, err := p.undo(ctx, links, inner, found)
+	if err == nil {
+		err = p.goBack(ctx, inner, found)
+	}
+	if err != nil {
+		return p, err
+	}
+	return p, p.supersede(ctx, undone, outer)
+}
+
+// undo sets Again, and returns the commits that Last reaches and Chain[0] does not. links are all new commits. since is the newest landed
+// commit that Chain[0] does not undo. What since reaches is the same in both trees.
+func (p *Plan) undo(ctx context.Context, links []quarantine.Link, inner Graph, since gitops.OID) (undone []gitops.OID, err error) {
+	last := []gitops.OID{p.Last.Inner}
+	if undone, err = inner.Unreached(ctx, last, p.Chain[:1]); err != nil {
+		return nil, err
+	}
+	beside, err := p.setOnTop(ctx, inner)
+	undone = append(beside, undone...)
+	left := p.Ledger.LeftOut()
+	if err != nil || len(left) == 0 {
+		return undone, err
+	}
+	later, err := inner.Unreached(ctx, last, []gitops.OID{since})
+	for _, id := range left {
+		isNew := slices.ContainsFunc(links, func(l quarantine.Link) bool { return l.Commit == id })
+		if slices.Contains(later, id) && (isNew || slices.Contains(undone, id)) {
+			p.Again = append(p.Again, id)
+		}
+	}
+	return undone, err
 }
 
 // Beside returns links without the commits that were left out and that landed commits follow.
@@ -209,7 +248,16 @@ func (p *Plan) along(chain []gitops.OID) []quarantine.Link {
 }
 
 // Drops reports whether the user leaves an inner commit out.
-func (p *Plan) Drops(inner gitops.OID) bool { return p.Decisions.DropOf(inner) != nil }
+func (f Facts) Drops(inner gitops.OID) bool { return f.dropOf(inner) != nil }
+
+// dropOf returns the decision to leave an inner commit out, or nil. A decision on a landed commit leaves nothing out: a redo was
+// killed before it had removed the decision of the undo.
+func (f Facts) dropOf(inner gitops.OID) *ledger.Dropped {
+	if f.Ledger.Has(inner) {
+		return nil
+	}
+	return f.Decisions.DropOf(inner)
+}
 
 // goOnFrom plans a first new commit on top of a commit of the user's branch. The changes of the new commit count from
 // the branch's commit. If the branch's commit is older than the last landed commit, the new commit also undoes the
@@ -254,13 +302,9 @@ func (p *Plan) landedBefore(ctx context.Context, outer Graph, commit gitops.OID)
 	return p.Ledger.Base.Inner, err
 }
 
-// supersede lists the landed commits that the first new commit undoes. A landed commit is not undone if the agent
-// still has it through a commit of the user's branch.
-func (p *Plan) supersede(ctx context.Context, inner, outer Graph) error {
-	undone, err := inner.Unreached(ctx, []gitops.OID{p.Last.Inner}, p.Chain[:1])
-	if err != nil {
-		return err
-	}
+// supersede lists the landed commits that the first new commit undoes. It leaves out a landed commit that the agent
+// still reaches through a commit of the user. undone are the commits that the first new one does not reach.
+func (p *Plan) supersede(ctx context.Context, undone []gitops.OID, outer Graph) error {
 	for _, id := range slices.Backward(undone) {
 		landed, ok := p.Ledger.Image(id)
 		if synced, there := p.Ledger.Image(landed.Copy); there {
@@ -318,7 +362,7 @@ func (p *Plan) Whole(done func(inner gitops.OID) bool) gitops.OID {
 }
 
 // Keeps reports whether the pending pairs are still part of the plan, lack no commit before them that is not left out any more, and
-// their first commit on the branch is still the same. Only that first commit has another parent than the image of its own.
+// their first commit on the branch is still the same and undoes the same. Only that first commit has another parent than the image of its own.
 func (p *Plan) Keeps(tail []ledger.Pair) bool {
 	pending, waiting, wanted := map[gitops.OID]bool{}, map[gitops.OID]bool{}, map[gitops.OID]bool{}
 	for _, t := range tail {
@@ -338,7 +382,9 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 			wanted[id] = true
 		}
 	}
-	if slices.ContainsFunc(tail, func(t ledger.Pair) bool { return !waiting[t.Inner] }) {
+	if slices.ContainsFunc(tail, func(t ledger.Pair) bool {
+		return !waiting[t.Inner] || t.Inner == p.Chain[0] && (t.Aside || !slices.Equal(t.Supersedes, p.Supersedes))
+	}) {
 		return false
 	}
 	chain, _ := p.follow(tail[len(tail)-1].Inner)

@@ -117,7 +117,9 @@ func newModel(t *testing.T, r *rand.Rand) model {
 		onto = p.Outer
 		landed = append(landed, p)
 	}
-	l.SetTail(landed)
+	if err := l.SetTail(landed); err != nil {
+		t.Fatal(err)
+	}
 	l.Land(onto)
 	// The agent continues from the tip or from any commit before it.
 	from := tip

@@ -43,7 +43,8 @@ func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) erro
 			return err
 		}
 	}
-	if !slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return p.Drops(l.Commit) }) {
+	brings := p.Brings(p.Links, p.Drops)
+	if len(p.behind)+len(brings) == 0 && !slices.ContainsFunc(p.Links, func(l quarantine.Link) bool { return p.Drops(l.Commit) }) {
 		return nil
 	}
 	w, err := p.walk(ctx, nil, t)
@@ -57,7 +58,11 @@ func (p *Plan) Walk(ctx context.Context, held map[gitops.OID]bool, t Trees) erro
 func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (walked, error) {
 	w := walked{map[gitops.OID]bool{}, map[gitops.OID]gitops.OID{}, map[gitops.OID][]string{}, absent{}}
 	maps.Copy(w.absent, p.Absent)
-	if err := p.seed(ctx, &w, t); err != nil {
+	err := p.seed(ctx, &w, t)
+	if err == nil && len(p.behind) > 0 {
+		err = p.seedLine(ctx, &w, t)
+	}
+	if err != nil {
 		return w, err
 	}
 	parent := map[gitops.OID]gitops.OID{} // first parents of dropped commits
@@ -103,6 +108,21 @@ func (p *Plan) seed(ctx context.Context, w *walked, t Trees) error {
 	for _, a := range p.Facts.Aside {
 		if err := p.step(ctx, w, a.Link, true, t); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// seedLine computes the tree of the landed commit to which the agent has gone back, without the changes that the branch lacks. If they
+// cannot be taken out of it, the first new commit is blocked.
+func (p *Plan) seedLine(ctx context.Context, w *walked, t Trees) error {
+	for _, l := range p.Line {
+		if err := p.step(ctx, w, l, p.behind[l.Commit], t); err != nil {
+			return err
+		}
+		if w.left[l.Commit] && len(p.Chain) > 0 {
+			delete(w.left, l.Commit)
+			w.left[p.Chain[0]], w.blocked[p.Chain[0]] = true, w.blocked[l.Commit]
 		}
 	}
 	return nil
@@ -178,6 +198,7 @@ func (p *Plan) setAside(w walked) bool {
 		}
 	}
 	p.Chain = slices.DeleteFunc(slices.Clone(p.Chain), func(id gitops.OID) bool { return w.left[id] })
+	p.postpones = len(p.Chain) == 0 && len(inChain) > 0 && (p.Since != p.found || p.Fork != "")
 	p.Links = p.along(p.Chain)
 	built := map[gitops.OID]bool{}
 	for _, l := range p.Links {
@@ -196,7 +217,7 @@ func (p *Plan) setAside(w walked) bool {
 		if built[l.Commit] || p.Drops(l.Commit) {
 			continue
 		}
-		a := Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last, Brings: w.absent.brought(l)}
+		a := Aside{Link: l, Side: !inChain[l.Commit] && !points[l.Commit], Held: w.left[l.Commit] && w.blocked[l.Commit] == nil, Older: i < last || p.postpones, Brings: w.absent.brought(l)}
 		if !a.Side { // the merge follows
 			a.Dropped = slices.Clip(dropped)
 		}
@@ -226,7 +247,7 @@ type Aside struct {
 	quarantine.Link
 	Side  bool // only merges that have not landed bring it, so that no landing ends there
 	Held  bool // it may not land, for a reason of its own
-	Older bool // the agent's history has a commit after it that is built before it, or has landed
+	Older bool // the agent's history has a commit after it that is built before it, or has landed; or it is postponed
 	// Brings are commits that were left out or dropped, and whose changes come with a merge: see [Brought].
 	Brings []gitops.OID
 	// Dropped are the dropped commits before it that have not landed, unless it is on a side.
@@ -264,7 +285,7 @@ func (p *Plan) Held() []gitops.OID {
 // ParentOf returns the first parent of a commit that the user dropped, or that was set aside when later commits landed.
 // It returns empty for other commits and for roots.
 func (p *Plan) ParentOf(inner gitops.OID) gitops.OID {
-	if d := p.Decisions.DropOf(inner); d != nil {
+	if d := p.dropOf(inner); d != nil {
 		return d.Parent
 	}
 	for _, a := range p.Facts.Aside {

@@ -85,7 +85,10 @@ func Find(ctx context.Context, e *promote.Engine, s *promote.Standing, main gito
 			return nil, err
 		}
 	}
-	return c, c.count(ctx, e, s)
+	if err := c.count(ctx, e, s); err != nil || c.Commits+c.Left > 0 || !e.Repo.Dry {
+		return c, err
+	}
+	return nil, ErrNothing
 }
 
 func behindIf(behind bool) error {

@@ -22,11 +22,26 @@ type Decisions struct {
 // Reviewed is the user's newest verdict on an inner commit.
 type Reviewed struct {
 	review.Verdict
-	Digest  string     `json:"digest"`           // see [review.Digest]; empty if the commit is too large
+	Digest  string     `json:"digest"`           // see [review.Digest]; computed when the commit is gone
 	Subject string     `json:"subject"`          // escaped
 	Written string     `json:"written"`          // the author's date
 	Number  int        `json:"number,omitempty"` // of the ref that names the rejected commit; 0: none
 	Noted   gitops.OID `json:"noted,omitempty"`  // the outer commit whose note names the reviewer
+	// Unwritten reports that the notes do not have the verdict yet. The next cycle writes it.
+	Unwritten bool `json:"unwritten,omitempty"`
+	// Earlier are verdicts that the notes do not have either, because the command was killed before its cycle.
+	Earlier []review.Verdict `json:"earlier,omitempty"`
+}
+
+// Owed returns the verdicts that the notes do not have yet.
+func (r *Reviewed) Owed() (owed []*review.Verdict) {
+	for i := range r.Earlier {
+		owed = append(owed, &r.Earlier[i])
+	}
+	if r.Unwritten {
+		owed = append(owed, &r.Verdict)
+	}
+	return owed
 }
 
 // Accepted lets some commits pass a rule.
@@ -49,17 +64,18 @@ const decisionsVersion = 1
 // Timestamp returns t as state files store it: in UTC, in whole seconds.
 func Timestamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-func decisionsFile(dir string) string { return filepath.Join(dir, "decisions.json") }
+// DecisionsFile returns the file of [Decisions.Write].
+func DecisionsFile(dir string) string { return filepath.Join(dir, "decisions.json") }
 
 // ReadDecisions reads the decisions stored in the host state dir.
 func ReadDecisions(dir string) (Decisions, error) {
 	d := Decisions{Version: decisionsVersion}
-	err := readFile(decisionsFile(dir), decisionsVersion, &d)
+	err := readFile(DecisionsFile(dir), decisionsVersion, &d)
 	return d, err
 }
 
 // Write replaces the decisions stored in the host state dir.
-func (d Decisions) Write(dir string) error { return writeFile(decisionsFile(dir), d) }
+func (d Decisions) Write(dir string) error { return writeFile(DecisionsFile(dir), d) }
 
 // AcceptedOf returns the rules from which the user exempted an inner commit.
 func (d Decisions) AcceptedOf(inner gitops.OID) []policy.Acceptance {
@@ -94,6 +110,11 @@ const reviewsKept = 5000
 // Review adds a verdict, in the place of an older one on the same inner commit. A commit that is rejected or undone is left out
 // from now on, and one with another verdict is not. parent is the first parent of the inner commit, or empty.
 func (d Decisions) Review(r Reviewed, parent gitops.OID) Decisions {
+	if old := d.ReviewOf(r.Inner); old != nil {
+		for _, v := range old.Owed() {
+			r.Earlier = append(slices.Clip(r.Earlier), *v)
+		}
+	}
 	d.Reviewed = slices.DeleteFunc(slices.Clone(d.Reviewed), func(x Reviewed) bool { return x.Inner == r.Inner })
 	d.Reviewed = append(d.Reviewed, r)
 	d.Reviewed = d.Reviewed[max(0, len(d.Reviewed)-reviewsKept):]

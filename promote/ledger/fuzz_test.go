@@ -47,7 +47,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		dir := t.TempDir()
-		for _, file := range []string{outcomeFile(dir), decisionsFile(dir), gateFile(dir), numbersFile(dir), reviewsFile(dir)} {
+		for _, file := range []string{outcomeFile(dir), DecisionsFile(dir), gateFile(dir), numbersFile(dir), reviewsFile(dir)} {
 			if err := os.WriteFile(file, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func FuzzState(f *testing.F) {
 			stored(t, o.Write(dir), outcomeFile(dir))
 		}
 		if d, err := ReadDecisions(dir); err == nil {
-			stored(t, d.Write(dir), decisionsFile(dir))
+			stored(t, d.Write(dir), DecisionsFile(dir))
 		}
 		if r, err := ReadReviews(dir); err == nil {
 			stored(t, r.Write(dir), reviewsFile(dir))

@@ -166,16 +166,37 @@ func (l *Ledger) Tips() []gitops.OID {
 	return tips
 }
 
-// SetTail replaces the pending pairs. Unchanged pairs at the front keep their entries in the file.
-func (l *Ledger) SetTail(tail []Pair) {
+// TwiceError reports that an inner commit would land twice, or that an outer commit would stand for two inner ones.
+type TwiceError struct{ Inner, Outer gitops.OID }
+
+func (e *TwiceError) Error() string {
+	return fmt.Sprintf("make the agent's commit %.12s pending as %.12s: the ledger has one of the two already", e.Inner, e.Outer)
+}
+
+// Next returns commands that give the outer or the inner commit another name: the time is a part of both.
+func (e *TwiceError) Next() []string {
+	return []string{"git airlock promote", "git airlock visit -- git commit --amend --no-edit"}
+}
+
+// SetTail replaces the pending pairs. Unchanged pairs at the front keep their entries in the file. Every pair gets into the ledger
+// here, and [Ledger.Land] and [Ledger.Adopt] only move pairs, so that no commit can land twice. The error is a *[TwiceError] then.
+func (l *Ledger) SetTail(tail []Pair) error {
+	inner, outer := map[gitops.OID]bool{}, map[gitops.OID]bool{}
+	for _, p := range tail {
+		if l.Has(p.Inner) || l.HasOuter(p.Outer) || inner[p.Inner] || outer[p.Outer] {
+			return &TwiceError{p.Inner, p.Outer}
+		}
+		inner[p.Inner], outer[p.Outer] = true, true
+	}
 	same := 0
-	for same < len(tail) && same < len(l.Tail) && tail[same].Outer == l.Tail[same].Outer {
+	for same < len(tail) && same < len(l.Tail) && tail[same].entry() == l.Tail[same].entry() {
 		same++
 	}
 	if same < len(l.Tail) && l.stored > len(l.Landed)+same {
 		l.stored, l.whole = len(l.Landed)+same, false
 	}
 	l.Tail = slices.Clone(tail)
+	return nil
 }
 
 // Land marks the pending pairs up to an outer commit as landed and returns how many it marked.

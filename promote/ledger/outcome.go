@@ -2,6 +2,9 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -53,6 +56,24 @@ func ReadOutcome(dir string) (Outcome, error) {
 func LastExported(dir string) (gitops.OID, error) {
 	o, err := ReadOutcome(dir)
 	return o.Inner, err
+}
+
+// LastLanded returns the outer commit that had landed last when the last cycle ended, or the base. It does not need the ref that
+// names this commit.
+func LastLanded(dir string, base gitops.OID) (gitops.OID, error) {
+	total, err := TotalLanded(dir)
+	if err != nil || total == 0 {
+		return base, err
+	}
+	content, err := os.ReadFile(File(dir))
+	if err != nil {
+		return base, err
+	}
+	entries, _, err := parse(string(content))
+	if err != nil || len(entries) < total {
+		return base, errors.Join(err, fmt.Errorf("read %q: fewer than %d commits", File(dir), total))
+	}
+	return entries[total-1].Outer, nil
 }
 
 // TotalLanded returns the number of commits that had landed when the last cycle ended.

@@ -112,7 +112,7 @@ type fileStamp struct {
 }
 
 // StampOf returns the stamp of the host state dir.
-func StampOf(dir string) Stamp { return Stamp{stampOf(syncedFile(dir)), stampOf(decisionsFile(dir))} }
+func StampOf(dir string) Stamp { return Stamp{stampOf(syncedFile(dir)), stampOf(DecisionsFile(dir))} }
 
 func stampOf(file string) fileStamp {
 	info, err := os.Lstat(file)

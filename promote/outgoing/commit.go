@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -238,8 +239,8 @@ func reverted(ctx context.Context, repo *gitops.Repository, in Range, made []Com
 		delete(reverts, c.ID) // an agent's message decides nothing
 	}
 	by := map[gitops.OID][]gitops.OID{}
-	for id, list := range reverts {
-		for _, of := range list {
+	for _, id := range slices.Sorted(maps.Keys(reverts)) {
+		for _, of := range reverts[id] {
 			by[of] = append(by[of], id)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -149,8 +150,8 @@ func (s *standing) remoteWith(ctx context.Context, o operation.Operation) (strin
 	if err != nil || len(left) == len(own) {
 		return "", err
 	}
-	for name, id := range remotes {
-		left, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, []gitops.OID{o.Before, id})
+	for _, name := range slices.Sorted(maps.Keys(remotes)) {
+		left, err := s.e.Repo.Unreached(ctx, []gitops.OID{o.After}, []gitops.OID{o.Before, remotes[name]})
 		if err != nil || len(left) < len(own) {
 			return strings.TrimPrefix(name, "refs/remotes/"), err
 		}
@@ -209,8 +210,7 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 		return o, nil
 	}
 	waiting := s.Ledger.Tail
-	s.Ledger.SetTail(o.Landed) // counts once the ref promoted is at its end
-	if err := s.Ledger.Save(); err != nil {
+	if err := errors.Join(s.Ledger.SetTail(o.Landed), s.Ledger.Save()); err != nil { // counts once the ref promoted is at its end
 		return o, err
 	}
 	again := operation.Operation{Kind: operation.Redo, Of: o.Number, Before: o.Before, After: o.After}
@@ -219,8 +219,7 @@ func Redo(ctx context.Context, e *promote.Engine) (operation.Operation, error) {
 		notes.like = append(notes.like, u.New)
 	}
 	if err := s.land(ctx, again, o.After, notes); err != nil {
-		s.Ledger.SetTail(waiting)
-		return o, errors.Join(err, s.Ledger.Save())
+		return o, errors.Join(err, s.Ledger.SetTail(waiting), s.Ledger.Save())
 	}
 	for _, p := range o.Landed {
 		if r := s.Decisions.ReviewOf(p.Inner); r != nil && r.Word == review.Undone {
@@ -296,10 +295,7 @@ const pathsShown = 10
 
 // shown lists paths for a message, escaped.
 func shown(paths []string) string {
-	var list []string
-	for _, p := range paths[:min(len(paths), pathsShown)] {
-		list = append(list, gitops.Text(p).String())
-	}
+	list := gitops.Escaped(paths[:min(len(paths), pathsShown)])
 	if more := len(paths) - len(list); more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", more))
 	}

@@ -1,0 +1,178 @@
+package promote_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/promote"
+	"github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/review"
+)
+
+// TestBackToOneThatLacks lands a commit without an older one. The agent makes another history, which lands, and then goes back to the first
+// one. The change of the older commit is not on the branch before it is approved.
+func TestBackToOneThatLacks(t *testing.T) {
+	t.Parallel()
+	for name, word := range map[string]review.Word{"waits": "", "rejected": review.Reject, "to be fixed": review.Fix} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("older", "older", "1\n")
+			w.commits("old", "old", "2\n")
+			w.cycle()
+			if word != "" {
+				w.judge(word, "because", "older")
+			}
+			w.judge(review.Approve, "", "old")
+			w.wantLanded("old")
+			w.agent("branch", "before")
+			w.agent("reset", "-q", "--hard", "HEAD~2")
+			w.commits("other", "other", "3\n")
+			w.cycle()
+			w.judge(review.Approve, "", "other")
+			w.wantLanded("other old")
+			w.agent("reset", "-q", "--hard", "before")
+			w.commits("new", "new", "4\n")
+			w.commits("newer", "newer", "5\n")
+			w.cycle()
+			w.judge(review.Approve, "", "new", "newer")
+			w.wantLanded("newer new other old")
+			if got, want := w.git("ls-tree", "-r", "--name-only", "HEAD"), "a\nnew\nnewer\nold"; got != want {
+				t.Fatalf("the branch has %q, want %q", got, want)
+			}
+			w.judge(review.Approve, "", "older")
+			w.wantLanded("older newer new other old")
+			if got, want := w.git("rev-parse", "HEAD^{tree}"), w.agent("rev-parse", "main^{tree}"); got != want {
+				t.Errorf("the branch has %q, want %q", w.git("ls-tree", "-r", "HEAD"), want)
+			}
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestBackToOneThatLacksAndNeeds is like [TestBackToOneThatLacks], but the first new commit changes the file of the older one, and so waits
+// for it. It does not land on top of the other history, as if that were the one to which the agent goes back: the branch would lack the
+// commit that landed first.
+func TestBackToOneThatLacksAndNeeds(t *testing.T) {
+	t.Parallel()
+	approve := func(names ...string) func(w *world) {
+		return func(w *world) {
+			for _, name := range names {
+				w.judge(review.Approve, "", name)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		steps  []func(*world) // with a cycle after each
+		landed string
+	}{
+		"together":   {[]func(*world){approve("older", "new")}, "new older other old"},
+		"one by one": {[]func(*world){approve("older"), approve("new")}, "new older other old"},
+		"new first":  {[]func(*world){approve("new"), approve("older")}, "new older other old"},
+		"rejected": {[]func(*world){func(w *world) { w.judge(review.Reject, "because", "older"); w.judge(review.Approve, "", "new") }, func(w *world) {
+			if o := w.cycle(); w.subjects() != "other old" || !o.Held(ledger.Conflict) {
+				w.t.Fatalf("%q, %+v", w.subjects(), o)
+			}
+		}, approve("older")}, "new older other old"},
+		"up to": {[]func(*world){func(w *world) {
+			_, err := w.engine.Drain(w.t.Context(), promote.Options{Land: true, UpTo: w.innerOf("new")})
+			check(w.t, err)
+		}}, "new older other old"},
+		"without a review": {[]func(*world){func(w *world) { // both are built in the cycle that lands them
+			w.agent("commit", "-q", "--amend", "--no-edit", "--date=2026-11-20T12:00:00Z")
+			_, err := w.engine.Drain(w.t.Context(), promote.Options{Land: true})
+			check(w.t, err)
+		}}, "new older other old"},
+		"one follows": {[]func(*world){func(w *world) { w.commits("newer", "newer", "5\n") }, approve("older", "new"), approve("newer")}, "newer new older other old"},
+		"by hand":     {[]func(*world){func(w *world) { w.git("merge", "-q", w.record.Ref("pending")) }}, "new older other old"},
+		"left again": {[]func(*world){approve("older"), func(w *world) {
+			w.agent("reset", "-q", "--hard", "HEAD~3")
+			w.commits("third", "third", "5\n")
+		}, approve("third")}, "third older other old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.commits("older", "older", "1\n")
+			w.commits("old", "old", "2\n")
+			w.cycle()
+			w.judge(review.Approve, "", "old")
+			w.wantLanded("old")
+			w.agent("branch", "before")
+			w.agent("reset", "-q", "--hard", "HEAD~2")
+			w.commits("other", "other", "3\n")
+			w.cycle()
+			w.judge(review.Approve, "", "other")
+			w.wantLanded("other old")
+			w.agent("reset", "-q", "--hard", "before")
+			w.commits("new", "older", "1\n4\n")
+			w.cycle()
+			w.wantStates("older:new new:new")
+			for _, step := range c.steps {
+				step(w)
+				w.cycle()
+			}
+			w.wantLanded(c.landed)
+			same := func() {
+				t.Helper()
+				if got, want := w.git("rev-parse", "HEAD^{tree}"), strings.TrimSpace(w.agent("rev-parse", "main^{tree}")); got != want {
+					t.Errorf("the branch has %q, want %q", w.git("ls-tree", "-r", "HEAD"), want)
+				}
+			}
+			if name != "by hand" { // the user has merged them into the other history, which the next commit undoes
+				same()
+			}
+			w.commits("newest", "newest", "6\n")
+			w.cycle()
+			w.judge(review.Approve, "", "newest")
+			if o := w.wantLanded("newest " + c.landed); o.Pending > 0 || len(o.Holds) > 0 {
+				t.Errorf("%+v", o)
+			}
+			same()
+			w.nothingLeft()
+		})
+	}
+}
+
+// TestMergeOfOneThatLacks lands a commit without an older one, and another history after it. The agent merges the first history. The merge
+// does not bring the change of the older commit before that one is approved.
+func TestMergeOfOneThatLacks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ onto, files string }{
+		"on the landed one": {"HEAD", "a\nmine\nold\nolder\nother"},
+		"on the branch":     {"FETCH_HEAD", "a\nmine\nold\nolder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "sha1", tree{"a": plain("a\n")})
+			w.git("config", "airlock.review", "land")
+			w.mine("mine", "m\n")
+			w.agent("fetch", "-q", w.Top, "main")
+			w.commits("older", "older", "1\n")
+			w.commits("old", "old", "2\n")
+			w.cycle()
+			w.judge(review.Approve, "", "old")
+			w.cycle()
+			w.agent("branch", "before")
+			w.agent("reset", "-q", "--hard", "HEAD~2")
+			w.commits("other", "other", "3\n")
+			w.cycle()
+			w.judge(review.Approve, "", "other")
+			w.cycle()
+			w.agent("reset", "-q", "--hard", c.onto)
+			w.agent("merge", "-q", "--no-ff", "--allow-unrelated-histories", "-m", "merge", "before")
+			w.cycle()
+			w.judge(review.Approve, "", "merge")
+			if o := w.cycle(); !o.Held(ledger.Review) || w.git("ls-tree", "-r", "--name-only", "HEAD") != "a\nmine\nother" {
+				t.Fatalf("the branch has %q, %+v", w.git("ls-tree", "-r", "--name-only", "HEAD"), o)
+			}
+			w.judge(review.Approve, "", "older")
+			if o := w.cycle(); o.Pending > 0 || len(o.Holds) > 0 || w.git("ls-tree", "-r", "--name-only", "HEAD") != c.files {
+				t.Errorf("the branch has %q, %+v", w.git("ls-tree", "-r", "--name-only", "HEAD"), o)
+			}
+			w.nothingLeft()
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+func name(digit string) gitops.OID { return gitops.OID(strings.Repeat(digit, 40)) }
+
+// TestTailInFile checks that another program finds the pending pairs as they are, also if only something else than an outer commit has
+// changed.
+func TestTailInFile(t *testing.T) {
+	t.Parallel()
+	dir, base := t.TempDir(), Pair{Inner: name("0"), Outer: name("1")}
+	l, err := Read(dir, base, base.Outer, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := Pair{Inner: name("c"), Outer: name("d")}
+	for _, p := range []Pair{{Inner: name("a"), Outer: name("b")}, {Inner: name("e"), Outer: name("b")},
+		{Inner: name("e"), Outer: name("b"), Without: []gitops.OID{name("a")}}, {Inner: name("e"), Outer: name("b"), Merged: true}} {
+		if err := errors.Join(l.SetTail([]Pair{p, last}), l.Save()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read(dir, base, p.Outer, last.Outer)
+		if err != nil || len(again.Landed) != 1 || again.Landed[0].entry() != p.entry() || len(again.Tail) != 1 {
+			t.Fatalf("%v %+v, want %+v", err, again, p)
+		}
+	}
+}
+
+// TestNothingTwice checks that no pair gets into the ledger that would let a commit land twice, and that a refused one changes nothing.
+func TestNothingTwice(t *testing.T) {
+	t.Parallel()
+	dir, base := t.TempDir(), Pair{Inner: name("0"), Outer: name("1")}
+	l, err := Read(dir, base, base.Outer, "")
+	landed, waits, fresh := Pair{Inner: name("a"), Outer: name("b")}, Pair{Inner: name("c"), Outer: name("d")}, Pair{Inner: name("e"), Outer: name("f")}
+	if err = errors.Join(err, l.SetTail([]Pair{landed, waits})); err != nil || l.Land(landed.Outer) != 1 {
+		t.Fatal(err)
+	}
+	for _, tail := range [][]Pair{
+		{{Inner: landed.Inner, Outer: fresh.Outer}}, {waits, {Inner: fresh.Inner, Outer: landed.Outer}},
+		{waits, fresh, {Inner: waits.Inner, Outer: name("9")}}, {waits, {Inner: fresh.Inner, Outer: waits.Outer}}, {{Inner: base.Inner, Outer: fresh.Outer}},
+	} {
+		if twice, ok := errors.AsType[*TwiceError](l.SetTail(tail)); !ok || len(twice.Next()) == 0 || len(l.Tail) != 1 || l.PendingTip() != waits.Outer {
+			t.Errorf("%+v: %v; pending %+v", tail, twice, l.Tail)
+		}
+	}
+	if err := l.SetTail([]Pair{waits, fresh}); err != nil || l.Land(fresh.Outer) != 2 {
+		t.Errorf("%v %+v", err, l)
+	}
+}

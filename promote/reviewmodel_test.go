@@ -1,0 +1,114 @@
+package promote_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-airlock/git-airlock/gitops"
+)
+
+// walk returns the commits that stand on a tree, and the tree after them. If the branch has a commit that the agent has amended, the first
+// new commit after those that the agent still has undoes it.
+func (m *reviewer) walk(tip string, landed map[*commit]gitops.OID, may func(*commit) bool, passes int) (stand []*commit, tree string) {
+	m.t.Helper()
+	undone := m.undone(landed)
+	if undone == nil {
+		return m.walkOn(tip, landed, may, passes)
+	}
+	var chain []*commit
+	at := m.a.main
+	for ; at != m.a.root && landed[at] == ""; at = at.parents[0] {
+		chain = append(chain, at)
+	}
+	without, clean := m.merge(m.treeOf(undone.files), tip, m.treeOf(at.files))
+	if stand, tree = m.walkOn(without, landed, may, passes); clean && slices.ContainsFunc(stand, func(c *commit) bool { return slices.Contains(chain, c) }) {
+		return stand, tree
+	}
+	return m.walkOn(tip, landed, func(c *commit) bool { return may(c) && !slices.Contains(chain, c) }, passes)
+}
+
+// undone returns the landed commit that the agent has amended and that no landed commit undoes, or nil.
+func (m *reviewer) undone(landed map[*commit]gitops.OID) *commit {
+	m.t.Helper()
+	if !slices.ContainsFunc(m.gone, func(c *commit) bool { return landed[c] != "" }) {
+		return nil
+	}
+	notes := m.notes()
+	var superseded []string
+	for _, id := range landed {
+		superseded = append(superseded, noteValues(notes[id], "Supersedes")...)
+	}
+	for _, c := range slices.Backward(m.gone) {
+		if landed[c] != "" && !slices.Contains(superseded, string(landed[c])) {
+			return c
+		}
+	}
+	return nil
+}
+
+// walkOn returns the commits that stand on a tree, and the tree after them. may reports whether a commit may land. In a second pass,
+// commits can stand that needed one after them: such as one that another had done already, and a third one took back. A commit of a
+// side branch stands with its merge. A merge needs the commit before it, unless a verdict leaves that one out.
+func (m *reviewer) walkOn(tip string, landed map[*commit]gitops.OID, may func(*commit) bool, passes int) (stand []*commit, tree string) {
+	m.t.Helper()
+	stands := map[*commit]bool{m.a.root: true}
+	for c := range landed {
+		stands[c] = true
+	}
+	for _, c := range slices.Repeat(m.order, passes) {
+		if stands[c] || !may(c) || m.merged[c] != nil {
+			continue
+		}
+		merges := len(c.parents) > 1
+		if merges && (!stands[m.remaining(c.parents[0])] || !stands[c.parents[1]] && !may(c.parents[1])) {
+			continue
+		}
+		base, theirs := m.treeOf(c.parents[0].files), m.treeOf(c.files)
+		after, clean := m.merge(base, tip, theirs)
+		if !clean || after == tip && base != theirs && !merges {
+			continue
+		}
+		if merges && !stands[c.parents[1]] {
+			stands[c.parents[1]] = true
+			stand = append(stand, c.parents[1])
+		}
+		stands[c], tip = true, after
+		stand = append(stand, c)
+	}
+	return stand, tip
+}
+
+// remaining returns the newest commit of a first-parent history that no verdict leaves out.
+func (m *reviewer) remaining(c *commit) *commit {
+	for m.words[c].LeavesOut() && len(c.parents) > 0 {
+		c = c.parents[0]
+	}
+	return c
+}
+
+func (m *reviewer) treeOf(files tree) string {
+	return string(objects{filepath.Join(m.GitDir), m.Format}.tree(m.t, files))
+}
+
+// merge merges trees as git does.
+func (m *reviewer) merge(base, ours, theirs string) (tree string, clean bool) {
+	m.t.Helper()
+	switch {
+	case base == ours || ours == theirs:
+		return theirs, true
+	case base == theirs:
+		return ours, true
+	}
+	key := [3]string{base, ours, theirs}
+	if done, known := m.merges[key]; known {
+		return done, done != ""
+	}
+	b := m.git("commit-tree", "-m", "base", base)
+	out, err := tryGit(m.Top, "", "merge-tree", "--write-tree", m.git("commit-tree", "-p", b, "-m", "ours", ours), m.git("commit-tree", "-p", b, "-m", "theirs", theirs))
+	if err == nil {
+		tree = strings.TrimSpace(out)
+	}
+	m.merges[key] = tree
+	return tree, err == nil
+}
