@@ -12,45 +12,56 @@ import (
 // behaviours is the index of DESIGN.md, "Where to find what", in another form: each folder that it names, with the declarations that
 // make its answer true. A declaration that moves to another folder takes its row along.
 var behaviours = map[string][]string{
-	"promote":                {"Engine.pipeline"},                                                 // what happens to a commit, stage by stage
-	"promote/history":        {"New", "Plan.supersede"},                                           // which commits are built, after a rewrite
-	"promote/build":          {"Commits"},                                                         // merges, dropped commits, excluded files
-	"promote/policy":         {"Gate", "Rules"},                                                   // why a commit is held
-	"promote/policy/secrets": {"Detector"},                                                        // keys in a commit
-	"snapshot/scan":          {"Scanner"},                                                         // keys in a snapshot
-	"snapshot/checkpoint":    {"Store.Take", "Store.Restore"},                                     // states of a workspace
-	"promote/ledger":         {"Ledger", "Hold"},                                                  // the state files of an airlock
-	"promote/airlock":        {"Record", "Store"},                                                 // its record
-	"promote/record/report":  {"Of", "View.HTML"},                                                 // the report of a run
-	"promote/events":         {"Append", "Read"},                                                  // its event log
-	"promote/record/store":   {"Put", "Verify"},                                                   // records in the repository
-	"promote/record/replay":  {"Run", "Workshop.Make"},                                            // its commits made again
-	runsRoom:                 {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
-	"promote/record":         {"Manifest", "Run"},                                                 // the record of a run
-	"promote/daemon":         {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops
-	"prison/watch":           {"Guard"},                                                           // a disk that fills
-	"prison/native/walls":    {"Landlock", "PlanLimits"},                                          // filters and limits
-	"prison/native/inside":   {"Build"},                                                           // mounts and init
-	"prison/docker":          {"planner"},                                                         // a container's plan
-	"prison/recipe":          {"Parse"},                                                           // what the recipe may ask for
-	"prison/selftest":        {"Run"},                                                             // checks from inside
-	"prison/egress":          {"Policy.Decide", "Engine.reach"},                                   // what a prison may connect to
-	"prison/egress/control":  {"Rules", "State", "Record"},                                        // rules, state and records
-	"gitops/hostenv":         {"Enter", "Program"},                                                // PATH and variables of programs on the host
-	"identity":               {"NewGhost", "NewPhantom"},                                          // the invented author, the phantom's number
-	sessionRoom:              {"Session.Start", "Session.Stop", "Session.Clear"},                  // the workflow
-	prisonsRoom:              {"Prisons.Backend", "Prisons.Spec", "Prisons.OpenExporter"},         // an airlock's prison
-	environmentRoom:          {"Builder.Agree", "Check", "Builder.Include", "Builder.RunStartup"}, // consent, missing tools, files, startup
-	uiRoom:                   {"Reporter", "Document.Print"},                                      // messages, the text of status
-	manualRoom:               {"Book.Pages", "Complete"},                                          // manual pages, completion
-	requestRoom:              {"Of", "Flags"},                                                     // options and settings of start
-	edgeRoom:                 {"Command", "ExitStatus"},                                           // the frame of a command, exit statuses
-	commandsRoom:             nil,                                                                 // a command
-	"scripts/redteam.d":      nil,                                                                 // attacks
+	"promote":                  {"Engine.pipeline"},                                                 // what happens to a commit, stage by stage
+	"promote/history":          {"New", "Plan.supersede"},                                           // which commits are built, after a rewrite
+	"promote/build":            {"Commits"},                                                         // merges, dropped commits, excluded files
+	"promote/policy":           {"Gate", "Rules"},                                                   // why a commit is held
+	"promote/policy/secrets":   {"Detector"},                                                        // keys in a commit
+	"snapshot/scan":            {"Scanner"},                                                         // keys in a snapshot
+	"snapshot/checkpoint":      {"Store.Take", "Store.Restore"},                                     // states of a workspace
+	"promote/ledger":           {"Ledger", "Hold"},                                                  // the state files of an airlock
+	"promote/airlock":          {"Record", "Store"},                                                 // its record
+	"promote/record/report":    {"Of", "View.HTML"},                                                 // the report of a run
+	"promote/events":           {"Append", "Read"},                                                  // its event log
+	"promote/outgoing":         {"Find", "RangeOf"},                                                 // what may not be pushed
+	"promote/proposal":         {"Proposal.Title", "Proposal.Body"},                                 // the text of a pull request
+	"gitops/userhook":          {"Place.Install"},                                                   // the line in a hook
+	"prison/watch/execs":       {"Record", "Read"},                                                  // the record of programs
+	"prison/watch/containers":  {"Start", "Follow"},                                                 // what starts a container's record of programs
+	"prison/native/usernet":    {"MakeInterface"},                                                   // a prison's network interface
+	"prison/docker/dialect":    {"Connect"},                                                         // what differs on Podman
+	"prison/egress/credential": {"Credential.Apply"},                                                // keys in requests
+	"snapshot":                 {"Take", "Snapshot.Fill"},                                           // submodules and git-lfs in a snapshot
+	inboundRoom:                {"Sync"},                                                            // the workflow of sync
+	screenRoom:                 {"Text"},                                                            // what a terminal would show
+	"promote/record/store":     {"Put", "Verify"},                                                   // records in the repository
+	"promote/record/replay":    {"Run", "Workshop.Make"},                                            // its commits made again
+	runsRoom:                   {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs
+	"promote/record":           {"Manifest", "Run"},                                                 // the record of a run
+	"promote/daemon":           {"Run", "Stop"},                                                     // when a cycle is made, how the daemon stops
+	"prison/watch":             {"Guard"},                                                           // a disk that fills
+	"prison/native/walls":      {"Landlock", "PlanLimits"},                                          // filters and limits
+	"prison/native/inside":     {"Build"},                                                           // mounts and init
+	"prison/docker":            {"planner"},                                                         // a container's plan
+	"prison/recipe":            {"Parse"},                                                           // what the recipe may ask for
+	"prison/selftest":          {"Run"},                                                             // checks from inside
+	"prison/egress":            {"Policy.Decide", "Engine.reach"},                                   // what a prison may connect to
+	"prison/egress/control":    {"Rules", "State", "Record"},                                        // rules, state and records
+	"gitops/hostenv":           {"Enter", "Program"},                                                // PATH and variables of programs on the host
+	"identity":                 {"NewGhost", "NewPhantom"},                                          // the invented author, the phantom's number
+	sessionRoom:                {"Session.Start", "Session.Stop", "Session.Clear"},                  // the workflow
+	prisonsRoom:                {"Prisons.Backend", "Prisons.Spec", "Prisons.OpenExporter"},         // an airlock's prison
+	environmentRoom:            {"Builder.Agree", "Check", "Builder.Include", "Builder.RunStartup"}, // consent, missing tools, files, startup
+	uiRoom:                     {"Reporter", "Document.Print"},                                      // messages, the text of status
+	manualRoom:                 {"Book.Pages", "Complete"},                                          // manual pages, completion
+	requestRoom:                {"Of", "Flags"},                                                     // options and settings of start
+	edgeRoom:                   {"Command", "ExitStatus"},                                           // the frame of a command, exit statuses
+	commandsRoom:               nil,                                                                 // a command
+	"scripts/redteam.d":        nil,                                                                 // attacks
 }
 
 // TestBehaviours compares the index of DESIGN.md with [behaviours]: both must name the same folders, and each folder
-// must have its declarations.
+// must have its declarations. A row has one answer.
 func TestBehaviours(t *testing.T) {
 	design, err := os.ReadFile("../../DESIGN.md")
 	if err != nil {
@@ -69,6 +80,9 @@ func TestBehaviours(t *testing.T) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 4 || strings.HasPrefix(cells[1], "-") {
 			continue
+		}
+		if strings.Contains(cells[2], ";") {
+			t.Errorf("DESIGN.md:%s has more than one answer", cells[1])
 		}
 		found := false
 		for _, m := range regexp.MustCompile("`([a-z./-]+)`").FindAllStringSubmatch(cells[2], -1) {

@@ -13,6 +13,7 @@ import (
 // git-airlock approves one pending commit and rejects another, and the airlock obeys.
 func TestColleagues(t *testing.T) {
 	needNative(t)
+	t.Parallel()
 	const pending = "$(git for-each-ref --format='%(objectname)' 'refs/airlock/*/pending')"
 	const file = "internal/manual/topics/colleagues.md"
 	examples, blocks := examplesOf(t, file)

@@ -33,10 +33,10 @@ func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*w
 // patience is the time that a script waits for an expected change. On a busy machine a change can take long.
 const patience = time.Minute
 
-// rest pauses a script before it checks again. begun is the time of the first check. Pauses get longer, because checking takes
-// processor time from the program under test.
+// rest pauses a script before it checks again. begun is the time of the first check. Pauses get longer, because checking starts up to a dozen
+// programs, which take processor time from the program under test, and more of it the longer a busy machine lets a script wait.
 func rest(begun time.Time) {
-	time.Sleep(min(max(time.Since(begun)/4, 10*time.Millisecond), 200*time.Millisecond))
+	time.Sleep(min(max(time.Since(begun)/2, 20*time.Millisecond), 300*time.Millisecond))
 }
 
 // scriptCommands are the commands that the scripts have in addition to testscript's.
@@ -163,9 +163,9 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprint(ts.Stderr(), stderr)
 }
 
-// statusDocument runs status --json, whose exit status must be 0 or 4.
+// statusDocument runs status --json, without git between, whose exit status must be 0 or 4.
 func statusDocument(ts *testscript.TestScript) any {
-	cmd := exec.Command("git", "airlock", "status", "--json")
+	cmd := exec.Command("git-airlock", "status", "--json")
 	cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -46,31 +46,32 @@ func (k *known) session() *session.Session {
 	return k.here
 }
 
-// engine returns the promotion engine of the airlock here, which the caller closes, or nil if there is no airlock.
-func (k *known) engine() *promote.Engine {
+// record returns the record of the airlock here, or nil if there is none.
+func (k *known) record() *airlock.Record {
 	s := k.session()
 	if s == nil {
 		return nil
 	}
 	r, err := s.Store.Here()
-	if err != nil || r == nil || r.Phase != airlock.Running && r.Phase != airlock.Stopped {
-		return nil
-	}
-	return s.Engine(*r)
-}
-
-// held returns the findings that --accept can accept, as rules and as rules with paths.
-func (k *known) held() []manual.Candidate {
-	engine := k.engine()
-	if engine == nil {
-		return nil
-	}
-	defer engine.Close()
-	judged, err := engine.Judged(k.ctx)
 	if err != nil {
 		return nil
 	}
-	var all []manual.Candidate
+	return r
+}
+
+// withEngine calls a function with the engine of the airlock here. Without an airlock it does nothing.
+func (k *known) withEngine(use func(*promote.Engine)) {
+	r := k.record()
+	if r == nil || r.Phase != airlock.Running && r.Phase != airlock.Stopped {
+		return
+	}
+	engine := k.session().Engine(*r)
+	defer engine.Close()
+	use(engine)
+}
+
+// held returns the findings that --accept can accept, as rules and as rules with paths.
+func (k *known) held() (all []manual.Candidate) {
 	seen := map[string]bool{}
 	add := func(text, about string) {
 		// An escaped path cannot be typed in this form.
@@ -79,17 +80,23 @@ func (k *known) held() []manual.Candidate {
 		}
 		seen[text] = true
 	}
-	for _, v := range judged.Held {
-		for _, f := range v.Findings {
-			if f.Action != policy.Hold {
-				continue
-			}
-			add(f.Rule, f.Detail)
-			for _, p := range f.Paths {
-				add(f.Rule+":"+p, f.Detail)
+	k.withEngine(func(engine *promote.Engine) {
+		judged, err := engine.Judged(k.ctx)
+		if err != nil {
+			return
+		}
+		for _, v := range judged.Held {
+			for _, f := range v.Findings {
+				if f.Action != policy.Hold {
+					continue
+				}
+				add(f.Rule, f.Detail)
+				for _, p := range f.Paths {
+					add(f.Rule+":"+p, f.Detail)
+				}
 			}
 		}
-	}
+	})
 	return all
 }
 
@@ -108,18 +115,12 @@ func acceptableRules() []manual.Candidate {
 const candidatesShown = 100
 
 // pending returns the pending commits, newest first.
-func (k *known) pending() []manual.Candidate {
-	s := k.session()
-	engine := k.engine()
-	if engine == nil {
-		return nil
-	}
-	defer engine.Close()
-	commits, err := s.Repo.Summaries(k.ctx, candidatesShown, engine.Record.Ref("promoted")+".."+engine.Record.Ref("pending"))
-	if err != nil {
-		return nil
-	}
-	return summaries(commits)
+func (k *known) pending() (all []manual.Candidate) {
+	k.withEngine(func(engine *promote.Engine) {
+		commits, _ := engine.Repo.Summaries(k.ctx, candidatesShown, engine.Record.Ref("promoted")+".."+engine.Record.Ref("pending"))
+		all = summaries(commits)
+	})
+	return all
 }
 
 // reviewable returns the pending commits, and with airlock.review=push the landed ones that may not be pushed yet, newest first.
@@ -140,39 +141,32 @@ func (k *known) reviewable() []manual.Candidate {
 
 // operations returns the landings that undo can take back, newest first.
 func (k *known) operations() (all []manual.Candidate) {
-	engine := k.engine()
-	if engine == nil {
-		return nil
-	}
-	defer engine.Close()
-	chain, err := undo.List(k.ctx, engine)
-	if err != nil {
-		return nil
-	}
-	done, _ := chain.Landings()
-	for _, o := range slices.Backward(done[max(0, len(done)-candidatesShown):]) {
-		all = append(all, manual.Candidate{Text: strconv.Itoa(o.Number), About: o.Title()})
-	}
+	k.withEngine(func(engine *promote.Engine) {
+		chain, err := undo.List(k.ctx, engine)
+		if err != nil {
+			return
+		}
+		done, _ := chain.Landings()
+		for _, o := range slices.Backward(done[max(0, len(done)-candidatesShown):]) {
+			all = append(all, manual.Candidate{Text: strconv.Itoa(o.Number), About: o.Title()})
+		}
+	})
 	return all
 }
 
 // inner returns the inner branches that do not land by themselves.
-func (k *known) inner() []manual.Candidate {
-	engine := k.engine()
-	if engine == nil {
-		return nil
-	}
-	defer engine.Close()
-	state, err := engine.State(k.ctx)
-	if err != nil {
-		return nil
-	}
-	var all []manual.Candidate
-	for _, w := range state.OtherRefs {
-		if w.Name != "" && gitops.Text(w.Name).Plain() {
-			all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: words.Count(w.Commits, "commit")})
+func (k *known) inner() (all []manual.Candidate) {
+	k.withEngine(func(engine *promote.Engine) {
+		state, err := engine.State(k.ctx)
+		if err != nil {
+			return
 		}
-	}
+		for _, w := range state.OtherRefs {
+			if w.Name != "" && gitops.Text(w.Name).Plain() {
+				all = append(all, manual.Candidate{Text: strings.TrimPrefix(w.Name, "refs/heads/"), About: words.Count(w.Commits, "commit")})
+			}
+		}
+	})
 	return all
 }
 
@@ -182,10 +176,7 @@ func (k *known) refs(below string) []manual.Candidate {
 	if s == nil {
 		return nil
 	}
-	refs, err := s.Repo.RefNames(k.ctx, candidatesShown, below)
-	if err != nil {
-		return nil
-	}
+	refs, _ := s.Repo.RefNames(k.ctx, candidatesShown, below)
 	return summaries(refs)
 }
 
@@ -218,10 +209,7 @@ func (k *known) runtimes() []manual.Candidate { return k.ofEngine(prisons.Contai
 func (k *known) ofEngine(ask func(context.Context) ([]string, error)) (all []manual.Candidate) {
 	ctx, cancel := context.WithTimeout(k.ctx, enginePatience)
 	defer cancel()
-	names, err := ask(ctx)
-	if err != nil {
-		return nil
-	}
+	names, _ := ask(ctx)
 	for _, name := range names[:min(len(names), candidatesShown)] {
 		if gitops.Text(name).Plain() {
 			all = append(all, manual.Candidate{Text: name, About: ""})
@@ -242,7 +230,7 @@ func summaries(of []gitops.Summary) []manual.Candidate {
 func (k *known) values() manual.Offered {
 	names := func(of []string) (all []manual.Candidate) {
 		for _, name := range of {
-			all = append(all, manual.Candidate{Text: name, About: ""})
+			all = append(all, manual.Candidate{Text: name})
 		}
 		return all
 	}
@@ -285,17 +273,13 @@ func (k *known) runs() (all []manual.Candidate) {
 
 // checkpoints returns the numbers of the checkpoints of the airlock here.
 func (k *known) checkpoints() (all []manual.Candidate) {
-	s := k.session()
-	if s == nil {
-		return nil
-	}
-	r, err := s.Store.Here()
-	if err != nil || r == nil {
+	r := k.record()
+	if r == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, lockPatience)
 	defer cancel()
-	kept, _, err := edge.Checkpoints(s, *r).List(ctx)
+	kept, _, err := edge.Checkpoints(k.session(), *r).List(ctx)
 	if err != nil {
 		return nil
 	}
@@ -307,15 +291,11 @@ func (k *known) checkpoints() (all []manual.Candidate) {
 
 // refusedHosts returns the hosts that the network of the airlock here refused last.
 func (k *known) refusedHosts() (all []manual.Candidate) {
-	s := k.session()
-	if s == nil {
+	r := k.record()
+	if r == nil {
 		return nil
 	}
-	r, err := s.Store.Here()
-	if err != nil || r == nil {
-		return nil
-	}
-	refused := s.RecentRefusals(*r)
+	refused := k.session().RecentRefusals(*r)
 	for _, host := range edge.RefusedHosts(refused.Rules, refused.Records) {
 		for _, rule := range host.Rules {
 			if gitops.Text(rule).Plain() && !strings.Contains(rule, " ") {

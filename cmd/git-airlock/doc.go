@@ -23,8 +23,10 @@ pending. "status" prints the reason and the next command. Landing continues by i
 # Reading the code
 
 Each command has its own file below internal/command: lifecycle (start, visit, run, stop, clear, daemon), landing
-(status, promote, undo, sync, list, policy, log), review (review, approve, reject, fix, hooks, pr), records (checkpoint,
-runs, inspect, report, replay), net, and prepare (init, doctor, selftest, image, scan). manual.go and complete.go are here. A command reads options and settings, makes one call, and prints the result. The other packages are:
+(status, promote, undo, redo, sync, list, policy, log), review (review, diff, approve, reject, fix, hooks, pr), records
+(checkpoint, runs, inspect, compare, report, replay, events, execs), net, and prepare (init, doctor, selftest, image, scan,
+agents). A command reads options and settings, makes one call, and prints the result. "help", "completion" and its "complete"
+are in this folder, since they describe all commands. The other packages are:
 
   - internal/edge is the frame of every command: usage, help, exit statuses. Its documentation shows how to add one.
   - internal/request reads the options and settings of start.
@@ -33,11 +35,13 @@ runs, inspect, report, replay), net, and prepare (init, doctor, selftest, image,
   - internal/prisons has the prison of an airlock: its backend, what it is made of, the exporter's prison, the self-test.
   - internal/environment prepares the agent's environment: recipe, consent, images, missing tools, included files, startup.
   - internal/agents knows the agents by name: their programs, options, keys and files.
-  - internal/checkpoints keeps and restores the workspace.
+  - internal/launched remembers the launched command and its terminal.
+  - internal/checkpoints keeps and restores the workspace. internal/checkpoints/resident asks the daemon for a checkpoint.
   - internal/runs records what a run did.
   - internal/programs reads the record of programs that ran in a prison.
   - internal/pushgate looks before a push for commits that nobody has reviewed.
   - internal/network has the rules of the network: their sources and changes, what they allow, and what the record shows.
+  - internal/screen returns the text that a terminal would show.
   - internal/ui prints to the user: messages, pager, progress, status text, questions.
   - internal/manual is the help: -h texts, manual pages, completion.
 

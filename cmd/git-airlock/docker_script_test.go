@@ -50,21 +50,23 @@ func needDocker(t *testing.T) {
 // TestDocker runs the scripts about containers, which choose their backend and image.
 func TestDocker(t *testing.T) {
 	needDocker(t)
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script/docker", Setup: withImage(setup(t)), Cmds: scriptCommands,
 		Condition: condition, RequireUniqueNames: true})
 }
 
 // elsewhere lists the scripts about the native prison or about none, and the script that searches for the workspace's path, which a
-// container shows. [TestOtherEngines] tests selftest in containers, and home-full tests the watchdog.
-var elsewhere = []string{"advice", "agents", "called", "colours", "config", "doctor", "dry-run", "errors", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "net-live", "net-rules", "network",
-	"network-allowlist", "network-credentials", "network-logins", "network-pair", "network-proxy", "no-range", "none", "partial", "progress", "read-only", "report", "selftest", "tools", "usage", "user-git", "watch", "whole", "workspace-full"}
+// container shows. [TestOtherEngines] tests selftest in containers, and home-full tests the watchdog. Of [anyPlace] only interrupt, moved and sync are
+// left, which end containers, find them, and write into them.
+var elsewhere = []string{"advice", "agents", "called", "colours", "config", "doctor", "doctor-recovers", "dry-run", "errors", "filter-network", "foreign", "frozen", "full", "help", "hidden", "home-disk", "languages", "limits", "net-live", "net-rules", "network",
+	"network-allowlist", "network-credentials", "network-limit", "network-logins", "network-pair", "network-proxy", "no-range", "none", "partial", "progress", "read-only", "reasons", "replay", "report", "runs", "runs-kill", "selftest", "tools", "umask", "usage", "user-git", "watch", "whole", "workspace-full"}
 
-// landingOnly lists the prefixes of scripts about landing, which is the same for all backends and users.
-var landingOnly = []string{"brought", "clear-hang", "clear-refuses", "drain", "engine-", "events", "exact-", "exclude", "hold-", "hooks", "hygiene", "identity", "include", "init",
-	"kill-daemon", "kill-promote", "kill-sync", "list", "log", "names", "policy-", "push-review", "recipe", "rescue", "review", "rewritten", "scan", "second-worktree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-json", "undo", "upto", "user-"}
+// landingOnly lists the prefixes of scripts about landing and about landed commits, which is the same for all backends and users.
+var landingOnly = []string{"brought", "clear-hang", "clear-refuses", "compare", "drain", "engine-", "events", "exact-", "exclude", "hold-", "hooks", "hygiene", "identity", "include", "init",
+	"kill-daemon", "kill-promote", "kill-sync", "list", "log", "names", "pager-place", "policy-", "pr.", "push-", "recipe", "refs-deleted", "rescue", "review", "rewritten", "scan", "second-worktree", "settings-tree", "several", "sha256", "sign.", "snapshot", "state-of-affairs", "status-", "submodule-diff", "undo", "upto", "user-"}
 
 // again lists the scripts that depend on file owners. An ordinary user runs them in containers, too.
-var again = []string{"again", "attach", "basic", "clear-discards", "home-full", "kill-start", "run", "stop-start", "values", "worktrees"}
+var again = []string{"basic", "clear-discards", "home-full", "stop-start", "worktrees"}
 
 // isLanding reports whether a script is about landing.
 func isLanding(file string) bool {
@@ -74,6 +76,7 @@ func isLanding(file string) bool {
 // TestScriptInContainers runs the general scripts once more, with the user's settings asking for prisons.Containers().
 func TestScriptInContainers(t *testing.T) {
 	needDocker(t)
+	t.Parallel()
 	files := slices.DeleteFunc(scripts(t), func(file string) bool {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		return slices.Contains(elsewhere, name) || isLanding(file) || os.Geteuid() != 0 && !slices.Contains(again, name)
@@ -84,11 +87,13 @@ func TestScriptInContainers(t *testing.T) {
 
 // TestOtherEngines runs the lifecycle with other runtimes and engines than Docker's default.
 func TestOtherEngines(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, host, runtime, config string }{
 		{"runsc", os.Getenv("AIRLOCK_TEST_RUNSC"), "runsc", "\truntime = runsc\n"},
 		{"podman", cmp.Or(os.Getenv("AIRLOCK_TEST_PODMAN"), "unix:///run/podman/podman.sock"), "runc", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			prisontest.Need(t, c.name, usable(t, c.host, c.runtime))
 			config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n" + c.config
 			prepare := withImage(setup(t, config))

@@ -54,6 +54,7 @@ func TestEngine(t *testing.T) {
 	prisontest.Need(t, "docker", err)
 	owner, err := remapped()
 	prisontest.Need(t, "rootless", err)
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script/engine", Cmds: scriptCommands, Condition: condition,
 		Setup: func(env *testscript.Env) error {
 			if err := withImage(setup(t))(env); err != nil {

@@ -6,6 +6,9 @@ import (
 	"go/token"
 	"os"
 	"path"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -82,5 +85,30 @@ func TestFunctionLength(t *testing.T) {
 	}
 	if long != len(tables) {
 		t.Errorf("%d of %d tables are long", long, len(tables))
+	}
+}
+
+// TestReadingTheCode checks that the documentation of the program names each command and each folder below internal.
+func TestReadingTheCode(t *testing.T) {
+	var text string
+	var wanted []string
+	for _, f := range sources(t) {
+		if f.folder() == command {
+			text += f.Doc.Text()
+		}
+		wanted = append(wanted, commandsIn(f)...)
+		if room, ok := strings.CutPrefix(f.folder(), commandsRoom+"/"); ok {
+			wanted = append(wanted, room)
+		} else if room, ok := strings.CutPrefix(f.folder(), command+"/internal/"); ok {
+			wanted = append(wanted, "internal/"+room)
+		}
+	}
+	_, text, _ = strings.Cut(text, "# Reading the code")
+	text, _, _ = strings.Cut(text, "# Settings")
+	slices.Sort(wanted)
+	for _, name := range slices.Compact(wanted) {
+		if !regexp.MustCompile(`(^|[^/\w])` + name + `([^/\w]|$)`).MatchString(text) {
+			t.Errorf("doc.go does not name %s", name)
+		}
 	}
 }

@@ -54,9 +54,9 @@ var rooms = map[string][]string{
 	sessionRoom:     {agentsRoom, inboundRoom, prisonsRoom, environmentRoom, networkRoom, "gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "snapshot", "prison", "prison/egress/control", "prison/egress/ledger", "prison/recipe", "promote"},
 	prisonsRoom:     {environmentRoom, networkRoom, "gitops", "gitops/inner", "gitops/quarantine", "identity", "snapshot", "prison", "promote"},
 	inboundRoom:     {prisonsRoom, environmentRoom, "gitops", "gitops/ignore", "gitops/inner", "snapshot", "promote"},
-	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "snapshot", "prison", "promote", "promote/record", "promote/record/store"},
+	checkpointsRoom: {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "snapshot", "prison", "promote", "promote/record"},
 	programsRoom:    {prisonsRoom, environmentRoom, "gitops", "prison", "promote", "promote/record"},
-	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
+	runsRoom:        {prisonsRoom, environmentRoom, "gitops", "gitops/killpoint", "identity", "prison", "prison/egress/control", "prison/egress/ledger", "promote", "promote/record", "promote/record/store", "snapshot"},
 	pushgateRoom:    {environmentRoom, sessionRoom, "gitops", "identity", "promote"},
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
@@ -80,7 +80,8 @@ var rooms = map[string][]string{
 	"promote": {"gitops", "gitops/ignore", "gitops/inner", "gitops/land", "gitops/quarantine", "identity", "gitops/bounded", "promote/policy/pathname", "promote/record"},
 
 	"gitops/bounded":    nil,
-	"gitops/land":       {"gitops", "gitops/quarantine"},
+	"gitops/killpoint":  nil,
+	"gitops/land":       {"gitops", "gitops/killpoint", "gitops/quarantine"},
 	"gitops/ignore":     {"gitops"},
 	"gitops/inner":      {"gitops", "gitops/ignore"},
 	"gitops/quarantine": {"gitops", "gitops/ignore", "gitops/inner"},
@@ -88,8 +89,8 @@ var rooms = map[string][]string{
 	"prison/recipe":     {"prison", "gitops/bounded"}, // it parses files of commits
 
 	"promote/policy/pathname": {"gitops"},
-	"promote/record/store":    {"gitops", "gitops/quarantine", "promote/record"},
-	"promote/record/replay":   {"gitops", "gitops/inner", "gitops/quarantine", "promote/record", "promote/record/store"},
+	"promote/record/store":    {"gitops", "gitops/killpoint", "gitops/quarantine", "promote/record"},
+	"promote/record/replay":   {"gitops", "gitops/killpoint", "gitops/inner", "gitops/quarantine", "promote/record", "promote/record/store"},
 	"promote/record":          {"gitops", "gitops/bounded", "prison/egress/control"}, // the form of records, also for packages outside of promote
 
 	"prison/egress/control":   {"prison"},
@@ -115,8 +116,8 @@ var doors = map[string][]string{
 	"os/exec":                           {"gitops", "gitops/gitopstest", "gitops/land", "prison/egress/credential/secret", "prison/native/walls", "prison/prisontest", "prison/prisontest/internet", "prison/prisontest/internet/registries", pushgateRoom, sessionRoom, uiRoom},
 	"net":                               {"scripts/fake-model", checkpointsRoom + "/resident", "prison/docker/inside", "prison/egress", "prison/egress/authority", "prison/egress/upstream", "prison/prisontest", "prison/prisontest/internet", "prison/selftest", "scripts/netload"},
 	"net/":                              nil,
-	"net/http":                          {"scripts/fake-model", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
-	"net/http/httputil":                 {"prison/egress", "prison/prisontest/internet"},
+	"net/http":                          {"scripts/fake-model", "scripts/netload", "prison/egress", "prison/egress/credential", "prison/egress/upstream", "prison/prisontest/internet", "prison/prisontest/internet/registries"},
+	"net/http/httputil":                 {"prison/egress", "scripts/netload", "prison/prisontest/internet"},
 	"net/netip":                         {"prison/egress", "prison/prisontest", "prison/prisontest/internet", "prison/selftest"},
 	"net/url":                           {"prison/docker/dialect", "prison/egress/credential", "prison/egress/upstream"},
 	"plugin":                            nil,
@@ -399,6 +400,10 @@ func TestFileLength(t *testing.T) {
 
 // TestOtherSystems checks that all code, including tests, compiles for other systems, except files with "_linux" in their names.
 func TestOtherSystems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiling everything takes long (scripts/test --everywhere)")
+	}
+	t.Parallel()
 	cmd := exec.Command("go", "vet", "./...")
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
@@ -410,6 +415,7 @@ func TestOtherSystems(t *testing.T) {
 // TestRolesBegin checks that the roles of a native prison, which take over in an init function, are initialised before the slowest
 // packages. Three such processes start one after the other before a prison is running.
 func TestRolesBegin(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "git-airlock")
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "urfave_cli_no_docs", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

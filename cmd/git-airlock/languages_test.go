@@ -27,6 +27,7 @@ func TestLanguages(t *testing.T) {
 	if !brief && !prisontest.Required("languages") {
 		t.Skip("images with toolchains take minutes to build (scripts/try-languages)")
 	}
+	t.Parallel()
 	config := "[airlock]\n\tbackend = docker\n"
 	if network := os.Getenv("AIRLOCK_TEST_BUILD_NETWORK"); network != "" {
 		config += "\tbuildNetwork = " + network + "\n"

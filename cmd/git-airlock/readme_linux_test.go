@@ -70,7 +70,7 @@ func uncommented(command string) string {
 // coveredBy maps examples that need more setup than the README shows to the test that covers them: a file, and a text in it.
 var coveredBy = map[string][2]string{
 	"scripts/demo": {"../../.ci/run", "scripts/demo --yes </dev/null"},
-	"scripts/test": {"../../.ci/run", "scripts/test </dev/null"},
+	"scripts/test": {"../../.ci/run", "scripts/test --everywhere </dev/null"},
 	"git airlock run claude -p 'Write a price list, and commit it.'": {"testdata/script/network-credentials.txtar", "git airlock run claude -p 'Write a price list, and commit it.'"},
 	"scripts/install":             {"testdata/install/install.txtar", "$TOP/scripts/install --program $PROGRAM\n"},
 	"scripts/install --uninstall": {"testdata/install/install.txtar", "scripts/install --uninstall"},
@@ -112,6 +112,7 @@ type reader struct {
 func TestReadme(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "bash", "zsh")
+	t.Parallel()
 	topics, err := filepath.Glob("internal/manual/topics/*.md")
 	if err != nil || len(topics) == 0 {
 		t.Fatal("no topics", err)

@@ -29,14 +29,21 @@ var costly = []string{"cargo", "java"}
 // TestClients lets real programs fetch from stand-ins of the hosts that a set of rules opens. A script's name begins with its program.
 func TestClients(t *testing.T) {
 	needNative(t)
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 && givenWorld() == "" {
 		t.Skip("only root can make a network beside this one")
 	}
 	prisontest.Need(t, "network", needTUN())
+	parallel := func(t *testing.T) {
+		if givenWorld() == "" { // all scripts would change it
+			t.Parallel()
+		}
+	}
+	parallel(t)
 	for _, file := range scriptsIn(t, "clients") {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		program, _, _ := strings.Cut(name, "_")
 		t.Run(name, func(t *testing.T) {
+			parallel(t)
 			feature := "clients"
 			if slices.Contains(costly, program) {
 				feature = program

@@ -84,7 +84,7 @@ func topOf(ts *testscript.TestScript) string {
 
 // commonDir returns the repository's common git directory.
 func commonDir(ts *testscript.TestScript) string {
-	return strings.TrimSuffix(gitOutput(ts, false, "", "rev-parse", "--path-format=absolute", "--git-common-dir"), "\n")
+	return strings.TrimSuffix(gitOutput(ts, "", "rev-parse", "--path-format=absolute", "--git-common-dir"), "\n")
 }
 
 // excludeOf returns the content of the user's exclude file.
@@ -96,8 +96,8 @@ func excludeOf(ts *testscript.TestScript) string {
 func cmdNoAirlock(ts *testscript.TestScript, neg bool, args []string) {
 	usage(ts, neg || len(args) != 0, "noairlock")
 	top := topOf(ts)
-	for _, trace := range traces(ts, top) {
-		ts.Fatalf("left behind: %s", trace)
+	if left := traces(ts, top); len(left) > 0 {
+		ts.Fatalf("left behind: %s", strings.Join(left, "\n"))
 	}
 	if wrong := mismatch(statusDocument(ts), []string{"state", "none", "version", "1"}); wrong != "" {
 		ts.Fatalf("status: %s", wrong)
@@ -162,7 +162,8 @@ func processesAndMounts(ts *testscript.TestScript, top, state string) (found []s
 		ts.Check(err)
 		for _, dir := range dirs {
 			if why := holds(ts, dir, top, state); why != "" {
-				found = append(found, fmt.Sprintf("%s (%q): %s", dir, readOr(dir+"/cmdline", ""), why))
+				stat, groups := readOr(dir+"/stat", ""), readOr(dir+"/cgroup", "")
+				found = append(found, fmt.Sprintf("%s (%q): %s: %s %s", dir, readOr(dir+"/cmdline", ""), why, stat, groups))
 			}
 		}
 		if len(found) == 0 || time.Now().After(end) {

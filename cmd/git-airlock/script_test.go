@@ -66,12 +66,23 @@ func forRoot(t *testing.T, file string) bool {
 	return bytes.Contains(content, []byte("root]"))
 }
 
+// anyPlace lists the scripts about the command line, the history of the branch, and the records of runs. They are the same for all users and
+// backends: the first run, in a native prison, is enough. The others in testdata/script depend on uids, file owners, namespaces or the network.
+var anyPlace = []string{"called", "colours", "config", "doctor-recovers", "dry-run", "errors", "help", "interrupt", "limits", "moved", "net-rules", "none", "partial", "progress",
+	"reasons", "replay", "report", "runs", "runs-kill", "selftest", "sync", "usage", "watch"}
+
+// inAnyPlace reports whether one run of a script is enough: it is about landing or in anyPlace, and no part of it is only for root.
+func inAnyPlace(t *testing.T, file string) bool {
+	return (isLanding(file) || slices.Contains(anyPlace, strings.TrimSuffix(filepath.Base(file), ".txtar"))) && !forRoot(t, file)
+}
+
 // TestScript runs the scripts, each in its own environment. The second run leaves out scripts that do not depend on the user.
 func TestScript(t *testing.T) {
 	needNative(t)
+	t.Parallel()
 	files := scripts(t)
 	if onceMore() {
-		files = slices.DeleteFunc(files, func(file string) bool { return isLanding(file) && !forRoot(t, file) })
+		files = slices.DeleteFunc(files, func(file string) bool { return inAnyPlace(t, file) })
 	}
 	testscript.Run(t, testscript.Params{Files: files, Setup: setup(t), Cmds: scriptCommands, Condition: condition,
 		RequireUniqueNames: true, UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != ""})

@@ -20,6 +20,7 @@ var personal = []string{"bare-worktree.txtar", "filters.txtar", "linked-worktree
 // testdata/lifecycle.txtar.
 func TestShapes(t *testing.T) {
 	needNative(t)
+	t.Parallel()
 	lifecycle, err := txtar.ParseFile("testdata/lifecycle.txtar")
 	if err != nil {
 		t.Fatal(err)

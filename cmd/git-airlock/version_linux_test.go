@@ -10,6 +10,7 @@ import (
 
 // TestVersion builds the program as a newcomer does: in a clone, where Go records the commit, and in sources without a repository.
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	clone := filepath.Join(t.TempDir(), "git-airlock")
 	copySources(t, clone)
 	git := func(args ...string) string {

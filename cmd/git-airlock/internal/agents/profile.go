@@ -81,7 +81,8 @@ var profiles = []Profile{
 		Interactive: []string{"--dangerously-bypass-approvals-and-sandbox"},
 		Headless:    []string{"exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"},
 		Files: []File{
-			{Path: ".codex/config.toml", Content: "check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\n\n" +
+			// Its interface would start a server in the background, which needs ps. An image may have none.
+			{Path: ".codex/config.toml", Content: "check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[features]\nplugins = false\ndaemon_auto_start = false\n\n" +
 				"[projects.\"/workspace\"]\ntrust_level = \"trusted\"\n"},
 			// Its interface reads a login from this file alone.
 			{Path: ".codex/auth.json", Key: "CODEX_API_KEY", Needs: true, Content: `{"auth_mode":"apikey","OPENAI_API_KEY":"` + keyMark + `"}` + "\n"},
@@ -110,7 +111,7 @@ var profiles = []Profile{
 		Get: npm("gemini"),
 	},
 	{
-		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "*.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"},
+		Name: "copilot", Program: "copilot", Allow: []string{"api.github.com", "**.githubcopilot.com"}, Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"},
 		Env:      []string{"COPILOT_ALLOW_ALL=true", "COPILOT_AUTO_UPDATE=false"},
 		Headless: []string{"--allow-all-tools", "--allow-all-paths"}, Ask: []string{"-p"},
 		Files: []File{{Path: ".copilot/copilot-instructions.md", Content: place}},
@@ -150,6 +151,11 @@ var profiles = []Profile{
 		Interactive: []string{"--yes-always"}, Headless: []string{"--yes-always"}, Ask: []string{"--message"},
 		Get: "pipx install aider-chat", Untried: true,
 	},
+}
+
+// TakesFrom reports whether the agent takes a key from one of some variables.
+func (p Profile) TakesFrom(variables []string) bool {
+	return slices.ContainsFunc(variables, func(v string) bool { return slices.Contains(p.Keys, v) })
 }
 
 // Known returns the profiles that ship with the program.

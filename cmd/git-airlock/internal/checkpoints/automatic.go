@@ -7,7 +7,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/checkpoints/resident"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -37,7 +36,7 @@ func (k Keeper) mode() (string, error) {
 	case modeRuns, modeCommands, modeOff:
 		return value, nil
 	default:
-		return "", &promote.SettingError{Key: key, Value: value, Want: "runs, commands or off"}
+		return "", &gitops.SettingError{Key: key, Value: value, Want: "runs, commands or off"}
 	}
 }
 

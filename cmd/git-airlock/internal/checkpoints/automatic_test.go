@@ -1,9 +1,14 @@
 package checkpoints
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
+	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 )
 
 // TestTextHasNoSecret checks the text of checkpoints, which the daemon's log gets too if there is none.
@@ -17,5 +22,20 @@ func TestTextHasNoSecret(t *testing.T) {
 	}
 	if got := text("after", nil); got != "after" {
 		t.Error(got)
+	}
+}
+
+// TestAdviseOnUnreadableFiles checks that a message stays short, whatever the names of files are, and that its hint takes any name.
+func TestAdviseOnUnreadableFiles(t *testing.T) {
+	for path, hint := range map[string]string{
+		"-R":                        "git airlock visit -- chmod u+rwX -- -R",
+		"a b":                       "git airlock visit -- chmod u+rwX -- 'a b'",
+		strings.Repeat("d/", 9_000): "git airlock visit",
+	} {
+		err := advise(&checkpoint.Unreadable{Paths: []string{path}, Reason: "permission denied", Count: 1})
+		refused, ok := errors.AsType[*environment.Advised](err)
+		if !ok || !slices.Equal(refused.Next, []string{hint}) || len(err.Error()) > 500 {
+			t.Errorf("%.20q: %.200v, %+v", path, err, refused)
+		}
 	}
 }

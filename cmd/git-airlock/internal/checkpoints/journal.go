@@ -2,7 +2,6 @@ package checkpoints
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,8 +10,8 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
@@ -57,11 +56,7 @@ func (k Keeper) journalFile() string {
 
 // write writes the journal durably.
 func (k Keeper) write(j journal) error {
-	content, err := json.Marshal(j)
-	if err != nil {
-		return err
-	}
-	return gitops.WriteFile(k.journalFile(), content, 0o600)
+	return gitops.WriteJSON(k.journalFile(), j)
 }
 
 // finished removes the journal.
@@ -122,16 +117,13 @@ func (k Keeper) Finish(ctx context.Context) error {
 }
 
 func (k Keeper) finish(ctx context.Context) error {
-	content, err := os.ReadFile(k.journalFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	var j journal
-	if err == nil {
-		err = json.Unmarshal(content, &j)
-	}
+	found, err := gitops.ReadJSON(k.journalFile(), &j)
 	if err != nil {
 		return fmt.Errorf("read the journal: %w", err)
+	}
+	if !found {
+		return nil
 	}
 	if k.Prisons.Store.WorkspaceGone(k.Record) {
 		return k.finished()
@@ -167,7 +159,7 @@ func (k Keeper) again(w still, s *checkpoint.Store, c *files.Client, j journal) 
 	if err != nil {
 		return err
 	}
-	store.StopAt("restore-again")
+	killpoint.Reach("restore-again")
 	if err := k.act(w, s, c, plan, j); err != nil {
 		return err
 	}

@@ -84,12 +84,21 @@ func (k Keeper) through(ctx context.Context, open func() (prisons.Files, error),
 	})
 }
 
+// opening returns the command that lets the agent read a file again. No command takes a path above the kernel's limit.
+func opening(path string) string {
+	const most = 4095
+	if len(path) > most {
+		return "git airlock visit"
+	}
+	return "git airlock visit -- chmod u+rwX -- " + gitops.Pasteable(path)
+}
+
 // advise adds the next commands to an error.
 func advise(err error) error {
 	refused := new(checkpoint.Unreadable)
 	switch {
 	case errors.As(err, &refused):
-		return environment.Advise(err, "git airlock visit -- chmod u+rwX "+gitops.Pasteable(refused.Paths[0]))
+		return environment.Advise(err, opening(refused.Paths[0]))
 	case errors.Is(err, checkpoint.ErrTooLarge):
 		return environment.Advise(err, "git config airlock.checkpoint.max 8g")
 	case errors.Is(err, checkpoint.ErrNoCheckpoint):

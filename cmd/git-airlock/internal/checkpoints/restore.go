@@ -8,9 +8,9 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/prisons"
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote"
-	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint"
 	"github.com/git-airlock/git-airlock/snapshot/checkpoint/files"
 )
@@ -38,7 +38,7 @@ func (k Keeper) Restore(ctx context.Context, o Restore) (before checkpoint.Check
 		return before, err
 	}
 	return before, k.still(ctx, runs, o.Number, func(w still) error {
-		store.StopAt("restore-frozen")
+		killpoint.Reach("restore-frozen")
 		return k.through(w.ctx, w.open, func(s *checkpoint.Store, c *files.Client) error {
 			plan, err := k.plan(ctx, s, c, o)
 			if err != nil {
@@ -78,11 +78,11 @@ func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpo
 	if err := k.write(j); err != nil {
 		return errors.Join(err, plan.Cancel(c))
 	}
-	store.StopAt("restore-changing")
+	killpoint.Reach("restore-changing")
 	*w.half = true
-	plan.Step = func(n int) { store.StopAt(fmt.Sprintf("restore-write-%d", n)) }
+	plan.Step = func(n int) { killpoint.Reach(fmt.Sprintf("restore-write-%d", n)) }
 	done, err := s.Restore(w.ctx, c, plan)
-	store.StopAt("restore-done")
+	killpoint.Reach("restore-done")
 	*w.half = err != nil && !errors.Is(err, checkpoint.ErrDiffers)
 	for _, failed := range done.Failed {
 		k.Prisons.Report.Say("not restored: %s", failed)
@@ -91,7 +91,7 @@ func (k Keeper) act(w still, s *checkpoint.Store, c *files.Client, plan *checkpo
 	if err = errors.Join(err, k.write(j)); err != nil {
 		return environment.Advise(err, fmt.Sprintf("git airlock checkpoint restore %d  # the state before", j.Before))
 	}
-	store.StopAt("restore-restored")
+	killpoint.Reach("restore-restored")
 	k.note("checkpoint %d was restored", j.To)
 	return k.trim(s)
 }
@@ -105,11 +105,11 @@ type still struct {
 }
 
 func (w still) hold() error {
-	store.StopAt("restore-planned")
+	killpoint.Reach("restore-planned")
 	if w.frozen == nil {
 		return nil
 	}
-	defer store.StopAt("restore-held")
+	defer killpoint.Reach("restore-held")
 	return w.frozen.Hold()
 }
 
@@ -131,7 +131,7 @@ func (k Keeper) still(ctx context.Context, runs bool, number int, act func(still
 		return errors.Join(err, w.leave())
 	}
 	thawed := w.thaw()
-	store.StopAt("restore-thawed")
+	killpoint.Reach("restore-thawed")
 	if thawed == nil {
 		thawed = k.finished()
 	}

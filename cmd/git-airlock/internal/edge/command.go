@@ -2,7 +2,6 @@ package edge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -177,8 +176,7 @@ func Inside(c *cli.Context) []string {
 
 // asUsageError converts an error about an impossible request to a usage error, unless the error has its own hints.
 func asUsageError(err error) error {
-	var request *session.RequestError
-	if errors.As(err, &request) && !is[*environment.Advised](err) && !is[ownFailure](err) {
+	if is[*session.RequestError](err) && !is[*environment.Advised](err) && !is[ownFailure](err) {
 		return ui.Usagef("%s", err)
 	}
 	return err

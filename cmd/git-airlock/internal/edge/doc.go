@@ -11,13 +11,13 @@ To add a command, write internal/command/ROOM/NAME.go with one function, and add
 				engine := s.Engine(r)
 				defer engine.Close()
 				list, err := judgement.List(c.Context, engine) // no printing in there
-				return errors.Join(err, edge.Show(c.Context, s, "review", true, func(out io.Writer, p ui.Paint) error { return print(out, p, list) }))
+				return errors.Join(err, edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error { return print(out, p, list) }))
 			}),
 		}, edge.Takes{Most: 1})
 	}
 
 A new room has a doc.go with Commands, a line in main.go and a row in the import table of house_test.go. [Takes] bounds what may
-follow the options, [InRepository] and [OnAirlock] open the repository, [Show] prints through the pager, and [Subcommand] makes
+follow the options, [InRepository] and [OnAirlock] open the repository, [Show] prints through the pager, [Print] a document or text, and [Subcommand] makes
 commands below a command. An error decides the exit status, see [ExitStatus]; [Shown] marks an error that the output has shown.
 */
 package edge

@@ -17,10 +17,8 @@ import (
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/recipe"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/daemon"
 	"github.com/git-airlock/git-airlock/promote/teams"
-	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
 // childStatus is the exit status of the command that visit or run ran.
@@ -88,7 +86,7 @@ func ExitStatus(err error) int {
 		return 127
 	case is[ownFailure](err):
 		return 125
-	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*promote.SettingError](err), is[*scan.SettingError](err),
+	case is[*ui.UsageError](err), is[*session.RequestError](err), is[*gitops.SettingError](err),
 		is[*teams.PolicyError](err), is[recipe.Errors](err), is[*network.RuleError](err):
 		return 2
 	case is[*environment.Refusal](err), is[*daemon.BusyError](err):
@@ -103,17 +101,16 @@ func ExitStatus(err error) int {
 
 // is reports whether err is an error of type T, or was caused by one.
 func is[T error](err error) bool {
-	var target T
-	return errors.As(err, &target)
+	_, ok := errors.AsType[T](err)
+	return ok
 }
 
 // report prints an error, unless the user has seen it already, and returns the exit status.
 func report(w io.Writer, err error) int {
-	var broken *prisons.BrokenPromise
 	if err == nil || is[*childStatus](err) || is[shown](err) {
 		return ExitStatus(err)
 	}
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*prisons.BrokenPromise](err); ok {
 		PrintReport(w, false, broken.Report)
 	}
 	for _, line := range linesOf(err) {
@@ -144,16 +141,14 @@ func orWriteError(err error) error {
 // GitSaid marks an error message of git about the user's arguments. Its lines are kept, because no agent wrote them.
 func GitSaid(err error) error { return gitSaid{err} }
 
-// gitSaid is an error message of git about the user's arguments. Its lines are kept, because no agent wrote them.
+// gitSaid is the mark of [GitSaid].
 type gitSaid struct{ error }
 
 func (e gitSaid) Unwrap() error { return e.error }
 
 // linesOf returns the lines of an error: one line, except for messages of git.
 func linesOf(err error) []string {
-	var said gitSaid
-	var git *gitops.Error
-	if errors.As(err, &said) && errors.As(err, &git) && git.Stderr != "" {
+	if git, ok := errors.AsType[*gitops.Error](err); ok && is[gitSaid](err) && git.Stderr != "" {
 		return append([]string{strings.TrimPrefix(git.Lines[0], "fatal: ")}, git.Lines[1:]...)
 	}
 	if errors.Is(err, context.Canceled) {

@@ -1,9 +1,13 @@
 package edge
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/promote/daemon"
+	"github.com/git-airlock/git-airlock/promote/ledger"
 )
 
 // TestSplitCommand checks that words of a task or of the agent's command are not taken for commands of this program.
@@ -34,6 +38,20 @@ func TestToolWithoutValue(t *testing.T) {
 	} {
 		if got := withoutValue(strings.Fields(line)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
+// TestErrorsThatKnowWhatIsNext checks that the commands come from the error itself, however far below it is.
+func TestErrorsThatKnowWhatIsNext(t *testing.T) {
+	for hint, err := range map[string]error{
+		"git airlock promote": &ledger.TwiceError{Inner: "a", Outer: "b"},
+		"git airlock status":  &daemon.BusyError{},
+	} {
+		var out strings.Builder
+		report(&out, fmt.Errorf("promote: %w", err))
+		if !strings.Contains(out.String(), "hint: "+hint+"\n") {
+			t.Errorf("%s: %s", hint, out.String())
 		}
 	}
 }

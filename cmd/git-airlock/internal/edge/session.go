@@ -1,11 +1,12 @@
 package edge
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,8 +62,7 @@ func WithAirlock(c *cli.Context, s *session.Session, act func(*cli.Context, *ses
 		return err
 	}
 	err = act(c, s, r)
-	var ended *childStatus
-	if err == nil || errors.As(err, &ended) || is[shown](err) || c.Err() != nil {
+	if err == nil || is[*childStatus](err) || is[shown](err) || c.Err() != nil {
 		return err
 	}
 	if _, gone := s.Current(r); errors.Is(gone, session.ErrCleared) {
@@ -77,13 +77,39 @@ func Checkpoints(s *session.Session, r airlock.Record) checkpoints.Keeper {
 }
 
 // Show prints the output of a command, with colours if git would use them, and on a terminal through git's pager if pages is true.
-func Show(ctx context.Context, s *session.Session, command string, pages bool, print func(out io.Writer, p ui.Paint) error) error {
-	return ui.Paging{Config: s.Config, Command: command, Pages: pages, Git: s.Repo.Pager}.Show(ctx, print)
+func Show(c *cli.Context, s *session.Session, pages bool, print func(out io.Writer, p ui.Paint) error) error {
+	return paging(c, s, pages).Show(c.Context, print)
+}
+
+// paging returns how the output of a command is paged. The setting of a subcommand is that of the command above it.
+func paging(c *cli.Context, s *session.Session, pages bool) ui.Paging {
+	command, _, _ := strings.Cut(CommandName(c), " ")
+	return ui.Paging{Config: s.Config, Command: command, Pages: pages, Git: s.Repo.Pager, Dir: s.Repo.Top}
+}
+
+// Print prints the document of a command with --json, and otherwise shows what text prints, as [Show] does.
+func Print(c *cli.Context, s *session.Session, pages bool, document any, text func(out io.Writer, p ui.Paint) error) error {
+	if c.Bool(JSONFlag.Name) {
+		return ui.PrintJSON(c.App.Writer, document)
+	}
+	return Show(c, s, pages, text)
+}
+
+// Lines returns a function for [Show] that prints a line for each value.
+func Lines[T any](all []T, line func(p ui.Paint, one T) string) func(out io.Writer, p ui.Paint) error {
+	return func(out io.Writer, p ui.Paint) error {
+		for _, one := range all {
+			if _, err := fmt.Fprintln(out, line(p, one)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // ShowWhole is like Show, and reports whether the pager took the output to its end.
-func ShowWhole(ctx context.Context, s *session.Session, command string, print func(out io.Writer, p ui.Paint) error) (bool, error) {
-	return ui.Paging{Config: s.Config, Command: command, Pages: true, Git: s.Repo.Pager}.ShowWhole(ctx, print)
+func ShowWhole(c *cli.Context, s *session.Session, print func(out io.Writer, p ui.Paint) error) (bool, error) {
+	return paging(c, s, true).ShowWhole(c.Context, print)
 }
 
 // Painted returns the colours for standard output.

@@ -73,8 +73,7 @@ func (s Setup) noConsent(wishes []string) error {
 // consent to it, the setup is empty. With insist, missing consent is an error, because the caller needs a setup.
 func (b Builder) Obey(ctx context.Context, tree gitops.OID, insist bool) (Setup, error) {
 	s, err := b.Read(ctx, tree)
-	var wrong recipe.Errors
-	if errors.As(err, &wrong) && wrong[0].File == recipe.DevcontainerName {
+	if wrong, ok := errors.AsType[recipe.Errors](err); ok && wrong[0].File == recipe.DevcontainerName {
 		b.Report.Say("%s is not used: %s", recipe.DevcontainerName, err)
 		return Setup{}, nil
 	}

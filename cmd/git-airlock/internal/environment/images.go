@@ -105,8 +105,7 @@ func (b Builder) fetchBases(ctx context.Context, dockerfile []byte) error {
 
 // noBase returns the error for a base image that cannot be downloaded, with the next commands.
 func noBase(ref string, err error) error {
-	var lacking *prison.Unavailable
-	if errors.As(err, &lacking) && len(lacking.Mend) == 0 {
+	if lacking, ok := errors.AsType[*prison.Unavailable](err); ok && len(lacking.Mend) == 0 {
 		return Advise(err, "docker pull "+gitops.Pasteable(ref)+"  # if it needs a login",
 			"git airlock start --backend native  # with this machine's own tools")
 	}

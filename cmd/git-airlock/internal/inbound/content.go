@@ -6,7 +6,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/gitops/ignore"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
@@ -31,7 +30,7 @@ func Excluded(ctx context.Context, repo *gitops.Repository, config gitops.Config
 	}
 	out, wrong, ok := ignore.ParseAll(lines)
 	if !ok {
-		return nil, &promote.SettingError{Key: ExcludeKey, Value: wrong, Want: "a pattern as in gitignore(5)"}
+		return nil, &gitops.SettingError{Key: ExcludeKey, Value: wrong, Want: "a pattern as in gitignore(5)"}
 	}
 	return out, nil
 }

@@ -2,10 +2,6 @@
 package launched
 
 import (
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -27,23 +23,13 @@ type Note struct {
 
 // Read returns the note in the host state of an airlock. Without a note, ok is false.
 func Read(dir string) (n Note, ok bool, err error) {
-	content, err := os.ReadFile(filepath.Join(dir, fileName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return n, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(content, &n)
-	}
-	return n, err == nil, err
+	ok, err = gitops.ReadJSON(filepath.Join(dir, fileName), &n)
+	return n, ok, err
 }
 
 // Write replaces the note.
 func (n Note) Write(dir string) error {
-	content, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	return gitops.WriteFile(filepath.Join(dir, fileName), content, 0o600)
+	return gitops.WriteJSON(filepath.Join(dir, fileName), n)
 }
 
 // Resize notes the present size of the terminal, if there is a note and a size.

@@ -21,7 +21,7 @@ func Begin(dir string, rules control.Rules, secrets []secret.Secret, now time.Ti
 		return rules, err
 	}
 	kept := func(of []control.Rule) []control.Rule {
-		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || !Holds(r, now) })
+		return slices.DeleteFunc(slices.Clone(of), func(r control.Rule) bool { return r.Source != Live || !InForce(r, now) })
 	}
 	rules.Allow = append(rules.Allow, kept(before.Allow)...)
 	rules.Deny = append(rules.Deny, kept(before.Deny)...)
@@ -72,7 +72,7 @@ const (
 func JudgesRequests(rules control.Rules, now time.Time) bool {
 	return len(rules.Credentials) > 0 || slices.ContainsFunc(slices.Concat(rules.Allow, rules.Deny), func(r control.Rule) bool {
 		parsed, err := egress.ParseRule(r.Text)
-		return err == nil && Holds(r, now) && parsed.Requests()
+		return err == nil && InForce(r, now) && parsed.Requests()
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/credential/secret"
 	"github.com/git-airlock/git-airlock/prison/egress/sets"
 	"github.com/git-airlock/git-airlock/prison/egress/upstream"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/teams"
 	"github.com/git-airlock/git-airlock/words"
@@ -36,7 +35,7 @@ type Options struct {
 // people know. Its generation is 0.
 func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config, o Options) (control.Rules, error) {
 	rules := control.Rules{V: control.Version}
-	settings, err := repo.Settings(ctx)
+	settings, err := networkSettings(ctx, repo, config)
 	if err != nil {
 		return rules, err
 	}
@@ -45,7 +44,7 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	}
 	learn, err := config.Bool(LearnKey, false)
 	if err != nil {
-		return rules, &promote.SettingError{Key: LearnKey, Value: config.String(LearnKey, ""), Want: "a boolean"}
+		return rules, &gitops.SettingError{Key: LearnKey, Value: config.String(LearnKey, ""), Want: "a boolean"}
 	}
 	rules.Learn = learn
 	if rules.Allow, err = ofSettings(repo, settings, AllowKey); err != nil {
@@ -83,6 +82,18 @@ func Compile(ctx context.Context, repo *gitops.Repository, config gitops.Config,
 	return rules, nil
 }
 
+// networkSettings reads the settings of the network with their files. Without any, no git program has to read the configuration again.
+func networkSettings(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]gitops.Setting, error) {
+	some := config.Has(AllowKey) || config.Has(DenyKey) || config.Has(UpstreamKey)
+	for key := range config.All() {
+		some = some || strings.HasPrefix(key, CredentialKey)
+	}
+	if !some {
+		return nil, nil
+	}
+	return repo.Settings(ctx)
+}
+
 // readUpstream reads the proxy that all connections of a network go through. It returns the URL without the password.
 func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, password string, err error) {
 	for _, s := range inForce(settings, UpstreamKey) {
@@ -99,7 +110,7 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 			if !some {
 				scheme = "..." // it may have a password
 			}
-			return "", "", &promote.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "http, https or socks5h, with host and port: " + err.Error()}
+			return "", "", &gitops.SettingError{Key: UpstreamKey, Value: clip(scheme + "://..."), Want: "http, https or socks5h, with host and port: " + err.Error()}
 		}
 		proxy, password = p.String(), secret
 	}
@@ -108,7 +119,10 @@ func readUpstream(repo *gitops.Repository, settings []gitops.Setting) (proxy, pa
 
 // ProxyPassword returns the password of the proxy in the settings, as a value for the network. There is none for a proxy that has
 // none.
-func ProxyPassword(ctx context.Context, repo *gitops.Repository) ([]secret.Secret, error) {
+func ProxyPassword(ctx context.Context, repo *gitops.Repository, config gitops.Config) ([]secret.Secret, error) {
+	if !config.Has(UpstreamKey) {
+		return nil, nil
+	}
 	settings, err := repo.Settings(ctx)
 	if err != nil {
 		return nil, err
@@ -167,8 +181,8 @@ func inTree(repo *gitops.Repository, file string) bool {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(repo.Top, file)
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real
+	if resolved, err := filepath.EvalSymlinks(file); err == nil {
+		file = resolved
 	}
 	return within(file, repo.Top) && !within(file, repo.CommonDir) && !within(file, repo.GitDir)
 }

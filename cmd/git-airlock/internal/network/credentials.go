@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/hostenv"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
@@ -69,9 +70,13 @@ func credentials(repo *gitops.Repository, settings []gitops.Setting, keys []stri
 	}
 	for _, key := range keys {
 		s, known := serviceOf(func(s service) bool { return s.variable == key })
-		named := slices.ContainsFunc(drafts, func(d draft) bool { return d.name == s.name || slices.Contains(d.places(), key) })
-		if known && !named {
+		i := slices.IndexFunc(drafts, func(d draft) bool { return d.name == s.name || slices.Contains(d.places(), key) })
+		switch {
+		case !known:
+		case i < 0:
 			drafts = append(drafts, draft{service: s, source: "env:" + key})
+		case drafts[i].source == "" && drafts[i].name == s.name: // other settings alone, such as a limit
+			drafts[i].source = "env:" + key
 		}
 	}
 	if d, use := login.draft(drafts); use {
@@ -204,6 +209,9 @@ func valueOf(ctx context.Context, c control.Credential, lookup func(name string)
 	var variable string
 	if s.Source, variable, err = secret.Parse(c.Source, host); err != nil {
 		return s, err
+	}
+	if argv := s.Source.Argv; len(argv) > 0 && hostenv.Inside(argv[0]) {
+		return s, fmt.Errorf("%s is in a work tree of the repository, where an agent could replace it", gitops.Text(clip(argv[0])))
 	}
 	if variable != "" {
 		s.Value, _ = lookup(variable)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/prison/egress"
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 )
 
@@ -39,6 +40,9 @@ func TestCredentialSettings(t *testing.T) {
 	if got := HostsOf(all[1]); got != "a.test, *.b.test" {
 		t.Error(got)
 	}
+	if all, err := credentials(nil, settingsOf("codex.limit=5"), []string{"CODEX_API_KEY"}, Login{}); err != nil || len(all) != 1 || all[0].Source != "env:CODEX_API_KEY" || all[0].Limit != 5 {
+		t.Errorf("a limit alone: %+v, %v", all, err)
+	}
 	for _, bad := range []string{"own.source=env:A", "own.host=a.test", "openai.colour=x", "openai.limit=0", "openai.mode=plain", "Own.source=x", "openai.format=x", "openai.host=*.com",
 		"openai.host=a.test/x", "openai.header=a b", "openai.env=1", "openai.methods=get", "openai.paths=x"} {
 		lines := []string{bad}
@@ -64,6 +68,19 @@ func TestCredentialSettings(t *testing.T) {
 }
 
 // TestPlaceholders checks that placeholders stay the same for a prison, and that only a credential with a value has one.
+// TestCopilotHosts checks that the credential of copilot is for each server that GitHub names for a plan.
+func TestCopilotHosts(t *testing.T) {
+	s, _ := serviceOf(func(s service) bool { return s.name == "copilot" })
+	for _, host := range []string{"api.github.com", "api.githubcopilot.com", "api.individual.githubcopilot.com", "api.business.githubcopilot.com"} {
+		if !slices.ContainsFunc(s.hosts, func(rule string) bool {
+			r, err := egress.ParseRule(rule)
+			return err == nil && r.Names(host, 443)
+		}) {
+			t.Errorf("the token is not for %s", host)
+		}
+	}
+}
+
 func TestPlaceholders(t *testing.T) {
 	all, err := credentials(nil, settingsOf("openai.source=env:SET", "google.source=env:UNSET", "npm.source=env:SHORT", "github.source=nonsense"), nil, Login{})
 	if err != nil {

@@ -52,5 +52,5 @@ func Warnings(rules []control.Rule) (all []string) {
 // Sets returns the names of the sets of rules that ship with the program.
 func Sets() []string { return sets.Names() }
 
-// Holds reports whether a rule has not ended.
-func Holds(r control.Rule, now time.Time) bool { return r.Until.IsZero() || r.Until.After(now) }
+// InForce reports whether a rule has not ended.
+func InForce(r control.Rule, now time.Time) bool { return r.Until.IsZero() || r.Until.After(now) }

@@ -110,7 +110,7 @@ func original(rules control.Rules, d egress.Decision) *control.Rule {
 func find(rules []control.Rule, t Target, now time.Time) *control.Rule {
 	for _, r := range rules {
 		parsed, err := egress.ParseRule(r.Text)
-		if err != nil || !Holds(r, now) || parsed.Requests() {
+		if err != nil || !InForce(r, now) || parsed.Requests() {
 			continue
 		}
 		if t.IsAddress && parsed.AboutAddress(t.Host, t.Port) || !t.IsAddress && parsed.Names(t.Host, t.Port) {
@@ -132,7 +132,7 @@ func Decides(rules control.Rules, other control.Rule, denies bool, now time.Time
 		among = rules.Deny
 	}
 	for _, r := range among {
-		if r.Text == other.Text && Holds(r, now) {
+		if r.Text == other.Text && InForce(r, now) {
 			return &r
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress"
 )
 
-// lookUp works only where native prisons do.
+// lookUp works only on Linux.
 func lookUp(context.Context, egress.Rule, string) ([]Address, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -30,7 +30,7 @@ var services = []service{
 	{name: "google-login", variable: "GOOGLE_CLOUD_ACCESS_TOKEN", hosts: []string{"cloudcode-pa.googleapis.com"}, header: authorization, format: bearer, prefix: "ya29.",
 		with: "GOOGLE_GENAI_USE_GCA=true"},
 	{name: "openrouter", variable: "OPENROUTER_API_KEY", hosts: []string{"openrouter.ai"}, header: authorization, format: bearer, prefix: "sk-or-v1-"},
-	{name: "copilot", variable: "COPILOT_GITHUB_TOKEN", hosts: []string{"api.github.com", "*.githubcopilot.com"}, header: authorization, format: bearer, prefix: "gho_"},
+	{name: "copilot", variable: "COPILOT_GITHUB_TOKEN", hosts: []string{"api.github.com", "**.githubcopilot.com"}, header: authorization, format: bearer, prefix: "gho_"},
 	{name: "github", variable: "GITHUB_TOKEN", hosts: []string{"api.github.com"}, header: authorization, format: bearer, prefix: "ghp_", methods: "GET,HEAD"},
 	{name: "npm", variable: "NPM_TOKEN", hosts: []string{"registry.npmjs.org"}, header: authorization, format: bearer, prefix: "npm_", methods: "GET,HEAD"},
 	{name: "pypi", variable: "PYPI_TOKEN", hosts: []string{"pypi.org"}, header: authorization, format: "Basic __token__:%s", prefix: "pypi-", methods: "GET,HEAD"},

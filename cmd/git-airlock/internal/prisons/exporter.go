@@ -177,15 +177,20 @@ func (p Prisons) WatchTree(ctx context.Context, r airlock.Record, f Files) (pris
 }
 
 // Inside opens the workspace of an airlock for git that changes it, as the agent: in the airlock's own prison if that runs, and in
-// another one beside it otherwise. The caller holds the store's lock, so that no prison starts meanwhile.
+// another one beside it otherwise. The caller holds the store's lock, so that no prison starts meanwhile. A dry run gets a prison of
+// its own, which is read-only, so that the record of programs has none that belongs to a dry run.
 func (p Prisons) Inside(ctx context.Context, r airlock.Record) (inner.Workspace, func() error, error) {
-	box, err := p.Attach(ctx, r)
+	var box prison.Prison
+	err := prison.ErrNotRunning
+	if !p.Repo.Dry {
+		box, err = p.Attach(ctx, r)
+	}
 	if errors.Is(err, prison.ErrNotRunning) && !p.Store.WorkspaceGone(r) {
 		spec, specErr := p.exporterSpec(r)
 		if specErr != nil {
 			return inner.Workspace{}, nil, specErr
 		}
-		spec.ReadOnly, spec.Root, spec.Tools = false, "", nil
+		spec.ReadOnly, spec.Root, spec.Tools = p.Repo.Dry, "", nil
 		box, err = p.openPlain(ctx, r, spec)
 	}
 	if err != nil {

@@ -16,35 +16,61 @@ import (
 type Making struct {
 	Backend prison.Backend
 	Spec    prison.Spec
-	Report  environment.Reporter
+	// Misled means that the prison's variables (PATH, GIT_DIR) could mislead the programs that fill its workspace.
+	Misled bool
+	Report environment.Reporter
 }
 
 // overlaid reports whether the prison sees the workspace through an overlay.
 func (b Making) overlaid() bool { return b.Backend.Traits(b.Spec.Runtime).Overlay }
 
-// misled reports whether the prison's variables (PATH, GIT_DIR) could mislead the programs that fill its workspace. Then the
-// workspace is filled before the prison starts, because nothing outside may change it under the overlay of a running prison.
-func (b Making) misled() bool { return b.overlaid() && len(b.Spec.Env) > 0 }
+// before reports whether the workspace is filled before the prison starts, because its variables could mislead. Nothing outside may
+// change a workspace under the overlay of a running prison.
+func (b Making) before() bool { return b.overlaid() && b.Misled }
 
-// Start makes the workspace's folder and starts the prison in the background. result waits for the prison. After wait no goroutine
-// of the start is running.
-func (b Making) Start(ctx context.Context) (result func() (prison.Isolation, error), wait func(), err error) {
+// Starting is a prison whose start has begun, or begins with the first call.
+type Starting struct {
+	// Result waits for the end of the start.
+	Result func() (prison.Isolation, error)
+	// Wait ends when no goroutine of the start is running. After Runs, the caller must call Result.
+	Wait    func()
+	running <-chan struct{}
+}
+
+// Start makes the workspace's folder and starts the prison in the background, unless the workspace is filled before.
+func (b Making) Start(ctx context.Context) (Starting, error) {
 	if err := b.Backend.Prepare(ctx, b.Spec); err != nil {
-		return nil, nil, err
+		return Starting{}, err
 	}
-	result = func() (prison.Isolation, error) { return b.Backend.Start(ctx, b.Spec) }
-	if b.misled() {
-		return result, func() {}, nil
+	running := make(chan struct{})
+	b.Spec.Running = sync.OnceFunc(func() { close(running) })
+	result := sync.OnceValues(func() (prison.Isolation, error) { return b.Backend.Start(ctx, b.Spec) })
+	if b.before() {
+		return Starting{result, func() {}, running}, nil
 	}
-	result = sync.OnceValues(result)
-	go result()                             //nolint:errcheck // a later call returns the same error
-	return result, func() { result() }, nil //nolint:errcheck // result has returned the error
+	go result()                                                //nolint:errcheck // a later call returns the same error
+	return Starting{result, func() { result() }, running}, nil //nolint:errcheck // result has returned the error
+}
+
+// Runs waits until the prison can be attached to, which may be before its network is ready.
+func (s Starting) Runs() error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Result()
+		ended <- err
+	}()
+	select {
+	case <-s.running:
+		return nil
+	case err := <-ended:
+		return err
+	}
 }
 
 // FillBeforehand fills the workspace in a separate native prison, if possible. It does so while a container starts, which takes
 // longer than the rest, or if variables could mislead. It reports whether it succeeded. Otherwise Fill does all of it inside.
 func (b Making) FillBeforehand(ctx context.Context, snap *snapshot.Snapshot, include []inner.UserFile) bool {
-	if b.overlaid() && !b.misled() {
+	if b.overlaid() && !b.Misled {
 		return false
 	}
 	spec := b.Spec

@@ -105,7 +105,8 @@ func (p Prisons) attachAnyway(ctx context.Context, r airlock.Record) (prison.Pri
 	return p.Backend(r).Attach(ctx, spec)
 }
 
-// Runs reports whether the prison of an airlock answers, and has a workspace.
+// Runs reports whether the prison of an airlock answers, and has a workspace. This is how a command notices that a prison was killed;
+// the next start, run or visit then starts it again, and nothing else does.
 func (p Prisons) Runs(ctx context.Context, r airlock.Record) (bool, error) {
 	if p.Store.WorkspaceGone(r) {
 		return false, nil

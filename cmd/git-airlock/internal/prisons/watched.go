@@ -8,7 +8,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/promote/teams"
@@ -34,7 +33,7 @@ func (p Prisons) StartSpec(ctx context.Context, r airlock.Record, env []string) 
 	spec.Env = env
 	config := p.Config.With(r.Settings)
 	if spec.Record, err = config.Bool(recordKey, true); err != nil {
-		return spec, &promote.SettingError{Key: recordKey, Value: config.String(recordKey, ""), Want: "a boolean"}
+		return spec, &gitops.SettingError{Key: recordKey, Value: config.String(recordKey, ""), Want: "a boolean"}
 	}
 	if spec.Deny, err = p.deniedPrograms(ctx, config); err != nil {
 		return spec, err
@@ -51,7 +50,7 @@ func (p Prisons) deniedPrograms(ctx context.Context, config gitops.Config) (rule
 	for key, value := range config.All() {
 		if strings.EqualFold(key, denyKey) {
 			if _, err := execs.ParseRules([]string{value}); err != nil {
-				return nil, &promote.SettingError{Key: denyKey, Value: value, Want: "a pattern, or sha256: and 64 hex digits"}
+				return nil, &gitops.SettingError{Key: denyKey, Value: value, Want: "a pattern, or sha256: and 64 hex digits"}
 			}
 			rules = append(rules, value)
 		}

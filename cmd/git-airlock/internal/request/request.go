@@ -43,7 +43,7 @@ func Flags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-recipe", Usage: "ignore " + recipe.FileName + " and the files that can replace it"},
 		&cli.BoolFlag{Name: "selftest", Usage: "run the selftest first, and refuse a prison that fails it"},
 		EngineFlag,
-		&cli.StringFlag{Name: "review", Usage: "which commits wait for your review: `off|land|push`"},
+		&cli.StringFlag{Name: "review", Usage: "which commits wait for your review: `off|land|push`, so none, each before it lands, or each before a push"},
 		&cli.BoolFlag{Name: "no-auto-land", Usage: "the same as --review land"},
 	}...)
 }
@@ -199,7 +199,7 @@ func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (er
 		}
 		on, broken := options.Bool(key, otherwise)
 		if broken != nil && err == nil {
-			err = &promote.SettingError{Key: key, Value: options.String(key, ""), Want: "a boolean"}
+			err = &gitops.SettingError{Key: key, Value: options.String(key, ""), Want: "a boolean"}
 		}
 		return on
 	}
@@ -212,11 +212,11 @@ func readSwitches(c *cli.Context, options gitops.Config, r *session.Request) (er
 // readChoices reads the options that are a name or one of a few words.
 func readChoices(options gitops.Config, r *session.Request) error {
 	if r.Image != "" && !image.IsName(r.Image) {
-		return &promote.SettingError{Key: "airlock.image", Value: r.Image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
+		return &gitops.SettingError{Key: "airlock.image", Value: r.Image, Want: "the name of an image, such as debian:12 or registry.example/owner/name:tag"}
 	}
 	r.Isolation.Network = options.String("airlock.network", prison.NetworkNone.String())
 	if _, err := prison.ParseNetwork(r.Isolation.Network); err != nil {
-		return &promote.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none, allowlist or open"}
+		return &gitops.SettingError{Key: "airlock.network", Value: r.Isolation.Network, Want: "none, allowlist or open"}
 	}
 	if len(r.Rules.Allow) > 0 && r.Isolation.Network != prison.NetworkAllowlist.String() {
 		return ui.Usagef("--allow: the network %s takes no such rule; use --network allowlist", r.Isolation.Network)
@@ -225,10 +225,10 @@ func readChoices(options gitops.Config, r *session.Request) error {
 	case "inside", "gitdir":
 		r.Inside = place == "inside"
 	default:
-		return &promote.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
+		return &gitops.SettingError{Key: "airlock.workspace", Value: place, Want: "inside or gitdir"}
 	}
 	if r.Backend = options.String("airlock.backend", "auto"); !prisons.IsBackend(r.Backend) {
-		return &promote.SettingError{Key: "airlock.backend", Value: r.Backend, Want: "auto, native or docker"}
+		return &gitops.SettingError{Key: "airlock.backend", Value: r.Backend, Want: "auto, native or docker"}
 	}
 	return nil
 }
@@ -250,16 +250,16 @@ func limits(c gitops.Config) (airlock.Limits, error) {
 		return airlock.Limits{}, err
 	}
 	if l.Memory < leastMemory {
-		return airlock.Limits{}, &promote.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison, which needs " + policy.SizeText(leastMemory)}
+		return airlock.Limits{}, &gitops.SettingError{Key: "airlock.memory", Value: c.String("airlock.memory", ""), Want: "enough for a prison, which needs " + policy.SizeText(leastMemory)}
 	}
 	if text := c.String("airlock.cpus", ""); text != "" {
 		if l.CPUs, err = strconv.ParseFloat(text, 64); err != nil || !(l.CPUs >= leastCPUs && l.CPUs < 1<<16) {
-			return airlock.Limits{}, &promote.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5, at least 0.01"}
+			return airlock.Limits{}, &gitops.SettingError{Key: "airlock.cpus", Value: text, Want: "a number of cores such as 2 or 1.5, at least 0.01"}
 		}
 	}
 	if text := c.String("airlock.pids", ""); text != "" {
 		if l.PIDs, err = strconv.Atoi(text); err != nil || l.PIDs < leastPIDs || l.PIDs > mostPIDs {
-			return airlock.Limits{}, &promote.SettingError{Key: "airlock.pids", Value: text, Want: fmt.Sprintf("a number of processes from %d to %d", leastPIDs, mostPIDs)}
+			return airlock.Limits{}, &gitops.SettingError{Key: "airlock.pids", Value: text, Want: fmt.Sprintf("a number of processes from %d to %d", leastPIDs, mostPIDs)}
 		}
 	}
 	return airlock.Limits(l), nil
@@ -329,7 +329,7 @@ var allowSecretsFlag = &cli.BoolFlag{Name: session.AllowSecretsFlag, Usage: "tak
 
 // ofOption converts an error about a setting to an error about the option, if the option was given.
 func ofOption(c *cli.Context, err error) error {
-	if setting, ok := errors.AsType[*promote.SettingError](err); ok {
+	if setting, ok := errors.AsType[*gitops.SettingError](err); ok {
 		if name := strings.TrimPrefix(setting.Key, "airlock."); c.IsSet(name) {
 			return ui.Usagef("--%s: %q is not %s", name, gitops.Text(setting.Value), setting.Want)
 		}

@@ -3,12 +3,15 @@ package runs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
+	"github.com/git-airlock/git-airlock/promote/policy"
 	"github.com/git-airlock/git-airlock/promote/policy/secrets"
 	"github.com/git-airlock/git-airlock/promote/record"
 )
@@ -42,7 +45,28 @@ func (g *gathering) commits(ctx context.Context) error {
 		return err
 	}
 	g.put(record.CommitsName, record.EncodeCommits(lines), record.File{})
-	return g.noted(ctx)
+	return errors.Join(g.flags(l), g.noted(ctx))
+}
+
+// flags adds the rules with findings in the run's landed commits.
+func (g *gathering) flags(l *promoted.Ledger) error {
+	results, err := promoted.ReadGateResults(g.dir(), promoted.NoRules, l)
+	if err != nil {
+		return err
+	}
+	meanings := map[string]string{}
+	for _, rule := range policy.Rules() {
+		meanings[rule.ID] = rule.Doc
+	}
+	for _, f := range results.Flagged(l) {
+		if !slices.ContainsFunc(g.landed, func(p promoted.Pair) bool { return p.Outer == f.Commit }) {
+			continue
+		}
+		for _, rule := range f.Rules {
+			g.Manifest.Flagged = append(g.Manifest.Flagged, record.Flag{Commit: f.Commit, Rule: rule, Meaning: meanings[rule]})
+		}
+	}
+	return nil
 }
 
 // describe adds trees and subjects, and the parents to the manifest.
@@ -130,7 +154,7 @@ func (g *gathering) changes(ctx context.Context) error {
 	// change can go on across this line and the empty line after the statistics.
 	err := g.Prisons.Repo.Look(ctx, gitops.Call{Args: []string{"-c", "diff.suppressBlankEmpty=false", "log", "--no-walk=unsorted", "--stdin", "--no-notes", "--no-show-signature",
 		"--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8", "--format=email", "--patch-with-stat", "--full-index", "--binary",
-		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"},
+		"--diff-merges=first-parent", "--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "-O/dev/null"},
 		Stdin: strings.NewReader(names.String()), Stdout: gitops.CapOutput(&out, record.MaxFile+1)})
 	switch {
 	case out.Len() >= record.MaxFile || err != nil && ctx.Err() == nil && out.Len() > record.MaxFile/2:

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,7 +166,7 @@ func (g *gathering) network(context.Context) error {
 	content, err := record.EncodeLines(lines)
 	g.put(record.EgressName, content, record.File{})
 	for _, l := range lines {
-		if l.Kind == control.KindRefusal && l.Rule != "" {
+		if l.Kind == control.KindRefusal && l.Rule != "" && l.Credential == "" { // one with a credential was beyond its limit
 			g.found(record.Denied, "the network refused a host that a rule denies")
 			break
 		}
@@ -248,12 +246,15 @@ func (g *gathering) judge() {
 		g.found(record.Failed, "the command could not be started: "+gitops.Text(g.result.Failure).String())
 	case m.Exit == nil:
 		g.found(record.Stopped, "the end of the command was not seen")
-	case *m.Exit != 0 && !g.result.Late && !g.result.Stopped:
+	case *m.Exit != 0 && !g.result.Late && !g.result.Spent && !g.result.Stopped:
 		g.found(record.Failed, fmt.Sprintf("the command ended with exit status %d", *m.Exit))
 	}
 	if g.result.Late {
 		g.hit("time")
 		g.found(record.Timeout, "the time limit ended the command")
+	}
+	if g.result.Spent {
+		g.hit("requests")
 	}
 	if g.result.Stopped && m.Exit != nil {
 		g.found(record.Stopped, "the command was stopped with its prison")
@@ -261,7 +262,7 @@ func (g *gathering) judge() {
 	if len(g.pending) > 0 {
 		g.found(record.CompletedHeld, fmt.Sprintf("commits wait: %d", len(g.pending)))
 	}
-	if slices.Contains(m.LimitsHit, "memory") || slices.Contains(m.LimitsHit, "workspace") {
+	if slices.ContainsFunc(m.LimitsHit, func(name string) bool { return slices.Contains([]string{"memory", "workspace", "requests"}, name) }) {
 		g.found(record.Limited, "a limit ended processes: "+strings.Join(m.LimitsHit, ", "))
 	}
 }
@@ -272,40 +273,34 @@ func (g *gathering) programs(context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []byte
-	for _, name := range []string{record.ExecName + ".1", record.ExecName} {
-		content, err := os.ReadFile(filepath.Join(spec.Dir, name))
-		if err == nil {
-			all = append(all, content...)
-		}
-	}
+	all := programLog(spec.Dir)
 	if all == nil {
 		g.absent[record.ExecName] = "the prison records no programs"
 		g.visibility = append(g.visibility, "programs that ran are not recorded")
 		return nil
 	}
 	g.visibility = append(g.visibility, record.UnseenInside)
-	execs, _ := record.DecodeLines[record.Exec](record.ExecName, all) // a line may be in the making
 	latest := map[uint64]int{}
 	var kept []record.Exec
-	for _, e := range execs {
+	var lines [][]byte                                                           // of kept
+	_ = record.EachLine(record.ExecName, all, func(e record.Exec, line []byte) { // a line may be in the making
 		if e.Time.Before(g.Manifest.Started) || e.Time.After(g.until()) {
-			continue
+			return
 		}
 		if e.Deny != nil {
 			g.found(record.Denied, "a rule refused a program")
 		}
 		if i, known := latest[e.Seq]; known { // a later line replaces an earlier one
-			kept[i] = e
-			continue
+			kept[i], lines[i] = e, line
+			return
 		}
 		latest[e.Seq] = len(kept)
-		kept = append(kept, e)
-	}
-	content, err := record.EncodeLines(kept)
+		kept, lines = append(kept, e), append(lines, line)
+	})
+	content := bytes.Join(append(lines, nil), newline)
 	g.put(record.ExecName, content, record.File{})
 	if g.about[record.ExecName].Cut == 0 {
 		g.execs = kept
 	}
-	return err
+	return nil
 }

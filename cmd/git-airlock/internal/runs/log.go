@@ -38,8 +38,8 @@ func (k Keeper) ledgerDir() (dir string, ok bool) {
 	return spec.Dir, err == nil && spec.Network != prison.NetworkNone
 }
 
-// Events returns the events since a moment, oldest first. What the network refused is in its own ledger, which it reads as
-// well.
+// Events returns the events since a moment, oldest first. What the network refused is in its own ledger, and refused programs are in
+// the record of programs, which it reads as well.
 func (k Keeper) Events(since time.Time) ([]record.Event, error) {
 	all, err := events.Read(k.dir(), since)
 	if err != nil {
@@ -52,8 +52,14 @@ func (k Keeper) Events(since time.Time) ([]record.Event, error) {
 			}
 			return true
 		})
-		slices.SortStableFunc(all, func(a, b record.Event) int { return a.Time.Compare(b.Time) })
 	}
+	refused, _ := k.refusedPrograms(0)
+	for _, e := range refused {
+		if !e.Time.Before(since) {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b record.Event) int { return a.Time.Compare(b.Time) })
 	return all, err
 }
 
@@ -70,6 +76,8 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 			return err
 		}
 	}
+	size := k.programLogSize()
+	_, program := k.refusedPrograms(0)
 	tick := time.NewTicker(followPause)
 	defer tick.Stop()
 	for {
@@ -81,6 +89,11 @@ func (k Keeper) Follow(ctx context.Context, show func(record.Event) error) error
 		all, err := log.Next()
 		if err == nil && network {
 			all, last, err = since(dir, last, all)
+		}
+		if now := k.programLogSize(); now != size {
+			var refused []record.Event
+			refused, program = k.refusedPrograms(program)
+			all, size = append(all, refused...), now
 		}
 		for _, e := range all {
 			if err == nil {

@@ -20,7 +20,7 @@ const masked = "[masked: it looks like a secret]"
 const (
 	// maskPart is the number of bytes that are searched for secrets at once, and maskOverlap how many of them are searched again with
 	// those that follow: more than the longest secret, which is a private key of several lines.
-	maskPart    = 64 << 10
+	maskPart    = 256 << 10
 	maskOverlap = 16 << 10
 	// maskRounds bounds the searches in a part: each finds at most a hundred secrets.
 	maskRounds = 20
@@ -69,6 +69,7 @@ var newline = []byte("\n")
 
 // piecesOf splits a text into lines, and a long line into several pieces.
 func piecesOf(text []byte) (pieces [][]byte) {
+	pieces = make([][]byte, 0, bytes.Count(text, newline)+1)
 	for line := range bytes.Lines(text) {
 		for len(line) > maskOverlap {
 			pieces, line = append(pieces, line[:maskOverlap]), line[maskOverlap:]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-airlock/git-airlock/gitops"
+	"github.com/git-airlock/git-airlock/gitops/killpoint"
 	"github.com/git-airlock/git-airlock/prison/egress/ledger"
 	"github.com/git-airlock/git-airlock/promote/events"
 	promoted "github.com/git-airlock/git-airlock/promote/ledger"
@@ -42,6 +43,7 @@ type Result struct {
 	// Late reports that the time limit ended the run. Stopped reports that the user ended the run, or the end of its prison.
 	Late    bool      `json:"late,omitempty"`
 	Stopped bool      `json:"stopped,omitempty"`
+	Spent   bool      `json:"spent,omitempty"` // the limit of its credential ended the run
 	At      time.Time `json:"at"`
 	// Failure is the error of a command that could not be started.
 	Failure string `json:"failure,omitempty"`
@@ -101,13 +103,13 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 			return nil, err
 		}
 	}
-	store.StopAt("before-opening")
+	killpoint.Reach("before-opening")
 	content, err := json.Marshal(o)
 	if err == nil {
 		err = errors.Join(gitops.WriteFile(filepath.Join(k.folder(slot), openName), content, 0o600), gitops.SyncPath(filepath.Dir(k.folder(slot))), gitops.SyncPath(k.dir()))
 	}
 	a.Sample(ctx)
-	store.StopAt("opened")
+	killpoint.Reach("opened")
 	k.note(record.EventRun, 0, "a run began: "+o.Manifest.Command(shownCommand))
 	return a, err
 }

@@ -41,7 +41,11 @@ func (k Keeper) sample(slot int, u prison.Usage) {
 		return
 	}
 	defer f.Close()
-	fmt.Fprintln(f, k.Now().UnixMilli(), u.CPU.Milliseconds(), u.Memory, u.Read, u.Written, u.Processes, u.Killed)
+	cpu := u.CPU.Milliseconds()
+	if u.CPU < 0 {
+		cpu = -1
+	}
+	fmt.Fprintln(f, k.Now().UnixMilli(), cpu, u.Memory, u.Read, u.Written, u.Processes, u.Killed)
 }
 
 // Sample measures now.
@@ -84,6 +88,14 @@ func (s *sampler) tick(ctx context.Context, k Keeper, slots []int) {
 	}
 }
 
+// growth returns a sum without what it was at the beginning of the run, or -1 if one of them is not known.
+func growth(sum, before int64) int64 {
+	if sum < 0 || before < 0 {
+		return -1
+	}
+	return sum - before
+}
+
 // resources adds what the prison used.
 func (g *gathering) resources() {
 	content, err := os.ReadFile(filepath.Join(g.folder(g.slot), samplesName))
@@ -109,10 +121,7 @@ func (g *gathering) resources() {
 		}
 		killed = max(killed, kills-first)
 		s.Millis -= g.Manifest.Started.UnixMilli()
-		s.CPU -= base.CPU
-		if s.Read >= 0 && s.Written >= 0 {
-			s.Read, s.Written = s.Read-base.Read, s.Written-base.Written
-		}
+		s.CPU, s.Read, s.Written = growth(s.CPU, base.CPU), growth(s.Read, base.Read), growth(s.Written, base.Written)
 		samples = append(samples, s)
 	}
 	if killed > 0 {

@@ -24,3 +24,12 @@ func TestMaskedWords(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestGrowth checks that what is not known stays unknown.
+func TestGrowth(t *testing.T) {
+	for _, c := range [][3]int64{{7, 5, 2}, {5, 5, 0}, {-1, 5, -1}, {5, -1, -1}, {-1, -1, -1}} {
+		if got := growth(c[0], c[1]); got != c[2] {
+			t.Errorf("from %d to %d: %d, want %d", c[1], c[0], got, c[2])
+		}
+	}
+}

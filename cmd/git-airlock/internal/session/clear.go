@@ -126,7 +126,7 @@ func (s *Session) haltToClear(ctx context.Context, r *airlock.Record, discard bo
 // The user may discard because a promotion cycle hangs, so a clear that discards does not wait for cycles without a limit. These
 // are the limits.
 const (
-	// landFirstTime bounds the landing of pending commits.
+	// landFirstTime bounds the landing of pending commits, and then the counting of the rest.
 	landFirstTime = 2 * time.Second
 	// cycleTime bounds the wait for another process to end its cycle after a signal.
 	cycleTime = 3 * time.Second
@@ -183,9 +183,9 @@ func (s *Session) endCycle(ctx context.Context, r airlock.Record) error {
 // landFirst lands pending commits if possible, and prints what is discarded. Its errors do not stop the clear, because the user
 // has asked to discard the rest.
 func (l landing) landFirst(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, landFirstTime)
+	soon, cancel := context.WithTimeout(ctx, landFirstTime)
 	defer cancel()
-	outcome, err := l.drain(ctx, promote.Options{})
+	outcome, err := l.drain(soon, promote.Options{})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, airlock.ErrBusy):
 		l.report.Say("nothing more is landed: that takes longer than %s", landFirstTime)
@@ -194,8 +194,13 @@ func (l landing) landFirst(ctx context.Context) {
 	case err != nil:
 		l.report.Say("nothing more is landed: %s", err)
 	}
+	soon, cancel = context.WithTimeout(ctx, landFirstTime)
+	defer cancel()
 	var lost []string
-	state, _ := l.engine.State(ctx) // without it, what the outcome has is printed
+	state, _ := l.engine.State(soon) // without it, what the outcome has is printed
+	if soon.Err() != nil && ctx.Err() == nil {
+		l.report.Say("more may be discarded than is listed: counting it takes longer than %s", landFirstTime)
+	}
 	if n := max(outcome.Pending, state.Pending); n > 0 {
 		lost = append(lost, words.Count(n, "pending commit"))
 	}
@@ -276,7 +281,7 @@ func (l landing) losses(ctx context.Context) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, airlock.ErrBusy):
 		return err
 	case err != nil:
-		return &environment.Refusal{Text: "the workspace cannot be read: " + err.Error(), Next: []string{discard}}
+		return &environment.Refusal{Text: "the workspace cannot be read: " + err.Error(), Next: append(slices.Clip(Next(err)), discard)}
 	case errors.As(heldIn(outcome), &refused):
 		refused.Next = append(refused.Next, "git airlock clear", discard)
 		return refused

@@ -10,12 +10,9 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/identity"
 	"github.com/git-airlock/git-airlock/prison"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/daemon"
-	"github.com/git-airlock/git-airlock/promote/disk"
 	"github.com/git-airlock/git-airlock/promote/teams"
-	"github.com/git-airlock/git-airlock/snapshot/scan"
 )
 
 var (
@@ -43,19 +40,18 @@ func Next(err error) []string {
 	var unavailable *prison.Unavailable
 	var noRange *identity.NoRange
 	var foreign *gitops.ForeignError
-	var setting *promote.SettingError
-	var scanSetting *scan.SettingError
+	var setting *gitops.SettingError
 	var unreadable *teams.PolicyError
-	var unwritable *disk.UnwritableError
 	var rule *network.RuleError
-	var busy *daemon.BusyError
+	var own interface { // an error that knows them itself
+		error
+		Next() []string
+	}
 	switch {
-	case errors.As(err, &busy):
-		return busy.Next()
+	case errors.As(err, &own):
+		return own.Next()
 	case errors.As(err, &rule):
 		return rule.Next
-	case errors.As(err, &unwritable):
-		return unwritable.Next()
 	case errors.As(err, &unreadable):
 		return unreadable.Next
 	case errors.As(err, &advised):
@@ -68,8 +64,6 @@ func Next(err error) []string {
 		return noRange.Mend
 	case errors.As(err, &setting):
 		return []string{"git config --show-origin --get-all " + gitops.Pasteable(setting.Key)}
-	case errors.As(err, &scanSetting):
-		return []string{"git config --show-origin --get-all " + gitops.Pasteable(scanSetting.Key)}
 	case errors.As(err, &foreign):
 		return []string{"git config --global --add safe.directory " + gitops.Pasteable(foreign.Path)}
 	}

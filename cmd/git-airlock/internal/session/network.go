@@ -53,7 +53,7 @@ func (c *resolved) readRules(ctx context.Context) (err error) {
 		return nil
 	}
 	var problems []error
-	password, err := network.ProxyPassword(ctx, s.Repo)
+	password, err := network.ProxyPassword(ctx, s.Repo, s.Config)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ func (s *Session) Promote(ctx context.Context, r airlock.Record, p Promotion) er
 		}
 	}
 	l := s.landing(r)
+	l.engine.Settings = s.Settings
 	defer l.engine.Close()
 	if err := l.decide(ctx, p.Accept, p.Drop); err != nil {
 		return err
@@ -147,35 +148,30 @@ func (s *Session) ResolveConflict(ctx context.Context, r airlock.Record) error {
 		Next: []string{"git status", "git commit", "git merge --abort"}}
 }
 
-// decide records the user's decisions on commits that a rule holds.
+// decide records the user's decisions on commits that a rule holds. A dry run only checks them.
 func (l landing) decide(ctx context.Context, accept []policy.Acceptance, drop []string) error {
-	if l.dry {
-		for _, w := range accept {
-			l.report.Say("would accept the commits that %s holds", gitops.Text(w.String()))
-		}
-		for _, name := range drop {
-			l.report.Say("would leave out %s", gitops.Text(name))
-		}
-		return nil
-	}
 	if len(accept) > 0 {
 		passed, err := l.engine.Accept(ctx, accept)
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
-		l.tellDecided("accepted", passed)
+		l.tellDecided("accepted", "would accept", passed)
 	}
 	if len(drop) > 0 {
 		left, err := l.engine.Drop(ctx, drop)
 		if err := adviseOnPending(err); err != nil {
 			return err
 		}
-		l.tellDecided("dropped", left)
+		l.tellDecided("dropped", "would leave out", left)
 	}
 	return nil
 }
 
-func (l landing) tellDecided(what string, commits []promote.Decided) {
+// tellDecided prints what was decided on each commit, or would be in a dry run.
+func (l landing) tellDecided(what, would string, commits []promote.Decided) {
+	if l.dry {
+		what = would
+	}
 	for _, d := range commits {
 		l.report.Say("%s: %.12s %s", what, d.Commit, d.Subject)
 	}

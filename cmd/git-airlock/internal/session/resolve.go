@@ -195,8 +195,7 @@ func (c *resolved) chooseBackend(ctx context.Context) error {
 	if err == nil && c.Runtime != "" {
 		c.session.Report.Say("runtime %s is not used: no image is requested, and native prisons share the kernel of this machine", gitops.Text(c.Runtime))
 	}
-	var unavailable *prison.Unavailable
-	if errors.As(err, &unavailable) && prisons.Containers().Probe(ctx) == nil {
+	if _, ok := errors.AsType[*prison.Unavailable](err); ok && prisons.Containers().Probe(ctx) == nil {
 		if c.setup.File != "" {
 			return c.chooseContainer(ctx, fmt.Sprintf("%s, and an engine answers", err))
 		}

@@ -115,8 +115,7 @@ func (s *Session) running(ctx context.Context, request Request) (airlock.Record,
 		}
 	}
 	r, started, err := s.start(ctx, request, true)
-	var failed *environment.CommandError
-	if errors.As(err, &failed) && started {
+	if _, ok := errors.AsType[*environment.CommandError](err); ok && started {
 		err = errors.Join(err, s.Stop(context.WithoutCancel(ctx), r))
 	}
 	return r, err

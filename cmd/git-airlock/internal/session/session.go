@@ -44,9 +44,11 @@ type Session struct {
 	Repo   *gitops.Repository
 	Store  airlock.Store
 	Config gitops.Config
-	Dry    bool // only print the actions
-	Report Reporter
-	Now    func() time.Time
+	// Settings are the values of Config with their files.
+	Settings []gitops.Setting
+	Dry      bool // only print the actions
+	Report   Reporter
+	Now      func() time.Time
 	// Terminal describes the terminal of a launched command. It is like the caller's.
 	Terminal *prison.Terminal
 	// Recorder keeps records of runs. May be nil.
@@ -94,9 +96,10 @@ func Open(ctx context.Context, with Options) (*Session, error) {
 	if s.Dry {
 		repo.DryRun()
 	}
-	if s.Config, err = repo.Config(ctx); err != nil {
+	if s.Settings, err = repo.Settings(ctx); err != nil {
 		return nil, err
 	}
+	s.Config = gitops.ConfigOf(s.Settings)
 	KeepEnvironment(s.Config)
 	if err := s.binding().bind(ctx); err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops/ignore"
 	"github.com/git-airlock/git-airlock/gitops/quarantine"
 	"github.com/git-airlock/git-airlock/identity"
-	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/events"
 	"github.com/git-airlock/git-airlock/snapshot"
@@ -156,11 +155,11 @@ func (c resolved) build(ctx context.Context, r *airlock.Record, exclude ignore.P
 	if _, err := changes(); err != nil {
 		return err
 	}
-	started, wait, err := box.Start(ctx)
+	started, err := box.Start(ctx)
 	if err != nil {
 		return err
 	}
-	defer wait()
+	defer started.Wait()
 	snap, err := taken()
 	if err == nil {
 		err = c.secrets.finish(c.session.Report)
@@ -189,8 +188,10 @@ func (c resolved) preparePrison(ctx context.Context, r *airlock.Record) (box pri
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return box, err
 	}
+	// The user chooses the variables of credentials, too. Programs that fill a workspace read no other variable of a network.
+	misled := len(spec.Env) > 0 || len(c.rules.Credentials) > 0
 	spec, err = c.withNetwork(spec)
-	return prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Report: s.Report}, err
+	return prisons.Making{Backend: s.Prisons().Backend(*r), Spec: spec, Misled: misled, Report: s.Report}, err
 }
 
 // takeSnapshot takes the snapshot in the background, and then begins to search it for secrets. taken waits for the snapshot.
@@ -211,17 +212,14 @@ func (c resolved) takeSnapshot(ctx context.Context, r airlock.Record, exclude ig
 	}
 }
 
-// fillWorkspace puts a snapshot into the workspace, if possible before the prison runs, and otherwise from inside. started waits for
-// the prison.
-func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, started func() (prison.Isolation, error)) error {
+// fillWorkspace puts a snapshot into the workspace, if possible before the prison runs, and otherwise from inside while its network
+// gets ready.
+func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box prisons.Making, snap *snapshot.Snapshot, started prisons.Starting) (err error) {
 	s := c.session
 	filled := box.FillBeforehand(ctx, snap, c.include)
-	isolation, err := started()
-	if err != nil {
+	if err := started.Runs(); err != nil {
 		return err
 	}
-	prisons.SetIsolation(r, isolation)
-	r.Root, r.Partial = snap.Root, snap.Partial
 	if err := s.Prisons().CheckInside(ctx, *r, c.setup); err != nil {
 		return err
 	}
@@ -230,6 +228,12 @@ func (c resolved) fillWorkspace(ctx context.Context, r *airlock.Record, box pris
 		err = box.Fill(ctx, snap, c.include)
 	}
 	_, markErr := marked()
+	isolation, startErr := started.Result()
+	if startErr != nil {
+		return startErr
+	}
+	prisons.SetIsolation(r, isolation)
+	r.Root, r.Partial = snap.Root, snap.Partial
 	return errors.Join(err, markErr)
 }
 

@@ -123,8 +123,7 @@ func (d *Status) seePrison(ctx context.Context, in prisons.Prisons) error {
 	if err == nil {
 		d.Command, err = in.Launched(ctx, d.Record)
 	}
-	var unavailable *prison.Unavailable
-	if errors.As(err, &unavailable) || errors.Is(err, prison.ErrFrozen) {
+	if _, ok := errors.AsType[*prison.Unavailable](err); ok || errors.Is(err, prison.ErrFrozen) {
 		in.Report.Say("read the state of the prison: %s", err)
 		in.Report.Hint(Next(err)...)
 		return nil
@@ -142,6 +141,7 @@ func (d *Status) seePromotion(ctx context.Context, engine *promote.Engine, repor
 	}
 	if err != nil {
 		report.Say("read the workspace: %s", err)
+		report.Hint(Next(err)...)
 	}
 	d.Promotion = state
 	return nil

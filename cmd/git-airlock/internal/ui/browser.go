@@ -12,7 +12,8 @@ import (
 // ErrNoBrowser reports that no program is there that opens pages.
 var ErrNoBrowser = errors.New("there is no program that opens pages: xdg-open is missing")
 
-// OpenPage opens a file in the user's browser, and does not wait for it. The program is never one of the work tree.
+// OpenPage opens a file, an absolute path, in the user's browser, and does not wait for it. The program is never one of the work
+// tree, and does not run there: what it starts could load files of its current folder.
 func OpenPage(file string) error {
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -23,6 +24,7 @@ func OpenPage(file string) error {
 		return ErrNoBrowser
 	}
 	cmd := exec.Command(program, file) //nolint:forbidigo,noctx // it outlives this process
+	cmd.Dir = "/"
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}

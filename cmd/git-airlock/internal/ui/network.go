@@ -59,10 +59,13 @@ func (c NetworkCredential) Text(paint Paint, now time.Time) string {
 	return text
 }
 
+// Spent reports that the credential's own limit is used up.
+func (c NetworkCredential) Spent() bool { return c.Status == 429 && c.Limit > 0 }
+
 // Refusal returns what the server's refusal of the value means, and a command to type next, which is empty if waiting may help.
 func (c NetworkCredential) Refusal() (meaning, next string) {
 	check := "git airlock net credential " + c.Name
-	if c.Status == 429 && c.Limit > 0 {
+	if c.Spent() {
 		return fmt.Sprintf("your limit of %s a day is used up", words.Count(c.Limit, "request")), "git config airlock.credential." + c.Name + ".limit <number> && git airlock stop && git airlock start"
 	}
 	switch c.Status {

@@ -18,6 +18,7 @@ type Paging struct {
 	Command string                                // for the setting pager.airlock.<command>
 	Pages   bool                                  // whether the command is paged by default
 	Git     func(context.Context) (string, error) // returns git's pager
+	Dir     string                                // the top of the work tree, where git starts a pager, and relative to which the gate guards it
 }
 
 // Show calls print, with colours if git would use them. On a terminal the output of a command that pages goes through git's
@@ -59,7 +60,7 @@ func (g Paging) page(ctx context.Context) (out io.Writer, wait func() (bool, err
 		return nil, nil, err
 	}
 	cmd := exec.Command(shell, "-c", pager) //nolint:forbidigo,noctx // ^C is its own business
-	cmd.Env = os.Environ()
+	cmd.Dir, cmd.Env = g.Dir, os.Environ()
 	for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // as git does, git-config(1) core.pager
 		if !isSet(name) {
 			cmd.Env = append(cmd.Env, name+"="+value)

@@ -30,8 +30,7 @@ func Usagef(format string, args ...any) error {
 
 // Within sets the command of a usage error.
 func Within(command string, err error) error {
-	var usage *UsageError
-	if errors.As(err, &usage) && usage.Command == "" {
+	if usage, ok := errors.AsType[*UsageError](err); ok && usage.Command == "" {
 		usage.Command = command
 	}
 	return err

@@ -2,7 +2,6 @@ package landing
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,25 +30,15 @@ func listCommand() *cli.Command {
 				}
 				documents = append(documents, d)
 			}
-			if c.Bool(edge.JSONFlag.Name) {
-				return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "airlocks": documents})
-			}
-			return edge.Show(c.Context, s, "list", true, func(out io.Writer, p ui.Paint) error { return printList(out, p, documents) })
+			return edge.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "airlocks": documents}, edge.Lines(documents, listLine))
 		}),
 	}, edge.Takes{})
 }
 
-func printList(out io.Writer, p ui.Paint, documents []ui.Document) error {
-	for _, d := range documents {
-		hold := ""
-		if d.Hold != nil {
-			hold = ", " + p.Red("held: "+d.Hold.Reason)
-		}
-		_, err := fmt.Fprintf(out, "%s  %-8s %s: %d landed, %d pending%s\n",
-			p.Yellow(d.ID), d.State, p.Bold(gitops.Text(d.Branch).String()), d.Landed, d.Pending, hold)
-		if err != nil {
-			return err
-		}
+func listLine(p ui.Paint, d ui.Document) string {
+	hold := ""
+	if d.Hold != nil {
+		hold = ", " + p.Red("held: "+d.Hold.Reason)
 	}
-	return nil
+	return fmt.Sprintf("%s  %-8s %s: %d landed, %d pending%s", p.Yellow(d.ID), d.State, p.Bold(gitops.Text(d.Branch).String()), d.Landed, d.Pending, hold)
 }

@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"context"
 	"io"
 	"os"
 
@@ -31,19 +30,19 @@ func logCommand() *cli.Command {
 			if len(args) > 0 && args[0] == "--ops" {
 				return showOperations(c, args[1:])
 			}
-			return edge.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c.Context, s, args) })(c)
+			return edge.InRepository(func(c *cli.Context, s *session.Session) error { return showGitLog(c, s, args) })(c)
 		},
 	}
 }
 
 // showGitLog shows the log through git's pager.
-func showGitLog(ctx context.Context, s *session.Session, args []string) error {
+func showGitLog(c *cli.Context, s *session.Session, args []string) error {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	return edge.Show(ctx, s, "log", true, func(out io.Writer, p ui.Paint) error {
-		err := s.Repo.Log(ctx, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
+	return edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error {
+		err := s.Repo.Log(c.Context, cwd, out, bool(p), append([]string{"--notes=" + promote.NotesRef}, args...)...)
 		if err != nil {
 			err = edge.GitSaid(err)
 		}

@@ -2,7 +2,6 @@ package landing
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -49,7 +48,11 @@ func showOperations(c *cli.Context, args []string) error {
 		if asJSON {
 			return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "operations": list})
 		}
-		return edge.Show(c.Context, s, "log", true, func(out io.Writer, p ui.Paint) error { return printOperations(out, p, list) })
+		if len(list) == 0 {
+			_, err := fmt.Fprintln(c.App.Writer, "nothing has landed")
+			return err
+		}
+		return edge.Show(c, s, true, edge.Lines(list, operationLine))
 	})(c)
 }
 
@@ -68,20 +71,10 @@ func listOf(chain operation.Chain) []listed {
 	return list
 }
 
-func printOperations(out io.Writer, p ui.Paint, list []listed) error {
-	for _, l := range list {
-		taken := ""
-		if l.Kind == string(operation.Land) && !l.Stands {
-			taken = p.Yellow("  taken back")
-		}
-		_, err := fmt.Fprintf(out, "%3d  %s  %.12s..%.12s  %s%s\n", l.Number, l.At.Local().Format(time.DateTime), l.Before, l.After, gitops.Text(l.title), taken)
-		if err != nil {
-			return err
-		}
+func operationLine(p ui.Paint, l listed) string {
+	taken := ""
+	if l.Kind == string(operation.Land) && !l.Stands {
+		taken = p.Yellow("  taken back")
 	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "nothing has landed")
-		return err
-	}
-	return nil
+	return fmt.Sprintf("%3d  %s  %.12s..%.12s  %s%s", l.Number, l.At.Local().Format(time.DateTime), l.Before, l.After, gitops.Text(l.title), taken)
 }

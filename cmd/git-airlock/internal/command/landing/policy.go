@@ -32,10 +32,7 @@ func policyCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool(edge.JSONFlag.Name) {
-				return ui.PrintJSON(c.App.Writer, d)
-			}
-			return edge.Show(c.Context, s, "policy", true, d.print)
+			return edge.Print(c, s, true, d, d.print)
 		}),
 	}, edge.Takes{})
 }

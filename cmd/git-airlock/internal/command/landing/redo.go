@@ -16,6 +16,7 @@ func redoCommand() *cli.Command {
 		Description: "Exit status 3 if something has landed since, or if your files are in the way.",
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			engine := s.Engine(r)
+			engine.Settings = s.Settings
 			defer engine.Close()
 			o, err := undo.Redo(c.Context, engine)
 			return moved(s, r, err, "redone", o, o.After)

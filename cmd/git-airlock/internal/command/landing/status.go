@@ -61,7 +61,7 @@ func statusCommand() *cli.Command {
 			if asJSON {
 				return ui.PrintJSON(c.App.Writer, d)
 			}
-			if err := edge.Show(c.Context, s, "status", false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
+			if err := edge.Show(c, s, false, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }); err != nil {
 				return err
 			}
 			if ui.CanAsk() { // a program that reads standard error may take a hint for an error

@@ -10,7 +10,6 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/inbound"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/airlock"
 	"github.com/git-airlock/git-airlock/promote/incoming"
 	"github.com/git-airlock/git-airlock/snapshot/scan"
@@ -33,7 +32,7 @@ func syncCommand() *cli.Command {
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			allow, err := s.Config.With(r.Settings).Bool("airlock.allowSecrets", false)
 			if err != nil {
-				return &promote.SettingError{Key: "airlock.allowSecrets", Value: s.Config.String("airlock.allowSecrets", ""), Want: "a boolean"}
+				return &gitops.SettingError{Key: "airlock.allowSecrets", Value: s.Config.String("airlock.allowSecrets", ""), Want: "a boolean"}
 			}
 			exclude, err := inbound.Excluded(c.Context, s.Repo, s.Config, r.Settings)
 			if err != nil {

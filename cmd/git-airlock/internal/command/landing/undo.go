@@ -24,7 +24,7 @@ func undoCommand() *cli.Command {
 			"it. Other changes of yours stay. What was undone never lands again by itself: redo makes the landing again, and approve lands\n" +
 			"one of its commits. Exit status 3, and nothing changes, if there are other commits on top, if a remote has the commits, or if you\n" +
 			"have changed a landed file: --revert then makes a commit. OP is the number of a landing in git airlock log --ops. Without\n" +
-			"--revert it must be the last one.",
+			"--revert it must be the last one. To take back one commit of several, undo their landing, and approve the others again.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "revert", Usage: "make a commit of yours that takes the landing back"}},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
 			number := 0
@@ -35,6 +35,7 @@ func undoCommand() *cli.Command {
 				}
 			}
 			engine := s.Engine(r)
+			engine.Settings = s.Settings
 			defer engine.Close()
 			if c.Bool("revert") {
 				o, made, err := undo.Revert(c.Context, engine, number)

@@ -28,7 +28,7 @@ func daemonCommand() *cli.Command {
 			wait.Go(func() { edge.Checkpoints(s, r).Attend(ctx) })
 			wait.Go(func() {
 				if err := edge.Checkpoints(s, r).Serve(ctx); err != nil && ctx.Err() == nil {
-					s.Report.Say("commands make checkpoints themselves: %v", err)
+					s.Report.Say("the daemon makes no checkpoints, so that commands make their own, which takes longer: %v", err)
 				}
 			})
 			wait.Go(func() { edge.Runs(s, r).Watch(ctx) })

@@ -35,7 +35,7 @@ func (o *recording) ended(ctx context.Context, s *session.Session, err error) {
 	switch {
 	case known:
 		o.result.Exit = &status
-		o.result.Late = errors.Is(err, errLate)
+		o.result.Late, o.result.Spent = errors.Is(err, errLate), errors.Is(err, errSpent)
 	case errors.Is(err, context.Canceled):
 		o.result.Stopped = true
 	default:

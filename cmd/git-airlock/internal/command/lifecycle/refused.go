@@ -1,6 +1,9 @@
 package lifecycle
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/edge"
@@ -12,17 +15,24 @@ import (
 // refusalPoll is how often a run looks for refused credentials. It reports a refusal that lasts that long.
 const refusalPoll = 3 * time.Second
 
-// noticeRefusals prints a message when a server goes on to refuse a credential while a command runs, because some agents try again
-// for minutes and show nothing. The returned function ends that, and prints the refusals that were not printed.
-func noticeRefusals(s *session.Session, r airlock.Record) (end func()) {
+// errSpent is the error of an agent that failed, or was ended, because its credential's own limit is used up. Its status is that of the
+// time limit.
+var errSpent = fmt.Errorf("the limit of requests: %w", edge.EndedWith(124))
+
+// noticeRefusals calls act, and prints a message when a server goes on to refuse a credential meanwhile, because some agents try again
+// for minutes and show nothing. If the limit of the agent's own credential is used up, noticeRefusals ends act, and returns [errSpent],
+// also if the agent has failed by itself. The network writes a refusal down before the agent learns of it.
+func noticeRefusals(ctx context.Context, s *session.Session, r airlock.Record, agent *session.Agent, act func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	done, ended := make(chan struct{}), make(chan struct{})
+	spent := false
 	go func() {
 		defer close(ended)
 		poll := time.NewTicker(refusalPoll)
 		defer poll.Stop()
 		said, before := map[string]int{}, map[string]int{}
-		for {
-			last := false
+		for last := false; !last; {
 			select {
 			case <-poll.C:
 			case <-done:
@@ -34,18 +44,25 @@ func noticeRefusals(s *session.Session, r airlock.Record) (end func()) {
 				if said[c.Name] != c.Status && (last || before[c.Name] == c.Status) {
 					said[c.Name] = c.Status
 					sayRefused(s, c)
+					if c.Spent() && agent != nil && agent.TakesFrom(c.Variables) {
+						spent = true
+						cancel(errSpent)
+					}
 				}
 			}
 			before = now
-			if last {
-				return
-			}
 		}
 	}()
-	return func() {
-		close(done)
-		<-ended
+	err := act(ctx)
+	close(done)
+	<-ended
+	status, _ := edge.ChildStatus(err)
+	failed := status != 0 && !errors.Is(err, errLate)
+	stopped := errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errSpent)
+	if spent && failed || stopped {
+		return errSpent
 	}
+	return err
 }
 
 // sayRefused prints what a server's refusal of a credential means.

@@ -102,9 +102,9 @@ func runInside(ctx context.Context, s *session.Session, wanted session.Request, 
 			if err := recorded.begin(ctx, s, r, argv, wanted.Agent); err != nil {
 				return err
 			}
-			notice := noticeRefusals(s, r)
-			err := within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r, recorded.Active) })
-			notice()
+			err := noticeRefusals(ctx, s, r, wanted.Agent, func(ctx context.Context) error {
+				return within(ctx, s, most, func(ctx context.Context) error { return run(ctx, r, recorded.Active) })
+			})
 			recorded.ended(ctx, s, err)
 			return err
 		})

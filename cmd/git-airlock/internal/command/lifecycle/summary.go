@@ -22,6 +22,7 @@ type summary struct {
 	Argv    []string    `json:"argv,omitempty"`
 	Exit    int         `json:"exit"` // of the command, as run without --json exits
 	Late    bool        `json:"timed_out"`
+	Spent   bool        `json:"limit_reached"`
 	Seconds float64     `json:"seconds"`
 	Message string      `json:"message"` // the end of the command's output, as plain text
 	Before  gitops.OID  `json:"before"`  // the branch's commit when the command began
@@ -53,6 +54,7 @@ func (d *summary) begin(ctx context.Context, s *session.Session, r airlock.Recor
 // end completes the document when the command has ended and its commits have landed. err is the error that run returns.
 func (d *summary) end(ctx context.Context, s *session.Session, err error) error {
 	d.Version, d.Exit, d.Late = ui.DocumentVersion, edge.ExitStatus(err), errors.Is(err, errLate)
+	d.Spent = errors.Is(err, errSpent)
 	d.Seconds = ui.Now().Sub(d.begun).Seconds()
 	d.Message = ui.PlainText(d.output.text())
 	engine := s.Engine(d.record)

@@ -1,6 +1,7 @@
 package net
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -50,17 +51,15 @@ var (
 	recordsFlag = &cli.BoolFlag{Name: "json", Usage: "print each record as a line of JSON"}
 )
 
-// showNetwork prints the network of an airlock.
+// showNetwork prints the network of an airlock. Without a network it refuses, and a script gets the document as well.
 func showNetwork(c *cli.Context, s *session.Session, r airlock.Record) error {
 	n, err := s.Network(c.Context, r)
-	if err != nil {
+	none := r.Isolation.Network == prison.NetworkNone.String() && c.Bool(edge.JSONFlag.Name)
+	if err != nil && !none {
 		return err
 	}
 	d := networkDocument(n, r, edge.RefusedHosts(n.Rules, s.RecentRefusals(r).Records))
-	if c.Bool(edge.JSONFlag.Name) {
-		return ui.PrintJSON(c.App.Writer, d)
-	}
-	return edge.Show(c.Context, s, "net", true, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) })
+	return errors.Join(edge.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error { return d.Print(out, p, ui.Now()) }), err)
 }
 
 func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused) ui.NetworkDocument {
@@ -82,7 +81,7 @@ func networkDocument(n session.Network, r airlock.Record, refusals []ui.Refused)
 func networkRules(rules control.Rules, some []control.Rule, opaque bool) []ui.NetworkRule {
 	all := []ui.NetworkRule{}
 	for _, r := range some {
-		if !network.Holds(r, ui.Now()) {
+		if !network.InForce(r, ui.Now()) {
 			continue
 		}
 		shown := ui.NetworkRule{Rule: r.Text, Source: r.Source, Opaque: opaque && network.Opaque(rules, r)}

@@ -55,7 +55,7 @@ func sayChange(s *session.Session, n session.Network, before control.Rules, adde
 // sayOtherPorts names the rules that still allow the host of a denial, at ports that the denial does not cover.
 func sayOtherPorts(s *session.Session, rules control.Rules, denied control.Rule) {
 	for _, allowed := range rules.Allow {
-		if network.Holds(allowed, s.Now()) && strings.HasPrefix(allowed.Text, denied.Text+":") && network.DeniedBy(rules, allowed, s.Now()) == nil {
+		if network.InForce(allowed, s.Now()) && strings.HasPrefix(allowed.Text, denied.Text+":") && network.DeniedBy(rules, allowed, s.Now()) == nil {
 			s.Report.Say("%s is still allowed, by %s", gitops.Text(allowed.Text), gitops.Text(allowed.Source))
 			s.Report.Hint("git airlock net deny " + gitops.Text(strings.Fields(allowed.Text)[0]).String())
 		}
@@ -207,7 +207,7 @@ func netLog(c *cli.Context, s *session.Session, args []string) error {
 	if asJSON || follow {
 		err = all(c.App.Writer, edge.Painted(s))
 	} else {
-		err = edge.Show(c.Context, s, "net", true, all)
+		err = edge.Show(c, s, true, all)
 	}
 	if err != nil {
 		return err
@@ -271,7 +271,7 @@ func logOf(c *cli.Context, s *session.Session, revisions string, print func(io.W
 		}
 	}
 	asJSON := c.Bool(recordsFlag.Name)
-	return edge.Show(c.Context, s, "net", !asJSON, func(out io.Writer, p ui.Paint) (err error) {
+	return edge.Show(c, s, !asJSON, func(out io.Writer, p ui.Paint) (err error) {
 		session := ""
 		for line := range strings.Lines(notes.String()) {
 			if line = strings.TrimSpace(line); line == "" {

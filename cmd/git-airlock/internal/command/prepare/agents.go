@@ -31,10 +31,8 @@ func agentsCommand() *cli.Command {
 			for _, p := range all {
 				documents = append(documents, describe(p, ui.Variable("PATH")))
 			}
-			if c.Bool(edge.JSONFlag.Name) {
-				return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "agents": documents})
-			}
-			return edge.Show(c.Context, s, "agents", true, func(out io.Writer, p ui.Paint) error { return printAgents(out, p, documents) })
+			return edge.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "agents": documents},
+				func(out io.Writer, p ui.Paint) error { return printAgents(out, p, documents) })
 		}),
 	}, edge.Takes{})
 }

@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -40,7 +41,7 @@ func initCommand() *cli.Command {
 				return err
 			}
 			if !c.Bool("yes") && !s.Dry && s.Report.CanAsk() {
-				if err := newWizard(c, s).ask(&p); err != nil {
+				if err := (wizard{s, c.App.ErrWriter, c, bufio.NewReader(os.Stdin)}).ask(&p); err != nil {
 					return err
 				}
 			}
@@ -132,8 +133,7 @@ func planInit(c *cli.Context, s *session.Session) (p initPlan, err error) {
 // checkRecipe returns an error if a recipe could not be read back.
 func checkRecipe(r recipe.Recipe) error {
 	_, err := recipe.Parse(recipe.Marshal(r))
-	var wrong recipe.Errors
-	if errors.As(err, &wrong) && len(wrong) > 0 {
+	if wrong, ok := errors.AsType[recipe.Errors](err); ok && len(wrong) > 0 {
 		return ui.Usagef("%s", wrong[0].Message)
 	}
 	return err

@@ -30,12 +30,7 @@ func scanCommand() *cli.Command {
 				return err
 			}
 			d := scanned(head, report)
-			if c.Bool(edge.JSONFlag.Name) {
-				err = ui.PrintJSON(c.App.Writer, d)
-			} else {
-				err = edge.Show(c.Context, s, "scan", true, d.print)
-			}
-			if err != nil {
+			if err := edge.Print(c, s, true, d, d.print); err != nil {
 				return err
 			}
 			return session.RefuseSecrets(report)
@@ -75,7 +70,7 @@ type findingRecord struct {
 
 func scanned(head gitops.Head, r scan.Report) scanDocument {
 	d := scanDocument{Version: ui.DocumentVersion, Commit: head.Commit, Files: r.Files, Excluded: r.Excluded, Bytes: r.Bytes, High: r.Count(scan.High),
-		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: escaped(r.Partial), Archives: escaped(r.Archives), Findings: []findingRecord{}}
+		Medium: r.Count(scan.Medium), Low: r.Count(scan.Low), Allowed: r.Allowed(), Partial: gitops.Escaped(r.Partial), Archives: gitops.Escaped(r.Archives), Findings: []findingRecord{}}
 	for _, f := range r.Findings {
 		record := findingRecord{Severity: f.Severity, Path: gitops.Text(f.Path).String(), Line: f.Line, Rule: f.Rule, Reason: gitops.Text(f.Reason).String(), Ignored: f.Ignored, Committed: !f.Loose}
 		if f.Allowed != "" {
@@ -85,15 +80,6 @@ func scanned(head gitops.Head, r scan.Report) scanDocument {
 		d.Findings = append(d.Findings, record)
 	}
 	return d
-}
-
-// escaped returns escaped paths. The result is never nil.
-func escaped(paths []string) []string {
-	shown := make([]string, len(paths))
-	for i, path := range paths {
-		shown[i] = gitops.Text(path).String()
-	}
-	return shown
 }
 
 // print prints a document as text.

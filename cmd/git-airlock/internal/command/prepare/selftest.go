@@ -3,6 +3,7 @@ package prepare
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,11 +25,14 @@ func selftestCommand() *cli.Command {
 		Description: "Tries, as the agent, to do what a prison promises to prevent, and prints one line for each promise, with the attempt\n" +
 			"and the result. Then it reads all text that an agent could read, and searches it for the name of this tool, your name,\n" +
 			"e-mail address, home, host and repository. The checks use processes of the prison: a running agent that is near its\n" +
-			"limit may fail to start one meanwhile.\n\n" +
+			"limit may fail to start one meanwhile. The record of the run has these processes.\n\n" +
 			"A line begins with \"kept\", with \"weaker\" (a missing measure, which status names, too), with \"BROKEN\" (a promise is not\n" +
 			"kept) or with \"LEAK\" (one of these words was found). The last two give exit status 1.",
 		Flags: []cli.Flag{edge.JSONFlag},
 		Action: edge.OnAirlock(func(c *cli.Context, s *session.Session, r airlock.Record) error {
+			if s.Dry {
+				return foretell(c, s, r)
+			}
 			report, err := s.Prisons().Selftest(c.Context, r)
 			if err != nil {
 				return err
@@ -36,14 +40,11 @@ func selftestCommand() *cli.Command {
 			if !report.Kept() {
 				events.Broken(s.Store.Dir(r.ID), r.Session)
 			}
-			if c.Bool(edge.JSONFlag.Name) {
-				err = ui.PrintJSON(c.App.Writer, selftestDocument{ui.DocumentVersion, report.Kept(), edge.EscapeReport(report)})
-			} else {
-				err = edge.Show(c.Context, s, "selftest", false, func(out io.Writer, p ui.Paint) error {
-					edge.PrintReport(out, p, report)
-					return nil
-				})
-			}
+			d := selftestDocument{ui.DocumentVersion, report.Kept(), edge.EscapeReport(report)}
+			err = edge.Print(c, s, false, d, func(out io.Writer, p ui.Paint) error {
+				edge.PrintReport(out, p, report)
+				return nil
+			})
 			if err == nil && !report.Kept() {
 				return edge.Shown(errNotKept)
 			}
@@ -57,4 +58,14 @@ type selftestDocument struct {
 	Version int  `json:"version"`
 	Kept    bool `json:"kept"`
 	selftest.Report
+}
+
+// foretell prints what a self-test would try.
+func foretell(c *cli.Context, s *session.Session, r airlock.Record) error {
+	box, err := s.Prisons().Attach(c.Context, r)
+	if err != nil {
+		return err
+	}
+	s.Report.Say("would try as the agent: %s; and would search all text inside", strings.Join(selftest.Names(), ", "))
+	return box.Close()
 }

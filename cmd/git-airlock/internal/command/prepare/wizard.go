@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -27,10 +26,6 @@ type wizard struct {
 	message io.Writer
 	options *cli.Context
 	in      *bufio.Reader
-}
-
-func newWizard(c *cli.Context, s *session.Session) wizard {
-	return wizard{s, c.App.ErrWriter, c, bufio.NewReader(os.Stdin)}
 }
 
 // ask completes a plan. Each question shows its default.
@@ -119,8 +114,11 @@ func (w wizard) agents(p *initPlan) error {
 		if err == nil {
 			err = checkRecipe(recipe.Recipe{Agents: all})
 		}
+		if err != nil {
+			return err
+		}
 		p.recipe.Agents = all
-		return err
+		return nil
 	})
 }
 

@@ -39,7 +39,7 @@ func checkpointCommand() *cli.Command {
 		edge.Subcommand("checkpoint", "diff N [M] [--json] [-- PATH...]", "list the differences to another checkpoint, or to the present state",
 			edge.Takes{Least: 1, Most: 2, Paths: true}, onKeeper(diff), edge.JSONFlag),
 		edge.Subcommand("checkpoint", "restore N [--stop | --freeze] [--keep-new] [-- PATH...]", "make the workspace what it was, while its prison is stopped or frozen",
-			edge.Takes{Least: 1, Most: 1, Paths: true}, restore,
+			edge.Takes{Least: 1, Most: 1, Paths: true}, onKeeper(restore),
 			&cli.BoolFlag{Name: "stop", Usage: "stop the prison first, as git airlock stop does"},
 			&cli.BoolFlag{Name: "freeze", Usage: "freeze all processes in the prison, and let them go on afterwards"},
 			&cli.BoolFlag{Name: "keep-new", Usage: "remove no files that the checkpoint does not have"}),
@@ -47,7 +47,7 @@ func checkpointCommand() *cli.Command {
 	return c
 }
 
-// onKeeper makes an action of a function that only reads checkpoints.
+// onKeeper makes an action of a function that needs the checkpoints of the airlock here.
 func onKeeper(act func(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error) edge.SubAction {
 	return func(c *cli.Context, s *session.Session, words []string) error {
 		numbers, err := numbersIn(c, words)
@@ -125,24 +125,17 @@ func list(c *cli.Context, s *session.Session, k checkpoints.Keeper, _ []int) err
 	if err != nil {
 		return err
 	}
-	if c.Bool(edge.JSONFlag.Name) {
-		d := struct {
-			Version     int      `json:"version"`
-			Bytes       int64    `json:"bytes"`
-			Checkpoints []listed `json:"checkpoints"`
-		}{ui.DocumentVersion, bytes, []listed{}}
-		for _, x := range all {
-			d.Checkpoints = append(d.Checkpoints, listedOf(x))
-		}
-		return ui.PrintJSON(c.App.Writer, d)
+	d := struct {
+		Version     int      `json:"version"`
+		Bytes       int64    `json:"bytes"`
+		Checkpoints []listed `json:"checkpoints"`
+	}{ui.DocumentVersion, bytes, []listed{}}
+	for _, x := range all {
+		d.Checkpoints = append(d.Checkpoints, listedOf(x))
 	}
-	return edge.Show(c.Context, s, "checkpoint", true, func(out io.Writer, p ui.Paint) error {
-		for _, x := range all {
-			if _, err := fmt.Fprintln(out, lineOf(p, x)); err != nil {
-				return err
-			}
-		}
-		_, err := fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), ui.Bytes(bytes))
+	return edge.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
+		err := edge.Lines(all, lineOf)(out, p)
+		fmt.Fprintf(out, "%s, %s\n", words.Count(len(all), "checkpoint"), ui.Bytes(bytes))
 		return err
 	})
 }
@@ -167,19 +160,11 @@ type changesDocument struct {
 
 // print prints differences below a heading, which may be empty.
 func (d changesDocument) print(c *cli.Context, s *session.Session, heading func(ui.Paint) string) error {
-	if c.Bool(edge.JSONFlag.Name) {
-		return ui.PrintJSON(c.App.Writer, d)
-	}
-	return edge.Show(c.Context, s, "checkpoint", true, func(out io.Writer, p ui.Paint) error {
+	return edge.Print(c, s, true, d, func(out io.Writer, p ui.Paint) error {
 		if heading != nil {
 			fmt.Fprintln(out, heading(p))
 		}
-		for _, f := range d.Files {
-			if _, err := fmt.Fprintf(out, "%-8s %-7s %s\n", f.What, f.Kind, f.Path); err != nil {
-				return err
-			}
-		}
-		return nil
+		return edge.Lines(d.Files, func(_ ui.Paint, f changed) string { return fmt.Sprintf("%-8s %-7s %s", f.What, f.Kind, f.Path) })(out, p)
 	})
 }
 
@@ -215,19 +200,10 @@ func diff(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []in
 	return documentOf(all).print(c, s, nil)
 }
 
-func restore(c *cli.Context, s *session.Session, words []string) error {
-	numbers, err := numbersIn(c, words)
-	if err != nil {
-		return err
-	}
-	r, err := s.Here(c.Context)
-	if err != nil {
-		return err
-	}
+func restore(c *cli.Context, s *session.Session, k checkpoints.Keeper, numbers []int) error {
 	if c.Bool("stop") && c.Bool("freeze") {
 		return ui.Usagef("checkpoint restore: use one of --stop and --freeze")
 	}
-	k := edge.Checkpoints(s, r)
 	o := checkpoints.Restore{Number: numbers[0], Scope: edge.Inside(c), KeepNew: c.Bool("keep-new"), Freeze: c.Bool("freeze"), Show: func(write, remove []string) error {
 		return printPlan(c.App.Writer, write, remove)
 	}}
@@ -238,7 +214,7 @@ func restore(c *cli.Context, s *session.Session, words []string) error {
 		if err := k.Check(c.Context, o.Number); err != nil {
 			return err
 		}
-		err := s.Stop(c.Context, r)
+		err := s.Stop(c.Context, k.Record)
 		if held := new(environment.Refusal); errors.As(err, &held) {
 			s.Report.Say("%s", held.Text)
 		} else if err != nil {

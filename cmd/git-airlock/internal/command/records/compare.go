@@ -18,7 +18,6 @@ import (
 	"github.com/git-airlock/git-airlock/prison/egress/control"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/replay"
-	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
 func compareCommand() *cli.Command {
@@ -55,7 +54,7 @@ func sideOf(c *cli.Context, s *session.Session, name string) (side, error) {
 	if err != nil {
 		return side{}, err
 	}
-	run, err := store.Load(c.Context, s.Repo, e)
+	run, err := load(c.Context, s, e)
 	if err != nil {
 		return side{}, err
 	}
@@ -141,15 +140,10 @@ func compareRuns(c *cli.Context, s *session.Session) error {
 		return err
 	}
 	d := comparison{Version: ui.DocumentVersion, Same: a.Tree == b.Tree && slices.Equal(a.Patches, b.Patches), A: a, B: b}
-	document := c.Bool(edge.JSONFlag.Name)
-	if err := d.interdiff(c, s, !document && bool(edge.Painted(s))); err != nil {
+	if err := d.interdiff(c, s, !c.Bool(edge.JSONFlag.Name) && bool(edge.Painted(s))); err != nil {
 		return err
 	}
-	if document {
-		err = ui.PrintJSON(c.App.Writer, d)
-	} else {
-		err = edge.Show(c.Context, s, "compare", true, func(out io.Writer, _ ui.Paint) error { return d.print(out) })
-	}
+	err = edge.Print(c, s, true, d, func(out io.Writer, _ ui.Paint) error { return d.print(out) })
 	if err == nil && !d.Same && c.Bool("exit-code") {
 		return edge.Shown(errDifferent)
 	}

@@ -3,7 +3,6 @@ package records
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -65,24 +64,14 @@ func showEvents(c *cli.Context, s *session.Session, r airlock.Record) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(e record.Event) bool { return !e.Level.AtLeast(least) })
-	if c.Bool(edge.JSONFlag.Name) {
-		d := struct {
-			Version int            `json:"version"`
-			Events  []record.Event `json:"events"`
-		}{ui.DocumentVersion, []record.Event{}}
-		for _, e := range all {
-			d.Events = append(d.Events, shownEvent(e))
-		}
-		return ui.PrintJSON(c.App.Writer, d)
+	d := struct {
+		Version int            `json:"version"`
+		Events  []record.Event `json:"events"`
+	}{ui.DocumentVersion, []record.Event{}}
+	for _, e := range all {
+		d.Events = append(d.Events, shownEvent(e))
 	}
-	return edge.Show(c.Context, s, "events", true, func(out io.Writer, p ui.Paint) error {
-		for _, e := range all {
-			if _, err := fmt.Fprintln(out, eventLine(p, e)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return edge.Print(c, s, true, d, edge.Lines(all, eventLine))
 }
 
 // moment reads a time, or a duration before now. An empty text is the beginning of time.

@@ -17,7 +17,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/prison/watch/execs"
 	"github.com/git-airlock/git-airlock/promote/airlock"
-	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/words"
 )
 
@@ -61,7 +60,7 @@ func recordedExecs(c *cli.Context, s *session.Session, name string) error {
 	if err != nil {
 		return err
 	}
-	run, err := store.Load(c.Context, s.Repo, e)
+	run, err := load(c.Context, s, e)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,11 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 		return err
 	}
 	if c.Bool(edge.JSONFlag.Name) {
-		return printExecs(c.App.Writer, found, missing)
+		d := execsDocument{Version: ui.DocumentVersion, Missing: missing, Programs: make([]execs.Record, len(found))}
+		for i, r := range found {
+			d.Programs[i] = programs.Shown(r)
+		}
+		return ui.PrintJSON(c.App.Writer, d)
 	}
 	found = programs.WithoutTries(found)
 	rows := make([]programs.Row, len(found))
@@ -91,13 +94,9 @@ func showExecs(c *cli.Context, s *session.Session, found []execs.Record, missing
 	if c.Bool("tree") {
 		rows = programs.Tree(found)
 	}
-	err = edge.Show(c.Context, s, "execs", true, func(out io.Writer, p ui.Paint) error {
-		for _, r := range rows {
-			if _, err := fmt.Fprintln(out, execLine(p, r)); err != nil {
-				return err
-			}
-		}
-		_, err := fmt.Fprintln(out, words.Count(len(rows), "program"))
+	err = edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error {
+		err := edge.Lines(rows, execLine)(out, p)
+		fmt.Fprintln(out, words.Count(len(rows), "program"))
 		return err
 	})
 	if missing > 0 {
@@ -111,14 +110,6 @@ type execsDocument struct {
 	Version  int            `json:"version"`
 	Missing  uint64         `json:"missing"`
 	Programs []execs.Record `json:"programs"`
-}
-
-func printExecs(out io.Writer, found []execs.Record, missing uint64) error {
-	d := execsDocument{Version: ui.DocumentVersion, Missing: missing, Programs: make([]execs.Record, len(found))}
-	for i, r := range found {
-		d.Programs[i] = programs.Shown(r)
-	}
-	return ui.PrintJSON(out, d)
 }
 
 // maxIndent bounds the indentation of a tree, which the agent can make deep.

@@ -1,6 +1,8 @@
 package records
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +29,9 @@ func inspectCommand() *cli.Command {
 			"in every repository that has the record, also where no airlock ever was.\n\n" +
 			"With --verify, inspect compares each hash of the record: those of git, those in SHA256SUMS, the message with the manifest, and\n" +
 			"the chain of the session's runs. The exit status is 0 if the record is whole, and 1 otherwise. A record that somebody\n" +
-			"removed from the end of the chain, or replaced together with all later ones, is not found this way.",
+			"removed from the end of the chain, or replaced together with all later ones, is not found this way. Without --verify, all\n" +
+			"but the chain is compared, and a record that is not whole is reported on standard error. So do report, compare and execs.\n" +
+			"runs compares the messages with the manifests.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "verify", Usage: "check every hash and the chain"}, edge.JSONFlag},
 		Action: edge.InRepository(inspectRun),
 	}, edge.Takes{Most: 1})
@@ -52,16 +56,20 @@ func inspectRun(c *cli.Context, s *session.Session) error {
 	if c.Bool("verify") {
 		return verifyRun(c, s, e, all)
 	}
-	run, err := store.Load(c.Context, s.Repo, e)
+	run, err := load(c.Context, s, e)
 	if err != nil {
 		return err
 	}
-	if c.Bool(edge.JSONFlag.Name) {
-		return ui.PrintJSON(c.App.Writer, run.Manifest)
+	return edge.Print(c, s, true, run.Manifest, func(out io.Writer, _ ui.Paint) error { return printManifest(out, run) })
+}
+
+// load reads the record of a run. Its faults are printed: whatever a command shows of such a record is not certain.
+func load(ctx context.Context, s *session.Session, e store.Entry) (record.Run, error) {
+	run, err := store.Load(ctx, s.Repo, e)
+	if err == nil && len(run.Faults) > 0 {
+		s.Report.Say("the record of run %s is not whole: %s (see: git airlock inspect %s --verify)", e.Name(), gitops.Text(run.Faults[0]), e.Name())
 	}
-	return edge.Show(c.Context, s, "inspect", true, func(out io.Writer, _ ui.Paint) error {
-		return printManifest(out, run)
-	})
+	return run, err
 }
 
 // verifyRun prints what is wrong with a record.
@@ -109,11 +117,21 @@ func printManifest(out io.Writer, run record.Run) error {
 	for _, h := range m.Held {
 		line("held", "%s: %s", h.Reason, h.Message)
 	}
+	for _, f := range m.Flagged {
+		line("flagged", "%.12s by %s: %s", f.Commit, f.Rule, f.Meaning)
+	}
 	line("your files", "%s", compared(m.Fingerprint, m.Landed))
 	line("prison", "%s, network %s, %d MiB, %g cores, %d processes", m.Backend, m.Network, m.Isolation.Memory>>20, m.Isolation.CPUs, m.Isolation.PIDs)
 	for _, w := range m.Weaker {
 		line("weaker", "%s", w)
 	}
+	for _, limit := range m.LimitsHit {
+		line("limit hit", "%s", limit)
+	}
+	line("rules", "%s, review %s", strings.Join(m.Policy, ", "), cmp.Or(m.Review, "not known"))
+	line("variables", "%s", cmp.Or(strings.Join(m.Environment, ", "), "none"))
+	line("workspace", "made from %.12s: %.12s..%.12s, checkpoints %d..%d", m.Base, m.Inner.Before, m.Inner.After, m.Checkpoints.Before, m.Checkpoints.After)
+	line("made by", "git-airlock %s", m.Program)
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		f := m.Files[name]
 		line("file", "%s", strings.TrimRight(fmt.Sprintf("%-14s %8s  %s", name, ui.Bytes(f.Size), f.Note), " "))

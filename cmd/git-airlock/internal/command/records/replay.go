@@ -3,7 +3,6 @@ package records
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -140,35 +139,20 @@ func showReplay(c *cli.Context, s *session.Session, run string, r replay.Result)
 		d.Branch = gitops.ToText("refs/heads/" + to)
 	}
 	for _, x := range r.Commits {
-		paths := []string{}
-		for _, p := range x.Paths {
-			paths = append(paths, gitops.Text(p).String())
-		}
-		d.Commits = append(d.Commits, replayed{x.Recorded, x.Want, x.Made, x.Tree, x.State, x.Subject, paths})
+		d.Commits = append(d.Commits, replayed{x.Recorded, x.Want, x.Made, x.Tree, x.State, x.Subject, gitops.Escaped(x.Paths)})
 	}
-	var err error
-	if c.Bool(edge.JSONFlag.Name) {
-		err = ui.PrintJSON(c.App.Writer, d)
-	} else {
-		err = edge.Show(c.Context, s, "replay", false, func(out io.Writer, p ui.Paint) error { return d.print(out, p) })
-	}
-	if err != nil {
+	if err := edge.Print(c, s, false, d, edge.Lines(d.Commits, replayedLine)); err != nil {
 		return err
 	}
 	return d.end(s)
 }
 
-func (d replayDocument) print(out io.Writer, p ui.Paint) error {
-	for _, x := range d.Commits {
-		state := fmt.Sprintf("%-8s", x.State)
-		if x.State == replay.Differs || x.State == replay.Conflict {
-			state = p.Red(state)
-		}
-		if _, err := fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%s  %s  tree %s  %s", state, abbreviated(x.Made), abbreviated(x.Tree), x.Subject), " ")); err != nil {
-			return err
-		}
+func replayedLine(p ui.Paint, x replayed) string {
+	state := fmt.Sprintf("%-8s", x.State)
+	if x.State == replay.Differs || x.State == replay.Conflict {
+		state = p.Red(state)
 	}
-	return nil
+	return strings.TrimRight(fmt.Sprintf("%s  %s  tree %s  %s", state, abbreviated(x.Made), abbreviated(x.Tree), x.Subject), " ")
 }
 
 // end prints the result, and returns the error that stands for it.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -16,7 +17,6 @@ import (
 	"github.com/git-airlock/git-airlock/gitops"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/report"
-	"github.com/git-airlock/git-airlock/promote/record/store"
 )
 
 func reportCommand() *cli.Command {
@@ -30,7 +30,7 @@ func reportCommand() *cli.Command {
 			"is shown with control characters and invisible characters as escapes.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "html", Usage: "write a page into this `file`, or to standard output if it is -"},
-			&cli.BoolFlag{Name: "open", Usage: "write a page into a temporary file and open it in your browser"},
+			&cli.BoolFlag{Name: "open", Usage: "write a page into the git folder, where it stays for a day, and open it in your browser"},
 			&cli.BoolFlag{Name: "text", Usage: "print text, which is the default"},
 			edge.JSONFlag,
 		},
@@ -57,7 +57,7 @@ func showReport(c *cli.Context, s *session.Session) error {
 	case c.IsSet("html"):
 		return writePage(c, s, view, c.String("html"))
 	case c.Bool("open"):
-		return openPage(s, view)
+		return openPage(s, run)
 	case c.Bool(edge.JSONFlag.Name):
 		content, err := view.JSON()
 		if err != nil {
@@ -66,7 +66,7 @@ func showReport(c *cli.Context, s *session.Session) error {
 		_, err = c.App.Writer.Write(content)
 		return err
 	}
-	return edge.Show(c.Context, s, "report", true, func(out io.Writer, p ui.Paint) error { return view.Print(out, p) })
+	return edge.Show(c, s, true, func(out io.Writer, p ui.Paint) error { return view.Print(out, p) })
 }
 
 // recordOf reads the record that the command line names, or the newest one.
@@ -80,7 +80,7 @@ func recordOf(c *cli.Context, s *session.Session) (record.Run, error) {
 	case err != nil:
 		return record.Run{}, err
 	}
-	return store.Load(c.Context, s.Repo, e)
+	return load(c.Context, s, e)
 }
 
 func writePage(c *cli.Context, s *session.Session, view report.View, file string) error {
@@ -118,27 +118,45 @@ func replace(file string, content []byte) error {
 	return err
 }
 
+// pageFolder is the folder of opened pages in the git folder. Browsers in a sandbox see no folder of temporary files but their own.
+const pageFolder = "airlock-report"
+
+// pageKept is the age from which an opened page is removed when another one is written.
+const pageKept = 24 * time.Hour
+
 // openPage keeps the page: the browser reads it when this command has ended.
-func openPage(s *session.Session, view report.View) error {
+func openPage(s *session.Session, run record.Run) error {
 	if s.Dry {
-		s.Report.Say("would open the report of run %d in your browser", view.Run.Number)
+		s.Report.Say("would open the report of run %d in your browser", run.Manifest.Run)
 		return nil
 	}
-	content, err := view.HTML()
+	content, err := report.Of(run).HTML()
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "report-")
+	dir := filepath.Join(s.Repo.CommonDir, pageFolder)
+	file := filepath.Join(dir, fmt.Sprintf("run-%d-%.12s.html", run.Manifest.Run, run.Commit))
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		removePages(dir, s.Now().Add(-pageKept))
+		err = replace(file, content)
+	}
 	if err != nil {
-		return err
+		return environment.Advise(fmt.Errorf("write the report: %w", err), "git airlock report --html FILE")
 	}
-	file := filepath.Join(dir, fmt.Sprintf("run-%d.html", view.Run.Number))
-	if err := replace(file, content); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	s.Report.Say("the report of run %d is in %s", view.Run.Number, file)
+	s.Report.Say("the report of run %d is in %s", run.Manifest.Run, gitops.Text(file))
 	if err := ui.OpenPage(file); err != nil {
 		return environment.Advise(err, "open "+gitops.Pasteable(file)+" in a browser")
 	}
 	return nil
+}
+
+// removePages removes the pages that were opened before a moment. What stays is removed the next time.
+func removePages(dir string, before time.Time) {
+	pages, _ := os.ReadDir(dir)
+	for _, page := range pages {
+		if info, err := page.Info(); err == nil && info.ModTime().Before(before) {
+			_ = os.Remove(filepath.Join(dir, page.Name()))
+		}
+	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/gitops"
-	"github.com/git-airlock/git-airlock/promote"
 	"github.com/git-airlock/git-airlock/promote/record"
 	"github.com/git-airlock/git-airlock/promote/record/store"
 	"github.com/git-airlock/git-airlock/words"
@@ -29,16 +28,16 @@ func runsCommand() *cli.Command {
 		Description: "A run is one command of \"git airlock run\", or one that start launched, from its start to its end. Each run has a record:\n" +
 			"a commit below refs/airlock/runs, which no branch reaches. The list has the records of all airlocks of this repository, and\n" +
 			"those that were fetched, oldest first. git-airlock-inspect(1) shows one.\n\n" +
-			"Nothing is pushed by itself. push and fetch print the git command that does the same.",
-		Flags: []cli.Flag{edge.JSONFlag},
-		Action: edge.InRepository(func(c *cli.Context, s *session.Session) error {
-			return listRuns(c, s)
-		}),
+			"git log shows no records, except with --all. \"git log --exclude='refs/airlock/*' --all\" leaves them out.\n\n" +
+			"Nothing is pushed by itself. push and fetch print the git command that does the same. fetch takes the records that this\n" +
+			"repository does not have. It changes and removes none, fetches no tags, and takes no record of an airlock of this repository.",
+		Flags:  []cli.Flag{edge.JSONFlag},
+		Action: edge.InRepository(listRuns),
 	}, edge.Takes{})
 	c.Subcommands = []*cli.Command{
 		edge.Subcommand("runs", "prune", "remove the oldest records, beyond airlock.runs.keep for each session", edge.Takes{}, pruneRuns),
-		edge.Subcommand("runs", "push [REMOTE]", "push all records to a remote (origin)", edge.Takes{Most: 1}, transfer("push")),
-		edge.Subcommand("runs", "fetch [REMOTE]", "fetch all records of a remote (origin)", edge.Takes{Most: 1}, transfer("fetch")),
+		edge.Subcommand("runs", "push [REMOTE]", "push all records to a remote (origin)", edge.Takes{Most: 1}, pushRuns),
+		edge.Subcommand("runs", "fetch [REMOTE]", "fetch all records of a remote (origin)", edge.Takes{Most: 1}, fetchRuns),
 	}
 	return c
 }
@@ -56,17 +55,18 @@ type listedRun struct {
 	Status  record.Status `json:"status"`
 	Landed  int           `json:"landed"`
 	Error   string        `json:"error,omitempty"` // why the record cannot be read
+	Fault   string        `json:"fault,omitempty"` // the first difference between the manifest and the commit
 }
 
 func listedRunOf(e store.Entry) listedRun {
 	m := e.Manifest
-	l := listedRun{Name: e.Name(), Commit: e.Commit, Session: e.Session, Run: e.Number, Argv: []string{}, Started: m.Started, Ended: m.Ended, Exit: m.Exit, Landed: m.Landed,
+	l := listedRun{Name: e.Name(), Commit: e.Commit, Session: e.Session, Run: e.Number, Argv: gitops.Escaped(m.Argv), Started: m.Started, Ended: m.Ended, Exit: m.Exit, Landed: m.Landed,
 		Status: record.Status(gitops.Text(m.Status).String())}
-	for _, word := range m.Argv {
-		l.Argv = append(l.Argv, gitops.Text(word).String())
-	}
 	if e.Err != nil {
 		l.Error = gitops.Text(e.Err.Error()).String()
+	}
+	if len(e.Faults) > 0 {
+		l.Fault = gitops.Text(e.Faults[0]).String()
 	}
 	return l
 }
@@ -76,21 +76,11 @@ func listRuns(c *cli.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool(edge.JSONFlag.Name) {
-		listed := []listedRun{}
-		for _, e := range all {
-			listed = append(listed, listedRunOf(e))
-		}
-		return ui.PrintJSON(c.App.Writer, map[string]any{"version": ui.DocumentVersion, "runs": listed})
+	listed := []listedRun{}
+	for _, e := range all {
+		listed = append(listed, listedRunOf(e))
 	}
-	return edge.Show(c.Context, s, "runs", true, func(out io.Writer, p ui.Paint) error {
-		for _, e := range all {
-			if _, err := fmt.Fprintln(out, runLine(p, e)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return edge.Print(c, s, true, map[string]any{"version": ui.DocumentVersion, "runs": listed}, edge.Lines(all, runLine))
 }
 
 // commandShown is the number of characters of a command line in the list.
@@ -105,7 +95,11 @@ func runLine(p ui.Paint, e store.Entry) string {
 	if m.Status != record.Completed && m.Status != record.CompletedHeld {
 		status = p.Red(status)
 	}
-	return fmt.Sprintf("%s  %s  %s %5s  %2d landed  %s", p.Yellow(e.Name()), m.Started.Local().Format(time.DateTime), status, lasted(m), m.Landed, m.Command(commandShown))
+	command := m.Command(commandShown)
+	if len(e.Faults) > 0 {
+		command = p.Red("not whole: " + gitops.Text(e.Faults[0]).String())
+	}
+	return fmt.Sprintf("%s  %s  %s %5s  %2d landed  %s", p.Yellow(e.Name()), m.Started.Local().Format(time.DateTime), status, lasted(m), m.Landed, command)
 }
 
 // lasted returns how long a run lasted, in one unit.
@@ -129,7 +123,7 @@ func pruneRuns(c *cli.Context, s *session.Session, _ []string) error {
 	const key = "airlock.runs.keep"
 	keep, err := strconv.Atoi(s.Config.String(key, runKeep))
 	if err != nil || keep < 1 {
-		return &promote.SettingError{Key: key, Value: s.Config.String(key, runKeep), Want: "a number of records, from 1"}
+		return &gitops.SettingError{Key: key, Value: s.Config.String(key, runKeep), Want: "a number of records, from 1"}
 	}
 	all, err := store.Refs(c.Context, s.Repo)
 	if err != nil {
@@ -156,28 +150,93 @@ func pruneRuns(c *cli.Context, s *session.Session, _ []string) error {
 	return nil
 }
 
-// transfer pushes or fetches all records.
-func transfer(verb string) edge.SubAction {
-	return func(c *cli.Context, s *session.Session, words []string) error {
-		remote := "origin"
-		if len(words) > 0 {
-			remote = words[0]
-		}
-		if strings.HasPrefix(remote, "-") {
-			return ui.Usagef("runs %s: %q is not a remote", verb, gitops.Text(remote).String())
-		}
-		args := []string{verb, remote, record.RefPrefix + "*:" + record.RefPrefix + "*"}
-		s.Report.Say("git %s %s '%s'", args[0], gitops.Pasteable(args[1]), args[2])
-		if s.Dry {
-			return nil
-		}
-		err := s.Repo.Change(c.Context, gitops.Call{Args: args, Stdout: io.Discard})
-		if _, ok := errors.AsType[*gitops.Error](err); ok {
-			return environment.Advise(fmt.Errorf("git %s: %w", verb, err), fmt.Sprintf("git %s %s '%s'", args[0], gitops.Pasteable(args[1]), args[2]))
-		}
-		store.PackRefs(c.Context, s.Repo)
+// remoteOf returns the remote that the words of a command name.
+func remoteOf(verb string, names []string) (string, error) {
+	remote := "origin"
+	if len(names) > 0 {
+		remote = names[0]
+	}
+	if strings.HasPrefix(remote, "-") {
+		return "", ui.Usagef("runs %s: %q is not a remote", verb, gitops.Text(remote).String())
+	}
+	return remote, nil
+}
+
+// remoteError adds a hint to an error of a git command that talks to a remote.
+func remoteError(err error, next string) error {
+	if _, ok := errors.AsType[*gitops.Error](err); ok {
+		return environment.Advise(err, next)
+	}
+	return err
+}
+
+// pushRuns pushes all records.
+func pushRuns(c *cli.Context, s *session.Session, names []string) error {
+	remote, err := remoteOf("push", names)
+	if err != nil {
 		return err
 	}
+	refs := record.RefPrefix + "*:" + record.RefPrefix + "*"
+	line := fmt.Sprintf("git push %s '%s'", gitops.Pasteable(remote), refs)
+	s.Report.Say("%s", line)
+	if s.Dry {
+		return nil
+	}
+	err = s.Repo.Change(c.Context, gitops.Call{Args: []string{"push", remote, refs}, Stdout: io.Discard})
+	return remoteError(err, line)
+}
+
+// fetchRuns fetches the records that a remote has and this repository has not.
+func fetchRuns(c *cli.Context, s *session.Session, names []string) error {
+	remote, err := remoteOf("fetch", names)
+	if err != nil {
+		return err
+	}
+	here, err := s.Store.List()
+	if err != nil {
+		return err
+	}
+	var mine []string
+	for _, r := range here {
+		mine = append(mine, r.Session)
+	}
+	next := fmt.Sprintf("git ls-remote %s '%s*'", gitops.Pasteable(remote), record.RefPrefix)
+	offer, err := store.Offered(c.Context, s.Repo, remote, mine)
+	if err != nil {
+		return remoteError(err, next)
+	}
+	if n := len(offer.Left); n > 0 {
+		s.Report.Say("left out: %s that cannot be records, that other commits have here, or that are of an airlock here; the first is %s",
+			words.Count(n, "ref"), gitops.Text(offer.Left[0]))
+	}
+	if len(offer.New) == 0 {
+		s.Report.Say("the remote has no new records")
+		return nil
+	}
+	s.Report.Say("%s", fetchLine(remote, offer.New))
+	if s.Dry {
+		return nil
+	}
+	if err := store.Fetch(c.Context, s.Repo, remote, offer.New); err != nil {
+		return remoteError(err, next)
+	}
+	store.PackRefs(c.Context, s.Repo)
+	return nil
+}
+
+// refsShown bounds the number of refs in a printed command.
+const refsShown = 3
+
+// fetchLine returns the command that fetches some refs, to be shown.
+func fetchLine(remote string, refs []string) string {
+	line := "git fetch --no-prune --no-tags " + gitops.Pasteable(remote)
+	for _, ref := range refs[:min(len(refs), refsShown)] {
+		line += " " + ref + ":" + ref
+	}
+	if more := len(refs) - refsShown; more > 0 {
+		line += fmt.Sprintf("  # and %s more", words.Count(more, "ref"))
+	}
+	return line
 }
 
 // find returns the run with a name, and all records.

@@ -72,11 +72,13 @@ func decide(ctx context.Context, s *session.Session, r airlock.Record, wanted ju
 		return err
 	}
 	engine := s.Engine(r)
+	engine.Settings = s.Settings
 	defer engine.Close()
 	before, err := ledger.TotalLanded(engine.Dir())
 	if err != nil {
 		return err
 	}
+	wanted.Cycle = true
 	decided, err := judgement.Judge(ctx, engine, wanted)
 	if errors.Is(err, history.ErrNotPending) || errors.Is(err, history.ErrAmbiguous) {
 		return environment.Advise(err, "git airlock review")

@@ -29,7 +29,7 @@ func diffCommand() *cli.Command {
 			if shown.paths, err = fromTop(s, edge.Inside(c)); err != nil {
 				return err
 			}
-			whole, err := edge.ShowWhole(c.Context, s, "diff", func(out io.Writer, p ui.Paint) error {
+			whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
 				for _, x := range d.Commits {
 					if _, err := fmt.Fprintf(out, "%s %s\n", p.Yellow("commit "+x.name()), x.Subject); err != nil {
 						return err

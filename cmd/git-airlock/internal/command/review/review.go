@@ -87,7 +87,7 @@ func showList(c *cli.Context, s *session.Session, r airlock.Record, d document) 
 	if c.Bool("patch") {
 		more = shown.show
 	}
-	whole, err := edge.ShowWhole(c.Context, s, "review", func(out io.Writer, p ui.Paint) error {
+	whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) error {
 		return newListing(d, p).print(c.Context, out, more)
 	})
 	if err == nil && whole && more != nil && !c.Bool(noSeenFlag.Name) {
@@ -115,7 +115,7 @@ func showUnseen(c *cli.Context, s *session.Session, r airlock.Record, d document
 		_, err := fmt.Fprintln(c.App.Writer, "you have seen everything that waits")
 		return err
 	}
-	whole, err := edge.ShowWhole(c.Context, s, "review", func(out io.Writer, p ui.Paint) (err error) {
+	whole, err := edge.ShowWhole(c, s, func(out io.Writer, p ui.Paint) (err error) {
 		if len(list) > 0 {
 			shown.inter, err = judgement.Interdiffs(c.Context, engine, list, bool(p))
 		}

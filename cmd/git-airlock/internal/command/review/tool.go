@@ -24,11 +24,12 @@ const (
 // openTool opens the user's difftool for one commit after the other, with the files that the commit changes in two folders of
 // the host state.
 func openTool(ctx context.Context, s *session.Session, r airlock.Record, d document, tool string) error {
-	for _, x := range d.Commits {
+	for i, x := range d.Commits {
+		s.Report.Say("%d of %d: commit %s: %s", i+1, len(d.Commits), x.handle(), x.Subject)
 		if x.Commit == "" {
+			s.Report.Say("it has not been built yet: git airlock status")
 			continue
 		}
-		s.Report.Say("commit %s of %d: %s", x.handle(), len(d.Commits), x.Subject)
 		state := "" // without an airlock, in a temporary folder
 		if r.ID != "" {
 			state = s.Store.Dir(r.ID)
