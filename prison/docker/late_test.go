@@ -98,6 +98,25 @@ func TestFailsOnce(t *testing.T) {
 	}
 }
 
+// TestImageRemovedWhileBuilding builds an image whose first step another command removes before the second one begins.
+func TestImageRemovedWhileBuilding(t *testing.T) {
+	t.Parallel()
+	need(t)
+	e := newLateEngine(t)
+	build := func(losses int) error {
+		e.mu.Lock()
+		e.losses = losses
+		e.mu.Unlock()
+		return docker.New(docker.Options{Host: e.address}).BuildImage(t.Context(), newBuild(t, "removed", "LABEL removed=while-building"))
+	}
+	if err := build(2); err != nil {
+		t.Errorf("removed twice: %v", err)
+	}
+	if err := build(4); err == nil || !strings.Contains(err.Error(), `step 2 of 2, "RUN true": failed to get digest`) {
+		t.Errorf("always removed: %v", err)
+	}
+}
+
 // refusal is what a runtime prints for a command in a container that has ended.
 const refusal = "cannot exec in a stopped state"
 
@@ -113,6 +132,7 @@ type lateEngine struct {
 	conflicts int    // so many starts of commands are refused
 	paused    int    // so many reports say that the container is paused
 	failures  int    // so many commands cannot be started
+	losses    int    // so many builds lose the image of a step
 }
 
 func newLateEngine(t *testing.T) *lateEngine {
@@ -170,6 +190,10 @@ func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if failure {
 		e.failures--
 	}
+	loss := e.losses > 0 && strings.HasSuffix(r.URL.Path, "/build")
+	if loss {
+		e.losses--
+	}
 	conflict := e.conflicts > 0 && strings.Contains(r.URL.Path, "/exec/") && strings.HasSuffix(r.URL.Path, "/start")
 	if conflict {
 		e.conflicts--
@@ -182,6 +206,10 @@ func (e *lateEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 	}
 	switch {
+	case loss:
+		io.Copy(io.Discard, r.Body)
+		answer(http.StatusOK, []byte(`{"stream":"Step 1/2 : FROM base\n"}{"stream":" ---\u003e 0123456789ab\n"}`+
+			`{"stream":"Step 2/2 : RUN true\n"}{"error":"failed to get digest"}`))
 	case conflict:
 		answer(http.StatusConflict, []byte(`{"message":"the container is paused"}`))
 	case failure:

@@ -103,14 +103,15 @@ func (s Store) Pull(ctx context.Context, ref string, progress func(Step)) error 
 	return e.Failed(ctx, "pull image", err)
 }
 
+// buildTries is how often an image is built if images of its steps disappear meanwhile.
+const buildTries = 3
+
 // BuildImage builds an image. If the build fails or ctx ends, everything that the build created is removed. It uses
-// the classic builder, which needs no session and which every engine has.
+// the classic builder, which needs no session and which every engine has. That builder does not keep the image of a
+// finished step from being removed: another user's removal of an image with the same first steps removes theirs, too, and
+// the next step fails. Such a build begins again.
 func (s Store) BuildImage(ctx context.Context, w Build) error {
 	e, err := s.connect(ctx)
-	if err != nil {
-		return err
-	}
-	context, dockerfile, err := w.context()
 	if err != nil {
 		return err
 	}
@@ -121,10 +122,24 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 	if err := e.sweepBuilds(ctx, s.NotOf); err != nil {
 		return err
 	}
+	for try := 1; ; try++ {
+		lost, err := s.build(ctx, e, p, w)
+		if err == nil || !lost || try == buildTries {
+			return err
+		}
+	}
+}
+
+// build builds an image once, and reports whether the build failed after the image of its last step had been removed.
+func (s Store) build(ctx context.Context, e engine, p *dialect.Platform, w Build) (lost bool, err error) {
+	context, dockerfile, err := w.context()
+	if err != nil {
+		return false, err
+	}
 	mark := newMark()
 	before, err := e.imageIDs(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	f := follower{progress: w.Progress}
 	options := build.ImageBuildOptions{
@@ -141,13 +156,17 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 		answer.Body.Close()
 	}
 	if err == nil {
-		return nil
+		return false, nil
+	}
+	if f.image != "" {
+		_, gone := e.ImageInspect(ctx, f.image)
+		lost = dialect.Gone(gone)
 	}
 	cleaned := e.discard(ctx, p, mark, s.NotOf, f.made, before)
 	if _, ok := errors.AsType[*BuildError](err); ok && ctx.Err() == nil {
-		return errors.Join(err, cleaned)
+		return lost && cleaned == nil, errors.Join(err, cleaned)
 	}
-	return errors.Join(e.Failed(ctx, "build image", err), cleaned)
+	return false, errors.Join(e.Failed(ctx, "build image", err), cleaned)
 }
 
 // dockerfileName is a name that no file in a repository has.
@@ -182,6 +201,7 @@ type follower struct {
 	step     Step
 	output   []string
 	cached   bool
+	image    string   // of the last step: a step can print such a line, too
 	made     []string // what may be images of the steps, the newest last: a step can print such lines
 }
 
@@ -240,6 +260,7 @@ func (f *follower) line(line string) {
 		return
 	}
 	if made := lines().image.FindStringSubmatch(line); made != nil {
+		f.image = made[1]
 		if !f.cached && f.step.Number > 1 { // the image of the first step is the base
 			f.made = append(f.made, made[1])
 		}
