@@ -21,7 +21,7 @@ func TestCompletion(t *testing.T) {
 	needNative(t)
 	needPrograms(t, "bash", "zsh", "fish")
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/shells", Setup: setup(t), Cmds: scriptCommands, Condition: condition})
+	runScripts(t, scriptsIn(t, "shells"), testscript.Params{Setup: setup(t)})
 }
 
 // shellSetups configure a shell so that the key sequence "insert" inserts all completions of a line, and "show" prints the line

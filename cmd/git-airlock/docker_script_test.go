@@ -51,8 +51,7 @@ func needDocker(t *testing.T) {
 func TestDocker(t *testing.T) {
 	needDocker(t)
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script/docker", Setup: withImage(setup(t)), Cmds: scriptCommands,
-		Condition: condition, RequireUniqueNames: true})
+	runScripts(t, scriptsIn(t, "script/docker"), testscript.Params{Setup: withImage(setup(t)), RequireUniqueNames: true})
 }
 
 // elsewhere lists the scripts about the native prison or about none, and the script that searches for the workspace's path, which a
@@ -77,12 +76,12 @@ func isLanding(file string) bool {
 func TestScriptInContainers(t *testing.T) {
 	needDocker(t)
 	t.Parallel()
-	files := slices.DeleteFunc(scripts(t), func(file string) bool {
+	files := slices.DeleteFunc(scriptsIn(t, "script"), func(file string) bool {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		return slices.Contains(elsewhere, name) || isLanding(file) || os.Geteuid() != 0 && !slices.Contains(again, name)
 	})
 	config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n"
-	testscript.Run(t, testscript.Params{Files: files, Setup: withImage(setup(t, config)), Cmds: scriptCommands, Condition: condition})
+	runScripts(t, files, testscript.Params{Setup: withImage(setup(t, config))})
 }
 
 // TestOtherEngines runs the lifecycle with other runtimes and engines than Docker's default.
@@ -97,7 +96,7 @@ func TestOtherEngines(t *testing.T) {
 			prisontest.Need(t, c.name, usable(t, c.host, c.runtime))
 			config := "[airlock]\n\tbackend = docker\n\timage = " + testImage() + "\n" + c.config
 			prepare := withImage(setup(t, config))
-			testscript.Run(t, testscript.Params{Dir: "testdata/script/engines", Cmds: scriptCommands, Condition: condition,
+			runScripts(t, scriptsIn(t, "script/engines"), testscript.Params{
 				Setup: func(env *testscript.Env) error {
 					err := prepare(env)
 					env.Setenv("RUNTIME", c.runtime)

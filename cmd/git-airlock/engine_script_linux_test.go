@@ -55,7 +55,7 @@ func TestEngine(t *testing.T) {
 	owner, err := remapped()
 	prisontest.Need(t, "rootless", err)
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script/engine", Cmds: scriptCommands, Condition: condition,
+	runScripts(t, scriptsIn(t, "script/engine"), testscript.Params{
 		Setup: func(env *testscript.Env) error {
 			if err := withImage(setup(t))(env); err != nil {
 				return err

@@ -32,8 +32,8 @@ func TestLanguages(t *testing.T) {
 	if network := os.Getenv("AIRLOCK_TEST_BUILD_NETWORK"); network != "" {
 		config += "\tbuildNetwork = " + network + "\n"
 	}
-	testscript.Run(t, testscript.Params{Files: []string{"testdata/script/languages.txtar"}, Setup: withImage(setup(t, config)),
-		Cmds: scriptCommands, Condition: func(name string) (bool, error) {
+	runScripts(t, []string{"testdata/script/languages.txtar"}, testscript.Params{Setup: withImage(setup(t, config)),
+		Condition: func(name string) (bool, error) {
 			switch name {
 			case "built":
 				return true, nil

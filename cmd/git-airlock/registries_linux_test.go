@@ -39,7 +39,7 @@ func TestClients(t *testing.T) {
 		}
 	}
 	parallel(t)
-	for _, file := range scriptsIn(t, "clients") {
+	for _, file := range scriptsIn(t, "script/clients") {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		program, _, _ := strings.Cut(name, "_")
 		t.Run(name, func(t *testing.T) {
@@ -49,19 +49,9 @@ func TestClients(t *testing.T) {
 				feature = program
 			}
 			prisontest.Need(t, feature, visibleInside(program))
-			testscript.Run(t, testscript.Params{Files: []string{file}, Setup: setup(t), Cmds: scriptCommands, Condition: condition})
+			runScripts(t, []string{file}, testscript.Params{Setup: setup(t)})
 		})
 	}
-}
-
-// scriptsIn returns the scripts in a folder of testdata/script.
-func scriptsIn(t *testing.T, folder string) []string {
-	t.Helper()
-	files, err := filepath.Glob("testdata/script/" + folder + "/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	return files
 }
 
 func needTUN() error {

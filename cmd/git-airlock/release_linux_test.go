@@ -29,7 +29,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{Dir: "testdata/install", Cmds: scriptCommands, Condition: condition, Setup: func(env *testscript.Env) error {
+	runScripts(t, scriptsIn(t, "install"), testscript.Params{Setup: func(env *testscript.Env) error {
 		env.Setenv("TOP", top)
 		return setup(t)(env)
 	}})

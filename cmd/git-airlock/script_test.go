@@ -9,9 +9,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -46,15 +48,44 @@ func (h hearing) Run() int {
 // onceMore reports whether this is the second run of the tests, as the ordinary user after root.
 func onceMore() bool { return os.Getenv("AIRLOCK_TEST_ORDINARY") != "" }
 
-// scripts returns the scripts in testdata/script.
-func scripts(t *testing.T) []string {
+// scriptsIn returns the scripts in a folder of testdata.
+func scriptsIn(t *testing.T, folder string) []string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/script/*.txtar")
+	files, err := filepath.Glob("testdata/" + folder + "/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
 	}
 	return files
 }
+
+// scriptLimit is the time that a script may take. On a machine with twenty busy processes, the longest takes a third of it.
+const scriptLimit = 15 * time.Minute
+
+// runScripts runs scripts beside each other, each in its own environment and as a test of its own. A script that hangs fails alone, at the
+// line that hangs: testscript's own limit would end all scripts shortly before the limit of the test binary. params may leave out
+// commands and conditions.
+func runScripts(t *testing.T, files []string, params testscript.Params) {
+	t.Helper()
+	params.Cmds = scriptCommands
+	if params.Condition == nil {
+		params.Condition = condition
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			script := params
+			script.Files, script.Deadline = []string{file}, time.Now().Add(scriptLimit)
+			testscript.RunT(sameTest{t}, script)
+		})
+	}
+}
+
+// sameTest runs the only script of a call of testscript as the current test.
+type sameTest struct{ *testing.T }
+
+func (t sameTest) Run(_ string, run func(testscript.T)) { run(t) }
+func (t sameTest) Parallel()                            {}
+func (t sameTest) Verbose() bool                        { return testing.Verbose() }
 
 // forRoot reports whether a part of a script depends on running as root.
 func forRoot(t *testing.T, file string) bool {
@@ -80,24 +111,17 @@ func inAnyPlace(t *testing.T, file string) bool {
 func TestScript(t *testing.T) {
 	needNative(t)
 	t.Parallel()
-	files := scripts(t)
+	files := scriptsIn(t, "script")
 	if onceMore() {
 		files = slices.DeleteFunc(files, func(file string) bool { return inAnyPlace(t, file) })
 	}
-	testscript.Run(t, testscript.Params{Files: files, Setup: setup(t), Cmds: scriptCommands, Condition: condition,
-		RequireUniqueNames: true, UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != ""})
+	runScripts(t, files, testscript.Params{Setup: setup(t), RequireUniqueNames: true, UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != ""})
 }
 
 // TestPromptly runs the scripts that measure time, alone.
 func TestPromptly(t *testing.T) {
 	needNative(t)
-	files, err := filepath.Glob("testdata/script/promptly/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	for _, file := range files {
-		testscript.Run(t, testscript.Params{Files: []string{file}, Setup: setup(t), Cmds: scriptCommands, Condition: condition})
-	}
+	runScripts(t, scriptsIn(t, "script/promptly"), testscript.Params{Setup: setup(t)})
 }
 
 // needNative skips a test if a native prison cannot be made here, or fails it if CI requires native prisons.
@@ -138,7 +162,23 @@ func setup(t *testing.T, more ...string) func(*testscript.Env) error {
 		env.Values[worldKey{}] = &world{kept: map[string]string{}, excludes: map[string]string{}}
 		vars := slices.Clone(env.Vars)
 		env.Defer(func() { clearAll(t, env.WorkDir, vars) })
+		late := time.AfterFunc(scriptLimit, func() { endAll(env.WorkDir) })
+		env.Defer(func() { late.Stop() })
 		return nil
+	}
+}
+
+// endAll kills the processes that work in a folder. testscript itself kills only the first process of a command, and then waits for all
+// processes that have the command's output.
+func endAll(dir string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if cwd, _ := os.Readlink(link); cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 }
 

@@ -25,10 +25,7 @@ func TestShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, err := filepath.Glob("testdata/shapes/*.txtar")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no shapes", err)
-	}
+	names := scriptsIn(t, "shapes")
 	if onceMore() {
 		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(personal, filepath.Base(name)) })
 	}
@@ -44,7 +41,7 @@ func TestShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testscript.Run(t, testscript.Params{Files: names, Setup: setup(t), Cmds: scriptCommands, Condition: condition, RequireUniqueNames: true})
+	runScripts(t, names, testscript.Params{Setup: setup(t), RequireUniqueNames: true})
 }
 
 // hasReftable reports whether git supports reftables.
