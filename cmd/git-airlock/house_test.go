@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -148,16 +145,6 @@ var doors = map[string][]string{
 // maxLines is the maximum number of lines in a file. A longer file usually has more than one idea.
 const maxLines = 500
 
-// source is one Go file of this module, whatever its build tags.
-type source struct {
-	name  string // slash-separated, from the top
-	lines int
-	*ast.File
-}
-
-func (s source) test() bool     { return strings.HasSuffix(s.name, "_test.go") }
-func (s source) folder() string { return path.Dir(s.name) }
-
 // room returns the row of the import table for a folder, or an empty string if there is none.
 func room(folder string) string {
 	for ; folder != "."; folder = path.Dir(folder) {
@@ -166,42 +153,6 @@ func room(folder string) string {
 		}
 	}
 	return ""
-}
-
-func sources(t *testing.T) []source {
-	t.Helper()
-	const top = "../.."
-	var all []source
-	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		base := d.Name()
-		if d.IsDir() && name != top && (base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
-			return fs.SkipDir
-		}
-		if d.IsDir() || filepath.Ext(base) != ".go" {
-			return nil
-		}
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, content, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(top, name)
-		all = append(all, source{filepath.ToSlash(rel), bytes.Count(content, []byte("\n")), file})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) == 0 {
-		t.Fatal("no Go files found")
-	}
-	return all
 }
 
 func imports(t *testing.T, f source) []string {
