@@ -26,8 +26,8 @@ func TestProgramHidden(t *testing.T) {
 		t.Skip("only root can pretend to be installed")
 	}
 	needNative(t)
-	dir := filepath.Dir(prisontest.CopyOfTest(t))
-	bin := filepath.Join(dir, "bin")
+	program := prisontest.CopyOfTest(t)
+	bin := filepath.Join(filepath.Dir(program), "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestProgramHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Rename(filepath.Join(dir, "native.test"), filepath.Join(bin, "unsuspected")); err != nil {
+	if err := os.Rename(program, filepath.Join(bin, "unsuspected")); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("unshare", "-m", "sh", "-c",
