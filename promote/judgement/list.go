@@ -20,7 +20,7 @@ import (
 type Reviewable struct {
 	Number   int // stable, see [ledger.Numbers]
 	State    review.State
-	Commit   gitops.OID // the outer-ready commit; empty if it has not been built
+	Commit   gitops.OID // the built commit; empty if it has not been built
 	Inner    gitops.OID
 	Subject  string
 	Files    []gitops.Stat

@@ -62,7 +62,7 @@ func (j *judgement) numbered(name string, revision gitops.OID) (gitops.OID, erro
 	return inner, nil
 }
 
-// Find returns the commit of a list that a name stands for: its number, a revision of an outer-ready commit, or at least
+// Find returns the commit of a list that a name stands for: its number, a revision of a built commit, or at least
 // seven digits of an inner one. The error wraps [history.ErrNotPending] if there is none, and [history.ErrAmbiguous] if there are two.
 func Find(ctx context.Context, e *promote.Engine, list []Reviewable, name string) (Reviewable, error) {
 	revision, _ := e.Repo.Commit(ctx, name)

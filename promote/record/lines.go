@@ -106,7 +106,7 @@ type CommitState string
 // The states.
 const (
 	Landed  CommitState = "landed"
-	Pending CommitState = "pending" // it waits: outer-ready, but on no branch
+	Pending CommitState = "pending" // it is built and waits, on no branch
 	Inner   CommitState = "inner"   // it was not exported when the run ended
 )
 

@@ -34,10 +34,10 @@ type Verdict struct {
 	Word    Word                  `json:"verdict"`
 	By      string                `json:"by"` // name and address
 	At      time.Time             `json:"at"`
-	Commit  gitops.OID            `json:"commit"` // the outer-ready commit
+	Commit  gitops.OID            `json:"commit"` // the built commit
 	Inner   gitops.OID            `json:"inner"`
 	Patch   string                `json:"patch"`           // of git patch-id --stable; empty for a commit without a patch
-	Tree    gitops.OID            `json:"tree"`            // of the outer-ready commit
+	Tree    gitops.OID            `json:"tree"`            // of the built commit
 	Paths   map[string]gitops.OID `json:"paths,omitempty"` // the blobs that were looked at, by path; see [gitops.ToText]
 	Reason  string                `json:"reason"`
 }
