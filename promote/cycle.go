@@ -109,7 +109,7 @@ func (e *Engine) pipeline(ctx context.Context, facts facts, outcome ledger.Outco
 	if err != nil {
 		return outcome, err
 	}
-	if facts, err = e.follow(ctx, facts, taken); err != nil {
+	if facts, err = e.carryVerdicts(ctx, facts, taken); err != nil {
 		return e.invalid(outcome, err)
 	}
 	plan, built, judged, err := e.choose(ctx, facts, taken, bridge)

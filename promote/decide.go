@@ -27,8 +27,8 @@ type Decided struct {
 	Subject string     // escaped
 }
 
-// between reads the facts and keeps other processes from making a cycle until unlock is called.
-func (e *Engine) between(ctx context.Context) (f facts, unlock func(), err error) {
+// lockedFacts reads the facts and keeps other processes from making a cycle until unlock is called.
+func (e *Engine) lockedFacts(ctx context.Context) (f facts, unlock func(), err error) {
 	release, err := e.Store.LockFile(ctx, e.Record.ID, CycleLock)
 	if err != nil {
 		return f, nil, err
@@ -43,7 +43,7 @@ func (e *Engine) between(ctx context.Context) (f facts, unlock func(), err error
 	if err != nil {
 		return f, nil, err
 	}
-	if f, err = e.standing(ctx); err != nil {
+	if f, err = e.readLedger(ctx); err != nil {
 		return f, nil, err
 	}
 	f.before, f.now = before, time.Now()
@@ -57,7 +57,7 @@ func (e *Engine) between(ctx context.Context) (f facts, unlock func(), err error
 // Accept lets the commits that are held now pass the accepted rules, and returns these commits. Later commits are
 // held again. The error wraps [ErrNotHeld] if an acceptance applies to no held commit.
 func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Decided, error) {
-	f, unlock, err := e.between(ctx)
+	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (e *Engine) Accept(ctx context.Context, wanted []policy.Acceptance) ([]Deci
 // Drop leaves commits out from now on. A name is a revision of a pending commit, or at least seven digits of a
 // waiting inner one. The error wraps [history.ErrNotPending] if a name is neither.
 func (e *Engine) Drop(ctx context.Context, names []string) ([]Decided, error) {
-	f, unlock, err := e.between(ctx)
+	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (e *Engine) Resolve(ctx context.Context) (gitops.OID, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := e.standing(ctx)
+	f, err := e.readLedger(ctx)
 	defer f.close()
 	if err != nil {
 		return "", err
@@ -204,7 +204,7 @@ type Standing struct {
 
 // Standing reads the state of the airlock and keeps other processes from making a cycle until it is closed.
 func (e *Engine) Standing(ctx context.Context) (*Standing, error) {
-	f, unlock, err := e.between(ctx)
+	f, unlock, err := e.lockedFacts(ctx)
 	if err != nil {
 		return nil, err
 	}

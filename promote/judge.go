@@ -59,7 +59,7 @@ func (e *Engine) judge(ctx context.Context, f facts, p planned, b built, w *lazy
 	j := judged{pending: b.Pending, outside: b.Outside, results: results}
 	if invalid != nil {
 		j.remarks = innerInvalid(invalid)
-		j.pending = before(p, b.Pending, unknown[len(passed)].Inner)
+		j.pending = landableBefore(p, b.Pending, unknown[len(passed)].Inner)
 	}
 	if j.notes, err = e.notes(ctx, f, p, b, j, unknown); err != nil {
 		return j, err
@@ -106,8 +106,8 @@ func ignoredAnew(ctx context.Context, f facts, pending []ledger.Pair, results le
 	return again, err
 }
 
-// before returns the pending pairs that can land before an inner commit.
-func before(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
+// landableBefore returns the pending pairs that can land before an inner commit.
+func landableBefore(p planned, pending []ledger.Pair, inner gitops.OID) []ledger.Pair {
 	end := slices.IndexFunc(pending, func(t ledger.Pair) bool { return t.Inner == inner })
 	done := map[gitops.OID]bool{}
 	for _, t := range pending[:end] {

@@ -41,9 +41,9 @@ func (e *Engine) review(ctx context.Context, f facts) []ledger.Hold {
 	return []ledger.Hold{h}
 }
 
-// follow takes over the verdicts of the team's reviewers, and lets amended commits take over those of the commits that they
+// carryVerdicts takes over the verdicts of the team's reviewers, and lets amended commits take over those of the commits that they
 // replace.
-func (e *Engine) follow(ctx context.Context, f facts, t taken) (_ facts, err error) {
+func (e *Engine) carryVerdicts(ctx context.Context, f facts, t taken) (_ facts, err error) {
 	f.rules.decisions, err = decision.Team(ctx, e.Repo, e.Dir(), f.reader(), f.rules.decisions, f.ledger.Tail, e.teams.Named())
 	if err != nil {
 		return f, err

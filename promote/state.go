@@ -92,7 +92,7 @@ func (e *Engine) outside(ctx context.Context) (facts, State, error) {
 	if unlock, err := e.Store.LockFile(waiting, e.Record.ID, CycleLock); err == nil {
 		defer unlock()
 	}
-	f, err := e.standing(ctx)
+	f, err := e.readLedger(ctx)
 	if err != nil {
 		return f, State{}, err
 	}

@@ -71,7 +71,7 @@ func (e *Engine) survey(ctx context.Context, options Options, before ledger.Outc
 	var setErr, mainErr error
 	all.Go(func() { set, setErr = e.configure(ctx, options) })
 	all.Go(func() { main, mainErr = e.wanted(ctx, options) })
-	f, err := e.standing(ctx)
+	f, err := e.readLedger(ctx)
 	all.Wait()
 	f.now, f.options, f.before = now, options, before
 	f.configured, f.main, f.mainErr = set, main, mainErr
@@ -102,8 +102,8 @@ func (e *Engine) configure(ctx context.Context, options Options) (c configured, 
 	return c, err
 }
 
-// standing reads the refs and the ledger.
-func (e *Engine) standing(ctx context.Context) (facts, error) {
+// readLedger reads the refs and the ledger.
+func (e *Engine) readLedger(ctx context.Context) (facts, error) {
 	var f facts
 	named, err := e.Repo.Refs(ctx, append([]string{e.Record.Branch, e.Record.Ref("promoted"), e.Record.Ref("pending"), e.Record.Ref(operation.Ref), policy.TeamRef}, notesRefs...)...)
 	if err != nil {

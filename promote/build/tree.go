@@ -12,7 +12,7 @@ import (
 // tree returns the tree of an outer commit: the three-way merge of the agent's changes since the first parent with
 // the tree of the first parent's image.
 func (b *builder) tree(ctx context.Context, l quarantine.Link, theirs gitops.OID, parents []gitops.OID) (gitops.OID, error) {
-	first := b.before(l)
+	first := b.diffBase(l)
 	if first == "" || b.how == asTheyAre || b.copied == "" && b.equal(first, parents[0]) {
 		return theirs, nil
 	}
@@ -51,9 +51,9 @@ func (b *builder) mergeOn(ctx context.Context, m quarantine.Merge) (gitops.OID, 
 	return tree, conflicts, err
 }
 
-// before returns the inner commit from which a commit's changes count: its first parent, or, for the first commit to
+// diffBase returns the inner commit from which a commit's changes count: its first parent, or, for the first commit to
 // land, the commit that landed last. It returns empty for a root commit that was merged in.
-func (b *builder) before(l quarantine.Link) gitops.OID {
+func (b *builder) diffBase(l quarantine.Link) gitops.OID {
 	switch {
 	case l.Commit == b.plan.Chain[0]:
 		return b.plan.Since
@@ -88,7 +88,7 @@ func (b *builder) treeOf(ctx context.Context, commit gitops.OID) (gitops.OID, er
 // goes back behind landed commits, that tree is merged with the agent's later landed changes, and has no changes of commits that the
 // landed ones lack and that land now.
 func (b *builder) baseTree(ctx context.Context, l quarantine.Link) (gitops.OID, error) {
-	base, err := b.innerTree(ctx, b.before(l))
+	base, err := b.innerTree(ctx, b.diffBase(l))
 	if err == nil && l.Commit == b.plan.Chain[0] && b.plan.Fork == "" {
 		base, err = b.onBranch(ctx, l.Commit, base)
 	}

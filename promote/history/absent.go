@@ -11,8 +11,8 @@ import (
 // absent maps commits to those in their histories that are left out or dropped, themselves included.
 type absent map[gitops.OID][]gitops.OID
 
-// follow adds a commit after its parents. out reports whether the commit itself is absent.
-func (a absent) follow(l quarantine.Link, out bool) {
+// add adds a commit after its parents. out reports whether the commit itself is absent.
+func (a absent) add(l quarantine.Link, out bool) {
 	var all []gitops.OID
 	if len(l.Parents) > 0 {
 		all = slices.Concat(a[l.Parents[0]], a.brought(l))
@@ -43,21 +43,21 @@ func (a absent) brought(l quarantine.Link) (brought []gitops.OID) {
 	return brought
 }
 
-// follow adds commits to a copy of known, parents before children. brings maps the merges among them to the absent commits that they bring.
-func follow(known absent, links []quarantine.Link, out func(gitops.OID) bool) (brings map[gitops.OID][]gitops.OID, all absent) {
+// extend adds commits to a copy of known, parents before children. brings maps the merges among them to the absent commits that they bring.
+func extend(known absent, links []quarantine.Link, out func(gitops.OID) bool) (brings map[gitops.OID][]gitops.OID, all absent) {
 	brings, all = map[gitops.OID][]gitops.OID{}, absent{}
 	maps.Copy(all, known)
 	for _, l := range links {
 		if brought := all.brought(l); brought != nil {
 			brings[l.Commit] = brought
 		}
-		all.follow(l, out(l.Commit))
+		all.add(l, out(l.Commit))
 	}
 	return brings, all
 }
 
 // Brings maps merges to the absent commits that they bring. links has parents before children.
 func (f Facts) Brings(links []quarantine.Link, out func(gitops.OID) bool) map[gitops.OID][]gitops.OID {
-	brings, _ := follow(f.Absent, links, out)
+	brings, _ := extend(f.Absent, links, out)
 	return brings
 }

@@ -57,7 +57,7 @@ func (o LeftOut) line(absent absent) (line []quarantine.Link) {
 // aside returns the values of [Left.Aside] and [Left.Absent].
 func (o LeftOut) aside() (aside []Aside, absent map[gitops.OID][]gitops.OID) {
 	again, below, points := o.again(), map[gitops.OID]bool{}, map[gitops.OID]bool{o.Tip: true}
-	brings, absent := follow(nil, o.History, func(id gitops.OID) bool { return !o.Landed(id) && (o.Commits[id] || o.Drops(id)) })
+	brings, absent := extend(nil, o.History, func(id gitops.OID) bool { return !o.Landed(id) && (o.Commits[id] || o.Drops(id)) })
 	for _, l := range slices.Backward(o.History) { // children before parents
 		landed := o.Landed(l.Commit)
 		for i, id := range l.Parents {

@@ -70,7 +70,7 @@ func New(ctx context.Context, f Facts, inner, outer Graph) (p *Plan, err error) 
 	p.Facts.Aside = p.Aside
 	p.Links = p.Beside(f.Links)
 	links := p.Links
-	chain, found := p.follow(f.Tip)
+	chain, found := p.newChain(f.Tip)
 	p.found = found
 	p.arrange(chain)
 	p.Waits += len(p.Aside)
@@ -150,9 +150,9 @@ func (p *Plan) Exact() ledger.Pair {
 	return p.Ledger.Base
 }
 
-// follow lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.
+// newChain lists the new commits of a commit's first-parent history, oldest first, and returns the commit before them.
 // If the history ends in a root of its own, that is the airlock's root.
-func (p *Plan) follow(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {
+func (p *Plan) newChain(tip gitops.OID) (chain []gitops.OID, found gitops.OID) {
 	parents := map[gitops.OID][]gitops.OID{}
 	for _, l := range p.Links {
 		parents[l.Commit] = l.Parents
@@ -387,7 +387,7 @@ func (p *Plan) Keeps(tail []ledger.Pair) bool {
 	}) {
 		return false
 	}
-	chain, _ := p.follow(tail[len(tail)-1].Inner)
+	chain, _ := p.newChain(tail[len(tail)-1].Inner)
 	chain = slices.DeleteFunc(chain, p.LeavesOut)
 	return len(chain) > 0 && chain[0] == p.Chain[0]
 }

@@ -94,7 +94,7 @@ func (p *Plan) walk(ctx context.Context, held map[gitops.OID]bool, t Trees) (wal
 		if err := p.step(ctx, &w, l, dropped || w.left[l.Commit], t); err != nil {
 			return w, err
 		}
-		w.absent.follow(l, dropped || w.left[l.Commit])
+		w.absent.add(l, dropped || w.left[l.Commit])
 	}
 	return w, nil
 }

@@ -245,16 +245,16 @@ func reverted(ctx context.Context, repo *gitops.Repository, in Range, made []Com
 		}
 	}
 	for i, c := range made {
-		made[i].Reverted = standing(by, c.ID, len(reverts))
+		made[i].Reverted = lastRevert(by, c.ID, len(reverts))
 	}
 	return err
 }
 
-// standing returns a commit that reverts id and that no commit reverts in turn. depth bounds the chain, since a message can
+// lastRevert returns a commit that reverts id and that no commit reverts in turn. depth bounds the chain, since a message can
 // name any commit.
-func standing(by map[gitops.OID][]gitops.OID, id gitops.OID, depth int) gitops.OID {
+func lastRevert(by map[gitops.OID][]gitops.OID, id gitops.OID, depth int) gitops.OID {
 	for _, r := range by[id] {
-		if depth > 0 && standing(by, r, depth-1) == "" {
+		if depth > 0 && lastRevert(by, r, depth-1) == "" {
 			return r
 		}
 	}

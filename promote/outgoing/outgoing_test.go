@@ -66,7 +66,7 @@ func TestStanding(t *testing.T) {
 		{map[gitops.OID][]gitops.OID{"a": {"r"}, "r": {"s"}, "s": {"t"}}, "r"},
 		{map[gitops.OID][]gitops.OID{"a": {"r", "u"}, "r": {"s"}}, "u"},
 	} {
-		if got := standing(x.by, "a", 5); got != x.want {
+		if got := lastRevert(x.by, "a", 5); got != x.want {
 			t.Errorf("%v: %q, want %q", x.by, got, x.want)
 		}
 	}

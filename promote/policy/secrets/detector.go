@@ -259,7 +259,7 @@ func (d *Detector) places(s search) []spans {
 			return
 		}
 		if b := d.rules[n].begin(); b != nil {
-			if end = b.before(text, end); end < 0 {
+			if end = b.matchBefore(text, end); end < 0 {
 				return
 			}
 		}

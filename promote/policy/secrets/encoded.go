@@ -65,7 +65,7 @@ func (d *Detector) may(text []byte) (yes bool) {
 			return
 		}
 		b := d.rules[n].begin()
-		yes = b == nil || b.before(text, end) >= 0
+		yes = b == nil || b.matchBefore(text, end) >= 0
 	})
 	return yes
 }

@@ -246,8 +246,8 @@ func matchStartOf(expression string, keywords []string) *matchStart {
 	return b
 }
 
-// before returns the offset of a match that has a keyword which ends at end, or -1.
-func (b *matchStart) before(text []byte, end int) int {
+// matchBefore returns the offset of a match that has a keyword which ends at end, or -1.
+func (b *matchStart) matchBefore(text []byte, end int) int {
 	for i, p := range b.prefixes {
 		for _, e := range b.ends[i] {
 			if from := end - e; from >= 0 && p.at(text[from:]) && tokenRun(text[from:]) >= b.run {

@@ -34,7 +34,7 @@ func (w *Workshop) rebuild(ctx context.Context, r Request, landed []record.Commi
 		if !ok {
 			return fmt.Errorf("the commit %.12s is neither in this repository nor in %s", c.Outer, record.ChangesName)
 		}
-		before, err := w.before(ctx, landed, all, i)
+		before, err := w.parentTree(ctx, landed, all, i)
 		if err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (w *Workshop) rebuild(ctx context.Context, r Request, landed []record.Commi
 	return nil
 }
 
-// before returns the tree of a commit's first parent.
-func (w *Workshop) before(ctx context.Context, landed []record.Commit, all []original, i int) (gitops.OID, error) {
+// parentTree returns the tree of a commit's first parent.
+func (w *Workshop) parentTree(ctx context.Context, landed []record.Commit, all []original, i int) (gitops.OID, error) {
 	if len(all[i].Parents) == 0 {
 		return gitops.HashObject(w.repo.Format, "tree", nil), nil
 	}
