@@ -378,7 +378,7 @@ func (r *running) Join(ctx context.Context, p prison.Process) error {
 		go io.Copy(master, p.Stdin) //nolint:errcheck // the command may end before its input
 	}
 	if p.Terminal != nil {
-		follow(master, *p.Terminal, done)
+		followSize(master, *p.Terminal, done)
 	}
 	out := p.Stdout
 	if out == nil {
@@ -391,9 +391,9 @@ func (r *running) Join(ctx context.Context, p prison.Process) error {
 	return err
 }
 
-// follow sets the size of a terminal to the size of the caller's. It changes the size even if it is the same
+// followSize sets the size of a terminal to the size of the caller's. It changes the size even if it is the same
 // already, since a change makes programs redraw their screen.
-func follow(master *os.File, t prison.Terminal, done <-chan struct{}) {
+func followSize(master *os.File, t prison.Terminal, done <-chan struct{}) {
 	if t.Size.Rows > 1 {
 		setSize(master, prison.Size{Rows: t.Size.Rows - 1, Cols: t.Size.Cols})
 	}

@@ -89,7 +89,7 @@ func (s Store) Pull(ctx context.Context, ref string, progress func(Step)) error 
 	if err == nil {
 		defer stream.Close()
 		f := follower{step: Step{What: "pull " + ref}, progress: progress}
-		err = f.follow(stream)
+		err = f.read(stream)
 	}
 	var failed *BuildError
 	switch {
@@ -152,7 +152,7 @@ func (s Store) build(ctx context.Context, e engine, p *dialect.Platform, w Build
 	}
 	answer, err := e.ImageBuild(ctx, context, options)
 	if err == nil {
-		err = f.follow(answer.Body)
+		err = f.read(answer.Body)
 		answer.Body.Close()
 	}
 	if err == nil {
@@ -225,7 +225,7 @@ const keptOutput = 20
 // longestLine limits the length of a kept line, since a step can print anything.
 const longestLine = 400
 
-func (f *follower) follow(stream io.Reader) error {
+func (f *follower) read(stream io.Reader) error {
 	d := json.NewDecoder(stream)
 	for {
 		var m struct {

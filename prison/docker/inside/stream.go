@@ -58,14 +58,14 @@ func (x *execution) copyTerminal() error {
 		close(x.begun)
 	}
 	go x.feed()
-	go x.follow(resizing)
+	go x.passSizes(resizing)
 	out := &broken{w: x.out}
 	io.Copy(out, x.stream.Reader) //nolint:errcheck // see copy
 	return out.err
 }
 
-// follow passes on later sizes.
-func (x *execution) follow(ctx context.Context) {
+// passSizes passes on later sizes.
+func (x *execution) passSizes(ctx context.Context) {
 	for {
 		select {
 		case size, open := <-x.Terminal.Resize:

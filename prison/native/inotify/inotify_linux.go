@@ -72,7 +72,7 @@ func Watch(top string, as func(func())) (*Tree, error) {
 		return nil, t.lost
 	}
 	clear(t.touched) // before the call
-	go t.follow()
+	go t.readEvents()
 	return t, nil
 }
 
@@ -111,8 +111,8 @@ func (t *Tree) Touched() ([]string, error) {
 	return paths, nil
 }
 
-// follow reads events as they come, so that the kernel's queue does not overflow.
-func (t *Tree) follow() {
+// readEvents reads events as they come, so that the kernel's queue does not overflow.
+func (t *Tree) readEvents() {
 	c, err := t.file.SyscallConn()
 	if err != nil {
 		return

@@ -163,14 +163,14 @@ func (k *keeper) hear(c wire.Conn) {
 		return
 	}
 	a := reply{}
-	if err := k.follow(w); err != nil {
+	if err := k.passListener(w); err != nil {
 		a.Error = err.Error()
 	}
 	c.Send(a) //nolint:errcheck // the caller has ended
 }
 
-// follow takes the listener of a process, and gives it to the recorder. A process without one is killed: it would wait for ever.
-func (k *keeper) follow(w word) error {
+// passListener takes the listener of a process, and gives it to the recorder. A process without one is killed: it would wait for ever.
+func (k *keeper) passListener(w word) error {
 	fd, err := unix.PidfdOpen(w.PID, 0)
 	if err != nil {
 		return nil // it has ended, which the engine reports

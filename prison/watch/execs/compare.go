@@ -31,7 +31,7 @@ func (c call) gave(g given) bool {
 		argv = []string{""} // as the kernel does
 	}
 	if c.cut || g.cut {
-		return alike(argv, g.argv) || before(argv, g.argv, c.path)
+		return alike(argv, g.argv) || alikeScript(argv, g.argv, c.path)
 	}
 	if slices.Equal(argv, g.argv) {
 		return true
@@ -61,8 +61,8 @@ func alike(a, b []string) bool {
 	return a[n][:m] == b[n][:m]
 }
 
-// before is alike for scripts.
-func before(argv, got []string, path string) bool {
+// alikeScript is alike for scripts.
+func alikeScript(argv, got []string, path string) bool {
 	for n := 1; n <= maxInterpreters && n < len(got); n++ {
 		if got[n] == path && alike(argv[1:], got[n+1:]) {
 			return true
