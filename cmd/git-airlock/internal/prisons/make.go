@@ -24,9 +24,9 @@ type Making struct {
 // overlaid reports whether the prison sees the workspace through an overlay.
 func (b Making) overlaid() bool { return b.Backend.Traits(b.Spec.Runtime).Overlay }
 
-// before reports whether the workspace is filled before the prison starts, because its variables could mislead. Nothing outside may
+// fillsFirst reports whether the workspace is filled before the prison starts, because its variables could mislead. Nothing outside may
 // change a workspace under the overlay of a running prison.
-func (b Making) before() bool { return b.overlaid() && b.Misled }
+func (b Making) fillsFirst() bool { return b.overlaid() && b.Misled }
 
 // Starting is a prison whose start has begun, or begins with the first call.
 type Starting struct {
@@ -45,7 +45,7 @@ func (b Making) Start(ctx context.Context) (Starting, error) {
 	running := make(chan struct{})
 	b.Spec.Running = sync.OnceFunc(func() { close(running) })
 	result := sync.OnceValues(func() (prison.Isolation, error) { return b.Backend.Start(ctx, b.Spec) })
-	if b.before() {
+	if b.fillsFirst() {
 		return Starting{result, func() {}, running}, nil
 	}
 	go result()                                                //nolint:errcheck // a later call returns the same error

@@ -82,7 +82,7 @@ func (k Keeper) Begin(ctx context.Context, c Command) (*Active, error) {
 	if err := k.finishOver(ctx, true); err != nil {
 		k.Prisons.Report.Say("the run before is not recorded yet: %s", gitops.Text(err.Error()))
 	}
-	o, err := k.before(ctx, c)
+	o, err := k.stateBefore(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +154,8 @@ func (k Keeper) next(ctx context.Context) (n int, previous gitops.OID, err error
 	return n + 1, previous, err
 }
 
-// before returns the state before a run.
-func (k Keeper) before(ctx context.Context, c Command) (o opening, err error) {
+// stateBefore returns the state before a run.
+func (k Keeper) stateBefore(ctx context.Context, c Command) (o opening, err error) {
 	r := k.Record
 	m := record.Manifest{Session: r.Session, ID: r.ID, Kind: c.Kind, Argv: maskedWords(c.Argv), Agent: c.Agent, Started: k.Now().UTC(),
 		Branch: gitops.ToText(r.Branch), Base: r.Base, Backend: r.Backend, Network: r.Isolation.Network,

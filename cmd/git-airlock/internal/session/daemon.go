@@ -36,7 +36,7 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 	}
 	err := daemon.Run(ctx, config)
 	for errors.Is(err, daemon.ErrMoved) {
-		there, now, followed := s.followSoon(ctx, r, reopen)
+		there, now, followed := s.findMovedSoon(ctx, r, reopen)
 		if err = followed; there == nil {
 			logger.Print("the worktree is gone")
 			break
@@ -51,19 +51,19 @@ func (s *Session) Daemon(ctx context.Context, r airlock.Record, out *os.File, re
 	return errors.Join(err, s.Prisons().SweepOrphaned(ctx, r))
 }
 
-// followSoon tries to follow several times. While a program removes the repository, any file may be missing.
-func (s *Session) followSoon(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (there *Session, now airlock.Record, err error) {
+// findMovedSoon tries to follow several times. While a program removes the repository, any file may be missing.
+func (s *Session) findMovedSoon(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (there *Session, now airlock.Record, err error) {
 	soon, cancel := context.WithTimeout(ctx, removalTime)
 	defer cancel()
-	for there, now, err = s.follow(ctx, r, reopen); err != nil && soon.Err() == nil; there, now, err = s.follow(ctx, r, reopen) {
+	for there, now, err = s.findMoved(ctx, r, reopen); err != nil && soon.Err() == nil; there, now, err = s.findMoved(ctx, r, reopen) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	return there, now, err
 }
 
-// follow finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with
+// findMoved finds the new place of an airlock whose worktree was moved while its daemon ran. The daemon's working folder has moved with
 // it. If the airlock is not found, its worktree is gone or was copied elsewhere. Then the prison ends, too.
-func (s *Session) follow(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (*Session, airlock.Record, error) {
+func (s *Session) findMoved(ctx context.Context, r airlock.Record, reopen func() (*Session, error)) (*Session, airlock.Record, error) {
 	moved, err := reopen()
 	if err == nil && moved.Repo.InPlace() {
 		if now, err := moved.Here(ctx); err == nil && now.Session == r.Session {
