@@ -119,9 +119,7 @@ func (s Store) BuildImage(ctx context.Context, w Build) error {
 	if err != nil {
 		return err
 	}
-	if err := e.sweepBuilds(ctx, s.NotOf); err != nil {
-		return err
-	}
+	e.sweepBuilds(ctx, s.NotOf)
 	for try := 1; ; try++ {
 		lost, err := s.build(ctx, e, p, w)
 		if err == nil || !lost || try == buildTries {

@@ -1,8 +1,15 @@
 package image
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/git-airlock/git-airlock/prison/docker/dialect"
 )
 
 // TestPrintedStepsAreOutput checks that a step cannot print the beginning of another step.
@@ -20,5 +27,45 @@ func TestPrintedStepsAreOutput(t *testing.T) {
 	want := []Step{{Number: 1, Of: 3, What: "FROM base"}, {Number: 2, Of: 3, What: "RUN sh a"}, {Number: 3, Of: 3, What: "RUN sh b"}}
 	if !slices.Equal(begun, want) {
 		t.Errorf("%+v", begun)
+	}
+}
+
+// TestSweptContainerStays builds while the engine can neither remove nor describe containers that killed builds left.
+func TestSweptContainerStays(t *testing.T) {
+	var removed []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v"), "/")
+		switch {
+		case r.URL.Path == "/_ping":
+			w.Header().Set("Api-Version", "1.41")
+		case strings.HasSuffix(r.URL.Path, "/info"):
+			path = `{"OSType": "linux"}`
+		case path == "containers/json":
+			path = `[{"Id": "unknown", "State": "exited", "Created": 1}, {"Id": "stuck", "State": "dead", "Created": 1}]`
+		case path == "containers/stuck/json":
+			path = `{"Id": "stuck", "HostConfig": {"ExtraHosts": ["` + newMark() + `"]}}`
+		case path == "images/json":
+			path = `[]`
+		case path == "build":
+			path = `{"stream": "Successfully built"}`
+		default:
+			if r.Method == http.MethodDelete {
+				removed = append(removed, path)
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			path = `{"message": "driver failed to remove root filesystem"}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, path)
+	}))
+	defer server.Close()
+	s := Store{NotOf: "label", Connect: func(context.Context) (*dialect.Engine, error) {
+		return dialect.Connect("tcp://" + server.Listener.Addr().String())
+	}}
+	if err := s.BuildImage(t.Context(), Build{Name: BuiltName("00000000", strings.Repeat("a", 24)), Dockerfile: []byte("FROM scratch\n")}); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"containers/stuck"}; !slices.Equal(removed, want) {
+		t.Errorf("removed %q, want %q", removed, want)
 	}
 }

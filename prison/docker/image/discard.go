@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,13 @@ func (e engine) discard(ctx context.Context, p *dialect.Platform, mark, notOf st
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardPatience)
 	defer cancel()
 	for end := time.Now().Add(lateContainers); ; time.Sleep(100 * time.Millisecond) {
-		if err := e.removeMarked(ctx, notOf, func(m string, _ container.Summary) bool { return m == mark }); err != nil {
+		err := e.eachBuild(ctx, notOf, func(m string, c container.Summary) error {
+			if m != mark {
+				return nil
+			}
+			return e.Remove(ctx, c.ID)
+		})
+		if err != nil {
 			return err
 		}
 		if !interrupted || time.Now().After(end) {
@@ -80,15 +87,21 @@ func (e engine) imageIDs(ctx context.Context) (map[string]bool, error) {
 	return ids, nil
 }
 
-// sweepBuilds removes the containers of builds whose command was killed.
-func (e engine) sweepBuilds(ctx context.Context, notOf string) error {
-	return e.removeMarked(ctx, notOf, func(_ string, c container.Summary) bool {
-		return c.State != "running" && time.Since(time.Unix(c.Created, 0)) > dialect.SweepAge
+// sweepBuilds removes the containers of builds whose command was killed. One that the engine cannot remove, or does not describe, must
+// not keep a new build from beginning, so it is tried once and left to the next build.
+func (e engine) sweepBuilds(ctx context.Context, notOf string) {
+	_ = e.eachBuild(ctx, notOf, func(_ string, c container.Summary) error {
+		if c.State == "running" || time.Since(time.Unix(c.Created, 0)) <= dialect.SweepAge {
+			return nil
+		}
+		bounded, cancel := dialect.Call(ctx)
+		defer cancel()
+		return e.ContainerRemove(bounded, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	})
 }
 
-// removeMarked removes the containers of builds for which unwanted returns true.
-func (e engine) removeMarked(ctx context.Context, notOf string, unwanted func(mark string, c container.Summary) bool) error {
+// eachBuild calls do for the containers of builds, with their marks. It goes on after an error.
+func (e engine) eachBuild(ctx context.Context, notOf string, do func(mark string, c container.Summary) error) (all error) {
 	bounded, cancel := dialect.Call(ctx)
 	defer cancel()
 	list, err := e.ContainerList(bounded, container.ListOptions{All: true})
@@ -104,16 +117,12 @@ func (e engine) removeMarked(ctx context.Context, notOf string, unwanted func(ma
 			continue
 		}
 		if err != nil {
-			return e.Failed(ctx, "inspect container", err)
-		}
-		if mark := markOf(full); mark == "" || !unwanted(mark, c) {
-			continue
-		}
-		if err := e.Remove(ctx, c.ID); err != nil {
-			return err
+			all = errors.Join(all, e.Failed(ctx, "inspect container", err))
+		} else if mark := markOf(full); mark != "" {
+			all = errors.Join(all, do(mark, c))
 		}
 	}
-	return nil
+	return all
 }
 
 // markOf returns the mark of a build's container, and an empty string for other containers.
