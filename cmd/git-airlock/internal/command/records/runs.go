@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -170,6 +171,10 @@ func remoteError(err error, next string) error {
 	return err
 }
 
+// pushOptions keep a push to the records: the user's settings can add tags (push.followTags) and other repositories
+// (push.recurseSubmodules, submodule.recurse). Other settings that choose what is pushed count only for a push without refs.
+var pushOptions = []string{"--no-follow-tags", "--no-recurse-submodules"}
+
 // pushRuns pushes all records.
 func pushRuns(c *cli.Context, s *session.Session, names []string) error {
 	remote, err := remoteOf("push", names)
@@ -177,12 +182,12 @@ func pushRuns(c *cli.Context, s *session.Session, names []string) error {
 		return err
 	}
 	refs := record.RefPrefix + "*:" + record.RefPrefix + "*"
-	line := fmt.Sprintf("git push %s '%s'", gitops.Pasteable(remote), refs)
+	line := fmt.Sprintf("git push %s %s '%s'", strings.Join(pushOptions, " "), gitops.Pasteable(remote), refs)
 	s.Report.Say("%s", line)
 	if s.Dry {
 		return nil
 	}
-	err = s.Repo.Change(c.Context, gitops.Call{Args: []string{"push", remote, refs}, Stdout: io.Discard})
+	err = s.Repo.Change(c.Context, gitops.Call{Args: slices.Concat([]string{"push"}, pushOptions, []string{remote, refs}), Stdout: io.Discard})
 	return remoteError(err, line)
 }
 
