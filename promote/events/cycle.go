@@ -7,7 +7,6 @@ import (
 
 	"github.com/git-airlock/git-airlock/promote/ledger"
 	"github.com/git-airlock/git-airlock/promote/record"
-	"github.com/git-airlock/git-airlock/words"
 )
 
 // Cycle appends what a promotion cycle has changed: an export, landings, and holds that began or ended. A cycle that changes
@@ -25,8 +24,7 @@ func changes(before, after ledger.Outcome) (all []record.Event) {
 			Data: map[string]string{"inner": string(after.Inner)}})
 	}
 	if after.Landed > 0 {
-		all = append(all, record.Event{Level: record.Notice, Kind: record.EventLand, Text: "landed " + words.Count(after.Landed, "commit"),
-			Data: map[string]string{"count": strconv.Itoa(after.Landed)}})
+		all = append(all, landing(after))
 	}
 	for _, h := range after.Holds {
 		if !holds(before, h) {
@@ -40,6 +38,16 @@ func changes(before, after ledger.Outcome) (all []record.Event) {
 		}
 	}
 	return all
+}
+
+// landing returns the event of a landing. The branch's tip after it is the last commit that landed.
+func landing(o ledger.Outcome) record.Event {
+	text := fmt.Sprintf("landed commit %.12s", o.Onto)
+	if o.Landed > 1 {
+		text = fmt.Sprintf("landed %d commits up to %.12s", o.Landed, o.Onto)
+	}
+	return record.Event{Level: record.Notice, Kind: record.EventLand, Text: text,
+		Data: map[string]string{"count": strconv.Itoa(o.Landed), "commit": string(o.Onto)}}
 }
 
 // holds reports whether a hold is among those of an outcome, with the same words.

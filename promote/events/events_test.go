@@ -113,7 +113,7 @@ func TestSinceAndBytes(t *testing.T) {
 func TestCycle(t *testing.T) {
 	dir := t.TempDir()
 	before := ledger.Outcome{Inner: "a", Holds: []ledger.Hold{{Reason: ledger.Collision, Message: "m"}, {Reason: ledger.Policy, Message: "old"}}}
-	after := ledger.Outcome{Inner: "b", Landed: 2, Holds: []ledger.Hold{{Reason: ledger.Policy, Message: "new", Paths: []string{"p"}}, {Reason: ledger.WorkspaceFull}}}
+	after := ledger.Outcome{Inner: "b", Landed: 2, Onto: "c", Holds: []ledger.Hold{{Reason: ledger.Policy, Message: "new", Paths: []string{"p"}}, {Reason: ledger.WorkspaceFull}}}
 	Cycle(dir, "s", before, before)
 	if all := read(t, dir); len(all) != 0 {
 		t.Error(all)
@@ -121,6 +121,9 @@ func TestCycle(t *testing.T) {
 	Cycle(dir, "s", before, after)
 	var got []string
 	for _, e := range read(t, dir) {
+		if e.Kind == record.EventLand && (e.Text != "landed 2 commits up to c" || e.Data["commit"] != "c") {
+			t.Errorf("landing: %+v", e)
+		}
 		got = append(got, fmt.Sprintf("%s %s %s", e.Level, e.Kind, e.Session))
 	}
 	want := []string{"info export s", "notice land s", "warning hold s", "warning limit s", "info hold-end s", "info hold-end s"}
