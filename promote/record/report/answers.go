@@ -103,11 +103,11 @@ func (m *material) testsAnswer() Answer {
 		}
 	}
 	a.Detail = []Text{
-		Text(clock(s.last.Time) + " " + commandOf(s.last.Argv).Raw()),
+		Text(m.clock(s.last.Time) + " " + commandOf(s.last.Argv).Raw()),
 		Text(fmt.Sprintf("%s, %d failed", words.Count(s.runs, "run"), s.failed)),
 		Text(were(s.after, "commit") + " made after it" + s.meaning()),
 	}
-	a.Detail = append(a.Detail, s.otherTests()...)
+	a.Detail = append(a.Detail, m.otherTests(s)...)
 	return a
 }
 

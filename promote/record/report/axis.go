@@ -68,7 +68,7 @@ func (m *material) ticks() (ticks []Tick) {
 		}
 	}
 	if len(ticks) == 0 {
-		ticks = []Tick{{0, m.Started.UTC().Format(time.TimeOnly)}}
+		ticks = []Tick{{0, m.clock(m.Started)}}
 	}
 	return ticks
 }
@@ -84,7 +84,7 @@ func (m *material) programMarks() (marks, tests []Mark) {
 		if anyTop && !p.Top && !p.test && level != Bad {
 			continue
 		}
-		mark := Mark{At: m.at(p.Time), Level: level, Text: Text(fmt.Sprintf("%s %s: %s", clock(p.Time), commandOf(p.Argv).Raw(), text.Raw()))}
+		mark := Mark{At: m.at(p.Time), Level: level, Text: Text(fmt.Sprintf("%s %s: %s", m.clock(p.Time), commandOf(p.Argv).Raw(), text.Raw()))}
 		if end := m.at(p.Time.Add(p.took())); p.Deny == nil && end-mark.At >= 0.3 {
 			mark.Length = rounded(end - mark.At)
 		}
@@ -107,7 +107,7 @@ func (m *material) commitMarks(commits []Commit) (marks []Mark) {
 		if c.Time.IsZero() {
 			continue
 		}
-		mark := Mark{At: m.at(c.Time), Level: c.Level, Text: Text(fmt.Sprintf("%s %d. %s: %s", c.When(), c.Number, c.Subject.Raw(), c.State.Raw()))}
+		mark := Mark{At: m.at(c.Time), Level: c.Level, Text: Text(fmt.Sprintf("%s %d. %s: %s", c.when(m.length()), c.Number, c.Subject.Raw(), c.State.Raw()))}
 		if mark.At-last >= crowded {
 			mark.Number, last = c.Number, mark.At
 		}
@@ -128,14 +128,14 @@ func (m *material) networkMarks() (marks []Mark) {
 			level = Look
 		}
 		began := r.Time.Add(-time.Duration(max(0, r.Millis)) * time.Millisecond)
-		marks = append(marks, Mark{At: m.at(began), Level: level, Text: Text(clock(began) + " " + destination(r))})
+		marks = append(marks, Mark{At: m.at(began), Level: level, Text: Text(m.clock(began) + " " + destination(r))})
 	}
 	return marks
 }
 
 func (m *material) eventMarks() (marks []Mark) {
 	for _, e := range m.viewEvents() {
-		marks = append(marks, Mark{At: m.at(e.Time), Level: e.Level, Text: Text(clock(e.Time) + " " + e.Text.Raw())})
+		marks = append(marks, Mark{At: m.at(e.Time), Level: e.Level, Text: Text(m.clock(e.Time) + " " + e.Text.Raw())})
 	}
 	return marks
 }

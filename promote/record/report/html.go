@@ -26,7 +26,7 @@ var style string
 // tmpl escapes every value for its place. The page has no script, and its policy allows none.
 var tmpl = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
-		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "clock": clock, "curve": curve,
+		"area": area, "anchor": anchor, "bytes": byteCount, "changes": changes, "curve": curve,
 		"lines": joined, "span": span,
 	}).Parse(page))
 })
@@ -116,19 +116,36 @@ func (f File) Blocks() (blocks []Block) {
 	return blocks
 }
 
-// clock returns a time of the day, and nothing for a time that is not known.
-func clock(t time.Time) string {
+// shortRun is the length of a run below which times of the day have tenths of seconds.
+const shortRun = 10 * time.Second
+
+// clockForm is the form of times of the day in a run of some length.
+func clockForm(length time.Duration) string {
+	if length < shortRun {
+		return time.TimeOnly + ".0"
+	}
+	return time.TimeOnly
+}
+
+// clock returns a time of the day in a run of some length, and nothing for a time that is not known.
+func clock(t time.Time, length time.Duration) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(time.TimeOnly)
+	return t.UTC().Format(clockForm(length))
 }
+
+// clock formats the time of something in the run.
+func (m *material) clock(t time.Time) string { return clock(t, m.length()) }
+
+// Clock formats the time of something in the run.
+func (v View) Clock(t time.Time) string { return clock(t, v.Run.Ended.Sub(v.Run.Started)) }
 
 func span(from, to time.Time) string {
 	from, to = from.UTC(), to.UTC()
 	form := "15:04"
-	if to.Sub(from) < 10*time.Minute {
-		form = time.TimeOnly
+	if length := to.Sub(from); length < 10*time.Minute {
+		form = clockForm(length)
 	}
 	end := to.Format(form)
 	if to.YearDay() != from.YearDay() || to.Year() != from.Year() {

@@ -209,10 +209,10 @@ func (s *suite) addOther(p *program) {
 const shownOthers = 3
 
 // otherTests describes the results of tests with other arguments.
-func (s suite) otherTests() (all []Text) {
+func (m *material) otherTests(s suite) (all []Text) {
 	for _, p := range s.others[:min(len(s.others), shownOthers)] {
 		result, _ := p.result()
-		all = append(all, Text(fmt.Sprintf("another one, %s, at %s: %s", commandOf(p.Argv).Raw(), clock(p.Time), result.Raw())))
+		all = append(all, Text(fmt.Sprintf("another one, %s, at %s: %s", commandOf(p.Argv).Raw(), m.clock(p.Time), result.Raw())))
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-airlock/git-airlock/words"
 )
@@ -46,11 +47,14 @@ func (v View) OtherPrograms() string {
 }
 
 // When is the time of a commit in words.
-func (c Commit) When() string {
+func (v View) When(c Commit) string { return c.when(v.Run.Ended.Sub(v.Run.Started)) }
+
+// when is the time of a commit in words. A date that the agent gave has whole seconds only.
+func (c Commit) when(length time.Duration) string {
 	if c.Time.IsZero() || c.Exact {
-		return "made " + clock(c.Time)
+		return "made " + clock(c.Time, length)
 	}
-	return "made " + clock(c.Time) + " by its own date"
+	return "made " + clock(c.Time, shortRun) + " by its own date"
 }
 
 // Lines is the command as it would be typed, line by line.

@@ -17,7 +17,7 @@ func TestOtherTests(t *testing.T) {
 		})
 	})
 	has(t, v.Verdict.String(), "the last tests (go test -run New ./shop) failed")
-	other := "another one, go test ./..., at 20:15:02: passed"
+	other := "another one, go test ./..., at 20:15:02.0: passed"
 	has(t, answer(t, v, "Tests"), "the last run failed", "3 runs, 2 failed", other)
 	has(t, squeezed(text(t, v)), other)
 	has(t, answer(t, short(t, nil), "Tests"), "!another one")

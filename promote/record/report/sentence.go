@@ -184,14 +184,14 @@ func (m *material) findings(v View) (all []Finding) {
 		add(Look, "Disputed", "programs", disputed, "%s changed arguments while they were read: what ran is certain, what was asked for is not", words.Count(len(disputed), "program"))
 	}
 	for _, s := range m.stalls() {
-		add(Look, "Idle", "time", nil, "nothing happened for %s from %s", took(s.took), clock(s.from))
+		add(Look, "Idle", "time", nil, "nothing happened for %s from %s", took(s.took), m.clock(s.from))
 	}
 	if outside := v.outside(); len(outside) > 0 {
 		add(Look, "Outside", "commits", outside, "%s not where the command names files", are(len(outside), "changed file"))
 	}
 	for _, e := range v.Events {
 		if e.Level != Good && e.Kind != Text(record.EventDenied) && e.Kind != Text(record.EventHold) {
-			add(e.Level, "Event", "events", nil, "%s %s", clock(e.Time), e.Text.Raw())
+			add(e.Level, "Event", "events", nil, "%s %s", m.clock(e.Time), e.Text.Raw())
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Finding) int {
@@ -255,7 +255,7 @@ func (m *material) refusalFindings(v View, add adder) {
 	}
 	for _, e := range m.events {
 		if e.Kind == record.EventDenied && !m.counted(e) {
-			add(Bad, "Refused", "events", nil, "%s %s", clock(e.Time), e.Text)
+			add(Bad, "Refused", "events", nil, "%s %s", m.clock(e.Time), e.Text)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (m *material) testFinding(add adder) {
 	case s.last.Exit == nil:
 		add(Look, "Tests", "programs", nil, "the result of the last run of %s was not seen", commandOf(s.last.Argv).Raw())
 	case *s.last.Exit != 0:
-		add(Bad, "Tests", "programs", s.otherTests(), "the last run of %s failed at %s%s", commandOf(s.last.Argv).Raw(), clock(s.last.Time), afterwards(s.after))
+		add(Bad, "Tests", "programs", m.otherTests(s), "the last run of %s failed at %s%s", commandOf(s.last.Argv).Raw(), m.clock(s.last.Time), afterwards(s.after))
 	case s.after > 1:
 		add(Look, "Tests", "programs", nil, "the last run of %s passed, but %s made after it", commandOf(s.last.Argv).Raw(), were(s.after, "commit"))
 	}
@@ -291,7 +291,7 @@ func afterwards(commits int) string {
 func (m *material) disputed() (all []Text) {
 	for _, p := range m.programs {
 		if p.Disputed {
-			all = append(all, Text(fmt.Sprintf("%s ran %s", clock(p.Time), p.Exe)))
+			all = append(all, Text(fmt.Sprintf("%s ran %s", m.clock(p.Time), p.Exe)))
 		}
 	}
 	return all

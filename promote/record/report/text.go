@@ -184,7 +184,7 @@ func (d *drawing) commits(v View) {
 			id = "as " + d.p.Yellow(c.ID.String())
 		}
 		d.line("  %d. %s", c.Number, d.p.Bold(c.Subject.String()))
-		d.line("       %s", comma(strings.TrimSpace(d.level(c.Level, c.State.String())+" "+id), inside, c.When()))
+		d.line("       %s", comma(strings.TrimSpace(d.level(c.Level, c.State.String())+" "+id), inside, v.When(c)))
 		for _, t := range c.Body[:min(shownBody, len(c.Body))] {
 			d.line("       | %s", t)
 		}
@@ -215,7 +215,7 @@ func (d *drawing) programs(v View) {
 			plain++
 			continue
 		}
-		d.line("  %s %s  %s%s", clock(x.Time), d.level(x.Level, x.Level.Sign()+" "+x.Result.String()), x.Command, addition(x))
+		d.line("  %s %s  %s%s", v.Clock(x.Time), d.level(x.Level, x.Level.Sign()+" "+x.Result.String()), x.Command, addition(x))
 	}
 	if plain > 0 {
 		d.line("  %s without a result to look at %s in the page", words.Count(plain, "program"), verb(plain, "is", "are"))
@@ -255,7 +255,7 @@ func (d *drawing) rest(v View) {
 	if len(v.Events) > 0 {
 		d.heading("events")
 		for _, e := range v.Events {
-			d.line("  %s %s  %s", clock(e.Time), d.level(e.Level, e.Kind.String()), e.Text)
+			d.line("  %s %s  %s", v.Clock(e.Time), d.level(e.Level, e.Kind.String()), e.Text)
 		}
 	}
 	if len(v.Output) > 0 {
