@@ -33,8 +33,9 @@
 //
 // The recorder reads as little as possible while a process waits, and the rest while the kernel loads the program. It does not read what
 // a process executes before its first call, since the kernel has a flag for processes that have executed nothing yet. The thread that
-// answers makes its system calls without Go's scheduler. A thread of the scheduler would wake up every 20 µs otherwise, which cost more
-// than all reads. Secrets are masked before a record is written.
+// answers makes its system calls without Go's scheduler, and so does the one that writes. A thread of the scheduler would wake up every
+// 20 µs otherwise, which cost more than all reads. A thread that answers holds no lock while it reads. Secrets are masked before a
+// record is written.
 //
 // scripts/bench-prison prints the cost of a record beside that of a listener that reads nothing. On a busy machine, such a listener costs
 // a program about 10 µs, and one in C that reads the same as the recorder about 106 µs. Most of that are three files of /proc (cwd, stat,

@@ -179,7 +179,7 @@ func (w *file) append(records []Record) error {
 			return err
 		}
 	}
-	n, err := w.f.Write(w.lines)
+	n, err := write(w.f, w.lines)
 	w.size += int64(n)
 	if err != nil {
 		w.f.Close()

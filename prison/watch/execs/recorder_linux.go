@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// tick is how often waiting work is done while there is any.
-	tick = 20 * time.Millisecond
+	// tick is how often waiting work is done while there is any. Most programs have ended by then, and cost tend nothing.
+	tick = 50 * time.Millisecond
 	// quietTicks is how many ticks without work there are before tend waits without a limit. A call that has to end such a wait
 	// takes longer, but ticks cost more where programs run in bursts: they also keep Go's scheduler awake.
-	quietTicks = 5
+	quietTicks = 2
 	// checkAfter is the age at which a program is checked that has neither ended nor executed another one.
 	checkAfter = 10 * time.Millisecond
 	// writeAfter is the age at which a record is written before the program has ended.
@@ -33,7 +33,6 @@ type recorder struct {
 	out     *file
 	poll    poll
 	outside namespace // of this process
-	scratch procfs    // of inspect, which needs the lock
 
 	mu        sync.Mutex
 	drained   *sync.Cond // the queue has room again
@@ -158,10 +157,7 @@ func (r *answerer) processOf(e *entry) (p *process, fresh bool) {
 		}
 	}
 	if p != nil {
-		e.before = r.proc.image(group)
-		r.mu.Lock()
-		r.settle(p, e.before, e.thread)
-		r.mu.Unlock()
+		e.before = r.review(p, e.thread)
 		return p, false
 	}
 	p = &process{pid: group, fd: fd}
@@ -282,10 +278,10 @@ func (r *answerer) exit(n *notification) {
 	}
 	now := time.Now()
 	code := int(n.args[0] & 0xff)
-	r.mu.Lock()
-	if len(p.calls) > 0 {
-		r.settle(p, r.proc.image(p.pid), thread)
+	if len(r.pending(p)) > 0 {
+		r.review(p, thread)
 	}
+	r.mu.Lock()
 	p.code = &code
 	r.mu.Unlock()
 	alive := r.listener.proceed(n)
@@ -298,29 +294,43 @@ func (r *answerer) exit(n *notification) {
 	}
 }
 
-// settle finds out which of the calls of a process were carried out. thread makes a call now, so that its own call before has ended.
-// The caller holds the lock.
-func (r *recorder) settle(p *process, now image, thread int) {
-	if len(p.calls) == 0 || now.failed {
-		return
+// pending returns the calls of a process of which it is not known yet which one was carried out.
+func (r *recorder) pending(p *process) []*entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.calls
+}
+
+// review finds out which of the calls of a process were carried out, and returns what the process executes. thread makes a call now, so
+// that its own call before has ended. It reads without the lock, for which tend would have to wait.
+func (r *answerer) review(p *process, thread int) image {
+	calls := r.pending(p)
+	now := r.proc.image(p.pid)
+	changed := !now.failed && slices.ContainsFunc(calls, func(e *entry) bool { return !now.same(e.before) })
+	var f found
+	if changed {
+		f = r.proc.inspect(p, calls, now)
 	}
-	changed := false
-	for _, e := range p.calls {
-		changed = changed || !now.same(e.before)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case now.failed || len(p.calls) == 0: // tend knows more already
+	case changed:
+		r.ran(p, f)
+	default:
+		r.settle(p, thread)
 	}
-	if !changed { // the call of this thread has failed; others may still wait
-		rest := p.calls[:0]
-		for _, e := range p.calls {
-			if e.thread == thread {
-				r.queue = append(r.queue, e.Record)
-			} else {
-				rest = append(rest, e)
-			}
+	return now
+}
+
+// settle records the call of a thread that has failed. Those of other threads may still wait. The caller holds the lock.
+func (r *recorder) settle(p *process, thread int) {
+	p.calls = slices.DeleteFunc(p.calls, func(e *entry) bool {
+		if e.thread == thread {
+			r.queue = append(r.queue, e.Record)
 		}
-		p.calls = rest
-		return
-	}
-	r.ran(p, r.inspect(p, now))
+		return e.thread == thread
+	})
 }
 
 // found is a program that a process executes.
@@ -330,14 +340,14 @@ type found struct {
 	ok    bool
 }
 
-// inspect reads what a process executes.
-func (r *recorder) inspect(p *process, now image) (f found) {
+// inspect reads what a process executes that has made calls.
+func (proc *procfs) inspect(p *process, calls []*entry, now image) (f found) {
 	longest := 0
-	for _, e := range p.calls {
+	for _, e := range calls {
 		longest = max(longest, len(e.call.path))
 	}
 	f.given, f.ok = memory{p.pid}.given(now, longest)
-	f.exe = r.scratch.link(p.pid, "/exe")
+	f.exe = proc.link(p.pid, "/exe")
 	return f
 }
 
