@@ -69,9 +69,13 @@ var killSteps = []string{"prepared", "locked", "journal", "swing:1", "swing:2", 
 
 // TestDaemonKilledWhileAllWork kills a daemon again and again, at each step of a landing and at any moment. Meanwhile
 // the agent commits, and the user commits, stages and switches branches. In the end each inner commit has landed
-// exactly once, the user has lost nothing, and no file is left over. AIRLOCK_TEST_KILLS is the number of kills.
+// exactly once, the user has lost nothing, and no file is left over. AIRLOCK_TEST_KILLS is the number of kills, to which kills
+// are added until each step was reached.
 func TestDaemonKilledWhileAllWork(t *testing.T) {
 	kills := 50
+	if testing.Short() {
+		kills = 20
+	}
 	if text := os.Getenv("AIRLOCK_TEST_KILLS"); text != "" {
 		var err error
 		kills, err = strconv.Atoi(text)

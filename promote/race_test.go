@@ -37,6 +37,9 @@ var housekeeping = map[string]string{
 // in a loop. No object may be lost. AIRLOCK_TEST_RACES is the number of rounds for each command.
 func TestHousekeepingLosesNothing(t *testing.T) {
 	rounds := 6
+	if testing.Short() {
+		rounds = 3 // one of them with pending commits
+	}
 	if text := os.Getenv("AIRLOCK_TEST_RACES"); text != "" {
 		var err error
 		rounds, err = strconv.Atoi(text)

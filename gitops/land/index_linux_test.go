@@ -142,7 +142,11 @@ func TestSplitIndexIsLeftToGit(t *testing.T) {
 // of the commit from it.
 func TestEnteredIndex(t *testing.T) {
 	t.Parallel()
-	for seed := range 24 {
+	seeds := 24
+	if testing.Short() {
+		seeds = 12 // each combination of the settings once
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewSource(int64(seed)))
 		w := &world{gitopstest.New(t, "--object-format="+[]string{"sha1", "sha256"}[seed%2])}
 		w.Run("config", "index.threads", []string{"1", "4"}[seed/2%2]) // with the positions of entries
