@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestVersion builds the program as a newcomer does: in a clone, where Go records the commit, and in sources without a repository.
+// TestVersion builds the program as a newcomer does: in a clone, where Go records the commit, and, unless tests are to be short, in sources
+// without a repository.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	clone := filepath.Join(t.TempDir(), "git-airlock")
@@ -32,6 +33,9 @@ func TestVersion(t *testing.T) {
 	}
 	if got := built(); !strings.Contains(got, commit[:12]+" (") {
 		t.Errorf("in a clone of %s: %s", commit, got)
+	}
+	if testing.Short() { // linking takes seconds
+		return
 	}
 	if err := os.RemoveAll(filepath.Join(clone, ".git")); err != nil {
 		t.Fatal(err)
