@@ -94,25 +94,25 @@ func (k known) fits(p, name string) bool {
 
 // judgeName rates a file by its name, and by a secret value in it. more reports that the text has other findings:
 // then a possible secret is not reported in addition.
-func judgeName(p string, at place, text []byte, more bool) (Finding, bool) {
+func judgeName(p string, as role, text []byte, more bool) (Finding, bool) {
 	name := path.Base(p)
 	lower := strings.ToLower(p)
 	for _, k := range knownFiles() {
 		if !k.fits(lower, strings.ToLower(name)) {
 			continue
 		}
-		f := Finding{Path: p, Rule: k.rule, Severity: k.sure, Reason: k.what + at.where()}
+		f := Finding{Path: p, Rule: k.rule, Severity: k.sure, Reason: k.what + as.where()}
 		if k.value != nil {
 			line, found := k.find(text)
 			if f.Line = line; !found {
 				f.Severity = k.maybe
-				f.Reason = k.what + ", with no secret to be seen" + at.where()
+				f.Reason = k.what + ", with no secret to be seen" + as.where()
 			}
-			if !found && (!k.always || more || at == template) {
+			if !found && (!k.always || more || as == template) {
 				return Finding{}, false
 			}
 		}
-		switch at {
+		switch as {
 		case template:
 			f.Severity = Low
 		case trial, foreign:

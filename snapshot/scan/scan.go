@@ -243,14 +243,14 @@ func (s *search) searchContent(j job) {
 // file searches one file: its text, which is nil for a binary file, and its name. Of several findings in one line,
 // the worst counts that the user does not allow.
 func (s Scanner) file(path string, text []byte) []Finding {
-	at := placeOf(path)
+	as := roleOf(path)
 	var found []Finding
 	for _, m := range s.Detect(path, text) {
-		found = append(found, Finding{Path: path, Line: m.Line, Rule: m.Rule, Severity: at.severity(m.Guess), Reason: at.reason(m), guess: m.Guess})
+		found = append(found, Finding{Path: path, Line: m.Line, Rule: m.Rule, Severity: as.severity(m.Guess), Reason: as.reason(m), guess: m.Guess})
 	}
-	found = append(found, passwordsInURLs(path, at, text)...)
+	found = append(found, passwordsInURLs(path, as, text)...)
 	found = append(found, s.Settings.custom(path, text)...)
-	if f, ok := judgeName(path, at, text, len(found) > 0); ok {
+	if f, ok := judgeName(path, as, text, len(found) > 0); ok {
 		if text == nil { // a guess would only repeat the finding by name
 			found = slices.DeleteFunc(found, func(f Finding) bool { return f.guess })
 		}

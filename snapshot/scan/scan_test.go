@@ -207,13 +207,13 @@ func TestLines(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	for path, want := range map[string]place{
+	for path, want := range map[string]role{
 		"a.go": ordinary, "a_test.go": trial, "FooTest.java": trial, "foo.spec.ts": trial, "latest.go": ordinary, "attestation/a": ordinary,
 		"contest.py": ordinary, "Tests/a": trial, "src/testdata/a": trial, "docs/a.md": trial, "README.md": ordinary, "t/a": trial, "a/t": ordinary,
 		"vendor/x/a.go": foreign, "web/node_modules/a.js": foreign, "vendor": ordinary, ".env.example": template, "config.sample.yml": template,
 		"default.key": ordinary, "settings.dist": template, "example.env": template, "fixtures/x.key": trial,
 	} {
-		if got := placeOf(path); got != want {
+		if got := roleOf(path); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}

@@ -17,7 +17,7 @@ const urlReach = 256
 
 // passwordsInURLs finds passwords in URLs, such as those of databases, which the detector's rules do not cover. URLs
 // in documentation have passwords as well, so that a match is only a guess.
-func passwordsInURLs(path string, at place, text []byte) (found []Finding) {
+func passwordsInURLs(path string, as role, text []byte) (found []Finding) {
 	scheme := []byte("://")
 	for from, line := 0, 1; len(found) < ownLimit; {
 		i := bytes.Index(text[from:], scheme)
@@ -28,7 +28,7 @@ func passwordsInURLs(path string, at place, text []byte) (found []Finding) {
 		from += i + len(scheme)
 		rest := text[from:min(len(text), from+urlReach)]
 		if m := urlPassword().FindSubmatch(rest); m != nil && random(m[1]) && !placeholder(string(m[1])) {
-			found = append(found, Finding{Path: path, Line: line, Rule: "url-password", Severity: at.severity(true), Reason: "a password in an address" + at.where(), guess: true})
+			found = append(found, Finding{Path: path, Line: line, Rule: "url-password", Severity: as.severity(true), Reason: "a password in an address" + as.where(), guess: true})
 		}
 	}
 	return found

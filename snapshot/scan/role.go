@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// place is the role of a file, derived from its path.
-type place int
+// role is what a file is for, derived from its path.
+type role int
 
 const (
-	ordinary place = iota
-	template       // to be copied and filled in
-	trial          // tests, examples and documentation
-	foreign        // copied from another project
+	ordinary role = iota
+	template      // to be copied and filled in
+	trial         // tests, examples and documentation
+	foreign       // copied from another project
 )
 
 // trialFolders contain tests and documentation. Perl and git keep their tests in "t".
@@ -43,8 +43,8 @@ func set(words string) func() map[string]bool {
 	})
 }
 
-// placeOf derives the role from the components of a path.
-func placeOf(path string) place {
+// roleOf derives the role from the components of a path.
+func roleOf(path string) role {
 	components := strings.Split(path, "/")
 	name := components[len(components)-1]
 	if isTemplate(name) {
@@ -114,19 +114,19 @@ func wordsOf(name string) []string {
 }
 
 // severity returns the severity of a match in a text.
-func (p place) severity(guess bool) Severity {
+func (r role) severity(guess bool) Severity {
 	s := High
 	if guess {
 		s = Medium
 	}
-	if p != ordinary {
+	if r != ordinary {
 		s = s.lowered()
 	}
 	return s
 }
 
 // reason describes why a match has its severity.
-func (p place) reason(m Match) string {
+func (r role) reason(m Match) string {
 	text := "has the form of a secret"
 	switch {
 	case m.Guess:
@@ -134,11 +134,11 @@ func (p place) reason(m Match) string {
 	case m.Encoded:
 		text += ", in Base64"
 	}
-	return text + p.where()
+	return text + r.where()
 }
 
-func (p place) where() string {
-	switch p {
+func (r role) where() string {
+	switch r {
 	case template:
 		return ", in a template"
 	case trial:
