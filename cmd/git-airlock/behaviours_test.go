@@ -33,7 +33,7 @@ var behaviours = map[string][]string{
 	"prison/egress/credential": {"Credential.Apply"},                                                // keys in requests
 	"snapshot":                 {"Take", "Snapshot.Fill"},                                           // submodules and git-lfs in a snapshot
 	inboundRoom:                {"Sync"},                                                            // the workflow of sync
-	screenRoom:                 {"Text"},                                                            // what a terminal would show
+	terminalRoom:               {"Text"},                                                            // what a terminal would show
 	"promote/record/store":     {"Put", "Verify"},                                                   // records in the repository
 	"promote/record/replay":    {"Run", "Workshop.Make"},                                            // its commits made again
 	runsRoom:                   {"Keeper.Begin", "Active.End", "Keeper.FinishOver"},                 // records of runs

@@ -41,7 +41,7 @@ are in this folder, since they describe all commands. The other packages are:
   - internal/programs reads the record of programs that ran in a prison.
   - internal/pushgate looks before a push for commits that nobody has reviewed.
   - internal/network has the rules of the network: their sources and changes, what they allow, and what the record shows.
-  - internal/screen returns the text that a terminal would show.
+  - internal/terminal returns the text that a terminal would show.
   - internal/ui prints to the user: messages, pager, progress, status text, questions.
   - internal/manual is the help: -h texts, manual pages, completion.
 

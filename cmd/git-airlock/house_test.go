@@ -37,7 +37,7 @@ const (
 	inboundRoom     = command + "/internal/inbound"
 	lifecycleRoom   = commandsRoom + "/lifecycle"
 	launchedRoom    = command + "/internal/launched"
-	screenRoom      = command + "/internal/screen"
+	terminalRoom    = command + "/internal/terminal"
 )
 
 // rooms is the import table. It maps each folder to the folders of this module that it may import. A folder without a row uses the row
@@ -58,7 +58,7 @@ var rooms = map[string][]string{
 	environmentRoom: {"gitops", "gitops/inner", "gitops/quarantine", "prison", "prison/docker/image", "prison/recipe"},
 	networkRoom:     {"gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	// The rooms of commands import no other room of commands.
-	lifecycleRoom:             {edgeRoom, launchedRoom, screenRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
+	lifecycleRoom:             {edgeRoom, launchedRoom, terminalRoom, runsRoom, requestRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/recipe", "promote", "promote/record"},
 	commandsRoom + "/landing": {edgeRoom, pushgateRoom, inboundRoom, requestRoom, uiRoom, manualRoom, sessionRoom, environmentRoom, "gitops", "gitops/land", "identity", "snapshot", "promote"},
 	commandsRoom + "/net":     {edgeRoom, uiRoom, sessionRoom, environmentRoom, networkRoom, "gitops", "prison", "prison/egress/control", "prison/egress/ledger", "promote"},
 	commandsRoom + "/records": {checkpointsRoom, programsRoom, runsRoom, edgeRoom, uiRoom, sessionRoom, environmentRoom, "gitops", "prison", "prison/egress/control", "promote", "identity", "promote/record", "promote/record/replay", "promote/record/store", "snapshot"},
@@ -67,7 +67,7 @@ var rooms = map[string][]string{
 
 	agentsRoom:   {"gitops", "prison", "prison/recipe"},
 	launchedRoom: {"gitops", "prison"},
-	screenRoom:   {"gitops"},
+	terminalRoom: {"gitops"},
 	"gitops":     nil,
 	"words":      nil, // every folder may import it
 	"identity":   {"gitops"},
@@ -138,7 +138,7 @@ var doors = map[string][]string{
 	"github.com/pelletier/go-toml/":     {"prison/recipe", "promote/policy", "promote/policy/secrets"},
 	"github.com/google/licensecheck":    {"scripts/components"},
 	"golang.org/x/net/":                 {"prison/egress", "prison/egress/upstream", "prison/prisontest/internet"},
-	"golang.org/x/text/":                {"promote/policy/pathname", screenRoom},
+	"golang.org/x/text/":                {"promote/policy/pathname", terminalRoom},
 	"gvisor.dev/gvisor/":                {"prison/egress"},
 }
 

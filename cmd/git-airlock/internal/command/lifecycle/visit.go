@@ -15,8 +15,8 @@ import (
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/environment"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/launched"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/runs"
-	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/screen"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/session"
+	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/terminal"
 	"github.com/git-airlock/git-airlock/cmd/git-airlock/internal/ui"
 	"github.com/git-airlock/git-airlock/prison"
 	"github.com/git-airlock/git-airlock/promote/airlock"
@@ -212,6 +212,6 @@ func showLog(ctx context.Context, s *session.Session, r airlock.Record, out io.W
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, screen.Text(content, int(note.Size.Cols), int(note.Size.Rows)))
+	_, err = io.WriteString(out, terminal.Text(content, int(note.Size.Cols), int(note.Size.Rows)))
 	return err
 }

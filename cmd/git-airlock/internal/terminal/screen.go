@@ -1,8 +1,8 @@
-// Package screen interprets the output of a program as a terminal does, and returns the text that people would see there.
+// Package terminal interprets the output of a program as a terminal does, and returns the text that people would see there.
 //
 // The output is hostile. Its control sequences change a grid of cells in memory and nothing else, each in a time that the size of the
 // grid bounds, and the text is escaped. Colours are left out.
-package screen
+package terminal
 
 import (
 	"strings"
